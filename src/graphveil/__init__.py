@@ -1,0 +1,33 @@
+"""Graph neural networks on private graph data, with the guarantee stated as one value.
+
+The names below load on first use, so that `import graphveil` stays light.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from graphveil import graphs as graphs
+    from graphveil import mechanisms as mechanisms
+    from graphveil import methods as methods
+    from graphveil import privacy as privacy
+    from graphveil.graphs import load_graph as load_graph
+
+__version__ = "0.1.0"
+__all__ = ["__version__", "graphs", "load_graph", "mechanisms", "methods", "privacy"]
+
+_ROOMS = ("graphs", "mechanisms", "methods", "privacy")
+
+
+def __getattr__(name: str) -> object:
+    if name in _ROOMS:
+        return import_module(f"graphveil.{name}")
+    if name == "load_graph":
+        return import_module("graphveil.graphs").load_graph
+    raise AttributeError(f"module 'graphveil' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
