@@ -1,0 +1,17 @@
+"""Neighbourhood aggregation: sparse products, K-hop propagation and features as operators."""
+
+from graphveil.aggregation.inputs import Inputs, build_inputs, dense_is_cheaper, standardise
+from graphveil.aggregation.propagation import adjacency, normalised, propagate
+from graphveil.aggregation.sparse import SparseMatrix, from_scipy
+
+__all__ = [
+    "Inputs",
+    "SparseMatrix",
+    "adjacency",
+    "build_inputs",
+    "dense_is_cheaper",
+    "from_scipy",
+    "normalised",
+    "propagate",
+    "standardise",
+]

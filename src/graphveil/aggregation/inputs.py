@@ -1,0 +1,143 @@
+"""The first linear map of a backbone over K-hop propagated features, without forming them.
+
+    X' = scale * (P^K (C + 1 o^T) - 1 m^T)          C [n, d] the centred estimate (sparse), o [d] its offset
+    X' W = scale * (P^K (C W) + (P^K 1)(o^T W) - 1 (m^T W))
+
+Propagation and the linear map commute, so h columns are propagated instead of d, and neither the n x d estimate nor
+its propagation is ever built.  Where d is small or K |E| large, the cached dense product is cheaper: the choice is
+made by counting operations.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from graphveil.aggregation.propagation import propagate
+from graphveil.aggregation.sparse import SparseMatrix, from_scipy
+
+#: One multiply-add of a sparse row sum costs about this many of a dense product (benchmarks/kernels.py).
+SPARSE_COST = 3.0
+#: Nothing dense of more than this many values is ever formed here (256 MB in float32).
+DENSE_VALUES = 64_000_000
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Features as an operator: `inputs.linear(weight)` is X' W for a weight [d, h].
+
+    Attributes:
+        matrix: C, sparse or dense [n, d]; already propagated when `hops` is 0.
+        p: the propagation matrix [n, n], or None where nothing is left to propagate.
+        hops: K.
+        ones: P^K 1 [n, 1].
+        offset: o [1, d]; mean: m [1, d]; scale: one number.
+    """
+
+    matrix: SparseMatrix | Tensor
+    p: SparseMatrix | None
+    hops: int
+    ones: Tensor
+    offset: Tensor | None = None
+    mean: Tensor | None = None
+    scale: float = 1.0
+
+    @property
+    def dimension(self) -> int:
+        """d."""
+        return int(self.matrix.shape[1])
+
+    @property
+    def num_nodes(self) -> int:
+        """n."""
+        return int(self.matrix.shape[0])
+
+    def linear(self, weight: Tensor) -> Tensor:
+        """Return X' W [n, h] for `weight` [d, h], differentiable in the weight."""
+        out = self.matrix @ weight
+        if self.p is not None:
+            out = propagate(self.p, out, self.hops)
+        if self.offset is not None:
+            out = out + self.ones * (self.offset @ weight)
+        if self.mean is not None:
+            out = out - self.mean @ weight
+        return out * self.scale if self.scale != 1.0 else out
+
+
+def build_inputs(
+    centred: sp.csr_matrix | np.ndarray | Tensor,
+    p: SparseMatrix | None,
+    hops: int,
+    *,
+    width: int,
+    offset: float = 0.0,
+    device: torch.device | str = "cpu",
+) -> Inputs:
+    """Return the operator for P^hops (centred + offset), in the cheaper of its two forms.
+
+    Args:
+        centred: C [n, d], sparse or dense.
+        p: P [n, n]; may be None for hops = 0.
+        width: columns of the first weight (they decide which form is cheaper).
+        offset: the constant added to every coordinate of C before propagation.
+    """
+    matrix = _load(centred, device)
+    n, d = matrix.shape
+    hops = hops if p is not None else 0
+    ones = torch.ones(n, 1, device=device)
+    if p is not None and hops:
+        ones = propagate(p, ones, hops)
+    if p is not None and hops and dense_is_cheaper(matrix, p, hops, width):
+        dense = matrix if isinstance(matrix, Tensor) else matrix @ torch.eye(d, device=device)
+        matrix, p, hops = propagate(p, dense, hops), None, 0
+    shift = torch.full((1, d), offset, device=device) if offset else None
+    return Inputs(matrix, p if hops else None, hops, ones, shift)
+
+
+def dense_is_cheaper(matrix: SparseMatrix | Tensor, p: SparseMatrix, hops: int, width: int) -> bool:
+    """Count multiply-adds of one pass: C W then K hops of `width` columns, against one dense n x d product."""
+    n, d = matrix.shape
+    if n * d > DENSE_VALUES:
+        return False
+    first = matrix.numel() * width if isinstance(matrix, Tensor) else SPARSE_COST * matrix.entries * width
+    commuted = first + SPARSE_COST * hops * p.entries * width
+    return bool(n * d * width < commuted)
+
+
+def standardise(inputs: Inputs, *, generator: torch.Generator, probes: int = 64) -> Inputs:
+    """Return the operator shifted to zero column means and scaled to unit root-mean-square entries.
+
+    Server-side post-processing of released values: it spends nothing.  Column means are exact (1^T P^K C); the scale
+    comes from E |M g|^2 = |M|_F^2 for standard normal g (Hutchinson), `probes` of them.
+    """
+    n, d = inputs.num_nodes, inputs.dimension
+    device = inputs.ones.device
+    mean = _column_means(inputs)
+    centred = Inputs(inputs.matrix, inputs.p, inputs.hops, inputs.ones, inputs.offset, mean)
+    g = torch.randn(d, probes, generator=generator).to(device)
+    square = float(centred.linear(g).square().sum()) / probes
+    scale = (n * d / square) ** 0.5 if square > 0 else 1.0
+    return Inputs(inputs.matrix, inputs.p, inputs.hops, inputs.ones, inputs.offset, mean, scale)
+
+
+def _column_means(inputs: Inputs) -> Tensor:
+    weights = torch.ones(inputs.num_nodes, 1, device=inputs.ones.device)
+    if inputs.p is not None:
+        for _ in range(inputs.hops):
+            weights = inputs.p.backward.times(weights)
+    matrix = inputs.matrix
+    sums = matrix.T @ weights if isinstance(matrix, Tensor) else matrix.backward.times(weights)
+    mean = sums.T / inputs.num_nodes
+    return mean if inputs.offset is None else mean + inputs.ones.mean() * inputs.offset
+
+
+def _load(centred: sp.csr_matrix | np.ndarray | Tensor, device: torch.device | str) -> SparseMatrix | Tensor:
+    if isinstance(centred, Tensor):
+        return centred.to(device=device, dtype=torch.float32)
+    if sp.issparse(centred):
+        return from_scipy(centred).to(device)
+    return torch.from_numpy(np.ascontiguousarray(centred, dtype=np.float32)).to(device)

@@ -1,0 +1,70 @@
+"""K-hop propagation over a public topology.
+
+    h <- P h,  K times, with  P = D^{-1/2} A D^{-1/2}   ("gcn")   or   P = D^{-1} A   ("mean")
+
+No self-loops unless asked for: a node's own noisy value must not dominate its own average (KProp; Sajadmanesh and
+Gatica-Perez, "Locally Private Graph Neural Networks", CCS 2021, arXiv 2006.05535, section 3.2).
+Shapes: edge_index [2, E] (row 0 sends to row 1; undirected graphs list both directions), h [n, c].
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+import scipy.sparse as sp
+from torch import Tensor
+
+from graphveil.aggregation.sparse import SparseMatrix, from_scipy
+from graphveil.errors import InputError
+
+Normalisation = Literal["gcn", "mean"]
+
+
+def adjacency(edge_index: Tensor, num_nodes: int) -> sp.csr_matrix:
+    """Return A [n, n] sparse with A[target, source] = 1; duplicates count once, self-loops are left out.
+
+    Raises:
+        InputError: when an edge names a node outside 0..n-1.
+    """
+    source, target = edge_index.cpu().numpy()
+    if source.size and (min(source.min(), target.min()) < 0 or max(source.max(), target.max()) >= num_nodes):
+        raise InputError("an edge names a node that does not exist", allowed=f"node numbers 0..{num_nodes - 1}")
+    keep = source != target
+    ones = np.ones(int(keep.sum()), dtype=np.float32)
+    matrix = sp.csr_matrix((ones, (target[keep], source[keep])), shape=(num_nodes, num_nodes))
+    matrix.data[:] = 1.0
+    return matrix
+
+
+def normalised(
+    edge_index: Tensor, num_nodes: int, normalisation: Normalisation = "gcn", *, self_loops: bool = False
+) -> SparseMatrix:
+    """Return P [n, n] for the formula above; rows and columns of isolated nodes are zero.
+
+    For a directed graph "gcn" divides by the roots of the in-degree of the receiver and the out-degree of the sender.
+    """
+    a = adjacency(edge_index, num_nodes)
+    if self_loops:
+        a = a + sp.identity(num_nodes, dtype=np.float32, format="csr")
+    received = np.asarray(a.sum(axis=1)).ravel()
+    if normalisation == "mean":
+        return from_scipy(sp.diags_array(_inverse(received)) @ a)
+    sent = np.asarray(a.sum(axis=0)).ravel()
+    p = sp.diags_array(_inverse(np.sqrt(received))) @ a @ sp.diags_array(_inverse(np.sqrt(sent)))
+    return from_scipy(p, symmetric=_is_symmetric(a))
+
+
+def propagate(p: SparseMatrix, h: Tensor, hops: int) -> Tensor:
+    """Return P^hops h."""
+    for _ in range(hops):
+        h = p @ h
+    return h
+
+
+def _inverse(values: np.ndarray) -> np.ndarray:
+    return np.divide(1.0, values, out=np.zeros_like(values), where=values > 0)
+
+
+def _is_symmetric(a: sp.csr_matrix) -> bool:
+    return bool((a != a.T).nnz == 0)

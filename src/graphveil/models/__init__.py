@@ -1,0 +1,5 @@
+"""Backbones: GraphSAGE, GCN, GAT and the edge-free MLP."""
+
+from graphveil.models.backbone import BACKBONES, Backbone, build_backbone, first_width, structure_for
+
+__all__ = ["BACKBONES", "Backbone", "build_backbone", "first_width", "structure_for"]

@@ -1,0 +1,59 @@
+"""A backbone by name, together with the form of the topology that it reads.
+
+Every backbone is split where sharing pays: `first(inputs, structure)` is linear in the features and is computed once
+an epoch, `rest(first, structure)` is run twice (training with dropout, evaluation without).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Protocol, cast, get_args
+
+import torch
+from torch import Tensor, nn
+
+from graphveil.aggregation import Inputs, normalised
+from graphveil.errors import InputError
+from graphveil.models.gat import GAT, HEADS, neighbourhoods
+from graphveil.models.gcn import GCN
+from graphveil.models.mlp import MLP
+from graphveil.models.sage import GraphSAGE
+
+BackboneName = Literal["sage", "gcn", "gat", "mlp"]
+BACKBONES: tuple[str, ...] = get_args(BackboneName)
+
+
+class Backbone(Protocol):
+    """What the training loop asks of a network (any `nn.Module` with these two halves)."""
+
+    def first(self, inputs: Inputs, structure: Any) -> Tensor: ...  # noqa: D102
+    def rest(self, first: Tensor, structure: Any) -> Tensor: ...  # noqa: D102
+
+
+def build_backbone(
+    name: str, dimension: int, hidden: int, classes: int, dropout: float, *, generator: torch.Generator
+) -> nn.Module:
+    """Return a two-layer backbone with freshly drawn weights.
+
+    Raises:
+        InputError: for an unknown name.
+    """
+    kinds: dict[str, Any] = {"sage": GraphSAGE, "gcn": GCN, "gat": GAT, "mlp": MLP}
+    if name not in kinds:
+        raise InputError(f"model {name!r} is not known", allowed=", ".join(BACKBONES))
+    return cast(nn.Module, kinds[name](dimension, hidden, classes, dropout, generator=generator))
+
+
+def first_width(name: str, hidden: int) -> int:
+    """Return the columns of a backbone's first weight."""
+    return {"sage": 2 * hidden, "gat": HEADS * hidden}.get(name, hidden)
+
+
+def structure_for(name: str, edge_index: Tensor, num_nodes: int, device: torch.device | str = "cpu") -> Any:
+    """Return what backbone `name` reads of the topology: a mean, a convolution, an edge list, or nothing."""
+    if name == "sage":
+        return normalised(edge_index, num_nodes, "mean").to(device)
+    if name == "gcn":
+        return normalised(edge_index, num_nodes, "gcn", self_loops=True).to(device)
+    if name == "gat":
+        return neighbourhoods(edge_index, num_nodes).to(device)
+    return None

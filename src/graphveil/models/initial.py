@@ -1,0 +1,20 @@
+"""Initial weights from an explicit generator, as the layers' own papers and PyG draw them."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import nn
+
+
+def uniform(shape: tuple[int, ...], fan_in: int, generator: torch.Generator) -> nn.Parameter:
+    """Return a parameter drawn from U(-1/sqrt(fan_in), 1/sqrt(fan_in)), as `torch.nn.Linear` does."""
+    bound = 1.0 / math.sqrt(fan_in)
+    return nn.Parameter((torch.rand(shape, generator=generator) * 2 - 1) * bound)
+
+
+def glorot(shape: tuple[int, ...], generator: torch.Generator) -> nn.Parameter:
+    """Return a parameter drawn from U(-b, b), b = sqrt(6 / (rows + columns)) of its last two axes."""
+    bound = math.sqrt(6.0 / (shape[-1] + shape[-2]))
+    return nn.Parameter((torch.rand(shape, generator=generator) * 2 - 1) * bound)
