@@ -1,0 +1,24 @@
+"""Graphs: the validated value, named data sets, the user's own files, splits."""
+
+from __future__ import annotations
+
+from graphveil.graphs.digits import digits_graph
+from graphveil.graphs.edges import normalise_edges
+from graphveil.graphs.load import NAMES, load_graph
+from graphveil.graphs.schema import GraphSchema
+from graphveil.graphs.splits import Split, known_labels, published_split, random_split
+from graphveil.graphs.value import make_graph, validate
+
+__all__ = [
+    "NAMES",
+    "GraphSchema",
+    "Split",
+    "digits_graph",
+    "known_labels",
+    "load_graph",
+    "make_graph",
+    "normalise_edges",
+    "published_split",
+    "random_split",
+    "validate",
+]

@@ -1,0 +1,88 @@
+"""Edge lists: brought to one documented form, in linear time, with every change counted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+
+def normalise_edges(
+    source: np.ndarray, target: np.ndarray, nodes: int, *, directed: bool
+) -> tuple[Tensor, tuple[str, ...]]:
+    """Remove self-loops, merge duplicates and, for an undirected graph, store both directions.
+
+    Args:
+        source: [E] node numbers in 0..nodes-1.
+        target: [E] node numbers in 0..nodes-1.
+        nodes: n.
+        directed: keep the direction of every edge.
+
+    Returns:
+        edge_index int64 [2, E'], sorted by source and then target, and one note for each change.
+    """
+    from scipy.sparse import coo_matrix
+
+    listed, loops = len(source), source == target
+    removed = int(np.count_nonzero(loops))
+    if removed:
+        source, target = source[~loops], target[~loops]
+    kind = np.int32 if nodes < 2**31 else np.int64
+    pairs = (source.astype(kind, copy=False), target.astype(kind, copy=False))
+    matrix = coo_matrix((np.ones(len(source), dtype=bool), pairs), shape=(nodes, nodes)).tocsr()
+    matrix.sum_duplicates()
+    distinct = matrix.nnz
+    if not directed:
+        matrix = matrix + matrix.T.tocsr()
+    matrix.sort_indices()
+    stored = matrix.nnz if directed else matrix.nnz // 2
+    notes = _notes(
+        removed, listed - removed - distinct, 0 if directed else distinct - stored, stored, directed
+    )
+    return _edge_index(matrix), notes
+
+
+def _edge_index(matrix: csr_matrix) -> Tensor:
+    edge_index = np.empty((2, matrix.nnz), dtype=np.int64)
+    edge_index[0] = np.repeat(np.arange(matrix.shape[0], dtype=np.int64), np.diff(matrix.indptr))
+    edge_index[1] = matrix.indices
+    return torch.from_numpy(edge_index)
+
+
+def _notes(loops: int, duplicates: int, mirrored: int, stored: int, directed: bool) -> tuple[str, ...]:
+    notes = []
+    if loops:
+        notes.append(f"removed {loops:,} self-loops")
+    if duplicates:
+        notes.append(f"merged {duplicates:,} duplicate edges")
+    if mirrored:
+        notes.append(f"merged {mirrored:,} edges that were listed in both directions")
+    if directed:
+        notes.append(f"kept {stored:,} directed edges")
+    else:
+        notes.append(f"made undirected: {stored:,} edges, each stored in both directions")
+    return tuple(notes)
+
+
+def is_normalised(edge_index: Tensor, nodes: int, *, directed: bool) -> bool:
+    """Whether an edge index is sorted, free of duplicates and self-loops and, if undirected, symmetric."""
+    from scipy.sparse import csr_matrix
+
+    source, target = edge_index.numpy()
+    if bool((source == target).any()):
+        return False
+    step = np.diff(source)
+    if bool((step < 0).any()) or bool((np.diff(target)[step == 0] <= 0).any()):
+        return False
+    if directed:
+        return True
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(source, minlength=nodes))])
+    matrix = csr_matrix((np.ones(len(target), dtype=bool), target, indptr), shape=(nodes, nodes))
+    mirror = matrix.T.tocsr()
+    mirror.sort_indices()
+    return np.array_equal(mirror.indptr, matrix.indptr) and np.array_equal(mirror.indices, matrix.indices)

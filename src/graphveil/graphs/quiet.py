@@ -1,0 +1,17 @@
+"""Notices of other packages that a user can do nothing about, kept away from users and from strict tests."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Silence deprecation notices inside PyG and SciPy, and torch's one-time notice that CSR is in beta."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        warnings.simplefilter("ignore", FutureWarning)
+        warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta", UserWarning)
+        yield

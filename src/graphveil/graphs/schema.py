@@ -1,0 +1,65 @@
+"""What is publicly declared about a graph before anybody's data is read."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from graphveil.errors import InputError
+
+PRIVATE_PARTS = ("features", "labels", "edges")
+"""The parts of a graph that a schema may declare private."""
+
+
+@dataclass(frozen=True)
+class GraphSchema:
+    """The public facts every mechanism is built from; nothing here is computed from private data.
+
+    Args:
+        name: name of the data set or folder.
+        dimension: d, features per node.
+        low: declared lower bound of every feature value.
+        high: declared upper bound of every feature value.
+        classes: class names in order; the index is the label. All of them, whether or not a node has them.
+        directed: False when every edge is stored in both directions.
+        private: the parts that belong to the people in the graph, out of `PRIVATE_PARTS`.
+        source: where the declared range and classes come from.
+        notes: the normalisations that were applied on loading, with counts. Counts describe the data, so
+            they are for the data owner.
+
+    Raises:
+        InputError: a field that cannot be used, named.
+    """
+
+    name: str
+    dimension: int
+    low: float
+    high: float
+    classes: tuple[str, ...]
+    directed: bool = False
+    private: tuple[str, ...] = ("features", "labels")
+    source: str = "declared by the caller"
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            raise _refuse("name", self.name, "a word")
+        if isinstance(self.dimension, bool) or not isinstance(self.dimension, int) or self.dimension < 1:
+            raise _refuse("dimension", self.dimension, "a whole number of at least 1")
+        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
+            raise _refuse("low, high", (self.low, self.high), "two finite numbers, low < high")
+        if len(self.classes) < 2 or len(set(self.classes)) != len(self.classes):
+            raise _refuse("classes", self.classes, "at least two different class names")
+        unknown = [part for part in self.private if part not in PRIVATE_PARTS]
+        if unknown:
+            raise _refuse("private", unknown[0], ", ".join(PRIVATE_PARTS))
+        if not self.source:
+            raise _refuse("source", self.source, "a sentence that says where the range comes from")
+
+    def noted(self, *notes: str) -> GraphSchema:
+        """The same schema with further notes."""
+        return replace(self, notes=self.notes + notes)
+
+
+def _refuse(field: str, value: object, allowed: str) -> InputError:
+    return InputError(f"{field} is {value!r}", where="GraphSchema", allowed=allowed)

@@ -1,0 +1,70 @@
+"""Train, validation and test nodes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from graphveil.errors import InputError
+from graphveil.graphs.value import MASKS
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+
+@dataclass(frozen=True)
+class Split:
+    """Three disjoint bool masks [n]: nodes that train, choose, and test."""
+
+    train: Tensor
+    val: Tensor
+    test: Tensor
+
+
+def known_labels(graph: Data) -> Tensor:
+    """Bool [n]: the nodes whose label is known. Who reported a label is declared public, the label is not."""
+    y: Tensor = graph.y
+    return y >= 0 if y.dim() == 1 else torch.ones(len(y), dtype=torch.bool)
+
+
+def random_split(graph: Data, seed: int, fractions: tuple[float, float, float] = (0.5, 0.25, 0.25)) -> Split:
+    """Split the nodes with a known label at random, without looking at the labels themselves.
+
+    Args:
+        graph: the graph.
+        seed: fixes the split; it never fixes privacy noise.
+        fractions: shares of train, validation and test nodes; what is left over is in none of them.
+
+    Raises:
+        InputError: fractions that are negative or add up to more than 1, or leave no training node.
+    """
+    if len(fractions) != 3 or min(fractions) < 0 or not 0 < sum(fractions) <= 1 + 1e-9:
+        raise InputError(
+            f"fractions are {fractions}",
+            where="random_split",
+            allowed="three shares of 0 or more, at most 1 in all",
+        )
+    known = known_labels(graph).nonzero().flatten().numpy()
+    order = np.random.default_rng(seed).permutation(known)
+    cuts = [round(len(order) * float(share)) for share in np.cumsum(fractions)]
+    if cuts[0] == 0:
+        raise InputError(f"{len(order)} labelled nodes leave none to train on", where="random_split")
+    parts = (order[: cuts[0]], order[cuts[0] : cuts[1]], order[cuts[1] : cuts[2]])
+    return Split(*(_mask(part, graph.num_nodes) for part in parts))
+
+
+def _mask(nodes: np.ndarray, count: int) -> Tensor:
+    mask = torch.zeros(count, dtype=torch.bool)
+    mask[torch.from_numpy(nodes)] = True
+    return mask
+
+
+def published_split(graph: Data) -> Split | None:
+    """The split that was published with the data, or None."""
+    if any(graph.get(name) is None for name in MASKS):
+        return None
+    return Split(*(graph[name] for name in MASKS))
