@@ -1,0 +1,73 @@
+"""The least noise that keeps a promise: every search returns the private side of its tolerance."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from graphveil.errors import InputError
+from graphveil.privacy.accountant import AccountantName, accountant_maker, epsilon_of
+from graphveil.privacy.gaussian import analytic_gaussian_sigma as analytic_gaussian_sigma
+
+if TYPE_CHECKING:
+    from dp_accounting import DpEvent
+
+_LARGEST: Final = 2.0**40
+
+
+def calibrate(
+    event_of: Callable[[float], DpEvent],
+    epsilon: float,
+    delta: float,
+    *,
+    accountant: AccountantName = "pld",
+    tolerance: float = 1e-6,
+) -> float:
+    """The smallest noise with which `event_of(noise)` costs at most `epsilon` at `delta`.
+
+    Args:
+        event_of: the event for a noise level; more noise must cost less.
+        epsilon, delta: the target, epsilon finite and positive, delta in (0, 1).
+        accountant: who judges.
+        tolerance: how far above the smallest possible noise the answer may lie, absolute.
+
+    Returns:
+        A noise level whose epsilon, by the same accountant, does not exceed the target.
+
+    Raises:
+        InputError: an argument is not allowed, or no noise level reaches the target.
+    """
+    if not 0.0 < epsilon < math.inf:
+        raise InputError(f"epsilon is {epsilon!r}", allowed="a finite number above 0")
+    import dp_accounting
+
+    def affordable(noise: float) -> bool:
+        return epsilon_of(event_of(noise), delta, accountant) <= epsilon
+
+    low, high = _bracket(affordable, epsilon, delta)
+    noise = float(
+        dp_accounting.calibrate_dp_mechanism(
+            accountant_maker(accountant),
+            event_of,
+            epsilon,
+            delta,
+            dp_accounting.ExplicitBracketInterval(low, high),
+            tol=tolerance,
+        )
+    )
+    while not affordable(noise):
+        noise += tolerance
+    return noise
+
+
+def _bracket(affordable: Callable[[float], bool], epsilon: float, delta: float) -> tuple[float, float]:
+    """Two noise levels a factor 2 apart, the lower too little and the higher enough."""
+    high = 1.0
+    while not affordable(high):
+        if high >= _LARGEST:
+            raise InputError(f"no noise level reaches epsilon {epsilon:g} at delta {delta:g}")
+        high *= 2
+    while affordable(high / 2) and high > 1 / _LARGEST:
+        high /= 2
+    return high / 2, high

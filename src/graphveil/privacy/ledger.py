@@ -1,0 +1,212 @@
+"""The account of what a collection has spent, and the refusal of what it cannot pay.
+
+Amounts are kept as integers (10^-9 of epsilon, 10^-18 of delta), so that 0.1 + 0.2 fits into 0.3.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any, Final
+
+from graphveil.errors import BudgetError, InputError
+from graphveil.privacy.guarantee import number_from_json, number_to_json, require_fields
+
+_NANO: Final = 10**9
+_ATTO: Final = 10**18
+# A number that misses a whole unit by less than this is one that floating point bent.
+_SLACK: Final = Fraction(1, 10**12)
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The most that may be spent on one unit.
+
+    Args:
+        unit: the unit of protection ("features", "labels", "edges").
+        epsilon: at least 0; infinity declares the unit unprotected.
+        delta: in [0, 1).
+    """
+
+    unit: str
+    epsilon: float
+    delta: float = 0.0
+
+    def __post_init__(self) -> None:
+        _check_amounts(f"budget {self.unit!r}", self.unit, self.epsilon, self.delta)
+
+
+@dataclass(frozen=True)
+class Spend:
+    """One use of one mechanism on one unit.
+
+    Args:
+        name: what it was spent on ("feature reports").
+        unit: the unit of the budget it is paid from.
+        mechanism: the mechanism's name.
+        parameters: its public parameters.
+        epsilon, delta: the price.
+    """
+
+    name: str
+    unit: str
+    mechanism: str
+    parameters: Mapping[str, float | int | str] = field(hash=False)
+    epsilon: float
+    delta: float = 0.0
+
+    def __post_init__(self) -> None:
+        _check_amounts(f"spend {self.name!r}", self.unit, self.epsilon, self.delta)
+        if not self.name or not self.mechanism:
+            raise InputError("a spend needs a name and a mechanism")
+        for key, value in self.parameters.items():
+            if not isinstance(value, int | float | str):
+                raise InputError(f"parameter {key!r} is {type(value).__name__}", allowed="a number or a text")
+        object.__setattr__(self, "parameters", dict(self.parameters))
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """Budgets and what was spent of them, in order; spending gives a new ledger."""
+
+    budget: tuple[Budget, ...]
+    spends: tuple[Spend, ...] = ()
+
+    def __post_init__(self) -> None:
+        units = [entry.unit for entry in self.budget]
+        if not units or len(set(units)) != len(units):
+            raise InputError(f"budgets for {units}", where="ledger", allowed="one or more, each for its own unit")
+        _check_affordable(self.budget, self.spends)
+
+    @classmethod
+    def open(cls, budgets: Mapping[str, tuple[float, float]]) -> Ledger:
+        """An empty ledger with the budgets {unit: (epsilon, delta)}."""
+        return cls(tuple(Budget(unit, epsilon, delta) for unit, (epsilon, delta) in budgets.items()))
+
+    def spend(self, *spends: Spend) -> Ledger:
+        """The ledger after a step made of `spends`; the whole step is checked first.
+
+        Raises:
+            BudgetError: a part has no budget or would exceed it. The ledger at hand is still the old one.
+        """
+        return replace(self, spends=self.spends + spends)
+
+    def total(self, unit: str) -> tuple[float, float]:
+        """Epsilon and delta spent on `unit` so far, by adding up."""
+        _find(self.budget, unit)
+        epsilon, delta = _sum_for(unit, self.spends)
+        return epsilon / _NANO, delta / _ATTO
+
+    def remaining(self, unit: str) -> tuple[float, float]:
+        """Epsilon and delta that may still be spent on `unit`; an infinite budget stays infinite."""
+        entry = _find(self.budget, unit)
+        epsilon, delta = _sum_for(unit, self.spends)
+        left = math.inf if math.isinf(entry.epsilon) else (_limit(entry.epsilon, _NANO) - epsilon) / _NANO
+        return left, (_limit(entry.delta, _ATTO) - delta) / _ATTO
+
+    def to_dict(self) -> dict[str, Any]:
+        """Budgets and spends as JSON values; infinity becomes the string "inf"."""
+        return {
+            "budget": [
+                {"unit": b.unit, "epsilon": number_to_json(b.epsilon), "delta": b.delta} for b in self.budget
+            ],
+            "spends": [_spend_to_dict(spend) for spend in self.spends],
+        }
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Ledger:
+        """The inverse of `to_dict`; raises InputError or BudgetError for a ledger that does not add up."""
+        require_fields("ledger", fields, {"budget", "spends"})
+        for entry in fields["budget"]:
+            require_fields("ledger budget", entry, {"unit", "epsilon", "delta"})
+        budget = tuple(
+            Budget(entry["unit"], number_from_json("epsilon", entry["epsilon"]), entry["delta"])
+            for entry in fields["budget"]
+        )
+        return cls(budget, tuple(_spend_from_dict(entry) for entry in fields["spends"]))
+
+
+def _spend_to_dict(spend: Spend) -> dict[str, Any]:
+    return {
+        "name": spend.name,
+        "unit": spend.unit,
+        "mechanism": spend.mechanism,
+        "parameters": {
+            key: number_to_json(value) if isinstance(value, float) else value
+            for key, value in spend.parameters.items()
+        },
+        "epsilon": number_to_json(spend.epsilon),
+        "delta": spend.delta,
+    }
+
+
+def _spend_from_dict(fields: Mapping[str, Any]) -> Spend:
+    require_fields("ledger spend", fields, set(Spend.__dataclass_fields__))
+    return Spend(
+        name=fields["name"],
+        unit=fields["unit"],
+        mechanism=fields["mechanism"],
+        parameters=fields["parameters"],
+        epsilon=number_from_json("epsilon", fields["epsilon"]),
+        delta=fields["delta"],
+    )
+
+
+def _check_amounts(where: str, unit: str, epsilon: float, delta: float) -> None:
+    if not isinstance(unit, str) or not unit.strip():
+        raise InputError(f"unit is {unit!r}", where=where, allowed="a text that is not empty")
+    if not epsilon >= 0.0:
+        raise InputError(f"epsilon is {epsilon!r}", where=where, allowed="a number of at least 0, or inf")
+    if not 0.0 <= delta < 1.0:
+        raise InputError(f"delta is {delta!r}", where=where, allowed="a number in [0, 1)")
+
+
+def _find(budget: tuple[Budget, ...], unit: str) -> Budget:
+    for entry in budget:
+        if entry.unit == unit:
+            return entry
+    known = ", ".join(entry.unit for entry in budget)
+    raise BudgetError(f"no budget was declared for {unit!r}", where="ledger", allowed=known)
+
+
+def _check_affordable(budget: tuple[Budget, ...], spends: tuple[Spend, ...]) -> None:
+    """Walk the spends in order and refuse the first that its budget cannot pay."""
+    used: dict[str, tuple[float, float]] = {}
+    for spend in spends:
+        entry = _find(budget, spend.unit)
+        epsilon, delta = used.get(spend.unit, (0, 0))
+        total = epsilon + _charge(spend.epsilon, _NANO), delta + _charge(spend.delta, _ATTO)
+        if total[0] > _limit(entry.epsilon, _NANO) or total[1] > _limit(entry.delta, _ATTO):
+            raise _refusal(spend, entry, epsilon / _NANO, delta / _ATTO)
+        used[spend.unit] = total
+
+
+def _refusal(spend: Spend, entry: Budget, epsilon: float, delta: float) -> BudgetError:
+    return BudgetError(
+        f"{spend.name!r} costs epsilon {spend.epsilon:g} and delta {spend.delta:g} on {spend.unit!r}, "
+        f"of which epsilon {epsilon:g} and delta {delta:g} are spent already",
+        where="ledger",
+        allowed=f"epsilon {entry.epsilon:g} and delta {entry.delta:g} in total",
+        remedy="nothing was spent: lower the price of the step or declare a larger budget before collecting",
+    )
+
+
+def _sum_for(unit: str, spends: tuple[Spend, ...]) -> tuple[float, float]:
+    mine = [spend for spend in spends if spend.unit == unit]
+    return sum(_charge(s.epsilon, _NANO) for s in mine), sum(_charge(s.delta, _ATTO) for s in mine)
+
+
+def _charge(amount: float, scale: int) -> float:
+    """`amount` in integer units, rounded up (an int, or the float inf)."""
+    if math.isinf(amount):
+        return math.inf
+    return math.ceil(Fraction(repr(float(amount))) * scale * (1 - _SLACK))
+
+
+def _limit(amount: float, scale: int) -> float:
+    """A budget of `amount` in integer units, rounded down (an int, or the float inf)."""
+    if math.isinf(amount):
+        return math.inf
+    return math.floor(Fraction(repr(float(amount))) * scale * (1 + _SLACK))

@@ -1,0 +1,140 @@
+"""Where privacy noise comes from: AES-256 in counter mode, keyed by the operating system or by a seed.
+
+Threshold comparisons on 64-bit integers from this stream decide every random bit of the mechanisms. Float
+generators are not used: they can be predicted, and their rounding shows through (Mironov, "On significance of
+the least significant bits for differential privacy", CCS 2012).
+"""
+
+from __future__ import annotations
+
+import builtins
+import hashlib
+import os
+import threading
+import weakref
+from typing import Final, Protocol
+
+import numpy as np
+import numpy.typing as npt
+from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
+
+from graphveil.errors import InputError
+
+UInt64Array = npt.NDArray[np.uint64]
+
+_CHUNK: Final = 1 << 20
+_ZEROS: Final = bytes(_CHUNK)
+# `update_into` asks for this much room behind the text it writes.
+_BLOCK: Final = 16
+
+
+class Randomness(Protocol):
+    """A source of independent uniform bits. `void` says why noise from it protects nobody, or is None."""
+
+    @property
+    def void(self) -> str | None: ...
+
+    def uint64(self, count: int) -> UInt64Array:
+        """`count` uniform 64-bit integers."""
+        ...
+
+    def bytes(self, count: int) -> builtins.bytes:
+        """`count` uniform bytes."""
+        ...
+
+
+class SecureRandomness:
+    """The source of every release: a fresh key from the operating system, never shown, saved or shared.
+
+    A forked child gets a new key before its first number (forking copies a generator with its state, and two
+    processes with the same noise protect nobody). Several threads may draw from one instance.
+    """
+
+    def __init__(self) -> None:
+        self._rekey()
+        _live.add(self)
+
+    @property
+    def void(self) -> str | None:
+        """None: noise from this source protects."""
+        return None
+
+    def uint64(self, count: int) -> UInt64Array:
+        """`count` uniform 64-bit integers; raises InputError for a negative count."""
+        # The fork hook misses a fork made by foreign code, the process number a reused one: both are checked.
+        if os.getpid() != self._process:
+            self._rekey()
+        with self._lock:
+            return _draw(self._stream, count)
+
+    def bytes(self, count: int) -> builtins.bytes:
+        """`count` uniform bytes; raises InputError for a negative count."""
+        return self.uint64(-(-count // 8)).tobytes()[:count]
+
+    def __repr__(self) -> str:
+        return "SecureRandomness()"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        raise TypeError("SecureRandomness cannot be copied or pickled: make a new one where it is needed")
+
+    def _rekey(self) -> None:
+        self._lock = threading.Lock()
+        self._process = os.getpid()
+        self._stream = _open_stream(os.urandom(32))
+
+
+class SeededRandomness:
+    """The same stream for the same seed, for tests and benchmarks; who knows the seed can remove the noise.
+
+    Args:
+        seed: any integer.
+    """
+
+    def __init__(self, seed: int) -> None:
+        if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
+            raise InputError(f"seed is {seed!r}", allowed="an integer")
+        self._seed = int(seed)
+        self._stream = _open_stream(hashlib.sha256(b"graphveil/seeded-randomness/1:%d" % self._seed).digest())
+
+    @property
+    def void(self) -> str | None:
+        """Why every guarantee made with this source is void."""
+        return f"noise was reproducible (seed {self._seed})"
+
+    def uint64(self, count: int) -> UInt64Array:
+        """The next `count` 64-bit integers of the stream; raises InputError for a negative count."""
+        return _draw(self._stream, count)
+
+    def bytes(self, count: int) -> builtins.bytes:
+        """The next bytes of the stream, a multiple of 8 of which are used up."""
+        return self.uint64(-(-count // 8)).tobytes()[:count]
+
+    def __repr__(self) -> str:
+        return f"SeededRandomness({self._seed})"
+
+
+def _open_stream(key: bytes) -> CipherContext:
+    return Cipher(algorithms.AES(key), modes.CTR(bytes(_BLOCK))).encryptor()
+
+
+def _draw(stream: CipherContext, count: int) -> UInt64Array:
+    """Encrypt zeros straight into the array that is handed out."""
+    if count < 0:
+        raise InputError(f"{count} random numbers asked for", allowed="a count of at least 0")
+    room = np.empty(8 * count + _BLOCK, dtype=np.uint8)
+    view = room.data
+    for start in range(0, 8 * count, _CHUNK):
+        size = min(_CHUNK, 8 * count - start)
+        stream.update_into(memoryview(_ZEROS)[:size], view[start:])
+    # Little-endian whatever the machine, so that a seed gives the same stream everywhere.
+    return room[: 8 * count].view("<u8").astype(np.uint64, copy=False)
+
+
+def _rekey_after_fork() -> None:
+    for source in list(_live):
+        source._rekey()
+
+
+# Known only to re-key them in a forked child; holds no key and keeps nothing alive.
+_live: Final[weakref.WeakSet[SecureRandomness]] = weakref.WeakSet()
+os.register_at_fork(after_in_child=_rekey_after_fork)
