@@ -1,8 +1,8 @@
 """What several mechanisms cost together.
 
 Pure local guarantees add up. For stacks of Gaussian and sampled mechanisms the number we print comes from
-the privacy-loss-distribution accountant of dp-accounting (exact up to a pessimistic grid); Renyi accounting is
-the cross-check. Central-limit accounting reports less than was spent and is not offered.
+the privacy-loss-distribution accountant of dp-accounting (exact up to a pessimistic grid); Renyi accounting
+is the cross-check. Central-limit accounting reports less than was spent and is not offered.
 """
 
 from __future__ import annotations

@@ -22,8 +22,8 @@ _STEPS: Final = 200
 def gaussian_delta(sigma: float, epsilon: float, sensitivity: float = 1.0) -> float:
     """The smallest delta at which Gaussian noise is (epsilon, delta)-private.
 
-    Equation (6) of Balle and Wang: Phi(a) - e^eps Phi(b) with a = D/2s - eps s/D and b = -D/2s - eps s/D, where
-    D is the L2 sensitivity and s the standard deviation. Since e^eps phi(b) = phi(a), it equals
+    Equation (6) of Balle and Wang: Phi(a) - e^eps Phi(b) with a = D/2s - eps s/D and b = -D/2s - eps s/D,
+    where D is the L2 sensitivity and s the standard deviation. Since e^eps phi(b) = phi(a), it equals
     phi(a) (R(-a) - R(-b)) with Mills' ratio R, which loses no digits when both terms are tiny.
     """
     _require_positive(sigma=sigma, sensitivity=sensitivity)

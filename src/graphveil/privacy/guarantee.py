@@ -152,7 +152,8 @@ def require_fields(what: str, fields: Mapping[str, Any], names: set[str]) -> Non
     missing, unknown = sorted(names - set(fields)), sorted(set(fields) - names)
     if missing or unknown:
         problem = "fields missing: " if missing else "unknown fields: "
-        raise InputError(problem + ", ".join(missing or unknown), where=what, allowed=", ".join(sorted(names)))
+        problem += ", ".join(missing or unknown)
+        raise InputError(problem, where=what, allowed=", ".join(sorted(names)))
 
 
 def _power(epsilon: float) -> str:

@@ -77,7 +77,7 @@ class Ledger:
     def __post_init__(self) -> None:
         units = [entry.unit for entry in self.budget]
         if not units or len(set(units)) != len(units):
-            raise InputError(f"budgets for {units}", where="ledger", allowed="one or more, each for its own unit")
+            raise InputError(f"budgets for {units}", where="ledger", allowed="one for each unit")
         _check_affordable(self.budget, self.spends)
 
     @classmethod

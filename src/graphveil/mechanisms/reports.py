@@ -1,0 +1,133 @@
+"""What users send: small frozen groups of tensors, one row a user, that can be stored and read back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from graphveil.errors import InputError
+
+
+@dataclass(frozen=True, eq=False)
+class MultiBitReports:
+    """indices int32 [n, m], ascending in every row, and one bit for each: bits uint8 [n, m]."""
+
+    indices: Tensor
+    bits: Tensor
+
+    def __post_init__(self) -> None:
+        _require("indices", self.indices, torch.int32, 2)
+        _require("bits", self.bits, torch.uint8, 2)
+        if self.indices.shape != self.bits.shape:
+            raise InputError(f"{tuple(self.indices.shape)} indices with {tuple(self.bits.shape)} bits")
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    def to_tensors(self) -> dict[str, Tensor]:
+        """The tensors by name."""
+        return {"indices": self.indices, "bits": self.bits}
+
+    @classmethod
+    def from_tensors(cls, tensors: Mapping[str, Tensor]) -> MultiBitReports:
+        """The inverse of `to_tensors`; raises InputError for missing, extra or wrong tensors."""
+        _require_names(tensors, "indices", "bits")
+        return cls(tensors["indices"], tensors["bits"])
+
+
+@dataclass(frozen=True, eq=False)
+class OneBitReports:
+    """One bit for each coordinate, the first in the highest bit of a byte: uint8 [n, ceil(d/8)]."""
+
+    packed: Tensor
+
+    def __post_init__(self) -> None:
+        _require("packed", self.packed, torch.uint8, 2)
+
+    def __len__(self) -> int:
+        return len(self.packed)
+
+    def to_tensors(self) -> dict[str, Tensor]:
+        """The tensors by name."""
+        return {"packed": self.packed}
+
+    @classmethod
+    def from_tensors(cls, tensors: Mapping[str, Tensor]) -> OneBitReports:
+        """The inverse of `to_tensors`; raises InputError for missing, extra or wrong tensors."""
+        _require_names(tensors, "packed")
+        return cls(tensors["packed"])
+
+
+@dataclass(frozen=True, eq=False)
+class LatticeReports:
+    """Noisy vectors as integer multiples of the mechanism's grid step: levels int32 [n, d]."""
+
+    levels: Tensor
+
+    def __post_init__(self) -> None:
+        _require("levels", self.levels, torch.int32, 2)
+
+    def __len__(self) -> int:
+        return len(self.levels)
+
+    def to_tensors(self) -> dict[str, Tensor]:
+        """The tensors by name."""
+        return {"levels": self.levels}
+
+    @classmethod
+    def from_tensors(cls, tensors: Mapping[str, Tensor]) -> LatticeReports:
+        """The inverse of `to_tensors`; raises InputError for missing, extra or wrong tensors."""
+        _require_names(tensors, "levels")
+        return cls(tensors["levels"])
+
+
+@dataclass(frozen=True, eq=False)
+class LabelReports:
+    """One noisy class a user: labels int64 [n]."""
+
+    labels: Tensor
+
+    def __post_init__(self) -> None:
+        _require("labels", self.labels, torch.int64, 1)
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def to_tensors(self) -> dict[str, Tensor]:
+        """The tensors by name."""
+        return {"labels": self.labels}
+
+    @classmethod
+    def from_tensors(cls, tensors: Mapping[str, Tensor]) -> LabelReports:
+        """The inverse of `to_tensors`; raises InputError for missing, extra or wrong tensors."""
+        _require_names(tensors, "labels")
+        return cls(tensors["labels"])
+
+
+def require_inside(reports: Tensor, low: int, high: int, what: str) -> None:
+    """Refuse reports that no device can have made: a number outside low..high."""
+    if reports.numel() and not (int(reports.min()) >= low and int(reports.max()) <= high):
+        raise InputError(f"a report holds {what} that no device sends", allowed=f"{low} to {high}")
+
+
+def require_pairs(reports: int, values: int) -> None:
+    """Refuse reports and values that do not belong together row by row."""
+    if reports != values:
+        raise InputError(f"{reports} reports come with {values} rows of values", allowed="as many of both")
+
+
+def _require(name: str, tensor: Tensor, dtype: torch.dtype, dimensions: int) -> None:
+    allowed = f"a {dtype} tensor with {dimensions} dimensions"
+    if not torch.is_tensor(tensor):
+        raise InputError(f"{name} is {type(tensor).__name__}", where="reports", allowed=allowed)
+    if tensor.dtype != dtype or tensor.ndim != dimensions:
+        found = f"{tensor.dtype} with shape {tuple(tensor.shape)}"
+        raise InputError(f"{name} is {found}", where="reports", allowed=allowed)
+
+
+def _require_names(tensors: Mapping[str, Tensor], *names: str) -> None:
+    if set(tensors) != set(names):
+        raise InputError(f"tensors {sorted(tensors)}", where="reports", allowed=", ".join(names))

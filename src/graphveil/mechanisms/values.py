@@ -1,0 +1,271 @@
+"""One reader for every form that private values come in; it never makes more than one block of rows dense."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse
+import torch
+
+from graphveil.errors import InputError
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.integer[Any]]
+# What `randomize` takes: dense [n, d], or compressed sparse rows.
+Values: TypeAlias = torch.Tensor | npt.NDArray[Any] | scipy.sparse.csr_matrix
+
+# Numbers worked on at a time: small enough to stay in the cache, large enough to amortise the calls.
+BLOCK: Final = 1 << 18
+
+
+class Rows(Protocol):
+    """Rows of private values, read block by block."""
+
+    @property
+    def shape(self) -> tuple[int, int]: ...
+
+    @property
+    def stored(self) -> int:
+        """Numbers held in memory."""
+        ...
+
+    def block(self, start: int, stop: int) -> FloatArray:
+        """Rows start..stop, dense [stop - start, d]."""
+        ...
+
+    def at(self, start: int, stop: int, columns: IntArray) -> FloatArray:
+        """The entries of rows start..stop at `columns` [stop - start, m]."""
+        ...
+
+    def refuse_outside(self, low: float, high: float) -> None:
+        """Raise InputError with row and column of the first entry that is not a number in [low, high]."""
+        ...
+
+
+@dataclass(frozen=True)
+class DenseRows:
+    """A dense matrix, possibly memory-mapped."""
+
+    array: npt.NDArray[Any]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        rows, columns = self.array.shape
+        return rows, columns
+
+    @property
+    def stored(self) -> int:
+        return self.array.size
+
+    def block(self, start: int, stop: int) -> FloatArray:
+        return self.array[start:stop].astype(np.float64)
+
+    def at(self, start: int, stop: int, columns: IntArray) -> FloatArray:
+        picked: npt.NDArray[Any] = np.take_along_axis(self.array[start:stop], columns, axis=1)
+        return picked.astype(np.float64)
+
+    def refuse_outside(self, low: float, high: float) -> None:
+        for start, stop in blocks(self.shape[0], self.shape[1]):
+            part = self.array[start:stop]
+            # Comparisons with NaN are False, so this lets no NaN pass.
+            if part.size and not (part.min() >= low and part.max() <= high):
+                row, column = np.argwhere(~((part >= low) & (part <= high)))[0]
+                raise _outside(part[row, column], start + int(row), int(column), low, high)
+
+
+@dataclass(frozen=True)
+class SparseRows:
+    """Compressed sparse rows with sorted, distinct columns in every row."""
+
+    starts: IntArray
+    columns: IntArray
+    entries: npt.NDArray[Any]
+    width: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.starts) - 1, self.width
+
+    @property
+    def stored(self) -> int:
+        return self.entries.size
+
+    def block(self, start: int, stop: int) -> FloatArray:
+        keys, entries = self._keys(start, stop)
+        dense = np.zeros((stop - start) * self.width)
+        dense[keys] = entries
+        return dense.reshape(stop - start, self.width)
+
+    def at(self, start: int, stop: int, columns: IntArray) -> FloatArray:
+        keys, entries = self._keys(start, stop)
+        wanted = np.arange(stop - start)[:, None] * self.width + columns
+        if not keys.size:
+            return np.zeros(wanted.shape)
+        place = np.minimum(np.searchsorted(keys, wanted), keys.size - 1)
+        return np.where(keys[place] == wanted, entries[place], 0.0)
+
+    def refuse_outside(self, low: float, high: float) -> None:
+        for start in range(0, self.entries.size, BLOCK):
+            part = self.entries[start : start + BLOCK]
+            if not (part.min() >= low and part.max() <= high):
+                first = start + int(np.argmin((part >= low) & (part <= high)))
+                row = int(np.searchsorted(self.starts, first, side="right")) - 1
+                raise _outside(self.entries[first], row, int(self.columns[first]), low, high)
+        if not low <= 0.0 <= high:
+            self._refuse_gaps(low, high)
+
+    def is_canonical(self) -> bool:
+        """Whether the columns of every row are sorted, distinct and inside the matrix."""
+        if self.entries.size and not (self.columns.min() >= 0 and self.columns.max() < self.width):
+            return False
+        for start, stop in self._spans():
+            keys, _ = self._keys(start, stop)
+            if not np.all(keys[1:] > keys[:-1]):
+                return False
+        return True
+
+    def _spans(self) -> Iterator[tuple[int, int]]:
+        return blocks(self.shape[0], max(1, self.stored // max(1, self.shape[0])))
+
+    def _keys(self, start: int, stop: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
+        """Position of every stored entry of a block when the block is read row by row, in ascending order."""
+        first, last = int(self.starts[start]), int(self.starts[stop])
+        counts = np.diff(self.starts[start : stop + 1])
+        keys = np.repeat(np.arange(stop - start, dtype=np.int64) * self.width, counts)
+        keys += self.columns[first:last]
+        return keys, self.entries[first:last]
+
+    def _refuse_gaps(self, low: float, high: float) -> None:
+        """An entry that is not stored is 0: refuse it where 0 is outside the declared range."""
+        short = np.flatnonzero(np.diff(self.starts) < self.width)
+        if short.size:
+            row = int(short[0])
+            stored = self.columns[self.starts[row] : self.starts[row + 1]]
+            raise _outside(0.0, row, int(np.setdiff1d(np.arange(self.width), stored)[0]), low, high)
+
+
+def open_rows(values: Values, dimension: int) -> Rows:
+    """A reader for `values`.
+
+    Args:
+        values: torch dense or sparse_csr [n, d], numpy [n, d], or a scipy sparse matrix [n, d].
+        dimension: the declared d.
+
+    Raises:
+        InputError: another kind of value, another shape, or numbers that are not real.
+    """
+    rows = _reader(values)
+    if rows.shape[1] != dimension:
+        raise InputError(
+            f"the values have {rows.shape[1]} columns", allowed=f"{dimension}, the mechanism's dimension"
+        )
+    return rows
+
+
+def open_values(values: Values, dimension: int, low: float, high: float) -> Rows:
+    """A reader for `values`, once all of them are known to be numbers in [low, high]."""
+    rows = open_rows(values, dimension)
+    rows.refuse_outside(low, high)
+    return rows
+
+
+def blocks(rows: int, width: int, most: int = BLOCK) -> Iterator[tuple[int, int]]:
+    """Consecutive (start, stop) covering `rows`, with about `most` numbers each when a row takes `width`."""
+    step = max(1, most // max(1, width))
+    return ((start, min(start + step, rows)) for start in range(0, rows, step))
+
+
+def clip_to_range(values: Values, low: float, high: float) -> Values:
+    """`values` with every number below `low` or above `high` moved to the nearer end, as a new object.
+
+    For users who ask for clipping: mechanisms themselves refuse what is out of range. Sparse input stays
+    sparse, and its range must hold 0, which is what an entry that is not stored stands for. Infinities are clipped.
+
+    Raises:
+        InputError: an entry is NaN, the range is not in order, or values are sparse and the range lacks 0.
+    """
+    if not low < high:
+        raise InputError(f"the range is [{low!r}, {high!r}]", allowed="low below high")
+    sparse = scipy.sparse.issparse(values) or (torch.is_tensor(values) and values.layout == torch.sparse_csr)
+    if sparse and not low <= 0.0 <= high:
+        raise InputError(
+            f"sparse values cannot be clipped to [{low:g}, {high:g}]", allowed="a range with 0 in it"
+        )
+    _reader(values).refuse_outside(-np.inf, np.inf)
+    if torch.is_tensor(values):
+        if values.layout == torch.sparse_csr:
+            clipped = values.values().clamp(low, high)
+            return torch.sparse_csr_tensor(values.crow_indices(), values.col_indices(), clipped, values.shape)
+        return values.clamp(low, high)
+    if scipy.sparse.issparse(values):
+        copy = scipy.sparse.csr_matrix(values, copy=True)
+        copy.data = np.clip(copy.data, low, high)
+        return copy
+    return np.clip(values, low, high)
+
+
+def _reader(values: Any) -> Rows:
+    if torch.is_tensor(values):
+        return _tensor_reader(values.detach().cpu())
+    if scipy.sparse.issparse(values):
+        return _sparse_reader(values.tocsr())
+    if isinstance(values, np.ndarray):
+        return _dense_reader(values)
+    raise InputError(
+        f"values are {type(values).__name__}",
+        allowed="a torch tensor, a numpy array or a scipy sparse matrix",
+    )
+
+
+def _tensor_reader(values: torch.Tensor) -> Rows:
+    if values.dtype == torch.bfloat16:
+        raise InputError("values are bfloat16", allowed="another real type", remedy="call .float()")
+    if values.layout == torch.strided:
+        return _dense_reader(values.numpy())
+    if values.layout != torch.sparse_csr:
+        raise InputError(f"values are {values.layout}", allowed="dense, sparse_csr")
+    rows = SparseRows(
+        values.crow_indices().numpy(), values.col_indices().numpy(), values.values().numpy(), values.shape[1]
+    )
+    _require_real(rows.entries)
+    if rows.is_canonical():
+        return rows
+    parts = (rows.entries, rows.columns, rows.starts)
+    return _sparse_reader(scipy.sparse.csr_matrix(parts, shape=tuple(values.shape)))
+
+
+def _sparse_reader(values: scipy.sparse.csr_matrix) -> Rows:
+    _require_real(values.data)
+    if not values.has_canonical_format:
+        values = values.copy()
+        values.sum_duplicates()
+    return SparseRows(values.indptr, values.indices, values.data, values.shape[1])
+
+
+def _dense_reader(values: npt.NDArray[Any]) -> Rows:
+    if values.ndim != 2:
+        raise InputError(f"values have shape {values.shape}", allowed="two dimensions: users x coordinates")
+    _require_real(values)
+    return DenseRows(values)
+
+
+def _require_real(values: npt.NDArray[Any]) -> None:
+    if values.dtype.kind not in "fiub":
+        raise InputError(f"values are {values.dtype}", allowed="real numbers")
+
+
+def _outside(value: float, row: int, column: int, low: float, high: float) -> InputError:
+    """The refusal of one entry: where, not what, since messages end in logs and the value is private."""
+    if np.isnan(value):
+        what, remedy = "the value is NaN", "fill in missing values before they are encoded"
+    else:
+        side = "below" if value < low else "above"
+        what = f"the value lies {side} the declared range"
+        remedy = "declare the range that is publicly known to hold, or clip with clip_to_range"
+    return InputError(
+        what, where=f"values, row {row}, column {column}", allowed=f"[{low:g}, {high:g}]", remedy=remedy
+    )
