@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from graphveil.graphs.describe import describe
 from graphveil.graphs.digits import digits_graph
 from graphveil.graphs.edges import normalise_edges
 from graphveil.graphs.load import NAMES, load_graph
+from graphveil.graphs.root import data_root
 from graphveil.graphs.schema import GraphSchema
+from graphveil.graphs.social import social_graph
 from graphveil.graphs.splits import Split, known_labels, published_split, random_split
 from graphveil.graphs.value import make_graph, validate
+from graphveil.graphs.write import write_folder
 
 __all__ = [
     "NAMES",
     "GraphSchema",
     "Split",
+    "data_root",
+    "describe",
     "digits_graph",
     "known_labels",
     "load_graph",
@@ -20,5 +26,7 @@ __all__ = [
     "normalise_edges",
     "published_split",
     "random_split",
+    "social_graph",
     "validate",
+    "write_folder",
 ]

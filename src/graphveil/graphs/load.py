@@ -4,19 +4,38 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphveil.errors import InputError
+from graphveil.graphs.arrays import ARRAY_SETS, load_arrays
 from graphveil.graphs.digits import digits_graph
+from graphveil.graphs.facebook100 import load_facebook100
+from graphveil.graphs.folder import read_folder
+from graphveil.graphs.large import load_arxiv, load_ppi, load_reddit
 from graphveil.graphs.musae import load_musae
 from graphveil.graphs.planetoid import load_planetoid
 from graphveil.graphs.root import Progress, data_root
+from graphveil.graphs.social import social_graph
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
-NAMES = ("citeseer", "cora", "digits", "facebook", "lastfm", "pubmed")
-"""The named data sets."""
+_STORED: dict[str, Callable[..., Data]] = {
+    **{name: partial(load_planetoid, name) for name in ("cora", "citeseer", "pubmed")},
+    **{name: partial(load_musae, name) for name in ("facebook", "lastfm")},
+    **{name: partial(load_arrays, name) for name in ARRAY_SETS},
+    "ppi": load_ppi,
+    "reddit": load_reddit,
+    "ogbn-arxiv": load_arxiv,
+}
+NAMES: tuple[str, ...] = (*sorted(_STORED), "digits", "social")
+"""The named data sets; `facebook100-<university>` and `social-<nodes>` are names too."""
+
+SOCIAL_NODES = 5_000
 
 
 def load_graph(
@@ -29,34 +48,42 @@ def load_graph(
     """Load a graph.
 
     Args:
-        name_or_path: one of `NAMES`, or a folder with your own files.
-        root: data root; else GRAPHVEIL_DATA, else the user cache.
+        name_or_path: one of `NAMES`, `facebook100-<university>`, `social-<nodes>`, or a folder with your own
+            files (see `read_folder`). A name wins over a folder of that name; write `./name` for the folder.
+        root: data root; else the environment variable GRAPHVEIL_DATA, else the user cache; may be read-only.
         download: fetch an absent named set.
-        progress: called with {"stage", "done", "total"} while something is fetched.
+        progress: called with {"stage", "done", "total"} (bytes) while something is fetched.
 
     Returns:
-        A PyG `Data` with `x`, `edge_index`, `y`, `num_nodes`, `schema`.
+        A PyG `Data` with `x` float32 [n, d] (dense, or `torch.sparse_csr` below 10% non-zeros), `edge_index`
+        int64 [2, E] (sorted, unique, no self-loops, both directions when undirected), `y` int64 [n] (-1
+        unknown; float32 [n, c] with several labels a node), `num_nodes`, `schema`; the published split as
+        `train_mask`, `val_mask`, `test_mask` where there is one; `ids` for your own files.
 
     Raises:
-        MissingDataError: the set is absent and could not be fetched.
+        MissingDataError: the set is absent and could not be fetched; names the folder.
+        MissingExtraError: fetching needs an optional package.
         DataError: a file cannot be used; names file and row.
         InputError: no such name or folder.
     """
-    name = str(name_or_path).lower().replace("_", "-")
-    where = data_root(root)
+    name = str(name_or_path).lower().replace("_", "-") if isinstance(name_or_path, str) else ""
+    if name in _STORED:
+        return _STORED[name](data_root(root), fetch_absent=download, progress=progress)
     if name == "digits":
         return digits_graph()
-    if name in ("cora", "citeseer", "pubmed"):
-        return load_planetoid(name, where, download=download, progress=progress)
-    if name in ("facebook", "lastfm"):
-        return load_musae(name, where, download=download, progress=progress)
-    raise _unknown(name)
+    if social := re.fullmatch(r"social(?:[-:](\d+))?", name):
+        return social_graph(int(social[1] or SOCIAL_NODES))
+    if university := re.fullmatch(r"facebook100-([a-z0-9-]+)", name):
+        return load_facebook100(university[1], data_root(root))
+    if Path(name_or_path).is_dir():
+        return read_folder(Path(name_or_path))
+    raise _unknown(str(name_or_path))
 
 
 def _unknown(name: str) -> InputError:
-    near = difflib.get_close_matches(name, NAMES, n=1)
+    near = difflib.get_close_matches(name.lower(), NAMES, n=1)
     return InputError(
         f"no data set and no folder {name!r}",
-        allowed=f"{', '.join(NAMES)}, or a folder",
+        allowed=f"{', '.join(NAMES)}, social-<nodes>, facebook100-<university>, or a folder with graph.toml",
         remedy=f"did you mean {near[0]}?" if near else None,
     )

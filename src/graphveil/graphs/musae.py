@@ -7,9 +7,7 @@ The feature lists go straight to sparse rows: 22,470 x 4,714 is never dense.
 
 from __future__ import annotations
 
-import io
 import json
-import zipfile
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -21,8 +19,7 @@ import torch
 from graphveil.errors import DataError
 from graphveil.graphs.edges import normalise_edges
 from graphveil.graphs.features import features_from_rows
-from graphveil.graphs.quiet import quiet
-from graphveil.graphs.root import Progress, ensure_files
+from graphveil.graphs.root import Progress, download, ensure_files, unzip
 from graphveil.graphs.schema import GraphSchema
 from graphveil.graphs.value import make_graph
 
@@ -77,7 +74,7 @@ _SETS = {
 }
 
 
-def load_musae(name: str, root: Path, *, download: bool, progress: Progress | None) -> Data:
+def load_musae(name: str, root: Path, *, fetch_absent: bool, progress: Progress | None) -> Data:
     """The graph `facebook` or `lastfm` under `root/musae`.
 
     Raises:
@@ -88,10 +85,10 @@ def load_musae(name: str, root: Path, *, download: bool, progress: Progress | No
     files = tuple(f"{about.prefix}_{part}" for part in ("edges.csv", "features.json", "target.csv"))
     folder = root / "musae" / about.folder
 
-    def fetch(target: Path) -> None:
-        _unzip(about.url, files, target)
+    def fetch(target: Path, tell: Progress) -> None:
+        unzip(download(about.url, target / "files.zip", tell), files, target)
 
-    ensure_files(folder, files, name=name, fetch=fetch if download else None, progress=progress)
+    ensure_files(folder, files, name=name, fetch=fetch if fetch_absent else None, progress=progress)
     return read_musae(name, *(folder / file for file in files))
 
 
@@ -188,19 +185,3 @@ def _features(path: Path, about: _Set) -> tuple[csr_matrix, int]:
     rows.sum_duplicates()
     rows.data[:] = 1.0
     return rows, len(items) - rows.nnz
-
-
-def _unzip(url: str, files: tuple[str, ...], target: Path) -> None:
-    with quiet():
-        from torch_geometric.data import download_url
-
-    packed = Path(download_url(url, str(target), log=False))
-    try:
-        with zipfile.ZipFile(io.BytesIO(packed.read_bytes())) as archive:
-            for member in archive.namelist():
-                if Path(member).name in files:
-                    (target / Path(member).name).write_bytes(archive.read(member))
-    except zipfile.BadZipFile as error:
-        raise OSError(f"{url} is not a zip file") from error
-    finally:
-        packed.unlink()

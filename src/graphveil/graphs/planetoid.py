@@ -16,7 +16,7 @@ from graphveil.errors import DataError
 from graphveil.graphs.edges import normalise_edges
 from graphveil.graphs.features import features_from_dense
 from graphveil.graphs.quiet import quiet
-from graphveil.graphs.root import Progress, ensure_files
+from graphveil.graphs.root import Progress, download, ensure_files
 from graphveil.graphs.schema import GraphSchema
 from graphveil.graphs.value import MASKS, make_graph
 
@@ -62,7 +62,7 @@ _SETS = {
 }
 
 
-def load_planetoid(name: str, root: Path, *, download: bool, progress: Progress | None) -> Data:
+def load_planetoid(name: str, root: Path, *, fetch_absent: bool, progress: Progress | None) -> Data:
     """The graph `cora`, `citeseer` or `pubmed` under `root/pyg/Planetoid`.
 
     Raises:
@@ -73,15 +73,14 @@ def load_planetoid(name: str, root: Path, *, download: bool, progress: Progress 
     files = tuple(f"ind.{name}.{part}" for part in _PARTS)
     folder = root / "pyg" / "Planetoid" / about.folder / "raw"
 
-    def fetch(target: Path) -> None:
+    def fetch(target: Path, tell: Progress) -> None:
         with quiet():
             from torch_geometric.datasets import Planetoid
-            from torch_geometric.io import fs
 
         for file in files:
-            fs.cp(f"{Planetoid.url}/{file}", str(target))
+            download(f"{Planetoid.url}/{file}", target / file, tell)
 
-    ensure_files(folder, files, name=name, fetch=fetch if download else None, progress=progress)
+    ensure_files(folder, files, name=name, fetch=fetch if fetch_absent else None, progress=progress)
     data = _read(folder, name)
     edge_index, notes = normalise_edges(*_pair(data), data.num_nodes, directed=False)
     schema = GraphSchema(

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import os
 import shutil
-import socket
 import tempfile
-import threading
-from collections.abc import Callable, Iterator, Mapping
+import urllib.request
+import zipfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from graphveil.errors import MissingDataError
 
 Progress = Callable[[Mapping[str, object]], None]
-"""Called with {"stage": str, "done": int, "total": int}; total 0 means not known."""
+"""Called with {"stage": str, "done": int, "total": int} in bytes; total 0 means not known."""
+
+Fetch = Callable[[Path, Progress], None]
+"""Writes a data set's files into the folder it is given."""
 
 VARIABLE = "GRAPHVEIL_DATA"
 
@@ -35,104 +36,99 @@ def ensure_files(
     files: tuple[str, ...],
     *,
     name: str,
-    fetch: Callable[[Path], None] | None,
+    fetch: Fetch | None,
     progress: Progress | None,
 ) -> Path:
     """The folder, once all files are in it; what is absent is fetched through a temporary sibling.
 
     Args:
-        folder: where the files belong.
-        files: their names.
+        folder: where the files belong; only read when they are all there, so it may be read-only.
+        files: their paths inside the folder.
         name: the data set, for messages.
         fetch: writes the files into the folder it is given; None when nothing may be downloaded.
-        progress: told the bytes on disk during the download.
+        progress: told the bytes so far.
 
     Raises:
         MissingDataError: a file is absent and could not be fetched. Nothing half-written is left.
     """
-    absent = [file for file in files if not (folder / file).is_file()]
-    if not absent:
+    if not _absent(folder, files):
         return folder
     if fetch is None:
-        raise missing(name, folder, files, absent)
+        raise _missing(name, folder, files, "absent, and not downloaded")
     try:
-        _fetch_whole(folder, fetch, name, progress)
-    except OSError as error:
-        raise missing(name, folder, files, absent, f"downloading failed ({_reason(error)})") from error
-    absent = [file for file in files if not (folder / file).is_file()]
-    if absent:
-        raise missing(name, folder, files, absent, "the download did not hold them")
+        _fetch_whole(folder, fetch, progress or (lambda _: None))
+    except (OSError, zipfile.BadZipFile) as error:
+        raise _missing(name, folder, files, f"absent, and downloading failed ({_reason(error)})") from error
+    if _absent(folder, files):
+        raise _missing(name, folder, files, "absent, also from what was downloaded")
     return folder
 
 
-def missing(
-    name: str, folder: Path, files: tuple[str, ...], absent: list[str], reason: str = "not on this machine"
-) -> MissingDataError:
-    """The refusal for an absent data set: what was looked for, where, and what to put there."""
+def _absent(folder: Path, files: tuple[str, ...]) -> list[str]:
+    return [file for file in files if not (folder / file).is_file()]
+
+
+def _missing(name: str, folder: Path, files: tuple[str, ...], reason: str) -> MissingDataError:
+    absent = _absent(folder, files)
     listed = ", ".join(absent[:3]) + (f" and {len(absent) - 3} more" if len(absent) > 3 else "")
     return MissingDataError(
-        f"data set {name!r}: {listed} absent, {reason}",
+        f"data set {name!r}: {listed} {reason}",
         where=str(folder),
-        remedy=f"put {', '.join(files)} into {folder}, or name another data root "
-        f"with --data-root or {VARIABLE}",
+        remedy=f"put {', '.join(files)} there, or name another data root with --data-root or {VARIABLE}",
     )
 
 
-def _fetch_whole(folder: Path, fetch: Callable[[Path], None], name: str, progress: Progress | None) -> None:
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{folder.name}.partial-", dir=folder.parent) as partial:
-        inside = Path(partial) / "raw"
-        inside.mkdir()
-        with _reported(inside, name, progress), _impatient(), contextlib.redirect_stderr(io.StringIO()):
-            fetch(inside)
-        folder.mkdir(exist_ok=True)
-        for file in sorted(inside.iterdir()):
-            if not (folder / file.name).exists():
-                shutil.move(file, folder / file.name)
-
-
-@contextlib.contextmanager
-def _reported(folder: Path, name: str, progress: Progress | None) -> Iterator[None]:
-    """Tell `progress` the bytes in a folder twice a second while the block runs."""
-    if progress is None:
-        yield
-        return
-    done, tell = threading.Event(), progress
-
-    def watch() -> None:
-        while True:
-            stopped = done.wait(0.5)
-            tell({"stage": f"downloading {name}", "done": _size(folder), "total": 0})
-            if stopped:
-                return
-
-    watcher = threading.Thread(target=watch, daemon=True)
-    watcher.start()
+def _fetch_whole(folder: Path, fetch: Fetch, progress: Progress) -> None:
+    made = _make_parents(folder.parent)
     try:
-        yield
-    finally:
-        done.set()
-        watcher.join()
+        with tempfile.TemporaryDirectory(prefix=f".{folder.name}.partial-", dir=folder.parent) as partial:
+            fetch(Path(partial), progress)
+            for file in sorted(Path(partial).rglob("*")):
+                place = folder / file.relative_to(partial)
+                if file.is_file() and not place.exists():
+                    place.parent.mkdir(parents=True, exist_ok=True)
+                    file.replace(place)
+    except BaseException:
+        for parent in made:
+            if not any(parent.iterdir()):
+                parent.rmdir()
+        raise
 
 
-@contextlib.contextmanager
-def _impatient(seconds: float = 30.0) -> Iterator[None]:
-    """Let no connection hang: PyG's downloader sets no time limit of its own."""
-    before = socket.getdefaulttimeout()
-    socket.setdefaulttimeout(seconds)
-    try:
-        yield
-    finally:
-        socket.setdefaulttimeout(before)
+def _make_parents(folder: Path) -> list[Path]:
+    """Create a folder; return the folders that were not there before, innermost first."""
+    new = [parent for parent in (folder, *folder.parents) if not parent.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    return new
 
 
-def _size(folder: Path) -> int:
-    total = 0
-    for file in folder.rglob("*"):
-        with contextlib.suppress(OSError):
-            total += file.stat().st_size
-    return total
+def download(url: str, target: Path, progress: Progress, *, seconds: float = 30.0) -> Path:
+    """Download one file, with certificates checked and no connection left hanging.
+
+    Raises:
+        OSError: no connection, or the transfer ended early.
+    """
+    stage = f"downloading {target.name}"
+    with urllib.request.urlopen(url, timeout=seconds) as source, target.open("wb") as sink:
+        total, done = int(source.headers.get("Content-Length") or 0), 0
+        while chunk := source.read(1 << 20):
+            sink.write(chunk)
+            done += len(chunk)
+            progress({"stage": stage, "done": done, "total": total})
+    if total and done != total:
+        raise OSError(f"{url} ended after {done} of {total} bytes")
+    return target
 
 
-def _reason(error: OSError) -> str:
+def unzip(archive: Path, files: tuple[str, ...], folder: Path) -> None:
+    """Take the named files out of an archive, wherever in it they lie, and delete the archive."""
+    with zipfile.ZipFile(archive) as members:
+        for member in members.namelist():
+            if Path(member).name in files:
+                with members.open(member) as source, (folder / Path(member).name).open("wb") as sink:
+                    shutil.copyfileobj(source, sink)
+    archive.unlink()
+
+
+def _reason(error: Exception) -> str:
     return " ".join(str(getattr(error, "reason", None) or error).split())[:200] or type(error).__name__

@@ -1,0 +1,181 @@
+"""`graph.toml`: what the owner of a folder declares in public before anybody's data is read."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from graphveil.errors import DataError
+from graphveil.graphs.schema import PRIVATE_PARTS
+
+FILE = "graph.toml"
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """The content of a `graph.toml`.
+
+    Args:
+        private: the private parts, out of `PRIVATE_PARTS`.
+        classes: all class names in order.
+        low, high: bounds of every feature; 0 and 1 when `ranges` scales them.
+        ranges: (column pattern, low, high) for each group of columns; its values are scaled to 0..1.
+        directed: whether edges have a direction.
+        out_of_range: "refuse" or "clip" feature values outside the range.
+        name: name of the graph.
+        id, label, split: columns of the nodes file; None when not declared.
+        features: feature columns of the nodes file; None for all the others.
+        source, target: columns of the edges file.
+        dimension: d of the sparse features file.
+    """
+
+    private: tuple[str, ...]
+    classes: tuple[str, ...]
+    low: float
+    high: float
+    ranges: tuple[tuple[str, float, float], ...]
+    directed: bool = False
+    out_of_range: str = "refuse"
+    name: str | None = None
+    id: str = "id"
+    label: str | None = None
+    split: str | None = None
+    features: tuple[str, ...] | None = None
+    source: str = "source"
+    target: str = "target"
+    dimension: int | None = None
+
+
+_REQUIRED = ("private", "range", "classes", "directed")
+_KEYS = (
+    *_REQUIRED,
+    "out_of_range",
+    "name",
+    "id",
+    "label",
+    "split",
+    "features",
+    "source",
+    "target",
+    "dimension",
+)
+
+
+def read_declaration(path: Path) -> Declaration:
+    """Read and check a `graph.toml`.
+
+    Raises:
+        DataError: the file is absent or unparsable, or a key is missing, unknown or has a wrong value.
+    """
+    where = str(path)
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise DataError("there is no graph.toml", where=where, remedy=_EXAMPLE) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+        raise DataError(f"cannot be read as TOML ({error})", where=where) from error
+    for key in content:
+        if key not in _KEYS:
+            near = difflib.get_close_matches(key, _KEYS, n=1)
+            remedy = f"did you mean {near[0]}?" if near else None
+            raise DataError(f"unknown key {key!r}", where=where, allowed=", ".join(_KEYS), remedy=remedy)
+    for key in _REQUIRED:
+        if key not in content:
+            raise DataError(f"{key} is not declared", where=where, remedy=_EXAMPLE)
+    return _parse(content, where)
+
+
+_EXAMPLE = 'write for example: private = ["features", "labels"], range = [0, 1], classes = ["a", "b"], directed = false'
+
+
+def _parse(content: Mapping[str, object], where: str) -> Declaration:
+    private = _words(content, "private", where)
+    unknown = [part for part in private if part not in PRIVATE_PARTS]
+    if unknown:
+        raise DataError(f"private names {unknown[0]!r}", where=where, allowed=", ".join(PRIVATE_PARTS))
+    classes = _words(content, "classes", where)
+    if len(classes) < 2 or len(set(classes)) != len(classes) or "" in classes:
+        raise DataError(f"classes are {list(classes)}", where=where, allowed="at least two different names")
+    low, high, ranges = _ranges(content["range"], where)
+    policy = content.get("out_of_range", "refuse")
+    if policy not in ("refuse", "clip"):
+        raise DataError(f"out_of_range is {policy!r}", where=where, allowed="refuse, clip")
+    return Declaration(
+        private=private,
+        classes=classes,
+        low=low,
+        high=high,
+        ranges=ranges,
+        directed=_one(content, "directed", where, "true or false", lambda v: isinstance(v, bool), False),
+        out_of_range=str(policy),
+        name=_word(content, "name", where),
+        id=_word(content, "id", where) or "id",
+        label=_word(content, "label", where),
+        split=_word(content, "split", where),
+        features=_words(content, "features", where) if "features" in content else None,
+        source=_word(content, "source", where) or "source",
+        target=_word(content, "target", where) or "target",
+        dimension=_one(content, "dimension", where, "a whole number of at least 1", _is_count, None),
+    )
+
+
+def _one(
+    content: Mapping[str, object],
+    key: str,
+    where: str,
+    allowed: str,
+    fits: Callable[[object], bool],
+    default: _T,
+) -> _T:
+    value = content.get(key, default)
+    if value is not default and not fits(value):
+        raise DataError(f"{key} is {value!r}", where=where, allowed=allowed)
+    return value  # type: ignore[return-value]
+
+
+def _word(content: Mapping[str, object], key: str, where: str) -> str | None:
+    return _one(content, key, where, "a word", lambda value: isinstance(value, str) and value != "", None)
+
+
+def _words(content: Mapping[str, object], key: str, where: str) -> tuple[str, ...]:
+    values = content[key]
+    if not isinstance(values, list) or not all(_is_name(value) for value in values):
+        raise DataError(f"{key} is {values!r}", where=where, allowed='a list such as ["a", "b"]')
+    return tuple(str(value) for value in values)
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str | int) and not isinstance(value, bool)
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
+def _ranges(value: object, where: str) -> tuple[float, float, tuple[tuple[str, float, float], ...]]:
+    if isinstance(value, dict) and value:
+        return 0.0, 1.0, tuple((str(group), *_pair(pair, where)) for group, pair in value.items())
+    return *_pair(value, where), ()
+
+
+def _pair(value: object, where: str) -> tuple[float, float]:
+    numbers = value if isinstance(value, list) else []
+    if len(numbers) != 2 or not all(isinstance(n, int | float) and not isinstance(n, bool) for n in numbers):
+        raise DataError(
+            f"range is {value!r}",
+            where=where,
+            allowed="[low, high], or one such pair for each group of columns",
+        )
+    low, high = float(numbers[0]), float(numbers[1])
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise DataError(
+            f"range is [{low:g}, {high:g}]", where=where, allowed="two finite numbers, low < high"
+        )
+    return low, high

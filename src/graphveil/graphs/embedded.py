@@ -1,0 +1,26 @@
+"""Public sets whose features are embeddings without a published bound."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from graphveil.graphs.features import clip_features
+
+BOUND = 4.0
+EMBEDDED_SOURCE = (
+    f"declared by graphveil: the embedding has no published bound, so -{BOUND:g} to {BOUND:g} is fixed in "
+    "the program and values beyond it are clipped"
+)
+
+
+def embedded_features(values: np.ndarray, where: str) -> tuple[Tensor, tuple[float, float], tuple[str, ...]]:
+    """Embedded features clipped to the fixed range, that range, and a note when anything was clipped.
+
+    Raises:
+        DataError: a value is NaN.
+    """
+    x, changed = clip_features(torch.from_numpy(np.array(values, dtype=np.float32)), -BOUND, BOUND, where)
+    notes = (f"clipped {changed:,} feature values to -{BOUND:g}..{BOUND:g}",) if changed else ()
+    return x, (-BOUND, BOUND), notes

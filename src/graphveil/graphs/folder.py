@@ -1,0 +1,231 @@
+"""The user's own graph: a folder of tables and a `graph.toml` that declares what is public about them."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from graphveil.errors import DataError
+from graphveil.graphs.declaration import FILE, Declaration, read_declaration
+from graphveil.graphs.edges import normalise_edges
+from graphveil.graphs.features import features_from_dense, features_from_rows
+from graphveil.graphs.schema import GraphSchema
+from graphveil.graphs.tables import Table, find_table, read_table
+from graphveil.graphs.value import MASKS, make_graph
+
+if TYPE_CHECKING:
+    import polars
+    from torch_geometric.data import Data
+
+_SPLITS = {"train": 0, "val": 1, "test": 2}
+
+
+def read_folder(folder: Path) -> Data:
+    """Read a graph from `graph.toml`, `nodes.csv|parquet`, `edges.csv|parquet` and `features.csv|parquet`.
+
+    `nodes` has one row a node: an id (any text), feature columns, optionally a label (empty where unknown)
+    and a split (train, val, test or empty). `edges` has a source and a target id a row. Big sparse features go
+    into `features` instead: one row (id, feature, value) for each entry, feature 0..dimension-1; what is
+    not listed is 0, and without a value column each listed entry is 1.
+
+    Normalised and reported in `schema.notes`: self-loops removed, duplicate edges merged, undirected edges
+    stored in both directions, out-of-range values clipped when `out_of_range = "clip"`, columns with a range
+    of their own scaled to 0..1. Everything else that does not fit is refused.
+
+    Raises:
+        DataError: names the file and, where there is one, the line.
+    """
+    declared = read_declaration(folder / FILE)
+    nodes = read_table(_path(folder, "nodes"))
+    ids = _ids(nodes, declared.id)
+    listed = find_table(folder, "features", required=False)
+    if listed is None:
+        x, dimension, notes = _columns(nodes, declared, folder)
+    else:
+        x, dimension, notes = _entries(read_table(listed), ids, declared, folder)
+    y, label_notes = _labels(nodes, declared)
+    masks = _masks(nodes, declared)
+    edge_index, edge_notes = _edges(read_table(_path(folder, "edges")), ids, declared)
+    schema = GraphSchema(
+        declared.name or folder.resolve().name,
+        dimension,
+        declared.low,
+        declared.high,
+        declared.classes,
+        declared.directed,
+        declared.private,
+        source=f"declared by the owner in {FILE}",
+        notes=(*notes, *label_notes, *edge_notes),
+    )
+    return make_graph(x, edge_index, y, schema, masks=masks, ids=ids.to_numpy())
+
+
+def _path(folder: Path, stem: str) -> Path:
+    path = find_table(folder, stem)
+    if path is None:  # find_table has refused already
+        raise DataError(f"there is no {stem}", where=str(folder))
+    return path
+
+
+def _ids(nodes: Table, column: str) -> polars.Series:
+    """The node ids as text, each there once."""
+    ids = nodes.text(column)
+    if len(ids) == 0:
+        raise DataError("has no rows", where=str(nodes.path), allowed="one row for each node")
+    nodes.refuse(ids.is_null() | (ids == ""), "{column} is missing", column, "an id in every row")
+    nodes.refuse(~ids.is_first_distinct(), "{column} {value} is there a second time", column, "each id once")
+    return ids
+
+
+def _places(table: Table, column: str, ids: polars.Series) -> np.ndarray:
+    """The row number in `ids` of each id in a column."""
+    import polars
+
+    text = table.text(column)
+    table.refuse(text.is_null() | (text == ""), "{column} is missing", column, "an id in every row")
+    # An Enum's physical code is the place of the id in the list.
+    codes = text.cast(polars.Enum(ids), strict=False)
+    table.refuse(codes.is_null(), "{column} {value} is not an id in the nodes file", column)
+    places: np.ndarray = codes.to_physical().to_numpy()
+    return places
+
+
+def _edges(table: Table, ids: polars.Series, declared: Declaration) -> tuple[Tensor, tuple[str, ...]]:
+    source, target = (_places(table, column, ids) for column in (declared.source, declared.target))
+    return normalise_edges(source, target, len(ids), directed=declared.directed)
+
+
+def _feature_names(nodes: Table, declared: Declaration, folder: Path) -> list[str]:
+    taken = {declared.id, declared.label or "label", declared.split}
+    names = list(declared.features or [name for name in nodes.frame.columns if name not in taken])
+    if not names:
+        raise DataError(
+            "has no feature columns",
+            where=str(nodes.path),
+            remedy=f"add some, or a features file beside {folder}",
+        )
+    if declared.dimension not in (None, len(names)):
+        raise DataError(
+            f"dimension is {declared.dimension}, but there are {len(names)} feature columns",
+            where=str(folder / FILE),
+        )
+    return names
+
+
+def _columns(nodes: Table, declared: Declaration, folder: Path) -> tuple[Tensor, int, tuple[str, ...]]:
+    """Features from the columns of the nodes file, one after the other."""
+    names = _feature_names(nodes, declared, folder)
+    values = np.empty((nodes.frame.height, len(names)), dtype=np.float32)
+    clipped = 0
+    for index, name in enumerate(names):
+        low, high = _range_of(name, declared, folder)
+        column, changed = _in_range(nodes, name, nodes.numbers(name), (low, high), declared)
+        values[:, index] = (column - low) / (high - low) if declared.ranges else column
+        clipped += changed
+    notes: tuple[str, ...] = ()
+    if clipped:
+        notes += (f"clipped {clipped:,} feature values to the declared range",)
+    if declared.ranges:
+        notes += ("scaled each feature column from its declared range to 0..1",)
+    return features_from_dense(values), len(names), notes
+
+
+def _range_of(name: str, declared: Declaration, folder: Path) -> tuple[float, float]:
+    if not declared.ranges:
+        return declared.low, declared.high
+    for pattern, low, high in declared.ranges:
+        if fnmatchcase(name, pattern):
+            return low, high
+    raise DataError(
+        f"range has no entry for the feature column {name!r}",
+        where=str(folder / FILE),
+        allowed=f"it has {', '.join(pattern for pattern, _, _ in declared.ranges)}",
+    )
+
+
+def _in_range(
+    table: Table, name: str, numbers: polars.Series, bounds: tuple[float, float], declared: Declaration
+) -> tuple[np.ndarray, int]:
+    low, high = bounds
+    outside = ~numbers.is_between(low, high)
+    if declared.out_of_range == "refuse":
+        table.refuse(outside, "{column} is {value}", name, f"the declared range {low:g} to {high:g}")
+        return numbers.to_numpy(), 0
+    return numbers.clip(low, high).to_numpy(), int(outside.sum())
+
+
+def _entries(
+    table: Table, ids: polars.Series, declared: Declaration, folder: Path
+) -> tuple[Tensor, int, tuple[str, ...]]:
+    """Sparse features from rows (id, feature, value)."""
+    import polars
+    from scipy.sparse import csr_matrix
+
+    if declared.dimension is None:
+        raise DataError(
+            f"dimension is not declared, but {table.path.name} is there",
+            where=str(folder / FILE),
+            remedy="write dimension = the number of features there are",
+        )
+    if declared.features or declared.ranges or not declared.low <= 0 <= declared.high:
+        raise DataError(
+            f"features from {table.path.name} have one range, and what is not listed counts as 0",
+            where=str(folder / FILE),
+            allowed="range = [low, high] with low <= 0 <= high, and no key features",
+        )
+    rows = _places(table, "id", ids)
+    numbers = table.numbers("feature")
+    listed = numbers.cast(polars.Int64, strict=False)
+    wrong = (listed != numbers) | ~listed.is_between(0, declared.dimension - 1)
+    table.refuse(
+        wrong.fill_null(True),
+        "{column} is {value}",
+        "feature",
+        f"whole numbers 0 to {declared.dimension - 1}",
+    )
+    twice = ~(polars.Series(rows).cast(polars.Int64) * declared.dimension + listed).is_first_distinct()
+    table.refuse(twice, "feature {value} of this id is there a second time", "feature", "each entry once")
+    values, clipped = np.ones(len(rows), dtype=np.float32), 0
+    if "value" in table.frame.columns:
+        bounds = (declared.low, declared.high)
+        values, clipped = _in_range(table, "value", table.numbers("value"), bounds, declared)
+    shape = (len(ids), declared.dimension)
+    matrix = csr_matrix((values.astype(np.float32), (rows, listed.to_numpy())), shape=shape)
+    notes = (f"clipped {clipped:,} feature values to the declared range",) if clipped else ()
+    return features_from_rows(matrix), declared.dimension, notes
+
+
+def _labels(nodes: Table, declared: Declaration) -> tuple[Tensor, tuple[str, ...]]:
+    import polars
+
+    column = declared.label or "label"
+    if declared.label is None and column not in nodes.frame.columns:
+        return torch.full((nodes.frame.height,), -1), ("no label column: every label unknown",)
+    text = nodes.text(column)
+    text = text.set(text == "", None)
+    codes = text.cast(polars.Enum(declared.classes), strict=False)
+    some = ", ".join(declared.classes[:8]) + (", ..." if len(declared.classes) > 8 else "")
+    nodes.refuse(
+        codes.is_null() & text.is_not_null(), "{column} is {value}, not a declared class", column, some
+    )
+    labels = codes.to_physical().cast(polars.Int64).fill_null(-1).to_numpy()
+    unknown = int((labels < 0).sum())
+    return torch.from_numpy(labels.copy()), (f"{unknown:,} labels unknown",) if unknown else ()
+
+
+def _masks(nodes: Table, declared: Declaration) -> dict[str, Tensor] | None:
+    if declared.split is None:
+        return None
+    text = nodes.text(declared.split).fill_null("")
+    nodes.refuse(
+        ~text.is_in([*_SPLITS, ""]), "{column} is {value}", declared.split, "train, val, test or empty"
+    )
+    return {
+        mask: torch.from_numpy((text == part).to_numpy().copy())
+        for mask, part in zip(MASKS, _SPLITS, strict=True)
+    }

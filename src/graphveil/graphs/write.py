@@ -1,0 +1,106 @@
+"""Write a graph as a folder that `read_folder` reads back."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from graphveil.errors import InputError
+from graphveil.graphs.declaration import FILE
+from graphveil.graphs.features import to_rows
+from graphveil.graphs.schema import GraphSchema
+from graphveil.graphs.splits import published_split
+
+if TYPE_CHECKING:
+    import polars
+    from torch_geometric.data import Data
+
+
+def write_folder(graph: Data, path: str | os.PathLike[str], *, format: str = "csv") -> Path:
+    """Write a graph as `graph.toml`, `nodes`, `edges` and, with sparse features, `features`.
+
+    The folder is there whole or not at all: it is written beside and renamed. The files hold the raw private
+    data. Undirected edges are written once, labels as class names, unknown labels empty.
+
+    Args:
+        graph: a graph with one label a node.
+        path: the new folder.
+        format: "csv" or "parquet".
+
+    Raises:
+        InputError: the folder is already there, the format is unknown, or nodes have several labels.
+    """
+    folder = Path(path)
+    if folder.exists():
+        raise InputError("is already there", where=str(folder), remedy="name a new folder")
+    if format not in ("csv", "parquet"):
+        raise InputError(f"format is {format!r}", where="write_folder", allowed="csv, parquet")
+    if graph.y.dim() != 1:
+        raise InputError("nodes have several labels each", where="write_folder", allowed="one label a node")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as beside:
+        inside = Path(beside) / "graph"
+        inside.mkdir()
+        for stem, frame in _tables(graph).items():
+            file = inside / f"{stem}.{format}"
+            _ = frame.write_csv(file) if format == "csv" else frame.write_parquet(file)
+        has_split = published_split(graph) is not None
+        (inside / FILE).write_text(_declaration(graph.schema, has_split), encoding="utf-8")
+        inside.rename(folder)
+    return folder
+
+
+def _tables(graph: Data) -> dict[str, polars.DataFrame]:
+    import polars
+
+    given = graph.get("ids")
+    ids = polars.Series("id", np.arange(graph.num_nodes) if given is None else given).cast(polars.String)
+    nodes = [ids, _label_names(graph)]
+    if (split := published_split(graph)) is not None:
+        part = np.select(
+            [split.train.numpy(), split.val.numpy(), split.test.numpy()], ["train", "val", "test"], ""
+        )
+        nodes.append(polars.Series("split", part))
+    tables = {}
+    if graph.x.layout == torch.sparse_csr:
+        entries = to_rows(graph.x).tocoo()
+        tables["features"] = polars.DataFrame(
+            {"id": ids[entries.row], "feature": entries.col, "value": entries.data}
+        )
+    else:
+        nodes += [
+            polars.Series(f"x{column}", graph.x[:, column].numpy()) for column in range(graph.x.shape[1])
+        ]
+    source, target = graph.edge_index.numpy()
+    if not graph.schema.directed:
+        once = source < target
+        source, target = source[once], target[once]
+    tables["edges"] = polars.DataFrame({"source": ids[source], "target": ids[target]})
+    return {"nodes": polars.DataFrame(nodes), **tables}
+
+
+def _label_names(graph: Data) -> polars.Series:
+    import polars
+
+    names = polars.Series("label", [*graph.schema.classes, None], dtype=polars.String)
+    return names[np.where(graph.y.numpy() < 0, len(graph.schema.classes), graph.y.numpy())]
+
+
+def _declaration(schema: GraphSchema, has_split: bool) -> str:
+    # A JSON string, number, list or bool of these kinds is also a TOML one.
+    lines = {
+        "name": schema.name,
+        "private": schema.private,
+        "range": (schema.low, schema.high),
+        "classes": schema.classes,
+        "directed": schema.directed,
+        "dimension": schema.dimension,
+        **({"split": "split"} if has_split else {}),
+    }
+    return "".join(f"{key} = {json.dumps(value, ensure_ascii=False)}\n" for key, value in lines.items())
