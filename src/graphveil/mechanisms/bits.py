@@ -1,7 +1,7 @@
 """One private bit: answers 1 with a probability that grows linearly with the value, from integer thresholds.
 
-The low threshold is T0 = ceil(2^64 / (e^eps + 1)) and the high one 2^64 - T0, so the probabilities of an answer
-under any two values differ by a factor of at most (2^64 - T0) / T0 <= e^eps, with no rounding left out.
+The low threshold is T0 = ceil(2^64 / (e^eps + 1)) and the high one 2^64 - T0, so the probabilities of an
+answer under any two values differ by a factor of at most (2^64 - T0) / T0 <= e^eps, no rounding left out.
 """
 
 from __future__ import annotations

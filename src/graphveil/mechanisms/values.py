@@ -182,8 +182,8 @@ def blocks(rows: int, width: int, most: int = BLOCK) -> Iterator[tuple[int, int]
 def clip_to_range(values: Values, low: float, high: float) -> Values:
     """`values` with every number below `low` or above `high` moved to the nearer end, as a new object.
 
-    For users who ask for clipping: mechanisms themselves refuse what is out of range. Sparse input stays
-    sparse, and its range must hold 0, which is what an entry that is not stored stands for. Infinities are clipped.
+    For users who ask for clipping: mechanisms themselves refuse what is out of range. Infinities are clipped.
+    Sparse input stays sparse, and its range must hold 0, which is what an entry that is not stored stands for.
 
     Raises:
         InputError: an entry is NaN, the range is not in order, or values are sparse and the range lacks 0.
@@ -199,7 +199,8 @@ def clip_to_range(values: Values, low: float, high: float) -> Values:
     if torch.is_tensor(values):
         if values.layout == torch.sparse_csr:
             clipped = values.values().clamp(low, high)
-            return torch.sparse_csr_tensor(values.crow_indices(), values.col_indices(), clipped, values.shape)
+            parts = values.crow_indices(), values.col_indices(), clipped
+            return torch.sparse_csr_tensor(*parts, values.shape, check_invariants=False)
         return values.clamp(low, high)
     if scipy.sparse.issparse(values):
         copy = scipy.sparse.csr_matrix(values, copy=True)

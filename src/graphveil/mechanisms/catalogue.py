@@ -1,0 +1,71 @@
+"""The mechanisms there are, for people who choose one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from graphveil.mechanisms.gaussian import AnalyticGaussian
+from graphveil.mechanisms.guarantees import FEATURES, LABEL
+from graphveil.mechanisms.labels import RandomizedResponse
+from graphveil.mechanisms.laplace import Laplace
+from graphveil.mechanisms.multibit import MultiBit
+from graphveil.mechanisms.onebit import OneBit
+
+
+@dataclass(frozen=True)
+class MechanismInfo:
+    """One mechanism: its class and source, the unit it protects, the size of one report, when to use it."""
+
+    name: str
+    mechanism: type[Any]
+    source: str
+    unit: str
+    report: str
+    note: str
+
+
+def catalogue() -> tuple[MechanismInfo, ...]:
+    """All mechanisms, the ones to prefer first."""
+    return (
+        MechanismInfo(
+            "multi-bit",
+            MultiBit,
+            "Sajadmanesh and Gatica-Perez, CCS 2021",
+            FEATURES,
+            "m (log2 d + 1) bits, m = max(1, min(d, floor(epsilon / 2.18)))",
+            "pure epsilon; the smallest reports and the only ones that stay sparse",
+        ),
+        MechanismInfo(
+            "one-bit",
+            OneBit,
+            "Ding, Kulkarni and Yekhanin, NeurIPS 2017",
+            FEATURES,
+            "d bits",
+            "pure epsilon; multi-bit with every coordinate, noisier unless epsilon exceeds 2.18 d",
+        ),
+        MechanismInfo(
+            "laplace",
+            Laplace,
+            "Dwork, McSherry, Nissim and Smith, TCC 2006; two-sided geometric on a grid",
+            FEATURES,
+            "d integers of 32 bits",
+            "pure epsilon; the classical baseline",
+        ),
+        MechanismInfo(
+            "analytic-gaussian",
+            AnalyticGaussian,
+            "Balle and Wang, ICML 2018; rounded normal on a grid",
+            FEATURES,
+            "d integers of 32 bits",
+            "needs a delta; less noise than Laplace in many dimensions, more than multi-bit after averaging",
+        ),
+        MechanismInfo(
+            "randomized-response",
+            RandomizedResponse,
+            "Warner 1965; Kairouz, Bonawitz and Ramage, ICML 2016",
+            LABEL,
+            "log2 c bits",
+            "pure epsilon; the best for few classes",
+        ),
+    )
