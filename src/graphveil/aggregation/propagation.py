@@ -63,7 +63,8 @@ def propagate(p: SparseMatrix, h: Tensor, hops: int) -> Tensor:
 
 
 def _inverse(values: np.ndarray) -> np.ndarray:
-    return np.divide(1.0, values, out=np.zeros_like(values), where=values > 0)
+    inverse: np.ndarray = np.divide(1.0, values, out=np.zeros_like(values), where=values > 0)
+    return inverse
 
 
 def _is_symmetric(a: sp.csr_matrix) -> bool:

@@ -85,12 +85,12 @@ class SparseMatrix:
 
 class _Product(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, matrix: SparseMatrix) -> Tensor:  # type: ignore[override]
+    def forward(ctx: Any, x: Tensor, matrix: SparseMatrix) -> Tensor:
         ctx.matrix = matrix
         return matrix.forward.times(x.contiguous())
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
         return ctx.matrix.backward.times(gradient.contiguous()), None
 
 

@@ -25,8 +25,8 @@ BACKBONES: tuple[str, ...] = get_args(BackboneName)
 class Backbone(Protocol):
     """What the training loop asks of a network (any `nn.Module` with these two halves)."""
 
-    def first(self, inputs: Inputs, structure: Any) -> Tensor: ...  # noqa: D102
-    def rest(self, first: Tensor, structure: Any) -> Tensor: ...  # noqa: D102
+    def first(self, inputs: Inputs, structure: Any) -> Tensor: ...
+    def rest(self, first: Tensor, structure: Any) -> Tensor: ...
 
 
 def build_backbone(

@@ -1,0 +1,118 @@
+"""The methods by name, with the settings each takes; what commands offer is read from here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from graphveil.errors import InputError, ModelFileError
+from graphveil.methods.baselines import BASELINES, baseline
+from graphveil.methods.label_propagation import LabelPropagation
+from graphveil.methods.lpgnn import LPGNN
+from graphveil.methods.network import NetworkSettings
+from graphveil.methods.storage import read_method
+
+_HELP = {
+    "model": "backbone: sage, gcn, gat or mlp",
+    "steps_x": "hops of feature propagation",
+    "steps_y": "hops of label propagation in the loss (0: plain forward correction)",
+    "scaling": "standard (shift and scale the propagated features) or published",
+    "selection": "which epoch is kept: robust, published or last",
+    "hidden": "hidden width",
+    "dropout": "dropout rate",
+    "learning_rate": "learning rate of Adam",
+    "weight_decay": "weight decay of Adam",
+    "epochs": "epochs",
+}
+
+
+@dataclass(frozen=True)
+class Option:
+    """A setting of a method: its default, its type and one line of help."""
+
+    default: Any
+    type: type
+    help: str
+
+
+@dataclass(frozen=True)
+class MethodInfo:
+    """A method: how to build it from settings, one line about it, its trust model and its settings."""
+
+    build: Callable[..., Any]
+    summary: str
+    trust: str
+    options: Mapping[str, Option]
+
+    def settle(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the settings with defaults filled in.
+
+        Raises:
+            InputError: for a setting the method does not take.
+        """
+        for name in settings:
+            if name not in self.options:
+                raise InputError(f"setting {name!r} is not known", allowed=", ".join(sorted(self.options)))
+        return {**{name: option.default for name, option in self.options.items()}, **settings}
+
+
+def load_method(path: str | Path) -> LPGNN | LabelPropagation:
+    """Return the method saved in a file or run folder, whichever it is.
+
+    Raises:
+        ModelFileError: when the file is missing, damaged or not ours.
+    """
+    kind, _, _ = read_method(path)
+    kinds: dict[str, Any] = {LPGNN.kind: LPGNN, LabelPropagation.kind: LabelPropagation}
+    if kind not in kinds:
+        raise ModelFileError(f"holds a {kind!r} model", where=str(path), allowed=", ".join(kinds))
+    loaded: LPGNN | LabelPropagation = kinds[kind].load(path)
+    return loaded
+
+
+def _network_options(**defaults: Any) -> dict[str, Option]:
+    options = {}
+    for field in fields(NetworkSettings):
+        if field.name not in ("seed", "device"):
+            default = defaults.get(field.name, field.default)
+            options[field.name] = Option(default, type(default), _HELP[field.name])
+    return options
+
+
+def _build_baseline(model: str) -> Callable[..., Any]:
+    return lambda **settings: baseline(model, **settings)
+
+
+def _methods() -> dict[str, MethodInfo]:
+    private = {
+        "epsilon_x": Option(1.0, float, "epsilon of one feature report; inf: features are public"),
+        "epsilon_y": Option(1.0, float, "epsilon of one label report; inf: labels are public"),
+        "mechanism": Option("multi-bit", str, "feature mechanism: multi-bit, one-bit, laplace or gaussian"),
+        "delta": Option(1e-10, float, "delta of the gaussian mechanism"),
+    }
+    found = {
+        "lpgnn": MethodInfo(
+            LPGNN,
+            "private features and labels, public topology (CCS 2021)",
+            "local",
+            {**private, **_network_options()},
+        ),
+        "label-propagation": MethodInfo(
+            LabelPropagation,
+            "private labels spread over a public topology; no features, no training",
+            "local",
+            {"epsilon_y": private["epsilon_y"]},
+        ),
+    }
+    for model in BASELINES:
+        options = _network_options(steps_x=0, steps_y=0)
+        del options["model"], options["steps_x"], options["steps_y"]
+        summary = f"plain {model.upper()} on raw data: the non-private baseline"
+        found[model] = MethodInfo(_build_baseline(model), summary, "none", options)
+    return found
+
+
+METHODS: Mapping[str, MethodInfo] = MappingProxyType(_methods())

@@ -1,0 +1,101 @@
+"""Controls: what the same run reaches without the private values in question, at no privacy cost.
+
+    random-features    the same network, structure and released labels, Gaussian noise in place of the feature reports
+    label-propagation  released labels and structure, no features, no training
+    no-edges           a perceptron on the released features and labels
+    public-only        what needs no private data: public labels spread over the public structure; where labels are
+                       private nothing public tells one class from another, so an even guess
+    ceiling            the same backbone on the raw data (only where the truth is at hand); protects nothing
+
+Each returns, for every test node, 1 for right and 0 for wrong (an even guess: 1/c).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from graphveil.aggregation import normalised
+from graphveil.graphs import Split
+from graphveil.methods.label_propagation import LabelPropagation, propagate_labels
+from graphveil.methods.lpgnn import LPGNN, random_features
+from graphveil.methods.network import Labels, train_network
+from graphveil.methods.released import Released, topology_of
+
+Control = Callable[[], np.ndarray]
+#: Hops of the random-features control where the method itself propagates fewer.
+CONTROL_HOPS = 8
+
+
+def controls_of(method: LPGNN | LabelPropagation, graph: Any, split: Split) -> Mapping[str, Control]:
+    """Return the controls that apply to a fitted method, each to be run by calling it."""
+    released = method.released
+    if released is None:
+        return {}
+    labels = _channel(method, released)
+    controls: dict[str, Control] = {"public-only": lambda: _public_only(method, labels, graph, split)}
+    if isinstance(method, LPGNN):
+        if method.privacy.collects_features:
+            controls["random-features"] = lambda: _random_features(method, labels, graph, split)
+            controls["no-edges"] = lambda: _no_edges(method, labels, graph, split)
+        controls["label-propagation"] = lambda: _label_propagation(labels, graph, split)
+    return controls
+
+
+def ceiling_of(method: LPGNN | LabelPropagation, graph: Any, split: Split) -> np.ndarray:
+    """Return the hits of a plain network trained on raw features and labels; it protects nothing."""
+    model = method.settings.model if isinstance(method, LPGNN) else "sage"
+    plain = LPGNN(epsilon_x=math.inf, epsilon_y=math.inf).settings
+    if isinstance(method, LPGNN):
+        plain = replace(method.settings, steps_x=0, steps_y=0, selection="robust", scaling="standard")
+    classes = len(graph.schema.classes)
+    truth = Labels(graph.y, split.train, split.val, classes, 1.0, 0.0)
+    network = train_network(graph.x, 0.0, truth, topology_of(graph), replace(plain, model=model, steps_x=0, steps_y=0))
+    return hits(network.logits, graph, split)
+
+
+def hits(scores: Tensor, graph: Any, split: Split) -> np.ndarray:
+    """Return 1.0 for every test node whose highest score is its true class, else 0.0."""
+    test = split.test
+    found: np.ndarray = (scores.argmax(dim=1)[test] == graph.y[test]).numpy().astype(float)
+    return found
+
+
+def _channel(method: LPGNN | LabelPropagation, released: Released) -> Labels:
+    classes = len(released.schema.classes)
+    keep, flip = method.privacy.channel(classes)
+    return Labels(released.labels, released.train, released.val, classes, keep, flip)
+
+
+def _random_features(method: LPGNN, labels: Labels, graph: Any, split: Split) -> np.ndarray:
+    noise = random_features(graph.num_nodes, graph.schema.dimension, method.settings.seed)
+    settings = replace(method.settings, scaling="standard", steps_x=max(method.settings.steps_x, CONTROL_HOPS))
+    return hits(train_network(noise, 0.0, labels, topology_of(graph), settings).logits, graph, split)
+
+
+def _no_edges(method: LPGNN, labels: Labels, graph: Any, split: Split) -> np.ndarray:
+    if method.released is None:
+        raise ValueError("no reports")
+    features, offset = method.centred_features(method.released)
+    settings = replace(method.settings, model="mlp", steps_x=0, steps_y=0, scaling="standard")
+    network = train_network(features, offset, labels, topology_of(graph), settings)
+    return hits(network.logits, graph, split)
+
+
+def _label_propagation(labels: Labels, graph: Any, split: Split) -> np.ndarray:
+    p = normalised(graph.edge_index, graph.num_nodes)
+    found, _ = propagate_labels(
+        p, labels.values, labels.train, labels.val, classes=labels.classes, keep=labels.keep, flip=labels.flip
+    )
+    return hits(found, graph, split)
+
+
+def _public_only(method: LPGNN | LabelPropagation, labels: Labels, graph: Any, split: Split) -> np.ndarray:
+    if math.isinf(method.privacy.epsilon_y):
+        return _label_propagation(labels, graph, split)
+    return np.full(int(split.test.sum()), 1.0 / labels.classes)

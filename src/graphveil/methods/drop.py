@@ -1,0 +1,117 @@
+"""Drop: learning from noisy labels with propagation.
+
+    y~ = argmax P^K Y'            target of a training node, Y' the one-hot noisy labels (zero rows where none)
+    p(y~|x) = softmax( P^K softmax(z) T )  =  softmax( (p - q) P^K softmax(z) )      for K > 0
+    loss = mean over training nodes of -log p(y~|x)[y~]
+
+T = q 1 1^T + (p - q) I is the channel of randomized response.  P^K times its constant part is the same for every class
+and a softmax ignores it, so forward correction is a temperature.  For K = 0 the loss is plain forward correction,
+-log (softmax(z) T)[y'].  A training node with no labelled mass in reach is left out of the loss.
+
+Source: Sajadmanesh and Gatica-Perez, "Locally Private Graph Neural Networks", CCS 2021 (arXiv 2006.05535), section 3.4;
+the simplification is ours.  Shapes: logits z [n, c], labels [n] with -1 for none, masks [n].
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy, nll_loss, one_hot, softmax
+
+from graphveil.aggregation import SparseMatrix, propagate
+
+
+@dataclass(frozen=True)
+class Drop:
+    """The objective for `training.train`; build it with :func:`drop_objective`."""
+
+    keep: float
+    flip: float
+    p: SparseMatrix
+    hops: int
+    train_nodes: Tensor
+    train_targets: Tensor
+    train_labels: Tensor
+    fit_nodes: Tensor
+    val_nodes: Tensor
+    val_labels: Tensor
+
+    @property
+    def ideal(self) -> float:
+        """Accuracy of a perfect model against the noisy labels: the diagonal of T."""
+        return self.keep
+
+    def loss(self, logits: Tensor) -> Tensor:
+        """Return the mean loss over the training nodes."""
+        clean = softmax(logits, dim=1)
+        if self.hops == 0:
+            return nll_loss(self.channel(clean)[self.fit_nodes].log(), self.train_targets)
+        spread = propagate(self.p, clean * (self.keep - self.flip), self.hops)
+        return cross_entropy(spread[self.fit_nodes], self.train_targets)
+
+    def channel(self, clean: Tensor) -> Tensor:
+        """Return p(y'|x) = p(y|x) T, never below the smallest positive float."""
+        return (clean * (self.keep - self.flip) + self.flip).clamp_min(1e-30)
+
+    def train_accuracy(self, logits: Tensor) -> float:
+        """Return the share of training nodes whose most likely class is their noisy label."""
+        return _share(logits[self.train_nodes], self.train_labels)
+
+    def validate(self, logits: Tensor) -> tuple[float, float, float]:
+        """Return (loss of p(y'|x), accuracy on noisy labels, estimated accuracy on true labels)."""
+        if self.val_nodes.numel() == 0:
+            return 0.0, 0.0, 0.0
+        here = logits[self.val_nodes]
+        loss = float(nll_loss(self.channel(softmax(here, dim=1)).log(), self.val_labels))
+        share = _share(here, self.val_labels)
+        return loss, share, (share - self.flip) / (self.keep - self.flip)
+
+
+def drop_objective(
+    labels: Tensor,
+    train: Tensor,
+    val: Tensor,
+    p: SparseMatrix,
+    hops: int,
+    *,
+    classes: int,
+    keep: float,
+    flip: float,
+) -> Drop:
+    """Return the objective for noisy `labels` [n] (-1 where none) on masks `train` and `val` [n].
+
+    Args:
+        p: the propagation matrix [n, n]; hops: K.
+        keep, flip: probabilities of randomized response to keep a label, and of each other class.
+    """
+    train_nodes, val_nodes = (mask.nonzero().squeeze(1) for mask in (train, val))
+    if hops == 0:
+        fit_nodes, targets = train_nodes, labels[train_nodes]
+    else:
+        mass = propagate(p, label_matrix(labels, train | val, classes), hops)[train_nodes]
+        reached = mass.sum(dim=1) > 0
+        fit_nodes, targets = train_nodes[reached], mass[reached].argmax(dim=1)
+    return Drop(
+        keep,
+        flip,
+        p,
+        hops,
+        train_nodes,
+        targets,
+        labels[train_nodes],
+        fit_nodes,
+        val_nodes,
+        labels[val_nodes],
+    )
+
+
+def label_matrix(labels: Tensor, mask: Tensor, classes: int) -> Tensor:
+    """Return one-hot labels [n, c] float32 with zero rows outside `mask`."""
+    rows = one_hot(labels.clamp_min(0), classes).float()
+    return torch.where(mask[:, None], rows, torch.zeros(()).to(rows))
+
+
+def _share(logits: Tensor, labels: Tensor) -> float:
+    return float((logits.argmax(dim=1) == labels).float().mean()) if labels.numel() else 0.0

@@ -1,0 +1,181 @@
+"""A training run: repeats of one method on one graph with its controls, as one value.
+
+Repeats draw a new split and fresh noise, which only a simulation with the truth at hand can do: a real collection has
+one report per person.  Accuracies are measured on test nodes whose labels no method has seen.
+"""
+
+from __future__ import annotations
+
+import resource
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from graphveil.errors import InputError
+from graphveil.graphs import random_split
+from graphveil.methods.catalogue import METHODS
+from graphveil.methods.controls import ceiling_of, controls_of, hits
+from graphveil.methods.intervals import Interval, interval
+from graphveil.privacy import Guarantee, Ledger, Randomness
+
+Report = Callable[[dict[str, Any]], None]
+CEILING = "ceiling"
+
+
+@dataclass(frozen=True)
+class Result:
+    """A finished run; accuracies are fractions of the test nodes.
+
+    Attributes:
+        controls: accuracy of each control; best_control: the highest; lift: accuracy minus it, paired by run.
+        ceiling: the same backbone on raw data, or None where it was not trained.
+        history: one list of epoch rows per repeat.
+        model: the first repeat's fitted method.
+        seconds: wall time of everything; seconds_method: of one fit; peak_memory_mb: of the whole process.
+    """
+
+    method: str
+    data: str
+    settings: Mapping[str, Any]
+    accuracy: Interval
+    controls: Mapping[str, Interval]
+    ceiling: Interval | None
+    best_control: str | None
+    lift: Interval | None
+    guarantee: Guarantee
+    ledger: Ledger
+    history: tuple[tuple[dict[str, Any], ...], ...]
+    model: Any
+    seconds: float
+    seconds_method: float
+    peak_memory_mb: float
+    notes: tuple[str, ...]
+
+
+def run(
+    name: str,
+    graph: Any,
+    *,
+    settings: Mapping[str, Any],
+    randomness: Randomness,
+    repeats: int = 1,
+    seed: int = 0,
+    controls: bool = True,
+    device: str = "cpu",
+    progress: Report | None = None,
+) -> Result:
+    """Train method `name` on `graph` `repeats` times, each time with its controls unless `controls` is False.
+
+    Args:
+        settings: the method's own settings; the rest take their defaults.
+        seed: fixes splits and weights; never privacy noise, which comes from `randomness`.
+        progress: called with {"stage", "done", "total", "epsilon"}.
+
+    Raises:
+        InputError: for an unknown method or setting, or a graph without test nodes.
+    """
+    if name not in METHODS:
+        raise InputError(f"method {name!r} is not known", allowed=", ".join(METHODS))
+    if repeats < 1:
+        raise InputError(f"repeats = {repeats}", allowed="a whole number of at least 1")
+    settled = METHODS[name].settle(settings)
+    start = time.perf_counter()
+    rows: dict[str, list[np.ndarray]] = {}
+    methods, seconds = [], []
+    for number in range(repeats):
+        split = random_split(graph, seed + number)
+        if not bool(split.test.any()):
+            raise InputError("no test node is left to measure accuracy on", where=graph.schema.name)
+        method = METHODS[name].build(**settled, seed=seed + number, device=device)
+        tell = _teller(progress, f"{name} {number + 1}/{repeats}", method)
+        began = time.perf_counter()
+        method.fit(graph, split=split, randomness=randomness, progress=tell)
+        seconds.append(time.perf_counter() - began)
+        methods.append(method)
+        rows.setdefault(name, []).append(hits(method.predict_proba(), graph, split))
+        if controls:
+            for control, found in _run_controls(method, graph, split, progress):
+                rows.setdefault(control, []).append(found)
+    return _result(name, graph, settled, rows, methods, time.perf_counter() - start, float(np.mean(seconds)))
+
+
+def _run_controls(method: Any, graph: Any, split: Any, progress: Report | None) -> list[tuple[str, np.ndarray]]:
+    found = []
+    planned = controls_of(method, graph, split)
+    for done, (control, train) in enumerate(planned.items()):
+        if progress is not None:
+            spent = _epsilon(method)
+            progress({"stage": f"control {control}", "done": done, "total": len(planned) + 1, "epsilon": spent})
+        found.append((control, train()))
+    if progress is not None:
+        total = len(planned) + 1
+        progress({"stage": CEILING, "done": total - 1, "total": total, "epsilon": _epsilon(method)})
+    found.append((CEILING, ceiling_of(method, graph, split)))
+    return found
+
+
+def _result(
+    name: str,
+    graph: Any,
+    settled: dict[str, Any],
+    rows: dict[str, list[np.ndarray]],
+    methods: list[Any],
+    seconds: float,
+    seconds_method: float,
+) -> Result:
+    scores = {label: interval(found) for label, found in rows.items()}
+    rivals = {label: score for label, score in scores.items() if label not in (name, CEILING)}
+    best = max(rivals, key=lambda label: rivals[label].mean) if rivals else None
+    lift = None
+    if best is not None:
+        lift = interval([mine - theirs for mine, theirs in zip(rows[name], rows[best], strict=True)])
+    return Result(
+        method=name,
+        data=graph.schema.name,
+        settings=settled,
+        accuracy=scores[name],
+        controls=rivals,
+        ceiling=scores.get(CEILING),
+        best_control=best,
+        lift=lift,
+        guarantee=methods[0].guarantee,
+        ledger=methods[0].ledger,
+        history=tuple(tuple(asdict(epoch) for epoch in method.history) for method in methods),
+        model=methods[0],
+        seconds=seconds,
+        seconds_method=seconds_method,
+        peak_memory_mb=peak_memory_mb(),
+        notes=_notes(len(methods), graph),
+    )
+
+
+def _notes(repeats: int, graph: Any) -> tuple[str, ...]:
+    notes = list(graph.schema.notes)
+    if repeats > 1:
+        notes.append(
+            f"{repeats} repeats with fresh noise and splits: a simulation; a real collection has one report per person"
+        )
+    else:
+        notes.append("one run: the interval covers the test nodes, not other splits or other noise")
+    return tuple(notes)
+
+
+def _teller(progress: Report | None, stage: str, method: Any) -> Callable[[int, int], None] | None:
+    if progress is None:
+        return None
+    report = progress
+    return lambda done, total: report({"stage": stage, "done": done, "total": total, "epsilon": _epsilon(method)})
+
+
+def _epsilon(method: Any) -> float:
+    return float(sum(method.ledger.total(entry.unit)[0] for entry in method.ledger.budget))
+
+
+def peak_memory_mb() -> float:
+    """Return the most memory this process has held, in MB."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (1e6 if sys.platform == "darwin" else 1e3)

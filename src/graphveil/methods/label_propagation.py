@@ -1,0 +1,231 @@
+"""Label propagation on released labels: no features, no training, no further privacy cost.
+
+    Z <- alpha P Z + (1 - alpha) Y'   (30 steps)     or     Z = P^K Y'
+
+Y' [n, c] holds the one-hot labels that were released (randomized or public), zero rows elsewhere; P = D^-1/2 A D^-1/2.
+The variant is chosen by its accuracy on the validation nodes' noisy labels when only the training nodes' labels are
+spread, then run with both.  Source: Zhou, Bousquet, Lal, Weston, Scholkopf, "Learning with Local and Global
+Consistency", NeurIPS 2003, section 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from graphveil.aggregation import SparseMatrix, normalised, propagate
+from graphveil.errors import InputError
+from graphveil.graphs import GraphSchema, Split, random_split
+from graphveil.methods.drop import label_matrix
+from graphveil.methods.local_privacy import LocalPrivacy
+from graphveil.methods.network import Progress
+from graphveil.methods.released import Released, Topology, randomize_graph, require_single_label, topology_of
+from graphveil.methods.storage import number, read_method, restoring, save_method, schema_from
+from graphveil.privacy import Guarantee, Ledger, Randomness
+
+ALPHAS = (0.8, 0.9, 0.95, 0.98)
+HOPS = (2, 4, 8, 16)
+STEPS = 30
+
+
+def spread(p: SparseMatrix, seeds: Tensor, alpha: float, steps: int = STEPS) -> Tensor:
+    """Return Z [n, c] after `steps` of the first formula."""
+    z = seeds
+    for _ in range(steps):
+        z = alpha * (p @ z) + (1 - alpha) * seeds
+    return z
+
+
+def variants(p: SparseMatrix) -> Iterator[tuple[str, Callable[[Tensor], Tensor]]]:
+    """Yield every candidate as (name, function from seeds to Z)."""
+    for alpha in ALPHAS:
+        yield f"alpha={alpha}", partial(spread, p, alpha=alpha)
+    for hops in HOPS:
+        yield f"hops={hops}", partial(propagate, p, hops=hops)
+
+
+def propagate_labels(
+    p: SparseMatrix, labels: Tensor, train: Tensor, val: Tensor, *, classes: int, keep: float, flip: float
+) -> tuple[Tensor, str]:
+    """Return class probabilities [n, c] and the name of the variant chosen.
+
+    Args:
+        labels: released labels [n], -1 where none.
+        keep, flip: the channel of randomized response; it is inverted on the shares that reach a node.
+    """
+    seeds = label_matrix(labels, train, classes)
+
+    def hits(candidate: tuple[str, Callable[[Tensor], Tensor]]) -> int:
+        return int((candidate[1](seeds)[val].argmax(dim=1) == labels[val]).sum())
+
+    name, run = max(variants(p), key=hits)
+    return shares_to_probabilities(run(label_matrix(labels, train | val, classes)), keep, flip), name
+
+
+def shares_to_probabilities(z: Tensor, keep: float, flip: float) -> Tensor:
+    """Return the class shares behind the noisy mass `z` [n, c]: (z / sum - q) / (p - q), clipped and normalised.
+
+    Rows without mass become uniform; the most likely class stays the one with the largest mass.
+    """
+    total = z.sum(dim=1, keepdim=True)
+    shares = torch.where(total > 0, z / total.clamp_min(1e-30), torch.full_like(z, 1.0 / z.shape[1]))
+    clean = ((shares - flip) / (keep - flip)).clamp_min(0) + 1e-6 * shares
+    return clean / clean.sum(dim=1, keepdim=True)
+
+
+@dataclass(frozen=True)
+class FittedLabels:
+    """What a fitted label propagation keeps."""
+
+    schema: GraphSchema
+    void: str | None
+    fingerprint: str
+    probabilities: Tensor
+    variant: str
+
+
+class LabelPropagation:
+    """The estimator; `fit` is `randomize` (the devices) followed by `fit_reports` (the server).
+
+    Args:
+        epsilon_y: budget of one label report, all that a person spends; inf for public labels.
+        seed: fixes the default split, never privacy noise.
+        device: "cpu" or "cuda".
+
+    After fitting: `guarantee`, `ledger`, `variant` (the formula chosen on noisy validation labels).
+    """
+
+    kind = "label-propagation"
+
+    def __init__(self, *, epsilon_y: float, seed: int = 0, device: str = "cpu") -> None:
+        self.privacy = LocalPrivacy(None, epsilon_y)
+        self.seed, self.device = seed, device
+        self.ledger: Ledger = self.privacy.open_ledger()
+        self.history: tuple[Any, ...] = ()
+        self._fitted: FittedLabels | None = None
+        self.released: Released | None = None
+        self.topology: Topology | None = None
+
+    def randomize(self, graph: Any, *, split: Split, randomness: Randomness) -> Released:
+        """Return every person's report; the only place that reads raw labels.
+
+        Raises:
+            BudgetError: when this collection has already been made, before data is read.
+        """
+        schema = require_single_label(graph)
+        self.ledger = self.ledger.spend(*self.privacy.spends(schema))
+        labels = self.privacy.labels(len(schema.classes))
+        return randomize_graph(graph, split, features=None, labels=labels, randomness=randomness)
+
+    def fit_reports(
+        self, released: Released, topology: Topology, *, progress: Progress | None = None
+    ) -> LabelPropagation:
+        """Spread the released labels; costs nothing and may be repeated."""
+        classes = len(released.schema.classes)
+        keep, flip = self.privacy.channel(classes)
+        p = normalised(topology.edge_index, topology.num_nodes).to(self.device)
+        places = (t.to(self.device) for t in (released.labels, released.train, released.val))
+        found, variant = propagate_labels(p, *places, classes=classes, keep=keep, flip=flip)
+        if progress is not None:
+            progress(1, 1)
+        self._fitted = FittedLabels(released.schema, released.void, topology.fingerprint, found.cpu(), variant)
+        self.released, self.topology = released, topology
+        return self
+
+    def fit(
+        self,
+        graph: Any,
+        *,
+        randomness: Randomness,
+        split: Split | None = None,
+        progress: Progress | None = None,
+    ) -> LabelPropagation:
+        """Simulate the collection on `graph` and spread its reports."""
+        split = split or random_split(graph, self.seed)
+        released = self.randomize(graph, split=split, randomness=randomness)
+        return self.fit_reports(released, topology_of(graph), progress=progress)
+
+    def predict_proba(self, graph: Any = None, *, randomness: Randomness | None = None) -> Tensor:
+        """Return class probabilities [n, c] of the topology that was fitted.
+
+        Raises:
+            InputError: for another graph: nobody there has reported a label.
+        """
+        fitted = self._require_fitted()
+        if graph is not None and topology_of(graph).fingerprint != fitted.fingerprint:
+            raise InputError(
+                "label propagation knows only the graph whose labels were collected",
+                where=graph.schema.name,
+                remedy="train lpgnn, which predicts on new graphs from features",
+            )
+        return fitted.probabilities
+
+    def predict(self, graph: Any = None, *, randomness: Randomness | None = None) -> Tensor:
+        """Return the most likely class of every node [n]."""
+        return self.predict_proba(graph).argmax(dim=1)
+
+    def score(self, graph: Any, mask: Tensor | None = None) -> float:
+        """Return the accuracy against the true labels of `graph` on `mask` (default: all nodes with a label)."""
+        known = graph.y >= 0 if mask is None else mask
+        return float((self.predict(graph)[known] == graph.y[known]).float().mean())
+
+    @property
+    def schema(self) -> GraphSchema:
+        """The public facts of the collection that was fitted."""
+        return self._require_fitted().schema
+
+    @property
+    def variant(self) -> str:
+        """The formula that was chosen."""
+        return self._require_fitted().variant
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What the collection that was fitted protects."""
+        fitted = self._require_fitted()
+        return self.privacy.guarantee(fitted.schema, fitted.void)
+
+    def save(self, path: str | Path) -> Path:
+        """Write predictions, settings, guarantee and ledger to one safetensors file; no reports, no edges."""
+        from dataclasses import asdict
+
+        fitted = self._require_fitted()
+        facts = {
+            "epsilon_y": number(self.privacy.epsilon_y),
+            "seed": self.seed,
+            "schema": asdict(fitted.schema),
+            "void": fitted.void,
+            "fingerprint": fitted.fingerprint,
+            "variant": fitted.variant,
+            "ledger": self.ledger.to_dict(),
+            "guarantee": self.guarantee.to_dict(),
+        }
+        return save_method(path, self.kind, facts, {"probabilities": fitted.probabilities})
+
+    @classmethod
+    def load(cls, path: str | Path) -> LabelPropagation:
+        """Return a saved method, able to predict on its own graph.
+
+        Raises:
+            ModelFileError: for a file that is missing, damaged or of another method.
+        """
+        _, facts, tensors = read_method(path, cls.kind)
+        with restoring(path):
+            method = cls(epsilon_y=float(facts["epsilon_y"]), seed=facts["seed"])
+            method.ledger = Ledger.from_dict(facts["ledger"])
+            schema = schema_from(facts["schema"])
+            method._fitted = FittedLabels(
+                schema, facts["void"], facts["fingerprint"], tensors["probabilities"], facts["variant"]
+            )
+        return method
+
+    def _require_fitted(self) -> FittedLabels:
+        if self._fitted is None:
+            raise InputError("this label propagation has not been fitted", remedy="call fit or fit_reports first")
+        return self._fitted

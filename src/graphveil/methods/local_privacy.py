@@ -1,0 +1,131 @@
+"""What a local collection of features and labels costs each person, and what it guarantees.
+
+One report per person for the life of a collection: the features at epsilon_x, the label at epsilon_y; together one
+person spends epsilon_x + epsilon_y.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from graphveil.errors import InputError
+from graphveil.graphs import GraphSchema
+from graphveil.mechanisms import AnalyticGaussian, Laplace, MultiBit, OneBit, RandomizedResponse
+from graphveil.privacy import Guarantee, Ledger, Spend, compose
+
+FEATURE_MECHANISMS = ("multi-bit", "one-bit", "laplace", "gaussian")
+AGAINST = "the server and everybody it shares the reports or the model with"
+PUBLIC_TOPOLOGY = "the topology (who is linked to whom, and each degree) is public and not protected"
+ONE_REPORT = "each person reports once for the life of the collection"
+
+
+@dataclass(frozen=True)
+class LocalPrivacy:
+    """The privacy settings of a local collection; public, and all that a guarantee depends on.
+
+    Attributes:
+        epsilon_x: budget of one feature report; inf sends features as they are; None collects none.
+        epsilon_y: budget of one label report; inf sends labels as they are.
+        mechanism: one of FEATURE_MECHANISMS.
+        delta: for "gaussian" alone.
+
+    Raises:
+        InputError: for budgets that are 0, negative or not a number, or an unknown mechanism.
+    """
+
+    epsilon_x: float | None
+    epsilon_y: float
+    mechanism: str = "multi-bit"
+    delta: float = 1e-10
+
+    def __post_init__(self) -> None:
+        if self.epsilon_x is not None:
+            _check_epsilon("epsilon_x", self.epsilon_x)
+        _check_epsilon("epsilon_y", self.epsilon_y)
+        if self.mechanism not in FEATURE_MECHANISMS:
+            raise InputError(f"mechanism {self.mechanism!r} is not known", allowed=", ".join(FEATURE_MECHANISMS))
+
+    @property
+    def collects_features(self) -> bool:
+        """Whether any device sends features, randomized or not."""
+        return self.epsilon_x is not None
+
+    def features(self, schema: GraphSchema) -> Any:
+        """Return the feature mechanism for a schema, "public", or None where no features are collected."""
+        if self.epsilon_x is None:
+            return None
+        if math.isinf(self.epsilon_x):
+            return "public"
+        kinds: dict[str, Any] = {
+            "multi-bit": MultiBit,
+            "one-bit": OneBit,
+            "laplace": Laplace,
+            "gaussian": partial(AnalyticGaussian, delta=self.delta),
+        }
+        kind = kinds[self.mechanism]
+        return kind(epsilon=self.epsilon_x, dimension=schema.dimension, low=schema.low, high=schema.high)
+
+    def labels(self, classes: int) -> RandomizedResponse | None:
+        """Return the label mechanism, or None where labels are public."""
+        return None if math.isinf(self.epsilon_y) else RandomizedResponse(epsilon=self.epsilon_y, classes=classes)
+
+    def channel(self, classes: int) -> tuple[float, float]:
+        """Return (p, q): the probabilities that a label is kept, and that it becomes a given other class."""
+        mechanism = self.labels(classes)
+        return (1.0, 0.0) if mechanism is None else (mechanism.keep, mechanism.flip)
+
+    def open_ledger(self) -> Ledger:
+        """Return an empty ledger with the declared budget of each person's features and label."""
+        epsilon_x = 0.0 if self.epsilon_x is None else self.epsilon_x
+        delta = self.delta if self.mechanism == "gaussian" and math.isfinite(epsilon_x) else 0.0
+        return Ledger.open({"features": (epsilon_x, delta), "labels": (self.epsilon_y, 0.0)})
+
+    def spends(self, schema: GraphSchema) -> tuple[Spend, ...]:
+        """Return what one collection spends, in order."""
+        spends = []
+        mechanism = self.features(schema)
+        if mechanism is not None and mechanism != "public":
+            facts = {"dimension": schema.dimension, "low": schema.low, "high": schema.high}
+            guarantee = mechanism.guarantee
+            spends.append(
+                Spend("feature report", "features", self.mechanism, facts, guarantee.epsilon, guarantee.delta)
+            )
+        labels = self.labels(len(schema.classes))
+        if labels is not None:
+            facts = {"classes": len(schema.classes)}
+            spends.append(Spend("label report", "labels", "randomized-response", facts, labels.guarantee.epsilon))
+        return tuple(spends)
+
+    def guarantee(self, schema: GraphSchema, void: str | None = None) -> Guarantee:
+        """Return the composed guarantee of one person's features and label; unprotected parts are said."""
+        mechanisms = (self.features(schema), self.labels(len(schema.classes)))
+        parts = [replace(m.guarantee, against=AGAINST) for m in mechanisms if m is not None and m != "public"]
+        said = [PUBLIC_TOPOLOGY, ONE_REPORT]
+        if mechanisms[0] == "public":
+            said.append("features are declared public: they are sent as they are and NOT protected")
+        if mechanisms[1] is None:
+            said.append("labels are declared public: they are sent as they are and NOT protected")
+        if not parts:
+            return Guarantee(
+                unit="one user's features and label",
+                relation="replace",
+                model="local",
+                epsilon=math.inf,
+                delta=0.0,
+                against=AGAINST,
+                assumes=tuple(said),
+            )
+        total = compose(parts)
+        return replace(total, assumes=total.assumes + tuple(said), void=void)
+
+
+def _check_epsilon(name: str, value: float) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+        raise InputError(
+            f"{name} = {value!r} is not a privacy budget",
+            allowed="a number above 0, or inf for data declared public",
+            remedy="collect no features at all with epsilon_x = none" if name == "epsilon_x" else None,
+        )

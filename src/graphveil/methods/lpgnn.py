@@ -1,0 +1,301 @@
+"""LPGNN: train on privately collected features and labels over a public topology.
+
+    devices   x*_v = multi-bit(x_v; eps_x)            y'_v = randomized response(y_v; eps_y)        `randomize`
+    server    X' = P^Kx rectify(x*)                   y~ = argmax P^Ky Y'                            `fit_reports`
+              minimise  -log p(y~ | x),  p(y~|x) = softmax(P^Ky p(y|x) T)                            (Drop)
+              keep the epoch that validates best on noisy labels
+
+Source: Sajadmanesh and Gatica-Perez, "Locally Private Graph Neural Networks", CCS 2021 (arXiv 2006.05535), Algorithms 1
+and 2.  Features are never rectified or propagated at their full width (see `aggregation.inputs`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from graphveil.errors import InputError
+from graphveil.graphs import GraphSchema, Split, random_split
+from graphveil.methods.local_privacy import LocalPrivacy
+from graphveil.methods.network import (
+    Labels,
+    Network,
+    NetworkSettings,
+    Progress,
+    apply_network,
+    train_network,
+)
+from graphveil.methods.released import Released, Topology, randomize_graph, require_single_label, topology_of
+from graphveil.methods.storage import number, read_method, restoring, save_method, schema_from
+from graphveil.privacy import Guarantee, Ledger, Randomness
+from graphveil.training import Epoch
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What a fitted LPGNN keeps: the public facts of its collection and the trained network."""
+
+    schema: GraphSchema
+    void: str | None
+    fingerprint: str
+    network: Network
+
+
+class LPGNN:
+    """The estimator; `fit` is `randomize` (the devices) followed by `fit_reports` (the server).
+
+    Args:
+        epsilon_x: budget of one feature report; inf for public features, None to collect none (random features stand in).
+        epsilon_y: budget of one label report; inf for public labels.
+        mechanism: "multi-bit", "one-bit", "laplace" or "gaussian"; delta belongs to the last alone.
+        settings: any field of `NetworkSettings`.
+
+    After fitting: `guarantee`, `ledger`, `history`, `released`, `topology`, `network`.
+
+    Raises:
+        InputError: for budgets and settings outside their range, or unknown settings.
+    """
+
+    kind = "lpgnn"
+
+    def __init__(
+        self,
+        *,
+        epsilon_x: float | None,
+        epsilon_y: float,
+        mechanism: str = "multi-bit",
+        delta: float = 1e-10,
+        **settings: Any,
+    ) -> None:
+        known = [field.name for field in fields(NetworkSettings)]
+        for name in settings:
+            if name not in known:
+                raise InputError(f"setting {name!r} is not known", where="LPGNN", allowed=", ".join(known))
+        self.privacy = LocalPrivacy(epsilon_x, epsilon_y, mechanism, delta)
+        self.settings = NetworkSettings(**settings)
+        self.ledger: Ledger = self.privacy.open_ledger()
+        self._fitted: Fitted | None = None
+        self.released: Released | None = None
+        self.topology: Topology | None = None
+
+    # ---- the devices ----
+
+    def randomize(self, graph: Any, *, split: Split, randomness: Randomness) -> Released:
+        """Return every person's report; the only place that reads raw features and labels.
+
+        Raises:
+            BudgetError: when this collection has already been made (one report per person), before data is read.
+            DataError, InputError: for values outside the declared range or classes.
+        """
+        schema = require_single_label(graph)
+        self.ledger = self.ledger.spend(*self.privacy.spends(schema))
+        return randomize_graph(
+            graph,
+            split,
+            features=self.privacy.features(schema),
+            labels=self.privacy.labels(len(schema.classes)),
+            randomness=randomness,
+        )
+
+    # ---- the server ----
+
+    def fit_reports(self, released: Released, topology: Topology, *, progress: Progress | None = None) -> LPGNN:
+        """Train on reports alone; may be called again and again on the same reports at no privacy cost.
+
+        Raises:
+            InputError: when reports and topology do not belong together.
+        """
+        if len(released.labels) != topology.num_nodes:
+            raise InputError(f"{len(released.labels)} reports for {topology.num_nodes} nodes", where="fit_reports")
+        features, offset = self.centred_features(released)
+        network = train_network(features, offset, self.channel(released), topology, self.settings, progress=progress)
+        self._fitted = Fitted(released.schema, released.void, topology.fingerprint, network)
+        self.released, self.topology = released, topology
+        return self
+
+    def channel(self, released: Released) -> Labels:
+        """Return the released labels with the randomized response they went through."""
+        classes = len(released.schema.classes)
+        keep, flip = self.privacy.channel(classes)
+        return Labels(released.labels, released.train, released.val, classes, keep, flip)
+
+    def centred_features(self, released: Released) -> tuple[Any, float]:
+        """Return (C, o): the feature estimates are C + o; random numbers stand in where none were collected."""
+        mechanism = self.privacy.features(released.schema)
+        if mechanism is None:
+            return random_features(len(released.labels), released.schema.dimension, self.settings.seed), 0.0
+        if mechanism == "public":
+            return released.features, 0.0
+        return mechanism.centred(released.features), mechanism.midpoint
+
+    def fit(
+        self,
+        graph: Any,
+        *,
+        randomness: Randomness,
+        split: Split | None = None,
+        progress: Progress | None = None,
+    ) -> LPGNN:
+        """Simulate the collection on `graph` and train on its reports.
+
+        Args:
+            graph: a graph value with the truth at hand.
+            randomness: the source of the devices' noise.
+            split: who sends a label; default: a random half trains, a quarter validates (from `seed`).
+        """
+        split = split or random_split(graph, self.settings.seed)
+        released = self.randomize(graph, split=split, randomness=randomness)
+        return self.fit_reports(released, topology_of(graph), progress=progress)
+
+    # ---- what comes out ----
+
+    def predict_proba(self, graph: Any = None, *, randomness: Randomness | None = None) -> Tensor:
+        """Return class probabilities [n, c].
+
+        For the training topology (or no graph) they were computed while fitting and nothing private is read.  For
+        another graph each of its people sends one feature report at epsilon_x, which needs `randomness`.
+
+        Raises:
+            InputError: for a graph with other features, or a new graph without `randomness`.
+        """
+        fitted = self._require_fitted()
+        if graph is None or topology_of(graph).fingerprint == fitted.fingerprint:
+            return torch.softmax(fitted.network.logits, dim=1)
+        features, offset = self._new_features(graph, fitted.schema, randomness)
+        logits = apply_network(
+            fitted.network,
+            features,
+            offset,
+            topology_of(graph),
+            self.settings,
+            classes=len(fitted.schema.classes),
+        )
+        return torch.softmax(logits, dim=1)
+
+    def predict(self, graph: Any = None, *, randomness: Randomness | None = None) -> Tensor:
+        """Return the most likely class of every node [n]."""
+        return self.predict_proba(graph, randomness=randomness).argmax(dim=1)
+
+    def score(self, graph: Any, mask: Tensor | None = None, *, randomness: Randomness | None = None) -> float:
+        """Return the accuracy against the true labels of `graph` on `mask` (default: all nodes with a label)."""
+        known = graph.y >= 0 if mask is None else mask
+        return float((self.predict(graph, randomness=randomness)[known] == graph.y[known]).float().mean())
+
+    @property
+    def schema(self) -> GraphSchema:
+        """The public facts of the collection that was fitted."""
+        return self._require_fitted().schema
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What the collection that was fitted protects."""
+        fitted = self._require_fitted()
+        return self.privacy.guarantee(fitted.schema, fitted.void)
+
+    @property
+    def history(self) -> tuple[Epoch, ...]:
+        """Every epoch's figures; all of them computed from released labels."""
+        return self._require_fitted().network.history
+
+    # ---- files ----
+
+    def save(self, path: str | Path) -> Path:
+        """Write weights, predictions, settings, guarantee and ledger to one safetensors file; no reports, no edges."""
+        fitted = self._require_fitted()
+        facts = {
+            "privacy": {
+                "epsilon_x": number(self.privacy.epsilon_x),
+                "epsilon_y": number(self.privacy.epsilon_y),
+                "mechanism": self.privacy.mechanism,
+                "delta": self.privacy.delta,
+            },
+            "settings": asdict(self.settings),
+            "schema": asdict(fitted.schema),
+            "void": fitted.void,
+            "fingerprint": fitted.fingerprint,
+            "scale": fitted.network.scale,
+            "epoch": fitted.network.epoch,
+            "history": [asdict(epoch) for epoch in fitted.network.history],
+            "ledger": self.ledger.to_dict(),
+            "guarantee": self.guarantee.to_dict(),
+        }
+        tensors = {f"weights.{name}": value for name, value in fitted.network.weights.items()}
+        tensors["logits"] = fitted.network.logits
+        if fitted.network.mean is not None:
+            tensors["mean"] = fitted.network.mean
+        return save_method(path, self.kind, facts, tensors)
+
+    @classmethod
+    def load(cls, path: str | Path) -> LPGNN:
+        """Return a saved method, able to predict; its collection cannot be repeated.
+
+        Raises:
+            ModelFileError: for a file that is missing, damaged or not an LPGNN.
+        """
+        _, facts, tensors = read_method(path, cls.kind)
+        with restoring(path):
+            return cls._restore(facts, tensors)
+
+    @classmethod
+    def _restore(cls, facts: dict[str, Any], tensors: dict[str, Tensor]) -> LPGNN:
+        privacy = dict(facts["privacy"])
+        for name in ("epsilon_x", "epsilon_y"):
+            privacy[name] = None if privacy[name] is None else float(privacy[name])
+        settings = {**facts["settings"], "device": "cpu"}
+        method = cls(**privacy, **settings)
+        network = Network(
+            {name.removeprefix("weights."): t for name, t in tensors.items() if name.startswith("weights.")},
+            tensors.get("mean"),
+            float(facts["scale"]),
+            int(facts["epoch"]),
+            tensors["logits"],
+            tuple(Epoch(**row) for row in facts["history"]),
+        )
+        method._fitted = Fitted(schema_from(facts["schema"]), facts["void"], facts["fingerprint"], network)
+        method.ledger = Ledger.from_dict(facts["ledger"])
+        return method
+
+    # ---- helpers ----
+
+    def _require_fitted(self) -> Fitted:
+        if self._fitted is None:
+            raise InputError("this LPGNN has not been fitted", remedy="call fit or fit_reports first")
+        return self._fitted
+
+    def _new_features(self, graph: Any, schema: GraphSchema, randomness: Randomness | None) -> tuple[Any, float]:
+        found: GraphSchema = graph.schema
+        if (found.dimension, found.low, found.high) != (schema.dimension, schema.low, schema.high):
+            raise InputError(
+                f"features are {found.dimension} numbers in [{found.low:g}, {found.high:g}]",
+                where=found.name,
+                allowed=f"{schema.dimension} numbers in [{schema.low:g}, {schema.high:g}], as in training",
+            )
+        mechanism = self.privacy.features(schema)
+        if mechanism is None:
+            raise InputError(
+                "this model was trained without features, so it cannot predict on a new graph",
+                where=found.name,
+            )
+        if mechanism == "public":
+            return graph.x, 0.0
+        if randomness is None:
+            raise InputError(
+                "the people of a new graph send private features, which needs a source of noise",
+                where="predict",
+                remedy="pass randomness=SecureRandomness()",
+            )
+        return mechanism.centred(mechanism.randomize(graph.x, randomness=randomness)), mechanism.midpoint
+
+
+def random_features(num_nodes: int, dimension: int, seed: int) -> sp.csr_matrix:
+    """Return Gaussian noise in the shape of reports: one random coordinate a node [n, d]."""
+    generator = np.random.default_rng([seed, 0x5EED])
+    columns = generator.integers(0, dimension, num_nodes)
+    values = generator.standard_normal(num_nodes).astype(np.float32)
+    return sp.csr_matrix((values, (np.arange(num_nodes), columns)), shape=(num_nodes, dimension))

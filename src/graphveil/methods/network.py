@@ -1,0 +1,203 @@
+"""Train one network on what a server holds; used by LPGNN, by its controls and by the baselines.
+
+Everything here is post-processing of released values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from graphveil.aggregation import Inputs, SparseMatrix, build_inputs, normalised, standardise
+from graphveil.errors import InputError
+from graphveil.methods.drop import drop_objective
+from graphveil.methods.released import Topology
+from graphveil.models import BACKBONES, Backbone, build_backbone, first_width, structure_for
+from graphveil.training import SELECTIONS, Epoch, Schedule, train
+
+SCALINGS = ("standard", "published")
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class NetworkSettings:
+    """Everything about training that cannot touch the guarantee.
+
+    Attributes:
+        model: backbone, one of BACKBONES.
+        steps_x, steps_y: hops K of feature and of label propagation.
+        scaling: "standard" shifts and scales the propagated features; "published" leaves the rectifier's output as is.
+        selection: which epoch is kept, see `training.selection`.
+        hidden, dropout, learning_rate, weight_decay, epochs: as usual; optimiser Adam.
+        seed: fixes initial weights and dropout, never privacy noise.
+        device: "cpu" or "cuda".
+
+    Raises:
+        InputError: for a value outside its range.
+    """
+
+    model: str = "sage"
+    steps_x: int = 16
+    steps_y: int = 8
+    scaling: str = "standard"
+    selection: str = "robust"
+    hidden: int = 16
+    dropout: float = 0.5
+    learning_rate: float = 0.01
+    weight_decay: float = 0.001
+    epochs: int = 500
+    seed: int = 0
+    device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        for name, allowed in (("model", BACKBONES), ("scaling", SCALINGS), ("selection", SELECTIONS)):
+            if getattr(self, name) not in allowed:
+                raise InputError(f"{name} = {getattr(self, name)!r}", allowed=", ".join(allowed))
+        for name, low, high in (
+            ("steps_x", 0, 64),
+            ("steps_y", 0, 64),
+            ("hidden", 1, 4096),
+            ("epochs", 1, 10**6),
+        ):
+            if not low <= getattr(self, name) <= high:
+                raise InputError(f"{name} = {getattr(self, name)}", allowed=f"{low}..{high}")
+        if not 0 <= self.dropout < 1:
+            raise InputError(f"dropout = {self.dropout}", allowed="a number in [0, 1)")
+        if not self.learning_rate > 0:
+            raise InputError(f"learning_rate = {self.learning_rate}", allowed="a number above 0")
+        if not self.weight_decay >= 0:
+            raise InputError(f"weight_decay = {self.weight_decay}", allowed="a number of at least 0")
+        if self.device != "cpu" and not (self.device.startswith("cuda") and torch.cuda.is_available()):
+            raise InputError(f"device {self.device!r} is not available", allowed="cpu, or cuda where torch finds a GPU")
+
+
+@dataclass(frozen=True)
+class Network:
+    """A trained network and what it takes to apply it elsewhere.
+
+    Attributes:
+        weights: the kept epoch's parameters by name.
+        mean [1, d] (None for published scaling), scale: what the propagated features were shifted and scaled by.
+        epoch: the epoch kept.
+        logits: [n, c] on the training topology, without dropout.
+        history: every epoch's figures.
+    """
+
+    weights: dict[str, Tensor]
+    mean: Tensor | None
+    scale: float
+    epoch: int
+    logits: Tensor
+    history: tuple[Epoch, ...]
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Released labels [n] (-1 where none), the masks [n] that train and select, and the channel they went through."""
+
+    values: Tensor
+    train: Tensor
+    val: Tensor
+    classes: int
+    keep: float
+    flip: float
+
+
+def train_network(
+    features: Any,
+    offset: float,
+    labels: Labels,
+    topology: Topology,
+    settings: NetworkSettings,
+    *,
+    progress: Progress | None = None,
+) -> Network:
+    """Train on centred features [n, d] (sparse or dense; `offset` is added to every coordinate) and noisy labels.
+
+    Raises:
+        InputError: when no training node carries a label.
+    """
+    if not bool(labels.train.any()):
+        raise InputError("no training node carries a label", remedy="give the split some training nodes")
+    device = settings.device
+    p = normalised(topology.edge_index, topology.num_nodes).to(device)
+    inputs = feature_inputs(features, offset, p, settings)
+    generator = torch.Generator().manual_seed(settings.seed)
+    if settings.scaling == "standard":
+        inputs = standardise(inputs, generator=generator)
+    model = build_backbone(
+        settings.model,
+        inputs.dimension,
+        settings.hidden,
+        labels.classes,
+        settings.dropout,
+        generator=generator,
+    ).to(device)
+    objective = drop_objective(
+        labels.values.to(device),
+        labels.train.to(device),
+        labels.val.to(device),
+        p,
+        settings.steps_y,
+        classes=labels.classes,
+        keep=labels.keep,
+        flip=labels.flip,
+    )
+    structure = structure_for(settings.model, topology.edge_index, topology.num_nodes, device)
+    schedule = Schedule(settings.epochs, settings.learning_rate, settings.weight_decay, settings.selection)
+    trained = train(model, inputs, structure, objective, schedule, seed=settings.seed, progress=progress)
+    weights = {name: value.detach().cpu().clone() for name, value in model.state_dict().items()}
+    mean = None if inputs.mean is None else inputs.mean.cpu()
+    return Network(weights, mean, inputs.scale, trained.epoch, trained.logits.cpu(), trained.history)
+
+
+def apply_network(
+    network: Network,
+    features: Any,
+    offset: float,
+    topology: Topology,
+    settings: NetworkSettings,
+    *,
+    classes: int,
+) -> Tensor:
+    """Return logits [n, c] of a trained network on (other) features and another topology.
+
+    Raises:
+        InputError: when the features have another dimension than the network was trained on.
+    """
+    p = normalised(topology.edge_index, topology.num_nodes).to(settings.device)
+    inputs = feature_inputs(features, offset, p, settings)
+    dimension = network.weights["weight1"].shape[0]
+    if inputs.dimension != dimension:
+        raise InputError(f"features have {inputs.dimension} columns", allowed=f"{dimension}, as in training")
+    mean = None if network.mean is None else network.mean.to(settings.device)
+    inputs = replace(inputs, mean=mean, scale=network.scale)
+    model = build_backbone(
+        settings.model, dimension, settings.hidden, classes, settings.dropout, generator=torch.Generator()
+    )
+    model.load_state_dict(network.weights)
+    model.to(settings.device).eval()
+    structure = structure_for(settings.model, topology.edge_index, topology.num_nodes, settings.device)
+    backbone = cast(Backbone, model)
+    with torch.no_grad():
+        return backbone.rest(backbone.first(inputs, structure), structure).cpu()
+
+
+def feature_inputs(features: Any, offset: float, p: SparseMatrix, settings: NetworkSettings) -> Inputs:
+    """Return features as the operator P^Kx (features + offset)."""
+    width = first_width(settings.model, settings.hidden)
+    return build_inputs(as_matrix(features), p, settings.steps_x, width=width, offset=offset, device=settings.device)
+
+
+def as_matrix(features: Any) -> sp.csr_matrix | np.ndarray | Tensor:
+    """Return features [n, d] as scipy CSR when they are a sparse tensor, else unchanged."""
+    if isinstance(features, Tensor) and features.layout == torch.sparse_csr:
+        parts = (features.values().numpy(), features.col_indices().numpy(), features.crow_indices().numpy())
+        return sp.csr_matrix(parts, shape=tuple(features.shape))
+    return features

@@ -1,0 +1,119 @@
+"""What a server holds in the local model: a public topology and one randomized report per person.
+
+Raw features and labels are read in one place, :func:`randomize_graph`; everything after it is post-processing of what
+it returns and may be rerun, tuned and inspected freely.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from graphveil.errors import InputError
+from graphveil.graphs import GraphSchema, Split
+from graphveil.mechanisms import RandomizedResponse
+from graphveil.privacy import Randomness
+
+
+@dataclass(frozen=True)
+class Topology:
+    """The public part of a graph: edges [2, E] and the number of nodes n."""
+
+    edge_index: Tensor
+    num_nodes: int
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of nodes and edges that tells one topology from another."""
+        digest = hashlib.sha256(str(self.num_nodes).encode())
+        digest.update(self.edge_index.cpu().contiguous().numpy().tobytes())
+        return digest.hexdigest()
+
+
+@dataclass(frozen=True)
+class Released:
+    """The reports of one collection.
+
+    Attributes:
+        features: a feature mechanism's reports; the features themselves where they are public; None where none are
+            collected.
+        labels: [n] int64, randomized (or public) labels of the train and validation nodes, -1 for all others.
+        train, val: masks [n]: whose label trains and whose label selects.
+        schema: the public facts that the reports were made under.
+        void: why the guarantee does not hold, or None.
+    """
+
+    features: Any
+    labels: Tensor
+    train: Tensor
+    val: Tensor
+    schema: GraphSchema
+    void: str | None = None
+
+    @property
+    def labelled(self) -> Tensor:
+        """Mask [n] of the nodes that sent a label."""
+        return self.train | self.val
+
+
+def topology_of(graph: Any) -> Topology:
+    """Return the public part of a graph."""
+    return Topology(graph.edge_index, int(graph.num_nodes))
+
+
+def require_single_label(graph: Any) -> GraphSchema:
+    """Return the graph's schema.
+
+    Raises:
+        InputError: for a graph with several labels a node, which randomized response of one label cannot report.
+    """
+    schema: GraphSchema = graph.schema
+    if graph.y is None or graph.y.dim() != 1:
+        raise InputError(
+            f"{schema.name} has several labels for each node",
+            where="local labels",
+            allowed="graphs with one label a node",
+            remedy="choose one of the labels as the class",
+        )
+    return schema
+
+
+def randomize_graph(
+    graph: Any,
+    split: Split,
+    *,
+    features: Any,
+    labels: RandomizedResponse | None,
+    randomness: Randomness,
+) -> Released:
+    """Return every person's report: the one place where raw features and labels are read.
+
+    Args:
+        graph: the graph value with `x` [n, d], `y` [n] and `schema`.
+        split: train and validation nodes send a label, test nodes send none.
+        features: a feature mechanism; "public" sends the features as they are; None sends nothing.
+        labels: randomized response, or None where labels are public.
+        randomness: the source of the devices' noise.
+    """
+    schema = require_single_label(graph)
+    released = _features(graph, features, randomness)
+    asked = split.train | split.val
+    sent = graph.y[asked]
+    if labels is not None:
+        sent = labels.randomize(sent, randomness=randomness).labels
+    everyone = torch.full((int(graph.num_nodes),), -1, dtype=torch.int64)
+    everyone[asked] = sent
+    void = randomness.void if labels is not None or features not in (None, "public") else None
+    return Released(released, everyone, split.train.clone(), split.val.clone(), schema, void)
+
+
+def _features(graph: Any, mechanism: Any, randomness: Randomness) -> Any:
+    if mechanism is None:
+        return None
+    if mechanism == "public":
+        return graph.x
+    return mechanism.randomize(graph.x, randomness=randomness)

@@ -1,0 +1,125 @@
+"""Saved methods: one safetensors file whose metadata holds everything else as JSON.  Nothing is ever unpickled.
+
+The metadata carries the kind of method, its settings, the public schema, the guarantee, the ledger and a hash of the
+tensors; reading checks all of it before a number is used.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from graphveil.errors import ModelFileError
+from graphveil.graphs import GraphSchema
+
+KEY = "graphveil"
+FORMAT = 1
+FILE = "model.safetensors"
+
+
+def save_method(path: str | Path, kind: str, facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Path:
+    """Write tensors and JSON facts to `path` (a file, or a folder that gets `model.safetensors`), whole or not at all.
+
+    Returns the file written.
+    """
+    from safetensors.torch import save_file
+
+    target = _file(Path(path))
+    target.parent.mkdir(parents=True, exist_ok=True)
+    plain = {name: tensor.detach().cpu().contiguous() for name, tensor in sorted(tensors.items())}
+    header = {"format": FORMAT, "kind": kind, "sha256": _digest(plain), "facts": dict(facts)}
+    beside = target.with_name(f".{target.name}.{os.getpid()}.partial")
+    try:
+        save_file(plain, beside, metadata={KEY: json.dumps(header, sort_keys=True, allow_nan=False)})
+        beside.replace(target)
+    finally:
+        beside.unlink(missing_ok=True)
+    return target
+
+
+def read_method(path: str | Path, kind: str | None = None) -> tuple[str, dict[str, Any], dict[str, Tensor]]:
+    """Return (kind, facts, tensors) of a saved method.
+
+    Args:
+        kind: the kind expected, or None for any.
+
+    Raises:
+        ModelFileError: when the file is missing, damaged, not ours, of another kind or of a newer format.
+    """
+    target = _file(Path(path))
+    if not target.is_file():
+        raise ModelFileError(
+            "no saved model", where=str(target), remedy="give the run folder or the file that save wrote"
+        )
+    header, tensors = _read(target)
+    if header.get("format") != FORMAT:
+        raise ModelFileError(f"format {header.get('format')!r}", where=str(target), allowed=f"format {FORMAT}")
+    if header.get("sha256") != _digest(tensors):
+        raise ModelFileError("the tensors do not match their recorded hash", where=str(target), remedy="save it again")
+    found, facts = header.get("kind"), header.get("facts")
+    if not isinstance(found, str) or not isinstance(facts, dict):
+        raise ModelFileError("the header lacks the method's kind or facts", where=str(target))
+    if kind is not None and found != kind:
+        raise ModelFileError(f"holds a {found!r} model", where=str(target), allowed=f"a {kind!r} model")
+    return found, facts, tensors
+
+
+@contextmanager
+def restoring(path: str | Path) -> Iterator[None]:
+    """Turn whatever a garbled header causes into a ModelFileError that names the file."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ModelFileError(f"lacks or garbles a field ({error})", where=str(path)) from error
+
+
+def schema_from(facts: Mapping[str, Any]) -> GraphSchema:
+    """Return a schema saved with `dataclasses.asdict`."""
+    lists = {name: tuple(facts[name]) for name in ("classes", "private", "notes")}
+    return GraphSchema(**{**facts, **lists})
+
+
+def number(value: float | None) -> float | str | None:
+    """Return a number as a JSON value: infinity becomes "inf"."""
+    return "inf" if value is not None and math.isinf(value) else value
+
+
+def _read(target: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(target, framework="pt") as file:
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError, ValueError) as error:
+        raise ModelFileError(f"cannot be read ({error})", where=str(target), remedy="save it again") from error
+    if KEY not in metadata:
+        raise ModelFileError("is a safetensors file that graphveil did not write", where=str(target))
+    try:
+        header = json.loads(metadata[KEY])
+    except json.JSONDecodeError as error:
+        raise ModelFileError(f"has a damaged header ({error})", where=str(target)) from error
+    if not isinstance(header, dict):
+        raise ModelFileError("has a damaged header", where=str(target))
+    return header, tensors
+
+
+def _file(path: Path) -> Path:
+    return path if path.suffix == ".safetensors" else path / FILE
+
+
+def _digest(tensors: Mapping[str, Tensor]) -> str:
+    digest = hashlib.sha256()
+    for name in sorted(tensors):
+        value = tensors[name]
+        digest.update(f"{name}{tuple(value.shape)}{value.dtype}".encode())
+        digest.update(value.numpy().tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,115 @@
+"""The one training loop: full-batch Adam, one first-layer product an epoch, the chosen epoch's weights kept.
+
+The first layer has no dropout in front of it, so its product after the update serves twice: for this epoch's
+evaluation and for the next epoch's training pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, cast
+
+import torch
+from torch import Tensor, nn
+
+from graphveil.errors import InputError
+from graphveil.models import Backbone
+from graphveil.training.selection import Epoch, selection_rule
+
+
+class Objective(Protocol):
+    """What is minimised and what an epoch is judged by; sees released labels only."""
+
+    @property
+    def ideal(self) -> float:
+        """Accuracy of a perfect model against the noisy labels."""
+
+    def loss(self, logits: Tensor) -> Tensor:
+        """Return the training loss of logits [n, c]."""
+
+    def train_accuracy(self, logits: Tensor) -> float:
+        """Return the share of the training nodes' noisy labels met by logits [n, c]."""
+
+    def validate(self, logits: Tensor) -> tuple[float, float, float]:
+        """Return (validation loss, accuracy on noisy labels, estimated accuracy on true labels)."""
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How long and how fast to train, and which epoch to keep."""
+
+    epochs: int = 500
+    learning_rate: float = 0.01
+    weight_decay: float = 0.001
+    selection: str = "robust"
+
+
+@dataclass(frozen=True)
+class Trained:
+    """The kept weights' epoch, its logits [n, c] without dropout, and every epoch's figures."""
+
+    epoch: int
+    logits: Tensor
+    history: tuple[Epoch, ...]
+
+
+def train(
+    model: nn.Module,
+    inputs: Any,
+    structure: Any,
+    objective: Objective,
+    schedule: Schedule,
+    *,
+    seed: int,
+    progress: Callable[[int, int], None] | None = None,
+) -> Trained:
+    """Train `model` in place, load the kept epoch's weights into it and return the record.
+
+    Args:
+        seed: fixes dropout; never touches privacy noise.
+        progress: called with (epoch, epochs).
+
+    Raises:
+        InputError: when the loss stops being a number.
+    """
+    backbone = cast(Backbone, model)
+    rule = selection_rule(schedule.selection, ideal=objective.ideal)
+    optimiser = torch.optim.Adam(
+        model.parameters(), lr=schedule.learning_rate, weight_decay=schedule.weight_decay, fused=True
+    )
+    history: list[Epoch] = []
+    kept: dict[str, Tensor] = {}
+    kept_logits = torch.empty(0)
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        first = backbone.first(inputs, structure)
+        for number in range(1, schedule.epochs + 1):
+            model.train()
+            logits = backbone.rest(first, structure)
+            loss = objective.loss(logits)
+            optimiser.zero_grad(set_to_none=True)
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimiser.step()
+            model.eval()
+            first = backbone.first(inputs, structure)
+            with torch.no_grad():
+                clean = backbone.rest(first, structure)
+                history.append(_judge(number, float(loss), logits, clean, objective))
+            if rule(history[-1]):
+                kept = {name: value.detach().clone() for name, value in model.state_dict().items()}
+                kept_logits, kept_epoch = clean.detach(), number
+            if progress is not None:
+                progress(number, schedule.epochs)
+    model.load_state_dict(kept)
+    return Trained(kept_epoch, kept_logits, tuple(history))
+
+
+def _judge(number: int, loss: float, noisy: Tensor, clean: Tensor, objective: Objective) -> Epoch:
+    if loss != loss:
+        raise InputError(
+            f"the training loss is not a number at epoch {number}",
+            remedy="lower learning_rate or use scaling=standard",
+        )
+    val_loss, val_accuracy, estimate = objective.validate(clean)
+    return Epoch(number, loss, val_loss, objective.train_accuracy(noisy), val_accuracy, estimate)

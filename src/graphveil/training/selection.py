@@ -1,0 +1,95 @@
+"""Which epoch's weights to keep, judged by released (noisy) labels alone.
+
+"published": Sajadmanesh and Gatica-Perez's chain: a better epoch has a lower validation loss, a higher validation
+accuracy not above `ideal`, and a higher training accuracy not above 1.05 `ideal`, each against the best so far; `ideal`
+is what a perfect model would score on the noisy labels.  The first epoch is accepted unconditionally.
+"robust": the lowest validation loss of the model pushed through the known label channel (a proper score of the noisy
+labels), smoothed over epochs; among later epochs a tie keeps the earlier.
+"last": the last epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from graphveil.errors import InputError
+
+SelectionName = Literal["robust", "published", "last"]
+SELECTIONS: tuple[str, ...] = get_args(SelectionName)
+#: Weight of the newest epoch in the smoothed validation figures.
+SMOOTHING = 0.2
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """What one epoch is judged by; every figure is computed from released labels.
+
+    Attributes:
+        epoch: number, from 1.
+        loss: training loss.
+        val_loss: mean -log p(y' | x) over the validation nodes' noisy labels.
+        train_accuracy, val_accuracy: share of noisy labels that the model's most likely noisy label meets.
+        val_estimate: estimated share of true labels, (val_accuracy - q) / (p - q).
+    """
+
+    epoch: int
+    loss: float
+    val_loss: float
+    train_accuracy: float
+    val_accuracy: float
+    val_estimate: float
+
+
+Rule = Callable[[Epoch], bool]
+
+
+def selection_rule(name: str, *, ideal: float) -> Rule:
+    """Return a function that is fed every epoch in order and says whether it is the best so far.
+
+    Args:
+        name: "robust", "published" or "last".
+        ideal: accuracy of a perfect model against the noisy labels, in (0, 1].
+
+    Raises:
+        InputError: for an unknown name.
+    """
+    if name == "published":
+        return _published(ideal)
+    if name == "robust":
+        return _robust()
+    if name == "last":
+        return lambda epoch: True
+    raise InputError(f"selection {name!r} is not known", allowed=", ".join(SELECTIONS))
+
+
+def _published(ideal: float) -> Rule:
+    best: list[Epoch] = []
+
+    def better(now: Epoch) -> bool:
+        if best:
+            old = best[0]
+            lower = now.val_loss < old.val_loss
+            validates = old.val_accuracy < now.val_accuracy <= ideal
+            trains = old.train_accuracy < now.train_accuracy <= 1.05 * ideal
+            if not (lower and validates and trains):
+                return False
+        best[:] = [now]
+        return True
+
+    return better
+
+
+def _robust() -> Rule:
+    state = {"smooth": float("nan"), "best": float("inf")}
+
+    def better(now: Epoch) -> bool:
+        old = state["smooth"]
+        state["smooth"] = now.val_loss if now.epoch == 1 else old + SMOOTHING * (now.val_loss - old)
+        if state["smooth"] >= state["best"]:
+            return False
+        state["best"] = state["smooth"]
+        return True
+
+    return better
