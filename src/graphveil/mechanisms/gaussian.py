@@ -49,8 +49,8 @@ class _Calibration(NamedTuple):
 class AnalyticGaussian:
     """Adds rounded normal noise, calibrated to the whole vector, to every coordinate.
 
-    Formal guarantees: (epsilon, delta)-local privacy for the whole vector under replacement, with all that the
-    table's rounding and cut tails can add; the possible reports are the same for all inputs.
+    Formal guarantees: (epsilon, delta)-local privacy for the whole vector under replacement; it covers what
+    the table's rounding and cut tails can add; the possible reports are the same for all inputs.
 
     Args:
         epsilon: finite and positive, for the whole vector.
@@ -59,7 +59,7 @@ class AnalyticGaussian:
         low, high: the declared, public range of every coordinate.
 
     Raises:
-        InputError: a parameter is outside its range, NaN included, or the table would exceed 2^21 entries.
+        InputError: a parameter is outside its range, NaN included, or the table exceeds 2^21 entries.
     """
 
     epsilon: float
@@ -141,9 +141,9 @@ class AnalyticGaussian:
 def _calibrate(epsilon: float, delta: float, dimension: int) -> _Calibration:
     """The noise and the grid for (epsilon, delta), with what the table can add taken off both first.
 
-    With cell probabilities right up to a factor e^t, and a mass of c cut off the tails of each of d coordinates,
-    the table is (e0 + 2 d t, e^(d t) (d0 + d c (1 + e^e0)))-private where the rounded normal is (e0, d0)-private.
-    The sensitivity is sqrt(d) ranges.
+    With cell probabilities right up to a factor e^t, and a mass of c cut off the tails of each of d
+    coordinates, the table is (e0 + 2 d t, e^(d t) (d0 + d c (1 + e^e0)))-private where the rounded normal is
+    (e0, d0)-private. The sensitivity is sqrt(d) ranges.
     """
     bend = 2 * dimension * RELATIVE_ERROR
     exact = min(epsilon, _LARGEST_EPSILON) - bend

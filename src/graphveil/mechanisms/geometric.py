@@ -9,6 +9,7 @@ Mechanisms", STOC 2009, https://arxiv.org/abs/0811.2841.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from functools import lru_cache
@@ -45,19 +46,17 @@ class TwoSidedGeometric:
         """log Pr[Z = z] for |z| < 2^bits."""
         distance = np.abs(noise).astype(np.float64)
         left = 2.0**self.bits - distance
-        result: FloatArray = (
-            self._log_scale() - self.rate * distance + np.log(-np.expm1(-2 * self.rate * left))
-        )
-        return result
+        ends: FloatArray = np.log(-np.expm1(-2 * self.rate * left))
+        return self._log_scale() - self.rate * distance + ends
 
     def log_tail(self, noise: Levels) -> FloatArray:
         """log Pr[Z >= z] for 1 <= z <= 2^(bits-1); what the end at 2^bits takes off is below e^-60 of it."""
-        return self._log_scale() - self.rate * noise - np.log(-np.expm1(-self.rate))
+        return self._log_scale() - self.rate * noise.astype(np.float64) - math.log(-math.expm1(-self.rate))
 
     @property
     def variance(self) -> float:
         """2 r / (1 - r)^2."""
-        return float(0.5 / np.sinh(self.rate / 2) ** 2)
+        return 0.5 / math.sinh(self.rate / 2) ** 2
 
     def _geometric(self, count: int, randomness: Randomness) -> Levels:
         total = np.zeros(count, np.int64)
@@ -67,8 +66,8 @@ class TwoSidedGeometric:
 
     def _log_scale(self) -> float:
         """log of ((1 - r) / (1 - r^N))^2 / (1 - r^2) with N = 2^bits."""
-        one, whole, square = (np.log(-np.expm1(-self.rate * k)) for k in (1.0, 2.0**self.bits, 2.0))
-        return float(2 * (one - whole) - square)
+        one, whole, square = (math.log(-math.expm1(-self.rate * k)) for k in (1.0, 2.0**self.bits, 2.0))
+        return 2 * (one - whole) - square
 
 
 @lru_cache(maxsize=16)

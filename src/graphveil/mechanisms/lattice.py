@@ -1,8 +1,8 @@
 """Values on a public integer grid and noise of whole grid steps: the ground of Laplace and Gaussian reports.
 
 Floating-point noise on a floating-point value leaves marks by which the value can be told (Mironov, CCS
-2012). Here a value is rounded at random to one of the two grid points around it, without bias; integer noise is
-added; the sum is clamped to a public range. All inputs have the same set of possible reports.
+2012). Here a value is rounded at random to one of the two grid points around it, without bias; integer noise
+is added; the sum is clamped to a public range. All inputs have the same set of possible reports.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 Z is the normal variable rounded to the nearest integer. On integer inputs, adding Z is rounding the sum with
 continuous noise, so the exact privacy curve of the Gaussian mechanism holds. The probability of every cell is
-integrated numerically (a difference of distribution functions would lose its digits in the tails), turned into
-an integer share of 2^512, and found by looking up a uniform 512-bit number, of which the first 64 bits almost
-always decide.
+integrated numerically (a difference of distribution functions would lose its digits in the tails), turned
+into an integer share of 2^512, and found by looking up a uniform 512-bit number, of which the first 64 bits
+almost always decide.
 """
 
 from __future__ import annotations

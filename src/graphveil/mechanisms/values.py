@@ -158,7 +158,7 @@ def open_rows(values: Values, dimension: int) -> Rows:
     Raises:
         InputError: another kind of value, another shape, or numbers that are not real.
     """
-    rows = _reader(values)
+    rows = read_rows(values)
     if rows.shape[1] != dimension:
         raise InputError(
             f"the values have {rows.shape[1]} columns", allowed=f"{dimension}, the mechanism's dimension"
@@ -179,37 +179,8 @@ def blocks(rows: int, width: int, most: int = BLOCK) -> Iterator[tuple[int, int]
     return ((start, min(start + step, rows)) for start in range(0, rows, step))
 
 
-def clip_to_range(values: Values, low: float, high: float) -> Values:
-    """`values` with every number below `low` or above `high` moved to the nearer end, as a new object.
-
-    For users who ask for clipping: mechanisms themselves refuse what is out of range. Infinities are clipped.
-    Sparse input stays sparse, and its range must hold 0, which is what an entry that is not stored stands for.
-
-    Raises:
-        InputError: an entry is NaN, the range is not in order, or values are sparse and the range lacks 0.
-    """
-    if not low < high:
-        raise InputError(f"the range is [{low!r}, {high!r}]", allowed="low below high")
-    sparse = scipy.sparse.issparse(values) or (torch.is_tensor(values) and values.layout == torch.sparse_csr)
-    if sparse and not low <= 0.0 <= high:
-        raise InputError(
-            f"sparse values cannot be clipped to [{low:g}, {high:g}]", allowed="a range with 0 in it"
-        )
-    _reader(values).refuse_outside(-np.inf, np.inf)
-    if torch.is_tensor(values):
-        if values.layout == torch.sparse_csr:
-            clipped = values.values().clamp(low, high)
-            parts = values.crow_indices(), values.col_indices(), clipped
-            return torch.sparse_csr_tensor(*parts, values.shape, check_invariants=False)
-        return values.clamp(low, high)
-    if scipy.sparse.issparse(values):
-        copy = scipy.sparse.csr_matrix(values, copy=True)
-        copy.data = np.clip(copy.data, low, high)
-        return copy
-    return np.clip(values, low, high)
-
-
-def _reader(values: Any) -> Rows:
+def read_rows(values: Any) -> Rows:
+    """A reader for `values` of any width; raises InputError for what is no matrix of real numbers."""
     if torch.is_tensor(values):
         return _tensor_reader(values.detach().cpu())
     if scipy.sparse.issparse(values):
