@@ -1,0 +1,181 @@
+"""The one table and the one figure of a comparison."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from graphveil.methods.intervals import Interval
+from graphveil.methods.intervals import interval as interval_over
+from graphveil.reports import figures
+from graphveil.reports.comparison import Cell, Comparison
+from graphveil.reports.files import write_bytes, write_text
+from graphveil.reports.record import RunRecord
+from graphveil.reports.text import markdown, number, percent, points, printable
+from graphveil.reports.words import interval, lift_interval
+
+
+@dataclass(frozen=True)
+class Row:
+    """One method at one setting, over all seeds."""
+
+    method: str
+    axes: Mapping[str, Any]
+    epsilon: float
+    accuracy: Interval
+    best_control: str | None
+    lift: Interval | None
+    seconds: float
+    void: str | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The row as a JSON object."""
+        return {
+            "method": self.method,
+            "settings": dict(self.axes),
+            "epsilon": self.epsilon,
+            "accuracy": self.accuracy.to_dict(),
+            "best_control": self.best_control,
+            "lift": None if self.lift is None else self.lift.to_dict(),
+            "seconds": self.seconds,
+            "void": self.void,
+        }
+
+
+def tabulate(comparison: Comparison, records: Sequence[RunRecord]) -> list[Row]:
+    """One row for each method and setting; its score is over the seeds.
+
+    Args:
+        comparison: what was compared.
+        records: one for each of its cells, in their order.
+    """
+    groups: dict[tuple[str, tuple[tuple[str, Any], ...]], list[RunRecord]] = {}
+    for cell, record in zip(comparison.cells(), records, strict=True):
+        groups.setdefault((cell.method, _axes(comparison, cell)), []).append(record)
+    return [_row(method, dict(axes), group) for (method, axes), group in groups.items()]
+
+
+def _axes(comparison: Comparison, cell: Cell) -> tuple[tuple[str, Any], ...]:
+    return tuple((axis, cell.settings[axis]) for axis in comparison.takes[cell.method])
+
+
+def _row(method: str, axes: Mapping[str, Any], group: Sequence[RunRecord]) -> Row:
+    best, lift = _best(group)
+    return Row(
+        method=method,
+        axes=axes,
+        epsilon=group[0].guarantee.epsilon,
+        accuracy=group[0].accuracy if len(group) == 1 else _over([record.accuracy.mean for record in group]),
+        best_control=best,
+        lift=lift,
+        seconds=sum(record.seconds for record in group),
+        void=group[0].guarantee.void,
+    )
+
+
+def _best(group: Sequence[RunRecord]) -> tuple[str | None, Interval | None]:
+    """The control with the best mean over the seeds, and the lift over it, paired seed by seed."""
+    if len(group) == 1:
+        return group[0].best_control, group[0].lift
+    names = group[0].controls
+    best = max(names, key=lambda name: sum(record.controls[name].mean for record in group), default=None)
+    if best is None:
+        return None, None
+    return best, _over([record.accuracy.mean - record.controls[best].mean for record in group])
+
+
+def _over(runs: Sequence[float]) -> Interval:
+    return interval_over([np.array([value]) for value in runs])
+
+
+def columns(comparison: Comparison) -> list[str]:
+    """The headings of the table."""
+    lift = ["best control", "lift, points", "95% interval of the lift"] if comparison.options.get("controls") else []
+    return ["method", *comparison.axes, "epsilon", "accuracy, %", "95% interval", *lift, "runs", "seconds"]
+
+
+def cells(comparison: Comparison, row: Row) -> list[str]:
+    """One line of the table, as texts."""
+    axes = [_value(row.axes[axis]) if axis in row.axes else "-" for axis in comparison.axes]
+    shown = [row.method, *axes, number(row.epsilon), percent(row.accuracy.mean), interval(row.accuracy)]
+    if comparison.options.get("controls"):
+        shown += _lift(row)
+    return [*shown, str(len(row.accuracy.runs)), f"{row.seconds:.1f}"]
+
+
+def _lift(row: Row) -> list[str]:
+    if row.lift is None:
+        return ["-", "-", "-"]
+    return [row.best_control or "-", points(row.lift.mean), lift_interval(row.lift)]
+
+
+def _value(value: Any) -> str:
+    return number(value) if isinstance(value, float) else str(value)
+
+
+def markdown_text(comparison: Comparison, rows: Sequence[Row]) -> str:
+    """The table as Markdown, with a loud line above it when the noise was reproducible."""
+    head = columns(comparison)
+    lines = [f"# {markdown(comparison.data)}", ""]
+    void = next((row.void for row in rows if row.void), None)
+    if void:
+        lines += [f"**VOID, these runs protect nobody: {markdown(void)}.**", ""]
+    lines += ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
+    lines += ["| " + " | ".join(markdown(cell) for cell in cells(comparison, row)) + " |" for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def csv_text(comparison: Comparison, rows: Sequence[Row]) -> str:
+    """The table as CSV with full precision: fractions, not per cent."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    scores = [f"{what}_{part}" for what in ("accuracy", "lift") for part in ("mean", "low", "high")]
+    writer.writerow(["method", *comparison.axes, "epsilon", *scores, "best_control", "runs", "seconds", "void"])
+    for row in rows:
+        axes = [row.axes.get(axis, "") for axis in comparison.axes]
+        accuracy = [row.accuracy.mean, row.accuracy.low, row.accuracy.high]
+        lift = [row.lift.mean, row.lift.low, row.lift.high] if row.lift else ["", "", ""]
+        tail = [row.best_control or "", len(row.accuracy.runs), row.seconds, row.void or ""]
+        writer.writerow([row.method, *axes, row.epsilon, *accuracy, *lift, *tail])
+    return buffer.getvalue()
+
+
+def figure(comparison: Comparison, rows: Sequence[Row]) -> Figure:
+    """Accuracy over the setting with most values, one line for each method and other setting."""
+    varied = [axis for axis, values in comparison.axes.items() if len(values) > 1]
+    across = max(varied, key=lambda axis: len(comparison.axes[axis]), default="")
+    series: dict[str, dict[str, Interval]] = {}
+    for row in rows:
+        others = [f"{axis} {_value(row.axes[axis])}" for axis in varied if axis != across and axis in row.axes]
+        tick = _value(row.axes[across]) if across in row.axes else ""
+        series.setdefault(", ".join([row.method, *others]), {})[tick] = row.accuracy
+    ticks = [_value(value) for value in comparison.axes[across]] if across else []
+    void = "  (VOID: reproducible noise)" if any(row.void for row in rows) else ""
+    return figures.comparison_figure(series, ticks, axis=across, title=printable(comparison.data) + void)
+
+
+def write(comparison: Comparison, rows: Sequence[Row], folder: Path) -> None:
+    """Write ``table.md``, ``table.csv``, ``figure.png`` and ``figure.svg`` into the folder."""
+    picture = figure(comparison, rows)
+    write_text(folder / "table.md", markdown_text(comparison, rows))
+    write_text(folder / "table.csv", csv_text(comparison, rows))
+    write_bytes(folder / "figure.png", figures.png(picture))
+    write_text(folder / "figure.svg", figures.svg(picture))
+
+
+def answer(comparison: Comparison, rows: Sequence[Row], folder: Path) -> dict[str, Any]:
+    """What ``graphveil compare --json`` prints."""
+    return {
+        "data": comparison.data,
+        "rows": [row.to_dict() for row in rows],
+        "folder": str(folder),
+        "table": str(folder / "table.md"),
+        "figure": str(folder / "figure.png"),
+    }

@@ -1,0 +1,149 @@
+"""What a run folder remembers of a run: everything of a result except the trained model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import graphveil
+from graphveil.errors import InputError
+from graphveil.methods.intervals import Interval
+from graphveil.privacy.guarantee import Guarantee
+from graphveil.privacy.ledger import Ledger
+
+if TYPE_CHECKING:
+    from graphveil.methods.experiment import Result
+
+
+def interval_from_dict(content: Mapping[str, Any]) -> Interval:
+    """The inverse of ``Interval.to_dict``.
+
+    Raises:
+        InputError: a number is missing or no number.
+    """
+    try:
+        mean, low, high = (float(content[key]) for key in ("mean", "low", "high"))
+        return Interval(mean, low, high, tuple(float(run) for run in content["runs"]))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(f"no interval: {content!r}", allowed="mean, low, high, runs as numbers") from error
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """One finished training run, as printed, saved and reported.
+
+    Accuracies are fractions of the test nodes. ``history`` holds one list of epoch rows per repeat.
+    ``options`` are the choices of the run that are no setting of the method: seed, repeats, device.
+    """
+
+    method: str
+    data: str
+    settings: Mapping[str, Any]
+    options: Mapping[str, Any]
+    accuracy: Interval
+    controls: Mapping[str, Interval]
+    ceiling: Interval | None
+    best_control: str | None
+    lift: Interval | None
+    guarantee: Guarantee
+    ledger: Ledger
+    history: Sequence[Sequence[Mapping[str, Any]]]
+    seconds: float
+    peak_memory_mb: float
+    notes: tuple[str, ...] = ()
+    created: str = ""
+    version: str = ""
+    run: str | None = None
+
+    @classmethod
+    def from_result(cls, result: Result, *, options: Mapping[str, Any]) -> RunRecord:
+        """The record of ``result``, ended now."""
+        return cls(
+            method=result.method,
+            data=result.data,
+            settings=dict(result.settings),
+            options=dict(options),
+            accuracy=result.accuracy,
+            controls=dict(result.controls),
+            ceiling=result.ceiling,
+            best_control=result.best_control,
+            lift=result.lift,
+            guarantee=result.guarantee,
+            ledger=result.ledger,
+            history=result.history,
+            seconds=result.seconds,
+            peak_memory_mb=result.peak_memory_mb,
+            notes=tuple(result.notes),
+            created=datetime.now().astimezone().isoformat(timespec="seconds"),
+            version=graphveil.__version__,
+        )
+
+    def in_folder(self, folder: str) -> RunRecord:
+        """The same record, saying which folder it lies in."""
+        return replace(self, run=folder)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The one object ``--json`` prints and ``result.json`` holds (``metrics.jsonl`` has the epochs)."""
+        return {
+            "method": self.method,
+            "data": self.data,
+            "accuracy": self.accuracy.to_dict(),
+            "controls": {name: score.to_dict() for name, score in self.controls.items()},
+            "best_control": self.best_control,
+            "ceiling": None if self.ceiling is None else self.ceiling.to_dict(),
+            "lift": None if self.lift is None else self.lift.to_dict(),
+            "guarantee": self.guarantee.to_dict(),
+            "guarantee_sentence": self.guarantee.sentence(),
+            "ledger": self.ledger.to_dict(),
+            "settings": dict(self.settings),
+            "options": dict(self.options),
+            "notes": list(self.notes),
+            "seconds": self.seconds,
+            "peak_memory_mb": self.peak_memory_mb,
+            "created": self.created,
+            "version": self.version,
+            "run": self.run,
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any], *, history: Sequence[Sequence[Mapping[str, Any]]] = ()) -> RunRecord:
+        """The inverse of :meth:`to_dict`, with the epochs given apart.
+
+        Raises:
+            InputError: a field is missing or has another kind of value.
+        """
+
+        def score(value: Any) -> Interval | None:
+            return None if value is None else interval_from_dict(value)
+
+        try:
+            return cls(
+                method=str(content["method"]),
+                data=str(content["data"]),
+                settings={str(key): _number(value) for key, value in content["settings"].items()},
+                options=dict(content["options"]),
+                accuracy=interval_from_dict(content["accuracy"]),
+                controls={str(name): interval_from_dict(item) for name, item in content["controls"].items()},
+                ceiling=score(content["ceiling"]),
+                best_control=content["best_control"],
+                lift=score(content["lift"]),
+                guarantee=Guarantee.from_dict(content["guarantee"]),
+                ledger=Ledger.from_dict(content["ledger"]),
+                history=history,
+                seconds=float(content["seconds"]),
+                peak_memory_mb=float(content["peak_memory_mb"]),
+                notes=tuple(str(note) for note in content["notes"]),
+                created=str(content["created"]),
+                version=str(content["version"]),
+                run=content.get("run"),
+            )
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise InputError(f"not the record of a run ({type(error).__name__}: {error})") from error
+
+
+def _number(value: Any) -> Any:
+    """Turns the word ``"inf"`` back into the number it stood for."""
+    return {"inf": math.inf, "-inf": -math.inf}.get(value, value) if isinstance(value, str) else value

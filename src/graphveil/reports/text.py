@@ -1,0 +1,52 @@
+"""Numbers and names as people read them. Pure functions that need nothing else of ours."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+
+
+def printable(text: object) -> str:
+    """``text`` on one line without control characters, so that no name moves the cursor or forges a line."""
+    return re.sub(r"\s+", " ", "".join(c if c.isprintable() else " " for c in str(text))).strip()
+
+
+def number(value: float) -> str:
+    """An epsilon or parameter as people write it: ``1``, ``0.25``, ``1e-06``, ``inf``."""
+    return "inf" if value == math.inf else f"{value:.6g}"
+
+
+def percent(value: float) -> str:
+    """A fraction as per cent with one decimal, without the sign: ``0.8213`` -> ``82.1``."""
+    return f"{100 * value:.1f}"
+
+
+def points(value: float) -> str:
+    """A difference of fractions in signed percentage points: ``+1.2``."""
+    shown = f"{100 * value:+.1f}"
+    return "0.0" if shown in ("+0.0", "-0.0") else shown
+
+
+def seconds(value: float) -> str:
+    """``0.42`` -> ``0.4 s``, ``95`` -> ``1 min 35 s``, ``4000`` -> ``1 h 6 min``."""
+    if value < 59.95:
+        return f"{value:.1f} s"
+    minutes, rest = divmod(round(value), 60)
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def memory(megabytes: float) -> str:
+    """``512.3`` -> ``512 MB``, ``2048`` -> ``2.0 GB``."""
+    return f"{megabytes:.0f} MB" if megabytes < 1000 else f"{megabytes / 1000:.1f} GB"
+
+
+def markdown(value: object) -> str:
+    r"""A value on one line with what Markdown would read as markup taken literally (``a|b`` -> ``a\|b``)."""
+    literal = re.sub(r"([\\`*\[\]<>|~])", r"\\\1", printable(value))
+    return re.sub(r"(?<!\w)_|_(?!\w)", r"\\_", literal)
+
+
+def plain_name(data: str) -> str:
+    """A data set's name, or the last part of its path, fit for a file name: ``/x/my data`` -> ``my-data``."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", Path(data).name).strip(".-")[:60] or "data"

@@ -1,0 +1,163 @@
+"""The card and the page: complete, self-contained, and safe against hostile names."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from graphveil.reports.render import card_markdown, page_html
+from tests.reports import made
+
+HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\"' & |`x`$a^b$\n# heading \x1b[31m"
+
+
+class Page(HTMLParser):
+    """Collects what a browser would: elements, attributes, visible text."""
+
+    VOID = frozenset(("meta", "link", "img", "br", "hr", "input"))
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open, f"</{tag}> closes nothing"
+        assert self.open.pop() == tag, f"</{tag}> closes something else"
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] != "style":
+            self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.words).split())
+
+
+def read(html: str) -> Page:
+    page = Page()
+    page.feed(html)
+    page.close()
+    assert page.open == []
+    return page
+
+
+def test_the_page_is_well_formed_and_says_what_matters() -> None:
+    text = read(page_html(made.record())).text
+    for part in ("lpgnn on cora", "What is protected", "Not protected", "Who is connected to whom", "Ledger"):
+        assert part in text
+    for name in made.result().controls:
+        assert name in text
+    assert "not private (ceiling)" in text
+    assert "The private features bought nothing measurable" in text
+    assert made.guarantee().sentence() in text
+
+
+def test_the_page_needs_nothing_from_outside() -> None:
+    html = page_html(made.record())
+    assert not re.search(r"https?:|//\w|@import|url\((?!#)", html)
+    tags = {tag for tag, _ in read(html).elements}
+    assert not tags & {"script", "link", "iframe", "object", "embed", "img", "base", "form"}
+
+
+def test_no_two_elements_share_an_id_and_references_resolve() -> None:
+    html = page_html(made.record())
+    ids = [attrs["id"] for _, attrs in read(html).elements if "id" in attrs]
+    assert len(ids) == len(set(ids))
+    used = set(re.findall(r'(?:href="#|url\(#)([^")]+)', html))
+    assert used
+    assert used <= set(ids)
+
+
+def test_pictures_have_a_text_for_those_who_do_not_see_them() -> None:
+    pictures = [attrs for tag, attrs in read(page_html(made.record())).elements if tag == "svg"]
+    assert len(pictures) == 2
+    for attrs in pictures:
+        assert attrs["role"] == "img"
+        assert len(attrs["aria-label"] or "") > 30
+
+
+def test_pictures_take_the_colour_of_the_text_around_them() -> None:
+    html = page_html(made.record())
+    assert "currentColor" in html
+    assert "#000000" not in html.split("</style>", 1)[1]
+
+
+def _hostile() -> dict[str, object]:
+    guarantee = made.guarantee(void=HOSTILE)
+    return {
+        "data": HOSTILE,
+        "settings": {HOSTILE: HOSTILE},
+        "notes": (HOSTILE,),
+        "guarantee": guarantee,
+        "controls": {HOSTILE: made.interval(0.5)},
+        "best_control": HOSTILE,
+    }
+
+
+def test_hostile_names_stay_text_in_the_page() -> None:
+    harmless, hostile = read(page_html(made.record())), read(page_html(made.record(**_hostile())))
+    tags = {tag for tag, _ in hostile.elements}
+    assert tags <= {tag for tag, _ in harmless.elements} | {"strong"}
+    assert "script" not in tags
+    assert not any(name.startswith("on") for _, attrs in hostile.elements for name in attrs)
+    assert "<script>alert(1)</script>" in hostile.text
+    assert "\x1b" not in page_html(made.record(**_hostile()))
+
+
+def test_hostile_names_stay_text_in_the_card() -> None:
+    card = card_markdown(made.record(**_hostile()))
+    assert not re.search(r"(?<!\\)<", card)
+    assert "\n# heading" not in card
+    assert "\x1b" not in card
+    for line in card.splitlines():
+        if line.startswith("|"):
+            assert len(re.findall(r"(?<!\\)\|", line)) in (4, 6, 7), line
+
+
+def test_the_card_says_everything_a_reviewer_asks() -> None:
+    card = card_markdown(made.record())
+    for part in (
+        "# Privacy card: lpgnn on cora",
+        "| one user's feature vector | replace | 1 | 0 | local |",
+        "| one user's label | replace | 2 | 0 | local |",
+        "| **together: one user's feature vector and label** | replace | **3** | **0** | local |",
+        "Against: everybody, the server included",
+        "Assumes: the declared feature range 0 to 1",
+        "Who is connected to whom",
+        "random-features (best control)",
+        "**Lift: ",
+        "The private features bought nothing measurable",
+        "| feature reports | features | MultiBit | dimension = 1433, m = 1 | 1 | 0 |",
+    ):
+        assert part in card
+
+
+@pytest.mark.parametrize("render", [card_markdown, page_html])
+def test_a_void_run_is_loud(render: object) -> None:
+    assert callable(render)
+    shown = render(made.record(void="noise was reproducible (seed 3)"))
+    assert "his run protects nobody" in shown
+    assert "noise was reproducible (seed 3)" in shown
+    assert "protects nobody" not in render(made.record())
+
+
+def test_a_run_without_controls_ceiling_history_or_spends_renders() -> None:
+    bare = {"controls": {}, "best_control": None, "lift": None, "ceiling": None, "history": [], "notes": ()}
+    record = made.record(ledger=made.Ledger.open({"labels": (1.0, 0.0)}), **bare)
+    page, card = read(page_html(record)).text, card_markdown(record)
+    assert "nothing says what the private data bought" in page
+    assert "Nothing was spent" in page
+    assert "Training" not in page
+    assert "nothing says what the private data bought" in card

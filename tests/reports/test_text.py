@@ -1,0 +1,101 @@
+"""Numbers, names and the sentences of a run."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from graphveil.methods.intervals import Interval
+from graphveil.reports import text, words
+from tests.reports import made
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(1.0, "1"), (0.25, "0.25"), (1e-6, "1e-06"), (math.inf, "inf"), (0.1 + 0.2, "0.3")]
+)
+def test_number(value: float, shown: str) -> None:
+    assert text.number(value) == shown
+
+
+@pytest.mark.parametrize(("value", "shown"), [(0.012, "+1.2"), (-0.2, "-20.0"), (0.0, "0.0"), (-0.0001, "0.0")])
+def test_points_are_signed_and_zero_is_not(value: float, shown: str) -> None:
+    assert text.points(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(0.42, "0.4 s"), (59.96, "1 min 0 s"), (95, "1 min 35 s"), (4000, "1 h 6 min")]
+)
+def test_seconds(value: float, shown: str) -> None:
+    assert text.seconds(value) == shown
+
+
+@pytest.mark.parametrize(("value", "shown"), [(512.3, "512 MB"), (2048, "2.0 GB")])
+def test_memory(value: float, shown: str) -> None:
+    assert text.memory(value) == shown
+
+
+def test_printable_takes_away_what_moves_a_cursor() -> None:
+    assert text.printable("a\x1b[31m\r\n b\u202ec\ud800") == "a [31m b c"
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [("/home/x/my data", "my-data"), ("../..", "data"), ("", "data"), ("a/<b>", "b"), ("é", "data")],
+)
+def test_plain_name(name: str, shown: str) -> None:
+    assert text.plain_name(name) == shown
+
+
+def test_markdown_is_taken_literally() -> None:
+    assert text.markdown("a|b <i>*x*</i> `c` [d](e) epsilon_x _y_") == (
+        r"a\|b \<i\>\*x\*\</i\> \`c\` \[d\](e) epsilon_x \_y\_"
+    )
+
+
+def _lift(low: float, high: float, runs: int = 3) -> Interval:
+    return Interval((low + high) / 2, low, high, (0.0,) * runs)
+
+
+@pytest.mark.parametrize(
+    ("lift", "says"),
+    [
+        (_lift(-0.01, 0.01), "bought nothing measurable: random features on the same graph score as well."),
+        (_lift(-0.01, 0.01, 1), "bought nothing measurable in this one run: random features"),
+        (_lift(0.01, 0.02), "measurably above its best control: that is what the private features bought."),
+        (_lift(0.01, 0.02, 1), "takes --repeats 10"),
+        (_lift(-0.02, -0.01), "measurably below its best control: random-features does better"),
+    ],
+)
+def test_lift_sentence_follows_the_interval(lift: Interval, says: str) -> None:
+    assert says in words.lift_sentence(made.record(lift=lift))
+
+
+def test_no_controls_no_claim() -> None:
+    record = made.record(lift=None, best_control=None, controls={})
+    assert "nothing says what the private data bought" in words.lift_sentence(record)
+
+
+def test_every_control_has_a_meaning_and_a_sentence() -> None:
+    for name in made.result().controls:
+        record = made.record(lift=_lift(-0.01, 0.01), best_control=name)
+        assert words.CONTROL_MEANING[name]
+        assert f"{name} scores as well" not in words.lift_sentence(record)
+
+
+def test_epsilons_are_named_by_unit_and_added_for_one_person() -> None:
+    assert words.epsilon_line(made.record()) == (
+        "one user's feature vector: 1, one user's label: 2; for one person together: 3"
+    )
+
+
+def test_what_is_not_protected_names_the_unprotected_parts() -> None:
+    exposed = " ".join(words.not_protected(made.record()))
+    assert "Who is connected to whom" in exposed
+    assert "The labels" not in exposed
+    record = made.record(guarantee=made.guarantee(epsilon_y=math.inf))
+    assert any(line.startswith("The labels") for line in words.not_protected(record))
+
+
+def test_void_is_said_first() -> None:
+    assert words.not_protected(made.record(void="seed 3"))[0] == "Anything, in this run: seed 3."
