@@ -1,0 +1,124 @@
+"""The house rules: which room may import which, what stays light, what is banned."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parent.parent / "src" / "graphveil"
+GROUND = {"errors"}
+CORE = {
+    "privacy": set(),
+    "graphs": {"privacy"},
+    "mechanisms": {"privacy"},
+    "aggregation": {"graphs", "mechanisms", "privacy"},
+    "models": {"aggregation"},
+    "training": {"models", "privacy"},
+    "methods": {"privacy", "graphs", "mechanisms", "aggregation", "models", "training"},
+}
+EDGES = {
+    "reports": {*CORE, "reports"},
+    "cli": {*CORE, "reports", "cli"},
+}
+OUTSIDE = {"typer", "rich", "fastapi", "socket", "jinja2", "matplotlib"}
+
+
+def imports(file: Path) -> set[str]:
+    """Every module a file imports, relative imports resolved."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{file}: relative import"
+            found.add(node.module or "")
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return found
+
+
+def rooms(file: Path) -> set[str]:
+    """The rooms a file imports from."""
+    names = {name.split(".")[1] for name in imports(file) if name.startswith("graphveil.")}
+    return {name for name in names if (SOURCE / name).is_dir()}
+
+
+def files(room: str) -> list[Path]:
+    return sorted((SOURCE / room).rglob("*.py"))
+
+
+@pytest.mark.parametrize("room", [*CORE, *EDGES])
+def test_rooms_import_only_what_comes_before_them(room: str) -> None:
+    allowed = {**CORE, **EDGES}[room] | {room}
+    for file in files(room):
+        assert rooms(file) <= allowed, f"{file.relative_to(SOURCE)} imports {rooms(file) - allowed}"
+
+
+def test_every_room_stands_in_the_table() -> None:
+    found = {path.name for path in SOURCE.iterdir() if path.is_dir() and path.name != "__pycache__"}
+    assert found == {*CORE, *EDGES}
+
+
+@pytest.mark.parametrize("room", CORE)
+def test_core_rooms_know_no_terminal_socket_or_page(room: str) -> None:
+    for file in files(room):
+        outside = {name.split(".")[0] for name in imports(file)} & OUTSIDE
+        assert not outside, f"{file.relative_to(SOURCE)} imports {outside}"
+
+
+def test_nothing_is_unpickled() -> None:
+    for file in SOURCE.rglob("*.py"):
+        names = {name.split(".")[0] for name in imports(file)}
+        assert not names & {"pickle", "cloudpickle", "dill", "joblib"}, file
+        assert "torch.load" not in file.read_text(), file
+
+
+def test_import_is_light_and_quick() -> None:
+    script = (
+        "import time; start = time.perf_counter(); import graphveil, sys; "
+        "seconds = time.perf_counter() - start; "
+        "heavy = {'torch', 'torch_geometric', 'fastapi', 'plotly', 'matplotlib'} & set(sys.modules); "
+        "print(seconds < 1 and not heavy, seconds, heavy)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("True"), done.stdout
+
+
+def test_public_names_are_what_can_be_imported() -> None:
+    import graphveil
+
+    assert sorted(graphveil.__all__) == graphveil.__all__
+    for name in graphveil.__all__:
+        assert getattr(graphveil, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        graphveil.nothing  # noqa: B018
+
+
+@pytest.mark.parametrize("room", ["privacy", "graphs", "mechanisms", "aggregation", "models", "training", "methods"])
+def test_rooms_export_sorted_lists_that_exist(room: str) -> None:
+    module = __import__(f"graphveil.{room}", fromlist=["__all__"])
+    constants_first = sorted(module.__all__, key=lambda name: (not name.isupper(), not name[0].isupper(), name))
+    assert module.__all__ in (sorted(module.__all__), constants_first)
+    for name in module.__all__:
+        assert hasattr(module, name), name
+
+
+def test_functions_stay_short() -> None:
+    """No function over 80 lines, nine in ten at most 35 (docstrings left out); no file over 500 lines."""
+    lengths = []
+    for file in SOURCE.rglob("*.py"):
+        text = file.read_text()
+        assert len(text.splitlines()) <= 500, file
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                first = node.body[0]
+                doc = ast.get_docstring(node) is not None and isinstance(first, ast.Expr)
+                hidden = (first.end_lineno or 0) - first.lineno + 1 if doc else 0
+                length = (node.end_lineno or 0) - node.lineno + 1 - hidden
+                assert length <= 80, f"{file}: {node.name} has {length} lines"
+                lengths.append(length)
+    lengths.sort()
+    assert lengths[int(0.9 * len(lengths))] <= 35
