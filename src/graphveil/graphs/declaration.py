@@ -92,7 +92,10 @@ def read_declaration(path: Path) -> Declaration:
     return _parse(content, where)
 
 
-_EXAMPLE = 'write for example: private = ["features", "labels"], range = [0, 1], classes = ["a", "b"], directed = false'
+_EXAMPLE = (
+    'write for example: private = ["features", "labels"], range = [0, 1], classes = ["a", "b"], '
+    "directed = false"
+)
 
 
 def _parse(content: Mapping[str, object], where: str) -> Declaration:

@@ -31,9 +31,9 @@ _STATUS, _GENDER, _MAJOR, _MINOR, _HOUSING, _YEAR, _SCHOOL = range(7)
 BUCKETS = {_STATUS: 8, _GENDER: 4, _MAJOR: 256, _MINOR: 256, _HOUSING: 256, _SCHOOL: 1024}
 
 _SOURCE = (
-    "declared by graphveil: status, gender, major, minor, housing and school, each one-hot in 8, 4, 256, 256, "
-    "256 and 1024 fixed buckets (code modulo buckets), 0 or 1; the classes are the class years 2004 to 2009, "
-    "other years count as unknown"
+    "declared by graphveil: status, gender, major, minor, housing and school, each one-hot in 8, 4, 256, "
+    "256, 256 and 1024 fixed buckets (code modulo buckets), 0 or 1; the classes are the class years 2004 to "
+    "2009, other years count as unknown"
 )
 
 

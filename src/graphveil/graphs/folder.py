@@ -29,8 +29,8 @@ def read_folder(folder: Path) -> Data:
     """Read a graph from `graph.toml`, `nodes.csv|parquet`, `edges.csv|parquet` and `features.csv|parquet`.
 
     `nodes` has one row a node: an id (any text), feature columns, optionally a label (empty where unknown)
-    and a split (train, val, test or empty). `edges` has a source and a target id a row. Big sparse features go
-    into `features` instead: one row (id, feature, value) for each entry, feature 0..dimension-1; what is
+    and a split (train, val, test or empty). `edges` has a source and a target id a row. Big sparse features
+    go into `features` instead: one row (id, feature, value) for each entry, feature 0..dimension-1; what is
     not listed is 0, and without a value column each listed entry is 1.
 
     Normalised and reported in `schema.notes`: self-loops removed, duplicate edges merged, undirected edges
@@ -43,12 +43,12 @@ def read_folder(folder: Path) -> Data:
     declared = read_declaration(folder / FILE)
     nodes = read_table(_path(folder, "nodes"))
     ids = _ids(nodes, declared.id)
+    y, label_notes = _labels(nodes, declared)
     listed = find_table(folder, "features", required=False)
     if listed is None:
         x, dimension, notes = _columns(nodes, declared, folder)
     else:
         x, dimension, notes = _entries(read_table(listed), ids, declared, folder)
-    y, label_notes = _labels(nodes, declared)
     masks = _masks(nodes, declared)
     edge_index, edge_notes = _edges(read_table(_path(folder, "edges")), ids, declared)
     schema = GraphSchema(
@@ -102,6 +102,8 @@ def _edges(table: Table, ids: polars.Series, declared: Declaration) -> tuple[Ten
 
 def _feature_names(nodes: Table, declared: Declaration, folder: Path) -> list[str]:
     taken = {declared.id, declared.label or "label", declared.split}
+    if len(set(declared.features or ())) < len(declared.features or ()):
+        raise DataError("features names a column twice", where=str(folder / FILE), allowed="each column once")
     names = list(declared.features or [name for name in nodes.frame.columns if name not in taken])
     if not names:
         raise DataError(
@@ -151,12 +153,18 @@ def _range_of(name: str, declared: Declaration, folder: Path) -> tuple[float, fl
 def _in_range(
     table: Table, name: str, numbers: polars.Series, bounds: tuple[float, float], declared: Declaration
 ) -> tuple[np.ndarray, int]:
+    import polars
+
     low, high = bounds
-    outside = ~numbers.is_between(low, high)
+    values = numbers.to_numpy()
+    # Features are kept as float32, so the bounds are compared as float32 too: a value written as the bound
+    # itself is inside.
+    with np.errstate(over="ignore"):
+        stored = values.astype(np.float32)
+    outside = polars.Series((stored < np.float32(low)) | (stored > np.float32(high)))
     if declared.out_of_range == "refuse":
         table.refuse(outside, "{column} is {value}", name, f"the declared range {low:g} to {high:g}")
-        return numbers.to_numpy(), 0
-    return numbers.clip(low, high).to_numpy(), int(outside.sum())
+    return np.clip(values, low, high), int(outside.sum())
 
 
 def _entries(

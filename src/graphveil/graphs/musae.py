@@ -44,7 +44,7 @@ class _Set:
     nodes: int
     dimension: int
     classes: tuple[str, ...]  # as written in the label column
-    kept_only: bool = False  # whether nodes of other classes are left out
+    left_out: tuple[str, ...] = ()  # published classes whose nodes are left out
 
 
 _SETS = {
@@ -69,7 +69,7 @@ _SETS = {
         7_624,
         7_842,
         ("0", "3", "5", "6", "8", "10", "14", "15", "16", "17"),
-        kept_only=True,
+        left_out=("1", "2", "4", "7", "9", "11", "12", "13"),
     ),
 }
 
@@ -99,7 +99,7 @@ def read_musae(name: str, edges: Path, features: Path, target: Path) -> Data:
     rows, repeated = _features(features, about)
     source, sink = _integers(_csv(edges, about.ends), edges, about.nodes)
     notes: list[str] = [f"merged {repeated:,} repeated feature entries"] if repeated else []
-    if about.kept_only:
+    if about.left_out:
         kept = np.flatnonzero(y >= 0)
         place = np.full(about.nodes, -1)
         place[kept] = np.arange(len(kept))
@@ -156,6 +156,15 @@ def _labels(path: Path, about: _Set) -> np.ndarray:
     (ids,) = _integers(table.select("id"), path, about.nodes)
     place = {label: index for index, label in enumerate(about.classes)}
     y = np.full(about.nodes, -1, dtype=np.int64)
+    allowed = (*about.classes, *about.left_out)
+    odd = ~table[about.label].is_in(allowed).fill_null(False)
+    if odd.any():
+        row = int(odd.arg_true()[0])
+        raise DataError(
+            f"{about.label} is {table[about.label][row]!r}",
+            where=f"{path}, line {row + 2}",
+            allowed=", ".join(allowed),
+        )
     seen = table[about.label].replace_strict(place, default=-1, return_dtype=polars.Int64).to_numpy()
     y[ids] = seen
     return y

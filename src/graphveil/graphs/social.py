@@ -35,9 +35,10 @@ def social_graph(
     """A made social network: communities, power-law degrees, and "installed apps" as 0/1 features.
 
     Edges follow a degree-corrected block model (Karrer, Newman, "Stochastic blockmodels and community
-    structure in networks", Phys. Rev. E 2011, eq. 14): an edge starts at a node drawn by its weight and ends, with
-    probability `homophily`, in the same class, else in another, at a node drawn by its weight. Duplicates and
-    self-loops are drawn again, so there are nodes * average_degree / 2 edges unless the graph is too small.
+    structure in networks", Phys. Rev. E 2011, eq. 14): an edge starts at a node drawn by its weight and
+    ends, with probability `homophily`, in the same class, else in another, at a node drawn by its weight.
+    Duplicates and self-loops are drawn again, so there are nodes * average_degree / 2 edges unless the graph is
+    too small.
     Each person installs about `apps` apps; each is drawn by popularity, from the class's own ranking with
     probability `signal`, else from the ranking everybody shares.
 

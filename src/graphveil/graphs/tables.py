@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,10 +27,9 @@ class Table:
         """The place of data row `row` (from 0) for a message: a line of a csv, a row of a parquet."""
         if self.path.suffix == ".parquet":
             return f"{self.path}, row {row + 1}"
-        for number, (line, _) in enumerate(_records(self.path)):
-            if number == row + 1:
-                return f"{self.path}, line {line}"
-        return str(self.path)
+        lines = (line for line, _ in _records(self.path))
+        line = next(islice(lines, row + 1, None), None)
+        return f"{self.path}, line {line}" if line else f"{self.path}, row {row + 1}"
 
     def column(self, name: str) -> polars.Series:
         """A column by name.
@@ -114,12 +115,12 @@ def read_table(path: Path) -> Table:
     except (polars.exceptions.PolarsError, OSError, UnicodeDecodeError) as error:
         _name_line(path)
         raise DataError(f"cannot be read ({str(error).splitlines()[0]})", where=str(path)) from error
-    with path.open("rb") as raw:
-        header = raw.readline().decode("utf-8-sig", errors="replace")
-    names = next(csv.reader([header]), [])
+    names = next((fields for _, fields in _records(path)), [])
     repeated = next((name for name in names if names.count(name) > 1), None)
     if repeated is not None:
         raise DataError(f"has two columns {repeated!r}", where=f"{path}, line 1")
+    while frame.height and all(column[-1] is None for column in frame):  # blank lines at the end
+        frame = frame[:-1]
     return Table(path, frame)
 
 
@@ -145,10 +146,14 @@ def _name_line(path: Path) -> None:
 
 
 def _records(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """The records of a csv with the line each starts on."""
+    """The records of a csv from the header on, with the line each starts on."""
     with path.open(encoding="utf-8-sig", errors="replace", newline="") as text:
         reader = csv.reader(text)
         start = 1
-        for fields in reader:
-            yield start, fields
-            start = reader.line_num + 1
+        begun = False
+        with contextlib.suppress(csv.Error):  # from there on no line can be told
+            for fields in reader:
+                begun = begun or bool(fields)
+                if begun:
+                    yield start, fields
+                start = reader.line_num + 1

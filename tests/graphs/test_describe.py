@@ -1,0 +1,62 @@
+"""describe(): exact numbers on a graph small enough to print, and JSON-safe."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from graphveil.graphs import GraphSchema, describe, make_graph, normalise_edges, social_graph
+from tests.graphs.made import tiny_graph
+
+
+def test_a_path_of_four_nodes():
+    facts = describe(tiny_graph())
+    assert facts["nodes"] == 4
+    assert facts["edges"] == 3
+    assert facts["degrees"] == {"min": 1, "median": 1.5, "mean": 1.5, "max": 2}
+    assert facts["density"] == 0.5
+    assert facts["isolated_nodes"] == 0
+    assert facts["components"] == 1
+    assert facts["classes"] == {"cat": 1, "dog": 2}
+    assert facts["unknown_labels"] == 1
+    assert facts["features"] == {"dimension": 2, "layout": "dense", "density": 0.625, "range": [0.0, 1.0]}
+    assert facts["private"] == ["features", "labels"]
+    assert facts["memory_mb"]["x"] == pytest.approx(4 * 2 * 4 / 1e6, abs=5e-4)
+    assert "data owner only" in facts["warning"]
+
+
+def test_homophily_by_hand():
+    # Known edges cat-dog, dog-dog: edge homophily 1/2; ends are 1/4 cat and 3/4 dog, so chance is 5/8.
+    homophily = describe(tiny_graph())["homophily"]
+    assert homophily["edge"] == 0.5
+    assert homophily["adjusted"] == pytest.approx((0.5 - 0.625) / (1 - 0.625))
+
+
+def test_a_directed_graph_with_an_isolated_node():
+    edge_index, notes = normalise_edges(np.array([0, 2]), np.array([1, 1]), 4, directed=True)
+    schema = GraphSchema("tiny", 2, 0.0, 1.0, ("cat", "dog"), directed=True, notes=notes)
+    facts = describe(make_graph(torch.zeros(4, 2), edge_index, torch.tensor([0, 1, 1, -1]), schema))
+    assert (facts["edges"], facts["isolated_nodes"], facts["components"]) == (2, 1, 2)
+    assert facts["degrees"]["max"] == 1
+    assert facts["density"] == 2 / 12
+
+
+def test_several_labels_a_node():
+    facts = describe(tiny_graph(y=torch.tensor([[1.0, 1.0], [0.0, 1.0], [0.0, 0.0], [0.0, 0.0]])))
+    assert facts["classes"] == {"cat": 1, "dog": 2}
+    assert facts["homophily"] is None
+
+
+def test_no_known_label_gives_no_homophily():
+    assert describe(tiny_graph(y=torch.full((4,), -1)))["homophily"] is None
+
+
+def test_it_is_json_and_counts_sparse_memory():
+    graph = social_graph(500)
+    facts = json.loads(json.dumps(describe(graph), allow_nan=False))
+    stored = graph.x.values().numel()
+    assert facts["features"]["layout"] == "sparse"
+    assert facts["memory_mb"]["x"] == pytest.approx((stored * 12 + 501 * 8) / 1e6, abs=1e-3)

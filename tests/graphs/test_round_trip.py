@@ -1,0 +1,142 @@
+"""Properties of the readers: what is written is read back, whatever the graph."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphveil.errors import DataError, InputError
+from graphveil.graphs import (
+    GraphSchema,
+    load_graph,
+    make_graph,
+    normalise_edges,
+    social_graph,
+    validate,
+    write_folder,
+)
+from graphveil.graphs.features import features_from_dense, to_rows
+from tests.graphs.made import NODES, folder, tiny_graph
+
+TEXT = st.text(
+    st.characters(codec="utf-8", exclude_categories=("Cc", "Cs", "Zl", "Zp")), min_size=1, max_size=6
+)
+
+
+@st.composite
+def graphs(draw):
+    n, d, c = draw(st.integers(1, 8)), draw(st.integers(1, 25)), draw(st.integers(2, 4))
+    low = draw(st.floats(-1e6, 0.0, width=32))
+    high = draw(st.floats(0.0, 1e6, width=32).filter(lambda value: value > low))
+    filled = draw(st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, d - 1)), max_size=12))
+    x = np.zeros((n, d), dtype=np.float32)
+    for place in filled:
+        x[place] = draw(st.floats(low, high, width=32, allow_subnormal=False))
+    ends = draw(st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)), max_size=20))
+    source, target = np.array(ends, dtype=np.int64).reshape(-1, 2).T
+    directed = draw(st.booleans())
+    edge_index, _ = normalise_edges(source, target, n, directed=directed)
+    classes = tuple(draw(st.lists(TEXT, min_size=c, max_size=c, unique=True)))
+    y = torch.tensor(draw(st.lists(st.integers(-1, c - 1), min_size=n, max_size=n)))
+    ids = draw(st.lists(TEXT, min_size=n, max_size=n, unique=True))
+    schema = GraphSchema("made", d, low, high, classes, directed=directed)
+    return make_graph(features_from_dense(x), edge_index, y, schema, ids=ids)
+
+
+def assert_same(one, other):
+    assert torch.equal(one.edge_index, other.edge_index)
+    assert torch.equal(one.y, other.y)
+    assert one.x.layout == other.x.layout
+    assert (to_rows(one.x) != to_rows(other.x)).nnz == 0
+    for field in ("name", "dimension", "low", "high", "classes", "directed", "private"):
+        assert getattr(one.schema, field) == getattr(other.schema, field), field
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(graph=graphs(), format=st.sampled_from(["csv", "parquet"]))
+def test_written_is_read_back(graph, format):
+    with tempfile.TemporaryDirectory() as place:
+        again = load_graph(write_folder(graph, Path(place) / "graph", format=format))
+        validate(again)
+        assert_same(graph, again)
+        assert list(again.ids) == list(graph.ids)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(
+    ends=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=30),
+    directed=st.booleans(),
+    shuffled=st.randoms(use_true_random=False),
+)
+def test_edges_do_not_depend_on_order_and_repetition(ends, directed, shuffled):
+    def edges(pairs):
+        source, target = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+        return normalise_edges(source, target, 6, directed=directed)[0]
+
+    expected = {(a, b) for a, b in ends if a != b}
+    if not directed:
+        expected |= {(b, a) for a, b in expected}
+    result = edges(ends)
+    assert [tuple(pair) for pair in result.T.tolist()] == sorted(expected)
+    more = ends + ends[:3] + [(a, a) for a, _ in ends[:3]]
+    shuffled.shuffle(more)
+    assert torch.equal(edges(more), result)
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(content=st.one_of(st.binary(max_size=60), TEXT.map(lambda text: (NODES + text).encode())))
+@pytest.mark.parametrize("file", ["graph__toml", "nodes__csv", "edges__csv"])
+def test_any_bytes_are_read_or_refused(content, file):
+    with tempfile.TemporaryDirectory() as place:
+        try:
+            validate(load_graph(folder(Path(place) / "graph", **{file: content})))
+        except DataError as refusal:
+            assert place in str(refusal)
+
+
+def test_a_published_split_is_written_too(tmp_path):
+    mask = torch.tensor([True, False, False, False])
+    masks = {"train_mask": mask, "val_mask": mask.roll(1), "test_mask": mask.roll(2)}
+    again = load_graph(write_folder(tiny_graph(masks=masks), tmp_path / "graph"))
+    assert all(torch.equal(again[name], masks[name]) for name in masks)
+
+
+def test_a_made_network_survives_the_round_trip(tmp_path):
+    graph = social_graph(300, 6.0, 200, 3)
+    for format in ("csv", "parquet"):
+        assert_same(graph, load_graph(write_folder(graph, tmp_path / format, format=format)))
+
+
+def test_writing_is_whole_or_not_at_all(tmp_path, monkeypatch):
+    import polars
+
+    def broken(self, *arguments, **options):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(polars.DataFrame, "write_csv", broken)
+    with pytest.raises(OSError, match="disk full"):
+        write_folder(tiny_graph(), tmp_path / "graph")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "options, fields, message",
+    [
+        ({"format": "json"}, {}, "format is 'json'; allowed: csv, parquet"),
+        ({}, {"y": torch.zeros(4, 2)}, "nodes have several labels each; allowed: one label a node"),
+    ],
+)
+def test_refusals(tmp_path, options, fields, message):
+    with pytest.raises(InputError, match=message):
+        write_folder(tiny_graph(**fields), tmp_path / "graph", **options)
+
+
+def test_nothing_is_overwritten(tmp_path):
+    with pytest.raises(InputError, match="is already there; name a new folder"):
+        write_folder(tiny_graph(), tmp_path)

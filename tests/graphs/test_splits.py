@@ -1,0 +1,70 @@
+"""Splits: disjoint, seeded, and blind to what the labels are."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from graphveil.errors import InputError
+from graphveil.graphs import known_labels, published_split, random_split, social_graph
+from tests.graphs.made import tiny_graph
+
+
+def test_shares_and_disjointness():
+    graph = social_graph(1_000)
+    split = random_split(graph, 7)
+    assert [int(mask.sum()) for mask in (split.train, split.val, split.test)] == [500, 250, 250]
+    assert int((split.train & split.val | split.val & split.test | split.train & split.test).sum()) == 0
+
+
+def test_seeds():
+    graph = social_graph(200)
+    assert torch.equal(random_split(graph, 1).train, random_split(graph, 1).train)
+    assert not torch.equal(random_split(graph, 1).train, random_split(graph, 2).train)
+
+
+def test_only_nodes_with_a_known_label_are_drawn():
+    graph = social_graph(100)
+    graph.y[:40] = -1
+    split = random_split(graph, 0)
+    drawn = split.train | split.val | split.test
+    assert torch.equal(drawn, known_labels(graph))
+    assert int(drawn.sum()) == 60
+
+
+def test_the_split_does_not_depend_on_the_labels():
+    graph, changed = social_graph(300), social_graph(300)
+    changed.y = (changed.y + 1) % 8
+    for part in ("train", "val", "test"):
+        assert torch.equal(getattr(random_split(graph, 5), part), getattr(random_split(changed, 5), part))
+
+
+def test_fractions_may_leave_nodes_out():
+    split = random_split(social_graph(100), 0, (0.1, 0.1, 0.2))
+    assert [int(mask.sum()) for mask in (split.train, split.val, split.test)] == [10, 10, 20]
+
+
+def test_several_labels_a_node_count_as_known():
+    graph = tiny_graph(y=torch.zeros(4, 2))
+    assert int(random_split(graph, 0).train.sum()) == 2
+
+
+@pytest.mark.parametrize("fractions", [(0.5, 0.5, 0.5), (-0.1, 0.5, 0.5), (0.0, 0.0, 0.0), (0.5, 0.5)])
+def test_bad_fractions_are_refused(fractions):
+    with pytest.raises(InputError, match="random_split: fractions are"):
+        random_split(tiny_graph(), 0, fractions)
+
+
+def test_no_training_node_is_refused():
+    with pytest.raises(InputError, match="3 labelled nodes leave none to train on"):
+        random_split(tiny_graph(), 0, (0.0, 0.5, 0.5))
+
+
+def test_a_published_split_is_whole_or_none():
+    graph = tiny_graph()
+    assert published_split(graph) is None
+    mask = torch.tensor([True, False, False, False])
+    graph.train_mask, graph.val_mask = mask, mask.roll(1)
+    assert published_split(graph) is None
+    graph.test_mask = mask.roll(2)
+    assert torch.equal(published_split(graph).test, mask.roll(2))
