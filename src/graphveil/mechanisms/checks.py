@@ -33,9 +33,7 @@ def require_delta(delta: float, smallest: float) -> None:
 def require_range(low: float, high: float) -> None:
     """Refuse a declared range that is not two finite numbers in order, or that overflows."""
     if not (_is_number(low) and _is_number(high) and low < high and math.isfinite(high - low)):
-        raise InputError(
-            f"the declared range is [{low!r}, {high!r}]", allowed="finite numbers, low below high"
-        )
+        raise InputError(f"the declared range is [{low!r}, {high!r}]", allowed="finite numbers, low below high")
 
 
 def require_count(name: str, value: int, at_least: int, at_most: int | None = None) -> None:

@@ -23,9 +23,7 @@ def clip_to_range(values: Values, low: float, high: float) -> Values:
         raise InputError(f"the range is [{low!r}, {high!r}]", allowed="low below high")
     sparse = scipy.sparse.issparse(values) or (torch.is_tensor(values) and values.layout == torch.sparse_csr)
     if sparse and not low <= 0.0 <= high:
-        raise InputError(
-            f"sparse values cannot be clipped to [{low:g}, {high:g}]", allowed="a range with 0 in it"
-        )
+        raise InputError(f"sparse values cannot be clipped to [{low:g}, {high:g}]", allowed="a range with 0 in it")
     read_rows(values).refuse_outside(-np.inf, np.inf)
     if torch.is_tensor(values):
         if values.layout == torch.sparse_csr:

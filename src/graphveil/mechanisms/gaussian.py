@@ -148,9 +148,7 @@ def _calibrate(epsilon: float, delta: float, dimension: int) -> _Calibration:
     bend = 2 * dimension * RELATIVE_ERROR
     exact = min(epsilon, _LARGEST_EPSILON) - bend
     if bend > epsilon / 10:
-        raise InputError(
-            f"epsilon {epsilon:g} is too small for {dimension} coordinates", remedy="use MultiBit"
-        )
+        raise InputError(f"epsilon {epsilon:g} is too small for {dimension} coordinates", remedy="use MultiBit")
     multiplier = analytic_gaussian_sigma(exact, delta * (1 - 2 * _TAIL_PART - bend), math.sqrt(dimension))
     power = max(0, min(_FINEST, math.floor(math.log2(_MOST_STEPS / multiplier))))
     # Twice the rounding of the square root and the product.
@@ -168,7 +166,8 @@ def _calibrate(epsilon: float, delta: float, dimension: int) -> _Calibration:
 def _cut(epsilon: float, delta: float, dimension: int) -> float:
     """Standard deviations beyond which the tails of all coordinates weigh at most their part of delta."""
     allowed = math.log(_TAIL_PART * delta / dimension) - math.log1p(math.exp(epsilon))
-    cut = 4.0
+    # Never less, so that clamping costs no accuracy: 7 deviations are exceeded with probability 3e-12.
+    cut = 7.0
     while math.log(2) + float(log_ndtr(-cut)) > allowed:
         cut += 0.25
     return cut

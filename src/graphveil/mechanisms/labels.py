@@ -7,7 +7,6 @@ Graph Neural Networks", CCS 2021, https://arxiv.org/abs/2006.05535.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from functools import lru_cache
@@ -104,9 +103,8 @@ class RandomizedResponse:
         self._check(reports)
         true = torch.from_numpy(self._open(values))
         require_pairs(len(reports), len(true))
-        log_keep, log_flip = math.log(self.keep), math.log(self.flip)
-        same = reports.labels == true
-        return torch.where(same, torch.tensor(log_keep).double(), torch.tensor(log_flip).double())
+        chances = torch.tensor([self.flip, self.keep], dtype=torch.float64)
+        return chances.log()[(reports.labels == true).long()]
 
     def variance(self, values: Labels) -> Tensor:
         """The variance of the one-hot estimate, float64 [n, c]: a (1 - a) / (p - q)^2 with a = p or q."""

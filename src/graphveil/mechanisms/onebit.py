@@ -99,9 +99,7 @@ class OneBit:
         result = np.empty(rows.shape[0])
         for start, stop in blocks(*rows.shape):
             bits = self._bits(reports, start, stop)
-            result[start:stop] = self._law.log_probability(self._fractions(rows, start, stop), bits).sum(
-                axis=1
-            )
+            result[start:stop] = self._law.log_probability(self._fractions(rows, start, stop), bits).sum(axis=1)
         return torch.from_numpy(result)
 
     def variance(self, values: Values) -> Tensor:

@@ -160,9 +160,7 @@ def open_rows(values: Values, dimension: int) -> Rows:
     """
     rows = read_rows(values)
     if rows.shape[1] != dimension:
-        raise InputError(
-            f"the values have {rows.shape[1]} columns", allowed=f"{dimension}, the mechanism's dimension"
-        )
+        raise InputError(f"the values have {rows.shape[1]} columns", allowed=f"{dimension}, the mechanism's dimension")
     return rows
 
 
@@ -238,6 +236,4 @@ def _outside(value: float, row: int, column: int, low: float, high: float) -> In
         side = "below" if value < low else "above"
         what = f"the value lies {side} the declared range"
         remedy = "declare the range that is publicly known to hold, or clip with clip_to_range"
-    return InputError(
-        what, where=f"values, row {row}, column {column}", allowed=f"[{low:g}, {high:g}]", remedy=remedy
-    )
+    return InputError(what, where=f"values, row {row}, column {column}", allowed=f"[{low:g}, {high:g}]", remedy=remedy)

@@ -1,0 +1,139 @@
+"""The reviewer's checklist, as far as mechanisms go, and what is exported."""
+
+from __future__ import annotations
+
+import dataclasses
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import graphveil.mechanisms
+from graphveil.errors import InputError
+from graphveil.mechanisms import AnalyticGaussian, Laplace, MultiBit, OneBit, RandomizedResponse, catalogue
+from graphveil.mechanisms.bits import bit_law
+from graphveil.privacy import SecureRandomness, SeededRandomness, compose
+
+VECTORS = (
+    MultiBit(epsilon=1.0, dimension=4),
+    OneBit(epsilon=1.0, dimension=4),
+    Laplace(epsilon=1.0, dimension=4),
+    AnalyticGaussian(epsilon=1.0, delta=1e-6, dimension=4),
+)
+
+
+def constants(mechanism: Any) -> bytes:
+    """Everything an encoder's output law is made of."""
+    derived = [getattr(mechanism, name) for name in ("scale", "step", "midpoint") if hasattr(mechanism, name)]
+    inner = [repr(getattr(mechanism, name)) for name in ("_law", "_noise", "_lattice") if hasattr(mechanism, name)]
+    return pickle.dumps((dataclasses.asdict(mechanism), derived, inner))
+
+
+@pytest.mark.parametrize("mechanism", VECTORS, ids=lambda m: type(m).__name__)
+def test_item_6_encoder_constants_do_not_depend_on_data(mechanism: Any) -> None:
+    """Checklist item 6: ranges and scaling are public. Constants are byte-identical whatever was encoded."""
+    before = constants(mechanism)
+    for values in (np.zeros((5, 4)), np.ones((5, 4)), np.random.default_rng(1).random((500, 4))):
+        mechanism.estimate(mechanism.randomize(values, randomness=SeededRandomness(1)))
+        assert constants(mechanism) == before
+    for extreme in (np.nan, np.inf, -np.inf, 1e308, -1e308, 1 + 1e-9, -1e-9):
+        values = np.zeros((5, 4))
+        values[3, 2] = extreme
+        with pytest.raises(InputError, match="row 3, column 2"):
+            mechanism.randomize(values, randomness=SeededRandomness(1))
+        assert constants(mechanism) == before
+
+
+@pytest.mark.parametrize("mechanism", VECTORS, ids=lambda m: type(m).__name__)
+def test_item_6_no_draw_is_used_up_by_refused_values(mechanism: Any) -> None:
+    """Checklist item 6: values are checked before any is encoded, so a refusal tells nothing about the others."""
+    randomness = SeededRandomness(1)
+    with pytest.raises(InputError):
+        mechanism.randomize(np.full((5, 4), np.nan), randomness=randomness)
+    assert randomness.uint64(1) == SeededRandomness(1).uint64(1)
+
+
+def test_item_6_amount_of_randomness_does_not_depend_on_data() -> None:
+    """Checklist items 3 and 6: the number of draws is the same for any two collections of one size."""
+
+    @dataclasses.dataclass
+    class Counting:
+        inner: SeededRandomness
+        drawn: int = 0
+        void: str | None = None
+
+        def uint64(self, count: int) -> Any:
+            self.drawn += count
+            return self.inner.uint64(count)
+
+        def bytes(self, count: int) -> bytes:
+            return self.inner.bytes(count)
+
+    for mechanism in VECTORS:
+        drawn = []
+        for values in (np.zeros((300, 4)), np.ones((300, 4)), np.random.default_rng(1).random((300, 4))):
+            source = Counting(SeededRandomness(1))
+            mechanism.randomize(values, randomness=source)
+            drawn.append(source.drawn)
+        assert len(set(drawn)) == 1
+
+
+def test_item_17_two_collections_share_no_noise() -> None:
+    """Checklist item 17: the secure source gives new noise whatever other seeds were fixed."""
+    values = np.zeros((1000, 4))
+    for mechanism in VECTORS:
+        reports = []
+        for _ in range(2):
+            torch.manual_seed(0)
+            reports.append(mechanism.randomize(values, randomness=SecureRandomness()).to_tensors())
+        assert any(not torch.equal(reports[0][name], reports[1][name]) for name in reports[0])
+
+
+def test_mechanisms_are_values() -> None:
+    """Equal parameters, equal mechanism; no field can be changed; fields are all there is."""
+    for mechanism in (*VECTORS, RandomizedResponse(epsilon=1.0, classes=3)):
+        again = type(mechanism)(**dataclasses.asdict(mechanism))
+        assert again == mechanism
+        assert hash(again) == hash(mechanism)
+        assert vars(mechanism).keys() == dataclasses.asdict(mechanism).keys()
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            mechanism.epsilon = 5.0  # type: ignore[misc]
+        assert pickle.loads(pickle.dumps(mechanism)) == mechanism
+
+
+def test_features_and_labels_of_one_user_compose() -> None:
+    both = compose(
+        [MultiBit(epsilon=1.0, dimension=4).guarantee, RandomizedResponse(epsilon=2.0, classes=3).guarantee],
+        unit="everything one user reports",
+    )
+    assert both.epsilon == 3.0
+    assert "its 4 features" in both.sentence()
+    assert "3 classes" in both.sentence()
+
+
+def test_large_epsilon_never_reaches_a_zero_threshold() -> None:
+    assert [bit_law(epsilon, 1).low for epsilon in (44.0, 44.4, 50.0, 1e300)] == [2, 1, 1, 1]
+    assert bit_law(1e300, 1).gain == pytest.approx(1.0)
+
+
+def test_catalogue_lists_every_mechanism_once() -> None:
+    listed = catalogue()
+    assert [info.mechanism for info in listed] == [
+        MultiBit, OneBit, Laplace, AnalyticGaussian, RandomizedResponse,
+    ]  # fmt: skip
+    for info in listed:
+        assert all(vars(info).values())
+        assert info.mechanism.__name__ in graphveil.mechanisms.__all__
+
+
+def test_exports_are_sorted_and_complete() -> None:
+    names = graphveil.mechanisms.__all__
+    assert names == sorted(names, key=lambda name: (name.lower() == name, name))
+    public = {
+        name
+        for name, value in vars(graphveil.mechanisms).items()
+        if not name.startswith("_") and not isinstance(value, type(graphveil))
+    }
+    assert public == set(names)
