@@ -132,7 +132,7 @@ def _read_sparse(path: Path, about: _Set) -> _Parts:
     """The CSR arrays `adj_*`, `attr_*` and `labels`."""
     from scipy.sparse import csr_matrix
 
-    with np.load(path, allow_pickle=False) as arrays:
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
         rows, adjacency = (
             csr_matrix(
                 (arrays[f"{part}_data"], arrays[f"{part}_indices"], arrays[f"{part}_indptr"]),
@@ -163,7 +163,7 @@ def _read_twitch(path: Path, about: _Set) -> _Parts:
     """The arrays `edges`, `features` and `target`; the features multi-hot (3,170) or PyG's 128 embedded."""
     from scipy.sparse import csr_matrix
 
-    with np.load(path, allow_pickle=False) as arrays:
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
         values, labels = arrays["features"], arrays["target"].astype(np.int64)
         source, target = arrays["edges"].T
     if values.shape[1] == 128:

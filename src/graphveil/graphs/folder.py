@@ -171,7 +171,6 @@ def _entries(
     table: Table, ids: polars.Series, declared: Declaration, folder: Path
 ) -> tuple[Tensor, int, tuple[str, ...]]:
     """Sparse features from rows (id, feature, value)."""
-    import polars
     from scipy.sparse import csr_matrix
 
     if declared.dimension is None:
@@ -186,26 +185,34 @@ def _entries(
             where=str(folder / FILE),
             allowed="range = [low, high] with low <= 0 <= high, and no key features",
         )
-    rows = _places(table, "id", ids)
-    numbers = table.numbers("feature")
-    listed = numbers.cast(polars.Int64, strict=False)
-    wrong = (listed != numbers) | ~listed.is_between(0, declared.dimension - 1)
-    table.refuse(
-        wrong.fill_null(True),
-        "{column} is {value}",
-        "feature",
-        f"whole numbers 0 to {declared.dimension - 1}",
-    )
-    twice = ~(polars.Series(rows).cast(polars.Int64) * declared.dimension + listed).is_first_distinct()
-    table.refuse(twice, "feature {value} of this id is there a second time", "feature", "each entry once")
+    rows, columns = _entry_places(table, ids, declared.dimension)
     values, clipped = np.ones(len(rows), dtype=np.float32), 0
     if "value" in table.frame.columns:
         bounds = (declared.low, declared.high)
         values, clipped = _in_range(table, "value", table.numbers("value"), bounds, declared)
     shape = (len(ids), declared.dimension)
-    matrix = csr_matrix((values.astype(np.float32), (rows, listed.to_numpy())), shape=shape)
+    matrix = csr_matrix((values.astype(np.float32), (rows, columns)), shape=shape)
     notes = (f"clipped {clipped:,} feature values to the declared range",) if clipped else ()
     return features_from_rows(matrix), declared.dimension, notes
+
+
+def _entry_places(table: Table, ids: polars.Series, dimension: int) -> tuple[np.ndarray, np.ndarray]:
+    """Row and column of each sparse entry, each pair once."""
+    import polars
+
+    rows = _places(table, "id", ids)
+    numbers = table.numbers("feature")
+    listed = numbers.cast(polars.Int64, strict=False)
+    wrong = (listed != numbers) | ~listed.is_between(0, dimension - 1)
+    table.refuse(
+        wrong.fill_null(True),
+        "{column} is {value}",
+        "feature",
+        f"whole numbers 0 to {dimension - 1}",
+    )
+    twice = ~(polars.Series(rows).cast(polars.Int64) * dimension + listed).is_first_distinct()
+    table.refuse(twice, "feature {value} of this id is there a second time", "feature", "each entry once")
+    return rows, listed.to_numpy()
 
 
 def _labels(nodes: Table, declared: Declaration) -> tuple[Tensor, tuple[str, ...]]:

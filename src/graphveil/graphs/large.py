@@ -110,9 +110,10 @@ def load_reddit(root: Path, *, fetch_absent: bool, progress: Progress | None) ->
     try:
         from scipy.sparse import load_npz
 
-        with np.load(folder / _REDDIT_FILES[0], allow_pickle=False) as arrays:
+        with (folder / _REDDIT_FILES[0]).open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             values, labels, types = arrays["feature"], arrays["label"], arrays["node_types"]
-        edges = load_npz(folder / _REDDIT_FILES[1]).tocoo()
+        with (folder / _REDDIT_FILES[1]).open("rb") as file:
+            edges = load_npz(file).tocoo()
     except _DAMAGED as error:
         raise _damaged("reddit", folder, error) from error
     return _embedded_graph("reddit", values, labels, (edges.row, edges.col), types - 1, 41, str(folder))

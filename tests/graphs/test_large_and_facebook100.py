@@ -1,0 +1,142 @@
+"""PPI, Reddit, ogbn-arxiv and Facebook100 on made files in the published formats."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.io import savemat
+from scipy.sparse import coo_matrix, save_npz
+
+from graphveil.errors import DataError, MissingDataError
+from graphveil.graphs import load_graph, validate
+
+
+def ppi(root: Path, kind: type) -> Path:
+    folder = root / "pyg/PPI/raw"
+    folder.mkdir(parents=True, exist_ok=True)
+    for index, split in enumerate(("train", "valid", "test")):
+        n = 3 - index
+        np.save(folder / f"{split}_feats.npy", np.eye(n, 50).astype(kind))
+        np.save(folder / f"{split}_labels.npy", np.eye(n, 121))
+        np.save(folder / f"{split}_graph_id.npy", np.full(n, index + 1))
+        links = [{"source": i, "target": (i + 1) % n} for i in range(n)]
+        (folder / f"{split}_graph.json").write_text(json.dumps({"links": links}))
+    return root
+
+
+@pytest.mark.parametrize("kind, low, high", [(np.uint8, 0.0, 1.0), (np.float64, -4.0, 4.0)])
+def test_ppi_is_one_graph_with_several_labels_a_node(tmp_path, kind, low, high):
+    graph = validate(load_graph("ppi", ppi(tmp_path, kind)))
+    assert graph.num_nodes == 6
+    assert graph.y.shape == (6, 121)
+    assert (graph.schema.low, graph.schema.high) == (low, high)
+    assert graph.edge_index.tolist() == [[0, 0, 1, 1, 2, 2, 3, 4], [1, 2, 0, 2, 0, 1, 4, 3]]
+    assert graph.train_mask.tolist() == [True] * 3 + [False] * 3
+    assert graph.test_mask.tolist() == [False] * 5 + [True]
+
+
+def test_damaged_ppi_is_refused(tmp_path):
+    ppi(tmp_path, np.uint8)
+    (tmp_path / "pyg/PPI/raw/valid_graph.json").write_text('{"links": [{"source": 0, "target": 7}]}')
+    with pytest.raises(DataError, match=r"valid_graph.json joins nodes outside"):
+        load_graph("ppi", tmp_path)
+
+
+def test_reddit(tmp_path):
+    folder = tmp_path / "pyg/Reddit/raw"
+    folder.mkdir(parents=True)
+    np.savez(
+        folder / "reddit_data.npz",
+        feature=np.full((3, 602), 5.0),
+        label=np.array([0, 40, 3]),
+        node_types=np.array([1, 2, 3]),
+    )
+    save_npz(folder / "reddit_graph.npz", coo_matrix(([1, 1], ([0, 1], [1, 2])), shape=(3, 3)))
+    graph = validate(load_graph("reddit", tmp_path))
+    assert graph.edge_index.shape == (2, 4)
+    assert graph.val_mask.tolist() == [False, True, False]
+    assert float(graph.x.max()) == 4.0
+    (folder / "reddit_graph.npz").write_bytes(b"no")
+    with pytest.raises(DataError, match="the files of 'reddit' cannot be read"):
+        load_graph("reddit", tmp_path)
+
+
+def test_arxiv(tmp_path):
+    content = {
+        "raw/edge.csv.gz": "0,1\n1,2\n",
+        "raw/node-feat.csv.gz": "\n".join(",".join(["0.5"] * 128) for _ in range(3)),
+        "raw/node-label.csv.gz": "0\n39\n7\n",
+        "split/time/train.csv.gz": "2\n",
+        "split/time/valid.csv.gz": "0\n",
+        "split/time/test.csv.gz": "1\n",
+    }
+    for name, text in content.items():
+        file = tmp_path / "ogb/ogbn_arxiv" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(gzip.compress(text.encode()))
+    graph = validate(load_graph("ogbn-arxiv", tmp_path))
+    assert graph.x.shape == (3, 128)
+    assert graph.y.tolist() == [0, 39, 7]
+    assert graph.train_mask.tolist() == [False, False, True]
+    assert graph.edge_index.shape == (2, 4)
+    (tmp_path / "ogb/ogbn_arxiv/raw/edge.csv.gz").write_bytes(b"no")
+    with pytest.raises(DataError, match="the files of 'ogbn-arxiv' cannot be read"):
+        load_graph("ogbn-arxiv", tmp_path)
+
+
+def university(root: Path, fields: list[list[int]], stem: str = "Made1") -> Path:
+    (root / "facebook100").mkdir(parents=True, exist_ok=True)
+    n = len(fields)
+    ends = ([*range(n - 1), *range(1, n)], [*range(1, n), *range(n - 1)])
+    adjacency = coo_matrix((np.ones(2 * n - 2), ends), shape=(n, n)).tocsc()
+    savemat(
+        root / f"facebook100/{stem}.mat", {"A": adjacency, "local_info": np.array(fields, dtype=np.int32)}
+    )
+    return root
+
+
+def test_facebook100(tmp_path):
+    fields = [
+        [1, 2, 270, 0, 95, 2004, 50379],
+        [0, 0, 0, 0, 0, 2009, 0],
+        [6, 1, 14, 14, 0, 1999, 1],
+        [1, 1, 1, 1, 1, 0, 1],
+    ]
+    graph = validate(load_graph("facebook100-made1", university(tmp_path, fields)))
+    assert graph.schema.classes == ("2004", "2005", "2006", "2007", "2008", "2009")
+    assert graph.y.tolist() == [0, 5, -1, -1]
+    assert graph.x.shape == (4, 8 + 4 + 256 * 3 + 1024)
+    row = graph.x.to_dense()[0].nonzero().flatten().tolist()
+    assert row == [1, 8 + 2, 12 + 270 % 256, 12 + 512 + 95, 12 + 768 + 50379 % 1024]
+    assert graph.x.to_dense()[1].sum() == 0
+
+
+def test_facebook100_declares_the_same_whatever_the_codes(tmp_path):
+    one = load_graph("facebook100-made1", university(tmp_path / "a", [[1, 1, 1, 1, 1, 2004, 1]] * 3)).schema
+    big = [[2**31 - 1] * 5 + [2**31 - 1, 2**31 - 1]] * 3
+    other = load_graph("facebook100-made1", university(tmp_path / "b", big)).schema
+    assert (one.dimension, one.low, one.high, one.classes) == (
+        other.dimension,
+        other.low,
+        other.high,
+        other.classes,
+    )
+
+
+def test_facebook100_names_what_is_there(tmp_path):
+    university(tmp_path, [[1] * 7] * 2)
+    with pytest.raises(MissingDataError, match=r"facebook100: no file for 'other', only Made1; put"):
+        load_graph("facebook100-other", tmp_path)
+    with pytest.raises(MissingDataError, match="only no mat file"):
+        load_graph("facebook100-other", tmp_path / "nowhere")
+
+
+def test_a_damaged_mat_file_is_refused(tmp_path):
+    (tmp_path / "facebook100").mkdir()
+    (tmp_path / "facebook100/Bad.mat").write_bytes(b"no" * 100)
+    with pytest.raises(DataError, match=r"Bad.mat: is not a Facebook100 file .*allowed: A, local_info"):
+        load_graph("facebook100-bad", tmp_path)

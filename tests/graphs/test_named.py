@@ -1,0 +1,376 @@
+"""Named sets on made files: every format, every refusal, downloads, and nothing left half-written."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import re
+import urllib.error
+import urllib.request
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from scipy.sparse import csr_matrix
+
+from graphveil.errors import DataError, InputError, MissingDataError, MissingExtraError
+from graphveil.graphs import NAMES, data_root, load_graph, validate
+from tests.graphs.made import musae_files
+
+STORED = [name for name in NAMES if name not in ("digits", "social")]
+FACEBOOK = ("facebook", "musae_facebook", ("id_1", "id_2"), "page_type")
+
+
+@pytest.fixture(autouse=True)
+def offline(monkeypatch):
+    def refuse(*arguments, **options):
+        raise urllib.error.URLError("no route to host")
+
+    monkeypatch.setattr(urllib.request, "urlopen", refuse)
+
+
+def facebook(root: Path, edges=((0, 1), (1, 2), (2, 2)), features=None, labels=None) -> Path:
+    folder, prefix, ends, label = FACEBOOK
+    features = {"0": [5, 9], "1": [5], "2": []} if features is None else features
+    labels = ["company", "tvshow", "politician", "government"] if labels is None else labels
+    musae_files(root / "musae" / folder, prefix, ends, label, list(edges), features, labels)
+    return root
+
+
+@pytest.mark.parametrize("name", [name for name in STORED if name != "ogbn-arxiv"])
+@pytest.mark.parametrize("download", [True, False])
+def test_an_absent_set_names_the_folder_and_leaves_nothing(tmp_path, name, download):
+    root = tmp_path / "root"
+    with pytest.raises(MissingDataError) as caught:
+        load_graph(name, root, download=download)
+    message = str(caught.value)
+    assert message.startswith(str(root))
+    assert f"data set {name!r}:" in message
+    assert "GRAPHVEIL_DATA" in message
+    assert ("no route to host" in message) == download
+    assert not root.exists()
+
+
+def test_ogb_is_an_extra(tmp_path, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "ogb", None)
+    monkeypatch.setitem(__import__("sys").modules, "ogb.nodeproppred", None)
+    with pytest.raises(MissingExtraError, match=re.escape("run: pip install 'graphveil[ogb]'")):
+        load_graph("ogbn-arxiv", tmp_path / "root")
+    assert not (tmp_path / "root").exists()
+    with pytest.raises(MissingDataError, match="ogbn_arxiv"):
+        load_graph("ogbn-arxiv", tmp_path / "root", download=False)
+
+
+def served(monkeypatch, content: bytes, length: int | None = None) -> list[str]:
+    """Serve the same bytes at every address; returns the list of addresses asked for."""
+    asked: list[str] = []
+
+    class Answer(io.BytesIO):
+        @property
+        def headers(self) -> dict[str, str]:
+            return {"Content-Length": str(len(content) if length is None else length)}
+
+    def urlopen(url, timeout):
+        asked.append(url)
+        return Answer(content)
+
+    monkeypatch.setattr(urllib.request, "urlopen", urlopen)
+    return asked
+
+
+def zipped(folder: Path) -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for file in folder.iterdir():
+            archive.write(file, f"facebook_large/{file.name}")
+    return packed.getvalue()
+
+
+def test_a_download_arrives_whole_with_progress(tmp_path, monkeypatch):
+    made = facebook(tmp_path / "made") / "musae" / "facebook"
+    asked = served(monkeypatch, zipped(made))
+    seen: list[dict] = []
+    graph = load_graph("facebook", tmp_path / "root", progress=lambda event: seen.append(dict(event)))
+    assert graph.num_nodes == 22_470
+    assert asked == ["https://snap.stanford.edu/data/facebook_large.zip"]
+    assert seen[-1]["done"] == seen[-1]["total"] > 0
+    assert sorted(file.name for file in (tmp_path / "root/musae").rglob("*")) == sorted(
+        ["facebook", *(file.name for file in made.iterdir())]
+    )
+    served(monkeypatch, b"", 1)
+    assert load_graph("facebook", tmp_path / "root").num_nodes == 22_470  # now without asking
+
+
+@pytest.mark.parametrize(
+    "content, length, reason",
+    [
+        (b"half", 9, "ended after 4 of 9 bytes"),
+        (b"no zip", None, "File is not a zip file"),
+        (b"", None, "not a zip file"),
+    ],
+)
+def test_a_broken_download_leaves_nothing(tmp_path, monkeypatch, content, length, reason):
+    served(monkeypatch, content, length)
+    with pytest.raises(MissingDataError, match=reason):
+        load_graph("facebook", tmp_path / "root")
+    assert not (tmp_path / "root").exists()
+
+
+def test_a_download_without_the_files_is_refused(tmp_path, monkeypatch):
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "readme.txt").write_text("hello")
+    served(monkeypatch, zipped(tmp_path / "other"))
+    with pytest.raises(MissingDataError, match="also from what was downloaded"):
+        load_graph("facebook", tmp_path / "root")
+
+
+def test_an_interrupted_download_leaves_nothing(tmp_path, monkeypatch):
+    def interrupt(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(urllib.request, "urlopen", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        load_graph("facebook", tmp_path / "root")
+    assert not (tmp_path / "root").exists()
+
+
+def test_addresses_are_those_of_pyg(tmp_path, monkeypatch):
+    asked = served(monkeypatch, b"")
+    for name in ("cora", "amazon-photo", "coauthor-cs", "dblp", "twitch-fr", "ppi", "reddit"):
+        with pytest.raises((MissingDataError, DataError)):
+            load_graph(name, tmp_path)
+    assert len(asked) == 8 + 6
+    assert asked[0] == "https://github.com/kimiyoung/planetoid/raw/master/data/ind.cora.x"
+    assert [url.rsplit("/", 1)[1] for url in asked[8:]] == [
+        "amazon_electronics_photo.npz",
+        "ms_academic_cs.npz",
+        "dblp.npz",
+        "FR.npz",
+        "ppi.zip",
+        "reddit.zip",
+    ]
+
+
+def test_the_root_is_argument_then_variable_then_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("GRAPHVEIL_DATA", str(tmp_path / "variable"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert data_root("given") == Path("given")
+    assert data_root() == tmp_path / "variable"
+    monkeypatch.delenv("GRAPHVEIL_DATA")
+    assert data_root() == tmp_path / "cache" / "graphveil"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert data_root() == tmp_path / "home" / ".cache" / "graphveil"
+
+
+def tree(root: Path) -> dict[str, str]:
+    return {
+        str(file): hashlib.sha256(file.read_bytes()).hexdigest() for file in root.rglob("*") if file.is_file()
+    }
+
+
+def test_loading_writes_nothing_into_the_root(tmp_path):
+    root = facebook(tmp_path)
+    before = tree(root)
+    load_graph("facebook", root)
+    assert tree(root) == before
+    assert {path.name for path in root.iterdir()} == {"musae"}
+
+
+@pytest.mark.parametrize(
+    "name, near", [("corra", "cora"), ("facebok", "facebook"), ("twitch-dee", "twitch-de")]
+)
+def test_an_unknown_name_suggests_the_nearest(tmp_path, name, near):
+    with pytest.raises(InputError, match=f"no data set and no folder '{name}'.*did you mean {near}?"):
+        load_graph(name, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["Facebook", "FACEBOOK"])
+def test_names_are_compared_without_case(tmp_path, name):
+    assert load_graph(name, facebook(tmp_path)).schema.name == "facebook"
+
+
+def test_facebook_goes_straight_to_sparse_rows(tmp_path):
+    graph = validate(load_graph("facebook", facebook(tmp_path, features={"0": [5, 9, 5], "1": [4713]})))
+    assert graph.x.layout == torch.sparse_csr
+    assert graph.x.shape == (22_470, 4_714)
+    assert graph.x.col_indices().tolist() == [5, 9, 4713]
+    assert graph.x.values().tolist() == [1.0, 1.0, 1.0]
+    assert graph.y[:5].tolist() == [0, 1, 2, 3, -1]
+    assert graph.edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
+    assert graph.schema.notes[:2] == ("merged 1 repeated feature entries", "removed 1 self-loops")
+
+
+@pytest.mark.parametrize(
+    "parts, message",
+    [
+        (
+            {"edges": [(0, 1), (0, 22_470)]},
+            "musae_facebook_edges.csv, line 3: id_2 is '22470'; allowed: 0 to 22469",
+        ),
+        ({"edges": [("a", 1)]}, "musae_facebook_edges.csv, line 2: id_1 is 'a'"),
+        (
+            {"features": {"0": [4714]}},
+            "musae_facebook_features.json: feature 4714 is listed; allowed: 0 to 4713",
+        ),
+        ({"features": {"22470": [1]}}, "musae_facebook_features.json: node 22470 is listed"),
+        ({"features": {"x": [1]}}, "musae_facebook_features.json: is not a json object of feature lists"),
+        ({"features": [1, 2]}, "musae_facebook_features.json: is not a json object of feature lists"),
+        (
+            {"labels": ["company", "village"]},
+            "musae_facebook_target.csv, line 3: page_type is 'village'; allowed:",
+        ),
+    ],
+)
+def test_damaged_published_files_are_refused(tmp_path, parts, message):
+    with pytest.raises(DataError, match=re.escape(message)):
+        load_graph("facebook", facebook(tmp_path, **parts))
+
+
+def test_a_file_without_its_columns_is_refused(tmp_path):
+    facebook(tmp_path)
+    (tmp_path / "musae/facebook/musae_facebook_edges.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(DataError, match=r"edges.csv: cannot be read .*allowed: columns id_1, id_2"):
+        load_graph("facebook", tmp_path)
+
+
+def test_facebook_declares_the_same_whatever_the_data(tmp_path):
+    """Checklist items 5 to 7: the only node of a class goes, features and edges change; nothing declared moves."""
+    one = load_graph("facebook", facebook(tmp_path / "a")).schema
+    changed = facebook(tmp_path / "b", edges=[(0, 1)], features={}, labels=["company"])
+    other = load_graph("facebook", changed).schema
+    for field in ("name", "dimension", "low", "high", "classes", "directed", "private", "source"):
+        assert getattr(one, field) == getattr(other, field)
+
+
+def lastfm(root: Path, labels: list[int], edges=((0, 1), (1, 2), (2, 3)), features=None) -> Path:
+    musae_files(
+        root / "musae" / "lastfm_asia",
+        "lastfm_asia",
+        ("node_1", "node_2"),
+        "target",
+        list(edges),
+        {"0": [7841], "1": [0], "3": [3]} if features is None else features,
+        labels,
+    )
+    return root
+
+
+def test_lastfm_keeps_the_ten_published_classes(tmp_path):
+    graph = validate(load_graph("lastfm", lastfm(tmp_path, [17, 1, 0, 3])))
+    assert graph.num_nodes == 3  # node 1 has a country that is left out
+    assert graph.schema.classes == ("0", "3", "5", "6", "8", "10", "14", "15", "16", "17")
+    assert graph.y.tolist() == [9, 0, 1]
+    assert graph.x.shape == (3, 7_842)
+    assert graph.edge_index.tolist() == [[1, 2], [2, 1]]
+    assert graph.schema.notes[0].startswith("kept the 3 nodes of the ten published classes")
+
+
+def test_lastfm_classes_do_not_depend_on_how_many_nodes_have_them(tmp_path):
+    schemas = [
+        load_graph("lastfm", lastfm(tmp_path / str(i), labels)).schema
+        for i, labels in enumerate([[17, 0], [1, 5]])
+    ]
+    assert schemas[0].classes == schemas[1].classes
+
+
+def test_lastfm_without_its_features_names_the_file(tmp_path):
+    lastfm(tmp_path, [17])
+    (tmp_path / "musae/lastfm_asia/lastfm_asia_features.json").unlink()
+    with pytest.raises(
+        MissingDataError, match=r"'lastfm': lastfm_asia_features.json absent, and not downloaded"
+    ):
+        load_graph("lastfm", tmp_path, download=False)
+
+
+def arrays(path: Path, values: np.ndarray, edges: list[tuple[int, int]], labels: list[int]) -> None:
+    n = len(values)
+    source, target = np.array(edges).T
+    adjacency = csr_matrix((np.ones(len(edges), dtype=np.float32), (source, target)), shape=(n, n))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    parts = {}
+    for name, matrix in (("adj", adjacency), ("attr", csr_matrix(values))):
+        for field in ("data", "indices", "indptr", "shape"):
+            parts[f"{name}_{field}"] = np.asarray(getattr(matrix, field))
+    np.savez(path, labels=np.array(labels, dtype=np.int8), **parts)
+
+
+def dblp(root: Path, width: int = 1639, labels: tuple[int, ...] = (0, 3, 1)) -> Path:
+    values = np.zeros((3, width), dtype=np.float32)
+    values[0, 2], values[1, -1] = 0.25, 1.0
+    arrays(
+        root / "pyg/CitationFull/dblp/raw/dblp.npz", values, [(0, 1), (1, 0), (2, 2), (1, 2)], list(labels)
+    )
+    return root
+
+
+def test_npz_arrays_are_read_as_pyg_reads_them(tmp_path):
+    graph = validate(load_graph("dblp", dblp(tmp_path)))
+    assert graph.x.layout == torch.sparse_csr
+    assert graph.x.values().tolist() == [1.0, 1.0]
+    assert graph.y.tolist() == [0, 3, 1]
+    assert graph.edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
+    assert graph.schema.notes[0] == "set 1 positive feature values to 1, as PyG's reader does"
+
+
+def test_npz_of_another_width_is_refused(tmp_path):
+    with pytest.raises(
+        DataError, match=r"dblp.npz: is not the published file of 'dblp' \(40 features instead of 1639"
+    ):
+        load_graph("dblp", dblp(tmp_path, 40))
+
+
+def test_npz_with_an_undeclared_class_is_refused(tmp_path):
+    with pytest.raises(DataError, match="label of node 1 is 4; allowed: 0 to 3"):
+        load_graph("dblp", dblp(tmp_path, labels=(0, 4, 1)))
+
+
+@pytest.mark.parametrize("content", [b"", b"not an npz", b"PK\x03\x04 cut"])
+def test_a_damaged_npz_is_refused(tmp_path, content):
+    file = dblp(tmp_path) / "pyg/CitationFull/dblp/raw/dblp.npz"
+    file.write_bytes(content)
+    with pytest.raises(DataError, match=r"dblp.npz: is not the published file of 'dblp'"):
+        load_graph("dblp", tmp_path)
+
+
+def test_pickled_objects_are_never_unpacked(tmp_path):
+    file = dblp(tmp_path) / "pyg/CitationFull/dblp/raw/dblp.npz"
+    np.savez(file, labels=np.array([print], dtype=object))
+    with pytest.raises(DataError, match="is not the published file"):
+        load_graph("dblp", tmp_path)
+
+
+def twitch(root: Path, values: np.ndarray) -> Path:
+    file = root / "pyg/Twitch/DE/raw/DE.npz"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    np.savez(file, features=values, target=np.array([0, 1]), edges=np.array([[0, 1], [1, 0], [0, 0]]))
+    return root
+
+
+def test_twitch_multi_hot(tmp_path):
+    values = np.zeros((2, 3170), dtype=np.uint8)
+    values[1, 7] = 1
+    graph = validate(load_graph("twitch-de", twitch(tmp_path, values)))
+    assert graph.x.layout == torch.sparse_csr
+    assert (graph.schema.low, graph.schema.high) == (0.0, 1.0)
+
+
+def test_embedded_features_are_clipped_to_a_fixed_range(tmp_path):
+    values = np.full((2, 128), 0.5)
+    values[0, 0] = 9.0
+    graph = validate(load_graph("twitch-de", twitch(tmp_path, values)))
+    assert (graph.schema.low, graph.schema.high) == (-4.0, 4.0)
+    assert float(graph.x.max()) == 4.0
+    assert "clipped 1 feature values to -4..4" in graph.schema.notes
+    assert "no published bound" in graph.schema.source
+
+
+def test_damaged_planetoid_files_are_refused(tmp_path):
+    folder = tmp_path / "pyg/Planetoid/Cora/raw"
+    folder.mkdir(parents=True)
+    for part in ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index"):
+        (folder / f"ind.cora.{part}").write_bytes(b"no")
+    with pytest.raises(DataError, match="the files of 'cora' are not the published ones"):
+        load_graph("cora", tmp_path)

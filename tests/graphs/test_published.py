@@ -1,0 +1,140 @@
+"""Every named set that lies under GRAPHVEIL_DATA: published counts, one conformance suite, memory."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from graphveil.errors import MissingDataError
+from graphveil.graphs import NAMES, data_root, describe, load_graph, random_split, validate
+from graphveil.graphs.quiet import quiet
+from tests.graphs.made import musae_files
+
+# name: nodes, undirected edges without self-loops, features, classes, range
+COUNTS = {
+    "cora": (2_708, 5_278, 1_433, 7),
+    "citeseer": (3_327, 4_552, 3_703, 6),
+    "pubmed": (19_717, 44_324, 500, 3),
+    "cora-ml": (2_995, 8_158, 2_879, 7),
+    "amazon-computers": (13_752, 245_861, 767, 10),
+    "coauthor-physics": (34_493, 247_962, 8_415, 5),
+    "facebook": (22_470, 170_823, 4_714, 4),
+    "twitch-de": (9_498, 153_138, 3_170, 2),
+    "twitch-en": (7_126, 35_324, 3_170, 2),
+    "twitch-es": (4_648, 59_382, 3_170, 2),
+    "twitch-ru": (4_385, 37_304, 3_170, 2),
+    "ppi": (14_755, 222_109, 50, 121),
+    "facebook100-caltech36": (769, 16_656, 1_804, 6),
+    "facebook100-harvard1": (15_126, 824_617, 1_804, 6),
+    "facebook100-wisconsin87": (23_842, 835_952, 1_804, 6),
+    "digits": (1_797, 12_292, 32, 10),
+    "social": (5_000, 50_000, 1_000, 8),
+}
+MASKS = {
+    "cora": (140, 500, 1000),
+    "citeseer": (120, 500, 1000),
+    "pubmed": (60, 500, 1000),
+    "ppi": (9716, 1825, 3214),
+}
+DENSE = {"pubmed", "amazon-computers", "digits"}
+
+
+def published(name: str):
+    try:
+        return load_graph(name, download=False)
+    except MissingDataError as absent:
+        pytest.skip(f"{name} does not lie under GRAPHVEIL_DATA ({absent.where})")
+
+
+@pytest.mark.parametrize("name", sorted(COUNTS))
+def test_conformance(name):
+    graph = validate(published(name))
+    nodes, edges, features, classes = COUNTS[name]
+    assert graph.num_nodes == nodes
+    assert graph.edge_index.shape[1] == 2 * edges
+    assert tuple(graph.x.shape) == (nodes, features)
+    assert graph.schema.dimension == features
+    assert len(graph.schema.classes) == classes
+    assert graph.x.layout == (torch.strided if name in DENSE else torch.sparse_csr)
+    assert graph.schema.private == ("features", "labels")
+    assert graph.schema.source
+    assert any("edges" in note for note in graph.schema.notes)
+    assert "data owner" in str(describe(graph)["warning"])
+    if name in MASKS:
+        masks = (graph.train_mask, graph.val_mask, graph.test_mask)
+        assert tuple(int(mask.sum()) for mask in masks) == MASKS[name]
+    known = int((graph.y >= 0).sum()) if graph.y.dim() == 1 else nodes
+    split = random_split(graph, 0)
+    assert int((split.train | split.val | split.test).sum()) == known
+
+
+def test_every_name_is_known_here():
+    absent = {
+        "amazon-photo",
+        "coauthor-cs",
+        "dblp",
+        "lastfm",
+        "reddit",
+        "ogbn-arxiv",
+        "twitch-fr",
+        "twitch-pt",
+    }
+    assert set(NAMES) == {name for name in COUNTS if not name.startswith("facebook100")} | absent
+
+
+def test_the_declared_range_of_pubmed_covers_the_published_files():
+    graph = published("pubmed")
+    assert 0 <= float(graph.x.min()) <= float(graph.x.max()) <= graph.schema.high < 1.264
+    assert "must declare its range beforehand" in graph.schema.source
+
+
+def test_facebook_is_never_dense():
+    """Loading takes well under the 424 MB that 22,470 x 4,714 floats would; peak memory of a fresh process."""
+    published("facebook")
+    program = (
+        "import resource, graphveil.graphs as graphs\n"
+        "graphs.digits_graph()\n"  # brings in torch and PyG
+        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "graphs.describe(graphs.validate(graphs.load_graph('facebook', download=False)))\n"
+        "print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=os.environ
+    )
+    assert float(done.stdout) < 150, done.stdout
+
+
+@pytest.mark.parametrize(
+    "name, kind, part", [("cora-ml", "CitationFull", "cora_ml"), ("twitch-ru", "Twitch", "RU")]
+)
+def test_the_same_graph_as_through_pyg(tmp_path, name, kind, part):
+    graph = published(name)
+    root = data_root() / "pyg" / kind / part / "raw"
+    shutil.copytree(root, tmp_path / part / "raw")
+    with quiet():
+        from torch_geometric import datasets
+        from torch_geometric.utils import coalesce, remove_self_loops, to_undirected
+
+        data = getattr(datasets, kind)(str(tmp_path), part)[0]
+        edges = coalesce(to_undirected(remove_self_loops(data.edge_index)[0]))
+    assert torch.equal(graph.x.to_dense(), data.x)
+    assert torch.equal(graph.y, data.y)
+    assert torch.equal(graph.edge_index, edges)
+
+
+def test_lastfm_has_the_published_counts_with_made_features(tmp_path):
+    folder = data_root() / "musae" / "lastfm_asia"
+    if not folder.is_dir():
+        pytest.skip(f"LastFM Asia does not lie under GRAPHVEIL_DATA ({folder})")
+    made = tmp_path / "musae" / "lastfm_asia"
+    musae_files(made, "lastfm_asia", ("node_1", "node_2"), "target", [], {"0": [1]}, [])
+    for part in ("edges", "target"):
+        shutil.copyfile(folder / f"lastfm_asia_{part}.csv", made / f"lastfm_asia_{part}.csv")
+    graph = validate(load_graph("lastfm", tmp_path))
+    assert (graph.num_nodes, graph.edge_index.shape[1] // 2) == (7_083, 25_814)
+    assert int((graph.y < 0).sum()) == 0
