@@ -1,0 +1,215 @@
+"""Features as an operator: both forms give the same product, and the cheap one never builds n x d numbers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from graphveil.aggregation import (
+    Inputs,
+    SparseMatrix,
+    build_inputs,
+    dense_is_cheaper,
+    from_scipy,
+    normalised,
+    propagate,
+    standardise,
+)
+from graphveil.aggregation import inputs as inputs_module
+from tests.sizes import LargestTensor
+
+N, D, H = 60, 30, 8
+FORMS = ("sparse", "numpy", "tensor")
+
+
+def topology(seed: int = 0, nodes: int = N, edges: int = 150) -> SparseMatrix:
+    """A random graph whose last node is isolated."""
+    rng = np.random.default_rng(seed)
+    source, target = rng.integers(0, nodes - 1, (2, edges))
+    both = np.stack([np.concatenate([source, target]), np.concatenate([target, source])])
+    return normalised(torch.from_numpy(both), nodes)
+
+
+def directed_topology() -> SparseMatrix:
+    return normalised(torch.from_numpy(np.random.default_rng(3).integers(0, N - 1, (2, 150))), N)
+
+
+def reports() -> sp.csr_matrix:
+    """One signed number a row, as multi-bit reports give."""
+    rng = np.random.default_rng(1)
+    values = rng.choice([-3.0, 3.0], N).astype(np.float32)
+    return sp.csr_matrix((values, (np.arange(N), rng.integers(0, D, N))), shape=(N, D))
+
+
+def shaped(form: str) -> Any:
+    rows = reports()
+    if form == "sparse":
+        return rows
+    return rows.toarray() if form == "numpy" else torch.from_numpy(rows.toarray())
+
+
+def forced(form: str, p: SparseMatrix, hops: int, offset: float, *, dense: bool, monkeypatch: Any) -> Inputs:
+    """The operator in the form that is asked for, whatever is cheaper."""
+    monkeypatch.setattr(inputs_module, "dense_is_cheaper", lambda *_: dense)
+    built = build_inputs(shaped(form), p, hops, width=H, offset=offset)
+    assert (built.p is None) == (dense or hops == 0)
+    return built
+
+
+def literal(p: SparseMatrix, hops: int, offset: float) -> Tensor:
+    """X' = P^K (C + offset), built at full width."""
+    return propagate(p, torch.from_numpy(reports().toarray()) + offset, hops)
+
+
+def value_and_gradient(linear: Any) -> tuple[Tensor, Tensor]:
+    weight = torch.randn(D, H, generator=torch.Generator().manual_seed(2)).requires_grad_()
+    out = linear(weight)
+    (out * torch.randn(N, H, generator=torch.Generator().manual_seed(3))).sum().backward()
+    assert weight.grad is not None
+    return out.detach(), weight.grad
+
+
+@pytest.mark.parametrize("offset", [0.0, 0.5, -7.0])
+@pytest.mark.parametrize("hops", [0, 1, 4])
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("dense", [False, True])
+@pytest.mark.parametrize("graph", [topology, directed_topology])
+def test_commuted_equals_uncommuted(
+    graph: Any, dense: bool, form: str, hops: int, offset: float, monkeypatch: Any
+) -> None:
+    p = graph()
+    built = forced(form, p, hops, offset, dense=dense, monkeypatch=monkeypatch)
+    full = literal(p, hops, offset)
+    found, expected = value_and_gradient(built.linear), value_and_gradient(lambda weight: full @ weight)
+    for mine, theirs in zip(found, expected, strict=True):
+        assert torch.allclose(mine, theirs, rtol=1e-5, atol=1e-5 * float(theirs.abs().max()))
+
+
+@pytest.mark.parametrize("dense", [False, True])
+@pytest.mark.parametrize("offset", [0.0, 0.5])
+@pytest.mark.parametrize("graph", [topology, directed_topology])
+def test_commuted_equals_uncommuted_when_standardised(graph: Any, offset: float, dense: bool, monkeypatch: Any) -> None:
+    p = graph()
+    built = forced("sparse", p, 4, offset, dense=dense, monkeypatch=monkeypatch)
+    standard = standardise(built, generator=torch.Generator().manual_seed(0))
+    full = literal(p, 4, offset)
+    full = (full - full.mean(dim=0)) * standard.scale
+    found, expected = value_and_gradient(standard.linear), value_and_gradient(lambda weight: full @ weight)
+    for mine, theirs in zip(found, expected, strict=True):
+        assert torch.allclose(mine, theirs, rtol=1e-5, atol=1e-5 * float(theirs.abs().max()))
+
+
+def test_without_a_topology_nothing_is_propagated() -> None:
+    built = build_inputs(reports(), None, 4, width=H, offset=0.5)
+    weight = torch.eye(D)
+    assert torch.allclose(built.linear(weight), torch.from_numpy(reports().toarray()) + 0.5, atol=1e-6)
+
+
+def test_an_operator_knows_its_shape() -> None:
+    built = build_inputs(reports(), topology(), 2, width=H)
+    assert (built.num_nodes, built.dimension) == (N, D)
+
+
+def test_the_form_is_chosen_by_counting_operations() -> None:
+    """Dense costs n d h a step; commuted costs the stored numbers and K |E|, each times h."""
+    p = topology(edges=600)
+    rows = from_scipy(reports())
+    wide = from_scipy(sp.csr_matrix((N, 20_000), dtype=np.float32))
+    assert dense_is_cheaper(rows, p, hops=16, width=H)
+    assert not dense_is_cheaper(rows, topology(edges=20), hops=1, width=H)
+    assert not dense_is_cheaper(wide, p, hops=16, width=H)
+    small = torch.zeros(N, 4)
+    assert dense_is_cheaper(small, p, hops=1, width=H)
+
+
+@pytest.mark.parametrize("hops", [1, 2, 4, 8, 16, 32])
+def test_more_hops_only_ever_speak_for_the_dense_form(hops: int) -> None:
+    p, rows = topology(), from_scipy(reports())
+    if dense_is_cheaper(rows, p, hops, H):
+        assert dense_is_cheaper(rows, p, 2 * hops, H)
+
+
+def test_a_matrix_that_would_fill_the_memory_is_never_made_dense() -> None:
+    huge = from_scipy(sp.csr_matrix((N, 2_000_000), dtype=np.float32))
+    assert not dense_is_cheaper(huge, topology(edges=600), hops=10**9, width=H)
+
+
+def test_nothing_of_size_n_times_d_is_built_when_dense_is_not_chosen() -> None:
+    n, d = 2_000, 3_000
+    rng = np.random.default_rng(0)
+    rows = sp.csr_matrix((np.ones(n, np.float32), (np.arange(n), rng.integers(0, d, n))), shape=(n, d))
+    p = topology(nodes=n, edges=4_000)
+    with LargestTensor() as watch:
+        built = build_inputs(rows, p, 4, width=H, offset=0.5)
+        built = standardise(built, generator=torch.Generator().manual_seed(0))
+        weight = torch.zeros(d, H, requires_grad=True)
+        built.linear(weight).sum().backward()
+    assert built.p is not None
+    assert watch.numbers <= max(n, d) * 64
+    assert watch.numbers < n * d / 20
+
+
+def test_the_watch_sees_a_dense_matrix_where_one_is_built() -> None:
+    """The twin of the test above: the watch is not blind."""
+    rows = sp.identity(300, dtype=np.float32, format="csr")
+    with LargestTensor() as watch:
+        built = build_inputs(rows, topology(nodes=300, edges=9_000), 16, width=64)
+    assert built.p is None
+    assert watch.numbers == 300 * 300
+
+
+def materialised(inputs: Inputs) -> Tensor:
+    return inputs.linear(torch.eye(inputs.dimension)).double()
+
+
+@pytest.mark.parametrize("dense", [False, True])
+@pytest.mark.parametrize("offset", [0.0, 0.5, 8.0])
+@pytest.mark.parametrize("graph", [topology, directed_topology])
+def test_standardised_columns_have_mean_zero(graph: Any, offset: float, dense: bool, monkeypatch: Any) -> None:
+    built = forced("sparse", graph(), 4, offset, dense=dense, monkeypatch=monkeypatch)
+    means = materialised(standardise(built, generator=torch.Generator().manual_seed(0))).mean(dim=0)
+    assert float(means.abs().max()) < 1e-5
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("offset", [0.0, 8.0])
+def test_standardised_entries_have_unit_size_within_the_probe_error(seed: int, offset: float) -> None:
+    """E |M g|^2 = |M|_F^2 with variance 2 |M^T M|_F^2 / probes: 5.2 deviations are a false alarm of 2e-7.
+
+    A scale that is half or twice as large is rejected.
+    """
+    probes = 256
+    built = build_inputs(reports(), topology(), 2, width=H, offset=offset)
+    standard = standardise(built, generator=torch.Generator().manual_seed(seed), probes=probes)
+    centred = materialised(replace(standard, scale=1.0))
+    frobenius = float(centred.square().sum())
+    error = (2 / probes) ** 0.5 * float((centred.T @ centred).norm()) / frobenius
+    square = float(materialised(standard).square().mean())
+
+    def fits(mean_square: float) -> bool:
+        return abs(1 / mean_square - 1) < 5.2 * error
+
+    assert fits(square)
+    assert not fits(square * 4)
+    assert not fits(square / 4)
+
+
+def test_standardising_leaves_an_all_zero_matrix_alone() -> None:
+    built = build_inputs(sp.csr_matrix((N, D), dtype=np.float32), topology(), 2, width=H)
+    standard = standardise(built, generator=torch.Generator().manual_seed(0))
+    assert standard.scale == 1.0
+    assert torch.equal(standard.linear(torch.eye(D)), torch.zeros(N, D))
+
+
+def test_rescaled_reports_standardise_to_the_same_numbers() -> None:
+    """The scale of a mechanism's estimates, which grows as epsilon falls, cannot reach the network."""
+    loud = build_inputs(reports() * np.float32(1000), topology(), 4, width=H)
+    quiet = build_inputs(reports(), topology(), 4, width=H)
+    both = [materialised(standardise(b, generator=torch.Generator().manual_seed(0))) for b in (loud, quiet)]
+    assert torch.allclose(*both, atol=1e-4)

@@ -1,0 +1,136 @@
+"""Propagation against the dense formula on graphs small enough to print.
+
+0 - 1 - 2       4 is isolated
+ \\ | /
+   3
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from graphveil.aggregation import adjacency, normalised, propagate
+from graphveil.errors import InputError
+
+UNDIRECTED = torch.tensor([[0, 1, 1, 2, 0, 3, 1, 3, 2, 3], [1, 0, 2, 1, 3, 0, 3, 1, 3, 2]])
+DIRECTED = torch.tensor([[0, 1, 3, 3, 2], [1, 2, 0, 2, 1]])
+A = torch.tensor(
+    [
+        [0.0, 1, 0, 1, 0],
+        [1, 0, 1, 1, 0],
+        [0, 1, 0, 1, 0],
+        [1, 1, 1, 0, 0],
+        [0, 0, 0, 0, 0],
+    ]
+)
+# Row = receiver, column = sender.
+A_DIRECTED = torch.tensor(
+    [
+        [0.0, 0, 0, 1, 0],
+        [1, 0, 1, 0, 0],
+        [0, 1, 0, 1, 0],
+        [0, 0, 0, 0, 0],
+        [0, 0, 0, 0, 0],
+    ]
+)
+GRAPHS = {"undirected": (UNDIRECTED, A), "directed": (DIRECTED, A_DIRECTED)}
+
+
+def dense(a: Tensor, normalisation: str, self_loops: bool) -> Tensor:
+    """The formula written out: D_in^-1/2 A D_out^-1/2 or D_in^-1 A, 0 where a degree is 0."""
+    if self_loops:
+        a = a + torch.eye(len(a))
+    received, sent = a.sum(1), a.sum(0)
+    if normalisation == "mean":
+        return torch.nan_to_num(a / received[:, None], nan=0.0)
+    return torch.nan_to_num(a / received.sqrt()[:, None] / sent.sqrt()[None, :], nan=0.0)
+
+
+def matrix(edges: Tensor, nodes: int, normalisation: str, self_loops: bool = False) -> Tensor:
+    return normalised(edges, nodes, normalisation, self_loops=self_loops) @ torch.eye(nodes)
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_adjacency_is_the_printed_one(graph: str) -> None:
+    edges, a = GRAPHS[graph]
+    assert torch.equal(torch.from_numpy(adjacency(edges, 5).toarray()), a)
+
+
+@pytest.mark.parametrize("self_loops", [False, True])
+@pytest.mark.parametrize("normalisation", ["gcn", "mean"])
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_normalised_equals_the_dense_formula(graph: str, normalisation: str, self_loops: bool) -> None:
+    edges, a = GRAPHS[graph]
+    expected = dense(a, normalisation, self_loops)
+    assert torch.allclose(matrix(edges, 5, normalisation, self_loops), expected, atol=1e-6)
+
+
+def test_two_entries_of_the_printed_graph_by_hand() -> None:
+    """Degrees are 2, 3, 2, 3, 0: P_01 = 1/sqrt(2 3), P_13 = 1/3; the mean of node 0 gives each neighbour 1/2."""
+    p, mean = matrix(UNDIRECTED, 5, "gcn"), matrix(UNDIRECTED, 5, "mean")
+    assert float(p[0, 1]) == pytest.approx(6**-0.5)
+    assert float(p[1, 3]) == pytest.approx(1 / 3)
+    assert mean[0].tolist() == [0, 0.5, 0, 0.5, 0]
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+@pytest.mark.parametrize("normalisation", ["gcn", "mean"])
+@pytest.mark.parametrize("hops", [0, 1, 2, 5])
+def test_propagating_k_times_is_the_kth_matrix_power(graph: str, normalisation: str, hops: int) -> None:
+    edges, a = GRAPHS[graph]
+    h = torch.randn(5, 3, generator=torch.Generator().manual_seed(0))
+    expected = torch.linalg.matrix_power(dense(a, normalisation, False), hops) @ h
+    assert torch.allclose(propagate(normalised(edges, 5, normalisation), h, hops), expected, atol=1e-6)
+
+
+def test_gradients_of_directed_propagation_use_the_transpose() -> None:
+    h = torch.randn(5, 3, requires_grad=True, generator=torch.Generator().manual_seed(1))
+    weights = torch.randn(5, 3, generator=torch.Generator().manual_seed(2))
+    (propagate(normalised(DIRECTED, 5), h, 2) * weights).sum().backward()
+    p = dense(A_DIRECTED, "gcn", False)
+    assert torch.allclose(h.grad, (p @ p).T @ weights, atol=1e-6)
+
+
+def test_a_nodes_own_value_does_not_reach_itself_in_one_hop() -> None:
+    """No self-loops unless asked for, not even when the edge list has them."""
+    looped = torch.cat([UNDIRECTED, torch.tensor([[0, 4], [0, 4]])], dim=1)
+    assert torch.equal(matrix(looped, 5, "gcn"), matrix(UNDIRECTED, 5, "gcn"))
+    assert torch.equal(matrix(UNDIRECTED, 5, "gcn").diagonal(), torch.zeros(5))
+
+
+def test_duplicate_edges_count_once() -> None:
+    twice = torch.cat([UNDIRECTED, UNDIRECTED[:, :3]], dim=1)
+    assert torch.equal(matrix(twice, 5, "gcn"), matrix(UNDIRECTED, 5, "gcn"))
+
+
+def test_isolated_nodes_receive_zeros_and_keep_themselves_with_self_loops() -> None:
+    assert torch.equal(matrix(UNDIRECTED, 5, "gcn")[4], torch.zeros(5))
+    assert matrix(UNDIRECTED, 5, "mean", self_loops=True)[4].tolist() == [0, 0, 0, 0, 1]
+
+
+def test_a_graph_without_edges_propagates_zeros() -> None:
+    none = torch.zeros(2, 0, dtype=torch.int64)
+    assert torch.equal(propagate(normalised(none, 3), torch.ones(3, 2), 2), torch.zeros(3, 2))
+    assert torch.equal(propagate(normalised(none, 3), torch.ones(3, 2), 0), torch.ones(3, 2))
+
+
+def test_symmetric_adjacency_is_noticed_and_stored_once() -> None:
+    undirected, directed = normalised(UNDIRECTED, 5), normalised(DIRECTED, 5)
+    assert undirected.backward is undirected.forward
+    assert directed.backward is not directed.forward
+
+
+@pytest.mark.parametrize("edge", [(0, 5), (5, 0), (-1, 0), (0, -1)])
+def test_edges_to_nodes_that_do_not_exist_are_refused(edge: tuple[int, int]) -> None:
+    with pytest.raises(InputError, match=r"a node that does not exist; allowed: node numbers 0\.\.4"):
+        normalised(torch.tensor([[edge[0]], [edge[1]]]), 5)
+
+
+def test_propagation_keeps_the_constant_of_a_regular_graph() -> None:
+    """On a cycle every degree is 2, so P 1 = 1 however often it is applied."""
+    cycle = torch.from_numpy(np.stack([np.arange(12), (np.arange(12) + 1) % 12]))
+    both = torch.cat([cycle, cycle.flip(0)], dim=1)
+    assert torch.allclose(propagate(normalised(both, 12), torch.ones(12, 1), 16), torch.ones(12, 1), atol=1e-5)

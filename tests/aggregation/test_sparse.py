@@ -1,0 +1,112 @@
+"""Sparse products against scipy and dense autograd."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+
+from graphveil.aggregation import SparseMatrix, from_scipy
+from graphveil.errors import InputError
+
+# Row 2 and column 1 are empty; entry (3, 0) is stored although it is 0.
+ROWS = np.array([0, 0, 1, 3, 3, 4])
+COLUMNS = np.array([0, 3, 2, 0, 3, 2])
+VALUES = np.array([1.5, -2.0, 0.25, 0.0, 3.0, -1.0], dtype=np.float32)
+LITERAL = sp.csr_matrix((VALUES, (ROWS, COLUMNS)), shape=(5, 4))
+MATRICES = {
+    "literal": LITERAL,
+    "square": sp.random_array((40, 40), density=0.1, rng=np.random.default_rng(0), dtype=np.float32).tocsr(),
+    "tall": sp.random_array((50, 3), density=0.3, rng=np.random.default_rng(1), dtype=np.float32).tocsr(),
+    "wide": sp.random_array((3, 50), density=0.3, rng=np.random.default_rng(2), dtype=np.float32).tocsr(),
+    "empty": sp.csr_matrix((6, 4), dtype=np.float32),
+}
+
+
+@pytest.mark.parametrize("name", MATRICES)
+def test_products_equal_scipy(name: str) -> None:
+    matrix = MATRICES[name]
+    x = torch.randn(matrix.shape[1], 7, generator=torch.Generator().manual_seed(0))
+    assert np.allclose((from_scipy(matrix) @ x).numpy(), matrix @ x.numpy(), atol=1e-5)
+
+
+@pytest.mark.parametrize("name", MATRICES)
+def test_products_with_the_transpose_equal_scipy(name: str) -> None:
+    matrix = MATRICES[name]
+    x = torch.randn(matrix.shape[0], 7, generator=torch.Generator().manual_seed(0))
+    assert np.allclose(from_scipy(matrix).backward.times(x).numpy(), matrix.T @ x.numpy(), atol=1e-5)
+
+
+@pytest.mark.parametrize("name", MATRICES)
+def test_gradients_equal_dense_autograd(name: str) -> None:
+    matrix = MATRICES[name]
+    sparse, dense = from_scipy(matrix), torch.from_numpy(matrix.toarray())
+    start = torch.randn(matrix.shape[1], 5, generator=torch.Generator().manual_seed(1))
+    weights = torch.randn(matrix.shape[0], 5, generator=torch.Generator().manual_seed(2))
+    gradients = []
+    for product in (sparse, dense):
+        x = start.clone().requires_grad_()
+        (weights * torch.tanh(product @ x)).sum().backward()
+        gradients.append(x.grad)
+    assert torch.allclose(gradients[0], gradients[1], atol=1e-5)
+
+
+def test_gradients_equal_finite_differences() -> None:
+    x = torch.randn(4, 2, generator=torch.Generator().manual_seed(3))
+    sparse, step = from_scipy(LITERAL), 1e-2
+
+    def value(at: torch.Tensor) -> torch.Tensor:
+        return (sparse @ at).square().sum()
+
+    free = x.clone().requires_grad_()
+    value(free).backward()
+    for place in np.ndindex(4, 2):
+        moved = torch.zeros_like(x)
+        moved[place] = step
+        slope = (value(x + moved) - value(x - moved)) / (2 * step)
+        assert slope == pytest.approx(float(free.grad[place]), abs=1e-2)
+
+
+def test_gradients_pass_through_transposed_views() -> None:
+    """Autograd hands over tensors that are not contiguous; they are multiplied as what they mean."""
+    x = torch.randn(2, 4, requires_grad=True, generator=torch.Generator().manual_seed(4))
+    (from_scipy(LITERAL) @ x.T).T.square().sum().backward()
+    expected = 2 * torch.from_numpy(LITERAL.toarray()).T @ (torch.from_numpy(LITERAL.toarray()) @ x.detach().T)
+    assert torch.allclose(x.grad, expected.T, atol=1e-5)
+
+
+def test_rows_without_entries_give_zeros() -> None:
+    product = from_scipy(LITERAL) @ torch.ones(4, 3)
+    assert torch.equal(product[2], torch.zeros(3))
+
+
+def test_an_empty_matrix_gives_zeros_and_zero_gradients() -> None:
+    x = torch.ones(4, 2, requires_grad=True)
+    product = from_scipy(MATRICES["empty"]) @ x
+    assert torch.equal(product, torch.zeros(6, 2))
+    product.sum().backward()
+    assert torch.equal(x.grad, torch.zeros(4, 2))
+
+
+@pytest.mark.parametrize("shape", [(5, 3), (3, 4), (4,), (4, 2, 1)])
+def test_wrong_shapes_are_refused(shape: tuple[int, ...]) -> None:
+    with pytest.raises(InputError, match=r"cannot multiply a \(5, 4\) matrix"):
+        from_scipy(LITERAL) @ torch.ones(shape)
+
+
+def test_symmetric_matrices_are_stored_once() -> None:
+    a = sp.csr_matrix(np.array([[0, 2, 0], [2, 0, 1], [0, 1, 0]], dtype=np.float32))
+    once, twice = from_scipy(a, symmetric=True), from_scipy(a)
+    assert once.backward is once.forward
+    assert once.nbytes * 2 == twice.nbytes
+    x = torch.randn(3, 2, generator=torch.Generator().manual_seed(5))
+    assert torch.equal(once @ x, twice @ x)
+
+
+def test_a_matrix_moved_to_a_device_keeps_its_values_and_its_sharing() -> None:
+    a = from_scipy(sp.identity(3, dtype=np.float32, format="csr"), symmetric=True)
+    moved = a.to("cpu")
+    assert isinstance(moved, SparseMatrix)
+    assert moved.backward is moved.forward
+    assert (moved.shape, moved.entries) == ((3, 3), 3)

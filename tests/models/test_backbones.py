@@ -1,0 +1,202 @@
+"""Backbones against PyG's layers (and torch's own, for the perceptron) with the same weights.
+
+The graph has isolated nodes; GAT's first layer has four heads, its second one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import selu
+
+from graphveil.aggregation import build_inputs
+from graphveil.errors import InputError
+from graphveil.graphs.quiet import quiet
+from graphveil.models import BACKBONES, build_backbone, first_width, structure_for
+from graphveil.models.gat import HEADS, neighbourhoods
+
+N, D, HIDDEN, CLASSES = 30, 7, 5, 3
+ISOLATED = (28, 29)
+
+
+@pytest.fixture(scope="module")
+def layers() -> Any:
+    with quiet():
+        from torch_geometric import nn as layers
+    return layers
+
+
+def edges(*, directed: bool = False) -> Tensor:
+    source, target = np.random.default_rng(0).integers(0, ISOLATED[0], (2, 60))
+    keep = source != target
+    pairs = np.stack([source[keep], target[keep]])
+    if not directed:
+        pairs = np.concatenate([pairs, pairs[::-1]], axis=1)
+    return torch.from_numpy(np.unique(pairs, axis=1))
+
+
+def features() -> Tensor:
+    return torch.randn(N, D, generator=torch.Generator().manual_seed(1))
+
+
+def backbone(name: str) -> Any:
+    """A backbone whose biases are not zero, so that a lost bias shows."""
+    generator = torch.Generator().manual_seed(2)
+    model = build_backbone(name, D, HIDDEN, CLASSES, 0.5, generator=generator)
+    with torch.no_grad():
+        for parameter in (model.bias1, model.bias2):
+            parameter.copy_(torch.randn(parameter.shape, generator=generator))
+    return model.eval()
+
+
+def run(name: str, edge_index: Tensor) -> tuple[Tensor, Tensor]:
+    """The first layer and the logits of our backbone."""
+    model, structure = backbone(name), structure_for(name, edge_index, N)
+    first = model.first(build_inputs(features(), None, 0, width=1), structure)
+    return first, model.rest(first, structure)
+
+
+def copy(layer: nn.Module, weights: dict[str, Tensor]) -> nn.Module:
+    assert set(dict(layer.named_parameters())) == set(weights)
+    layer.load_state_dict(weights)
+    return layer
+
+
+def sage(layers: Any, model: Any, number: int) -> nn.Module:
+    weight, bias = getattr(model, f"weight{number}"), getattr(model, f"bias{number}")
+    out = weight.shape[1] // 2
+    parts = {"lin_l.weight": weight[:, :out].T, "lin_l.bias": bias, "lin_r.weight": weight[:, out:].T}
+    return copy(layers.SAGEConv(weight.shape[0], out), parts)
+
+
+def gcn(layers: Any, model: Any, number: int) -> nn.Module:
+    weight, bias = getattr(model, f"weight{number}"), getattr(model, f"bias{number}")
+    return copy(layers.GCNConv(*weight.shape), {"lin.weight": weight.T, "bias": bias})
+
+
+def gat(layers: Any, model: Any, number: int) -> nn.Module:
+    weight, bias = getattr(model, f"weight{number}"), getattr(model, f"bias{number}")
+    attention = getattr(model, f"attention{number}")
+    heads, out = attention.shape[1:]
+    parts = {"lin.weight": weight.T, "bias": bias, "att_src": attention[:1], "att_dst": attention[1:]}
+    return copy(layers.GATConv(weight.shape[0], out, heads=heads), parts)
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize(("name", "layer"), [("sage", sage), ("gat", gat)])
+def test_each_layer_equals_pygs(layers: Any, name: str, layer: Any, directed: bool) -> None:
+    model, edge_index = backbone(name), edges(directed=directed)
+    first, logits = run(name, edge_index)
+    assert torch.allclose(first, layer(layers, model, 1)(features(), edge_index), atol=1e-5)
+    assert torch.allclose(logits, layer(layers, model, 2)(selu(first), edge_index), atol=1e-5)
+
+
+def test_each_gcn_layer_equals_pygs(layers: Any) -> None:
+    """Undirected graphs only: on directed ones PyG normalises both ends by the in-degree."""
+    model = backbone("gcn")
+    first, logits = run("gcn", edges())
+    assert torch.allclose(first, gcn(layers, model, 1)(features(), edges()), atol=1e-5)
+    assert torch.allclose(logits, gcn(layers, model, 2)(selu(first), edges()), atol=1e-5)
+
+
+def test_the_gat_that_was_compared_has_four_heads_and_then_one() -> None:
+    model = backbone("gat")
+    assert model.attention1.shape == (2, 4, HIDDEN) and HEADS == 4
+    assert model.attention2.shape == (2, 1, CLASSES)
+
+
+def test_the_perceptron_equals_torchs_own_layers() -> None:
+    model = backbone("mlp")
+    own = nn.Sequential(nn.Linear(D, HIDDEN), nn.SELU(), nn.Linear(HIDDEN, CLASSES))
+    weights = {"0.weight": model.weight1.T, "0.bias": model.bias1, "2.weight": model.weight2.T, "2.bias": model.bias2}
+    _, logits = run("mlp", edges())
+    assert torch.allclose(logits, copy(own, weights)(features()), atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["sage", "gcn", "gat"])
+def test_gradients_equal_pygs(layers: Any, name: str) -> None:
+    build = {"sage": sage, "gcn": gcn, "gat": gat}[name]
+    model, edge_index = backbone(name), edges()
+    one, two = build(layers, model, 1), build(layers, model, 2)
+    two(selu(one(features(), edge_index)), edge_index).square().sum().backward()
+    structure = structure_for(name, edge_index, N)
+    first = model.first(build_inputs(features(), None, 0, width=1), structure)
+    model.rest(first, structure).square().sum().backward()
+    for number, theirs in ((1, one), (2, two)):
+        bias = theirs.lin_l.bias if name == "sage" else theirs.bias
+        assert torch.allclose(getattr(model, f"bias{number}").grad, bias.grad, rtol=1e-4, atol=1e-4)
+        mine = getattr(model, f"weight{number}").grad
+        if name == "sage":
+            expected = torch.cat([theirs.lin_l.weight.grad, theirs.lin_r.weight.grad]).T
+        else:
+            expected = theirs.lin.weight.grad.T
+        assert torch.allclose(mine, expected, rtol=1e-4, atol=1e-3)
+    if name == "gat":
+        expected = torch.cat([one.att_src.grad, one.att_dst.grad])
+        assert torch.allclose(model.attention1.grad, expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", BACKBONES)
+def test_isolated_nodes_and_graphs_without_edges_give_finite_logits(name: str) -> None:
+    assert bool(run(name, edges())[1].isfinite().all())
+    assert bool(run(name, torch.zeros(2, 0, dtype=torch.int64))[1].isfinite().all())
+
+
+def test_attention_weights_of_huge_scores_do_not_overflow() -> None:
+    model, structure = backbone("gat"), structure_for("gat", edges(), N)
+    first = model.first(build_inputs(features() * 1e6, None, 0, width=1), structure)
+    assert bool(first.isfinite().all())
+
+
+def test_attention_reads_every_node_as_its_own_neighbour_once() -> None:
+    looped = torch.cat([edges(), torch.tensor([[0], [0]])], dim=1)
+    found = neighbourhoods(looped, N)
+    loops = (found.source == found.target).nonzero().flatten()
+    assert found.source[loops].tolist() == list(range(N))
+
+
+@pytest.mark.parametrize("name", BACKBONES)
+def test_the_first_weight_has_the_announced_width(name: str) -> None:
+    assert backbone(name).weight1.shape == (D, first_width(name, HIDDEN))
+
+
+@pytest.mark.parametrize("name", BACKBONES)
+def test_initial_weights_come_from_the_generator_alone(name: str) -> None:
+    def built(seed: int) -> Tensor:
+        torch.manual_seed(torch.randint(1000, (1,)).item())
+        return build_backbone(name, D, HIDDEN, CLASSES, 0.5, generator=torch.Generator().manual_seed(seed)).weight1
+
+    assert torch.equal(built(0), built(0))
+    assert not torch.equal(built(0), built(1))
+
+
+@pytest.mark.parametrize("name", BACKBONES)
+def test_the_first_layer_is_linear_in_the_features(name: str) -> None:
+    """What commuting propagation and weights rests on. (Attention scales are not linear, its inputs are.)"""
+    model, structure = backbone(name), structure_for(name, edges(), N)
+    if name == "gat":
+        with torch.no_grad():
+            model.attention1.zero_()
+
+    def first(x: Tensor) -> Tensor:
+        return model.first(build_inputs(x, None, 0, width=1), structure) - model.bias1
+
+    x, other = features(), features().flip(0)
+    assert torch.allclose(first(2 * x - other), 2 * first(x) - first(other), atol=1e-5)
+
+
+def test_dropout_acts_while_training_only() -> None:
+    model, structure = backbone("sage"), structure_for("sage", edges(), N)
+    first = model.first(build_inputs(features(), None, 0, width=1), structure)
+    assert torch.equal(model.rest(first, structure), model.rest(first, structure))
+    model.train()
+    assert not torch.equal(model.rest(first, structure), model.rest(first, structure))
+
+
+def test_unknown_backbones_are_refused() -> None:
+    with pytest.raises(InputError, match="model 'gin' is not known; allowed: sage, gcn, gat, mlp"):
+        build_backbone("gin", D, HIDDEN, CLASSES, 0.5, generator=torch.Generator())

@@ -1,0 +1,165 @@
+"""The training loop on a made-up network and objective."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from graphveil.errors import InputError
+from graphveil.training import Schedule, Trained, train
+
+TARGET = torch.tensor([0, 1, 0, 1])
+
+
+class Counted(nn.Module):
+    """A two-parameter network that counts how often its halves are computed."""
+
+    def __init__(self, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(2))
+        self.dropout = dropout
+        self.firsts = self.rests = 0
+
+    def first(self, inputs: Tensor, structure: None) -> Tensor:
+        self.firsts += 1
+        return inputs * self.weight
+
+    def rest(self, first: Tensor, structure: None) -> Tensor:
+        self.rests += 1
+        return nn.functional.dropout(first, self.dropout, self.training)
+
+
+@dataclass
+class Told:
+    """An objective whose validation loss is told epoch by epoch."""
+
+    val_losses: list[float]
+    breaks_at: int | None = None
+    seen: list[Tensor] = field(default_factory=list)
+    calls: int = 0
+    ideal: float = 1.0
+
+    def loss(self, logits: Tensor) -> Tensor:
+        self.calls += 1
+        loss = nn.functional.cross_entropy(logits, TARGET)
+        return loss * float("nan") if self.calls == self.breaks_at else loss
+
+    def train_accuracy(self, logits: Tensor) -> float:
+        return 0.0
+
+    def validate(self, logits: Tensor) -> tuple[float, float, float]:
+        self.seen.append(logits.clone())
+        return self.val_losses[len(self.seen) - 1], 0.25, 0.5
+
+
+def inputs() -> Tensor:
+    return torch.tensor([[1.0, 0.0], [0.0, 1.0], [2.0, 0.5], [0.5, 2.0]])
+
+
+def run(
+    model: Counted, losses: list[float], *, selection: str = "robust", seed: int = 0, breaks_at: int | None = None
+) -> tuple[Trained, Told]:
+    objective = Told(losses, breaks_at)
+    schedule = Schedule(len(losses), 0.1, 0.0, selection)
+    return train(model, inputs(), None, objective, schedule, seed=seed), objective
+
+
+def test_the_kept_weights_are_those_of_the_kept_epoch() -> None:
+    model = Counted()
+    trained, objective = run(model, [5.0, 1.0, 9.0, 9.0, 9.0])
+    assert trained.epoch == 2
+    assert torch.equal(trained.logits, objective.seen[1])
+    model.eval()
+    assert torch.equal(model.rest(model.first(inputs(), None), None), objective.seen[1])
+    assert not torch.equal(trained.logits, objective.seen[-1])
+
+
+def test_last_keeps_the_last_epoch() -> None:
+    trained, objective = run(Counted(), [1.0, 5.0, 9.0], selection="last")
+    assert trained.epoch == 3
+    assert torch.equal(trained.logits, objective.seen[-1])
+
+
+def test_the_first_layer_is_computed_once_an_epoch() -> None:
+    """Once at the start, then once an epoch, which serves evaluation and the next training pass."""
+    model = Counted()
+    run(model, [1.0] * 7)
+    assert model.firsts == 7 + 1
+    assert model.rests == 2 * 7
+
+
+def test_sharing_the_first_layer_changes_nothing() -> None:
+    """The same weights as a loop that computes everything anew."""
+    model, plain = Counted(), Counted()
+    trained, _ = run(model, [3.0, 2.0, 1.0], selection="last")
+    optimiser = torch.optim.Adam(plain.parameters(), lr=0.1)
+    for _ in range(3):
+        optimiser.zero_grad()
+        nn.functional.cross_entropy(plain.rest(plain.first(inputs(), None), None), TARGET).backward()
+        optimiser.step()
+    assert torch.allclose(model.weight, plain.weight, atol=1e-6)
+    assert torch.allclose(trained.logits, plain.first(inputs(), None), atol=1e-6)
+
+
+def test_evaluation_sees_no_dropout() -> None:
+    model = Counted(dropout=0.9)
+    _, objective = run(model, [1.0], selection="last")
+    model.eval()
+    assert torch.equal(objective.seen[0], model.first(inputs(), None).detach())
+
+
+def test_a_seed_fixes_training_and_another_seed_changes_it() -> None:
+    def weights(seed: int) -> Tensor:
+        model = Counted(dropout=0.5)
+        run(model, [1.0] * 5, selection="last", seed=seed)
+        return model.weight.detach().clone()
+
+    assert torch.equal(weights(0), weights(0))
+    assert not torch.equal(weights(0), weights(1))
+
+
+def test_the_global_generator_is_left_as_it_was() -> None:
+    torch.manual_seed(123)
+    expected = torch.rand(3)
+    torch.manual_seed(123)
+    run(Counted(dropout=0.5), [1.0] * 5)
+    assert torch.equal(torch.rand(3), expected)
+
+
+def test_the_state_of_the_global_generator_does_not_reach_training() -> None:
+    def weights(state: int) -> Tensor:
+        torch.manual_seed(state)
+        model = Counted(dropout=0.5)
+        run(model, [1.0] * 5, selection="last")
+        return model.weight.detach().clone()
+
+    assert torch.equal(weights(1), weights(2))
+
+
+def test_a_loss_that_is_no_number_is_a_clear_error() -> None:
+    with pytest.raises(InputError, match="the training loss is not a number at epoch 3; lower learning_rate"):
+        run(Counted(), [1.0] * 5, breaks_at=3)
+
+
+def test_history_has_a_row_for_every_epoch() -> None:
+    trained, _ = run(Counted(), [3.0, 2.0, 4.0])
+    assert [row.epoch for row in trained.history] == [1, 2, 3]
+    assert [row.val_loss for row in trained.history] == [3.0, 2.0, 4.0]
+    assert {row.val_accuracy for row in trained.history} == {0.25}
+    assert {row.val_estimate for row in trained.history} == {0.5}
+    assert trained.history[2].loss < trained.history[0].loss
+
+
+def test_progress_is_told_every_epoch() -> None:
+    told: list[tuple[int, int]] = []
+    schedule = Schedule(3, 0.1, 0.0, "last")
+    train(Counted(), inputs(), None, Told([1.0] * 3), schedule, seed=0, progress=lambda *at: told.append(at))
+    assert told == [(1, 3), (2, 3), (3, 3)]
+
+
+def test_kept_logits_carry_no_gradient() -> None:
+    trained, _ = run(Counted(), [1.0, 2.0])
+    assert not trained.logits.requires_grad
