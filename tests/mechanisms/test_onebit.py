@@ -73,7 +73,7 @@ def test_reports_of_a_large_collection_are_bits_and_its_estimate_is_refused() ->
     reports = mechanism.randomize(values, randomness=SeededRandomness(1))
     assert reports.packed.shape == (1000, 7500)
     for use in (mechanism.estimate, mechanism.centred):
-        with pytest.raises(InputError, match="60,000,000 dense numbers.*MultiBit"):
+        with pytest.raises(InputError, match=r"60,000,000 dense numbers.*MultiBit"):
             use(reports)
 
 

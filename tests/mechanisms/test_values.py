@@ -43,7 +43,7 @@ def test_every_reader_names_the_first_bad_entry() -> None:
     for wrong in (math.nan, math.inf, -math.inf, 1.0001, -0.0001):
         values[4, 3] = wrong
         for form in by_every_road(values).values():
-            with pytest.raises(InputError, match="row 4, column 3.*(NaN|below|above)"):
+            with pytest.raises(InputError, match=r"row 4, column 3.*(NaN|below|above)"):
                 open_values(form, 5, 0.0, 1.0)
 
 
@@ -58,7 +58,7 @@ def test_an_entry_that_is_not_stored_is_zero_and_checked_too() -> None:
     full = scipy.sparse.csr_matrix(np.array([[2.0, 1.0], [1.0, 3.0]]))
     open_values(full, 2, 1.0, 3.0)
     holed = scipy.sparse.csr_matrix(np.array([[2.0, 1.0], [1.0, 0.0]]))
-    with pytest.raises(InputError, match="row 1, column 1.*below"):
+    with pytest.raises(InputError, match=r"row 1, column 1.*below"):
         open_values(holed, 2, 1.0, 3.0)
 
 
@@ -124,7 +124,7 @@ def test_clipping_moves_values_to_the_ends_and_keeps_the_form() -> None:
 @quiet_csr
 def test_clipping_refuses_nan_a_bad_range_and_a_range_without_zero_for_sparse_values() -> None:
     for form in by_every_road(torch.tensor([[0.0, math.nan]])).values():
-        with pytest.raises(InputError, match="row 0, column 1.*NaN"):
+        with pytest.raises(InputError, match=r"row 0, column 1.*NaN"):
             clip_to_range(form, 0.0, 1.0)
     with pytest.raises(InputError, match="low below high"):
         clip_to_range(np.zeros((1, 1)), 1.0, 0.0)

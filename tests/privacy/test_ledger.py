@@ -1,0 +1,129 @@
+"""The ledger: whole steps or nothing, integers, and storage."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphveil.errors import BudgetError, InputError
+from graphveil.privacy import Budget, Ledger, Spend
+
+
+def spend(epsilon: float, unit: str = "features", delta: float = 0.0, name: str = "reports") -> Spend:
+    return Spend(name, unit, "multi-bit", {"dimension": 3, "low": 0.0, "note": "x"}, epsilon, delta)
+
+
+def test_spending_adds_up_without_rounding_errors() -> None:
+    ledger = Ledger.open({"features": (0.3, 0.0)}).spend(spend(0.1)).spend(spend(0.2))
+    assert ledger.total("features") == (0.3, 0.0)
+    assert ledger.remaining("features") == (0.0, 0.0)
+    with pytest.raises(BudgetError):
+        ledger.spend(spend(1e-9))
+
+
+def test_a_number_bent_by_floating_point_is_forgiven_and_no_more() -> None:
+    assert Ledger.open({"features": (3.3, 0.0)}).spend(spend(1.1 * 3)).remaining("features") == (0.0, 0.0)
+    with pytest.raises(BudgetError):
+        Ledger.open({"features": (1.0, 0.0)}).spend(spend(1.000000001))
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.floats(0, 5), min_size=1, max_size=8), st.floats(0.1, 10))
+def test_what_is_spent_never_exceeds_the_budget(prices: list[float], budget: float) -> None:
+    ledger = Ledger.open({"features": (budget, 0.0)})
+    accepted = []
+    for price in prices:
+        try:
+            ledger = ledger.spend(spend(price))
+            accepted.append(price)
+        except BudgetError:
+            assert math.fsum([*accepted, price]) > budget * (1 - 1e-9) - 1e-8
+    assert math.fsum(accepted) <= budget * (1 + 1e-11)
+    assert len(ledger.spends) == len(accepted)
+
+
+def test_a_step_is_spent_whole_or_not_at_all() -> None:
+    ledger = Ledger.open({"features": (1.0, 0.0), "labels": (1.0, 0.0)})
+    with pytest.raises(BudgetError, match=r"'second' costs epsilon 2 .*on 'labels'.*nothing was spent"):
+        ledger.spend(spend(0.5), spend(2.0, "labels", name="second"))
+    assert ledger.spends == ()
+    assert ledger.total("features") == (0.0, 0.0)
+    after = ledger.spend(spend(0.5), spend(1.0, "labels"))
+    assert ledger.spends == ()
+    assert after.total("labels") == (1.0, 0.0)
+
+
+def test_delta_is_a_budget_too() -> None:
+    ledger = Ledger.open({"features": (10.0, 1e-6)}).spend(spend(1.0, delta=6e-7))
+    assert ledger.remaining("features") == (9.0, pytest.approx(4e-7, rel=1e-9))
+    with pytest.raises(BudgetError, match="delta 6e-07"):
+        ledger.spend(spend(1.0, delta=6e-7))
+
+
+def test_units_without_a_budget_are_refused() -> None:
+    ledger = Ledger.open({"features": (1.0, 0.0)})
+    for use in (lambda: ledger.spend(spend(0.1, "edges")), lambda: ledger.total("edges")):
+        with pytest.raises(BudgetError, match=r"'edges'; allowed: features"):
+            use()
+    with pytest.raises(BudgetError):
+        ledger.remaining("edges")
+
+
+def test_an_infinite_budget_declares_a_unit_unprotected() -> None:
+    ledger = Ledger.open({"labels": (math.inf, 0.0)}).spend(spend(math.inf, "labels"))
+    assert ledger.total("labels") == (math.inf, 0.0)
+    assert ledger.remaining("labels") == (math.inf, 0.0)
+    with pytest.raises(BudgetError):
+        Ledger.open({"labels": (10.0, 0.0)}).spend(spend(math.inf, "labels"))
+
+
+def test_round_trip_through_json() -> None:
+    ledger = Ledger.open({"features": (1.0, 1e-6), "labels": (math.inf, 0.0)})
+    ledger = ledger.spend(spend(0.25, delta=1e-7), spend(math.inf, "labels"))
+    stored = json.loads(json.dumps(ledger.to_dict(), allow_nan=False))
+    assert Ledger.from_dict(stored) == ledger
+
+
+def test_a_stored_ledger_that_does_not_add_up_is_refused() -> None:
+    stored: dict[str, Any] = Ledger.open({"features": (1.0, 0.0)}).spend(spend(1.0)).to_dict()
+    stored["spends"].append(stored["spends"][0])
+    with pytest.raises(BudgetError):
+        Ledger.from_dict(stored)
+    for broken in ({"budget": []}, {"budget": [], "spends": []}, {"budget": [{"unit": "a"}], "spends": []}):
+        with pytest.raises(InputError):
+            Ledger.from_dict(broken)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Budget("", 1.0),
+        lambda: Budget("a", -1.0),
+        lambda: Budget("a", math.nan),
+        lambda: Budget("a", 1.0, 1.0),
+        lambda: Budget("a", 1.0, math.nan),
+        lambda: spend(math.nan),
+        lambda: spend(-0.1),
+        lambda: spend(0.1, delta=-0.1),
+        lambda: spend(0.1, name=""),
+        lambda: Spend("a", "b", "c", {"list": [1]}, 1.0),  # type: ignore[dict-item]
+        lambda: Ledger((Budget("a", 1.0), Budget("a", 2.0))),
+        lambda: Ledger(()),
+    ],
+)
+def test_invalid_entries_are_refused(make: Any) -> None:
+    with pytest.raises(InputError):
+        make()
+
+
+def test_parameters_are_copied() -> None:
+    parameters: dict[str, float | int | str] = {"dimension": 3}
+    entry = Spend("a", "features", "multi-bit", parameters, 1.0)
+    parameters["dimension"] = 4
+    assert entry.parameters == {"dimension": 3}
+    assert hash(entry) == hash(Spend("a", "features", "multi-bit", {"dimension": 3}, 1.0))

@@ -1,0 +1,131 @@
+"""Randomness: uniform, fresh, never shared, never shown (checklist item 17)."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from graphveil.errors import InputError
+from graphveil.privacy import Randomness, SecureRandomness, SeededRandomness
+
+FORKS = """
+import os
+from graphveil.privacy import SecureRandomness
+from graphveil.mechanisms.bits import bit_law
+import numpy as np
+source = SecureRandomness()
+source.uint64(3)
+fractions = np.full(256, 0.5)
+def noise(): return bit_law(1.0, 1).draw(fractions, source).tobytes().hex() + source.bytes(16).hex()
+for depth in range(4):
+    read, write = os.pipe()
+    if os.fork() == 0:
+        line = noise()
+        again, inner = os.pipe()
+        if os.fork() == 0:
+            os.write(inner, noise().encode())
+            os._exit(0)
+        os.wait()
+        os.write(write, (line + " " + os.read(again, 4096).decode()).encode())
+        os._exit(0)
+    os.wait()
+    print(os.read(read, 8192).decode())
+print(noise())
+"""
+
+
+def test_item_17_forked_workers_are_pairwise_distinct() -> None:
+    """Checklist item 17: a process, its four children and their children all draw different noise."""
+    done = subprocess.run([sys.executable, "-c", FORKS], capture_output=True, text=True, check=True)
+    lines = done.stdout.split()
+    assert len(lines) == 9
+    assert len(set(lines)) == 9
+    assert len({line[-32:] for line in lines}) == 9
+
+
+def test_item_17_no_key_is_shown_saved_or_copied() -> None:
+    """Checklist item 17: no key or generator state in what can be printed or stored."""
+    source = SecureRandomness()
+    assert repr(source) == "SecureRandomness()"
+    assert not any(isinstance(value, bytes | bytearray | int) and value != source._process
+                   for value in vars(source).values())  # fmt: skip
+    for leak in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match="cannot be copied or pickled"):
+            leak(source)
+    with pytest.raises(TypeError):
+        pickle.dumps(SeededRandomness(1))
+
+
+def test_item_17_no_block_is_drawn_twice() -> None:
+    """Checklist item 17: successive draws and separate sources never share a block."""
+    first, second = SecureRandomness(), SecureRandomness()
+    drawn = np.concatenate([source.uint64(50_000) for source in (first, second, first, second)])
+    assert len(np.unique(drawn)) == 200_000
+
+
+def test_threads_never_share_a_number() -> None:
+    source, drawn = SecureRandomness(), []
+    threads = [threading.Thread(target=lambda: drawn.append(source.uint64(20_000))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(np.unique(np.concatenate(drawn))) == 160_000
+
+
+def test_a_changed_process_number_alone_re_keys() -> None:
+    """Where a fork passes the hook by, the process number still tells."""
+    source = SecureRandomness()
+    before = source._stream
+    source._process = -1
+    source.uint64(1)
+    assert source._stream is not before
+
+
+@pytest.mark.parametrize("source", [SecureRandomness(), SeededRandomness(1)])
+def test_numbers_are_uniform(source: Randomness) -> None:
+    """Every byte and every bit equally often (chi-square, false-alarm rate 1e-6)."""
+    drawn = source.uint64(1_000_000)
+    assert drawn.dtype == np.uint64
+    for shift in (0, 24, 56):
+        counts = np.bincount((drawn >> np.uint64(shift)).astype(np.uint8), minlength=256)
+        assert stats.chisquare(counts).pvalue > 1e-6
+    skewed = np.bincount((drawn >> np.uint64(56)).astype(np.uint8) | 1, minlength=256)
+    assert stats.chisquare(skewed).pvalue < 1e-6
+
+
+def test_a_seed_gives_the_same_stream_however_it_is_drawn() -> None:
+    whole = SeededRandomness(7).uint64(300_000)
+    parts = SeededRandomness(7)
+    assert np.array_equal(np.concatenate([parts.uint64(count) for count in (1, 0, 131_072, 168_927)]), whole)
+    assert not np.array_equal(SeededRandomness(8).uint64(10), whole[:10])
+    assert SeededRandomness(np.int64(7)).bytes(5) == whole.tobytes()[:5]
+
+
+def test_the_stream_of_a_seed_is_pinned() -> None:
+    """Whatever changes here changes every published benchmark."""
+    assert SeededRandomness(3).uint64(2).tolist() == [7121875944726382445, 12133490414015443405]
+
+
+def test_void_says_why() -> None:
+    assert SecureRandomness().void is None
+    assert SeededRandomness(3).void == "noise was reproducible (seed 3)"
+    assert repr(SeededRandomness(3)) == "SeededRandomness(3)"
+
+
+def test_counts_and_seeds_are_checked() -> None:
+    for source in (SecureRandomness(), SeededRandomness(1)):
+        assert source.uint64(0).shape == (0,)
+        assert len(source.bytes(13)) == 13
+        with pytest.raises(InputError, match="-1 random numbers"):
+            source.uint64(-1)
+    for seed in (1.5, "1", None, True):
+        with pytest.raises(InputError, match="seed"):
+            SeededRandomness(seed)  # type: ignore[arg-type]
