@@ -1,7 +1,7 @@
 """Saved methods: one safetensors file whose metadata holds everything else as JSON.  Nothing is ever unpickled.
 
-The metadata carries the kind of method, its settings, the public schema, the guarantee, the ledger and a hash of the
-tensors; reading checks all of it before a number is used.
+The metadata carries the kind of method, its settings, the public schema, the guarantee, the ledger and a hash of
+these and the tensors; reading checks all of it before a number is used.  The hash finds damage, not forgery.
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ import math
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from graphveil.errors import ModelFileError
@@ -35,7 +37,7 @@ def save_method(path: str | Path, kind: str, facts: Mapping[str, Any], tensors: 
     target = _file(Path(path))
     target.parent.mkdir(parents=True, exist_ok=True)
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in sorted(tensors.items())}
-    header = {"format": FORMAT, "kind": kind, "sha256": _digest(plain), "facts": dict(facts)}
+    header = {"format": FORMAT, "kind": kind, "sha256": _digest(kind, facts, plain), "facts": dict(facts)}
     beside = target.with_name(f".{target.name}.{os.getpid()}.partial")
     try:
         save_file(plain, beside, metadata={KEY: json.dumps(header, sort_keys=True, allow_nan=False)})
@@ -62,11 +64,11 @@ def read_method(path: str | Path, kind: str | None = None) -> tuple[str, dict[st
     header, tensors = _read(target)
     if header.get("format") != FORMAT:
         raise ModelFileError(f"format {header.get('format')!r}", where=str(target), allowed=f"format {FORMAT}")
-    if header.get("sha256") != _digest(tensors):
-        raise ModelFileError("the tensors do not match their recorded hash", where=str(target), remedy="save it again")
     found, facts = header.get("kind"), header.get("facts")
     if not isinstance(found, str) or not isinstance(facts, dict):
         raise ModelFileError("the header lacks the method's kind or facts", where=str(target))
+    if header.get("sha256") != _digest(found, facts, tensors):
+        raise ModelFileError("the content does not match its recorded hash", where=str(target), remedy="save it again")
     if kind is not None and found != kind:
         raise ModelFileError(f"holds a {found!r} model", where=str(target), allowed=f"a {kind!r} model")
     return found, facts, tensors
@@ -82,9 +84,14 @@ def restoring(path: str | Path) -> Iterator[None]:
 
 
 def schema_from(facts: Mapping[str, Any]) -> GraphSchema:
-    """Return a schema saved with `dataclasses.asdict`."""
+    """Return a schema saved with `schema_facts`."""
     lists = {name: tuple(facts[name]) for name in ("classes", "private", "notes")}
     return GraphSchema(**{**facts, **lists})
+
+
+def schema_facts(schema: GraphSchema) -> dict[str, Any]:
+    """Return a schema as JSON facts, less its notes: they count what loading met in private data (values clipped)."""
+    return asdict(replace(schema, notes=()))
 
 
 def number(value: float | None) -> float | str | None:
@@ -116,10 +123,11 @@ def _file(path: Path) -> Path:
     return path if path.suffix == ".safetensors" else path / FILE
 
 
-def _digest(tensors: Mapping[str, Tensor]) -> str:
-    digest = hashlib.sha256()
+def _digest(kind: str, facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> str:
+    """Hash everything a method is restored from: a flipped digit of epsilon is as bad as a flipped weight."""
+    digest = hashlib.sha256(json.dumps([kind, dict(facts)], sort_keys=True).encode())
     for name in sorted(tensors):
         value = tensors[name]
         digest.update(f"{name}{tuple(value.shape)}{value.dtype}".encode())
-        digest.update(value.numpy().tobytes())
+        digest.update(value.flatten().view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()
