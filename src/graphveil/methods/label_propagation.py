@@ -24,9 +24,9 @@ from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema, Split, random_split
 from graphveil.methods.drop import label_matrix
 from graphveil.methods.local_privacy import LocalPrivacy
-from graphveil.methods.network import Progress
+from graphveil.methods.network import Progress, require_device
 from graphveil.methods.released import Released, Topology, randomize_graph, require_single_label, topology_of
-from graphveil.methods.storage import number, read_method, restoring, save_method, schema_from
+from graphveil.methods.storage import number, read_method, restoring, save_method, schema_facts, schema_from
 from graphveil.privacy import Guarantee, Ledger, Randomness
 
 ALPHAS = (0.8, 0.9, 0.95, 0.98)
@@ -99,12 +99,16 @@ class LabelPropagation:
         device: "cpu" or "cuda".
 
     After fitting: `guarantee`, `ledger`, `variant` (the formula chosen on noisy validation labels).
+
+    Raises:
+        InputError: for a budget outside its range or a device that is not there.
     """
 
     kind = "label-propagation"
 
     def __init__(self, *, epsilon_y: float, seed: int = 0, device: str = "cpu") -> None:
         self.privacy = LocalPrivacy(None, epsilon_y)
+        require_device(device)
         self.seed, self.device = seed, device
         self.ledger: Ledger = self.privacy.open_ledger()
         self.history: tuple[Any, ...] = ()
@@ -118,8 +122,9 @@ class LabelPropagation:
         Raises:
             BudgetError: when this collection has already been made, before data is read.
         """
+        spent = self.ledger.spend(*self.privacy.spends(graph.schema))
         schema = require_single_label(graph)
-        self.ledger = self.ledger.spend(*self.privacy.spends(schema))
+        self.ledger = spent
         labels = self.privacy.labels(len(schema.classes))
         return randomize_graph(graph, split, features=None, labels=labels, randomness=randomness)
 
@@ -193,13 +198,11 @@ class LabelPropagation:
 
     def save(self, path: str | Path) -> Path:
         """Write predictions, settings, guarantee and ledger to one safetensors file; no reports, no edges."""
-        from dataclasses import asdict
-
         fitted = self._require_fitted()
         facts = {
             "epsilon_y": number(self.privacy.epsilon_y),
             "seed": self.seed,
-            "schema": asdict(fitted.schema),
+            "schema": schema_facts(fitted.schema),
             "void": fitted.void,
             "fingerprint": fitted.fingerprint,
             "variant": fitted.variant,

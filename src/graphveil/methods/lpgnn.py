@@ -32,7 +32,7 @@ from graphveil.methods.network import (
     train_network,
 )
 from graphveil.methods.released import Released, Topology, randomize_graph, require_single_label, topology_of
-from graphveil.methods.storage import number, read_method, restoring, save_method, schema_from
+from graphveil.methods.storage import number, read_method, restoring, save_method, schema_facts, schema_from
 from graphveil.privacy import Guarantee, Ledger, Randomness
 from graphveil.training import Epoch
 
@@ -93,8 +93,9 @@ class LPGNN:
             BudgetError: when this collection has already been made (one report per person), before data is read.
             DataError, InputError: for values outside the declared range or classes.
         """
+        spent = self.ledger.spend(*self.privacy.spends(graph.schema))
         schema = require_single_label(graph)
-        self.ledger = self.ledger.spend(*self.privacy.spends(schema))
+        self.ledger = spent
         return randomize_graph(
             graph,
             split,
@@ -216,7 +217,7 @@ class LPGNN:
                 "delta": self.privacy.delta,
             },
             "settings": asdict(self.settings),
-            "schema": asdict(fitted.schema),
+            "schema": schema_facts(fitted.schema),
             "void": fitted.void,
             "fingerprint": fitted.fingerprint,
             "scale": fitted.network.scale,

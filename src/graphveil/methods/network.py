@@ -73,8 +73,13 @@ class NetworkSettings:
             raise InputError(f"learning_rate = {self.learning_rate}", allowed="a number above 0")
         if not self.weight_decay >= 0:
             raise InputError(f"weight_decay = {self.weight_decay}", allowed="a number of at least 0")
-        if self.device != "cpu" and not (self.device.startswith("cuda") and torch.cuda.is_available()):
-            raise InputError(f"device {self.device!r} is not available", allowed="cpu, or cuda where torch finds a GPU")
+        require_device(self.device)
+
+
+def require_device(device: str) -> None:
+    """Refuse a device that torch does not find, with InputError."""
+    if device != "cpu" and not (device.startswith("cuda") and torch.cuda.is_available()):
+        raise InputError(f"device {device!r} is not available", allowed="cpu, or cuda where torch finds a GPU")
 
 
 @dataclass(frozen=True)
