@@ -106,7 +106,9 @@ def _edges(
         if lacking <= 0:
             break
         fresh = _draw(labels, order, ends, starts, stops, lacking + lacking // 20 + 10, homophily, rng)
-        keys = np.unique(np.concatenate([keys, fresh]))
+        keys = np.concatenate([keys, fresh])
+        keys.sort()  # np.unique hashes, which takes several times as long here
+        keys = keys[np.diff(keys, prepend=-1) > 0]
     if len(keys) > count:
         kept = np.ones(len(keys), dtype=bool)
         kept[rng.choice(len(keys), len(keys) - count, replace=False)] = False
@@ -126,7 +128,9 @@ def _draw(
 ) -> np.ndarray:
     """Keys lower * n + higher of up to `count` drawn pairs; self-loops left out, duplicates kept."""
     total, last = ends[-1], len(order) - 1
-    source = order[np.minimum(np.searchsorted(ends, rng.random(count) * total, side="right"), last)]
+    place = rng.random(count) * total
+    place.sort()  # the order of edges does not matter, and neighbouring searches hit the same cache lines
+    source = order[np.minimum(np.searchsorted(ends, place, side="right"), last)]
     start, stop = starts[labels[source]], stops[labels[source]]
     place = rng.random(count)
     inside = start + place * (stop - start)
