@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -84,18 +85,33 @@ def test_every_control_has_a_meaning_and_a_sentence() -> None:
 
 
 def test_epsilons_are_named_by_unit_and_added_for_one_person() -> None:
-    assert words.epsilon_line(made.record()) == (
+    assert words.epsilon_line(made.guarantee(), {}) == (
         "one user's feature vector: 1, one user's label: 2; for one person together: 3"
     )
 
 
 def test_what_is_not_protected_names_the_unprotected_parts() -> None:
-    exposed = " ".join(words.not_protected(made.record()))
+    exposed = " ".join(words.not_protected(made.guarantee(), {}))
     assert "Who is connected to whom" in exposed
     assert "The labels" not in exposed
-    record = made.record(guarantee=made.guarantee(epsilon_y=math.inf))
-    assert any(line.startswith("The labels") for line in words.not_protected(record))
+    part = made.guarantee().parts[0]
+    settings = {"epsilon_x": 1.0, "epsilon_y": math.inf}
+    assert "The labels: declared public and used as they are." in words.not_protected(part, settings)
+    assert words.epsilon_line(part, settings) == "one user's feature vector: 1, labels: not protected"
+
+
+def test_nothing_protected_is_said_so() -> None:
+    open_ = made.guarantee(epsilon_x=math.inf)
+    assert words.not_protected(open_, {}) == ("Features, labels and connections: all are used as they are.",)
+
+
+def test_a_curator_exposes_what_is_not_in_the_unit() -> None:
+    edge = replace(made.guarantee(), unit="one edge", model="central", parts=())
+    exposed = " ".join(words.not_protected(edge, {}))
+    assert "The features" in exposed
+    assert "The labels" in exposed
+    assert "connected" not in exposed
 
 
 def test_void_is_said_first() -> None:
-    assert words.not_protected(made.record(void="seed 3"))[0] == "Anything, in this run: seed 3."
+    assert words.not_protected(made.guarantee(void="seed 3"), {})[0] == "Anything, in this run: seed 3."

@@ -98,7 +98,7 @@ def _over(runs: Sequence[float]) -> Interval:
 def columns(comparison: Comparison) -> list[str]:
     """The headings of the table."""
     lift = ["best control", "lift, points", "95% interval of the lift"] if comparison.options.get("controls") else []
-    return ["method", *comparison.axes, "epsilon", "accuracy, %", "95% interval", *lift, "runs", "seconds"]
+    return ["method", *comparison.axes, "epsilon together", "accuracy, %", "95% interval", *lift, "runs", "seconds"]
 
 
 def cells(comparison: Comparison, row: Row) -> list[str]:

@@ -156,7 +156,7 @@ def comparison_figure(
     axes.set_xlabel(axis)
     axes.set_ylabel("test nodes classified correctly, per cent")
     axes.set_title(_drawable(title), loc="left", color=INK, fontsize=11, parse_math=False)
-    axes.legend(frameon=False, labelcolor=INK, fontsize=9)
+    figure.legend(loc="outside lower center", ncols=3, frameon=False, labelcolor=INK, fontsize=9)
     _clean(axes, grid="y")
     return figure
 
@@ -215,4 +215,4 @@ def inline_svg(figure: Figure, *, name: str, alt: str) -> str:
     text = re.sub(r'href="#', f'href="#{name}-', text)
     text = text.replace("url(#", f"url(#{name}-")
     text = re.sub(r"<svg[^>]*?viewBox", "<svg viewBox", text, count=1)
-    return text.replace("<svg ", f'<svg role="img" aria-label="{escape(alt)}" ', 1)
+    return text.replace("<svg ", f'<svg role="img" aria-label="{escape(printable(alt))}" ', 1)

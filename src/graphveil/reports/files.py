@@ -52,11 +52,14 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 
 def refuse_used_folder(path: Path, *, where: str = "--out") -> None:
-    """Refuse a folder that already holds something, and a name that is no folder.
+    """Refuse a folder that could not be made: one that holds something, a file, a place one may not write to.
 
     Raises:
-        InputError: the path exists and is a file, or a folder with content.
+        InputError: the path exists and is a file, or a folder with content, or nothing may be made there.
     """
+    near = next(place for place in (path.absolute().parent, *path.absolute().parents) if place.exists())
+    if not (near.is_dir() and os.access(near, os.W_OK | os.X_OK)):
+        raise InputError(f"nothing can be written in {near}", where=where, remedy="name another folder")
     if path.is_dir() and not any(path.iterdir()):
         return
     if path.exists() or path.is_symlink():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,10 +10,13 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from graphveil.errors import InputError
+from graphveil.reports.text import number
 
 if TYPE_CHECKING:
     from torch import Tensor
     from torch_geometric.data import Data
+
+    from graphveil.methods.local_privacy import LocalPrivacy
 
 _ENDINGS = (".csv", ".parquet")
 
@@ -70,7 +74,19 @@ def write(table: pl.DataFrame, path: Path) -> None:
         partial.unlink(missing_ok=True)
 
 
-def summary(table: pl.DataFrame, *, run: str, data: str, out: Path | None) -> dict[str, Any]:
+def cost(privacy: LocalPrivacy) -> str:
+    """What predicting costs the people of a graph, in one sentence."""
+    if not privacy.collects_features:
+        return "predicting reads no features and costs no privacy"
+    if privacy.epsilon_x == math.inf:
+        return "on another graph than that of the run, features are sent as they are: NOT protected"
+    return (
+        "on the graph of the run predicting costs nothing more; on another graph each person sends one feature "
+        f"report at epsilon {number(privacy.epsilon_x or 0.0)}"
+    )
+
+
+def summary(table: pl.DataFrame, *, run: str, data: str, out: Path | None, note: str) -> dict[str, Any]:
     """What ``graphveil predict`` answers: nodes of each class, and the rows unless they went to a file."""
     counted = table["prediction"].value_counts(sort=True)
     answer: dict[str, Any] = {
@@ -78,6 +94,7 @@ def summary(table: pl.DataFrame, *, run: str, data: str, out: Path | None) -> di
         "data": data,
         "nodes": len(table),
         "predicted": dict(counted.iter_rows()),
+        "note": note,
         "out": None if out is None else str(out),
     }
     if out is None:

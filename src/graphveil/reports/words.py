@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
+from typing import Any
 
 from graphveil.methods.intervals import Interval
 from graphveil.privacy.guarantee import Guarantee
@@ -24,6 +26,8 @@ _BOUGHT = {
     "no-edges": "graph",
     "public-only": "private data",
 }
+
+_PARTS = {"epsilon_x": "features", "epsilon_y": "labels", "epsilon_a": "connections"}
 
 _AS_WELL = {
     "random-features": "random features on the same graph score as well",
@@ -75,27 +79,39 @@ def unit_epsilons(guarantee: Guarantee) -> tuple[tuple[str, float, float], ...]:
     return tuple((part.unit, part.epsilon, part.delta) for part in parts)
 
 
-def epsilon_line(record: RunRecord) -> str:
+def epsilon_line(guarantee: Guarantee, settings: Mapping[str, Any]) -> str:
     """The epsilon of each unit and their sum: ``label: 2, features: 1; for one person together: 3``."""
-    units = unit_epsilons(record.guarantee)
-    shown = ", ".join(f"{unit}: {number(e)}" + (f" (delta {number(d)})" if d else "") for unit, e, d in units)
-    if len(units) > 1:
-        shown += f"; for one person together: {number(record.guarantee.epsilon)}"
-    return shown
+    units = unit_epsilons(guarantee)
+    shown = [f"{unit}: {number(e)}" + (f" (delta {number(d)})" if d else "") for unit, e, d in units]
+    if guarantee.epsilon < math.inf:
+        shown += [f"{part}: not protected" for part in _declared_public(settings)]
+    together = f"; for one person together: {number(guarantee.epsilon)}" if len(units) > 1 else ""
+    return ", ".join(shown) + together
 
 
-def not_protected(record: RunRecord) -> tuple[str, ...]:
-    """What a reader might wrongly think is protected, most important first."""
-    finite = [unit for unit, epsilon, _ in unit_epsilons(record.guarantee) if epsilon < math.inf]
-    protected = " ".join(finite).lower()
-    void = record.guarantee.void
-    lines = [f"Anything, in this run: {printable(void)}."] if void else []
-    if not re.search(r"edge|neighbo|node", protected):
+def _declared_public(settings: Mapping[str, Any]) -> list[str]:
+    """The parts of a person's data that an infinite epsilon sends as they are."""
+    return [part for key, part in _PARTS.items() if settings.get(key) == math.inf]
+
+
+def not_protected(guarantee: Guarantee, settings: Mapping[str, Any]) -> tuple[str, ...]:
+    """What a reader might wrongly think is protected, most important first.
+
+    Args:
+        guarantee: what the run promises.
+        settings: the method's settings; an ``epsilon_...`` of infinity declares that part public.
+    """
+    units = " ".join(unit for unit, epsilon, _ in unit_epsilons(guarantee) if epsilon < math.inf).lower()
+    lines = [f"Anything, in this run: {printable(guarantee.void)}."] if guarantee.void else []
+    if guarantee.epsilon == math.inf:
+        return (*lines, "Features, labels and connections: all are used as they are.")
+    if not re.search(r"edge|neighbo|node", units):
         lines.append("Who is connected to whom: the server sees the whole graph.")
-    if not re.search(r"feature|node", protected):
-        lines.append("The features: the server sees them as they are, or does not use them.")
-    if not re.search(r"label|node", protected):
-        lines.append("The labels: the server sees them as they are, or does not use them.")
+    if guarantee.model == "local":
+        exposed = _declared_public(settings)
+    else:
+        exposed = [part for part in ("features", "labels") if part[:-1] not in units and "node" not in units]
+    lines += [f"The {part}: declared public and used as they are." for part in exposed]
     lines.append(
         "What the model says about a group: a prediction that follows from everybody's data may still be "
         "right, and unwelcome, for one person."

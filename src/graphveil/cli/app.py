@@ -1,0 +1,97 @@
+"""All commands together, and what becomes of an error: one line on stderr and an exit code."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+import graphveil
+from graphveil.cli import compare, data, mechanisms, plan, predict, report, train
+from graphveil.cli.console import complain
+from graphveil.errors import GraphveilError
+
+DONE, FAULT, REFUSED, INTERRUPTED = 0, 1, 2, 130
+EPILOG = (
+    "Exit codes: 0 done; 2 refused, with the reason on one line of stderr; 1 a fault of ours; "
+    "130 interrupted. Results go to stdout, everything else to stderr."
+)
+# Older versions of Typer have no public name for the ancestor of all usage errors.
+_UsageError: Any = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return the exit code; no exception leaves it.
+
+    Args:
+        arguments: what was typed after ``graphveil``; by default what the process was started with.
+    """
+    typed = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
+    debug = "--debug" in typed
+    if debug:  # it belongs to every command, so it may stand anywhere
+        typed = ["--debug", *(word for word in typed if word != "--debug")]
+    try:
+        code = build()(args=typed, prog_name="graphveil", standalone_mode=False)
+        sys.stdout.flush()
+    except (Exception, KeyboardInterrupt) as error:
+        if debug:
+            traceback.print_exc()
+        return _explain(error, debug=debug)
+    if code == INTERRUPTED:
+        complain("interrupted; nothing half-written is left")
+    return int(code or DONE)
+
+
+def build() -> typer.Typer:
+    """The application with all its commands."""
+    app = typer.Typer(epilog=EPILOG, add_completion=False, pretty_exceptions_enable=False)
+    app.callback()(_common)
+    for command in (train.train, predict.predict, plan.plan, compare.compare, report.report):
+        app.command(epilog=EPILOG)(command)
+    for name, group in (("data", data.group), ("mechanisms", mechanisms.group)):
+        app.add_typer(group(), name=name)
+    return app
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"graphveil {graphveil.__version__}")
+        raise typer.Exit
+
+
+def _common(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+) -> None:
+    """Train graph neural networks on private graph data; see what is protected and what it bought."""
+    # Both options are dealt with elsewhere (`_version`, `main`); they stand here to be listed by --help.
+
+
+def _explain(error: BaseException, *, debug: bool) -> int:
+    """Print one line about ``error`` and return the exit code it stands for."""
+    if isinstance(error, KeyboardInterrupt | typer.Abort):
+        complain("interrupted; nothing half-written is left")
+        return INTERRUPTED
+    if isinstance(error, GraphveilError):
+        complain(f"error: {error}")
+        return REFUSED
+    if isinstance(error, _UsageError):
+        complain(f"error: {_usage(error)}")
+        return REFUSED
+    if isinstance(error, OSError) and error.strerror:
+        complain(f"error: {error.strerror}{f': {error.filename}' if error.filename else ''}")
+        return REFUSED
+    remedy = "please report it with the traceback above" if debug else "--debug shows the traceback; please report it"
+    complain(f"fault of ours: {type(error).__name__}: {error}; {remedy}")
+    return FAULT
+
+
+def _usage(error: Any) -> str:
+    """What was typed wrong, and where to read how it is typed right."""
+    context = error.ctx if hasattr(error, "ctx") else None
+    return str(error.format_message()).rstrip(".") + (f"; see {context.command_path} --help" if context else "")

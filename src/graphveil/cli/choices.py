@@ -1,0 +1,216 @@
+"""From what a user typed to what a method takes; what does not apply is refused, with the nearest name."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from graphveil.errors import InputError
+
+if TYPE_CHECKING:
+    from graphveil.methods import MethodInfo
+    from graphveil.privacy import Randomness
+    from graphveil.reports.comparison import Comparison
+
+NAMED = ("epsilon_x", "epsilon_y", "epsilon_a", "epsilon", "delta", "unit", "model", "epochs")
+"""The settings that have an option of their own; all others go through ``--set``."""
+AXES = ("epsilon_x", "epsilon_y", "epsilon_a", "epsilon")
+"""The settings that ``compare`` takes several values of."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """``did you mean x?`` for the nearest of ``known``, if any is near."""
+    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+    return f"did you mean {near[0]}?" if near else None
+
+
+def find_method(name: str) -> MethodInfo:
+    """The method called ``name``.
+
+    Raises:
+        InputError: there is none.
+    """
+    from graphveil.methods import METHODS
+
+    if name not in METHODS:
+        raise InputError(f"no method {name!r}", allowed=", ".join(METHODS), remedy=nearest(name, METHODS))
+    return METHODS[name]
+
+
+def collect(method: str, info: MethodInfo, typed: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings a user gave for ``method``, by option of their own or by ``--set``.
+
+    Args:
+        method: its name, for messages.
+        info: its description.
+        typed: the command's parameters; those in ``NAMED`` that are not ``None`` count, and the list ``set``.
+
+    Raises:
+        InputError: an option does not apply to the method, a key is unknown, or a value cannot be read.
+    """
+    given: dict[str, Any] = {}
+    for key in NAMED:
+        if typed.get(key) is None:
+            continue
+        if key not in info.options:
+            raise _does_not_apply(method, info, key)
+        given[key] = _read(key, info.options[key].type, typed[key], where=flag(key))
+    for pair in typed.get("settings") or ():
+        key, text = split_pair(pair)
+        if key in given:
+            raise InputError(f"{key} was given twice", where=f"--set {pair}")
+        given[key] = read_value(method, info, key, text)
+    info.build(**info.settle(given))  # refuses values out of range now, before any data is touched
+    return given
+
+
+def _does_not_apply(method: str, info: MethodInfo, key: str) -> InputError:
+    own = ", ".join(flag(name) for name in NAMED if name in info.options) or "none of the options of its own"
+    return InputError(f"{flag(key)} does not apply to {method}", allowed=own)
+
+
+def flag(key: str) -> str:
+    """``epsilon_x`` -> ``--epsilon-x``."""
+    return "--" + key.replace("_", "-")
+
+
+def split_pair(pair: str) -> tuple[str, str]:
+    """``x-hops=4`` -> ``("x_hops", "4")``.
+
+    Raises:
+        InputError: there is no ``=``, or nothing before it.
+    """
+    key, equals, value = pair.partition("=")
+    key = key.strip().replace("-", "_")
+    if not equals or not key:
+        raise InputError(f"{pair!r} is no setting", where="--set", allowed="KEY=VALUE")
+    return key, value.strip()
+
+
+def read_value(method: str, info: MethodInfo, key: str, text: str) -> Any:
+    """The value of setting ``key`` written as ``text``.
+
+    Raises:
+        InputError: the method has no such setting, or the text is no value of its type.
+    """
+    if key not in info.options:
+        raise InputError(
+            f"{method} has no setting {key!r}",
+            where="--set",
+            allowed=", ".join(sorted(info.options)),
+            remedy=nearest(key, info.options),
+        )
+    return _read(key, info.options[key].type, text, where="--set")
+
+
+def _read(key: str, kind: type, typed: Any, *, where: str) -> Any:
+    """A value of type ``kind``; ``none`` stands for "not collected" where features are meant."""
+    if not isinstance(typed, str):
+        return typed
+    word = typed.strip().lower()
+    if key == "epsilon_x" and word == "none":
+        return None
+    try:
+        return _TRUTH[word] if kind is bool else kind(typed)
+    except (ValueError, KeyError) as error:
+        named = f"{key} = {typed!r}" if where == "--set" else repr(typed)
+        allowed = _KINDS.get(kind, kind.__name__) + (", or none" if key == "epsilon_x" else "")
+        raise InputError(named, where=where, allowed=allowed) from error
+
+
+_TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+_KINDS = {bool: "true or false", int: "a whole number", float: "a number, or inf"}
+
+
+def several(key: str, text: str) -> tuple[float | None, ...]:
+    """``"1,2,inf"`` -> ``(1.0, 2.0, inf)``.
+
+    Raises:
+        InputError: a part is no number, or is there twice.
+    """
+    values = tuple(_read(key, float, part, where=flag(key)) for part in text.split(","))
+    if len(set(values)) != len(values):
+        raise InputError(f"{text!r} names a value twice", where=flag(key))
+    return values
+
+
+def comparison(methods: str, data: str, typed: Mapping[str, Any]) -> Comparison:
+    """What ``graphveil compare`` compares: each option goes to the methods it applies to.
+
+    Args:
+        methods: names with commas between.
+        data: the graph's name or folder.
+        typed: the command's parameters.
+
+    Raises:
+        InputError: a method is unknown or named twice, an option applies to none of them, or a value cannot
+            be read.
+    """
+    from graphveil.reports.comparison import Comparison
+
+    names = [name.strip() for name in methods.split(",")]
+    if len(set(names)) != len(names):
+        raise InputError(f"{methods!r} names a method twice")
+    found = {name: find_method(name) for name in names}
+    _refuse_useless(found, typed)
+    axes = {key: several(key, typed[key]) for key in AXES if typed.get(key) is not None}
+    fixed = {}
+    for name, info in found.items():
+        pairs = [pair for pair in typed.get("settings") or () if split_pair(pair)[0] in info.options]
+        given = {key: typed[key] for key in NAMED if key in info.options and key not in AXES}
+        fixed[name] = collect(name, info, {**given, "settings": pairs})
+    return Comparison(
+        data=data,
+        methods=fixed,
+        axes=axes,
+        takes={name: [key for key in axes if key in info.options] for name, info in found.items()},
+        seeds=range(typed["seed"], typed["seed"] + typed["repeats"]),
+        options={"controls": not typed["no_controls"], "reproducible_noise": typed["reproducible_noise"]},
+    )
+
+
+def _refuse_useless(found: Mapping[str, MethodInfo], typed: Mapping[str, Any]) -> None:
+    """Refuse an option or ``--set`` key that none of the methods takes."""
+    known = set().union(*(info.options for info in found.values()))
+    for key in NAMED:
+        if typed.get(key) is not None and key not in known:
+            raise InputError(f"{flag(key)} applies to none of {', '.join(found)}")
+    for pair in typed.get("settings") or ():
+        key, _ = split_pair(pair)
+        if key not in known:
+            remedy = nearest(key, known)
+            raise InputError(
+                f"none of {', '.join(found)} has a setting {key!r}",
+                where="--set",
+                allowed=", ".join(sorted(known)),
+                remedy=remedy,
+            )
+
+
+def noise_of_cell(base: int | None, seed: int) -> Randomness:
+    """The source of the noise of one cell of a comparison: another stream for each seed."""
+    return noise(None if base is None else base + seed)
+
+
+def noise(seed: int | None) -> Randomness:
+    """The source of the privacy noise: the secure one, unless the user asked for repeatable noise."""
+    from graphveil.privacy import SecureRandomness, SeededRandomness
+
+    return SecureRandomness() if seed is None else SeededRandomness(seed)
+
+
+def prepare(device: str, threads: int | None) -> None:
+    """Set the number of threads and refuse a device that is not there.
+
+    Raises:
+        InputError: the device is unknown or absent.
+    """
+    import torch
+
+    if device not in ("cpu", "cuda"):
+        raise InputError(f"{device!r}", where="--device", allowed="cpu, cuda", remedy=nearest(device, ("cpu", "cuda")))
+    if device == "cuda" and not torch.cuda.is_available():
+        raise InputError("no CUDA device is there", where="--device", remedy="use --device cpu")
+    if threads is not None:
+        torch.set_num_threads(threads)

@@ -1,0 +1,62 @@
+"""``graphveil compare``: methods x epsilons x seeds, into one table and one figure."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from graphveil.cli import choices, options
+from graphveil.cli.console import emit, working
+
+Methods = Annotated[str, typer.Argument(metavar="METHODS", help="Methods with commas between.")]
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", help="The folder; taken up again if it is there. Default: runs/compare-<data>."),
+]
+
+
+def compare(
+    context: typer.Context,
+    methods: Methods,
+    data: options.Data,
+    data_root: options.DataRoot = None,
+    epsilon_x: options.Epsilons = None,
+    epsilon_y: options.Epsilons = None,
+    epsilon_a: options.Epsilons = None,
+    epsilon: options.Epsilons = None,
+    delta: options.Delta = None,
+    unit: options.Unit = None,
+    model: options.Model = None,
+    epochs: options.Epochs = None,
+    settings: options.Settings = None,
+    seed: options.Seed = 0,
+    repeats: options.Repeats = 3,
+    no_controls: options.NoControls = False,
+    reproducible_noise: options.NoiseSeed = None,
+    device: options.Device = "cpu",
+    threads: options.Threads = None,
+    out: Out = None,
+    as_json: options.Json = False,
+) -> None:
+    """Compare methods over epsilons (1,2,3) and seeds; taken up again where it stopped."""
+    comparison = choices.comparison(methods, data, context.params)
+    choices.prepare(device, threads)
+
+    from graphveil.cli import screens
+    from graphveil.graphs import load_graph
+    from graphveil.reports import comparison as cells
+    from graphveil.reports import comparison_table as table
+
+    folder = out or cells.default_folder(data)
+    cells.open_folder(comparison, folder)
+    with working() as tell:
+        graph = load_graph(data, root=data_root, progress=tell)
+        noise = partial(choices.noise_of_cell, reproducible_noise)
+        run = cells.experimenter(graph, noise=noise, controls=not no_controls, device=device, progress=tell)
+        rows = table.tabulate(comparison, cells.run_missing(comparison, folder, run))
+        table.write(comparison, rows, folder)
+    answer = table.answer(comparison, rows, folder)
+    emit(answer, as_json=as_json, screen=lambda: screens.compared(comparison, rows, folder))

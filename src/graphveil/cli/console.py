@@ -1,0 +1,93 @@
+"""What goes to the terminal: results to stdout, everything else to stderr."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from graphveil.reports.files import json_safe
+from graphveil.reports.text import number, printable
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+Tell = Callable[[Mapping[str, Any]], None]
+PLAIN_SECONDS = 10.0
+
+
+def emit(content: Mapping[str, Any], *, as_json: bool, screen: Callable[[], RenderableType]) -> None:
+    """Show a command's answer on stdout: one JSON object, or the screen made of it."""
+    if as_json:
+        sys.stdout.write(json.dumps(json_safe(content), allow_nan=False, default=str) + "\n")
+        return
+    from rich.console import Console
+
+    Console(file=sys.stdout, highlight=False, markup=False, emoji=False).print(screen())
+
+
+def complain(line: str) -> None:
+    """One line on stderr."""
+    sys.stderr.write(printable(line) + "\n")
+
+
+@contextlib.contextmanager
+def working() -> Iterator[Tell]:
+    """Progress on stderr while the block computes: a bar on a terminal, now and then a plain line elsewhere.
+
+    The block gets a function to tell progress to. What libraries print meanwhile goes to stderr too.
+    """
+    with contextlib.redirect_stdout(sys.stderr):
+        if sys.stderr.isatty():
+            with _bar() as tell:
+                yield tell
+        else:
+            yield _plain()
+
+
+@contextlib.contextmanager
+def _bar() -> Iterator[Tell]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, TextColumn("{task.fields[spent]}"), console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None, spent="", start=True)
+
+        def tell(event: Mapping[str, Any]) -> None:
+            bar.update(
+                task,
+                description=printable(event.get("stage", "")),
+                completed=event.get("done", 0),
+                total=event.get("total") or None,
+                spent=_spent(event),
+            )
+
+        yield tell
+
+
+def _plain(clock: Callable[[], float] = time.monotonic) -> Tell:
+    """A line for each new stage and, in a long one, every ten seconds."""
+    last: dict[str, Any] = {"stage": None, "time": 0.0}
+
+    def tell(event: Mapping[str, Any]) -> None:
+        stage, now = event.get("stage"), clock()
+        if stage == last["stage"] and now - last["time"] < PLAIN_SECONDS:
+            return
+        last.update(stage=stage, time=now)
+        count = f"{event.get('done', 0)}/{event['total']}" if event.get("total") else ""
+        complain("  ".join(part for part in (printable(stage), count, _spent(event)) if part))
+
+    return tell
+
+
+def _spent(event: Mapping[str, Any]) -> str:
+    return f"epsilon spent {number(event['epsilon'])}" if event.get("epsilon") is not None else ""

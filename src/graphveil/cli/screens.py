@@ -1,0 +1,190 @@
+"""The answers of the commands as people read them: at 80 columns, and without colour too."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from graphveil.methods.plan import Plan
+from graphveil.privacy import Guarantee
+from graphveil.reports import words
+from graphveil.reports.comparison import Comparison
+from graphveil.reports.comparison_table import Row
+from graphveil.reports.record import RunRecord
+from graphveil.reports.text import memory, number, percent, points, printable, seconds
+
+
+def run(record: RunRecord) -> RenderableType:
+    """A finished run: accuracy, controls, lift, guarantee, cost, folder."""
+    parts: list[RenderableType] = [_headline(record), Text(), _scores(record), Text(), _lift(record), Text()]
+    if record.guarantee.void:
+        parts[:0] = [_void(record.guarantee.void), Text()]
+    facts = [
+        *promise(record.guarantee, record.settings),
+        *(("Note", note) for note in record.notes),
+        ("Cost", f"{seconds(record.seconds)}, at most {memory(record.peak_memory_mb)}"),
+        ("Run folder", f"{record.run} (open report.html)"),
+    ]
+    return Group(*parts, pairs(facts))
+
+
+def promise(guarantee: Guarantee, settings: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The guarantee, the epsilons and what is not protected, as named facts."""
+    exposed = words.not_protected(guarantee, settings)
+    return [
+        ("Guarantee", guarantee.sentence()),
+        ("Epsilon", words.epsilon_line(guarantee, settings)),
+        *(("Not protected" if place == 0 else "", line) for place, line in enumerate(exposed)),
+    ]
+
+
+def _headline(record: RunRecord) -> Text:
+    score = record.accuracy
+    return Text.assemble(
+        (f"{record.method} on {printable(record.data)}: {percent(score.mean)} %", "bold"),
+        f" of the test nodes right (95%: {words.interval(score)}, over {words.spread_over(score)})",
+    )
+
+
+def _void(reason: str) -> Text:
+    return Text(f" !! VOID: this run protects nobody ({printable(reason)}) !! ", style="bold white on red")
+
+
+def _scores(record: RunRecord) -> Table:
+    table = _table("", "accuracy, %", "95% interval", "")
+    table.add_row(record.method, percent(record.accuracy.mean), words.interval(record.accuracy), style="bold")
+    for name, score in sorted(record.controls.items(), key=lambda item: -item[1].mean):
+        mark = "best control" if name == record.best_control else ""
+        table.add_row(name, percent(score.mean), words.interval(score), mark)
+    if record.ceiling is not None:
+        shown = percent(record.ceiling.mean), words.interval(record.ceiling)
+        table.add_row("not private (ceiling)", *shown, "")
+    return table
+
+
+def _lift(record: RunRecord) -> Text:
+    if record.lift is None:
+        return Text(words.lift_sentence(record))
+    head = f"Lift {points(record.lift.mean)} points over {record.best_control}"
+    return Text.assemble((head, "bold"), f" ({words.lift_interval(record.lift)}). ", words.lift_sentence(record))
+
+
+def pairs(facts: Iterable[tuple[str, str]]) -> Table:
+    """Names and what they stand for, in two columns; long texts wrap in theirs."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in facts:
+        table.add_row(name, printable(value))
+    return table
+
+
+def _table(*columns: str) -> Table:
+    """A plain table; columns whose heading names a number are set right."""
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for name in columns:
+        right = any(
+            word in name for word in ("%", "interval", "epsilon", "users", "noise", "degree", "points", "nodes")
+        )
+        table.add_column(name, justify="right" if right else "left", overflow="fold")
+    return table
+
+
+def rows(columns: Sequence[str], content: Iterable[Sequence[object]]) -> Table:
+    """A plain table of texts."""
+    table = _table(*columns)
+    for row in content:
+        table.add_row(*(printable(cell) for cell in row))
+    return table
+
+
+def plain(value: Any) -> str:
+    """Any value of an answer in short: numbers rounded, lists with commas, mappings as ``key value``."""
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: "-"}[value]
+    if isinstance(value, float):
+        return number(round(value, 4) if math.isfinite(value) and abs(value) > 0.01 else value)
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {plain(item)}" for key, item in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(plain(item) for item in value)
+    return str(value)
+
+
+def planned(plan: Plan) -> RenderableType:
+    """What a run would promise, disturb and cost."""
+    head = Text(f"{plan.method} on {printable(plan.data)}: nothing has been trained or collected", style="bold")
+    noise = rows(
+        ("people with", "degree", "noise/signal, features", "noise/signal, labels"),
+        ((row.band, plain(row.degree), _ratio(row.features), _ratio(row.labels)) for row in plan.noise),
+    )
+    explained = Text("After all hops; above 1 the noise is larger than the largest possible signal.")
+    cost = [
+        ("Time", f"about {seconds(plan.seconds)} for one run, controls not counted"),
+        ("Memory", f"about {memory(plan.memory_mb)}"),
+        ("Report", f"{plan.report_bytes:,.1f} bytes a person"),
+        *(("Advice" if place == 0 else "", line) for place, line in enumerate(plan.advice)),
+    ]
+    facts = [*promise(plan.guarantee, plan.settings), *cost]
+    return Group(head, Text(), noise, explained, Text(), pairs(facts))
+
+
+def _ratio(value: float | None) -> str:
+    return "-" if value is None else number(float(f"{value:.2g}"))
+
+
+def blocks(content: Sequence[Mapping[str, Any]]) -> RenderableType:
+    """Several descriptions below each other, an empty line between them."""
+    parts: list[RenderableType] = []
+    for one in content:
+        parts += [described(one), Text()]
+    return Group(*parts[:-1])
+
+
+def described(content: Mapping[str, Any]) -> RenderableType:
+    """A description, one fact a line."""
+    return pairs((str(key).replace("_", " "), plain(value)) for key, value in content.items())
+
+
+def compared(comparison: Comparison, lines: Sequence[Row], folder: Path) -> RenderableType:
+    """The table of a comparison, narrow enough for 80 columns, and where the whole of it lies."""
+    varied = [axis for axis, values in comparison.axes.items() if len(values) > 1]
+    fixed = [f"{axis} {plain(values[0])}" for axis, values in comparison.axes.items() if len(values) == 1]
+    head = ", ".join([f"{printable(comparison.data)}: 95% intervals over {len(comparison.seeds)} runs", *fixed])
+    controls = ("lift, points", "over") if comparison.options["controls"] else ()
+    table = _table("method", *varied, "accuracy, %", *controls)
+    table.columns[0].no_wrap = True
+    for row in lines:
+        axes = (plain(row.axes[axis]) if axis in row.axes else "-" for axis in varied)
+        accuracy = f"{percent(row.accuracy.mean)} ({words.interval(row.accuracy)})"
+        table.add_row(row.method, *axes, accuracy, *(_lift_cells(row) if controls else ()))
+    where = pairs([("Folder", f"{folder} (table.md, table.csv, figure.png, figure.svg)")])
+    void = next((row.void for row in lines if row.void), None)
+    return Group(*([_void(void), Text()] if void else []), Text(head, style="bold"), Text(), table, Text(), where)
+
+
+def _lift_cells(row: Row) -> tuple[str, str]:
+    if row.lift is None:
+        return "-", "-"
+    return f"{points(row.lift.mean)} ({words.lift_interval(row.lift)})", (row.best_control or "-").replace("-", " ")
+
+
+def predicted(answer: Mapping[str, Any]) -> RenderableType:
+    """How many nodes of each class; the first rows when they went to no file."""
+    counts = Group(rows(("class", "nodes"), answer["predicted"].items()), Text(), Text(f"Privacy: {answer['note']}."))
+    where = Text(f"All {answer['nodes']:,} predictions are in {printable(answer['out'])}.")
+    if answer["out"] is None:
+        first = answer["predictions"][:10]
+        shown = ((row["id"], row["prediction"], f"{row['probability']:.3f}") for row in first)
+        where = Text(f"These are the first {len(first)} of {answer['nodes']:,}; --out FILE.csv writes all of them.")
+        return Group(counts, Text(), rows(("id", "prediction", "probability"), shown), Text(), where)
+    return Group(counts, Text(), where)

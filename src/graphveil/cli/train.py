@@ -1,0 +1,74 @@
+"""``graphveil train``: one method on one graph, with its controls, into one run folder."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from graphveil.cli import choices, options
+from graphveil.cli.console import emit, working
+
+Out = Annotated[
+    Path | None, typer.Option("--out", help="The run folder to make. Default: runs/<data>-<method>-<time>.")
+]
+
+
+def train(
+    context: typer.Context,
+    method: options.Method,
+    data: options.Data,
+    data_root: options.DataRoot = None,
+    epsilon_x: options.EpsilonX = None,
+    epsilon_y: options.EpsilonY = None,
+    epsilon_a: options.EpsilonA = None,
+    epsilon: options.Epsilon = None,
+    delta: options.Delta = None,
+    unit: options.Unit = None,
+    model: options.Model = None,
+    epochs: options.Epochs = None,
+    settings: options.Settings = None,
+    seed: options.Seed = 0,
+    repeats: options.Repeats = 1,
+    no_controls: options.NoControls = False,
+    reproducible_noise: options.NoiseSeed = None,
+    device: options.Device = "cpu",
+    threads: options.Threads = None,
+    out: Out = None,
+    as_json: options.Json = False,
+) -> None:
+    """Train a method and its controls, print what is protected and what it bought, save the run."""
+    info = choices.find_method(method)
+    chosen = choices.collect(method, info, context.params)
+    choices.prepare(device, threads)
+
+    from graphveil.cli import screens
+    from graphveil.graphs import load_graph
+    from graphveil.methods import experiment
+    from graphveil.reports import files, run_folder
+
+    folder = out or run_folder.default_folder(data, method, datetime.now())
+    files.refuse_used_folder(folder)
+    with working() as tell:
+        result = experiment.run(
+            method,
+            load_graph(data, root=data_root, progress=tell),
+            settings=chosen,
+            repeats=repeats,
+            seed=seed,
+            controls=not no_controls,
+            randomness=choices.noise(reproducible_noise),
+            device=device,
+            progress=tell,
+        )
+        kept = {
+            "seed": seed,
+            "repeats": repeats,
+            "controls": not no_controls,
+            "device": device,
+            "source": data,
+        }
+        record = run_folder.write_run(result, folder, options=kept)
+    emit(record.to_dict(), as_json=as_json, screen=lambda: screens.run(record))

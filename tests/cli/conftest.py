@@ -1,0 +1,61 @@
+"""A terminal to type commands into, in this process: fast, with stdout and stderr kept apart."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphveil.cli import main
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a command printed and its exit code."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> dict[str, Any]:
+        """The one object on stdout; fails on anything else there and on literals that JSON lacks."""
+        found = json.loads(self.out, parse_constant=pytest.fail)
+        assert isinstance(found, dict)
+        assert self.out.count("\n") == 1
+        return found
+
+
+Terminal = Callable[..., Answer]
+
+
+@pytest.fixture
+def type_in(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Terminal:
+    """Run ``graphveil WORDS...`` in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GRAPHVEIL_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+
+    def run(*words: object) -> Answer:
+        capsys.readouterr()
+        code = main([str(word) for word in words])
+        captured = capsys.readouterr()
+        return Answer(code, captured.out, captured.err)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run folder of a short real run on the digits."""
+    folder = tmp_path_factory.mktemp("runs") / "run"
+    code = main(
+        ["train", "lpgnn", "digits", "--epochs", "5", "--epsilon-y", "2", "--no-controls", "--out", str(folder)]
+    )
+    assert code == 0
+    return folder

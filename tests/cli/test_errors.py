@@ -1,0 +1,142 @@
+"""Every refusal: one line on stderr, nothing on stdout, exit code 2; a fault of ours is told apart."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Terminal
+
+TRAIN = "train lpgnn digits"
+REFUSED = [
+    ("train", "Missing argument 'METHOD'; see graphveil train --help"),
+    ("trian lpgnn digits", "Did you mean 'train'?"),
+    ("data", "Missing command; see graphveil data --help"),
+    ("mechanisms", "Missing command"),
+    ("data descrbe digits", "Did you mean 'describe'?"),
+    ("train lpgn digits", "no method 'lpgn'; allowed: lpgnn, label-propagation"),
+    ("train lpgn digits", "did you mean lpgnn?"),
+    ("plan lpgn digits", "did you mean lpgnn?"),
+    ("compare sage,lpgn digits", "did you mean lpgnn?"),
+    ("train lpgnn digts", "did you mean digits?"),
+    ("data describe coraa", "did you mean cora?"),
+    (f"{TRAIN} --frobnicate", "No such option: --frobnicate"),
+    (f"{TRAIN} --epsilon-x", "requires an argument"),
+    (f"{TRAIN} --epsilon-a 1", "--epsilon-a does not apply to lpgnn; allowed: --epsilon-x, --epsilon-y"),
+    (f"{TRAIN} --unit edge", "--unit does not apply to lpgnn"),
+    ("train gcn digits --epsilon-x 1", "--epsilon-x does not apply to gcn"),
+    ("train gcn digits --model gat", "--model does not apply to gcn"),
+    ("train label-propagation digits --epochs 3", "--epochs does not apply to label-propagation"),
+    ("plan label-propagation digits --epsilon-x 3", "--epsilon-x does not apply to label-propagation"),
+    (f"{TRAIN} --epsilon-x abc", "--epsilon-x: 'abc'; allowed: a number, or inf, or none"),
+    (f"{TRAIN} --epsilon-y none", "--epsilon-y: 'none'; allowed: a number, or inf"),
+    (f"{TRAIN} --epsilon-x 0", "epsilon_x = 0.0 is not a privacy budget"),
+    (f"{TRAIN} --epsilon-y -1", "epsilon_y = -1.0 is not a privacy budget"),
+    (f"{TRAIN} --epsilon-x nan", "epsilon_x = nan is not a privacy budget"),
+    (f"{TRAIN} --model sgae", "allowed: sage, gcn, gat, mlp"),
+    (f"{TRAIN} --epochs 0", "--epochs"),
+    (f"{TRAIN} --repeats 0", "--repeats"),
+    (f"{TRAIN} --seed x", "--seed"),
+    (f"{TRAIN} --threads 0", "--threads"),
+    (f"{TRAIN} --device cud", "--device: 'cud'; allowed: cpu, cuda; did you mean cuda?"),
+    (f"{TRAIN} --set step_x=3", "lpgnn has no setting 'step_x'"),
+    (f"{TRAIN} --set step_x=3", "did you mean steps_x?"),
+    (f"{TRAIN} --set steps_x", "'steps_x' is no setting; allowed: KEY=VALUE"),
+    (f"{TRAIN} --set =3", "allowed: KEY=VALUE"),
+    (f"{TRAIN} --set steps_x=a", "steps_x = 'a'; allowed: a whole number"),
+    (f"{TRAIN} --epochs 3 --set epochs=4", "epochs was given twice"),
+    (f"{TRAIN} --set dropout=0.1 --set dropout=0.2", "dropout was given twice"),
+    (f"{TRAIN} --out FULL", "FULL is not empty"),
+    (f"{TRAIN} --out FULL/file", "is not a folder"),
+    (f"{TRAIN} --out FULL/file/run", "nothing can be written in"),
+    ("train lpgnn FULL", "there is no graph.toml"),
+    ("predict FULL digits", "no saved model"),
+    ("predict RUN digits --out p.txt", "allowed: a name ending in .csv or .parquet"),
+    ("predict RUN digits --out FULL/no/p.csv", "is no folder"),
+    ("predict RUN social-100", "as in training"),
+    ("report FULL", "no run in FULL"),
+    ("compare lpgnn,lpgnn digits", "names a method twice"),
+    ("compare lpgnn digits --epsilon-y 1,1", "names a value twice"),
+    ("compare lpgnn digits --epsilon-y 1,x", "--epsilon-y: 'x'; allowed: a number"),
+    ("compare lpgnn,sage digits --epsilon-a 1", "--epsilon-a applies to none of lpgnn, sage"),
+    ("compare label-propagation digits --set foo=1", "none of label-propagation has a setting 'foo'"),
+]
+
+
+@pytest.mark.parametrize("as_json", [False, True], ids=["", "json"])
+@pytest.mark.parametrize(("words", "says"), REFUSED, ids=[words for words, _ in REFUSED])
+def test_a_refusal_is_one_line(type_in: Terminal, trained: Path, words: str, says: str, as_json: bool) -> None:
+    Path("FULL").mkdir()
+    Path("FULL/file").write_text("1")
+    typed = [str(trained) if word == "RUN" else word for word in words.split()]
+    if as_json and typed[0] not in ("data", "mechanisms", "trian"):
+        typed.insert(1, "--json")
+    answer = type_in(*typed)
+    assert answer.code == 2
+    assert answer.out == ""
+    assert answer.err.startswith("error: ")
+    assert answer.err.count("\n") == 1
+    assert "Traceback" not in answer.err
+    assert says in answer.err
+    assert [entry.name for entry in Path.cwd().iterdir()] == ["FULL"]
+
+
+def test_cuda_that_is_not_there_is_refused(type_in: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    answer = type_in("train", "lpgnn", "digits", "--device", "cuda")
+    assert answer.code == 2
+    assert answer.err == "error: --device: no CUDA device is there; use --device cpu\n"
+
+
+@pytest.fixture
+def faulty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fault in our own code."""
+    from graphveil import graphs
+
+    def describe(graph: object) -> None:
+        raise RuntimeError("two\nlines")
+
+    monkeypatch.setattr(graphs, "describe", describe)
+
+
+@pytest.mark.usefixtures("faulty")
+@pytest.mark.parametrize("words", ["data describe digits", "data describe digits --json"])
+def test_a_fault_of_ours_is_said_to_be_one(type_in: Terminal, words: str) -> None:
+    answer = type_in(*words.split())
+    assert answer.code == 1
+    assert answer.out == ""
+    assert answer.err == "fault of ours: RuntimeError: two lines; --debug shows the traceback; please report it\n"
+
+
+@pytest.mark.usefixtures("faulty")
+@pytest.mark.parametrize("words", ["--debug data describe digits", "data describe digits --debug"])
+def test_debug_shows_the_traceback_wherever_it_stands(type_in: Terminal, words: str) -> None:
+    answer = type_in(*words.split())
+    assert answer.code == 1
+    assert "Traceback (most recent call last)" in answer.err
+    assert answer.err.splitlines()[-1].startswith("fault of ours: RuntimeError")
+
+
+def test_a_closed_disk_is_no_fault_of_ours(type_in: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    from graphveil import graphs
+
+    def describe(graph: object) -> None:
+        raise PermissionError(13, "Permission denied", "/x")
+
+    monkeypatch.setattr(graphs, "describe", describe)
+    answer = type_in("data", "describe", "digits")
+    assert (answer.code, answer.err) == (2, "error: Permission denied: /x\n")
+
+
+def test_an_interrupt_is_one_line_and_130(type_in: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    from graphveil.methods import experiment
+
+    def stop(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(experiment, "run", stop)
+    answer = type_in("train", "lpgnn", "digits", "--json")
+    assert (answer.code, answer.out) == (130, "")
+    assert answer.err == "interrupted; nothing half-written is left\n"
+    assert list(Path.cwd().iterdir()) == []

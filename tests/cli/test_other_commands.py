@@ -1,0 +1,106 @@
+"""``predict``, ``plan``, ``data describe``, ``mechanisms list`` and ``report``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tests.cli.conftest import Terminal
+
+
+def test_predictions_go_to_the_screen_or_to_json(type_in: Terminal, trained: Path) -> None:
+    shown = type_in("predict", trained, "digits")
+    assert shown.code == 0
+    assert "first 10 of 1,797" in shown.out
+    found = type_in("predict", trained, "digits", "--json").json
+    assert found["nodes"] == len(found["predictions"]) == sum(found["predicted"].values()) == 1797
+    assert set(found["predictions"][0]) == {"id", "prediction", "probability"}
+    assert "costs nothing more" in found["note"]
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_predictions_go_to_a_file(type_in: Terminal, trained: Path, ending: str) -> None:
+    found = type_in("predict", trained, "digits", "--out", f"p.{ending}", "--json").json
+    assert "predictions" not in found
+    table = (pl.read_csv if ending == "csv" else pl.read_parquet)(f"p.{ending}")
+    assert table.columns == ["id", "prediction", "probability", *(f"p({digit})" for digit in range(10))]
+    assert len(table) == 1797
+    assert [entry.name for entry in Path.cwd().iterdir()] == [f"p.{ending}"]
+    again = type_in("predict", trained, "digits", "--out", f"p.{ending}")
+    assert again.code == 2
+    assert "exists" in again.err
+
+
+def test_a_new_graph_with_other_ids_is_predicted(type_in: Terminal, trained: Path, tmp_path: Path) -> None:
+    from graphveil import graphs
+
+    digits = graphs.digits_graph()
+    keep = 200
+    inside = (digits.edge_index < keep).all(dim=0)
+    part = graphs.make_graph(
+        digits.x[:keep],
+        graphs.normalise_edges(*digits.edge_index[:, inside].numpy(), keep, directed=False)[0],
+        digits.y[:keep],
+        digits.schema,
+        ids=[f"user-{number}" for number in range(keep)],
+    )
+    graphs.write_folder(part, tmp_path / "part")
+    found = type_in("predict", trained, "part", "--json").json
+    assert found["nodes"] == keep
+    assert found["predictions"][0]["id"] == "user-0"
+
+
+def test_plan_promises_and_trains_nothing(type_in: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    from graphveil.methods import experiment
+
+    monkeypatch.setattr(experiment, "run", pytest.fail)
+    words = ("plan", "lpgnn", "digits", "--epsilon-x", 1, "--epsilon-y", 2)
+    found = type_in(*words, "--json").json
+    assert found["guarantee"]["epsilon"] == 3.0
+    assert found["epsilon"] == {"features": 1.0, "labels": 2.0}
+    assert found["seconds"] > 0
+    assert found["memory_mb"] > 0
+    assert found["advice"]
+    shown = type_in(*words).out
+    for part in ("nothing has been trained", "noise/signal", "Guarantee", "Time", "Memory", "Advice"):
+        assert part in shown
+    assert list(Path.cwd().iterdir()) == []
+
+
+@pytest.mark.parametrize("method", ["label-propagation", "sage"])
+def test_plan_knows_every_kind_of_method(type_in: Terminal, method: str) -> None:
+    assert type_in("plan", method, "digits", "--json").json["method"] == method
+    assert type_in("plan", method, "digits").code == 0
+
+
+def test_describe(type_in: Terminal) -> None:
+    found = type_in("data", "describe", "digits", "--json").json
+    assert (found["nodes"], found["features"]["dimension"]) == (1797, 32)
+    shown = type_in("data", "describe", "digits").out
+    assert "1,797" in shown
+    assert "homophily" in shown
+    assert "range" in shown
+
+
+def test_mechanisms_are_listed(type_in: Terminal) -> None:
+    found = type_in("mechanisms", "list", "--json").json["mechanisms"]
+    assert {"MultiBit", "OneBit", "Laplace", "AnalyticGaussian", "RandomizedResponse"} <= {
+        entry["mechanism"] for entry in found
+    }
+    shown = type_in("mechanisms", "list").out
+    assert all(entry["name"] in shown for entry in found)
+
+
+def test_report_is_written_anew(type_in: Terminal, trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = trained / "report.html"
+    before = page.read_text()
+    page.write_text("gone")
+    found = type_in("report", trained, "--json").json
+    assert page.read_text() == before
+    assert found["report"] == str(page)
+    opened: list[str] = []
+    monkeypatch.setattr("typer.launch", opened.append)
+    assert type_in("report", trained, "--open").code == 0
+    assert opened == [str(page)]
