@@ -27,6 +27,9 @@ def noise(): return bit_law(1.0, 1).draw(fractions, source).tobytes().hex() + so
 for depth in range(4):
     read, write = os.pipe()
     if os.fork() == 0:
+        if depth % 2:
+            # As if the child had its parent's process number: only the fork hook is left.
+            source._process = os.getpid()
         line = noise()
         again, inner = os.pipe()
         if os.fork() == 0:
