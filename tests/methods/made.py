@@ -1,0 +1,108 @@
+"""Small graphs and watched sources of noise that the tests of this room share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from graphveil.graphs import GraphSchema, Split, make_graph, random_split, social_graph
+from graphveil.graphs.features import features_from_dense
+from graphveil.privacy import SeededRandomness
+
+NODES = 60
+CANARY = 0.73105857
+UNKNOWN = 3  # the node whose label nobody knows
+
+
+class Sealed:
+    """The public part of a graph; whoever touches its features or labels is caught."""
+
+    def __init__(self, graph: Any) -> None:
+        self.edge_index, self.num_nodes, self.schema = graph.edge_index, graph.num_nodes, graph.schema
+
+    @property
+    def x(self) -> NoReturn:
+        raise AssertionError("features were read")
+
+    @property
+    def y(self) -> NoReturn:
+        raise AssertionError("labels were read")
+
+
+class Counted:
+    """A reproducible source of noise that writes down how much was asked for, in order."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self._source = SeededRandomness(seed)
+        self.asked: list[int] = []
+
+    @property
+    def void(self) -> str | None:
+        return self._source.void
+
+    def uint64(self, count: int) -> np.ndarray:
+        self.asked.append(count)
+        return self._source.uint64(count)
+
+    def bytes(self, count: int) -> bytes:
+        self.asked.append(count)
+        return self._source.bytes(count)
+
+
+def graph(dimension: int = 100, *, seed: int = 1) -> Any:
+    """60 people in 3 communities with a canary among the features; sparse when `dimension` is 100, dense at 20."""
+    made = social_graph(NODES, 6, dimension, 3, apps=4, seed=seed)
+    stored = made.x.values() if made.x.layout == torch.sparse_csr else made.x.view(-1)
+    stored[7] = CANARY
+    made.y[UNKNOWN] = -1
+    return made
+
+
+def dense(x: Tensor) -> np.ndarray:
+    """Features as a numpy copy."""
+    return (x.to_dense() if x.layout == torch.sparse_csr else x.clone()).numpy()
+
+
+def changed(start: Any, *, x: np.ndarray | None = None, y: Tensor | None = None, **schema: Any) -> Any:
+    """The same people and edges with other features, labels or schema fields."""
+    from dataclasses import replace
+
+    return make_graph(
+        start.x if x is None else features_from_dense(x),
+        start.edge_index,
+        start.y if y is None else y,
+        replace(start.schema, **schema),
+    )
+
+
+def neighbour(start: Any, person: int = 5) -> Any:
+    """The graph after one person's features and label were replaced."""
+    x, y = dense(start.x), start.y.clone()
+    x[person] = 1 - x[person]
+    y[person] = (y[person] + 1) % len(start.schema.classes)
+    return changed(start, x=x, y=y)
+
+
+def split_of(start: Any) -> Split:
+    return random_split(start, seed=0)
+
+
+def tensors_of(released: Any) -> dict[str, Tensor]:
+    """Everything the server was sent, by name."""
+    parts = {"labels": released.labels}
+    if released.features is not None and not isinstance(released.features, Tensor):
+        parts |= released.features.to_tensors()
+    return parts
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """People with labels and nothing else."""
+
+    num_nodes: int
+    y: Tensor
+    schema: GraphSchema
