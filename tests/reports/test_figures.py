@@ -97,3 +97,15 @@ def test_inline_svg_escapes_its_alt_text() -> None:
     element = ElementTree.fromstring(text)
     assert element.get("aria-label") == 'say "<hi>"'
     assert "a&lt;b&gt;&amp;c" in text
+
+
+def test_legend_follows_the_order_of_the_series() -> None:
+    scores = {"1": made.interval(0.7), "2": made.interval(0.8)}
+    series = {"sage": {"": made.interval(0.9)}, "lpgnn": scores, "mlp": {"": made.interval(0.5)}}
+    figure = figures.comparison_figure(series, ["1", "2"], axis="epsilon_y", title="x")
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["sage", "lpgnn", "mlp"]
+
+
+def test_names_in_other_letters_do_not_warn() -> None:
+    assert figures.png(figures.bar_figure([("图\x1b$a^", made.interval(0.5), figures.BLUE)]))

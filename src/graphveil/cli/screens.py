@@ -5,20 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from graphveil.methods.plan import Plan
 from graphveil.privacy import Guarantee
 from graphveil.reports import words
-from graphveil.reports.comparison import Comparison
-from graphveil.reports.comparison_table import Row
 from graphveil.reports.record import RunRecord
 from graphveil.reports.text import memory, number, percent, points, printable, seconds
+
+if TYPE_CHECKING:
+    from graphveil.methods.plan import Plan
+    from graphveil.reports.comparison import Comparison
+    from graphveil.reports.comparison_table import Row
 
 
 def run(record: RunRecord) -> RenderableType:
@@ -159,7 +161,9 @@ def compared(comparison: Comparison, lines: Sequence[Row], folder: Path) -> Rend
     """The table of a comparison, narrow enough for 80 columns, and where the whole of it lies."""
     varied = [axis for axis, values in comparison.axes.items() if len(values) > 1]
     fixed = [f"{axis} {plain(values[0])}" for axis, values in comparison.axes.items() if len(values) == 1]
-    head = ", ".join([f"{printable(comparison.data)}: 95% intervals over {len(comparison.seeds)} runs", *fixed])
+    from graphveil.reports import comparison_table  # brings matplotlib, which the other screens do without
+
+    head = ", ".join([comparison_table.title(comparison, lines), *fixed])
     controls = ("lift, points", "over") if comparison.options["controls"] else ()
     table = _table("method", *varied, "accuracy, %", *controls)
     table.columns[0].no_wrap = True

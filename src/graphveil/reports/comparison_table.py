@@ -148,17 +148,26 @@ def csv_text(comparison: Comparison, rows: Sequence[Row]) -> str:
 
 
 def figure(comparison: Comparison, rows: Sequence[Row]) -> Figure:
-    """Accuracy over the setting with most values, one line for each method and other setting."""
+    """Accuracy over the setting with most values, one line for each method and other setting; bars if none varies."""
     varied = [axis for axis, values in comparison.axes.items() if len(values) > 1]
-    across = max(varied, key=lambda axis: len(comparison.axes[axis]), default="")
+    if not varied:
+        return figures.bar_figure([(row.method, row.accuracy, figures.BLUE) for row in rows])
+    across = max(varied, key=lambda axis: len(comparison.axes[axis]))
     series: dict[str, dict[str, Interval]] = {}
     for row in rows:
         others = [f"{axis} {_value(row.axes[axis])}" for axis in varied if axis != across and axis in row.axes]
         tick = _value(row.axes[across]) if across in row.axes else ""
         series.setdefault(", ".join([row.method, *others]), {})[tick] = row.accuracy
-    ticks = [_value(value) for value in comparison.axes[across]] if across else []
-    void = "  (VOID: reproducible noise)" if any(row.void for row in rows) else ""
-    return figures.comparison_figure(series, ticks, axis=across, title=printable(comparison.data) + void)
+    ticks = [_value(value) for value in comparison.axes[across]]
+    return figures.comparison_figure(series, ticks, axis=across, title=title(comparison, rows))
+
+
+def title(comparison: Comparison, rows: Sequence[Row]) -> str:
+    """What the graph is called, what the intervals are over, and whether the noise was reproducible."""
+    count = len(comparison.seeds)
+    over = f"95% intervals over {count} runs" if count > 1 else "95% intervals over the test nodes of one run"
+    void = " (VOID: reproducible noise)" if any(row.void for row in rows) else ""
+    return f"{printable(comparison.data)}: {over}{void}"
 
 
 def write(comparison: Comparison, rows: Sequence[Row], folder: Path) -> None:

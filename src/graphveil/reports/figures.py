@@ -35,13 +35,19 @@ def accuracy_figure(
     rows += [(name, controls[name], GREY) for name in sorted(controls, key=lambda key: -controls[key].mean)]
     if ceiling is not None:
         rows.append(("not private (ceiling)", ceiling, ORANGE))
+    figure = bar_figure(rows)
+    if ceiling is not None:
+        figure.axes[0].patches[-1].set(facecolor="none", edgecolor=ORANGE, hatch="////", linewidth=1.2)
+    return figure
+
+
+def bar_figure(rows: Sequence[tuple[str, Interval, str]]) -> Figure:
+    """One bar for each (name, accuracy, colour), from the top down, with its 95% interval and its number."""
     figure = Figure(figsize=(7.2, 0.75 + 0.42 * len(rows)), layout="constrained")
     axes = figure.add_subplot()
     places = range(len(rows))
     means = [100 * score.mean for _, score, _ in rows]
-    bars = axes.barh(places, means, height=0.62, color=[colour for _, _, colour in rows])
-    if ceiling is not None:
-        bars[-1].set(facecolor="none", edgecolor=ORANGE, hatch="////", linewidth=1.2)
+    axes.barh(places, means, height=0.62, color=[colour for _, _, colour in rows])
     for place, (_, score, _) in zip(places, rows, strict=True):
         _error_bar(axes, place, score)
     axes.set_yticks(places, [_drawable(name) for name, _, _ in rows])
@@ -156,7 +162,17 @@ def comparison_figure(
     axes.set_xlabel(axis)
     axes.set_ylabel("test nodes classified correctly, per cent")
     axes.set_title(_drawable(title), loc="left", color=INK, fontsize=11, parse_math=False)
-    figure.legend(loc="outside lower center", ncols=3, frameon=False, labelcolor=INK, fontsize=9)
+    handles = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
+    drawn = [_drawable(name) for name in series]
+    figure.legend(
+        [handles[name] for name in drawn],
+        drawn,
+        loc="outside lower center",
+        ncols=3,
+        frameon=False,
+        labelcolor=INK,
+        fontsize=9,
+    )
     _clean(axes, grid="y")
     return figure
 

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import graphveil
 from graphveil.errors import InputError
 from graphveil.methods.intervals import Interval
-from graphveil.privacy.guarantee import Guarantee
-from graphveil.privacy.ledger import Ledger
+from graphveil.privacy import Guarantee, Ledger
 
 if TYPE_CHECKING:
     from graphveil.methods.experiment import Result

@@ -63,7 +63,7 @@ def _content(record: RunRecord) -> dict[str, Any]:
         "parts": record.guarantee.parts or (record.guarantee,),
         "exposed": words.not_protected(record.guarantee, record.settings),
         "meaning": words.lift_sentence(record),
-        "epsilons": words.epsilon_line(record.guarantee, record.settings),
+        "spent": words.spent_line(record.ledger, record.settings),
         "controls": sorted(record.controls.items(), key=lambda item: -item[1].mean),
         "totals": [Total(unit, *record.ledger.total(unit)) for unit in units],
         "settings": [(key, _shown(value)) for key, value in {**record.settings, **record.options}.items()],
@@ -93,6 +93,8 @@ def _plain(value: Any) -> Any:
 
 
 def _shown(value: Any) -> str:
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: "none"}[value]
     return text.number(value) if isinstance(value, float) else str(value)
 
 

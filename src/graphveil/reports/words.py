@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from graphveil.methods.intervals import Interval
-from graphveil.privacy.guarantee import Guarantee
+from graphveil.privacy import Guarantee, Ledger
 from graphveil.reports.record import RunRecord
 from graphveil.reports.text import number, percent, points, printable
 
@@ -87,6 +87,13 @@ def epsilon_line(guarantee: Guarantee, settings: Mapping[str, Any]) -> str:
         shown += [f"{part}: not protected" for part in _declared_public(settings)]
     together = f"; for one person together: {number(guarantee.epsilon)}" if len(units) > 1 else ""
     return ", ".join(shown) + together
+
+
+def spent_line(ledger: Ledger, settings: Mapping[str, Any]) -> str:
+    """What was spent on each unit of the ledger, in short: ``features 1, labels 2``."""
+    units = dict.fromkeys(spend.unit for spend in ledger.spends)
+    shown = [f"{unit} {number(ledger.total(unit)[0])}" for unit in units]
+    return ", ".join([*shown, *(f"{part} not protected" for part in _declared_public(settings))])
 
 
 def _declared_public(settings: Mapping[str, Any]) -> list[str]:
