@@ -49,8 +49,8 @@ def test_plain_name(name: str, shown: str) -> None:
 
 
 def test_markdown_is_taken_literally() -> None:
-    assert text.markdown("a|b <i>*x*</i> `c` [d](e) epsilon_x _y_") == (
-        r"a\|b \<i\>\*x\*\</i\> \`c\` \[d\](e) epsilon_x \_y\_"
+    assert text.markdown("a|b <i>*x*</i> `c` [d](e) [f]: g [0, 1] epsilon_x _y_") == (
+        r"a\|b \<i\>\*x\*\</i\> \`c\` [d\](e) [f\]: g [0, 1] epsilon_x \_y\_"
     )
 
 

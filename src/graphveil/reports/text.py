@@ -43,7 +43,8 @@ def memory(megabytes: float) -> str:
 
 def markdown(value: object) -> str:
     r"""A value on one line with what Markdown would read as markup taken literally (``a|b`` -> ``a\|b``)."""
-    literal = re.sub(r"([\\`*\[\]<>|~])", r"\\\1", printable(value))
+    literal = re.sub(r"([\\`*<>|~])", r"\\\1", printable(value))
+    literal = re.sub(r"\](?=[(:])", r"\\]", literal)  # a link, or what a link refers to
     return re.sub(r"(?<!\w)_|_(?!\w)", r"\\_", literal)
 
 
