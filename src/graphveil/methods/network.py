@@ -125,8 +125,10 @@ def train_network(
 ) -> Network:
     """Train on centred features [n, d] (sparse or dense; `offset` is added to every coordinate) and noisy labels.
 
+    Without validation nodes there is nothing to choose an epoch by, and the last is kept.
+
     Raises:
-        InputError: when no training node carries a label.
+        InputError: when no training node carries a label, or none is reached by label propagation.
     """
     if not bool(labels.train.any()):
         raise InputError("no training node carries a label", remedy="give the split some training nodes")
@@ -154,8 +156,13 @@ def train_network(
         keep=labels.keep,
         flip=labels.flip,
     )
+    if objective.fit_nodes.numel() == 0:
+        raise InputError(
+            f"no label reaches a training node in {settings.steps_y} hops", remedy="set steps_y to 0: too few edges"
+        )
     structure = structure_for(settings.model, topology.edge_index, topology.num_nodes, device)
-    schedule = Schedule(settings.epochs, settings.learning_rate, settings.weight_decay, settings.selection)
+    selection = settings.selection if bool(labels.val.any()) else "last"
+    schedule = Schedule(settings.epochs, settings.learning_rate, settings.weight_decay, selection)
     trained = train(model, inputs, structure, objective, schedule, seed=settings.seed, progress=progress)
     weights = {name: value.detach().cpu().clone() for name, value in model.state_dict().items()}
     mean = None if inputs.mean is None else inputs.mean.cpu()
