@@ -52,7 +52,7 @@ def one_hots() -> Tensor:
 
 
 def long_form(z: Tensor, hops: int) -> Tensor:
-    """-log softmax(P^K softmax(z) T)[y~] averaged over the training nodes that some label reaches; K = 0: no softmax."""
+    """-log softmax(P^K softmax(z) T)[y~] averaged over training nodes that a label reaches; K = 0: no softmax."""
     corrected = torch.softmax(z.double(), dim=1) @ CHANNEL.transition()
     if hops == 0:
         nodes, targets, likely = [0, 1, 3, 5, 6], [0, 2, 2, 0, 1], corrected

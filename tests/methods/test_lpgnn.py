@@ -234,6 +234,26 @@ def test_a_graph_without_edges_can_be_fitted() -> None:
     assert bool(method.predict_proba().isfinite().all())
 
 
+def test_labels_that_reach_no_training_node_are_a_clear_error() -> None:
+    graph = made.graph()
+    graph.edge_index = torch.zeros(2, 0, dtype=torch.int64)
+    with pytest.raises(InputError, match="no label reaches a training node in 2 hops; set steps_y to 0"):
+        short().fit(graph, randomness=SeededRandomness(1))
+
+
+@pytest.mark.parametrize("selection", ["robust", "published"])
+def test_without_validation_nodes_the_last_epoch_is_kept(selection: str) -> None:
+    """Nothing says that the first, untrained one is best."""
+    graph = made.graph()
+    nobody = torch.zeros(made.NODES, dtype=torch.bool)
+    split = Split(graph.y >= 0, nobody, nobody)
+    fitted = [
+        short(selection=name, epochs=5).fit(graph, split=split, randomness=SeededRandomness(1)).predict_proba()
+        for name in (selection, "last")
+    ]
+    assert torch.equal(*fitted)
+
+
 def test_baselines_protect_nothing_and_say_so() -> None:
     method = baseline("sage", epochs=2).fit(made.graph(), randomness=SecureRandomness())
     assert method.guarantee.epsilon == math.inf

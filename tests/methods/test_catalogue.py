@@ -1,0 +1,67 @@
+"""Methods by name."""
+
+from __future__ import annotations
+
+import inspect
+import math
+
+import pytest
+
+from graphveil.errors import InputError
+from graphveil.methods import LPGNN, METHODS, LabelPropagation
+
+
+def test_the_catalogue_names_every_method() -> None:
+    assert set(METHODS) >= {"lpgnn", "label-propagation", "gcn", "sage", "gat", "mlp"}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_is_built_from_its_defaults_with_seed_and_device(name: str) -> None:
+    method = METHODS[name].build(**METHODS[name].settle({}), seed=3, device="cpu")
+    assert isinstance(method, LPGNN | LabelPropagation)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_setting_has_a_default_of_its_type_and_one_line_of_help(name: str) -> None:
+    info = METHODS[name]
+    assert info.summary and "\n" not in info.summary
+    for option in info.options.values():
+        assert option.default is None or isinstance(option.default, option.type)
+        assert option.help and "\n" not in option.help
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_unknown_settings_are_refused(name: str) -> None:
+    with pytest.raises(InputError, match="setting 'epsilonx' is not known; allowed: "):
+        METHODS[name].settle({"epsilonx": 1.0})
+
+
+def test_settling_fills_in_defaults_and_keeps_what_was_given() -> None:
+    settled = METHODS["lpgnn"].settle({"epsilon_x": 0.5, "epochs": 7})
+    assert (settled["epsilon_x"], settled["epochs"]) == (0.5, 7)
+    assert set(settled) == set(METHODS["lpgnn"].options)
+    assert METHODS["lpgnn"].settle({})["epochs"] != 7
+
+
+def test_settings_exclude_what_a_run_decides() -> None:
+    for info in METHODS.values():
+        assert not {"seed", "device"} & set(info.options)
+
+
+@pytest.mark.parametrize("name", ["gcn", "sage", "gat", "mlp"])
+def test_baselines_take_no_epsilon_and_protect_nothing(name: str) -> None:
+    method = METHODS[name].build(**METHODS[name].settle({}))
+    assert not {"epsilon_x", "epsilon_y"} & set(METHODS[name].options)
+    assert math.isinf(method.privacy.epsilon_x) and math.isinf(method.privacy.epsilon_y)
+    assert METHODS[name].trust == "none"
+
+
+def test_the_catalogue_cannot_be_changed() -> None:
+    with pytest.raises(TypeError):
+        METHODS["mine"] = METHODS["gcn"]  # type: ignore[index]
+
+
+def test_methods_share_one_interface() -> None:
+    for name in ("randomize", "fit_reports", "fit", "predict_proba", "predict", "save"):
+        first, second = (inspect.signature(getattr(kind, name)) for kind in (LPGNN, LabelPropagation))
+        assert list(first.parameters) == list(second.parameters), name

@@ -1,0 +1,219 @@
+"""Whole runs: repeats, controls, intervals and what is promised."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from graphveil.errors import InputError
+from graphveil.graphs import digits_graph
+from graphveil.methods import METHODS, experiment
+from graphveil.methods.experiment import Result, run
+from graphveil.privacy import SecureRandomness, SeededRandomness
+from tests.methods import made
+
+SHORT = {"epochs": 4, "hidden": 4, "steps_x": 2, "steps_y": 2}
+CONTROLS = {"random-features", "label-propagation", "no-edges", "public-only"}
+
+
+@pytest.fixture(scope="module")
+def told() -> list[dict[str, Any]]:
+    return []
+
+
+@pytest.fixture(scope="module")
+def digits(told: list[dict[str, Any]]) -> Result:
+    """Two repeats of LPGNN on the digits."""
+    settings = {"epsilon_x": 1.0, "epsilon_y": 3.0, "epochs": 25, "steps_x": 4, "steps_y": 2}
+    noise = SeededRandomness(7)
+    return run("lpgnn", digits_graph(), settings=settings, randomness=noise, repeats=2, progress=told.append)
+
+
+def small(name: str = "lpgnn", graph: Any = None, **options: Any) -> Result:
+    known = METHODS[name].options
+    settings = {**{k: v for k, v in SHORT.items() if k in known}, **options.pop("settings", {})}
+    noise = options.pop("randomness", None) or SeededRandomness(1)
+    return run(name, made.graph() if graph is None else graph, settings=settings, randomness=noise, **options)
+
+
+# ---- what a run on the digits shows ----
+
+
+def test_every_control_and_the_ceiling_are_there(digits: Result) -> None:
+    assert set(digits.controls) == CONTROLS
+    assert digits.ceiling is not None
+    for score in (digits.accuracy, digits.ceiling, *digits.controls.values()):
+        assert len(score.runs) == 2
+        assert 0 <= score.mean <= 1
+        assert score.low <= score.mean <= score.high
+
+
+def test_the_accuracies_are_plausible(digits: Result) -> None:
+    """Ten classes on a homophilous graph: structure beats an even guess, clean data beat noise."""
+    assert digits.controls["public-only"].mean == pytest.approx(0.1)
+    assert digits.controls["label-propagation"].mean > 0.8
+    assert digits.accuracy.mean > 0.2
+    assert digits.ceiling is not None and digits.ceiling.mean > digits.controls["no-edges"].mean
+
+
+def test_lift_is_accuracy_less_the_best_control_paired_by_run(digits: Result) -> None:
+    best = max(digits.controls, key=lambda name: digits.controls[name].mean)
+    assert digits.best_control == best
+    assert digits.lift is not None
+    expected = np.subtract(digits.accuracy.runs, digits.controls[best].runs)
+    assert digits.lift.runs == pytest.approx(tuple(expected))
+    assert digits.lift.mean == pytest.approx(digits.accuracy.mean - digits.controls[best].mean)
+
+
+def test_reproducible_noise_voids_the_run(digits: Result) -> None:
+    assert "seed 7" in str(digits.guarantee.void)
+    assert digits.guarantee.sentence().startswith("NO GUARANTEE")
+    assert digits.guarantee.epsilon == pytest.approx(4.0)
+
+
+def test_repeats_are_called_a_simulation(digits: Result) -> None:
+    assert any("2 repeats with fresh noise and splits: a simulation" in note for note in digits.notes)
+    assert not any("simulation" in note for note in small(controls=False).notes)
+    assert any("one run" in note for note in small(controls=False).notes)
+
+
+def test_the_ledger_is_that_of_one_collection(digits: Result) -> None:
+    """Repeats simulate other worlds; nobody's budget is spent twice."""
+    assert digits.ledger.total("features")[0] == 1.0
+    assert digits.ledger.total("labels")[0] == 3.0
+
+
+def test_history_has_every_epoch_of_every_repeat(digits: Result) -> None:
+    assert [len(rows) for rows in digits.history] == [25, 25]
+    assert {"epoch", "loss", "val_loss", "val_accuracy", "val_estimate"} <= set(digits.history[0][0])
+    assert digits.history[0] != digits.history[1]
+
+
+def test_progress_names_stages_and_the_epsilon_spent(digits: Result, told: list[dict[str, Any]]) -> None:
+    assert all(set(row) == {"stage", "done", "total", "epsilon"} for row in told)
+    stages = {row["stage"] for row in told}
+    assert {"lpgnn 1/2", "lpgnn 2/2", "ceiling", *(f"control {name}" for name in CONTROLS)} == stages
+    assert {row["epsilon"] for row in told} == {4.0}
+    assert all(row["done"] <= row["total"] for row in told)
+
+
+def test_cost_and_settings_are_recorded(digits: Result) -> None:
+    assert 0 < digits.seconds_method < digits.seconds
+    assert 50 < digits.peak_memory_mb < 100_000
+    assert digits.settings["epsilon_x"] == 1.0
+    assert set(digits.settings) == set(METHODS["lpgnn"].options)
+    assert (digits.method, digits.data) == ("lpgnn", "digits")
+
+
+def test_the_model_is_the_first_repeats(digits: Result) -> None:
+    graph = digits_graph()
+    split = experiment.random_split(graph, 0)
+    assert digits.model.score(graph, split.test) == pytest.approx(digits.accuracy.runs[0])
+
+
+# ---- how runs behave ----
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_runs_with_its_controls(name: str) -> None:
+    result = small(name)
+    assert len(result.accuracy.runs) == 1
+    assert name not in result.controls
+    assert result.lift is not None and len(result.lift.runs) == 1
+    assert result.ceiling is not None
+
+
+def test_controls_can_be_left_out() -> None:
+    result = small(controls=False)
+    assert (dict(result.controls), result.best_control, result.lift, result.ceiling) == ({}, None, None, None)
+
+
+def test_controls_draw_no_noise_and_read_no_new_reports() -> None:
+    """One report per person: the controls are post-processing of what the method collected."""
+    with_controls, without = made.Counted(), made.Counted()
+    first, second = small(randomness=with_controls), small(randomness=without, controls=False)
+    assert with_controls.asked == without.asked
+    assert first.accuracy == second.accuracy
+    assert first.ledger == second.ledger
+
+
+def test_the_random_features_control_does_not_depend_on_features() -> None:
+    graph = made.graph()
+    other = made.changed(graph, x=1 - made.dense(graph.x))
+    scores = [small(graph=g, settings={"epsilon_x": None}).accuracy for g in (graph, other)]
+    assert scores[0] == scores[1]
+    controls = [small(graph=g, settings={"epsilon_y": math.inf}).controls for g in (graph, other)]
+    assert controls[0]["random-features"] == controls[1]["random-features"]
+    assert controls[0]["label-propagation"] == controls[1]["label-propagation"]
+
+
+def test_the_no_edges_control_does_not_depend_on_edges() -> None:
+    graph, bare = made.graph(), made.graph()
+    bare.edge_index = torch.zeros(2, 0, dtype=torch.int64)
+    controls = [small(graph=g, settings={"steps_y": 0}).controls for g in (graph, bare)]
+    assert controls[0]["no-edges"] == controls[1]["no-edges"]
+
+
+def test_where_no_features_are_collected_feature_controls_are_left_out() -> None:
+    assert set(small(settings={"epsilon_x": None}).controls) == {"label-propagation", "public-only"}
+
+
+def test_public_labels_make_the_public_control_label_propagation() -> None:
+    controls = small(settings={"epsilon_y": math.inf}).controls
+    assert controls["public-only"] == controls["label-propagation"]
+
+
+def test_repeats_take_new_splits_and_new_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that the interval covers both (the published figures share one split)."""
+    seeds: list[int] = []
+    original = experiment.random_split
+
+    def recorded(graph: Any, seed: int) -> Any:
+        seeds.append(seed)
+        return original(graph, seed)
+
+    monkeypatch.setattr(experiment, "random_split", recorded)
+    result = small(repeats=3, seed=5, controls=False)
+    assert seeds == [5, 6, 7]
+    assert len(set(result.accuracy.runs)) > 1 or len(set(map(str, result.history))) == 3
+
+
+def test_the_same_seeds_give_the_same_result_and_fresh_noise_does_not() -> None:
+    first, second = small(controls=False), small(controls=False)
+    assert first.history == second.history
+    fresh = [small(controls=False, randomness=SecureRandomness()).history for _ in range(2)]
+    assert fresh[0] != fresh[1]
+
+
+def test_secure_noise_gives_a_guarantee() -> None:
+    guarantee = small(controls=False, randomness=SecureRandomness()).guarantee
+    assert guarantee.void is None
+    assert guarantee.protects
+
+
+def test_the_ceiling_is_no_part_of_the_guarantee() -> None:
+    noise = SecureRandomness()
+    assert small(randomness=noise).guarantee == small(randomness=noise, controls=False).guarantee
+
+
+def test_unknown_methods_settings_and_repeats_are_refused() -> None:
+    graph = made.Sealed(made.graph())
+    for name, options, words in (
+        ("gnn", {}, "method 'gnn' is not known; allowed: lpgnn"),
+        ("lpgnn", {"settings": {"epoch": 3}}, "setting 'epoch' is not known"),
+        ("lpgnn", {"repeats": 0}, "repeats = 0; allowed: a whole number of at least 1"),
+    ):
+        asked = {"settings": {}, "randomness": SecureRandomness(), **options}
+        with pytest.raises(InputError, match=words):
+            run(name, graph, **asked)
+
+
+def test_a_graph_without_test_nodes_is_refused() -> None:
+    graph = made.graph()
+    graph.y = torch.where(torch.arange(made.NODES) < 2, graph.y, -1)
+    with pytest.raises(InputError, match="no test node is left"):
+        small(graph=graph)
