@@ -18,8 +18,8 @@ from graphveil.cli.app import build
 START = "import sys; from graphveil.cli import main; sys.exit(main())"
 
 
-def start(*words: str, cwd: Path) -> subprocess.Popen[str]:
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "80"}
+def start(*words: str, cwd: Path, encoding: str = "utf-8") -> subprocess.Popen[str]:
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "80", "PYTHONIOENCODING": encoding}
     return subprocess.Popen(
         [sys.executable, "-c", START, *words],
         cwd=cwd,
@@ -85,3 +85,16 @@ def test_a_reader_that_goes_away_is_no_fault(tmp_path: Path) -> None:
         complaints = process.stderr.read()
     assert "fault of ours" not in complaints
     assert "Traceback" not in complaints
+
+
+def test_a_terminal_of_another_alphabet_shows_question_marks(tmp_path: Path) -> None:
+    folder = tmp_path / "d\u00e4ten"
+    folder.mkdir()
+    toml = 'private = ["labels"]\nrange = [0, 1]\nclasses = ["\u56fe", "b"]\ndirected = false\n'
+    (folder / "graph.toml").write_text(toml, "utf-8")
+    (folder / "nodes.csv").write_text("id,f,label\n1,0,\u56fe\n2,1,b\n", "utf-8")
+    (folder / "edges.csv").write_text("source,target\n1,2\n")
+    with start("data", "describe", folder.name, cwd=tmp_path, encoding="ascii") as process:
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    assert "? 1, b 1" in out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import sys
 import time
@@ -26,6 +27,8 @@ def emit(content: Mapping[str, Any], *, as_json: bool, screen: Callable[[], Rend
         return
     from rich.console import Console
 
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal of another alphabet shows question marks
+        sys.stdout.reconfigure(errors="replace")
     Console(file=sys.stdout, highlight=False, markup=False, emoji=False).print(screen())
 
 
