@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy, nll_loss, one_hot, softmax
+from torch.nn.functional import log_softmax, nll_loss, one_hot, softmax
 
 from graphveil.aggregation import SparseMatrix, propagate
 
@@ -45,11 +45,12 @@ class Drop:
 
     def loss(self, logits: Tensor) -> Tensor:
         """Return the mean loss over the training nodes."""
-        clean = softmax(logits, dim=1)
         if self.hops == 0:
-            return nll_loss(self.channel(clean)[self.fit_nodes].log(), self.train_targets)
-        spread = propagate(self.p, clean * (self.keep - self.flip), self.hops)
-        return cross_entropy(spread[self.fit_nodes], self.train_targets)
+            clean = class_softmax(logits[self.fit_nodes])
+            return nll_loss(self.channel(clean).log(), self.train_targets)
+        spread = propagate(self.p, class_softmax(logits) * (self.keep - self.flip), self.hops)
+        here = spread[self.fit_nodes].T.contiguous()
+        return nll_loss(log_softmax(here, dim=0).T, self.train_targets)
 
     def channel(self, clean: Tensor) -> Tensor:
         """Return p(y'|x) = p(y|x) T, never below the smallest positive float."""
@@ -64,7 +65,7 @@ class Drop:
         if self.val_nodes.numel() == 0:
             return 0.0, 0.0, 0.0
         here = logits[self.val_nodes]
-        loss = float(nll_loss(self.channel(softmax(here, dim=1)).log(), self.val_labels))
+        loss = float(nll_loss(self.channel(class_softmax(here)).log(), self.val_labels))
         share = _share(here, self.val_labels)
         return loss, share, (share - self.flip) / (self.keep - self.flip)
 
@@ -111,6 +112,11 @@ def label_matrix(labels: Tensor, mask: Tensor, classes: int) -> Tensor:
     """Return one-hot labels [n, c] float32 with zero rows outside `mask`."""
     rows = one_hot(labels.clamp_min(0), classes).float()
     return torch.where(mask[:, None], rows, torch.zeros(()).to(rows))
+
+
+def class_softmax(logits: Tensor) -> Tensor:
+    """Return softmax over the classes of logits [n, c]; class by class, which is fast for few classes."""
+    return softmax(logits.T.contiguous(), dim=0).T
 
 
 def _share(logits: Tensor, labels: Tensor) -> float:

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from graphveil.aggregation import Inputs, adjacency
+from graphveil.models.dropout import dropout
 from graphveil.models.initial import glorot
 
 HEADS = 4
@@ -66,7 +67,7 @@ class GAT(nn.Module):
 
     def rest(self, first: Tensor, edges: Neighbourhoods) -> Tensor:
         """Return the logits [n, classes]."""
-        h = functional.dropout(functional.selu(first), self.dropout, self.training)
+        h = dropout(functional.selu(first), self.dropout, self.training)
         return attend(h @ self.weight2, self.attention2, edges) + self.bias2
 
 

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from graphveil.aggregation import Inputs, SparseMatrix
+from graphveil.models.dropout import dropout
 from graphveil.models.initial import glorot
 
 
@@ -34,5 +35,5 @@ class GCN(nn.Module):
 
     def rest(self, first: Tensor, q: SparseMatrix) -> Tensor:
         """Return the logits [n, classes]."""
-        h = functional.dropout(functional.selu(first), self.dropout, self.training)
+        h = dropout(functional.selu(first), self.dropout, self.training)
         return q @ (h @ self.weight2) + self.bias2

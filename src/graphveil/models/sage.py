@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from graphveil.aggregation import Inputs, SparseMatrix
+from graphveil.models.dropout import dropout
 from graphveil.models.initial import uniform
 
 
@@ -35,6 +36,6 @@ class GraphSAGE(nn.Module):
 
     def rest(self, first: Tensor, mean: SparseMatrix) -> Tensor:
         """Return the logits [n, classes]."""
-        h = functional.dropout(functional.selu(first), self.dropout, self.training)
+        h = dropout(functional.selu(first), self.dropout, self.training)
         u = h @ self.weight2
         return mean @ u[:, : self.classes] + u[:, self.classes :] + self.bias2

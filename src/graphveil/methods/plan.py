@@ -1,0 +1,199 @@
+"""What a run would promise, disturb and cost, computed from public facts before anything is collected or trained.
+
+Noise after K hops: a coordinate's estimate has noise variance s^2 at every person, so at node v the propagated noise
+has variance s^2 sum_u (P^K)_vu^2, and the largest signal that can reach it is r (P^K 1)_v, r half the declared range.
+The row sums of squares are estimated by E (P^K g)_v^2 over random signs g.  Labels likewise, with the share of one
+class in place of a coordinate.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from graphveil.aggregation import SparseMatrix, normalised, propagate
+from graphveil.errors import InputError
+from graphveil.methods.advice import advised_split
+from graphveil.methods.catalogue import METHODS
+from graphveil.methods.local_privacy import LocalPrivacy
+from graphveil.methods.lpgnn import LPGNN
+from graphveil.methods.network import NetworkSettings
+from graphveil.models import first_width
+from graphveil.privacy import Guarantee
+
+#: Memory of the interpreter with torch and PyG loaded, MB (measured).
+BASE_MEMORY_MB = 420.0
+QUANTILES = (("lowest quarter", 0.0, 0.25), ("middle half", 0.25, 0.75), ("highest quarter", 0.75, 1.0))
+
+
+@dataclass(frozen=True)
+class NoiseAtDegree:
+    """Noise-to-signal of the nodes in one band of degrees: 1 means that noise is as large as the largest signal."""
+
+    band: str
+    degree: float
+    features: float | None
+    labels: float | None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The answer of :func:`plan`; every number comes from public facts and settings."""
+
+    method: str
+    data: str
+    settings: Mapping[str, Any]
+    guarantee: Guarantee
+    epsilon: Mapping[str, float]
+    noise: tuple[NoiseAtDegree, ...]
+    seconds: float
+    memory_mb: float
+    report_bytes: float
+    advice: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plan as JSON types."""
+        return {
+            "method": self.method,
+            "data": self.data,
+            "settings": _spelled(self.settings),
+            "guarantee": self.guarantee.to_dict(),
+            "guarantee_sentence": self.guarantee.sentence(),
+            "epsilon": _spelled(self.epsilon),
+            "noise_to_signal": [_spelled(asdict(row)) for row in self.noise],
+            "seconds": self.seconds,
+            "memory_mb": self.memory_mb,
+            "report_bytes": self.report_bytes,
+            "advice": list(self.advice),
+        }
+
+
+def _spelled(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Infinities as the text "inf", which JSON can hold."""
+    return {name: "inf" if isinstance(v, float) and math.isinf(v) else v for name, v in values.items()}
+
+
+def plan(name: str, graph: Any, settings: Mapping[str, Any]) -> Plan:
+    """Return what training method `name` on `graph` would promise and cost.
+
+    Only the topology, the schema and the storage size of the features are looked at; no private value is read.
+
+    Raises:
+        InputError: for an unknown method or setting.
+    """
+    if name not in METHODS:
+        raise InputError(f"method {name!r} is not known", allowed=", ".join(METHODS))
+    settled = METHODS[name].settle(settings)
+    method = METHODS[name].build(**settled)
+    privacy: LocalPrivacy = method.privacy
+    schema = graph.schema
+    network: NetworkSettings | None = method.settings if isinstance(method, LPGNN) else None
+    p = normalised(graph.edge_index, int(graph.num_nodes))
+    seconds, memory = _cost(p, graph, network, privacy)
+    return Plan(
+        method=name,
+        data=schema.name,
+        settings=settled,
+        guarantee=privacy.guarantee(schema),
+        epsilon={"features": privacy.epsilon_x or 0.0, "labels": privacy.epsilon_y},
+        noise=_noise(p, privacy, schema, network),
+        seconds=seconds,
+        memory_mb=memory,
+        report_bytes=_report_bytes(privacy, schema),
+        advice=_advice(privacy, len(schema.classes)),
+    )
+
+
+def _noise(
+    p: SparseMatrix, privacy: LocalPrivacy, schema: Any, network: NetworkSettings | None
+) -> tuple[NoiseAtDegree, ...]:
+    degree = torch.diff(p.forward.starts).double().numpy()
+    mechanism = privacy.features(schema)
+    feature = label = None
+    if network is not None and mechanism is not None and mechanism != "public":
+        middle = np.full((1, schema.dimension), (schema.low + schema.high) / 2)
+        deviation = float(np.sqrt(np.asarray(mechanism.variance(middle)).mean()))
+        feature = _ratios(p, network.steps_x, deviation, (schema.high - schema.low) / 2)
+    labels = privacy.labels(len(schema.classes))
+    if labels is not None:
+        spread = labels.flip * (1 - labels.flip)
+        hops = network.steps_y if network is not None else 8
+        label = _ratios(p, hops, math.sqrt(spread) / (labels.keep - labels.flip), 1.0)
+    order = np.argsort(degree, kind="stable")
+    rows = []
+    for band, low, high in QUANTILES:
+        nodes = order[int(low * len(order)) : max(int(high * len(order)), int(low * len(order)) + 1)]
+        values = [None if ratio is None else float(np.median(ratio[nodes])) for ratio in (feature, label)]
+        rows.append(NoiseAtDegree(band, float(np.median(degree[nodes])), values[0], values[1]))
+    return tuple(rows)
+
+
+def _ratios(p: SparseMatrix, hops: int, deviation: float, signal: float, probes: int = 64) -> np.ndarray:
+    n = p.shape[0]
+    signs = torch.randint(0, 2, (n, probes), generator=torch.Generator().manual_seed(0)).float() * 2 - 1
+    squares = propagate(p, signs, hops).square().mean(dim=1).double().numpy()
+    reach = propagate(p, torch.ones(n, 1), hops).squeeze(1).double().numpy()
+    noise = deviation * np.sqrt(squares)
+    ratio: np.ndarray = np.divide(noise, signal * reach, out=np.full(n, np.inf), where=reach > 0)
+    return ratio
+
+
+def _cost(p: SparseMatrix, graph: Any, network: NetworkSettings | None, privacy: LocalPrivacy) -> tuple[float, float]:
+    """Return (seconds, MB) from one timed product and the count of products an epoch makes."""
+    n, d, classes = p.shape[0], graph.schema.dimension, len(graph.schema.classes)
+    if network is None:
+        return _product_seconds(p, classes) * 400, BASE_MEMORY_MB + (2 * p.nbytes + 8 * n * classes * 4) / 1e6
+    width = first_width(network.model, network.hidden)
+    wide = _product_seconds(p, width) * (network.steps_x + 1.5) * 2
+    narrow = _product_seconds(p, classes) * (network.steps_y * 2 + 3)
+    per_node = n * (24 * width + 40 * classes) * 4 / 4e9
+    entries = n if privacy.epsilon_x is None or math.isfinite(privacy.epsilon_x) else _stored(graph.x)
+    first = entries * width * 2 / 4e9
+    seconds = network.epochs * (wide + narrow + per_node + first + 2e-4 + d * width * 6 / 4e9)
+    memory = 4 * p.nbytes + 8 * n * width * 4 + 8 * d * width * 4 + 24 * entries + 2 * 8 * _stored(graph.x)
+    return seconds, BASE_MEMORY_MB + memory / 1e6
+
+
+def _product_seconds(p: SparseMatrix, width: int) -> float:
+    x = torch.randn(p.shape[1], width)
+    p.forward.times(x)
+    start = time.perf_counter()
+    p.forward.times(x)
+    return time.perf_counter() - start
+
+
+def _stored(x: Any) -> int:
+    return int(x.values().numel()) if x.layout == torch.sparse_csr else int(x.numel())
+
+
+def _report_bytes(privacy: LocalPrivacy, schema: Any) -> float:
+    """Bytes a person sends: indices and bits, or whole numbers, and a class."""
+    label = math.ceil(math.log2(len(schema.classes))) / 8
+    mechanism = privacy.features(schema)
+    if mechanism is None:
+        return label
+    if privacy.mechanism == "multi-bit" and mechanism != "public":
+        bits = mechanism.coordinates * (math.ceil(math.log2(max(schema.dimension, 2))) + 1)
+        return float(bits / 8 + label)
+    return float(schema.dimension * (1 / 8 if privacy.mechanism == "one-bit" else 4) + label)
+
+
+def _advice(privacy: LocalPrivacy, classes: int) -> tuple[str, ...]:
+    if privacy.epsilon_x is None or math.isinf(privacy.epsilon_x) or math.isinf(privacy.epsilon_y):
+        return ()
+    total = privacy.epsilon_x + privacy.epsilon_y
+    epsilon_x, epsilon_y = advised_split(total, classes)
+    if epsilon_x is None:
+        what = f"spend all of it on the label (--epsilon {total:g}): random features then stand in for private ones"
+    else:
+        what = f"spend {epsilon_y:.2f} on the label and {epsilon_x:.2f} on the features (--epsilon {total:g})"
+    return (
+        f"each person spends {total:g} in all; on the graphs measured it buys most to {what}",
+        "compare with label-propagation at the same total before collecting anything: it needs no features at all",
+    )
