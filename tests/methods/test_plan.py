@@ -49,7 +49,7 @@ def planned(graph: Any, name: str = "lpgnn", **settings: Any) -> Plan:
 
 
 def deviation(epsilon: float) -> float:
-    """Of the multi-bit estimate of a middling value from one bit: sqrt(d) (high - low) / 2 (e^eps + 1) / (e^eps - 1)."""
+    """Of the estimate of a middling value from one bit: sqrt(d) (high - low) / 2 (e^eps + 1) / (e^eps - 1)."""
     return math.sqrt(8) * 2 * (math.exp(epsilon) + 1) / (math.exp(epsilon) - 1)
 
 

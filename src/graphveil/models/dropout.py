@@ -11,7 +11,7 @@ from torch import Tensor
 
 def dropout(x: Tensor, rate: float, training: bool) -> Tensor:
     """Return `x` with dropout at `rate` while training, else `x` itself; draws from torch's current generator."""
-    level = round(rate * 256)
+    level = min(round(rate * 256), 255)
     if not training or level == 0:
         return x
     words = torch.empty((x.numel() + 7) // 8, dtype=torch.int64, device=x.device).random_(-(2**63), None)
