@@ -42,6 +42,7 @@ class Result:
     history: list[list[dict[str, Any]]]
     model: Any = field(default_factory=Model)
     seconds: float = 12.3
+    seconds_method: float = 1.7
     peak_memory_mb: float = 412.0
     notes: tuple[str, ...] = ()
 

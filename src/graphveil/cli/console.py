@@ -87,7 +87,7 @@ def _plain(clock: Callable[[], float] = time.monotonic) -> Tell:
             return
         last.update(stage=stage, time=now)
         count = f"{event.get('done', 0)}/{event['total']}" if event.get("total") else ""
-        complain("  ".join(part for part in (printable(stage), count, _spent(event)) if part))
+        complain(", ".join(part for part in (printable(stage), count, _spent(event)) if part))
 
     return tell
 

@@ -31,7 +31,10 @@ def run(record: RunRecord) -> RenderableType:
     facts = [
         *promise(record.guarantee, record.settings),
         *(("Note", note) for note in record.notes),
-        ("Cost", f"{seconds(record.seconds)}, at most {memory(record.peak_memory_mb)}"),
+        (
+            "Cost",
+            f"{seconds(record.seconds)} ({seconds(record.seconds_method)} a fit), at most {memory(record.peak_memory_mb)}",
+        ),
         ("Run folder", f"{record.run} (open report.html)"),
     ]
     return Group(*parts, pairs(facts))

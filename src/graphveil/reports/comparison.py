@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from graphveil.errors import InputError
 from graphveil.reports.files import json_safe, refuse_used_folder, to_json, write_text
 from graphveil.reports.record import RunRecord
-from graphveil.reports.text import number, plain_name
+from graphveil.reports.text import plain_name
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -92,7 +92,7 @@ class Comparison:
 
 
 def _word(value: Any) -> str:
-    return number(value) if isinstance(value, float) else str(value)
+    return str(value).removesuffix(".0")  # all digits, so that different values have different files
 
 
 def default_folder(data: str) -> Path:

@@ -34,7 +34,7 @@ def interval_from_dict(content: Mapping[str, Any]) -> Interval:
 class RunRecord:
     """One finished training run, as printed, saved and reported.
 
-    Accuracies are fractions of the test nodes. ``history`` holds one list of epoch rows per repeat.
+    ``seconds`` counts everything, ``seconds_method`` one fit. Accuracies are fractions of the test nodes. ``history`` holds one list of epoch rows per repeat.
     ``options`` are the choices of the run that are no setting of the method: seed, repeats, device.
     """
 
@@ -51,6 +51,7 @@ class RunRecord:
     ledger: Ledger
     history: Sequence[Sequence[Mapping[str, Any]]]
     seconds: float
+    seconds_method: float
     peak_memory_mb: float
     notes: tuple[str, ...] = ()
     created: str = ""
@@ -74,6 +75,7 @@ class RunRecord:
             ledger=result.ledger,
             history=result.history,
             seconds=result.seconds,
+            seconds_method=result.seconds_method,
             peak_memory_mb=result.peak_memory_mb,
             notes=tuple(result.notes),
             created=datetime.now().astimezone().isoformat(timespec="seconds"),
@@ -101,6 +103,7 @@ class RunRecord:
             "options": dict(self.options),
             "notes": list(self.notes),
             "seconds": self.seconds,
+            "seconds_method": self.seconds_method,
             "peak_memory_mb": self.peak_memory_mb,
             "created": self.created,
             "version": self.version,
@@ -133,6 +136,7 @@ class RunRecord:
                 ledger=Ledger.from_dict(content["ledger"]),
                 history=history,
                 seconds=float(content["seconds"]),
+                seconds_method=float(content["seconds_method"]),
                 peak_memory_mb=float(content["peak_memory_mb"]),
                 notes=tuple(str(note) for note in content["notes"]),
                 created=str(content["created"]),

@@ -1,0 +1,94 @@
+"""Screens: readable at 80 columns, without colour, and whatever the names are."""
+
+from __future__ import annotations
+
+import io
+import math
+
+import pytest
+from rich.console import Console, RenderableType
+
+from graphveil.cli import screens
+from tests.reports import made
+
+
+def shown(what: RenderableType, width: int = 80) -> str:
+    file = io.StringIO()
+    Console(file=file, width=width, highlight=False, markup=False, emoji=False).print(what)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("width", [72, 80, 200])
+def test_a_run_fits_its_screen_and_keeps_its_words(width: int) -> None:
+    text = shown(screens.run(made.record().in_folder("runs/x")), width)
+    assert max(len(line) for line in text.splitlines()) <= width
+    flat = " ".join(text.split())
+    for part in (
+        "lpgnn on cora: 8",
+        "random-features",
+        "best control",
+        "not private (ceiling)",
+        "12.3 s (1.7 s a fit), at most 412 MB",
+    ):
+        assert part in flat
+    assert "runs/x (open report.html)" in flat
+    assert "VOID" not in flat
+
+
+def test_controls_are_sorted_best_first() -> None:
+    text = shown(screens.run(made.record()))
+    places = [text.index(name) for name in ("random-features", "label-propagation", "no-edges", "public-only")]
+    assert places == sorted(places)
+
+
+def test_void_is_the_first_line_and_needs_no_colour() -> None:
+    assert shown(screens.run(made.record(void="seed 3"))).startswith(" !! VOID: this run protects nobody (seed 3) !!")
+
+
+def test_a_run_without_controls_claims_nothing() -> None:
+    record = made.record(controls={}, best_control=None, lift=None, ceiling=None)
+    assert "nothing says what the private data bought" in " ".join(shown(screens.run(record)).split())
+
+
+def test_names_stay_on_their_line() -> None:
+    text = shown(screens.run(made.record(data="x\n\x1b[2J[bold]y", notes=("a\nb\x07",))))
+    assert "lpgnn on x [2J[bold]y: " in text
+    assert "\x1b" not in text
+    assert "\x07" not in text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (True, "yes"),
+        (None, "-"),
+        (12345, "12,345"),
+        (0.123456789, "0.1235"),
+        (1.5e-7, "1.5e-07"),
+        (math.inf, "inf"),
+        ({"a": 1, "b": [2, 3]}, "a 1, b 2, 3"),
+        ("x", "x"),
+    ],
+)
+def test_plain(value: object, text: str) -> None:
+    assert screens.plain(value) == text
+
+
+def test_descriptions_and_blocks() -> None:
+    text = shown(screens.blocks([{"name": "a", "memory_mb": 1.0}, {"name": "b", "memory_mb": 2.0}]))
+    assert [line.split() for line in text.splitlines()] == [
+        ["name", "a"],
+        ["memory", "mb", "1"],
+        [],
+        ["name", "b"],
+        ["memory", "mb", "2"],
+    ]
+
+
+def test_predictions() -> None:
+    answer = {"nodes": 2, "predicted": {"yes": 2}, "note": "n", "out": "p.csv"}
+    assert "All 2 predictions are in p.csv." in shown(screens.predicted(answer))
+    rows = [{"id": "a", "prediction": "yes", "probability": 0.75}] * 2
+    text = shown(screens.predicted({**answer, "out": None, "predictions": rows}))
+    assert "0.750" in text
+    assert "first 2 of 2" in text
