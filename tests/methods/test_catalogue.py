@@ -9,6 +9,7 @@ import pytest
 
 from graphveil.errors import InputError
 from graphveil.methods import LPGNN, METHODS, LabelPropagation
+from graphveil.methods.catalogue import build_method
 
 
 def test_the_catalogue_names_every_method() -> None:
@@ -17,7 +18,7 @@ def test_the_catalogue_names_every_method() -> None:
 
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_is_built_from_its_defaults_with_seed_and_device(name: str) -> None:
-    method = METHODS[name].build(**METHODS[name].settle({}), seed=3, device="cpu")
+    method = build_method(name, {}, 5, seed=3, device="cpu")
     assert isinstance(method, LPGNN | LabelPropagation)
 
 
@@ -65,3 +66,16 @@ def test_methods_share_one_interface() -> None:
     for name in ("randomize", "fit_reports", "fit", "predict_proba", "predict", "save"):
         first, second = (inspect.signature(getattr(kind, name)) for kind in (LPGNN, LabelPropagation))
         assert list(first.parameters) == list(second.parameters), name
+
+
+def test_a_total_budget_is_split_as_advised() -> None:
+    small, large = build_method("lpgnn", {"epsilon": 2.0}, 7), build_method("lpgnn", {"epsilon": 8.0}, 7)
+    assert isinstance(small, LabelPropagation) and (small.rule, small.privacy.epsilon_y) == ("pool", 2.0)
+    assert isinstance(large, LPGNN)
+    assert large.privacy.epsilon_x + large.privacy.epsilon_y == pytest.approx(8.0)
+    assert build_method("label-propagation", {"epsilon": 3.0}, 7).privacy.epsilon_y == 3.0
+
+
+def test_a_total_and_its_parts_are_not_given_together() -> None:
+    with pytest.raises(InputError, match="epsilon is a total that is split for you"):
+        build_method("lpgnn", {"epsilon": 2.0, "epsilon_x": 1.0}, 7)

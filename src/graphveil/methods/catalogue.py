@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from graphveil.errors import InputError, ModelFileError
+from graphveil.methods.advice import advised_split
 from graphveil.methods.baselines import BASELINES, baseline
 from graphveil.methods.label_propagation import LabelPropagation
 from graphveil.methods.lpgnn import LPGNN
@@ -56,7 +58,37 @@ class MethodInfo:
         for name in settings:
             if name not in self.options:
                 raise InputError(f"setting {name!r} is not known", allowed=", ".join(sorted(self.options)))
+        if settings.get("epsilon") is not None and {"epsilon_x", "epsilon_y"} & set(settings):
+            raise InputError(
+                "epsilon is a total that is split for you",
+                allowed="epsilon, or epsilon_x and epsilon_y",
+                remedy="leave one of the two out",
+            )
         return {**{name: option.default for name, option in self.options.items()}, **settings}
+
+
+def build_method(name: str, settings: Mapping[str, Any], classes: int, *, seed: int = 0, device: str = "cpu") -> Any:
+    """Return an unfitted method with its settings filled in and a total budget split as `methods.advice` says.
+
+    Args:
+        settings: what was chosen; the rest takes its default.
+        classes: the declared number of classes, which the split depends on.
+
+    Raises:
+        InputError: for an unknown method, setting or value.
+    """
+    if name not in METHODS:
+        raise InputError(f"method {name!r} is not known", allowed=", ".join(METHODS))
+    settled = METHODS[name].settle(settings)
+    total = settled.pop("epsilon", None)
+    if total is not None and "epsilon_x" not in METHODS[name].options:
+        settled["epsilon_y"] = total
+    elif total is not None:
+        epsilon_x, epsilon_y = advised_split(total, classes)
+        if epsilon_x is None:
+            return LabelPropagation(epsilon_y=epsilon_y, rule="pool", seed=seed, device=device)
+        settled |= {"epsilon_x": epsilon_x, "epsilon_y": epsilon_y}
+    return METHODS[name].build(**settled, seed=seed, device=device)
 
 
 def load_method(path: str | Path) -> LPGNN | LabelPropagation:
@@ -90,8 +122,15 @@ def _methods() -> dict[str, MethodInfo]:
     private = {
         "epsilon_x": Option(1.0, float, "epsilon of one feature report; inf: features are public"),
         "epsilon_y": Option(1.0, float, "epsilon of one label report; inf: labels are public"),
+        "epsilon": Option(
+            None, float, "total per person, split as advised; where the label gets all of it, label-pool is run"
+        ),
         "mechanism": Option("multi-bit", str, "feature mechanism: multi-bit, one-bit, laplace or gaussian"),
         "delta": Option(1e-10, float, "delta of the gaussian mechanism"),
+    }
+    labels_only = {
+        "epsilon_y": private["epsilon_y"],
+        "epsilon": Option(None, float, "total per person; the label gets all of it"),
     }
     found = {
         "lpgnn": MethodInfo(
@@ -104,7 +143,13 @@ def _methods() -> dict[str, MethodInfo]:
             LabelPropagation,
             "private labels spread over a public topology; no features, no training",
             "local",
-            {"epsilon_y": private["epsilon_y"]},
+            labels_only,
+        ),
+        "label-pool": MethodInfo(
+            partial(LabelPropagation, rule="pool"),
+            "private labels read in several ways at once and pooled; no features; the strongest on labels alone",
+            "local",
+            labels_only,
         ),
     }
     for model in BASELINES:

@@ -24,7 +24,7 @@ from graphveil.aggregation import normalised
 from graphveil.graphs import Split
 from graphveil.methods.label_propagation import LabelPropagation, propagate_labels
 from graphveil.methods.lpgnn import LPGNN, random_features
-from graphveil.methods.network import Labels, train_network
+from graphveil.methods.network import Labels, NetworkSettings, train_network
 from graphveil.methods.released import Released, topology_of
 
 Control = Callable[[], np.ndarray]
@@ -39,24 +39,19 @@ def controls_of(method: LPGNN | LabelPropagation, graph: Any, split: Split) -> M
         return {}
     labels = _channel(method, released)
     controls: dict[str, Control] = {"public-only": lambda: _public_only(method, labels, graph, split)}
-    if isinstance(method, LPGNN):
-        if method.privacy.collects_features:
-            controls["random-features"] = lambda: _random_features(method, labels, graph, split)
-            controls["no-edges"] = lambda: _no_edges(method, labels, graph, split)
+    if isinstance(method, LPGNN) or method.rule != "propagation":
+        controls["random-features"] = lambda: _random_features(method, labels, graph, split)
         controls["label-propagation"] = lambda: _label_propagation(labels, graph, split)
+    if isinstance(method, LPGNN) and method.privacy.collects_features:
+        controls["no-edges"] = lambda: _no_edges(method, released, labels, graph, split)
     return controls
 
 
 def ceiling_of(method: LPGNN | LabelPropagation, graph: Any, split: Split) -> np.ndarray:
     """Return the hits of a plain network trained on raw features and labels; it protects nothing."""
-    model = method.settings.model if isinstance(method, LPGNN) else "sage"
-    plain = LPGNN(epsilon_x=math.inf, epsilon_y=math.inf).settings
-    if isinstance(method, LPGNN):
-        plain = replace(method.settings, steps_x=0, steps_y=0, selection="robust", scaling="standard")
-    classes = len(graph.schema.classes)
-    truth = Labels(graph.y, split.train, split.val, classes, 1.0, 0.0)
-    network = train_network(graph.x, 0.0, truth, topology_of(graph), replace(plain, model=model, steps_x=0, steps_y=0))
-    return hits(network.logits, graph, split)
+    plain = replace(_settings(method), steps_x=0, steps_y=0, selection="robust", scaling="standard")
+    truth = Labels(graph.y, split.train, split.val, len(graph.schema.classes), 1.0, 0.0)
+    return hits(train_network(graph.x, 0.0, truth, topology_of(graph), plain).logits, graph, split)
 
 
 def hits(scores: Tensor, graph: Any, split: Split) -> np.ndarray:
@@ -72,16 +67,22 @@ def _channel(method: LPGNN | LabelPropagation, released: Released) -> Labels:
     return Labels(released.labels, released.train, released.val, classes, keep, flip)
 
 
-def _random_features(method: LPGNN, labels: Labels, graph: Any, split: Split) -> np.ndarray:
-    noise = random_features(graph.num_nodes, graph.schema.dimension, method.settings.seed)
-    settings = replace(method.settings, scaling="standard", steps_x=max(method.settings.steps_x, CONTROL_HOPS))
+def _settings(method: LPGNN | LabelPropagation) -> NetworkSettings:
+    """Return the settings of the networks to compare with: the method's own where it trains one."""
+    if isinstance(method, LPGNN):
+        return method.settings
+    return NetworkSettings(seed=method.seed, device=method.device)
+
+
+def _random_features(method: LPGNN | LabelPropagation, labels: Labels, graph: Any, split: Split) -> np.ndarray:
+    settings = _settings(method)
+    noise = random_features(graph.num_nodes, graph.schema.dimension, settings.seed)
+    settings = replace(settings, scaling="standard", steps_x=max(settings.steps_x, CONTROL_HOPS))
     return hits(train_network(noise, 0.0, labels, topology_of(graph), settings).logits, graph, split)
 
 
-def _no_edges(method: LPGNN, labels: Labels, graph: Any, split: Split) -> np.ndarray:
-    if method.released is None:
-        raise ValueError("no reports")
-    features, offset = method.centred_features(method.released)
+def _no_edges(method: LPGNN, released: Released, labels: Labels, graph: Any, split: Split) -> np.ndarray:
+    features, offset = method.centred_features(released)
     settings = replace(method.settings, model="mlp", steps_x=0, steps_y=0, scaling="standard")
     network = train_network(features, offset, labels, topology_of(graph), settings)
     return hits(network.logits, graph, split)

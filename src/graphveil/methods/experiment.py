@@ -17,7 +17,7 @@ import numpy as np
 
 from graphveil.errors import InputError
 from graphveil.graphs import random_split
-from graphveil.methods.catalogue import METHODS
+from graphveil.methods.catalogue import METHODS, build_method
 from graphveil.methods.controls import ceiling_of, controls_of, hits
 from graphveil.methods.intervals import Interval, interval
 from graphveil.privacy import Guarantee, Ledger, Randomness
@@ -90,7 +90,7 @@ def run(
         split = random_split(graph, seed + number)
         if not bool(split.test.any()):
             raise InputError("no test node is left to measure accuracy on", where=graph.schema.name)
-        method = METHODS[name].build(**settled, seed=seed + number, device=device)
+        method = build_method(name, settings, len(graph.schema.classes), seed=seed + number, device=device)
         tell = _teller(progress, f"{name} {number + 1}/{repeats}", method)
         began = time.perf_counter()
         method.fit(graph, split=split, randomness=randomness, progress=tell)
@@ -149,12 +149,19 @@ def _result(
         seconds=seconds,
         seconds_method=seconds_method,
         peak_memory_mb=peak_memory_mb(),
-        notes=_notes(len(methods), graph),
+        notes=_notes(len(methods), settled, methods[0]),
     )
 
 
-def _notes(repeats: int, graph: Any) -> tuple[str, ...]:
-    notes = list(graph.schema.notes)
+def _notes(repeats: int, settled: Mapping[str, Any], method: Any) -> tuple[str, ...]:
+    notes = []
+    if settled.get("epsilon") is not None:
+        privacy = method.privacy
+        features = "nothing (no features are collected)" if privacy.epsilon_x is None else f"{privacy.epsilon_x:.3g}"
+        notes.append(
+            f"the total of {settled['epsilon']:g} per person was split as advised: "
+            f"the label gets {privacy.epsilon_y:.3g}, the features {features}"
+        )
     if repeats > 1:
         notes.append(
             f"{repeats} repeats with fresh noise and splits: a simulation; a real collection has one report per person"

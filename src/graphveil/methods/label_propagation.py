@@ -23,15 +23,17 @@ from graphveil.aggregation import SparseMatrix, normalised, propagate
 from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema, Split, random_split
 from graphveil.methods.drop import label_matrix
+from graphveil.methods.label_pool import pool_labels
 from graphveil.methods.local_privacy import LocalPrivacy
 from graphveil.methods.network import Progress, require_device
-from graphveil.methods.released import Released, Topology, randomize_graph, require_single_label, topology_of
+from graphveil.methods.released import Released, Topology, collect, require_matching, topology_of
 from graphveil.methods.storage import number, read_method, restoring, save_method, schema_facts, schema_from
 from graphveil.privacy import Guarantee, Ledger, Randomness
 
 ALPHAS = (0.8, 0.9, 0.95, 0.98)
 HOPS = (2, 4, 8, 16)
 STEPS = 30
+RULES = ("propagation", "pool")
 
 
 def spread(p: SparseMatrix, seeds: Tensor, alpha: float, steps: int = STEPS) -> Tensor:
@@ -95,10 +97,11 @@ class LabelPropagation:
 
     Args:
         epsilon_y: budget of one label report, all that a person spends; inf for public labels.
-        seed: fixes the default split, never privacy noise.
+        rule: "propagation" (the formulas above) or "pool" (see `methods.label_pool`).
+        seed: fixes the default split and the pool's folds, never privacy noise.
         device: "cpu" or "cuda".
 
-    After fitting: `guarantee`, `ledger`, `variant` (the formula chosen on noisy validation labels).
+    After fitting: `guarantee`, `ledger`, `variant` (the formula chosen on noisy labels, or the pool's weights).
 
     Raises:
         InputError: for a budget outside its range or a device that is not there.
@@ -106,10 +109,12 @@ class LabelPropagation:
 
     kind = "label-propagation"
 
-    def __init__(self, *, epsilon_y: float, seed: int = 0, device: str = "cpu") -> None:
+    def __init__(self, *, epsilon_y: float, rule: str = "propagation", seed: int = 0, device: str = "cpu") -> None:
         self.privacy = LocalPrivacy(None, epsilon_y)
         require_device(device)
-        self.seed, self.device = seed, device
+        if rule not in RULES:
+            raise InputError(f"rule {rule!r} is not known", allowed=", ".join(RULES))
+        self.rule, self.seed, self.device = rule, seed, device
         self.ledger: Ledger = self.privacy.open_ledger()
         self.history: tuple[Any, ...] = ()
         self._fitted: FittedLabels | None = None
@@ -122,23 +127,22 @@ class LabelPropagation:
         Raises:
             BudgetError: when this collection has already been made, before data is read.
         """
-        spent = self.ledger.spend(*self.privacy.spends(graph.schema))
-        schema = require_single_label(graph)
-        self.ledger = spent
-        labels = self.privacy.labels(len(schema.classes))
-        return randomize_graph(graph, split, features=None, labels=labels, randomness=randomness)
+        released, self.ledger = collect(self.ledger, graph, split, self.privacy, randomness=randomness)
+        return released
 
     def fit_reports(
         self, released: Released, topology: Topology, *, progress: Progress | None = None
     ) -> LabelPropagation:
-        """Spread the released labels; costs nothing and may be repeated."""
-        classes = len(released.schema.classes)
-        keep, flip = self.privacy.channel(classes)
-        p = normalised(topology.edge_index, topology.num_nodes).to(self.device)
-        places = (t.to(self.device) for t in (released.labels, released.train, released.val))
-        found, variant = propagate_labels(p, *places, classes=classes, keep=keep, flip=flip)
-        if progress is not None:
-            progress(1, 1)
+        """Spread the released labels; costs nothing and may be repeated.
+
+        Raises:
+            InputError: when reports, topology and budgets do not belong together.
+        """
+        require_matching(released, topology, self.privacy)
+        if not self.ledger.spends:
+            self.ledger = self.ledger.spend(*self.privacy.spends(released.schema))
+        rule = _pool if self.rule == "pool" else _propagate
+        found, variant = rule(self, released, topology, progress)
         self._fitted = FittedLabels(released.schema, released.void, topology.fingerprint, found.cpu(), variant)
         self.released, self.topology = released, topology
         return self
@@ -201,6 +205,7 @@ class LabelPropagation:
         fitted = self._require_fitted()
         facts = {
             "epsilon_y": number(self.privacy.epsilon_y),
+            "rule": self.rule,
             "seed": self.seed,
             "schema": schema_facts(fitted.schema),
             "void": fitted.void,
@@ -220,7 +225,7 @@ class LabelPropagation:
         """
         _, facts, tensors = read_method(path, cls.kind)
         with restoring(path):
-            method = cls(epsilon_y=float(facts["epsilon_y"]), seed=facts["seed"])
+            method = cls(epsilon_y=float(facts["epsilon_y"]), rule=facts["rule"], seed=facts["seed"])
             method.ledger = Ledger.from_dict(facts["ledger"])
             schema = schema_from(facts["schema"])
             method._fitted = FittedLabels(
@@ -232,3 +237,35 @@ class LabelPropagation:
         if self._fitted is None:
             raise InputError("this label propagation has not been fitted", remedy="call fit or fit_reports first")
         return self._fitted
+
+
+def _propagate(
+    method: LabelPropagation, released: Released, topology: Topology, progress: Progress | None
+) -> tuple[Tensor, str]:
+    classes = len(released.schema.classes)
+    keep, flip = method.privacy.channel(classes)
+    p = normalised(topology.edge_index, topology.num_nodes).to(method.device)
+    places = (t.to(method.device) for t in (released.labels, released.train, released.val))
+    found = propagate_labels(p, *places, classes=classes, keep=keep, flip=flip)
+    if progress is not None:
+        progress(1, 1)
+    return found
+
+
+def _pool(
+    method: LabelPropagation, released: Released, topology: Topology, progress: Progress | None
+) -> tuple[Tensor, str]:
+    classes = len(released.schema.classes)
+    keep, flip = method.privacy.channel(classes)
+    pool = pool_labels(
+        topology,
+        released.labels,
+        classes=classes,
+        keep=keep,
+        flip=flip,
+        seed=method.seed,
+        device=method.device,
+        progress=progress,
+    )
+    heaviest = sorted(pool.weights, key=lambda name: -pool.weights[name])[:3]
+    return pool.probabilities, "pool led by " + ", ".join(f"{name} ({pool.weights[name]:.2f})" for name in heaviest)

@@ -11,7 +11,7 @@ and 2.  Features are never rectified or propagated at their full width (see `agg
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ from graphveil.methods.network import (
     apply_network,
     train_network,
 )
-from graphveil.methods.released import Released, Topology, randomize_graph, require_single_label, topology_of
+from graphveil.methods.released import Released, Topology, collect, require_matching, topology_of
 from graphveil.methods.storage import number, read_method, restoring, save_method, schema_facts, schema_from
 from graphveil.privacy import Guarantee, Ledger, Randomness
 from graphveil.training import Epoch
@@ -51,12 +51,12 @@ class LPGNN:
     """The estimator; `fit` is `randomize` (the devices) followed by `fit_reports` (the server).
 
     Args:
-        epsilon_x: budget of one feature report; inf for public features, None to collect none (random features stand in).
+        epsilon_x: budget of one feature report; inf for public features, None collects none (random numbers stand in).
         epsilon_y: budget of one label report; inf for public labels.
         mechanism: "multi-bit", "one-bit", "laplace" or "gaussian"; delta belongs to the last alone.
         settings: any field of `NetworkSettings`.
 
-    After fitting: `guarantee`, `ledger`, `history`, `released`, `topology`, `network`.
+    After fitting: `guarantee`, `ledger`, `history`, `released`, `topology`.
 
     Raises:
         InputError: for budgets and settings outside their range, or unknown settings.
@@ -81,6 +81,7 @@ class LPGNN:
         self.settings = NetworkSettings(**settings)
         self.ledger: Ledger = self.privacy.open_ledger()
         self._fitted: Fitted | None = None
+        self._answers: dict[str, Tensor] = {}
         self.released: Released | None = None
         self.topology: Topology | None = None
 
@@ -93,16 +94,8 @@ class LPGNN:
             BudgetError: when this collection has already been made (one report per person), before data is read.
             DataError, InputError: for values outside the declared range or classes.
         """
-        spent = self.ledger.spend(*self.privacy.spends(graph.schema))
-        schema = require_single_label(graph)
-        self.ledger = spent
-        return randomize_graph(
-            graph,
-            split,
-            features=self.privacy.features(schema),
-            labels=self.privacy.labels(len(schema.classes)),
-            randomness=randomness,
-        )
+        released, self.ledger = collect(self.ledger, graph, split, self.privacy, randomness=randomness)
+        return released
 
     # ---- the server ----
 
@@ -110,10 +103,11 @@ class LPGNN:
         """Train on reports alone; may be called again and again on the same reports at no privacy cost.
 
         Raises:
-            InputError: when reports and topology do not belong together.
+            InputError: when reports, topology and budgets do not belong together.
         """
-        if len(released.labels) != topology.num_nodes:
-            raise InputError(f"{len(released.labels)} reports for {topology.num_nodes} nodes", where="fit_reports")
+        require_matching(released, topology, self.privacy)
+        if not self.ledger.spends:
+            self.ledger = self.ledger.spend(*self.privacy.spends(released.schema))
         features, offset = self.centred_features(released)
         network = train_network(features, offset, self.channel(released), topology, self.settings, progress=progress)
         self._fitted = Fitted(released.schema, released.void, topology.fingerprint, network)
@@ -160,24 +154,24 @@ class LPGNN:
         """Return class probabilities [n, c].
 
         For the training topology (or no graph) they were computed while fitting and nothing private is read.  For
-        another graph each of its people sends one feature report at epsilon_x, which needs `randomness`.
+        another graph each of its people sends one feature report at epsilon_x, which needs `randomness` and a row of
+        the ledger; asked again for the same graph, the first answer is given again.
 
         Raises:
             InputError: for a graph with other features, or a new graph without `randomness`.
         """
         fitted = self._require_fitted()
-        if graph is None or topology_of(graph).fingerprint == fitted.fingerprint:
+        if graph is None:
             return torch.softmax(fitted.network.logits, dim=1)
-        features, offset = self._new_features(graph, fitted.schema, randomness)
-        logits = apply_network(
-            fitted.network,
-            features,
-            offset,
-            topology_of(graph),
-            self.settings,
-            classes=len(fitted.schema.classes),
-        )
-        return torch.softmax(logits, dim=1)
+        topology = topology_of(graph)
+        if topology.fingerprint == fitted.fingerprint:
+            return torch.softmax(fitted.network.logits, dim=1)
+        if topology.fingerprint not in self._answers:
+            features, offset = self._new_features(graph, topology, randomness)
+            classes = len(fitted.schema.classes)
+            logits = apply_network(fitted.network, features, offset, topology, self.settings, classes=classes)
+            self._answers[topology.fingerprint] = torch.softmax(logits, dim=1)
+        return self._answers[topology.fingerprint]
 
     def predict(self, graph: Any = None, *, randomness: Randomness | None = None) -> Tensor:
         """Return the most likely class of every node [n]."""
@@ -269,8 +263,10 @@ class LPGNN:
             raise InputError("this LPGNN has not been fitted", remedy="call fit or fit_reports first")
         return self._fitted
 
-    def _new_features(self, graph: Any, schema: GraphSchema, randomness: Randomness | None) -> tuple[Any, float]:
-        found: GraphSchema = graph.schema
+    def _new_features(self, graph: Any, topology: Topology, randomness: Randomness | None) -> tuple[Any, float]:
+        """Collect the feature reports of a new graph's people: the one place where prediction reads private data."""
+        fitted, found = self._require_fitted(), graph.schema
+        schema = fitted.schema
         if (found.dimension, found.low, found.high) != (schema.dimension, schema.low, schema.high):
             raise InputError(
                 f"features are {found.dimension} numbers in [{found.low:g}, {found.high:g}]",
@@ -280,8 +276,7 @@ class LPGNN:
         mechanism = self.privacy.features(schema)
         if mechanism is None:
             raise InputError(
-                "this model was trained without features, so it cannot predict on a new graph",
-                where=found.name,
+                "this model was trained without features, so it cannot predict on a new graph", where=found.name
             )
         if mechanism == "public":
             return graph.x, 0.0
@@ -291,7 +286,13 @@ class LPGNN:
                 where="predict",
                 remedy="pass randomness=SecureRandomness()",
             )
-        return mechanism.centred(mechanism.randomize(graph.x, randomness=randomness)), mechanism.midpoint
+        unit = f"features of {found.name} ({topology.fingerprint[:8]})"
+        (spend,) = (s for s in self.privacy.spends(schema) if s.unit == "features")
+        paid = self.ledger.declare(unit, spend.epsilon, spend.delta).spend(replace(spend, unit=unit))
+        reports = mechanism.randomize(graph.x, randomness=randomness)
+        self.ledger = paid
+        self._fitted = replace(fitted, void=fitted.void or randomness.void)
+        return mechanism.centred(reports), mechanism.midpoint
 
 
 def random_features(num_nodes: int, dimension: int, seed: int) -> sp.csr_matrix:

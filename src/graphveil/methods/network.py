@@ -43,8 +43,8 @@ class NetworkSettings:
     """
 
     model: str = "sage"
-    steps_x: int = 16
-    steps_y: int = 8
+    steps_x: int = 8
+    steps_y: int = 4
     scaling: str = "standard"
     selection: str = "robust"
     hidden: int = 16

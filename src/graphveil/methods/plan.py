@@ -20,7 +20,7 @@ import torch
 from graphveil.aggregation import SparseMatrix, normalised, propagate
 from graphveil.errors import InputError
 from graphveil.methods.advice import advised_split
-from graphveil.methods.catalogue import METHODS
+from graphveil.methods.catalogue import METHODS, build_method
 from graphveil.methods.local_privacy import LocalPrivacy
 from graphveil.methods.lpgnn import LPGNN
 from graphveil.methods.network import NetworkSettings
@@ -89,8 +89,8 @@ def plan(name: str, graph: Any, settings: Mapping[str, Any]) -> Plan:
     """
     if name not in METHODS:
         raise InputError(f"method {name!r} is not known", allowed=", ".join(METHODS))
+    method = build_method(name, settings, len(graph.schema.classes))
     settled = METHODS[name].settle(settings)
-    method = METHODS[name].build(**settled)
     privacy: LocalPrivacy = method.privacy
     schema = graph.schema
     network: NetworkSettings | None = method.settings if isinstance(method, LPGNN) else None
@@ -190,7 +190,7 @@ def _advice(privacy: LocalPrivacy, classes: int) -> tuple[str, ...]:
     total = privacy.epsilon_x + privacy.epsilon_y
     epsilon_x, epsilon_y = advised_split(total, classes)
     if epsilon_x is None:
-        what = f"spend all of it on the label (--epsilon {total:g}): random features then stand in for private ones"
+        what = f"spend all of it on the label (--epsilon {total:g}): no features are collected"
     else:
         what = f"spend {epsilon_y:.2f} on the label and {epsilon_x:.2f} on the features (--epsilon {total:g})"
     return (

@@ -15,8 +15,8 @@ from torch import Tensor
 
 from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema, Split
-from graphveil.mechanisms import RandomizedResponse
-from graphveil.privacy import Randomness
+from graphveil.methods.local_privacy import LocalPrivacy
+from graphveil.privacy import Ledger, Randomness
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,7 @@ class Released:
         labels: [n] int64, randomized (or public) labels of the train and validation nodes, -1 for all others.
         train, val: masks [n]: whose label trains and whose label selects.
         schema: the public facts that the reports were made under.
+        privacy: the budgets and mechanisms that they were made with.
         void: why the guarantee does not hold, or None.
     """
 
@@ -52,6 +53,7 @@ class Released:
     train: Tensor
     val: Tensor
     schema: GraphSchema
+    privacy: LocalPrivacy
     void: str | None = None
 
     @property
@@ -82,24 +84,17 @@ def require_single_label(graph: Any) -> GraphSchema:
     return schema
 
 
-def randomize_graph(
-    graph: Any,
-    split: Split,
-    *,
-    features: Any,
-    labels: RandomizedResponse | None,
-    randomness: Randomness,
-) -> Released:
+def randomize_graph(graph: Any, split: Split, privacy: LocalPrivacy, *, randomness: Randomness) -> Released:
     """Return every person's report: the one place where raw features and labels are read.
 
     Args:
         graph: the graph value with `x` [n, d], `y` [n] and `schema`.
         split: train and validation nodes send a label, test nodes send none.
-        features: a feature mechanism; "public" sends the features as they are; None sends nothing.
-        labels: randomized response, or None where labels are public.
+        privacy: budgets and mechanisms; public parts are sent as they are.
         randomness: the source of the devices' noise.
     """
     schema = require_single_label(graph)
+    features, labels = privacy.features(schema), privacy.labels(len(schema.classes))
     released = _features(graph, features, randomness)
     asked = split.train | split.val
     sent = graph.y[asked]
@@ -108,7 +103,39 @@ def randomize_graph(
     everyone = torch.full((int(graph.num_nodes),), -1, dtype=torch.int64)
     everyone[asked] = sent
     void = randomness.void if labels is not None or features not in (None, "public") else None
-    return Released(released, everyone, split.train.clone(), split.val.clone(), schema, void)
+    return Released(released, everyone, split.train.clone(), split.val.clone(), schema, privacy, void)
+
+
+def collect(
+    ledger: Ledger, graph: Any, split: Split, privacy: LocalPrivacy, *, randomness: Randomness
+) -> tuple[Released, Ledger]:
+    """Return the reports and the ledger after paying for them.
+
+    The ledger is asked before any data is read; where the data is refused, nothing was sent and nothing is spent.
+
+    Raises:
+        BudgetError: when the ledger cannot pay.
+        InputError: for data outside the declared range or classes.
+    """
+    paid = ledger.spend(*privacy.spends(graph.schema))
+    return randomize_graph(graph, split, privacy, randomness=randomness), paid
+
+
+def require_matching(released: Released, topology: Topology, privacy: LocalPrivacy) -> None:
+    """Refuse reports that were made for another topology or under other budgets.
+
+    Raises:
+        InputError: naming what differs.
+    """
+    if len(released.labels) != topology.num_nodes:
+        raise InputError(f"{len(released.labels)} reports for {topology.num_nodes} nodes", where="fit_reports")
+    if released.privacy != privacy:
+        raise InputError(
+            f"the reports were made with {released.privacy}",
+            where="fit_reports",
+            allowed=f"reports made with {privacy}",
+            remedy="build the method with the budgets of the collection",
+        )
 
 
 def _features(graph: Any, mechanism: Any, randomness: Randomness) -> Any:

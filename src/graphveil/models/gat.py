@@ -1,6 +1,7 @@
 """Graph attention network, two layers (Velickovic et al., ICLR 2018, arXiv 1710.10903, equations 1 to 6).
 
-    e_uv = leaky_relu(a_s . W x_u + a_t . W x_v),   alpha_.v = softmax over u in N(v) + {v},   h_v = sum_u alpha_uv W x_u + b
+    e_uv = leaky_relu(a_s . W x_u + a_t . W x_v),   alpha_.v = softmax of e_.v over N(v) + {v}
+    h_v = sum_u alpha_uv W x_u + b
 
 First layer: `HEADS` heads side by side, then SELU; second layer: one head.
 Shapes: x [n, d] as `Inputs`, edges [2, E] with self-loops and grouped by receiver, logits [n, classes].

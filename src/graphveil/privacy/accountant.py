@@ -42,9 +42,7 @@ def compose(guarantees: Iterable[Guarantee], *, unit: str | None = None) -> Guar
         values = {getattr(part, name) for part in parts}
         if len(values) > 1:
             listed = " and ".join(repr(value) for value in sorted(values))
-            raise InputError(
-                f"guarantees with {name} {listed} cannot be added up", remedy="state them side by side"
-            )
+            raise InputError(f"guarantees with {name} {listed} cannot be added up", remedy="state them side by side")
     epsilon = math.fsum(part.epsilon for part in parts)
     delta = math.fsum(part.delta for part in parts)
     if delta >= 1.0:

@@ -93,6 +93,14 @@ class Ledger:
         """
         return replace(self, spends=self.spends + spends)
 
+    def declare(self, unit: str, epsilon: float, delta: float = 0.0) -> Ledger:
+        """The ledger with a budget for one more unit: other people, or other data of the same people.
+
+        Raises:
+            InputError: the unit has a budget already; budgets are declared once.
+        """
+        return replace(self, budget=(*self.budget, Budget(unit, epsilon, delta)))
+
     def total(self, unit: str) -> tuple[float, float]:
         """Epsilon and delta spent on `unit` so far, by adding up."""
         _find(self.budget, unit)
@@ -109,9 +117,7 @@ class Ledger:
     def to_dict(self) -> dict[str, Any]:
         """Budgets and spends as JSON values; infinity becomes the string "inf"."""
         return {
-            "budget": [
-                {"unit": b.unit, "epsilon": number_to_json(b.epsilon), "delta": b.delta} for b in self.budget
-            ],
+            "budget": [{"unit": b.unit, "epsilon": number_to_json(b.epsilon), "delta": b.delta} for b in self.budget],
             "spends": [_spend_to_dict(spend) for spend in self.spends],
         }
 
@@ -134,8 +140,7 @@ def _spend_to_dict(spend: Spend) -> dict[str, Any]:
         "unit": spend.unit,
         "mechanism": spend.mechanism,
         "parameters": {
-            key: number_to_json(value) if isinstance(value, float) else value
-            for key, value in spend.parameters.items()
+            key: number_to_json(value) if isinstance(value, float) else value for key, value in spend.parameters.items()
         },
         "epsilon": number_to_json(spend.epsilon),
         "delta": spend.delta,

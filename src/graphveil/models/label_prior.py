@@ -1,0 +1,50 @@
+"""Class shares and homophily of a graph, estimated from noisy labels alone.
+
+    f_k = share of reports that say k                 pi_k = (f_k - q) / (p - q)            unbiased class shares
+    N_kl = share of edges whose ends report k and l   J = T^-1 N T^-1                       unbiased joint shares
+    J is modelled as (1 - h) m m^T + h diag(m), m its margins;   h = (tr J - |m|^2) / (1 - |m|^2)
+
+T = q 1 1^T + (p - q) I is the channel of randomized response.  Both are post-processing of reports and cost nothing.
+Shapes: labels [n] with -1 for none, edges source, target [E], pi [c].
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+#: Homophily is kept inside this range: outside it the estimate is noise or leaves nothing to infer.
+HOMOPHILY = (0.6, 0.9)
+#: A class is never thought rarer than this share of an even split.
+LEAST_SHARE = 0.2
+
+
+def class_shares(labels: Tensor, classes: int, keep: float, flip: float) -> Tensor:
+    """Return pi [c], shrunk towards an even split by its own noise (James-Stein) and floored."""
+    reported = labels[labels >= 0]
+    f = torch.bincount(reported, minlength=classes).double() / max(len(reported), 1)
+    pi = (f - flip) / (keep - flip)
+    noise = float((f * (1 - f)).mean()) / max(len(reported), 1) / (keep - flip) ** 2
+    spread = float((pi - 1 / classes).square().mean())
+    pi = 1 / classes + max(0.0, 1 - noise / max(spread, 1e-12)) * (pi - 1 / classes)
+    pi = pi.clamp_min(LEAST_SHARE / classes)
+    return (pi / pi.sum()).float()
+
+
+def homophily(source: Tensor, target: Tensor, labels: Tensor, classes: int, keep: float, flip: float) -> float:
+    """Return h, clipped to HOMOPHILY; 0.75 where no edge has two reports."""
+    both = (labels[source] >= 0) & (labels[target] >= 0)
+    if not bool(both.any()):
+        return sum(HOMOPHILY) / 2
+    pairs = labels[source[both]] * classes + labels[target[both]]
+    counts = torch.bincount(pairs, minlength=classes**2).view(classes, classes).double()
+    inverse = torch.linalg.inv(channel(classes, keep, flip).double())
+    joint = inverse.T @ (counts / counts.sum()) @ inverse
+    margins = joint.sum(dim=1).clamp_min(0.1 / classes)
+    square = float((margins / margins.sum()).square().sum())
+    return min(max((float(joint.trace()) - square) / (1 - square), HOMOPHILY[0]), HOMOPHILY[1])
+
+
+def channel(classes: int, keep: float, flip: float) -> Tensor:
+    """Return T [c, c]: row k holds the probabilities of each report when the label is k."""
+    return torch.full((classes, classes), flip) + torch.eye(classes) * (keep - flip)
