@@ -59,6 +59,8 @@ REFUSED = [
     ("compare lpgnn,lpgnn digits", "names a method twice"),
     ("compare lpgnn digits --epsilon-y 1,1", "names a value twice"),
     ("compare lpgnn digits --epsilon-y 1,x", "--epsilon-y: 'x'; allowed: a number"),
+    ("compare lpgnn digits --epsilon-y 1,0", "epsilon_y = 0.0 is not a privacy budget"),
+    (f"{TRAIN} --epsilon 2 --epsilon-x 1", "leave one of the two out"),
     ("compare lpgnn,sage digits --epsilon-a 1", "--epsilon-a applies to none of lpgnn, sage"),
     ("compare label-propagation digits --set foo=1", "none of label-propagation has a setting 'foo'"),
 ]

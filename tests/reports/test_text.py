@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -70,6 +71,34 @@ def _lift(low: float, high: float, runs: int = 3) -> Interval:
 )
 def test_lift_sentence_follows_the_interval(lift: Interval, says: str) -> None:
     assert says in words.lift_sentence(made.record(lift=lift))
+
+
+LABELS_ONLY = made.guarantee().parts[1]
+
+
+@pytest.mark.parametrize(
+    ("changes", "best", "says"),
+    [
+        ({}, "random-features", "that is what the private features bought"),
+        ({}, "no-edges", "that is what the graph bought"),
+        ({}, "public-only", "that is what the private data bought"),
+        ({"guarantee": LABELS_ONLY, "settings": {}}, "label-propagation", "the method's own reading of the labels"),
+        (
+            {"guarantee": LABELS_ONLY, "settings": {"epsilon_x": math.inf}},
+            "label-propagation",
+            "what the features bought",
+        ),
+        ({"guarantee": made.guarantee(math.inf), "settings": {}}, "public-only", "what the features bought"),
+    ],
+)
+def test_a_lift_is_put_down_to_what_the_control_lacks(changes: dict[str, Any], best: str, says: str) -> None:
+    record = made.record(lift=_lift(0.01, 0.02), best_control=best, **changes)
+    assert says in words.lift_sentence(record)
+
+
+def test_a_method_without_features_asks_for_no_less_than_its_control() -> None:
+    record = made.record(lift=_lift(-0.02, -0.01), best_control="label-propagation", guarantee=LABELS_ONLY, settings={})
+    assert words.lift_sentence(record).endswith("label-propagation does better and asks for no more.")
 
 
 def test_no_controls_no_claim() -> None:

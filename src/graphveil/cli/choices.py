@@ -61,8 +61,15 @@ def collect(method: str, info: MethodInfo, typed: Mapping[str, Any]) -> dict[str
         if key in given:
             raise InputError(f"{key} was given twice", where=f"--set {pair}")
         given[key] = read_value(method, info, key, text)
-    info.build(**info.settle(given))  # refuses values out of range now, before any data is touched
+    _refuse_bad_values(method, given)
     return given
+
+
+def _refuse_bad_values(method: str, settings: Mapping[str, Any]) -> None:
+    """Refuse values out of their range now, before any data is touched; the number of classes changes nothing."""
+    from graphveil.methods.catalogue import build_method
+
+    build_method(method, settings, classes=2)
 
 
 def _does_not_apply(method: str, info: MethodInfo, key: str) -> InputError:
@@ -160,7 +167,7 @@ def comparison(methods: str, data: str, typed: Mapping[str, Any]) -> Comparison:
         pairs = [pair for pair in typed.get("settings") or () if split_pair(pair)[0] in info.options]
         given = {key: typed[key] for key in NAMED if key in info.options and key not in AXES}
         fixed[name] = collect(name, info, {**given, "settings": pairs})
-    return Comparison(
+    made = Comparison(
         data=data,
         methods=fixed,
         axes=axes,
@@ -168,6 +175,9 @@ def comparison(methods: str, data: str, typed: Mapping[str, Any]) -> Comparison:
         seeds=range(typed["seed"], typed["seed"] + typed["repeats"]),
         options={"controls": not typed["no_controls"], "reproducible_noise": typed["reproducible_noise"]},
     )
+    for cell in made.cells():
+        _refuse_bad_values(cell.method, cell.settings)
+    return made
 
 
 def _refuse_useless(found: Mapping[str, MethodInfo], typed: Mapping[str, Any]) -> None:

@@ -11,7 +11,7 @@ _METHOD, _RUN, _SPEED = "What to train", "The run", "Speed (never changes what i
 
 Method = Annotated[
     str,
-    typer.Argument(metavar="METHOD", help="lpgnn, label-propagation, or a non-private sage, gcn, gat, mlp."),
+    typer.Argument(metavar="METHOD", help="lpgnn, label-propagation, label-pool; not private: sage, gcn, gat, mlp."),
 ]
 Data = Annotated[str, typer.Argument(metavar="DATA", help="A named data set, or a folder with your own files.")]
 DataRoot = Annotated[
@@ -46,7 +46,13 @@ EpsilonA = Annotated[
     ),
 ]
 Epsilon = Annotated[
-    str | None, typer.Option("--epsilon", metavar="E", help="Epsilon of one --unit.", rich_help_panel=_METHOD)
+    str | None,
+    typer.Option(
+        "--epsilon",
+        metavar="E",
+        help="The total for one person, split as advised; with --unit, that of one unit.",
+        rich_help_panel=_METHOD,
+    ),
 ]
 Epsilons = Annotated[
     str | None,

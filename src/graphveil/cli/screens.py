@@ -33,11 +33,16 @@ def run(record: RunRecord) -> RenderableType:
         *(("Note", note) for note in record.notes),
         (
             "Cost",
-            f"{seconds(record.seconds)} ({seconds(record.seconds_method)} a fit), at most {memory(record.peak_memory_mb)}",
+            _cost(record),
         ),
         ("Run folder", f"{record.run} (open report.html)"),
     ]
     return Group(*parts, pairs(facts))
+
+
+def _cost(record: RunRecord) -> str:
+    fit = seconds(record.seconds_method)
+    return f"{seconds(record.seconds)} ({fit} a fit), at most {memory(record.peak_memory_mb)}"
 
 
 def promise(guarantee: Guarantee, settings: Mapping[str, Any]) -> list[tuple[str, str]]:

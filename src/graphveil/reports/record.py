@@ -34,8 +34,9 @@ def interval_from_dict(content: Mapping[str, Any]) -> Interval:
 class RunRecord:
     """One finished training run, as printed, saved and reported.
 
-    ``seconds`` counts everything, ``seconds_method`` one fit. Accuracies are fractions of the test nodes. ``history`` holds one list of epoch rows per repeat.
-    ``options`` are the choices of the run that are no setting of the method: seed, repeats, device.
+    Accuracies are fractions of the test nodes. ``history`` holds one list of epoch rows per repeat. ``seconds``
+    counts everything, ``seconds_method`` one fit. ``options`` are the choices of the run that are no setting of the
+    method: seed, repeats, device.
     """
 
     method: str

@@ -19,14 +19,6 @@ CONTROL_MEANING = {
     "public-only": "what needs no private data at all",
 }
 
-# What a run has that the control lacks, and so what a lift over the control was bought with.
-_BOUGHT = {
-    "random-features": "private features",
-    "label-propagation": "private features",
-    "no-edges": "graph",
-    "public-only": "private data",
-}
-
 _PARTS = {"epsilon_x": "features", "epsilon_y": "labels", "epsilon_a": "connections"}
 
 _AS_WELL = {
@@ -65,12 +57,32 @@ def lift_sentence(record: RunRecord) -> str:
     one = len(lift.runs) == 1
     where = " in this one run" if one else ""
     more = " Whether that holds for other splits and other noise takes --repeats 10." if one else ""
-    what = _BOUGHT.get(best, "private data")
+    what = _bought(record, best)
     if lift.high < 0:
-        return f"It scores measurably below its best control{where}: {best} does better and asks for less.{more}"
+        less = "asks for less" if _features(record) else "asks for no more"
+        return f"It scores measurably below its best control{where}: {best} does better and {less}.{more}"
     if lift.low > 0:
-        return f"It scores measurably above its best control{where}: that is what the {what} bought.{more}"
-    return f"The {what} bought nothing measurable{where}: {_AS_WELL.get(best, f'{best} scores as well')}."
+        return f"It scores measurably above its best control{where}: that is what {what} bought.{more}"
+    as_well = _AS_WELL.get(best, f"{best} scores as well")
+    return f"{what[0].upper()}{what[1:]} bought nothing measurable{where}: {as_well}."
+
+
+def _bought(record: RunRecord, control: str) -> str:
+    """What a run has that a control lacks, and so what a lift over the control was bought with."""
+    if control == "no-edges":
+        return "the graph"
+    labels_are_public = record.guarantee.epsilon == math.inf or record.settings.get("epsilon_y") == math.inf
+    if control == "public-only" and not labels_are_public:
+        return "the private data"
+    return _features(record) or "the method's own reading of the labels"
+
+
+def _features(record: RunRecord) -> str:
+    """The features a run used, in words; nothing where it used none."""
+    if any("feature" in unit and epsilon < math.inf for unit, epsilon, _ in unit_epsilons(record.guarantee)):
+        return "the private features"
+    used = record.guarantee.epsilon == math.inf or record.settings.get("epsilon_x") == math.inf
+    return "the features" if used else ""
 
 
 def unit_epsilons(guarantee: Guarantee) -> tuple[tuple[str, float, float], ...]:
