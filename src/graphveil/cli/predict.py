@@ -25,8 +25,8 @@ def predict(
 ) -> None:
     """Predict the class of every node of a graph with the model of a run.
 
-    On the graph of the run this costs no more privacy. On another graph each of its people sends one randomized report
-    of the features, at the epsilon of the run.
+    On the graph of the run this costs no more privacy. On another graph each call has everybody there send a fresh
+    randomized report of the features, at the epsilon of the run: write the answer to a file and keep it.
     """
     from graphveil.cli import screens
     from graphveil.graphs import load_graph
