@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from reference import ACCURACY, EPSILON_X, EPSILON_Y, READING_ERROR, settings
 from scipy import stats
 
 from graphveil.graphs import load_graph, random_split
 from graphveil.methods import LPGNN
 from graphveil.privacy import SeededRandomness
+from reference import ACCURACY, EPSILON_X, EPSILON_Y, READING_ERROR, settings
 
 
 def main() -> None:

@@ -31,18 +31,14 @@ def main() -> None:
         print(json.dumps(measure(chosen.one, chosen.threads)))
         return
     rows = []
-    print(
-        f"{'nodes':>10} {'edges':>11} {'make s':>8} {'randomize s':>12} {'train s':>9} {'CPU s':>8} {'peak MB':>9} {'acc %':>6}"
-    )
+    columns = {"nodes": 10, "edges": 11, "make": 8, "randomize": 10, "train": 8, "cpu": 8, "memory": 8, "accuracy": 9}
+    print("".join(f"{name:>{width}} " for name, width in columns.items()) + "(seconds, MB, %)")
     for nodes in chosen.nodes:
         command = [sys.executable, __file__, "--one", str(nodes), "--threads", str(chosen.threads)]
         row = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
         rows.append(row)
-        print(
-            f"{row['nodes']:>10,} {row['edges']:>11,} {row['make']:>8.1f} {row['randomize']:>12.2f} {row['train']:>9.1f} "
-            f"{row['cpu']:>8.1f} {row['memory']:>9.0f} {row['accuracy']:>6.1f}",
-            flush=True,
-        )
+        shown = {k: f"{v:,.2f}" if isinstance(v, float) else f"{v:,}" for k, v in row.items()}
+        print("".join(f"{shown[name]:>{width}} " for name, width in columns.items()), flush=True)
     if len(rows) > 1:
         sizes, seconds = (
             np.log([row["nodes"] for row in rows]),

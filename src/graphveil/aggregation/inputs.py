@@ -21,7 +21,7 @@ from graphveil.aggregation.propagation import propagate
 from graphveil.aggregation.sparse import SparseMatrix, from_scipy
 
 #: One multiply-add of a sparse row sum costs about this many of a dense product (benchmarks/kernels.py).
-SPARSE_COST = 3.0
+SPARSE_COST = 2.0
 #: Nothing dense of more than this many values is ever formed here (256 MB in float32).
 DENSE_VALUES = 64_000_000
 

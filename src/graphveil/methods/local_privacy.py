@@ -19,7 +19,6 @@ from graphveil.privacy import Guarantee, Ledger, Spend, compose
 FEATURE_MECHANISMS = ("multi-bit", "one-bit", "laplace", "gaussian")
 AGAINST = "the server and everybody it shares the reports or the model with"
 PUBLIC_TOPOLOGY = "the topology (who is linked to whom, and each degree) is public and not protected"
-ONE_REPORT = "each person reports once for the life of the collection"
 
 
 @dataclass(frozen=True)
@@ -103,7 +102,7 @@ class LocalPrivacy:
         """Return the composed guarantee of one person's features and label; unprotected parts are said."""
         mechanisms = (self.features(schema), self.labels(len(schema.classes)))
         parts = [replace(m.guarantee, against=AGAINST) for m in mechanisms if m is not None and m != "public"]
-        said = [PUBLIC_TOPOLOGY, ONE_REPORT]
+        said = [PUBLIC_TOPOLOGY]
         if mechanisms[0] == "public":
             said.append("features are declared public: they are sent as they are and NOT protected")
         if mechanisms[1] is None:
