@@ -7,69 +7,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 from graphveil.errors import BudgetError, InputError, ModelFileError
-from graphveil.graphs import social_graph
 from graphveil.methods import LPGNN, LabelPropagation, load_method
 from graphveil.methods.released import topology_of
 from graphveil.privacy import Guarantee, SecureRandomness, SeededRandomness
 from tests.methods import made
-
-Inductive = Literal["reports", "public", "never"]
-
-
-@dataclass(frozen=True)
-class Case:
-    """One method under test.
-
-    Args:
-        build: an unfitted method, for a seed.
-        features, labels: epsilon of each report; inf for public, 0 where none is sent.
-        inductive: what a new graph's people must send for a prediction: reports, public features, or it cannot be.
-        dimension: features of the test graph (100: sparse, 20: dense).
-        trains: whether there is anything that a seed decides.
-    """
-
-    build: Callable[..., Any]
-    features: float
-    labels: float
-    inductive: Inductive
-    dimension: int = 100
-    trains: bool = True
-
-    @property
-    def private(self) -> bool:
-        return any(0 < epsilon < math.inf for epsilon in (self.features, self.labels))
-
-    def graph(self, seed: int = 1) -> Any:
-        return made.graph(self.dimension, seed=seed)
-
-    def fit(self, graph: Any = None, *, seed: int = 0, noise: int = 1) -> Any:
-        graph = self.graph() if graph is None else graph
-        return self.build(seed=seed).fit(graph, split=made.split_of(graph), randomness=SeededRandomness(noise))
+from tests.methods.cases import Case, copied
+from tests.methods.new_graphs import NewGraphSuite
 
 
-@cache
-def fit_once(case: Case) -> Any:
-    """Fit a case on its own graph, once for all tests."""
-    return case.fit()
-
-
-class MethodSuite:
-    @pytest.fixture
-    def fitted(self, case: Case) -> Any:
-        """A method fitted on the case's graph; tests must leave it as it is."""
-        return fit_once(case)
-
+class MethodSuite(NewGraphSuite):
     # ---- fitting ----
 
     def test_fit_is_randomize_and_then_fit_reports(self, case: Case, fitted: Any) -> None:
@@ -99,8 +54,49 @@ class MethodSuite:
 
     def test_reports_of_other_people_are_refused(self, case: Case, fitted: Any) -> None:
         topology = replace(topology_of(case.graph()), num_nodes=made.NODES + 1)
+        method = case.build()
+        with pytest.raises(InputError, match=f"{made.NODES} reports for {made.NODES + 1} nodes"):
+            method.fit_reports(fitted.released, topology)
+        assert method.ledger.spends == ()
+
+    def test_reports_of_another_epsilon_are_refused(self, case: Case, fitted: Any) -> None:
+        """Whatever budget differs: both the channel that is inverted and what is booked would be wrong."""
+        privacy = fitted.privacy
+        changes: list[dict[str, Any]] = [{"epsilon_y": 3.25}, {"epsilon_x": 3.25}, {"delta": 1e-7}]
+        for change in changes if case.trains else changes[:1]:
+            foreign = replace(fitted.released, privacy=replace(privacy, **change))
+            method = case.build()
+            with pytest.raises(InputError, match=r"the reports were made with .*; allowed: reports made with "):
+                method.fit_reports(foreign, topology_of(case.graph()))
+            assert method.ledger.spends == ()
+
+    def test_the_server_half_alone_books_the_spend(self, case: Case, fitted: Any) -> None:
+        """A server that is handed reports has them in its ledger, once, however often it trains."""
+        method = case.build(seed=0)
+        assert method.ledger.spends == ()
+        for _ in range(2):
+            method.fit_reports(fitted.released, topology_of(case.graph()))
+            assert method.ledger == fitted.ledger
+        if case.private:
+            with pytest.raises(BudgetError):
+                graph = made.Sealed(case.graph())
+                method.randomize(graph, split=made.split_of(case.graph()), randomness=SeededRandomness(2))
+
+    def test_a_failed_collection_spends_nothing_and_can_be_repeated(self, case: Case, fitted: Any) -> None:
+        if not case.private:
+            return
+        graph, wrong = case.graph(), case.graph()
+        if 0 < case.features < math.inf:
+            stored = wrong.x.values() if wrong.x.layout == torch.sparse_csr else wrong.x.view(-1)
+            stored[0] = float("nan")
+        else:
+            wrong.y[made.split_of(graph).train] = 3
+        method = case.build(seed=0)
         with pytest.raises(InputError):
-            case.build().fit_reports(fitted.released, topology)
+            method.fit(wrong, split=made.split_of(graph), randomness=SeededRandomness(1))
+        assert method.ledger.spends == ()
+        method.fit(graph, split=made.split_of(graph), randomness=SeededRandomness(1))
+        assert method.ledger == fitted.ledger
 
     def test_progress_reaches_the_end(self, case: Case) -> None:
         told: list[tuple[int, int]] = []
@@ -148,7 +144,7 @@ class MethodSuite:
         assert guarantee.epsilon == pytest.approx(sum(finite) if finite else math.inf)
         said = " ".join(guarantee.assumes)
         assert "topology" in said and "public" in said
-        assert "reports once" in said
+        assert ("reports once" in said) == case.private
         assert ("features are declared public" in said) == math.isinf(case.features)
         assert ("labels are declared public" in said) == math.isinf(case.labels)
         assert guarantee.protects is False
@@ -264,43 +260,13 @@ class MethodSuite:
         one = torch.zeros(made.NODES, dtype=torch.bool)
         one[0] = True
         assert fitted.score(graph, one) == float(fitted.predict()[0] == graph.y[0])
+        assert fitted.score(graph, one, randomness=None) == fitted.score(graph, one)
 
     def test_predicting_on_the_training_graph_reads_nothing_private(self, case: Case, fitted: Any) -> None:
         """Item 11: inference is post-processing of what was released."""
         graph = made.Sealed(case.graph())
         assert torch.equal(fitted.predict_proba(graph), fitted.predict_proba())
         assert torch.equal(fitted.predict(graph), fitted.predict())
-
-    def test_predicting_on_a_new_graph(self, case: Case, fitted: Any) -> None:
-        """Item 11: new people send a report, which takes a source of noise; or their features are public."""
-        new = case.graph(seed=2)
-        if case.inductive == "never":
-            with pytest.raises(InputError):
-                fitted.predict_proba(made.Sealed(new), randomness=SeededRandomness(5))
-            return
-        if case.inductive == "reports":
-            with pytest.raises(InputError, match=r"pass randomness=SecureRandomness\(\)"):
-                fitted.predict_proba(made.Sealed(new))
-        noise = made.Counted(5)
-        found = fitted.predict_proba(new, randomness=noise)
-        assert bool(noise.asked) == (case.inductive == "reports")
-        assert torch.allclose(found.sum(dim=1), torch.ones(made.NODES), atol=1e-5)
-        assert torch.equal(found, fitted.predict_proba(new, randomness=made.Counted(5)))
-        assert not torch.equal(found, fitted.predict_proba())
-
-    def test_new_graphs_of_other_sizes_are_fine_and_of_other_features_are_refused(
-        self, case: Case, fitted: Any
-    ) -> None:
-        new = case.graph(seed=2)
-        other = [replace(new.schema, dimension=case.dimension + 1), replace(new.schema, high=2.0)]
-        for schema in other:
-            sealed = made.Sealed(new)
-            sealed.schema = schema
-            with pytest.raises(InputError):
-                fitted.predict_proba(sealed, randomness=SeededRandomness(5))
-        if case.inductive != "never":
-            larger = social_graph(90, 6, case.dimension, 3, apps=4, seed=3)
-            assert fitted.predict(larger, randomness=SeededRandomness(5)).shape == (90,)
 
     # ---- files ----
 
@@ -315,8 +281,9 @@ class MethodSuite:
             assert loaded.history == fitted.history
             assert loaded.schema == replace(fitted.schema, notes=())
             if case.inductive != "never":
-                answers = [m.predict_proba(case.graph(2), randomness=SeededRandomness(5)) for m in (loaded, fitted)]
-                assert torch.equal(*answers)
+                new = case.graph(seed=2)
+                mine = copied(fitted).predict_proba(new, randomness=SeededRandomness(5))
+                assert torch.equal(loaded.predict_proba(new, randomness=SeededRandomness(5)), mine)
 
     def test_a_loaded_method_cannot_collect_again(self, case: Case, fitted: Any, tmp_path: Path) -> None:
         if case.private:

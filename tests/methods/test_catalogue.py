@@ -13,7 +13,7 @@ from graphveil.methods.catalogue import build_method
 
 
 def test_the_catalogue_names_every_method() -> None:
-    assert set(METHODS) >= {"lpgnn", "label-propagation", "gcn", "sage", "gat", "mlp"}
+    assert set(METHODS) >= {"lpgnn", "label-propagation", "label-pool", "gcn", "sage", "gat", "mlp"}
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -63,7 +63,7 @@ def test_the_catalogue_cannot_be_changed() -> None:
 
 
 def test_methods_share_one_interface() -> None:
-    for name in ("randomize", "fit_reports", "fit", "predict_proba", "predict", "save"):
+    for name in ("randomize", "fit_reports", "fit", "predict_proba", "predict", "score", "save"):
         first, second = (inspect.signature(getattr(kind, name)) for kind in (LPGNN, LabelPropagation))
         assert list(first.parameters) == list(second.parameters), name
 

@@ -158,8 +158,14 @@ def test_the_no_edges_control_does_not_depend_on_edges() -> None:
     assert controls[0]["no-edges"] == controls[1]["no-edges"]
 
 
-def test_where_no_features_are_collected_feature_controls_are_left_out() -> None:
-    assert set(small(settings={"epsilon_x": None}).controls) == {"label-propagation", "public-only"}
+def test_where_no_features_are_collected_there_is_no_control_without_edges() -> None:
+    """Random numbers stand in for features then: without edges nothing would be left to learn from."""
+    assert set(small(settings={"epsilon_x": None}).controls) == CONTROLS - {"no-edges"}
+
+
+def test_the_pool_is_compared_with_a_network_and_propagation_with_neither() -> None:
+    assert set(small("label-pool").controls) == CONTROLS - {"no-edges"}
+    assert set(small("label-propagation").controls) == {"public-only"}
 
 
 def test_public_labels_make_the_public_control_label_propagation() -> None:

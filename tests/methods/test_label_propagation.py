@@ -17,7 +17,8 @@ from graphveil.methods.drop import label_matrix
 from graphveil.methods.label_propagation import ALPHAS, HOPS, STEPS, propagate_labels, shares_to_probabilities, spread
 from graphveil.privacy import SeededRandomness
 from tests.methods import made
-from tests.methods.conformance import Case, MethodSuite
+from tests.methods.cases import Case
+from tests.methods.conformance import MethodSuite
 
 CASES = {
     "private labels": Case(partial(LabelPropagation, epsilon_y=1.0), 0.0, 1.0, "never", trains=False),

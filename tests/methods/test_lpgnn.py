@@ -19,7 +19,8 @@ from graphveil.methods.released import topology_of
 from graphveil.models import BACKBONES
 from graphveil.privacy import SecureRandomness, SeededRandomness
 from tests.methods import made
-from tests.methods.conformance import Case, MethodSuite
+from tests.methods.cases import Case
+from tests.methods.conformance import MethodSuite
 from tests.sizes import LargestTensor
 
 SHORT: dict[str, Any] = {"epochs": 3, "hidden": 4, "steps_x": 2, "steps_y": 2}

@@ -8,8 +8,9 @@ from dataclasses import FrozenInstanceError, replace
 import pytest
 import torch
 
-from graphveil.mechanisms import MultiBit, RandomizedResponse
-from graphveil.methods.released import Topology, randomize_graph, topology_of
+from graphveil.errors import BudgetError, InputError
+from graphveil.methods.local_privacy import LocalPrivacy
+from graphveil.methods.released import Topology, collect, randomize_graph, require_matching, topology_of
 from graphveil.privacy import SecureRandomness, SeededRandomness
 from tests.methods import made
 
@@ -41,9 +42,7 @@ def test_features_and_labels_are_no_part_of_the_fingerprint() -> None:
 def test_only_training_and_validation_nodes_send_a_label() -> None:
     graph = made.graph()
     split = made.split_of(graph)
-    released = randomize_graph(
-        graph, split, features=None, labels=RandomizedResponse(epsilon=50.0, classes=3), randomness=SecureRandomness()
-    )
+    released = randomize_graph(graph, split, LocalPrivacy(None, 50.0), randomness=SecureRandomness())
     asked = split.train | split.val
     assert torch.equal(released.labelled, asked)
     assert torch.equal(released.labels[asked], graph.y[asked])
@@ -53,7 +52,7 @@ def test_only_training_and_validation_nodes_send_a_label() -> None:
 def test_public_parts_are_sent_as_they_are_and_draw_no_noise() -> None:
     graph = made.graph()
     noise = made.Counted()
-    released = randomize_graph(graph, made.split_of(graph), features="public", labels=None, randomness=noise)
+    released = randomize_graph(graph, made.split_of(graph), LocalPrivacy(math.inf, math.inf), randomness=noise)
     assert released.features is graph.x
     assert noise.asked == []
     assert released.void is None
@@ -61,16 +60,38 @@ def test_public_parts_are_sent_as_they_are_and_draw_no_noise() -> None:
 
 def test_reproducible_noise_is_marked_on_the_reports() -> None:
     graph = made.graph()
-    mechanism = MultiBit(epsilon=1.0, dimension=100)
     for noise, void in ((SecureRandomness(), None), (SeededRandomness(9), "noise was reproducible (seed 9)")):
-        found = randomize_graph(graph, made.split_of(graph), features=mechanism, labels=None, randomness=noise)
-        assert found.void == void
+        for privacy in (LocalPrivacy(1.0, math.inf), LocalPrivacy(None, 1.0), LocalPrivacy(math.inf, 1.0)):
+            assert randomize_graph(graph, made.split_of(graph), privacy, randomness=noise).void == void
+
+
+def test_reports_say_what_they_were_made_with() -> None:
+    graph = made.graph()
+    privacy = LocalPrivacy(2.0, 1.0, "one-bit")
+    released = randomize_graph(graph, made.split_of(graph), privacy, randomness=SecureRandomness())
+    assert released.privacy == privacy
+    assert released.schema == graph.schema
+    require_matching(released, topology_of(graph), LocalPrivacy(2.0, 1.0, "one-bit"))
+    for other in (LocalPrivacy(2.0, 1.1, "one-bit"), LocalPrivacy(2.0, 1.0), LocalPrivacy(None, 1.0)):
+        with pytest.raises(InputError, match="the reports were made with") as refused:
+            require_matching(released, topology_of(graph), other)
+        assert "\n" not in str(refused.value)
+
+
+def test_a_collection_is_paid_for_before_data_is_read_and_charged_when_it_was_made() -> None:
+    graph, privacy = made.graph(), LocalPrivacy(1.0, 1.0)
+    split, ledger = made.split_of(graph), LocalPrivacy(1.0, 1.0).open_ledger()
+    _, paid = collect(ledger, graph, split, privacy, randomness=SecureRandomness())
+    assert paid.spends == privacy.spends(graph.schema)
+    assert ledger.spends == ()
+    with pytest.raises(BudgetError):
+        collect(paid, made.Sealed(graph), split, privacy, randomness=SecureRandomness())
 
 
 def test_reports_share_no_memory_with_the_split_and_cannot_be_exchanged() -> None:
     graph = made.graph()
     split = made.split_of(graph)
-    released = randomize_graph(graph, split, features=None, labels=None, randomness=SecureRandomness())
+    released = randomize_graph(graph, split, LocalPrivacy(None, math.inf), randomness=SecureRandomness())
     train = released.train.clone()
     split.train.zero_()
     assert torch.equal(released.train, train)
@@ -84,8 +105,7 @@ def test_label_noise_is_as_large_as_declared() -> None:
     released = randomize_graph(
         graph,
         made.Split(*(torch.full((3_000,), flag) for flag in (True, False, False))),
-        features=None,
-        labels=RandomizedResponse(epsilon=1.0, classes=3),
+        LocalPrivacy(None, 1.0),
         randomness=SeededRandomness(4),
     )
     kept = float((released.labels == graph.y).float().mean())

@@ -179,7 +179,7 @@ class LabelPropagation:
         """Return the most likely class of every node [n]."""
         return self.predict_proba(graph).argmax(dim=1)
 
-    def score(self, graph: Any, mask: Tensor | None = None) -> float:
+    def score(self, graph: Any, mask: Tensor | None = None, *, randomness: Randomness | None = None) -> float:
         """Return the accuracy against the true labels of `graph` on `mask` (default: all nodes with a label)."""
         known = graph.y >= 0 if mask is None else mask
         return float((self.predict(graph)[known] == graph.y[known]).float().mean())

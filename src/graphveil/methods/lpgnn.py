@@ -11,6 +11,7 @@ and 2.  Features are never rectified or propagated at their full width (see `agg
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from graphveil.errors import InputError
+from graphveil.errors import BudgetError, InputError
 from graphveil.graphs import GraphSchema, Split, random_split
 from graphveil.methods.local_privacy import LocalPrivacy
 from graphveil.methods.network import (
@@ -54,7 +55,8 @@ class LPGNN:
         epsilon_x: budget of one feature report; inf for public features, None collects none (random numbers stand in).
         epsilon_y: budget of one label report; inf for public labels.
         mechanism: "multi-bit", "one-bit", "laplace" or "gaussian"; delta belongs to the last alone.
-        settings: any field of `NetworkSettings`.
+        settings: any field of `NetworkSettings`; `steps_x` and `steps_y` default to 8 and 4, and to 0 for a part that
+            is public and needs no denoising.
 
     After fitting: `guarantee`, `ledger`, `history`, `released`, `topology`.
 
@@ -78,7 +80,9 @@ class LPGNN:
             if name not in known:
                 raise InputError(f"setting {name!r} is not known", where="LPGNN", allowed=", ".join(known))
         self.privacy = LocalPrivacy(epsilon_x, epsilon_y, mechanism, delta)
-        self.settings = NetworkSettings(**settings)
+        hops = {"steps_x": 0 if epsilon_x == math.inf else 8, "steps_y": 0 if epsilon_y == math.inf else 4}
+        chosen = {name: value for name, value in settings.items() if value is not None}
+        self.settings = NetworkSettings(**{**hops, **chosen})
         self.ledger: Ledger = self.privacy.open_ledger()
         self._fitted: Fitted | None = None
         self._answers: dict[str, Tensor] = {}
@@ -159,6 +163,7 @@ class LPGNN:
 
         Raises:
             InputError: for a graph with other features, or a new graph without `randomness`.
+            BudgetError: for a new graph whose people reported to this model before it was saved and loaded.
         """
         fitted = self._require_fitted()
         if graph is None:
@@ -166,12 +171,17 @@ class LPGNN:
         topology = topology_of(graph)
         if topology.fingerprint == fitted.fingerprint:
             return torch.softmax(fitted.network.logits, dim=1)
-        if topology.fingerprint not in self._answers:
-            features, offset = self._new_features(graph, topology, randomness)
-            classes = len(fitted.schema.classes)
-            logits = apply_network(fitted.network, features, offset, topology, self.settings, classes=classes)
-            self._answers[topology.fingerprint] = torch.softmax(logits, dim=1)
-        return self._answers[topology.fingerprint]
+        self._require_same_features(graph.schema)
+        if topology.fingerprint in self._answers:
+            return self._answers[topology.fingerprint]
+        mechanism = self.privacy.features(fitted.schema)
+        features, offset = (graph.x, 0.0) if mechanism == "public" else self._collect(graph, topology, randomness)
+        classes = len(fitted.schema.classes)
+        logits = apply_network(fitted.network, features, offset, topology, self.settings, classes=classes)
+        found = torch.softmax(logits, dim=1)
+        if mechanism != "public":
+            self._answers[topology.fingerprint] = found
+        return found
 
     def predict(self, graph: Any = None, *, randomness: Randomness | None = None) -> Tensor:
         """Return the most likely class of every node [n]."""
@@ -263,32 +273,40 @@ class LPGNN:
             raise InputError("this LPGNN has not been fitted", remedy="call fit or fit_reports first")
         return self._fitted
 
-    def _new_features(self, graph: Any, topology: Topology, randomness: Randomness | None) -> tuple[Any, float]:
-        """Collect the feature reports of a new graph's people: the one place where prediction reads private data."""
-        fitted, found = self._require_fitted(), graph.schema
-        schema = fitted.schema
+    def _require_same_features(self, found: GraphSchema) -> None:
+        """Refuse a new graph whose features are not those of training, before any is read."""
+        schema = self._require_fitted().schema
         if (found.dimension, found.low, found.high) != (schema.dimension, schema.low, schema.high):
             raise InputError(
                 f"features are {found.dimension} numbers in [{found.low:g}, {found.high:g}]",
                 where=found.name,
                 allowed=f"{schema.dimension} numbers in [{schema.low:g}, {schema.high:g}], as in training",
             )
-        mechanism = self.privacy.features(schema)
-        if mechanism is None:
+        if not self.privacy.collects_features:
             raise InputError(
                 "this model was trained without features, so it cannot predict on a new graph", where=found.name
             )
-        if mechanism == "public":
-            return graph.x, 0.0
+
+    def _collect(self, graph: Any, topology: Topology, randomness: Randomness | None) -> tuple[Any, float]:
+        """Collect the feature reports of a new graph's people: the one place where prediction reads private data."""
+        fitted = self._require_fitted()
         if randomness is None:
             raise InputError(
                 "the people of a new graph send private features, which needs a source of noise",
                 where="predict",
                 remedy="pass randomness=SecureRandomness()",
             )
-        unit = f"features of {found.name} ({topology.fingerprint[:8]})"
-        (spend,) = (s for s in self.privacy.spends(schema) if s.unit == "features")
+        unit = f"features of {graph.schema.name} ({topology.fingerprint[:8]})"
+        if unit in {entry.unit for entry in self.ledger.budget}:
+            raise BudgetError(
+                f"the people of {graph.schema.name} have sent their feature reports already",
+                where="predict",
+                allowed="one report per person",
+                remedy="keep the first prediction: a saved model remembers that it was made, not what it said",
+            )
+        (spend,) = (s for s in self.privacy.spends(fitted.schema) if s.unit == "features")
         paid = self.ledger.declare(unit, spend.epsilon, spend.delta).spend(replace(spend, unit=unit))
+        mechanism = self.privacy.features(fitted.schema)
         reports = mechanism.randomize(graph.x, randomness=randomness)
         self.ledger = paid
         self._fitted = replace(fitted, void=fitted.void or randomness.void)
