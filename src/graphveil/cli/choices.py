@@ -224,3 +224,11 @@ def prepare(device: str, threads: int | None) -> None:
         raise InputError("no CUDA device is there", where="--device", remedy="use --device cpu")
     if threads is not None:
         torch.set_num_threads(threads)
+
+
+def settle_threads(threads: int | None, graph: Any) -> None:
+    """Unless the user gave a number, compute with as many threads as measure fastest on this graph."""
+    if threads is None:
+        from graphveil.methods.threads import settle_threads as measure
+
+        measure(graph)

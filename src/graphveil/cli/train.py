@@ -52,9 +52,11 @@ def train(
     folder = out or run_folder.default_folder(data, method, datetime.now())
     files.refuse_used_folder(folder)
     with working() as tell:
+        graph = load_graph(data, root=data_root, progress=tell)
+        choices.settle_threads(threads, graph)
         result = experiment.run(
             method,
-            load_graph(data, root=data_root, progress=tell),
+            graph,
             settings=chosen,
             repeats=repeats,
             seed=seed,

@@ -20,5 +20,4 @@ def baseline(model: str, **settings: Any) -> LPGNN:
     Raises:
         InputError: for an unknown backbone or setting.
     """
-    plain = {"steps_x": 0, "steps_y": 0, "weight_decay": 0.001, **settings}
-    return LPGNN(epsilon_x=INFINITE, epsilon_y=INFINITE, model=model, **plain)
+    return LPGNN(epsilon_x=INFINITE, epsilon_y=INFINITE, model=model, **settings)

@@ -19,8 +19,8 @@ from graphveil.methods.storage import read_method
 
 _HELP = {
     "model": "backbone: sage, gcn, gat or mlp",
-    "steps_x": "hops of feature propagation",
-    "steps_y": "hops of label propagation in the loss (0: plain forward correction)",
+    "steps_x": "hops of feature propagation; default 8, 0 for public features",
+    "steps_y": "hops of label propagation in the loss; default 4, 0 (plain forward correction) for public labels",
     "scaling": "standard (shift and scale the propagated features) or published",
     "selection": "which epoch is kept: robust, published or last",
     "hidden": "hidden width",
@@ -91,6 +91,15 @@ def build_method(name: str, settings: Mapping[str, Any], classes: int, *, seed: 
     return METHODS[name].build(**settled, seed=seed, device=device)
 
 
+def used_settings(settled: Mapping[str, Any], method: LPGNN | LabelPropagation) -> dict[str, Any]:
+    """Return settings as a built method uses them: budgets after the split, hops after their defaults."""
+    used = {"epsilon_x": method.privacy.epsilon_x, "epsilon_y": method.privacy.epsilon_y}
+    if isinstance(method, LPGNN):
+        used |= {"steps_x": method.settings.steps_x, "steps_y": method.settings.steps_y}
+        return {**settled, **{name: value for name, value in used.items() if name in settled}}
+    return {name: used.get(name, value) for name, value in settled.items() if name in ("epsilon", *used)}
+
+
 def load_method(path: str | Path) -> LPGNN | LabelPropagation:
     """Return the method saved in a file or run folder, whichever it is.
 
@@ -105,12 +114,12 @@ def load_method(path: str | Path) -> LPGNN | LabelPropagation:
     return loaded
 
 
-def _network_options(**defaults: Any) -> dict[str, Option]:
+def _network_options() -> dict[str, Option]:
     options = {}
     for field in fields(NetworkSettings):
         if field.name not in ("seed", "device"):
-            default = defaults.get(field.name, field.default)
-            options[field.name] = Option(default, type(default), _HELP[field.name])
+            default = None if field.name in ("steps_x", "steps_y") else field.default
+            options[field.name] = Option(default, type(field.default), _HELP[field.name])
     return options
 
 
@@ -153,7 +162,7 @@ def _methods() -> dict[str, MethodInfo]:
         ),
     }
     for model in BASELINES:
-        options = _network_options(steps_x=0, steps_y=0)
+        options = _network_options()
         del options["model"], options["steps_x"], options["steps_y"]
         summary = f"plain {model.upper()} on raw data: the non-private baseline"
         found[model] = MethodInfo(_build_baseline(model), summary, "none", options)

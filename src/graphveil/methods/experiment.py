@@ -6,6 +6,7 @@ one report per person.  Accuracies are measured on test nodes whose labels no me
 
 from __future__ import annotations
 
+import math
 import resource
 import sys
 import time
@@ -17,7 +18,7 @@ import numpy as np
 
 from graphveil.errors import InputError
 from graphveil.graphs import random_split
-from graphveil.methods.catalogue import METHODS, build_method
+from graphveil.methods.catalogue import METHODS, build_method, used_settings
 from graphveil.methods.controls import ceiling_of, controls_of, hits
 from graphveil.methods.intervals import Interval, interval
 from graphveil.privacy import Guarantee, Ledger, Randomness
@@ -136,7 +137,7 @@ def _result(
     return Result(
         method=name,
         data=graph.schema.name,
-        settings=settled,
+        settings=used_settings(settled, methods[0]),
         accuracy=scores[name],
         controls=rivals,
         ceiling=scores.get(CEILING),
@@ -179,6 +180,9 @@ def _teller(progress: Report | None, stage: str, method: Any) -> Callable[[int, 
 
 
 def _epsilon(method: Any) -> float:
+    """Return what one person has spent; inf where nothing is protected."""
+    if not method.ledger.spends:
+        return math.inf
     return float(sum(method.ledger.total(entry.unit)[0] for entry in method.ledger.budget))
 
 
