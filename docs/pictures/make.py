@@ -3,8 +3,8 @@
     graphveil train lpgnn digits --epsilon-x 1 --epsilon-y 2 --repeats 3 --out runs/digits
     python docs/pictures/make.py runs/digits
 
-`flow.svg` is drawn; `digits.svg` shows the run folder that is named.  Okabe and Ito's colours, on a white box that suits
-light and dark pages.
+`flow.svg` is drawn; `digits.svg` shows the run folder that is named.  Okabe and Ito's colours, on a white box that
+suits light and dark pages.
 """
 
 from __future__ import annotations
@@ -52,7 +52,10 @@ def flow() -> Figure:
     axes.plot([34, 34], [8, 28], linestyle=(0, (4, 3)), color=ORANGE, linewidth=1.8)
     axes.text(34, 34.5, "noise is added\nbefore this line", ha="center", va="top", fontsize=9, color=ORANGE)
     axes.text(24, 5.9, "one report each, once:\nfor example one feature\nas one bit, and a label", va="top", fontsize=9)
-    server = "the reports\nand the public graph:\nwho is linked to whom\n\ndenoises over neighbours,\ntrains, tunes, compares:\nno further cost"
+    server = (
+        "the reports\nand the public graph:\nwho is linked to whom\n\n"
+        "denoises over neighbours,\ntrains, tunes, compares:\nno further cost"
+    )
     box(axes, (44, 6), (24, 24), "Server", server, GREY)
     arrow(axes, (68.6, 24.5), (75.5, 26.5))
     arrow(axes, (68.6, 11.5), (75.5, 9.5))

@@ -16,7 +16,7 @@ import numpy as np
 TEAMS = {"design": (2, 1, 1, 14, 6, 4), "sales": (12, 10, 6, 1, 2, 3), "support": (4, 14, 2, 2, 5, 6)}
 WORK = ("calls", "mail", "travel", "drawing", "writing", "training")
 PER_TEAM, HOURS = 20, 40.0
-FIRST = "Ada Ben Cleo Dan Eva Finn Gia Hal Ida Jon Kim Leo Mia Ned Oda Pia Quin Ria Sam Tim".split()
+NAMES = "Ada Ben Cleo Dan Eva Finn Gia Hal Ida Jon Kim Leo Mia Ned Oda Pia Quin Ria Sam Tim"
 HERE = Path(__file__).parent
 
 
@@ -24,7 +24,7 @@ def people(rng: np.random.Generator) -> list[list[object]]:
     """Rows of the nodes file: id, hours of each kind of work, team (left empty for every tenth person)."""
     rows: list[list[object]] = []
     for number, (team, means) in enumerate(TEAMS.items()):
-        for name in FIRST:
+        for name in NAMES.split():
             hours = np.clip(rng.gamma(4.0, np.array(means) / 4.0), 0, HOURS).round(1)
             unknown = len(rows) % 10 == 9
             rows.append([f"{name}-{number + 1}", *hours, "" if unknown else team])
