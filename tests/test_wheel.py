@@ -1,0 +1,67 @@
+"""The built wheel: it holds everything, and its declared dependencies cover what the code imports."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+import sysconfig
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+#: Import names that differ from their distribution's name.
+DISTRIBUTIONS = {"sklearn": "scikit-learn", "torch_geometric": "torch-geometric", "dp_accounting": "dp-accounting"}
+OPTIONAL = {"ogb"}
+#: A search path of the caller's would hide the wheel.
+CLEAN = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+
+
+@pytest.fixture(scope="module")
+def command(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The command of the wheel, installed in an environment of its own (which borrows the libraries of this one)."""
+    folder = tmp_path_factory.mktemp("wheel")
+    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(ROOT)]
+    subprocess.run(build, check=True, capture_output=True)
+    (wheel,) = folder.glob("graphveil-*.whl")
+    environment = folder / "environment"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(environment)], check=True)
+    python = environment / "bin" / "python"
+    script = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    site = subprocess.run([python, "-c", script], check=True, capture_output=True, text=True).stdout.strip()
+    install = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-deps", str(wheel)]
+    subprocess.run(install, check=True, capture_output=True)
+    Path(site, "libraries.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    where = [python, "-c", "import graphveil; print(graphveil.__file__)"]
+    assert site in subprocess.run(where, check=True, capture_output=True, text=True, env=CLEAN).stdout
+    return environment / "bin" / "graphveil"
+
+
+def test_the_wheel_trains_and_reports(command: Path, tmp_path: Path) -> None:
+    run = [command, "train", "lpgnn", "digits", "--epochs", "3", "--no-controls", "--out", str(tmp_path / "run")]
+    done = subprocess.run(run, capture_output=True, text=True, cwd=tmp_path, env=CLEAN, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "lpgnn on digits" in done.stdout
+    assert (tmp_path / "run" / "report.html").read_text().startswith("<!")
+
+
+def test_declared_dependencies_cover_the_imports() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    declared = {line.split(">")[0].split("[")[0].strip() for line in project["dependencies"]}
+    used = {
+        name.split(".")[0]
+        for file in (ROOT / "src").rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text()))
+        for name in _imported(node)
+    }
+    foreign = {name for name in used if name not in sys.stdlib_module_names and name != "graphveil"} - OPTIONAL
+    assert {DISTRIBUTIONS.get(name, name) for name in foreign} <= declared
+
+
+def _imported(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    return [node.module or ""] if isinstance(node, ast.ImportFrom) else []
