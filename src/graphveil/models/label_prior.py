@@ -15,19 +15,22 @@ from torch import Tensor
 
 #: Homophily is kept inside this range: outside it the estimate is noise or leaves nothing to infer.
 HOMOPHILY = (0.6, 0.9)
-#: A class is never thought rarer than this share of an even split.
+#: A class is never thought rarer than this share of an even split (less what adding up to 1 takes: at most a sixth).
 LEAST_SHARE = 0.2
 
 
 def class_shares(labels: Tensor, classes: int, keep: float, flip: float) -> Tensor:
     """Return pi [c], shrunk towards an even split by its own noise (James-Stein) and floored."""
-    reported = labels[labels >= 0]
-    f = torch.bincount(reported, minlength=classes).double() / max(len(reported), 1)
-    pi = (f - flip) / (keep - flip)
-    noise = float((f * (1 - f)).mean()) / max(len(reported), 1) / (keep - flip) ** 2
+    counts = torch.bincount(labels[labels >= 0], minlength=classes).double()
+    n = max(float(counts.sum()), 1.0)
+    pi = (counts / n - flip) / (keep - flip)
+    # One report more of each class: where few have reported, and all the same, they are not free of noise.
+    f = (counts + 1) / (counts + 1).sum()
+    noise = float((f * (1 - f)).mean()) / n / (keep - flip) ** 2
     spread = float((pi - 1 / classes).square().mean())
     pi = 1 / classes + max(0.0, 1 - noise / max(spread, 1e-12)) * (pi - 1 / classes)
-    pi = pi.clamp_min(LEAST_SHARE / classes)
+    pi = pi.clamp_min(0)
+    pi = (pi / pi.sum()).clamp_min(LEAST_SHARE / classes)
     return (pi / pi.sum()).float()
 
 

@@ -38,13 +38,21 @@ def fit_process(
     a = torch.zeros(n, blocks * c, device=used.device)
     mean, square = torch.zeros_like(a), torch.zeros(blocks, 1, device=used.device)
     for step in range(1, STEPS + 1):
-        scores = SCALE * diffuse(q, a, alpha, DEPTH).view(n, blocks, c)
-        expected = torch.softmax(scores + log_prior, dim=2)
-        joint = expected * likelihood[:, None]
-        slope = (expected - joint / joint.sum(dim=2, keepdim=True)) * used[:, :, None]
-        gradient = SCALE * diffuse(q, slope.reshape(n, -1), alpha, DEPTH, transposed=True) + penalty * a
-        mean = 0.9 * mean + 0.1 * gradient
-        square = 0.99 * square + 0.01 * gradient.view(n, blocks, c).square().mean(dim=(0, 2))[:, None]
+        slope = gradient(q, a, likelihood, used, log_prior, alpha=alpha, penalty=penalty)
+        mean = 0.9 * mean + 0.1 * slope
+        square = 0.99 * square + 0.01 * slope.view(n, blocks, c).square().mean(dim=(0, 2))[:, None]
         rate = RATE / (1 - 0.9**step) / ((square / (1 - 0.99**step)).sqrt() + 1e-8)
         a = a - (mean.view(n, blocks, c) * rate).view(n, -1)
     return SCALE * diffuse(q, a, alpha, DEPTH).view(n, blocks, c)
+
+
+def gradient(
+    q: SparseMatrix, a: Tensor, likelihood: Tensor, used: Tensor, log_prior: Tensor, *, alpha: float, penalty: float
+) -> Tensor:
+    """Return the gradient [n, b * c] at `a` of what is minimised: the negative of the second formula."""
+    (n, blocks), c = used.shape, likelihood.shape[1]
+    scores = SCALE * diffuse(q, a, alpha, DEPTH).view(n, blocks, c)
+    expected = torch.softmax(scores + log_prior, dim=2)
+    joint = expected * likelihood[:, None]
+    slope = (expected - joint / joint.sum(dim=2, keepdim=True)) * used[:, :, None]
+    return SCALE * diffuse(q, slope.reshape(n, -1), alpha, DEPTH, transposed=True) + penalty * a
