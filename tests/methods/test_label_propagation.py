@@ -23,6 +23,10 @@ from tests.methods.conformance import MethodSuite
 CASES = {
     "private labels": Case(partial(LabelPropagation, epsilon_y=1.0), 0.0, 1.0, "never", trains=False),
     "public labels": Case(partial(LabelPropagation, epsilon_y=math.inf), 0.0, math.inf, "never", trains=False),
+    "pool": Case(partial(LabelPropagation, epsilon_y=1.0, rule="pool"), 0.0, 1.0, "never"),
+    "pool of public labels": Case(
+        partial(LabelPropagation, epsilon_y=math.inf, rule="pool"), 0.0, math.inf, "never", dimension=20
+    ),
 }
 
 
@@ -138,6 +142,19 @@ def test_predictions_on_another_graph_are_refused_with_a_way_out() -> None:
 def test_epsilons_that_are_no_budget_are_refused(value: Any) -> None:
     with pytest.raises(InputError, match=r"epsilon_y = .* is not a privacy budget"):
         LabelPropagation(epsilon_y=value)
+
+
+def test_unknown_rules_are_refused() -> None:
+    with pytest.raises(InputError, match="rule 'puddle' is not known; allowed: propagation, pool"):
+        LabelPropagation(epsilon_y=1.0, rule="puddle")
+
+
+def test_the_rule_is_saved_and_the_pool_names_its_heaviest_members(tmp_path: Any) -> None:
+    method = LabelPropagation(epsilon_y=2.0, rule="pool").fit(made.graph(), randomness=SeededRandomness(1))
+    loaded = LabelPropagation.load(method.save(tmp_path))
+    assert loaded.rule == "pool"
+    assert loaded.variant == method.variant
+    assert method.variant.startswith("pool led by ")
 
 
 def test_unknown_devices_are_refused() -> None:

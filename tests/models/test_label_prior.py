@@ -84,15 +84,15 @@ def planted(h: float, edges: int) -> tuple[Tensor, Tensor, Tensor]:
 
 @pytest.mark.parametrize("h", [0.65, 0.75, 0.85])
 def test_homophily_is_found(h: float) -> None:
-    """100,000 edges at epsilon 2: within 0.025; inverted at epsilon 3, not.
+    """100,000 edges at epsilon 2: within 0.03; inverted at epsilon 3, not.
 
     A pair of reports agrees or not (deviation at most 1/2) and the inverse of the channel stretches by 1/(p - q) at
     each end and 1/(1 - |pi|^2): a deviation of 0.006 (measured), so a false alarm has a chance of 6e-7.
     """
     source, target, labels = planted(h, 100_000)
     reports = noisy(labels, 2.0)
-    assert homophily(source, target, reports, 3, *rates(2.0)) == pytest.approx(h, abs=0.025)
-    assert homophily(source, target, reports, 3, *rates(3.0)) != pytest.approx(h, abs=0.025)
+    assert homophily(source, target, reports, 3, *rates(2.0)) == pytest.approx(h, abs=0.03)
+    assert homophily(source, target, reports, 3, *rates(3.0)) != pytest.approx(h, abs=0.03)
 
 
 def test_homophily_stays_where_there_is_something_to_infer() -> None:

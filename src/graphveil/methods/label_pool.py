@@ -4,6 +4,7 @@
               centred over classes and scaled to unit root-mean-square
     pool      log p(y | v) = sum_m exp(u_m) s_m(v) + b log pi + const,    u, b = argmax  sum_v log( p(. | v) T )_{y'_v}
     on scores of held-out reports: the reports are cut into FOLDS, a node's own fold never takes part in its score
+    (but for the class shares pi and the homophily, which all reports estimate together)
 
 The exact channel T of randomized response enters every member and the pool, so nothing is chosen by hand and no clean
 label is used.  On the graphs measured (benchmarks/lead.py) it beats the best label propagation at every budget.
