@@ -1,0 +1,227 @@
+"""What README and docs say can be typed, run, clicked and looked up."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import shlex
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from graphveil.cli import main
+from graphveil.cli.app import build
+from graphveil.cli.choices import collect, comparison
+from graphveil.graphs import NAMES
+from graphveil.methods import METHODS
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+RUNNABLE = re.compile(r"digits|social(-\d+)?|docs/examples/\w+|runs/[\w-]+")
+NAMED = re.compile(r"social-\d+|facebook100-[a-z0-9-]+|" + "|".join(map(re.escape, NAMES)))
+RESULTS = {"predict", "report"}  # their first word is a run folder
+LABELS_ONLY = {"label-propagation", "label-pool"}
+
+#: How the test shortens long work: what is added to a command, or exchanged in it, when the condition holds.
+#:   a network is trained              + --epochs 3
+#:   compare                           + --repeats 1 --no-controls
+#:   label-only, or a total to split   + --no-controls, and social-200 in place of digits
+SMALL = "social-200"
+
+
+def name(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+
+
+def commands(page: Path) -> list[list[str]]:
+    """The words of every graphveil and make command in the shell blocks of a page, comments left out."""
+    lines = "\n".join(blocks(page, "sh")).replace("\\\n", " ").splitlines()
+    typed = [shlex.split(line, comments=True) for line in lines]
+    assert all(words[0] in ("graphveil", "make") for words in typed if words), typed
+    return [words for words in typed if words]
+
+
+def shortened(words: list[str]) -> list[str]:
+    """The same command with less work."""
+    if words[0] not in ("train", "compare"):
+        return words
+    methods = set(words[1].split(","))
+    if words[0] == "compare":
+        words = [*words, "--repeats", "1", "--no-controls"]
+    if methods & LABELS_ONLY or "--epsilon" in words:
+        words = [*(SMALL if word == "digits" else word for word in words), "--no-controls"]
+    return words if methods <= LABELS_ONLY else [*words, "--epochs", "3"]
+
+
+def group() -> Any:
+    return typer.main.get_command(build())
+
+
+def parsed(words: list[str]) -> tuple[str, dict[str, Any]]:
+    """The command's name and its parameters, as the CLI reads them; fails on what it does not know."""
+    command, path = group(), []
+    while hasattr(command, "commands"):
+        path.append(words[0])
+        command, words = command.commands[words[0]], words[1:]
+    parameters: dict[str, Any] = command.make_context(path[-1], list(words)).params
+    return " ".join(path), parameters
+
+
+def data_of(words: list[str], parameters: dict[str, Any]) -> list[str]:
+    return [str(parameters["data"])] if "data" in parameters else [words[1]] if words[0] in RESULTS else []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_commands_are_known_to_the_cli(page: Path) -> None:
+    """Also those that need a download: command, options, method, settings and data names."""
+    for word, *words in commands(page):
+        if word == "make":
+            continue
+        command, parameters = parsed(words)
+        if command == "compare":
+            comparison(parameters["methods"], parameters["data"], parameters)
+        elif "method" in parameters:
+            collect(parameters["method"], METHODS[parameters["method"]], parameters)
+        for data in data_of(words, parameters):
+            assert RUNNABLE.fullmatch(data) or NAMED.fullmatch(data), data
+            assert not data.startswith("docs/") or (ROOT / data).is_dir()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_commands_on_embedded_graphs_run(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In the order of the page, in one empty folder, so that later commands find what earlier ones wrote."""
+    shutil.copytree(ROOT / "docs" / "examples", tmp_path / "docs" / "examples")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GRAPHVEIL_DATA", str(tmp_path / "data"))
+    for word, *words in commands(page):
+        if word == "make" or not all(RUNNABLE.fullmatch(data) for data in data_of(words, parsed(words)[1])):
+            continue
+        code = main(shortened(words))
+        assert code == 0, f"graphveil {' '.join(words)}: {capsys.readouterr().err}"
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=name)
+def test_python_examples_run_and_print_what_they_say(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One script from top to bottom; the comment behind each print is what it prints."""
+    monkeypatch.chdir(tmp_path)
+    script = "\n".join(blocks(page, "python"))
+    expected = re.findall(r"^ *print\(.*\)  # (.+)$", script, re.MULTILINE)
+    assert len(expected) == len(re.findall(r"^ *print\(", script, re.MULTILINE)), "a print without its comment"
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        exec(compile(script, page.name, "exec"), {"__name__": "example"})
+    assert out.getvalue().splitlines() == expected
+
+
+def links(page: Path) -> Iterator[tuple[str, str]]:
+    """(path, anchor) of every relative link and picture."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if not target.startswith(("http://", "https://")):
+            path, _, anchor = target.partition("#")
+            yield path, anchor
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors GitHub gives the headings of a page."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_links_and_pictures_exist(page: Path) -> None:
+    for path, anchor in links(page):
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), path
+        assert target.is_relative_to(ROOT), path
+        assert not anchor or anchor in anchors(target), f"{path}#{anchor}"
+
+
+def test_every_page_can_be_reached_from_the_readme() -> None:
+    reached = {(ROOT / path).resolve() for path, _ in links(ROOT / "README.md") if path}
+    assert set(PAGES[1:]) <= reached
+
+
+def test_make_commands_have_targets() -> None:
+    made = {words[1] for page in PAGES for words in commands(page) if words[0] == "make"}
+    targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    assert {"demo", "test"} <= made <= set(targets)
+
+
+def rows(page: str, heading: str) -> list[list[str]]:
+    """The cells of the first table below a heading."""
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8").split(f"# {heading}\n", 1)[1]
+    table = re.search(r"^\|.*?(?=\n\n|\Z)", text, re.DOTALL | re.MULTILINE)
+    assert table is not None
+    lines = table[0].splitlines()[2:]
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
+
+
+def test_every_option_is_listed_and_every_listed_option_is_there() -> None:
+    there = {"--help"} | {option for parameter in group().params for option in parameter.opts}
+    waiting = list(group().commands.values())
+    while waiting:
+        command = waiting.pop()
+        waiting += getattr(command, "commands", {}).values()
+        there |= {option for parameter in command.params for option in parameter.opts if option.startswith("--")}
+    listed = {option for row in rows("commands.md", "Options") for option in re.findall(r"--[a-z-]+", row[0])}
+    assert listed == there
+
+
+def test_every_command_is_listed() -> None:
+    text = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    for command in group().commands:
+        assert f"`graphveil {command}" in text, command
+
+
+def test_settings_and_defaults_are_those_of_the_program() -> None:
+    listed = {row[0].strip("`"): row[1] for row in rows("methods.md", "Settings")}
+    options = METHODS["lpgnn"].options
+    assert list(listed) == list(options)
+    for setting, option in options.items():
+        if not setting.startswith("steps"):  # None there stands for a default that depends on the budgets
+            default = "none" if option.default is None else str(option.default)
+            assert listed[setting] == default, setting
+
+
+def test_every_method_has_its_section() -> None:
+    text = (ROOT / "docs" / "methods.md").read_text(encoding="utf-8")
+    for method in METHODS:
+        assert f"`{method}`" in text, method
+
+
+def test_error_messages_of_own_files_are_those_of_the_program() -> None:
+    source = "".join(file.read_text(encoding="utf-8") for file in (ROOT / "src/graphveil/graphs").glob("*.py"))
+    literal = re.sub(r"\{[^{}]*\}", "...", source)
+    for message, *_ in rows("own-data.md", "What is refused"):
+        for part in re.findall(r"`([^`]+)`", message):
+            for piece in part.split("..."):
+                assert piece.strip(" ,.") in literal, message
+
+
+def test_the_keys_of_graph_toml_are_all_explained() -> None:
+    from graphveil.graphs.declaration import _KEYS
+
+    listed = {key for row in rows("own-data.md", "graph.toml") for key in re.findall(r"`(\w+)`", row[0])}
+    assert listed == set(_KEYS)
+
+
+def test_the_example_folder_is_what_its_script_makes(tmp_path: Path) -> None:
+    folder = ROOT / "docs" / "examples" / "office"
+    shutil.copy(folder / "make.py", tmp_path)
+    space: dict[str, Any] = {"__name__": "__main__", "__file__": str(tmp_path / "make.py")}
+    exec((tmp_path / "make.py").read_text(encoding="utf-8"), space)
+    for table in ("nodes.csv", "edges.csv"):
+        assert (tmp_path / table).read_bytes() == (folder / table).read_bytes(), table
