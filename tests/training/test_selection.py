@@ -52,7 +52,20 @@ def test_the_published_chain_can_stick_at_the_first_epoch_and_robust_does_not() 
     assert accepted("robust", rows) == [True, True, True]
 
 
-def test_robust_keeps_the_lowest_smoothed_loss() -> None:
+def test_robust_keeps_the_highest_smoothed_estimate() -> None:
+    """Whatever the loss says; the estimates are smoothed as an exponential average."""
+    estimates = [0.1, 0.4, 0.9, 0.2, 0.5, 0.6, 0.6]
+    rule, smooth, best, expected = selection_rule("robust", ideal=0.5), estimates[0], -1.0, []
+    for number, value in enumerate(estimates):
+        smooth = value if number == 0 else (1 - SMOOTHING) * smooth + SMOOTHING * value
+        expected.append(smooth > best)
+        best = max(best, smooth)
+    rows = [Epoch(n, 1.0, float(n), 0.0, 0.0, value) for n, value in enumerate(estimates, start=1)]
+    assert [rule(row) for row in rows] == expected
+    assert False in expected[1:] and True in expected[1:]
+
+
+def test_robust_tells_equal_estimates_apart_by_the_smoothed_loss() -> None:
     values = [2.0, 1.0, 3.0, 0.5, 0.4, 2.9, 0.1]
     smooth, best, expected = values[0], float("inf"), []
     for number, value in enumerate(values):

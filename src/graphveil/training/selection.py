@@ -3,8 +3,8 @@
 "published": Sajadmanesh and Gatica-Perez's chain: a better epoch has a lower validation loss, a higher validation
 accuracy not above `ideal`, and a higher training accuracy not above 1.05 `ideal`, each against the best so far; `ideal`
 is what a perfect model would score on the noisy labels.  The first epoch is accepted unconditionally.
-"robust": the lowest validation loss of the model pushed through the known label channel (a proper score of the noisy
-labels), smoothed over epochs; among later epochs a tie keeps the earlier.
+"robust": the highest estimate of the accuracy on true validation labels, (acc' - q) / (p - q), smoothed over epochs;
+equal estimates are told apart by the smoothed validation loss, then the earlier epoch is kept.
 "last": the last epoch.
 """
 
@@ -82,14 +82,16 @@ def _published(ideal: float) -> Rule:
 
 
 def _robust() -> Rule:
-    state = {"smooth": float("nan"), "best": float("inf")}
+    smooth: list[float] = []
+    best: list[tuple[float, float]] = []
 
     def better(now: Epoch) -> bool:
-        old = state["smooth"]
-        state["smooth"] = now.val_loss if now.epoch == 1 else old + SMOOTHING * (now.val_loss - old)
-        if state["smooth"] >= state["best"]:
+        found = [now.val_estimate, -now.val_loss]
+        smooth[:] = [old + SMOOTHING * (new - old) for old, new in zip(smooth or found, found, strict=True)]
+        judged = (smooth[0], smooth[1])
+        if best and judged <= best[0]:
             return False
-        state["best"] = state["smooth"]
+        best[:] = [judged]
         return True
 
     return better
