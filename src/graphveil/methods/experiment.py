@@ -133,7 +133,8 @@ def _result(
     best = max(rivals, key=lambda label: rivals[label].mean) if rivals else None
     lift = None
     if best is not None:
-        lift = interval([mine - theirs for mine, theirs in zip(rows[name], rows[best], strict=True)])
+        pairs = zip(rows[name], rows[best], strict=True)
+        lift = interval([mine - theirs for mine, theirs in pairs], difference=True)
     return Result(
         method=name,
         data=graph.schema.name,
