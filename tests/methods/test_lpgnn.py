@@ -88,8 +88,19 @@ def test_epsilons_that_are_no_budget_are_refused(name: str, value: Any) -> None:
         ("dropout", math.nan),
         ("learning_rate", 0.0),
         ("learning_rate", math.nan),
+        ("learning_rate", math.inf),
+        ("learning_rate", "0.1"),
         ("weight_decay", -1.0),
         ("weight_decay", math.nan),
+        ("weight_decay", math.inf),
+        ("seed", -1),
+        ("seed", 1.5),
+        *((name, 2.0) for name in ("steps_x", "steps_y", "hidden", "epochs")),
+        *((name, 1.5) for name in ("steps_x", "steps_y", "hidden", "epochs")),
+        *((name, "3") for name in ("steps_x", "epochs")),
+        *((name, True) for name in ("steps_x", "steps_y", "hidden", "epochs", "seed", "learning_rate")),
+        *((name, False) for name in ("dropout", "weight_decay")),
+        *((name, None) for name in ("hidden", "dropout", "learning_rate", "model")),
         ("mechanism", "laplacian"),
         ("device", "abacus"),
     ],
@@ -97,7 +108,18 @@ def test_epsilons_that_are_no_budget_are_refused(name: str, value: Any) -> None:
 def test_settings_outside_their_range_are_refused(setting: str, value: Any) -> None:
     with pytest.raises(InputError, match=str(value)) as refused:
         short(**{setting: value})
+    assert setting in str(refused.value)
     assert "allowed: " in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_hops_left_open_are_those_that_each_part_needs() -> None:
+    """Noise is averaged out over neighbours; what is public needs no averaging."""
+    for epsilon_x, epsilon_y, hops in ((1.0, 1.0, (8, 4)), (math.inf, 1.0, (0, 4)), (1.0, math.inf, (8, 0))):
+        for left_open in ({}, {"steps_x": None, "steps_y": None}):
+            found = LPGNN(epsilon_x=epsilon_x, epsilon_y=epsilon_y, **left_open).settings
+            assert (found.steps_x, found.steps_y) == hops
+    assert LPGNN(epsilon_x=math.inf, epsilon_y=1.0, steps_x=3).settings.steps_x == 3
 
 
 def test_unknown_settings_are_refused() -> None:

@@ -12,8 +12,9 @@ from safetensors.torch import save_file
 
 from graphveil.errors import ModelFileError
 from graphveil.graphs import GraphSchema
-from graphveil.methods import LPGNN, load_method
+from graphveil.methods import LPGNN, LabelPropagation, load_method
 from graphveil.methods.storage import FORMAT, KEY, number, read_method, save_method, schema_facts, schema_from
+from graphveil.models import BACKBONES
 from graphveil.privacy import SeededRandomness
 from tests.methods import made
 from tests.methods.conformance import secrets
@@ -134,6 +135,53 @@ def test_known_kinds_with_missing_facts_are_refused(tmp_path: Path) -> None:
     for kind in ("lpgnn", "label-propagation"):
         file = save_method(tmp_path, kind, {"seed": 0}, {"weight": torch.zeros(3)})
         assert "lacks or garbles a field" in refusal(file)
+
+
+SHAPES = {
+    "another dimension": lambda t: {"weights.weight1": t["weights.weight1"][:-1]},
+    "another width": lambda t: {"weights.bias1": torch.zeros(7)},
+    "a transposed weight": lambda t: {"weights.weight2": t["weights.weight2"].T.contiguous()},
+    "a missing weight": lambda t: {"weights.bias2": None},
+    "a missing first weight": lambda t: {"weights.weight1": None},
+    "a weight too many": lambda t: {"weights.attention1": torch.zeros(2, 4, 2)},
+    "a mean of another dimension": lambda t: {"mean": torch.zeros(1, 3)},
+    "no mean": lambda t: {"mean": None},
+    "no logits": lambda t: {"logits": None},
+    "logits of other classes": lambda t: {"logits": t["logits"][:, :2].contiguous()},
+    "logits in a row": lambda t: {"logits": t["logits"].flatten()},
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_tensors_of_other_shapes_are_refused_at_load(content: bytes, name: str, tmp_path: Path) -> None:
+    """Written with a hash that fits: the file is whole, but it is no network of these settings."""
+    file = tmp_path / "model.safetensors"
+    file.write_bytes(content)
+    kind, facts, tensors = read_method(file)
+    changed = {**tensors, **SHAPES[name](tensors)}
+    save_method(file, kind, facts, {key: value for key, value in changed.items() if value is not None})
+    assert "lacks or garbles a field" in refusal(file)
+
+
+@pytest.mark.parametrize("model", BACKBONES)
+@pytest.mark.parametrize("scaling", ["standard", "published"])
+def test_every_backbone_has_the_shapes_that_loading_expects(model: str, scaling: str, tmp_path: Path) -> None:
+    """And the settings of another backbone do not fit its tensors."""
+    method = LPGNN(epsilon_x=1.0, epsilon_y=1.0, epochs=1, hidden=3, model=model, scaling=scaling)
+    file = method.fit(made.graph(20), randomness=SeededRandomness(1)).save(tmp_path)
+    assert torch.equal(load_method(file).predict_proba(), method.predict_proba())
+    kind, facts, tensors = read_method(file)
+    for other in set(BACKBONES) - {model, {"gcn": "mlp", "mlp": "gcn"}.get(model)}:  # these two have the same shapes
+        save_method(file, kind, {**facts, "settings": {**facts["settings"], "model": other}}, tensors)
+        refusal(file)
+
+
+def test_spread_labels_of_other_shapes_are_refused_at_load(tmp_path: Path) -> None:
+    file = LabelPropagation(epsilon_y=1.0).fit(made.graph(), randomness=SeededRandomness(1)).save(tmp_path)
+    kind, facts, tensors = read_method(file)
+    for wrong in (tensors["probabilities"][:, :2].contiguous(), tensors["probabilities"].flatten()):
+        save_method(file, kind, facts, {"probabilities": wrong})
+        assert "probabilities are" in refusal(file)
 
 
 @pytest.mark.parametrize("name", ["missing", "missing.safetensors"])

@@ -228,9 +228,10 @@ class LabelPropagation:
             method = cls(epsilon_y=float(facts["epsilon_y"]), rule=facts["rule"], seed=facts["seed"])
             method.ledger = Ledger.from_dict(facts["ledger"])
             schema = schema_from(facts["schema"])
-            method._fitted = FittedLabels(
-                schema, facts["void"], facts["fingerprint"], tensors["probabilities"], facts["variant"]
-            )
+            found = tensors["probabilities"]
+            if found.dim() != 2 or found.shape[1] != len(schema.classes):
+                raise InputError(f"probabilities are {tuple(found.shape)}", allowed=f"(nodes, {len(schema.classes)})")
+            method._fitted = FittedLabels(schema, facts["void"], facts["fingerprint"], found, facts["variant"])
         return method
 
     def _require_fitted(self) -> FittedLabels:

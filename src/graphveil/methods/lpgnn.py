@@ -30,6 +30,7 @@ from graphveil.methods.network import (
     NetworkSettings,
     Progress,
     apply_network,
+    require_shapes,
     train_network,
 )
 from graphveil.methods.released import Released, Topology, collect, require_matching, topology_of
@@ -81,7 +82,7 @@ class LPGNN:
                 raise InputError(f"setting {name!r} is not known", where="LPGNN", allowed=", ".join(known))
         self.privacy = LocalPrivacy(epsilon_x, epsilon_y, mechanism, delta)
         hops = {"steps_x": 0 if epsilon_x == math.inf else 8, "steps_y": 0 if epsilon_y == math.inf else 4}
-        chosen = {name: value for name, value in settings.items() if value is not None}
+        chosen = {name: value for name, value in settings.items() if value is not None or name not in hops}
         self.settings = NetworkSettings(**{**hops, **chosen})
         self.ledger: Ledger = self.privacy.open_ledger()
         self._fitted: Fitted | None = None
@@ -262,7 +263,9 @@ class LPGNN:
             tensors["logits"],
             tuple(Epoch(**row) for row in facts["history"]),
         )
-        method._fitted = Fitted(schema_from(facts["schema"]), facts["void"], facts["fingerprint"], network)
+        schema = schema_from(facts["schema"])
+        require_shapes(network, method.settings, dimension=schema.dimension, classes=len(schema.classes))
+        method._fitted = Fitted(schema, facts["void"], facts["fingerprint"], network)
         method.ledger = Ledger.from_dict(facts["ledger"])
         return method
 

@@ -5,6 +5,7 @@ Everything here is post-processing of released values.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -64,16 +65,24 @@ class NetworkSettings:
             ("steps_y", 0, 64),
             ("hidden", 1, 4096),
             ("epochs", 1, 10**6),
+            ("seed", 0, 2**63 - 1),
         ):
-            if not low <= getattr(self, name) <= high:
-                raise InputError(f"{name} = {getattr(self, name)}", allowed=f"{low}..{high}")
-        if not 0 <= self.dropout < 1:
-            raise InputError(f"dropout = {self.dropout}", allowed="a number in [0, 1)")
-        if not self.learning_rate > 0:
-            raise InputError(f"learning_rate = {self.learning_rate}", allowed="a number above 0")
-        if not self.weight_decay >= 0:
-            raise InputError(f"weight_decay = {self.weight_decay}", allowed="a number of at least 0")
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+                raise InputError(f"{name} = {value!r}", allowed=f"a whole number in {low}..{high}")
+        rate, decay = _number(self.learning_rate), _number(self.weight_decay)
+        if not 0 <= _number(self.dropout) < 1:
+            raise InputError(f"dropout = {self.dropout!r}", allowed="a number in [0, 1)")
+        if not 0 < rate < math.inf:
+            raise InputError(f"learning_rate = {self.learning_rate!r}", allowed="a finite number above 0")
+        if not 0 <= decay < math.inf:
+            raise InputError(f"weight_decay = {self.weight_decay!r}", allowed="a finite number of at least 0")
         require_device(self.device)
+
+
+def _number(value: Any) -> float:
+    """Return a number, or NaN, which no range holds, for anything else."""
+    return math.nan if isinstance(value, bool) or not isinstance(value, int | float) else float(value)
 
 
 def require_device(device: str) -> None:
@@ -167,6 +176,28 @@ def train_network(
     weights = {name: value.detach().cpu().clone() for name, value in model.state_dict().items()}
     mean = None if inputs.mean is None else inputs.mean.cpu()
     return Network(weights, mean, inputs.scale, trained.epoch, trained.logits.cpu(), trained.history)
+
+
+def require_shapes(network: Network, settings: NetworkSettings, *, dimension: int, classes: int) -> None:
+    """Refuse a stored network whose tensors are not those of its settings.
+
+    Raises:
+        InputError: naming the first tensor that is missing, left over or of another shape.
+    """
+    tensors = network.weights if network.mean is None else {**network.weights, "mean": network.mean}
+    found = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+    wide = (dimension, first_width(settings.model, settings.hidden))
+    if found.get("weight1") != wide:  # asked first: what is built below is then no larger than what was stored
+        raise InputError(f"weight1 is {found.get('weight1')}", allowed=str(wide))
+    model = build_backbone(settings.model, dimension, settings.hidden, classes, 0.0, generator=torch.Generator())
+    expected = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+    if settings.scaling == "standard":
+        expected["mean"] = (1, dimension)
+    for name in sorted({*found, *expected}):
+        if found.get(name) != expected.get(name):
+            raise InputError(f"{name} is {found.get(name)}", allowed=str(expected.get(name)))
+    if network.logits.dim() != 2 or network.logits.shape[1] != classes:
+        raise InputError(f"logits are {tuple(network.logits.shape)}", allowed=f"(nodes, {classes})")
 
 
 def apply_network(
