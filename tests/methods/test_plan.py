@@ -157,6 +157,20 @@ def test_a_multi_bit_report_does_not_grow_with_the_dimension() -> None:
     assert planned(wide).report_bytes < 5
 
 
+@pytest.mark.parametrize("mechanism", ["one-bit", "laplace", "gaussian"])
+def test_dense_reports_cost_what_all_their_coordinates_cost(mechanism: str) -> None:
+    """20 people with 1,000,000 features: 20 million numbers, where multi-bit keeps one a person."""
+    wide = Faceless([(0, 1)], 20, replace(SCHEMA, dimension=1_000_000))
+    sampled, dense = (planned(wide, mechanism=name, epochs=1_000) for name in ("multi-bit", mechanism))
+    assert dense.memory_mb - sampled.memory_mb == pytest.approx(24 * 20 * (1_000_000 - 1) / 1e6)
+    assert dense.seconds > sampled.seconds
+
+
+def test_several_bits_a_person_cost_several_numbers() -> None:
+    few, many = (planned(cycle(1_000), epsilon_x=epsilon) for epsilon in (1.0, 4.5))
+    assert many.memory_mb - few.memory_mb == pytest.approx(24 * 1_000 / 1e6)
+
+
 # ---- how to split a budget ----
 
 

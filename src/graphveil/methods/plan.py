@@ -153,7 +153,7 @@ def _cost(p: SparseMatrix, graph: Any, network: NetworkSettings | None, privacy:
     wide = _product_seconds(p, width) * (network.steps_x + 1.5) * 2
     narrow = _product_seconds(p, classes) * (network.steps_y * 2 + 3)
     per_node = n * (24 * width + 40 * classes) * 4 / 4e9
-    entries = n if privacy.epsilon_x is None or math.isfinite(privacy.epsilon_x) else _stored(graph.x)
+    entries = _reported(privacy, graph)
     first = entries * width * 2 / 4e9
     seconds = network.epochs * (wide + narrow + per_node + first + 2e-4 + d * width * 6 / 4e9)
     memory = 4 * p.nbytes + 8 * n * width * 4 + 8 * d * width * 4 + 24 * entries + 2 * 8 * _stored(graph.x)
@@ -168,6 +168,16 @@ def _product_seconds(p: SparseMatrix, width: int) -> float:
         p.forward.times(x)
         seconds.append(time.perf_counter() - start)
     return min(seconds)
+
+
+def _reported(privacy: LocalPrivacy, graph: Any) -> int:
+    """Numbers that the server holds of all people's features: what multi-bit sampled, or every coordinate."""
+    n, mechanism = int(graph.num_nodes), privacy.features(graph.schema)
+    if mechanism is None:
+        return n  # one random coordinate a person stands in
+    if mechanism == "public":
+        return _stored(graph.x)
+    return n * int(mechanism.coordinates if privacy.mechanism == "multi-bit" else graph.schema.dimension)
 
 
 def _stored(x: Any) -> int:
