@@ -103,6 +103,19 @@ def test_each_gcn_layer_equals_pygs(layers: Any) -> None:
     assert torch.allclose(logits, gcn(layers, model, 2)(selu(first), edges()), atol=1e-5)
 
 
+def test_on_directed_graphs_gcn_takes_the_degree_of_each_end() -> None:
+    """Q = D_in^{-1/2} (A + I) D_out^{-1/2}, as the docstring says; not what PyG's layer does."""
+    model, edge_index = backbone("gcn"), edges(directed=True)
+    a = torch.eye(N)
+    a[edge_index[1], edge_index[0]] = 1
+    q = a.sum(dim=1).rsqrt()[:, None] * a * a.sum(dim=0).rsqrt()
+    first, logits = run("gcn", edge_index)
+    assert torch.allclose(first, q @ features() @ model.weight1 + model.bias1, atol=1e-5)
+    assert torch.allclose(logits, q @ selu(first) @ model.weight2 + model.bias2, atol=1e-5)
+    theirs = a.sum(dim=1).rsqrt()[:, None] * a * a.sum(dim=1).rsqrt()
+    assert not torch.allclose(first, theirs @ features() @ model.weight1 + model.bias1, atol=1e-2)
+
+
 def test_the_gat_that_was_compared_has_four_heads_and_then_one() -> None:
     model = backbone("gat")
     assert model.attention1.shape == (2, 4, HIDDEN) and HEADS == 4

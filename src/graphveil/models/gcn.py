@@ -2,6 +2,9 @@
 
     h = selu( Q X W + b ),      z = Q h W' + b',      Q = D^{-1/2} (A + I) D^{-1/2}
 
+For directed graphs, which the paper leaves open, Q = D_in^{-1/2} (A + I) D_out^{-1/2}: the receiver's in-degree and
+the sender's out-degree, each with the self-loop (see `aggregation.normalised`).  This differs from PyG's `GCNConv`,
+which takes the in-degree at both ends; on undirected graphs the two are the same.
 Shapes: X [n, d] as `Inputs`, h [n, hidden], z [n, classes].
 """
 
