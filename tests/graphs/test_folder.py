@@ -49,13 +49,9 @@ def test_directed_edges_keep_their_direction(tmp_path):
 
 
 def test_columns_can_have_other_names(tmp_path):
-    toml = (
-        TOML + 'id = "who"\nlabel = "pet"\nsplit = "part"\nfeatures = ["h"]\nsource = "from"\ntarget = "to"\n'
-    )
+    toml = TOML + 'id = "who"\nlabel = "pet"\nsplit = "part"\nfeatures = ["h"]\nsource = "from"\ntarget = "to"\n'
     nodes = "who,h,pet,part,town\n1,1,cat,train,x\n2,2,dog,val,y\n3,3,dog,test,z\n4,4,,,z\n"
-    graph = validate(
-        load_graph(folder(tmp_path, graph__toml=toml, nodes__csv=nodes, edges__csv="from,to\n1,2\n"))
-    )
+    graph = validate(load_graph(folder(tmp_path, graph__toml=toml, nodes__csv=nodes, edges__csv="from,to\n1,2\n")))
     assert graph.x.tolist() == [[1], [2], [3], [4]]
     assert graph.train_mask.tolist() == [True, False, False, False]
     assert graph.val_mask.tolist() == [False, True, False, False]
@@ -79,9 +75,7 @@ def test_groups_of_columns_have_their_own_range_and_are_scaled(tmp_path):
 
 def test_sparse_features_stay_sparse(tmp_path):
     features = "id,feature,value\nc,49,2.5\na,0,1\n"
-    graph = validate(
-        load_graph(folder(tmp_path, graph__toml=SPARSE, nodes__csv=PLAIN, features__csv=features))
-    )
+    graph = validate(load_graph(folder(tmp_path, graph__toml=SPARSE, nodes__csv=PLAIN, features__csv=features)))
     assert graph.x.layout == torch.sparse_csr
     assert graph.x.shape == (3, 50)
     assert graph.x.to_dense()[2, 49] == 2.5
@@ -89,9 +83,7 @@ def test_sparse_features_stay_sparse(tmp_path):
 
 
 def test_sparse_features_without_values_are_ones(tmp_path):
-    graph = load_graph(
-        folder(tmp_path, graph__toml=SPARSE, nodes__csv=PLAIN, features__csv="id,feature\nb,7\n")
-    )
+    graph = load_graph(folder(tmp_path, graph__toml=SPARSE, nodes__csv=PLAIN, features__csv="id,feature\nb,7\n"))
     assert graph.x.to_dense()[1, 7] == 1
 
 
@@ -103,9 +95,7 @@ def test_sparse_features_are_clipped_on_request(tmp_path):
 
 
 def test_parquet_with_numbers_as_ids_and_labels(tmp_path):
-    path = folder(
-        tmp_path, graph__toml=TOML.replace('["cat", "dog"]', "[3, 4]"), nodes__csv=None, edges__csv=None
-    )
+    path = folder(tmp_path, graph__toml=TOML.replace('["cat", "dog"]', "[3, 4]"), nodes__csv=None, edges__csv=None)
     nodes = polars.DataFrame({"id": [10, 20, 30], "age": [1, 2, 3], "label": [3.0, None, 4.0]})
     nodes.write_parquet(path / "nodes.parquet")
     polars.DataFrame({"source": [10, 20], "target": [20, 30]}).write_parquet(path / "edges.parquet")
@@ -277,9 +267,7 @@ def test_refusals_name_file_and_line(tmp_path, files, message):
 def test_a_parquet_row_is_named_by_number(tmp_path):
     path = folder(tmp_path, nodes__csv=None)
     polars.DataFrame({"id": ["a", "b", "c"], "age": [1, 2, 11]}).write_parquet(path / "nodes.parquet")
-    with pytest.raises(
-        DataError, match=r"nodes.parquet, row 3: age is 11; allowed: the declared range 0 to 10"
-    ):
+    with pytest.raises(DataError, match=r"nodes.parquet, row 3: age is 11; allowed: the declared range 0 to 10"):
         load_graph(path)
 
 
@@ -294,9 +282,7 @@ def declared(graph) -> tuple:
 def test_declared_facts_do_not_depend_on_features(tmp_path):
     before = load_graph(folder(tmp_path / "a"))
     toml = TOML + 'out_of_range = "clip"\n'
-    after = load_graph(
-        folder(tmp_path / "b", graph__toml=toml, nodes__csv=NODES.replace("3,4", "1e308,-1e308"))
-    )
+    after = load_graph(folder(tmp_path / "b", graph__toml=toml, nodes__csv=NODES.replace("3,4", "1e308,-1e308")))
     assert declared(before) == declared(after)
     assert (float(after.x.min()), float(after.x.max())) == (0.0, 10.0)
 

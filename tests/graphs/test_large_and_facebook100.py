@@ -93,9 +93,7 @@ def university(root: Path, fields: list[list[int]], stem: str = "Made1") -> Path
     n = len(fields)
     ends = ([*range(n - 1), *range(1, n)], [*range(1, n), *range(n - 1)])
     adjacency = coo_matrix((np.ones(2 * n - 2), ends), shape=(n, n)).tocsc()
-    savemat(
-        root / f"facebook100/{stem}.mat", {"A": adjacency, "local_info": np.array(fields, dtype=np.int32)}
-    )
+    savemat(root / f"facebook100/{stem}.mat", {"A": adjacency, "local_info": np.array(fields, dtype=np.int32)})
     return root
 
 

@@ -166,9 +166,7 @@ def test_the_root_is_argument_then_variable_then_cache(tmp_path, monkeypatch):
 
 
 def tree(root: Path) -> dict[str, str]:
-    return {
-        str(file): hashlib.sha256(file.read_bytes()).hexdigest() for file in root.rglob("*") if file.is_file()
-    }
+    return {str(file): hashlib.sha256(file.read_bytes()).hexdigest() for file in root.rglob("*") if file.is_file()}
 
 
 def test_loading_writes_nothing_into_the_root(tmp_path):
@@ -179,9 +177,7 @@ def test_loading_writes_nothing_into_the_root(tmp_path):
     assert {path.name for path in root.iterdir()} == {"musae"}
 
 
-@pytest.mark.parametrize(
-    "name, near", [("corra", "cora"), ("facebok", "facebook"), ("twitch-dee", "twitch-de")]
-)
+@pytest.mark.parametrize("name, near", [("corra", "cora"), ("facebok", "facebook"), ("twitch-dee", "twitch-de")])
 def test_an_unknown_name_suggests_the_nearest(tmp_path, name, near):
     with pytest.raises(InputError, match=f"no data set and no folder '{name}'.*did you mean {near}?"):
         load_graph(name, tmp_path)
@@ -270,8 +266,7 @@ def test_lastfm_keeps_the_ten_published_classes(tmp_path):
 
 def test_lastfm_classes_do_not_depend_on_how_many_nodes_have_them(tmp_path):
     schemas = [
-        load_graph("lastfm", lastfm(tmp_path / str(i), labels)).schema
-        for i, labels in enumerate([[17, 0], [1, 5]])
+        load_graph("lastfm", lastfm(tmp_path / str(i), labels)).schema for i, labels in enumerate([[17, 0], [1, 5]])
     ]
     assert schemas[0].classes == schemas[1].classes
 
@@ -279,9 +274,7 @@ def test_lastfm_classes_do_not_depend_on_how_many_nodes_have_them(tmp_path):
 def test_lastfm_without_its_features_names_the_file(tmp_path):
     lastfm(tmp_path, [17])
     (tmp_path / "musae/lastfm_asia/lastfm_asia_features.json").unlink()
-    with pytest.raises(
-        MissingDataError, match=r"'lastfm': lastfm_asia_features.json absent, and not downloaded"
-    ):
+    with pytest.raises(MissingDataError, match=r"'lastfm': lastfm_asia_features.json absent, and not downloaded"):
         load_graph("lastfm", tmp_path, download=False)
 
 
@@ -300,9 +293,7 @@ def arrays(path: Path, values: np.ndarray, edges: list[tuple[int, int]], labels:
 def dblp(root: Path, width: int = 1639, labels: tuple[int, ...] = (0, 3, 1)) -> Path:
     values = np.zeros((3, width), dtype=np.float32)
     values[0, 2], values[1, -1] = 0.25, 1.0
-    arrays(
-        root / "pyg/CitationFull/dblp/raw/dblp.npz", values, [(0, 1), (1, 0), (2, 2), (1, 2)], list(labels)
-    )
+    arrays(root / "pyg/CitationFull/dblp/raw/dblp.npz", values, [(0, 1), (1, 0), (2, 2), (1, 2)], list(labels))
     return root
 
 
@@ -316,9 +307,7 @@ def test_npz_arrays_are_read_as_pyg_reads_them(tmp_path):
 
 
 def test_npz_of_another_width_is_refused(tmp_path):
-    with pytest.raises(
-        DataError, match=r"dblp.npz: is not the published file of 'dblp' \(40 features instead of 1639"
-    ):
+    with pytest.raises(DataError, match=r"dblp.npz: is not the published file of 'dblp' \(40 features instead of 1639"):
         load_graph("dblp", dblp(tmp_path, 40))
 
 

@@ -103,15 +103,11 @@ def test_facebook_is_never_dense():
         "graphs.describe(graphs.validate(graphs.load_graph('facebook', download=False)))\n"
         "print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=os.environ
-    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=os.environ)
     assert float(done.stdout) < 150, done.stdout
 
 
-@pytest.mark.parametrize(
-    "name, kind, part", [("cora-ml", "CitationFull", "cora_ml"), ("twitch-ru", "Twitch", "RU")]
-)
+@pytest.mark.parametrize("name, kind, part", [("cora-ml", "CitationFull", "cora_ml"), ("twitch-ru", "Twitch", "RU")])
 def test_the_same_graph_as_through_pyg(tmp_path, name, kind, part):
     graph = published(name)
     root = data_root() / "pyg" / kind / part / "raw"

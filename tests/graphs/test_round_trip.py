@@ -24,9 +24,7 @@ from graphveil.graphs import (
 from graphveil.graphs.features import features_from_dense, to_rows
 from tests.graphs.made import NODES, folder, tiny_graph
 
-TEXT = st.text(
-    st.characters(codec="utf-8", exclude_categories=("Cc", "Cs", "Zl", "Zp")), min_size=1, max_size=6
-)
+TEXT = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs", "Zl", "Zp")), min_size=1, max_size=6)
 
 
 @st.composite

@@ -60,10 +60,7 @@ def mean_apps(graph):
 
 
 def test_apps_tell_the_classes_apart_only_as_much_as_asked():
-    spread = {
-        s: mean_apps(social_graph(4_000, 10.0, 100, 4, signal=s, apps=8)).std(axis=0).mean()
-        for s in (0.0, 0.8)
-    }
+    spread = {s: mean_apps(social_graph(4_000, 10.0, 100, 4, signal=s, apps=8)).std(axis=0).mean() for s in (0.0, 0.8)}
     assert spread[0.8] > 4 * spread[0.0]
 
 

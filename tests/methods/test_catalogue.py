@@ -79,3 +79,11 @@ def test_a_total_budget_is_split_as_advised() -> None:
 def test_a_total_and_its_parts_are_not_given_together() -> None:
     with pytest.raises(InputError, match="epsilon is a total that is split for you"):
         build_method("lpgnn", {"epsilon": 2.0, "epsilon_x": 1.0}, 7)
+
+
+def test_delta_is_taken_with_the_gaussian_mechanism_alone() -> None:
+    with pytest.raises(InputError, match="delta belongs to the gaussian mechanism alone"):
+        METHODS["lpgnn"].settle({"delta": 1e-5})
+    assert METHODS["lpgnn"].settle({"delta": 1e-5, "mechanism": "gaussian"})["delta"] == 1e-5
+    with pytest.raises(InputError, match=r"delta = 5\.0"):
+        build_method("lpgnn", {"delta": 5.0, "mechanism": "gaussian"}, 7)

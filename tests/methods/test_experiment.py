@@ -159,8 +159,8 @@ def test_the_no_edges_control_does_not_depend_on_edges() -> None:
 
 
 def test_where_no_features_are_collected_there_is_no_control_without_edges() -> None:
-    """Random numbers stand in for features then: without edges nothing would be left to learn from."""
-    assert set(small(settings={"epsilon_x": None}).controls) == CONTROLS - {"no-edges"}
+    """Random numbers stand in for features then: that control would be the method itself."""
+    assert set(small(settings={"epsilon_x": None}).controls) == CONTROLS - {"no-edges", "random-features"}
 
 
 def test_the_pool_is_compared_with_a_network_and_propagation_with_neither() -> None:

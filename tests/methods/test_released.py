@@ -10,7 +10,14 @@ import torch
 
 from graphveil.errors import BudgetError, InputError
 from graphveil.methods.local_privacy import LocalPrivacy
-from graphveil.methods.released import Topology, collect, randomize_graph, require_matching, topology_of
+from graphveil.methods.released import (
+    Topology,
+    collect,
+    randomize_graph,
+    require_matching,
+    require_servable,
+    topology_of,
+)
 from graphveil.privacy import SecureRandomness, SeededRandomness
 from tests.methods import made
 
@@ -118,3 +125,10 @@ def test_label_noise_is_as_large_as_declared() -> None:
 def replace_labels(nodes: int) -> made.Labelled:
     schema = replace(made.graph().schema, name="labels alone")
     return made.Labelled(nodes, torch.arange(nodes) % 3, schema)
+
+
+def test_a_graph_with_private_edges_is_refused_before_anything_is_read() -> None:
+    graph = made.graph()
+    graph.schema = replace(graph.schema, private=("features", "labels", "edges"))
+    with pytest.raises(InputError, match="declares its edges private"):
+        require_servable(graph)

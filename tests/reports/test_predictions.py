@@ -66,7 +66,7 @@ def test_summary_counts_and_gives_rows_only_without_a_file() -> None:
 
 @pytest.mark.parametrize(
     ("epsilon_x", "says"),
-    [(1.5, "a fresh feature report at epsilon 1.5"), (math.inf, "NOT protected"), (None, "costs no privacy")],
+    [(1.5, "one feature report at epsilon 1.5"), (math.inf, "NOT protected"), (None, "costs no privacy")],
 )
 def test_the_cost_of_predicting_is_said(epsilon_x: float | None, says: str) -> None:
     assert says in predictions.cost(LocalPrivacy(epsilon_x, 1.0))

@@ -25,8 +25,8 @@ def predict(
 ) -> None:
     """Predict the class of every node of a graph with the model of a run.
 
-    On the graph of the run this costs no more privacy. On another graph each call has everybody there send a fresh
-    randomized report of the features, at the epsilon of the run: write the answer to a file and keep it.
+    On the graph of the run this costs no more privacy. On another graph everybody there sends one randomized report of
+    the features, at the epsilon of the run; the run keeps the answer, so asking again costs nothing.
     """
     from graphveil.cli import screens
     from graphveil.graphs import load_graph
@@ -37,9 +37,11 @@ def predict(
     with working() as tell:
         model = load_method(run)
         graph = load_graph(data, root=data_root, progress=tell)
-        made = predictions.tabulate(
-            model.predict_proba(graph, randomness=choices.noise(None)), graph, model.schema.classes
-        )
+        paid = model.ledger
+        found = model.predict_proba(graph, randomness=choices.noise(None))
+        if model.ledger != paid:  # people reported: the run keeps their answer, so nobody is asked again
+            model.save(run)
+        made = predictions.tabulate(found, graph, model.schema.classes)
         if out is not None:
             predictions.write(made, out)
     answer = predictions.summary(made, run=str(run), data=data, out=out, note=predictions.cost(model.privacy))

@@ -98,9 +98,7 @@ def load_arrays(name: str, root: Path, *, fetch_absent: bool, progress: Progress
     try:
         parts = read(folder / file, about)
     except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
-        raise DataError(
-            f"is not the published file of {name!r} ({error})", where=str(folder / file)
-        ) from error
+        raise DataError(f"is not the published file of {name!r} ({error})", where=str(folder / file)) from error
     edge_index, changes = normalise_edges(parts.source, parts.target, len(parts.labels), directed=False)
     schema = GraphSchema(
         name, parts.x.shape[1], *parts.bounds, about.classes, source=parts.origin, notes=parts.notes + changes

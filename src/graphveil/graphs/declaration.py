@@ -92,10 +92,7 @@ def read_declaration(path: Path) -> Declaration:
     return _parse(content, where)
 
 
-_EXAMPLE = (
-    'write for example: private = ["features", "labels"], range = [0, 1], classes = ["a", "b"], '
-    "directed = false"
-)
+_EXAMPLE = 'write for example: private = ["features", "labels"], range = [0, 1], classes = ["a", "b"], directed = false'
 
 
 def _parse(content: Mapping[str, object], where: str) -> Declaration:
@@ -178,7 +175,5 @@ def _pair(value: object, where: str) -> tuple[float, float]:
         )
     low, high = float(numbers[0]), float(numbers[1])
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
-        raise DataError(
-            f"range is [{low:g}, {high:g}]", where=where, allowed="two finite numbers, low < high"
-        )
+        raise DataError(f"range is [{low:g}, {high:g}]", where=where, allowed="two finite numbers, low < high")
     return low, high

@@ -92,9 +92,7 @@ def _homophily(graph: Data, degrees: Tensor) -> dict[str, float] | None:
         return None
     ends = ends[:, known]
     edge = float((ends[0] == ends[1]).double().mean())
-    shares = (
-        torch.bincount(ends.flatten().long(), minlength=len(graph.schema.classes)).double() / ends.numel()
-    )
+    shares = torch.bincount(ends.flatten().long(), minlength=len(graph.schema.classes)).double() / ends.numel()
     chance = float((shares**2).sum())
     return {"edge": edge, "adjusted": (edge - chance) / (1 - chance) if chance < 1 else 0.0}
 
@@ -113,11 +111,7 @@ def _features(graph: Data) -> dict[str, object]:
 
 def _classes(graph: Data) -> dict[str, int]:
     names = graph.schema.classes
-    counts = (
-        graph.y.sum(dim=0)
-        if graph.y.dim() == 2
-        else torch.bincount(graph.y[graph.y >= 0], minlength=len(names))
-    )
+    counts = graph.y.sum(dim=0) if graph.y.dim() == 2 else torch.bincount(graph.y[graph.y >= 0], minlength=len(names))
     return {name: int(count) for name, count in zip(names, counts, strict=True)}
 
 

@@ -41,9 +41,7 @@ def normalise_edges(
         matrix = matrix + matrix.T.tocsr()
     matrix.sort_indices()
     stored = matrix.nnz if directed else matrix.nnz // 2
-    notes = _notes(
-        removed, listed - removed - distinct, 0 if directed else distinct - stored, stored, directed
-    )
+    notes = _notes(removed, listed - removed - distinct, 0 if directed else distinct - stored, stored, directed)
     return _edge_index(matrix), notes
 
 

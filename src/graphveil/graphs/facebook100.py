@@ -66,9 +66,7 @@ def read_facebook100(path: Path) -> Data:
         if fields.shape != (adjacency.shape[0], 7):
             raise ValueError(f"local_info has shape {fields.shape}")
     except Exception as error:  # scipy.io raises many kinds on a damaged file
-        raise DataError(
-            f"is not a Facebook100 file ({error})", where=str(path), allowed="A, local_info"
-        ) from error
+        raise DataError(f"is not a Facebook100 file ({error})", where=str(path), allowed="A, local_info") from error
     edge_index, notes = normalise_edges(adjacency.row, adjacency.col, len(fields), directed=False)
     year = fields[:, _YEAR]
     y = np.where((year >= YEARS[0]) & (year <= YEARS[-1]), year - YEARS[0], -1)

@@ -225,9 +225,7 @@ def _labels(nodes: Table, declared: Declaration) -> tuple[Tensor, tuple[str, ...
     text = text.set(text == "", None)
     codes = text.cast(polars.Enum(declared.classes), strict=False)
     some = ", ".join(declared.classes[:8]) + (", ..." if len(declared.classes) > 8 else "")
-    nodes.refuse(
-        codes.is_null() & text.is_not_null(), "{column} is {value}, not a declared class", column, some
-    )
+    nodes.refuse(codes.is_null() & text.is_not_null(), "{column} is {value}, not a declared class", column, some)
     labels = codes.to_physical().cast(polars.Int64).fill_null(-1).to_numpy()
     unknown = int((labels < 0).sum())
     return torch.from_numpy(labels.copy()), (f"{unknown:,} labels unknown",) if unknown else ()
@@ -237,10 +235,5 @@ def _masks(nodes: Table, declared: Declaration) -> dict[str, Tensor] | None:
     if declared.split is None:
         return None
     text = nodes.text(declared.split).fill_null("")
-    nodes.refuse(
-        ~text.is_in([*_SPLITS, ""]), "{column} is {value}", declared.split, "train, val, test or empty"
-    )
-    return {
-        mask: torch.from_numpy((text == part).to_numpy().copy())
-        for mask, part in zip(MASKS, _SPLITS, strict=True)
-    }
+    nodes.refuse(~text.is_in([*_SPLITS, ""]), "{column} is {value}", declared.split, "train, val, test or empty")
+    return {mask: torch.from_numpy((text == part).to_numpy().copy()) for mask, part in zip(MASKS, _SPLITS, strict=True)}

@@ -33,9 +33,7 @@ if TYPE_CHECKING:
 
 _DAMAGED = (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile)
 _PPI = ("train", "valid", "test")
-_PPI_FILES = tuple(
-    f"{s}_{f}" for s, f in product(_PPI, ("feats.npy", "graph_id.npy", "graph.json", "labels.npy"))
-)
+_PPI_FILES = tuple(f"{s}_{f}" for s, f in product(_PPI, ("feats.npy", "graph_id.npy", "graph.json", "labels.npy")))
 _REDDIT_FILES = ("reddit_data.npz", "reddit_graph.npz")
 _ARXIV_SPLITS = tuple(f"split/time/{part}.csv.gz" for part in _PPI)
 _ARXIV_FILES = ("raw/edge.csv.gz", "raw/node-feat.csv.gz", "raw/node-label.csv.gz", *_ARXIV_SPLITS)
@@ -63,9 +61,7 @@ def load_ppi(root: Path, *, fetch_absent: bool, progress: Progress | None) -> Da
     values = np.concatenate([features for features, _, _ in splits])
     part = np.repeat(np.arange(3), [len(features) for features, _, _ in splits])
     starts = np.searchsorted(part, np.arange(3))
-    source, target = np.concatenate(
-        [edges + start for (_, _, edges), start in zip(splits, starts, strict=True)], 1
-    )
+    source, target = np.concatenate([edges + start for (_, _, edges), start in zip(splits, starts, strict=True)], 1)
     edge_index, changes = normalise_edges(source, target, len(values), directed=False)
     # The example version of GraphSAGE holds whole numbers 0 and 1; the 24-graph version is standardised.
     if np.issubdtype(values.dtype, np.integer):
@@ -80,9 +76,7 @@ def load_ppi(root: Path, *, fetch_absent: bool, progress: Progress | None) -> Da
 
 
 def _read_ppi(folder: Path, split: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    features, labels = (
-        np.load(folder / f"{split}_{part}.npy", allow_pickle=False) for part in ("feats", "labels")
-    )
+    features, labels = (np.load(folder / f"{split}_{part}.npy", allow_pickle=False) for part in ("feats", "labels"))
     links = json.loads((folder / f"{split}_graph.json").read_bytes())["links"]
     edges = np.array([[link["source"] for link in links], [link["target"] for link in links]], dtype=np.int64)
     if len(links) and not 0 <= edges.min() <= edges.max() < len(features):
@@ -104,9 +98,7 @@ def load_reddit(root: Path, *, fetch_absent: bool, progress: Progress | None) ->
             from torch_geometric.datasets import Reddit
         unzip(download(Reddit.url, target / "reddit.zip", tell), _REDDIT_FILES, target)
 
-    ensure_files(
-        folder, _REDDIT_FILES, name="reddit", fetch=fetch if fetch_absent else None, progress=progress
-    )
+    ensure_files(folder, _REDDIT_FILES, name="reddit", fetch=fetch if fetch_absent else None, progress=progress)
     try:
         from scipy.sparse import load_npz
 

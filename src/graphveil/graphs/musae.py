@@ -106,14 +106,10 @@ def read_musae(name: str, edges: Path, features: Path, target: Path) -> Data:
         source, sink = place[source], place[sink]
         inside = (source >= 0) & (sink >= 0)
         source, sink = source[inside], sink[inside]
-        notes.append(
-            f"kept the {len(kept):,} nodes of the ten published classes, left out {about.nodes - len(kept):,}"
-        )
+        notes.append(f"kept the {len(kept):,} nodes of the ten published classes, left out {about.nodes - len(kept):,}")
         rows, y = rows[kept], y[kept]
     edge_index, changes = normalise_edges(source, sink, len(y), directed=False)
-    schema = GraphSchema(
-        name, about.dimension, 0.0, 1.0, about.classes, source=_SOURCE, notes=(*notes, *changes)
-    )
+    schema = GraphSchema(name, about.dimension, 0.0, 1.0, about.classes, source=_SOURCE, notes=(*notes, *changes))
     return make_graph(features_from_rows(rows), edge_index, torch.from_numpy(y), schema)
 
 
@@ -188,9 +184,7 @@ def _features(path: Path, about: _Set) -> tuple[csr_matrix, int]:
             worst = values[(values < 0) | (values >= below)][0]
             raise DataError(f"{kind} {worst} is listed", where=str(path), allowed=f"0 to {below - 1}")
     owners = np.repeat(nodes, lengths)
-    rows = csr_matrix(
-        (np.ones(len(items), dtype=np.float32), (owners, items)), shape=(about.nodes, about.dimension)
-    )
+    rows = csr_matrix((np.ones(len(items), dtype=np.float32), (owners, items)), shape=(about.nodes, about.dimension))
     rows.sum_duplicates()
     rows.data[:] = 1.0
     return rows, len(items) - rows.nnz

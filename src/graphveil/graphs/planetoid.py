@@ -101,9 +101,7 @@ def load_planetoid(name: str, root: Path, *, fetch_absent: bool, progress: Progr
     _check_bytes(folder, files, name, about.sha256)
     data = _read(folder, name)
     edge_index, notes = normalise_edges(*_pair(data), data.num_nodes, directed=False)
-    schema = GraphSchema(
-        name, about.dimension, 0.0, about.high, about.classes, source=about.source, notes=notes
-    )
+    schema = GraphSchema(name, about.dimension, 0.0, about.high, about.classes, source=about.source, notes=notes)
     masks = {mask: data[mask] for mask in MASKS}
     return make_graph(features_from_dense(data.x.numpy()), edge_index, data.y, schema, masks=masks)
 

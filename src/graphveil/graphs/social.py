@@ -153,9 +153,7 @@ def _apps(
     counts = 1 + rng.poisson(apps - 1.0, len(labels))
     indptr = np.concatenate([[0], np.cumsum(counts)])
     popularity = np.cumsum(1.0 / np.arange(2, dimension + 2) ** 0.8)
-    rankings = np.stack([np.arange(dimension), *(rng.permutation(dimension) for _ in range(classes))]).astype(
-        np.int32
-    )
+    rankings = np.stack([np.arange(dimension), *(rng.permutation(dimension) for _ in range(classes))]).astype(np.int32)
     draws = int(indptr[-1])
     rank = np.searchsorted(popularity, rng.random(draws) * popularity[-1], side="right")
     list_of = np.repeat(labels.astype(np.int16) + 1, counts)

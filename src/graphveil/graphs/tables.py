@@ -39,9 +39,7 @@ class Table:
         """
         if name not in self.frame.columns:
             there = ", ".join(self.frame.columns[:12])
-            raise DataError(
-                f"has no column {name!r}", where=str(self.path), allowed=f"its columns are {there}"
-            )
+            raise DataError(f"has no column {name!r}", where=str(self.path), allowed=f"its columns are {there}")
         return self.frame[name]
 
     def refuse(self, bad: polars.Series, what: str, column: str, allowed: str | None = None) -> None:
@@ -90,9 +88,7 @@ def find_table(folder: Path, stem: str, *, required: bool = True) -> Path | None
     """
     found = [path for path in (folder / f"{stem}.csv", folder / f"{stem}.parquet") if path.is_file()]
     if len(found) > 1:
-        raise DataError(
-            f"both {stem}.csv and {stem}.parquet are there", where=str(folder), remedy="remove one"
-        )
+        raise DataError(f"both {stem}.csv and {stem}.parquet are there", where=str(folder), remedy="remove one")
     if not found and required:
         raise DataError(f"there is neither {stem}.csv nor {stem}.parquet", where=str(folder))
     return found[0] if found else None

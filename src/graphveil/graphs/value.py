@@ -68,9 +68,7 @@ def validate(graph: Data) -> Data:
         DataError: names the part and the first fault in it.
     """
     if not isinstance(graph.get("schema"), GraphSchema):
-        raise DataError(
-            "the graph has no GraphSchema", where="graph.schema", remedy="load it with load_graph"
-        )
+        raise DataError("the graph has no GraphSchema", where="graph.schema", remedy="load it with load_graph")
     _check_features(graph)
     _check_labels(graph)
     _check_edges(graph)
@@ -82,15 +80,11 @@ def _check_features(graph: Data) -> None:
     schema: GraphSchema = graph.schema
     x = graph.get("x")
     if not isinstance(x, Tensor) or x.dim() != 2 or x.dtype != torch.float32:
-        raise DataError(
-            "x is not a float32 matrix", where="graph.x", allowed="float32 [n, d], dense or sparse CSR"
-        )
+        raise DataError("x is not a float32 matrix", where="graph.x", allowed="float32 [n, d], dense or sparse CSR")
     if x.layout not in (torch.strided, torch.sparse_csr):
         raise DataError(f"x has layout {x.layout}", where="graph.x", allowed="dense or sparse CSR")
     if x.shape[1] != schema.dimension:
-        raise DataError(
-            f"x has {x.shape[1]} features", where="graph.x", allowed=f"the declared {schema.dimension}"
-        )
+        raise DataError(f"x has {x.shape[1]} features", where="graph.x", allowed=f"the declared {schema.dimension}")
     if x.shape[0] == 0:
         raise DataError("the graph has no nodes", where="graph.x")
     check_range(x, schema.low, schema.high, "graph.x")
@@ -145,8 +139,6 @@ def _check_masks(graph: Data) -> None:
     masks = [graph[name] for name in MASKS if graph.get(name) is not None]
     for mask in masks:
         if mask.dtype != torch.bool or mask.shape != (n,):
-            raise DataError(
-                "a split mask is not a bool vector over the nodes", where="graph masks", allowed=f"[{n}]"
-            )
+            raise DataError("a split mask is not a bool vector over the nodes", where="graph masks", allowed=f"[{n}]")
     if masks and int(torch.stack(masks).sum(dim=0).max()) > 1:
         raise DataError("a node is in two parts of the split", where="graph masks")

@@ -63,20 +63,14 @@ def _tables(graph: Data) -> dict[str, polars.DataFrame]:
     ids = polars.Series("id", np.arange(graph.num_nodes) if given is None else given).cast(polars.String)
     nodes = [ids, _label_names(graph)]
     if (split := published_split(graph)) is not None:
-        part = np.select(
-            [split.train.numpy(), split.val.numpy(), split.test.numpy()], ["train", "val", "test"], ""
-        )
+        part = np.select([split.train.numpy(), split.val.numpy(), split.test.numpy()], ["train", "val", "test"], "")
         nodes.append(polars.Series("split", part))
     tables = {}
     if graph.x.layout == torch.sparse_csr:
         entries = to_rows(graph.x).tocoo()
-        tables["features"] = polars.DataFrame(
-            {"id": ids[entries.row], "feature": entries.col, "value": entries.data}
-        )
+        tables["features"] = polars.DataFrame({"id": ids[entries.row], "feature": entries.col, "value": entries.data})
     else:
-        nodes += [
-            polars.Series(f"x{column}", graph.x[:, column].numpy()) for column in range(graph.x.shape[1])
-        ]
+        nodes += [polars.Series(f"x{column}", graph.x[:, column].numpy()) for column in range(graph.x.shape[1])]
     source, target = graph.edge_index.numpy()
     if not graph.schema.directed:
         once = source < target

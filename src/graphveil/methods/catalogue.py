@@ -64,6 +64,10 @@ class MethodInfo:
                 allowed="epsilon, or epsilon_x and epsilon_y",
                 remedy="leave one of the two out",
             )
+        if "delta" in settings and settings.get("mechanism") != "gaussian":
+            raise InputError(
+                "delta belongs to the gaussian mechanism alone", remedy="leave it out or set mechanism=gaussian"
+            )
         return {**{name: option.default for name, option in self.options.items()}, **settings}
 
 

@@ -40,8 +40,9 @@ def controls_of(method: LPGNN | LabelPropagation, graph: Any, split: Split) -> M
     labels = _channel(method, released)
     controls: dict[str, Control] = {"public-only": lambda: _public_only(method, labels, graph, split)}
     if isinstance(method, LPGNN) or method.rule != "propagation":
-        controls["random-features"] = lambda: _random_features(method, labels, graph, split)
         controls["label-propagation"] = lambda: _label_propagation(labels, graph, split)
+    if method.privacy.collects_features or (isinstance(method, LabelPropagation) and method.rule == "pool"):
+        controls["random-features"] = lambda: _random_features(method, labels, graph, split)
     if isinstance(method, LPGNN) and method.privacy.collects_features:
         controls["no-edges"] = lambda: _no_edges(method, released, labels, graph, split)
     return controls

@@ -163,6 +163,7 @@ def _notes(repeats: int, settled: Mapping[str, Any], method: Any) -> tuple[str, 
         notes.append(
             f"the total of {settled['epsilon']:g} per person was split as advised: "
             f"the label gets {privacy.epsilon_y:.3g}, the features {features}"
+            + ("; with labels alone the method run is label-pool" if privacy.epsilon_x is None else "")
         )
     if repeats > 1:
         notes.append(

@@ -24,7 +24,7 @@ from torch.nn.functional import one_hot
 
 from graphveil.aggregation import SparseMatrix, adjacency, from_scipy, normalised
 from graphveil.methods.released import Topology
-from graphveil.models.belief import edges_of, propagate_beliefs
+from graphveil.models.belief import ROUNDS, edges_of, propagate_beliefs
 from graphveil.models.label_prior import channel, class_shares, homophily
 from graphveil.models.label_process import DEPTH, STEPS, diffuse, fit_process
 
@@ -108,11 +108,18 @@ class _Setting:
         likelihood = channel(classes, keep, flip).to(device)[:, labels.clamp_min(0)].T.contiguous()
         return _Setting(matrices, a, labels, likelihood, prior.log(), h, keep, flip)
 
-    @property
-    def work(self) -> float:
-        """Multiply-adds of all processes together."""
-        columns = (FOLDS + 1) * len(self.log_prior)
-        return float(len(PROCESSES) * STEPS * 2 * DEPTH) * self.a.entries * columns
+
+def affordable(edges: int, classes: int) -> bool:
+    """Return whether the costly members take part on a graph with so many directed edges."""
+    return float(len(PROCESSES) * STEPS * 2 * DEPTH) * edges * (FOLDS + 1) * classes <= MOST_WORK
+
+
+def pool_products(edges: int, classes: int) -> int:
+    """Return how many sparse products of (FOLDS + 1) * classes columns a pool makes."""
+    spreads = 30 * len(SPREADS + WALKS)
+    if not affordable(edges, classes):
+        return spreads
+    return spreads + len(PROCESSES) * (2 * STEPS + 1) * DEPTH + 10 * ROUNDS * len(BELIEFS)
 
 
 def _folds(labels: Tensor, seed: int) -> Tensor:
@@ -126,7 +133,7 @@ def _folds(labels: Tensor, seed: int) -> Tensor:
 
 def _members(setting: _Setting, used: Tensor, progress: Progress | None) -> tuple[list[str], Tensor]:
     """Return the members' names and their scores [n, b, c, m]."""
-    small = setting.work <= MOST_WORK
+    small = affordable(setting.a.entries, len(setting.log_prior))
     tasks: list[tuple[str, Callable[[], Tensor]]] = []
     for kind, alpha in SPREADS + WALKS:
         tasks.append((f"spread {kind} {alpha}", partial(_spread, setting, used, kind, alpha)))

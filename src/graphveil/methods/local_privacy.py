@@ -46,6 +46,8 @@ class LocalPrivacy:
         _check_epsilon("epsilon_y", self.epsilon_y)
         if self.mechanism not in FEATURE_MECHANISMS:
             raise InputError(f"mechanism {self.mechanism!r} is not known", allowed=", ".join(FEATURE_MECHANISMS))
+        if not 0 < self.delta < 1:
+            raise InputError(f"delta = {self.delta!r}", allowed="a number in (0, 1), far below 1 / people")
 
     @property
     def collects_features(self) -> bool:

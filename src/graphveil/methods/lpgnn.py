@@ -21,7 +21,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from graphveil.errors import BudgetError, InputError
+from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema, Split, random_split
 from graphveil.methods.local_privacy import LocalPrivacy
 from graphveil.methods.network import (
@@ -160,11 +160,10 @@ class LPGNN:
 
         For the training topology (or no graph) they were computed while fitting and nothing private is read.  For
         another graph each of its people sends one feature report at epsilon_x, which needs `randomness` and a row of
-        the ledger; asked again for the same graph, the first answer is given again.
+        the ledger; asked again for the same graph, the first answer is given again, also after save and load.
 
         Raises:
             InputError: for a graph with other features, or a new graph without `randomness`.
-            BudgetError: for a new graph whose people reported to this model before it was saved and loaded.
         """
         fitted = self._require_fitted()
         if graph is None:
@@ -232,6 +231,7 @@ class LPGNN:
             "guarantee": self.guarantee.to_dict(),
         }
         tensors = {f"weights.{name}": value for name, value in fitted.network.weights.items()}
+        tensors |= {f"answers.{fingerprint}": found for fingerprint, found in self._answers.items()}
         tensors["logits"] = fitted.network.logits
         if fitted.network.mean is not None:
             tensors["mean"] = fitted.network.mean
@@ -267,6 +267,9 @@ class LPGNN:
         require_shapes(network, method.settings, dimension=schema.dimension, classes=len(schema.classes))
         method._fitted = Fitted(schema, facts["void"], facts["fingerprint"], network)
         method.ledger = Ledger.from_dict(facts["ledger"])
+        method._answers = {
+            name.removeprefix("answers."): t for name, t in tensors.items() if name.startswith("answers.")
+        }
         return method
 
     # ---- helpers ----
@@ -300,13 +303,6 @@ class LPGNN:
                 remedy="pass randomness=SecureRandomness()",
             )
         unit = f"features of {graph.schema.name} ({topology.fingerprint[:8]})"
-        if unit in {entry.unit for entry in self.ledger.budget}:
-            raise BudgetError(
-                f"the people of {graph.schema.name} have sent their feature reports already",
-                where="predict",
-                allowed="one report per person",
-                remedy="keep the first prediction: a saved model remembers that it was made, not what it said",
-            )
         (spend,) = (s for s in self.privacy.spends(fitted.schema) if s.unit == "features")
         paid = self.ledger.declare(unit, spend.epsilon, spend.delta).spend(replace(spend, unit=unit))
         mechanism = self.privacy.features(fitted.schema)

@@ -21,6 +21,7 @@ from graphveil.aggregation import SparseMatrix, normalised, propagate
 from graphveil.errors import InputError
 from graphveil.methods.advice import advised_split
 from graphveil.methods.catalogue import METHODS, build_method, used_settings
+from graphveil.methods.label_pool import FOLDS, pool_products
 from graphveil.methods.local_privacy import LocalPrivacy
 from graphveil.methods.lpgnn import LPGNN
 from graphveil.methods.network import NetworkSettings
@@ -95,7 +96,7 @@ def plan(name: str, graph: Any, settings: Mapping[str, Any]) -> Plan:
     schema = graph.schema
     network: NetworkSettings | None = method.settings if isinstance(method, LPGNN) else None
     p = normalised(graph.edge_index, int(graph.num_nodes))
-    seconds, memory = _cost(p, graph, network, privacy)
+    seconds, memory = _cost(p, graph, network, privacy, getattr(method, "rule", None))
     return Plan(
         method=name,
         data=schema.name,
@@ -144,11 +145,16 @@ def _ratios(p: SparseMatrix, hops: int, deviation: float, signal: float, probes:
     return ratio
 
 
-def _cost(p: SparseMatrix, graph: Any, network: NetworkSettings | None, privacy: LocalPrivacy) -> tuple[float, float]:
+def _cost(
+    p: SparseMatrix, graph: Any, network: NetworkSettings | None, privacy: LocalPrivacy, rule: str | None
+) -> tuple[float, float]:
     """Return (seconds, MB) from one timed product and the count of products an epoch makes."""
     n, d, classes = p.shape[0], graph.schema.dimension, len(graph.schema.classes)
     if network is None:
-        return _product_seconds(p, classes) * 400, BASE_MEMORY_MB + (2 * p.nbytes + 8 * n * classes * 4) / 1e6
+        products, blocks = (pool_products(p.entries, classes), FOLDS + 1) if rule == "pool" else (400, 1)
+        columns = blocks * classes
+        seconds = products * (_product_seconds(p, columns) + n * columns * 8 / 4e9)
+        return seconds, BASE_MEMORY_MB + (4 * p.nbytes + (8 + 20 * (blocks > 1)) * n * columns * 4) / 1e6
     width = first_width(network.model, network.hidden)
     wide = _product_seconds(p, width) * (network.steps_x + 1.5) * 2
     narrow = _product_seconds(p, classes) * (network.steps_y * 2 + 3)

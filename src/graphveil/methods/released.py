@@ -67,13 +67,21 @@ def topology_of(graph: Any) -> Topology:
     return Topology(graph.edge_index, int(graph.num_nodes))
 
 
-def require_single_label(graph: Any) -> GraphSchema:
-    """Return the graph's schema.
+def require_servable(graph: Any) -> GraphSchema:
+    """Return the schema of a graph that a local collection of features and labels can serve.
 
     Raises:
-        InputError: for a graph with several labels a node, which randomized response of one label cannot report.
+        InputError: for a graph that declares its edges private, or with several labels a node, which randomized
+            response of one label cannot report.
     """
     schema: GraphSchema = graph.schema
+    if "edges" in schema.private:
+        raise InputError(
+            f"{schema.name} declares its edges private, and this method hands the topology to the server",
+            where="local features and labels",
+            allowed="graphs whose edges are public",
+            remedy="declare the edges public only if they are: every link would be shown as it is",
+        )
     if graph.y is None or graph.y.dim() != 1:
         raise InputError(
             f"{schema.name} has several labels for each node",
@@ -93,7 +101,7 @@ def randomize_graph(graph: Any, split: Split, privacy: LocalPrivacy, *, randomne
         privacy: budgets and mechanisms; public parts are sent as they are.
         randomness: the source of the devices' noise.
     """
-    schema = require_single_label(graph)
+    schema = require_servable(graph)
     features, labels = privacy.features(schema), privacy.labels(len(schema.classes))
     released = _features(graph, features, randomness)
     asked = split.train | split.val

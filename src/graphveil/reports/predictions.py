@@ -81,8 +81,8 @@ def cost(privacy: LocalPrivacy) -> str:
     if privacy.epsilon_x == math.inf:
         return "on another graph than that of the run, features are sent as they are: NOT protected"
     return (
-        "on the graph of the run predicting costs nothing more; on another graph each call has everybody there send "
-        f"a fresh feature report at epsilon {number(privacy.epsilon_x or 0.0)}, so keep the answer"
+        "on the graph of the run predicting costs nothing more; on another graph everybody there sends one feature "
+        f"report at epsilon {number(privacy.epsilon_x or 0.0)}, and the run keeps the answer"
     )
 
 
