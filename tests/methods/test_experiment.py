@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from graphveil.errors import InputError
-from graphveil.graphs import digits_graph
+from graphveil.graphs import digits_graph, random_split, social_graph
 from graphveil.methods import METHODS, experiment
 from graphveil.methods.experiment import Result, run
 from graphveil.privacy import SecureRandomness, SeededRandomness
@@ -223,3 +223,17 @@ def test_a_graph_without_test_nodes_is_refused() -> None:
     graph.y = torch.where(torch.arange(made.NODES) < 2, graph.y, -1)
     with pytest.raises(InputError, match="no test node is left"):
         small(graph=graph)
+
+
+def test_a_declared_split_is_used_when_asked_for() -> None:
+    graph = social_graph(60, 6, 20, 3, apps=4, seed=1)
+    settings = {"epsilon_y": 2.0}
+    options = {"settings": settings, "controls": False, "randomness": SeededRandomness(0)}
+    with pytest.raises(InputError, match="declares no split"):
+        experiment.run("label-propagation", graph, split="declared", **options)
+    with pytest.raises(InputError, match="split 'mine' is not known; allowed: random, declared"):
+        experiment.run("label-propagation", graph, split="mine", **options)
+    own = random_split(graph, 99)
+    graph.train_mask, graph.val_mask, graph.test_mask = own.train, own.val, own.test
+    result = experiment.run("label-propagation", graph, split="declared", **options)
+    assert torch.equal(result.model.released.train, own.train)

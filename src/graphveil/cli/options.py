@@ -79,6 +79,10 @@ Seed = Annotated[
 Repeats = Annotated[
     int, typer.Option("--repeats", min=1, help="Runs with fresh splits and noise.", rich_help_panel=_RUN)
 ]
+SplitKind = Annotated[
+    str,
+    typer.Option("--split", help="random (50/25/25), or declared: the graph's own split.", rich_help_panel=_RUN),
+]
 NoControls = Annotated[bool, typer.Option("--no-controls", help="Do not train the controls.", rich_help_panel=_RUN)]
 NoiseSeed = Annotated[
     int | None,

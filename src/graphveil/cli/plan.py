@@ -24,6 +24,7 @@ def plan(
     settings: options.Settings = None,
     seed: options.Seed = 0,
     repeats: options.Repeats = 1,
+    split: options.SplitKind = "random",
     no_controls: options.NoControls = False,
     reproducible_noise: options.NoiseSeed = None,
     device: options.Device = "cpu",

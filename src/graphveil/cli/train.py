@@ -32,6 +32,7 @@ def train(
     settings: options.Settings = None,
     seed: options.Seed = 0,
     repeats: options.Repeats = 1,
+    split: options.SplitKind = "random",
     no_controls: options.NoControls = False,
     reproducible_noise: options.NoiseSeed = None,
     device: options.Device = "cpu",
@@ -63,11 +64,13 @@ def train(
             controls=not no_controls,
             randomness=choices.noise(reproducible_noise),
             device=device,
+            split=split,
             progress=tell,
         )
         kept = {
             "seed": seed,
             "repeats": repeats,
+            "split": split,
             "controls": not no_controls,
             "device": device,
             "source": data,

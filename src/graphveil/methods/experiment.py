@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from graphveil.errors import InputError
-from graphveil.graphs import random_split
+from graphveil.graphs import Split, published_split, random_split
 from graphveil.methods.catalogue import METHODS, build_method, used_settings
 from graphveil.methods.controls import ceiling_of, controls_of, hits
 from graphveil.methods.intervals import Interval, interval
@@ -25,6 +25,7 @@ from graphveil.privacy import Guarantee, Ledger, Randomness
 
 Report = Callable[[dict[str, Any]], None]
 CEILING = "ceiling"
+SPLITS = ("random", "declared")
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,7 @@ def run(
     seed: int = 0,
     controls: bool = True,
     device: str = "cpu",
+    split: str = "random",
     progress: Report | None = None,
 ) -> Result:
     """Train method `name` on `graph` `repeats` times, each time with its controls unless `controls` is False.
@@ -74,6 +76,7 @@ def run(
     Args:
         settings: the method's own settings; the rest take their defaults.
         seed: fixes splits and weights; never privacy noise, which comes from `randomness`.
+        split: "random" draws half, a quarter, a quarter anew for each repeat; "declared" takes the graph's own.
         progress: called with {"stage", "done", "total", "epsilon"}.
 
     Raises:
@@ -88,20 +91,34 @@ def run(
     rows: dict[str, list[np.ndarray]] = {}
     methods, seconds = [], []
     for number in range(repeats):
-        split = random_split(graph, seed + number)
-        if not bool(split.test.any()):
-            raise InputError("no test node is left to measure accuracy on", where=graph.schema.name)
+        nodes = _split(graph, split, seed + number)
         method = build_method(name, settings, len(graph.schema.classes), seed=seed + number, device=device)
         tell = _teller(progress, f"{name} {number + 1}/{repeats}", method)
         began = time.perf_counter()
-        method.fit(graph, split=split, randomness=randomness, progress=tell)
+        method.fit(graph, split=nodes, randomness=randomness, progress=tell)
         seconds.append(time.perf_counter() - began)
         methods.append(method)
-        rows.setdefault(name, []).append(hits(method.predict_proba(), graph, split))
+        rows.setdefault(name, []).append(hits(method.predict_proba(), graph, nodes))
         if controls:
-            for control, found in _run_controls(method, graph, split, progress):
+            for control, found in _run_controls(method, graph, nodes, progress):
                 rows.setdefault(control, []).append(found)
     return _result(name, graph, settled, rows, methods, time.perf_counter() - start, float(np.mean(seconds)))
+
+
+def _split(graph: Any, kind: str, seed: int) -> Split:
+    """Return who trains, validates and tests.
+
+    Raises:
+        InputError: for an unknown kind, a graph that declares no split, or no test nodes.
+    """
+    if kind not in SPLITS:
+        raise InputError(f"split {kind!r} is not known", allowed=", ".join(SPLITS))
+    found = random_split(graph, seed) if kind == "random" else published_split(graph)
+    if found is None:
+        raise InputError(f"{graph.schema.name} declares no split", remedy="use split random, or declare a split column")
+    if not bool(found.test.any()):
+        raise InputError("no test node is left to measure accuracy on", where=graph.schema.name)
+    return found
 
 
 def _run_controls(method: Any, graph: Any, split: Any, progress: Report | None) -> list[tuple[str, np.ndarray]]:
