@@ -41,7 +41,7 @@ def homophily(source: Tensor, target: Tensor, labels: Tensor, classes: int, keep
         return sum(HOMOPHILY) / 2
     pairs = labels[source[both]] * classes + labels[target[both]]
     counts = torch.bincount(pairs, minlength=classes**2).view(classes, classes).double()
-    inverse = torch.linalg.inv(channel(classes, keep, flip).double())
+    inverse = torch.linalg.inv(channel(classes, keep, flip).double()).to(counts.device)
     joint = inverse.T @ (counts / counts.sum()) @ inverse
     margins = joint.sum(dim=1).clamp_min(0.1 / classes)
     square = float((margins / margins.sum()).square().sum())
