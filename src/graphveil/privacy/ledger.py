@@ -1,6 +1,7 @@
 """The account of what a collection has spent, and the refusal of what it cannot pay.
 
-Amounts are kept as integers (10^-9 of epsilon, 10^-18 of delta), so that 0.1 + 0.2 fits into 0.3.
+Amounts are kept as integers (10^-9 of epsilon, 10^-18 of delta), rounded up, so that 0.1 + 0.2 fits into 0.3; what is
+spent can exceed a budget with more digits than that by less than one such unit.
 """
 
 from __future__ import annotations
@@ -211,7 +212,5 @@ def _charge(amount: float, scale: int) -> float:
 
 
 def _limit(amount: float, scale: int) -> float:
-    """A budget of `amount` in integer units, rounded down (an int, or the float inf)."""
-    if math.isinf(amount):
-        return math.inf
-    return math.floor(Fraction(repr(float(amount))) * scale * (1 + _SLACK))
+    """A budget of `amount` in integer units, rounded as a charge is, so that every budget pays for itself."""
+    return _charge(amount, scale)
