@@ -14,7 +14,7 @@ from graphveil.errors import InputError
 #: A label that is kept this often gains nothing worth having from more epsilon.
 SATURATED = 0.98
 #: A feature report below this epsilon is not worth asking for.
-LEAST_FEATURE_EPSILON = 0.1
+LEAST_FEATURE_EPSILON = 1.0
 
 
 def advised_split(total: float, classes: int) -> tuple[float | None, float]:
@@ -26,6 +26,6 @@ def advised_split(total: float, classes: int) -> tuple[float | None, float]:
     if not (math.isfinite(total) and total > 0):
         raise InputError(f"epsilon = {total!r} is not a total budget", allowed="a finite number above 0")
     enough = math.log(SATURATED * (classes - 1) / (1 - SATURATED))
-    if total - enough < LEAST_FEATURE_EPSILON:
+    if total < enough + LEAST_FEATURE_EPSILON:
         return None, total
     return total - enough, enough
