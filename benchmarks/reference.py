@@ -63,9 +63,9 @@ RATES = {
     },
 }
 
-#: (K_x, K_y) where published; every other cell borrows from its neighbours, see `steps`.  Not published are the entries of
-#: eps_x < 1 with eps_y > 1: they had the best estimate on (noisy) validation labels among a few hop counts on one or two
-#: splits used for nothing else, or borrow from a cell that had.
+#: (K_x, K_y) where published; every other cell borrows from its neighbours, see `steps`.  Not published are the entries
+#: of eps_x < 1 with eps_y > 1: they had the best estimate on (noisy) validation labels among a few hop counts on one or
+#: two splits used for nothing else, or borrow from a cell that had.
 STEPS = {
     "cora": {
         (1, 1): (2, 8),
@@ -75,6 +75,7 @@ STEPS = {
         (0.01, 1): (8, 8),
         (0.1, 1): (2, 4),
         (0.01, INF): (4, 0),
+        (0.1, INF): (2, 0),
     },
     "pubmed": {
         (1, 1): (0, 4),
