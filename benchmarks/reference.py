@@ -64,8 +64,8 @@ RATES = {
 }
 
 #: (K_x, K_y) where published; every other cell borrows from its neighbours, see `steps`.  Not published are the entries
-#: of eps_x < 1 with eps_y > 1: they had the best estimate on (noisy) validation labels among a few hop counts on one or
-#: two splits used for nothing else, or borrow from a cell that had.
+#: of eps_x below 1 or infinite with eps_y above 1: they had the best estimate on (noisy) validation labels among a few
+#: hop counts on one or two splits used for nothing else, or borrow from a cell that had.
 STEPS = {
     "cora": {
         (1, 1): (2, 8),
@@ -86,6 +86,7 @@ STEPS = {
         (0.1, 1): (8, 2),
         (0.01, 3): (16, 2),
         (0.01, INF): (4, 0),
+        (INF, 2): (0, 0),
     },
     "facebook": {
         (1, 1): (2, 4),
@@ -108,10 +109,10 @@ STEPS_PUBLIC_FEATURES = {"cora": 4, "pubmed": 2, "facebook": 2}
 def steps(data: str, epsilon_x: float, epsilon_y: float) -> tuple[int, int]:
     """Return (K_x, K_y): as published, else those of eps_x = 1 with the widest K_x for tiny budgets."""
     known = STEPS[data]
-    if epsilon_x == INF:
-        return 0, min(STEPS_PUBLIC_FEATURES[data], known[1, epsilon_y][1])
     if (epsilon_x, epsilon_y) in known:
         return known[epsilon_x, epsilon_y]
+    if epsilon_x == INF:
+        return 0, min(STEPS_PUBLIC_FEATURES[data], known[1, epsilon_y][1])
     hops_x, hops_y = known[1, epsilon_y]
     return (16, hops_y) if epsilon_x < 1 else (hops_x, hops_y)
 
