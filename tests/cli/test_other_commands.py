@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import polars as pl
@@ -50,6 +51,18 @@ def test_a_new_graph_with_other_ids_is_predicted(type_in: Terminal, trained: Pat
     found = type_in("predict", trained, "part", "--json").json
     assert found["nodes"] == keep
     assert found["predictions"][0]["id"] == "user-0"
+
+
+def test_people_of_a_new_graph_report_once_and_the_run_remembers(type_in: Terminal, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    type_in("train", "lpgnn", "social-200", "--epochs", "2", "--no-controls", "--out", run)
+    first = type_in("predict", run, "social-150", "--json").json
+    again = type_in("predict", run, "social-150", "--json").json
+    assert first["predictions"] == again["predictions"]
+    ledger = json.loads((run / "ledger.json").read_text())
+    assert [row["unit"].split(" (")[0] for row in ledger["spends"]] == ["features", "labels", "features of social-150"]
+    assert json.loads((run / "result.json").read_text())["ledger"] == ledger
+    assert "features of social-150" in (run / "report.html").read_text()
 
 
 def test_plan_promises_and_trains_nothing(type_in: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,7 +31,7 @@ def predict(
     from graphveil.cli import screens
     from graphveil.graphs import load_graph
     from graphveil.methods import load_method
-    from graphveil.reports import predictions
+    from graphveil.reports import predictions, run_folder
 
     predictions.check_file(out)
     with working() as tell:
@@ -40,7 +40,7 @@ def predict(
         paid = model.ledger
         found = model.predict_proba(graph, randomness=choices.noise(None))
         if model.ledger != paid:  # people reported: the run keeps their answer, so nobody is asked again
-            model.save(run)
+            run_folder.keep_spending(model, run)
         made = predictions.tabulate(found, graph, model.schema.classes)
         if out is not None:
             predictions.write(made, out)

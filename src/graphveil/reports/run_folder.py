@@ -17,6 +17,7 @@ import json
 import re
 import tomllib
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -59,12 +60,22 @@ def write_run(result: Result, path: Path, *, options: Mapping[str, Any]) -> RunR
     record = RunRecord.from_result(result, options=options).in_folder(str(path))
     with new_folder(path) as folder:
         write_text(folder / "config.toml", config_toml(record))
-        write_text(folder / "result.json", to_json(record.to_dict(), indent=2) + "\n")
-        write_text(folder / "ledger.json", to_json(record.ledger.to_dict(), indent=2) + "\n")
         write_text(folder / "metrics.jsonl", _metrics(record))
         result.model.save(folder)
-        _write_pages(record, folder)
+        _write_ledger(record, folder)
     return record
+
+
+def keep_spending(model: Any, path: Path) -> None:
+    """Save ``model`` again after a prediction that cost something, and bring the run's ledger and pages up to date.
+
+    Args:
+        model: the method whose ledger has grown; it remembers the answer it gave.
+        path: the run folder, or a folder that holds a saved model alone.
+    """
+    model.save(path)
+    if (path / "result.json").is_file():
+        _write_ledger(replace(read_run(path), ledger=model.ledger), path)
 
 
 def read_run(path: Path) -> RunRecord:
@@ -132,6 +143,12 @@ def _history(rows: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
     for row in rows:
         repeats.setdefault(int(row.pop("repeat")), []).append(row)
     return [repeats[number] for number in sorted(repeats)]
+
+
+def _write_ledger(record: RunRecord, folder: Path) -> None:
+    write_text(folder / "result.json", to_json(record.to_dict(), indent=2) + "\n")
+    write_text(folder / "ledger.json", to_json(record.ledger.to_dict(), indent=2) + "\n")
+    _write_pages(record, folder)
 
 
 def _write_pages(record: RunRecord, folder: Path) -> None:
