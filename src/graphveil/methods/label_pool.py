@@ -23,8 +23,9 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from graphveil.aggregation import SparseMatrix, adjacency, from_scipy, normalised
+from graphveil.methods.network import Progress
 from graphveil.methods.released import Topology
-from graphveil.models.belief import ROUNDS, edges_of, propagate_beliefs
+from graphveil.models.belief import ROUNDS, Edges, edges_of, propagate_beliefs
 from graphveil.models.label_prior import channel, class_shares, homophily
 from graphveil.models.label_process import DEPTH, STEPS, diffuse, fit_process
 
@@ -40,8 +41,6 @@ MOST_WORK = 4e11
 MOST_KEPT = 1 - 1e-6
 #: Prior of the pool: log-weights u ~ N(., 1), prior weight b ~ N(0.7, 0.3^2).
 SPREAD_U, CENTRE_B, SPREAD_B = 1.0, 0.7, 0.3
-
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -88,7 +87,7 @@ class _Setting:
     """The public structure and what the reports say: everything the members read."""
 
     matrices: dict[str, SparseMatrix]
-    a: SparseMatrix
+    edges: Edges
     labels: Tensor
     likelihood: Tensor
     log_prior: Tensor
@@ -101,12 +100,11 @@ class _Setting:
         both_ways = torch.cat([topology.edge_index, topology.edge_index.flip(0)], dim=1)
         n = topology.num_nodes
         matrices = {kind: normalised(both_ways, n, kind).to(device) for kind in ("gcn", "mean")}
-        a = from_scipy(adjacency(both_ways, n), symmetric=True).to(device)
-        edges = edges_of(a)
+        edges = edges_of(from_scipy(adjacency(both_ways, n), symmetric=True).to(device))
         prior = class_shares(labels, classes, keep, flip).to(device)
         h = homophily(edges.receiver, edges.sender, labels, classes, keep, flip)
         likelihood = channel(classes, keep, flip).to(device)[:, labels.clamp_min(0)].T.contiguous()
-        return _Setting(matrices, a, labels, likelihood, prior.log(), h, keep, flip)
+        return _Setting(matrices, edges, labels, likelihood, prior.log(), h, keep, flip)
 
 
 def affordable(edges: int, classes: int) -> bool:
@@ -133,7 +131,7 @@ def _folds(labels: Tensor, seed: int) -> Tensor:
 
 def _members(setting: _Setting, used: Tensor, progress: Progress | None) -> tuple[list[str], Tensor]:
     """Return the members' names and their scores [n, b, c, m]."""
-    small = affordable(setting.a.entries, len(setting.log_prior))
+    small = affordable(len(setting.edges.sender), len(setting.log_prior))
     tasks: list[tuple[str, Callable[[], Tensor]]] = []
     for kind, alpha in SPREADS + WALKS:
         tasks.append((f"spread {kind} {alpha}", partial(_spread, setting, used, kind, alpha)))
@@ -163,10 +161,10 @@ def _process(setting: _Setting, used: Tensor, kind: str, alpha: float, penalty: 
 
 
 def _belief(setting: _Setting, used: Tensor, discount: float, temper: float) -> Tensor:
-    edges, evidence = edges_of(setting.a), setting.likelihood.log()
+    evidence = setting.likelihood.log()
     prior, h = setting.log_prior.exp(), setting.homophily
     blocks = [
-        propagate_beliefs(edges, evidence * mask[:, None], prior, h, temper=temper, discount=discount)
+        propagate_beliefs(setting.edges, evidence * mask[:, None], prior, h, temper=temper, discount=discount)
         for mask in used.T
     ]
     return torch.stack(blocks, dim=1)

@@ -112,8 +112,8 @@ class Ledger:
         """Epsilon and delta that may still be spent on `unit`; an infinite budget stays infinite."""
         entry = _find(self.budget, unit)
         epsilon, delta = _sum_for(unit, self.spends)
-        left = math.inf if math.isinf(entry.epsilon) else (_limit(entry.epsilon, _NANO) - epsilon) / _NANO
-        return left, (_limit(entry.delta, _ATTO) - delta) / _ATTO
+        left = math.inf if math.isinf(entry.epsilon) else (_charge(entry.epsilon, _NANO) - epsilon) / _NANO
+        return left, (_charge(entry.delta, _ATTO) - delta) / _ATTO
 
     def to_dict(self) -> dict[str, Any]:
         """Budgets and spends as JSON values; infinity becomes the string "inf"."""
@@ -184,7 +184,7 @@ def _check_affordable(budget: tuple[Budget, ...], spends: tuple[Spend, ...]) -> 
         entry = _find(budget, spend.unit)
         epsilon, delta = used.get(spend.unit, (0, 0))
         total = epsilon + _charge(spend.epsilon, _NANO), delta + _charge(spend.delta, _ATTO)
-        if total[0] > _limit(entry.epsilon, _NANO) or total[1] > _limit(entry.delta, _ATTO):
+        if total[0] > _charge(entry.epsilon, _NANO) or total[1] > _charge(entry.delta, _ATTO):
             raise _refusal(spend, entry, epsilon / _NANO, delta / _ATTO)
         used[spend.unit] = total
 
@@ -205,12 +205,7 @@ def _sum_for(unit: str, spends: tuple[Spend, ...]) -> tuple[float, float]:
 
 
 def _charge(amount: float, scale: int) -> float:
-    """`amount` in integer units, rounded up (an int, or the float inf)."""
+    """`amount`, a price or a budget, in integer units, rounded up (an int, or the float inf)."""
     if math.isinf(amount):
         return math.inf
     return math.ceil(Fraction(repr(float(amount))) * scale * (1 - _SLACK))
-
-
-def _limit(amount: float, scale: int) -> float:
-    """A budget of `amount` in integer units, rounded as a charge is, so that every budget pays for itself."""
-    return _charge(amount, scale)
