@@ -134,3 +134,65 @@ def test_propagation_keeps_the_constant_of_a_regular_graph() -> None:
     cycle = torch.from_numpy(np.stack([np.arange(12), (np.arange(12) + 1) % 12]))
     both = torch.cat([cycle, cycle.flip(0)], dim=1)
     assert torch.allclose(propagate(normalised(both, 12), torch.ones(12, 1), 16), torch.ones(12, 1), atol=1e-5)
+
+
+def weights_of(edges: Tensor, *, symmetric: bool) -> Tensor:
+    """One weight in (0, 1) per edge; the two directions of a pair share theirs if `symmetric`."""
+    table = torch.rand(5, 5, generator=torch.Generator().manual_seed(3))
+    if symmetric:
+        table = torch.minimum(table, table.T)
+    return table[edges[1], edges[0]]
+
+
+@pytest.mark.parametrize("self_loops", [False, True])
+@pytest.mark.parametrize("normalisation", ["gcn", "mean"])
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_weights_that_are_all_1_change_nothing(graph: str, normalisation: str, self_loops: bool) -> None:
+    edges = GRAPHS[graph][0]
+    found = normalised(edges, 5, normalisation, self_loops=self_loops, weights=torch.ones(edges.shape[1]))
+    plain = normalised(edges, 5, normalisation, self_loops=self_loops)
+    assert torch.equal(found.forward.values, plain.forward.values)
+    assert torch.equal(found.forward.indices, plain.forward.indices)
+
+
+@pytest.mark.parametrize("symmetric", [False, True])
+@pytest.mark.parametrize("self_loops", [False, True])
+@pytest.mark.parametrize("normalisation", ["gcn", "mean"])
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_weighted_equals_the_dense_formula(graph: str, normalisation: str, self_loops: bool, symmetric: bool) -> None:
+    edges = GRAPHS[graph][0]
+    weights = weights_of(edges, symmetric=symmetric)
+    a = torch.zeros(5, 5)
+    a[edges[1], edges[0]] = weights
+    p = normalised(edges, 5, normalisation, self_loops=self_loops, weights=weights)
+    assert torch.allclose(p @ torch.eye(5), dense(a, normalisation, self_loops), atol=1e-6)
+    assert torch.allclose(p.backward.times(torch.eye(5)), dense(a, normalisation, self_loops).T, atol=1e-6)
+
+
+def test_an_edge_of_weight_0_is_no_edge() -> None:
+    weights = torch.ones(10)
+    weights[[4, 5]] = 0  # the pair 0 - 3
+    kept = torch.cat([UNDIRECTED[:, :4], UNDIRECTED[:, 6:]], dim=1)
+    found = adjacency(UNDIRECTED, 5, weights=weights)
+    assert found.nnz == 8
+    assert (found != adjacency(kept, 5)).nnz == 0
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        (torch.full((10,), -0.1), "negative or not finite"),
+        (torch.full((10,), torch.nan), "negative or not finite"),
+        (torch.full((10,), torch.inf), "negative or not finite"),
+        (torch.ones(9), "one for each of 10 edges"),
+    ],
+)
+def test_bad_weights_are_refused(weights: Tensor, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        normalised(UNDIRECTED, 5, weights=weights)
+
+
+def test_duplicate_edges_with_weights_are_refused() -> None:
+    twice = torch.cat([UNDIRECTED, UNDIRECTED[:, :1]], dim=1)
+    with pytest.raises(InputError, match="listed twice with weights"):
+        adjacency(twice, 5, weights=torch.ones(11))

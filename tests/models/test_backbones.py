@@ -213,3 +213,65 @@ def test_dropout_acts_while_training_only() -> None:
 def test_unknown_backbones_are_refused() -> None:
     with pytest.raises(InputError, match="model 'gin' is not known; allowed: sage, gcn, gat, mlp"):
         build_backbone("gin", D, HIDDEN, CLASSES, 0.5, generator=torch.Generator())
+
+
+def weighted(edge_index: Tensor) -> tuple[Tensor, Tensor]:
+    """A weight in (0, 1) for every edge, and the same as a matrix [receiver, sender]."""
+    weights = torch.rand(edge_index.shape[1], generator=torch.Generator().manual_seed(5))
+    a = torch.zeros(N, N)
+    a[edge_index[1], edge_index[0]] = weights
+    return weights, a
+
+
+def dense_layer(name: str, a: Tensor, model: Any, number: int, x: Tensor) -> Tensor:
+    """One layer over the matrix of weights, with no sparse structure at all."""
+    weight, bias = getattr(model, f"weight{number}"), getattr(model, f"bias{number}")
+    h, looped = x @ weight, a + torch.eye(N)
+    if name == "gcn":
+        return looped.sum(1).rsqrt()[:, None] * looped * looped.sum(0).rsqrt() @ h + bias
+    if name == "sage":
+        out = h.shape[1] // 2
+        return torch.nan_to_num(a / a.sum(1, keepdim=True)) @ h[:, :out] + h[:, out:] + bias
+    attention = getattr(model, f"attention{number}")
+    heads = h.view(N, attention.shape[1], -1)
+    sender, receiver = (heads * attention[0]).sum(-1), (heads * attention[1]).sum(-1)
+    scores = nn.functional.leaky_relu(sender[None] + receiver[:, None], 0.2) + looped.log()[:, :, None]
+    return torch.einsum("tsh,shc->thc", scores.softmax(dim=1), heads).reshape(N, -1) + bias
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("name", ["sage", "gcn", "gat"])
+def test_weighted_layers_equal_the_dense_computation(name: str, directed: bool) -> None:
+    model, edge_index = backbone(name), edges(directed=directed)
+    weights, a = weighted(edge_index)
+    structure = structure_for(name, edge_index, N, weights=weights)
+    first = model.first(build_inputs(features(), None, 0, width=1), structure)
+    assert torch.allclose(first, dense_layer(name, a, model, 1, features()), atol=1e-5)
+    expected = dense_layer(name, a, model, 2, selu(first))
+    assert torch.allclose(model.rest(first, structure), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", BACKBONES)
+def test_weights_that_are_all_1_are_no_weights(name: str) -> None:
+    model, edge_index = backbone(name), edges()
+    structure = structure_for(name, edge_index, N, weights=torch.ones(edge_index.shape[1]))
+    first = model.first(build_inputs(features(), None, 0, width=1), structure)
+    assert torch.allclose(first, run(name, edge_index)[0], atol=1e-6)
+    assert torch.allclose(model.rest(first, structure), run(name, edge_index)[1], atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["sage", "gcn", "gat"])
+def test_an_edge_of_weight_0_is_no_edge(name: str) -> None:
+    model, edge_index = backbone(name), edges()
+    weights = torch.ones(edge_index.shape[1])
+    weights[::3] = 0
+    structure = structure_for(name, edge_index, N, weights=weights)
+    first = model.first(build_inputs(features(), None, 0, width=1), structure)
+    assert torch.allclose(first, run(name, edge_index[:, weights > 0])[0], atol=1e-6)
+
+
+def test_attention_over_tiny_weights_and_huge_scores_does_not_overflow() -> None:
+    model, edge_index = backbone("gat"), edges()
+    structure = structure_for("gat", edge_index, N, weights=torch.full((edge_index.shape[1],), 1e-30))
+    first = model.first(build_inputs(features() * 1e6, None, 0, width=1), structure)
+    assert bool(first.isfinite().all())

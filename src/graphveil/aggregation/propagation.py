@@ -21,30 +21,45 @@ from graphveil.errors import InputError
 Normalisation = Literal["gcn", "mean"]
 
 
-def adjacency(edge_index: Tensor, num_nodes: int) -> sp.csr_matrix:
-    """Return A [n, n] sparse with A[target, source] = 1; duplicates count once, self-loops are left out.
+def adjacency(edge_index: Tensor, num_nodes: int, *, weights: Tensor | None = None) -> sp.csr_matrix:
+    """Return A [n, n] sparse with A[target, source] = 1, or the edge's weight; self-loops are left out.
+
+    Args:
+        weights: w [E] >= 0, one per edge; an edge of weight 0 is no edge.  Without them duplicates count once.
 
     Raises:
-        InputError: when an edge names a node outside 0..n-1.
+        InputError: when an edge names a node outside 0..n-1, for weights that are negative, not finite or not one per
+            edge, and for an edge listed twice with weights.
     """
     source, target = edge_index.cpu().numpy()
     if source.size and (min(source.min(), target.min()) < 0 or max(source.max(), target.max()) >= num_nodes):
         raise InputError("an edge names a node that does not exist", allowed=f"node numbers 0..{num_nodes - 1}")
     keep = source != target
-    ones = np.ones(int(keep.sum()), dtype=np.float32)
-    matrix = sp.csr_matrix((ones, (target[keep], source[keep])), shape=(num_nodes, num_nodes))
-    matrix.data[:] = 1.0
+    values = np.ones(source.size, dtype=np.float32) if weights is None else _checked(weights, source.size)
+    matrix = sp.csr_matrix((values[keep], (target[keep], source[keep])), shape=(num_nodes, num_nodes))
+    if weights is None:
+        matrix.data[:] = 1.0
+    elif matrix.nnz < keep.sum():
+        raise InputError("an edge is listed twice with weights", remedy="give each edge once")
+    matrix.eliminate_zeros()
     return matrix
 
 
 def normalised(
-    edge_index: Tensor, num_nodes: int, normalisation: Normalisation = "gcn", *, self_loops: bool = False
+    edge_index: Tensor,
+    num_nodes: int,
+    normalisation: Normalisation = "gcn",
+    *,
+    self_loops: bool = False,
+    weights: Tensor | None = None,
 ) -> SparseMatrix:
     """Return P [n, n] for the formula above; rows and columns of isolated nodes are zero.
 
+    With `weights` [E] (see `adjacency`) degrees are sums of weights; self-loops weigh 1.
+
     For a directed graph "gcn" divides by the roots of the in-degree of the receiver and the out-degree of the sender.
     """
-    a = adjacency(edge_index, num_nodes)
+    a = adjacency(edge_index, num_nodes, weights=weights)
     if self_loops:
         a = a + sp.identity(num_nodes, dtype=np.float32, format="csr")
     received = np.asarray(a.sum(axis=1)).ravel()
@@ -60,6 +75,15 @@ def propagate(p: SparseMatrix, h: Tensor, hops: int) -> Tensor:
     for _ in range(hops):
         h = p @ h
     return h
+
+
+def _checked(weights: Tensor, edges: int) -> np.ndarray:
+    values: np.ndarray = weights.detach().cpu().numpy().astype(np.float32)
+    if values.shape != (edges,):
+        raise InputError(f"edge weights of shape {tuple(weights.shape)}", allowed=f"one for each of {edges} edges")
+    if values.size and not 0 <= values.min() <= values.max() < np.inf:
+        raise InputError("an edge weight is negative or not finite", allowed="numbers of 0 or more")
+    return values
 
 
 def _inverse(values: np.ndarray) -> np.ndarray:

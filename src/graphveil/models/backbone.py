@@ -48,12 +48,23 @@ def first_width(name: str, hidden: int) -> int:
     return {"sage": 2 * hidden, "gat": HEADS * hidden}.get(name, hidden)
 
 
-def structure_for(name: str, edge_index: Tensor, num_nodes: int, device: torch.device | str = "cpu") -> Any:
-    """Return what backbone `name` reads of the topology: a mean, a convolution, an edge list, or nothing."""
+def structure_for(
+    name: str,
+    edge_index: Tensor,
+    num_nodes: int,
+    device: torch.device | str = "cpu",
+    *,
+    weights: Tensor | None = None,
+) -> Any:
+    """Return what backbone `name` reads of the topology: a mean, a convolution, an edge list, or nothing.
+
+    Args:
+        weights: w [E] >= 0, one per edge, 1 where not given; self-loops weigh 1 (see `aggregation.adjacency`).
+    """
     if name == "sage":
-        return normalised(edge_index, num_nodes, "mean").to(device)
+        return normalised(edge_index, num_nodes, "mean", weights=weights).to(device)
     if name == "gcn":
-        return normalised(edge_index, num_nodes, "gcn", self_loops=True).to(device)
+        return normalised(edge_index, num_nodes, "gcn", self_loops=True, weights=weights).to(device)
     if name == "gat":
-        return neighbourhoods(edge_index, num_nodes).to(device)
+        return neighbourhoods(edge_index, num_nodes, weights=weights).to(device)
     return None

@@ -3,6 +3,7 @@
     e_uv = leaky_relu(a_s . W x_u + a_t . W x_v),   alpha_.v = softmax of e_.v over N(v) + {v}
     h_v = sum_u alpha_uv W x_u + b
 
+Edge weights w multiply: alpha_.v = w exp(e) / sum w exp(e), as if log w were added to the score; self-loops weigh 1.
 First layer: `HEADS` heads side by side, then SELU; second layer: one head.
 Shapes: x [n, d] as `Inputs`, edges [2, E] with self-loops and grouped by receiver, logits [n, classes].
 """
@@ -22,29 +23,35 @@ from graphveil.models.initial import glorot
 
 HEADS = 4
 LEAK = 0.2
+#: exp of this is a float32 with room for a sum; only an edge of weight below exp(-80) can come so far above the rest.
+LARGEST = 80.0
 
 
 @dataclass(frozen=True)
 class Neighbourhoods:
-    """Edges with self-loops, sorted by receiver: `source` [E], `target` [E], `starts` [n + 1]."""
+    """Edges with self-loops, by receiver: `source`, `target` [E], `starts` [n + 1], `weights` [E] (None: all 1)."""
 
     source: Tensor
     target: Tensor
     starts: Tensor
+    weights: Tensor | None = None
 
     def to(self, device: torch.device | str) -> Neighbourhoods:
         """Return the same edges on another device."""
-        return Neighbourhoods(self.source.to(device), self.target.to(device), self.starts.to(device))
+        weights = None if self.weights is None else self.weights.to(device)
+        return Neighbourhoods(self.source.to(device), self.target.to(device), self.starts.to(device), weights)
 
 
-def neighbourhoods(edge_index: Tensor, num_nodes: int) -> Neighbourhoods:
-    """Return the edges of the graph with self-loops, grouped by receiver."""
-    a = adjacency(edge_index, num_nodes)
+def neighbourhoods(edge_index: Tensor, num_nodes: int, *, weights: Tensor | None = None) -> Neighbourhoods:
+    """Return the edges of the graph with self-loops, grouped by receiver; `weights` as in `aggregation.adjacency`."""
+    a = adjacency(edge_index, num_nodes, weights=weights)
     a.setdiag(np.ones(num_nodes, dtype=np.float32))
     a = a.tocsr()
     target = np.repeat(np.arange(num_nodes), np.diff(a.indptr))
     source = torch.from_numpy(a.indices.astype(np.int64))
-    return Neighbourhoods(source, torch.from_numpy(target), torch.from_numpy(a.indptr.astype(np.int64)))
+    starts = torch.from_numpy(a.indptr.astype(np.int64))
+    given = None if weights is None else torch.from_numpy(a.data)
+    return Neighbourhoods(source, torch.from_numpy(target), starts, given)
 
 
 class GAT(nn.Module):
@@ -79,7 +86,7 @@ def attend(x: Tensor, attention: Tensor, edges: Neighbourhoods) -> Tensor:
     sender = (by_head * attention[0]).sum(-1)
     receiver = (by_head * attention[1]).sum(-1)
     scores = functional.leaky_relu(sender[edges.source] + receiver[edges.target], LEAK)
-    alpha = _softmax_by_receiver(scores, edges.target, x.shape[0])
+    alpha = _softmax_by_receiver(scores, edges, x.shape[0])
     sums = [
         functional.embedding_bag(
             edges.source,
@@ -94,10 +101,13 @@ def attend(x: Tensor, attention: Tensor, edges: Neighbourhoods) -> Tensor:
     return torch.cat(sums, dim=1)
 
 
-def _softmax_by_receiver(scores: Tensor, target: Tensor, num_nodes: int) -> Tensor:
+def _softmax_by_receiver(scores: Tensor, edges: Neighbourhoods, num_nodes: int) -> Tensor:
+    target, factor = edges.target, edges.weights
     index = target[:, None].expand_as(scores)
     top = scores.new_full((num_nodes, scores.shape[1]), -torch.inf)
-    top = top.scatter_reduce(0, index, scores.detach(), "amax")
-    weights = torch.exp(scores - top[target])
+    weighed = scores.detach() if factor is None else scores.detach() + factor.detach().log()[:, None]
+    top = top.scatter_reduce(0, index, weighed, "amax")
+    height = scores - top[target]
+    weights = height.exp() if factor is None else height.clamp_max(LARGEST).exp() * factor[:, None]
     total = scores.new_zeros(num_nodes, scores.shape[1]).scatter_add(0, index, weights)
     return weights / total[target]
