@@ -61,7 +61,7 @@ class TwoSidedGeometric:
     def _geometric(self, count: int, randomness: Randomness) -> Levels:
         total = np.zeros(count, np.int64)
         for digit, (first, rest) in enumerate(_thresholds(self.rate, self.bits)):
-            total += _below(first, rest, count, randomness).astype(np.int64) << digit
+            total += below(first, rest, count, randomness).astype(np.int64) << digit
         return total
 
     def _log_scale(self) -> float:
@@ -83,7 +83,7 @@ def _thresholds(rate: float, bits: int) -> tuple[tuple[int, int], ...]:
     return tuple(result)
 
 
-def _below(first: int, rest: int, count: int, randomness: Randomness) -> npt.NDArray[np.bool_]:
+def below(first: int, rest: int, count: int, randomness: Randomness) -> npt.NDArray[np.bool_]:
     """Whether uniform 256-bit numbers lie below a threshold; late bits are drawn only where they decide."""
     uniform = randomness.uint64(count)
     result = uniform < np.uint64(first)

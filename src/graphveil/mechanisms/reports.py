@@ -19,8 +19,8 @@ class MultiBitReports:
     bits: Tensor
 
     def __post_init__(self) -> None:
-        _require("indices", self.indices, torch.int32, 2)
-        _require("bits", self.bits, torch.uint8, 2)
+        require_tensor("indices", self.indices, torch.int32, 2)
+        require_tensor("bits", self.bits, torch.uint8, 2)
         if self.indices.shape != self.bits.shape:
             raise InputError(f"{tuple(self.indices.shape)} indices with {tuple(self.bits.shape)} bits")
 
@@ -34,7 +34,7 @@ class MultiBitReports:
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor]) -> MultiBitReports:
         """The inverse of `to_tensors`; raises InputError for missing, extra or wrong tensors."""
-        _require_names(tensors, "indices", "bits")
+        require_names(tensors, "indices", "bits")
         return cls(tensors["indices"], tensors["bits"])
 
 
@@ -45,7 +45,7 @@ class OneBitReports:
     packed: Tensor
 
     def __post_init__(self) -> None:
-        _require("packed", self.packed, torch.uint8, 2)
+        require_tensor("packed", self.packed, torch.uint8, 2)
 
     def __len__(self) -> int:
         return len(self.packed)
@@ -57,7 +57,7 @@ class OneBitReports:
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor]) -> OneBitReports:
         """The inverse of `to_tensors`; raises InputError for missing, extra or wrong tensors."""
-        _require_names(tensors, "packed")
+        require_names(tensors, "packed")
         return cls(tensors["packed"])
 
 
@@ -68,7 +68,7 @@ class LatticeReports:
     levels: Tensor
 
     def __post_init__(self) -> None:
-        _require("levels", self.levels, torch.int32, 2)
+        require_tensor("levels", self.levels, torch.int32, 2)
 
     def __len__(self) -> int:
         return len(self.levels)
@@ -80,7 +80,7 @@ class LatticeReports:
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor]) -> LatticeReports:
         """The inverse of `to_tensors`; raises InputError for missing, extra or wrong tensors."""
-        _require_names(tensors, "levels")
+        require_names(tensors, "levels")
         return cls(tensors["levels"])
 
 
@@ -91,7 +91,7 @@ class LabelReports:
     labels: Tensor
 
     def __post_init__(self) -> None:
-        _require("labels", self.labels, torch.int64, 1)
+        require_tensor("labels", self.labels, torch.int64, 1)
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -103,7 +103,7 @@ class LabelReports:
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor]) -> LabelReports:
         """The inverse of `to_tensors`; raises InputError for missing, extra or wrong tensors."""
-        _require_names(tensors, "labels")
+        require_names(tensors, "labels")
         return cls(tensors["labels"])
 
 
@@ -119,7 +119,8 @@ def require_pairs(reports: int, values: int) -> None:
         raise InputError(f"{reports} reports come with {values} rows of values", allowed="as many of both")
 
 
-def _require(name: str, tensor: Tensor, dtype: torch.dtype, dimensions: int) -> None:
+def require_tensor(name: str, tensor: Tensor, dtype: torch.dtype, dimensions: int) -> None:
+    """Refuse anything but a tensor of this type and number of dimensions."""
     allowed = f"a {dtype} tensor with {dimensions} dimensions"
     if not torch.is_tensor(tensor):
         raise InputError(f"{name} is {type(tensor).__name__}", where="reports", allowed=allowed)
@@ -128,6 +129,7 @@ def _require(name: str, tensor: Tensor, dtype: torch.dtype, dimensions: int) -> 
         raise InputError(f"{name} is {found}", where="reports", allowed=allowed)
 
 
-def _require_names(tensors: Mapping[str, Tensor], *names: str) -> None:
+def require_names(tensors: Mapping[str, Tensor], *names: str) -> None:
+    """Refuse tensors under other names than these."""
     if set(tensors) != set(names):
         raise InputError(f"tensors {sorted(tensors)}", where="reports", allowed=", ".join(names))
