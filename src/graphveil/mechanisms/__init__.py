@@ -2,16 +2,22 @@
 
 from graphveil.mechanisms.catalogue import MechanismInfo, catalogue
 from graphveil.mechanisms.clipping import clip_to_range
+from graphveil.mechanisms.edge_reports import EdgeReports
+from graphveil.mechanisms.edges import AdjacencyRR
 from graphveil.mechanisms.gaussian import AnalyticGaussian
 from graphveil.mechanisms.labels import Labels, RandomizedResponse
 from graphveil.mechanisms.laplace import Laplace
 from graphveil.mechanisms.multibit import MultiBit
 from graphveil.mechanisms.onebit import OneBit
+from graphveil.mechanisms.pairs import AdjacencyEstimate, PairEvidence
 from graphveil.mechanisms.reports import LabelReports, LatticeReports, MultiBitReports, OneBitReports
 from graphveil.mechanisms.values import Values
 
 __all__ = [
+    "AdjacencyEstimate",
+    "AdjacencyRR",
     "AnalyticGaussian",
+    "EdgeReports",
     "LabelReports",
     "Labels",
     "Laplace",
@@ -21,6 +27,7 @@ __all__ = [
     "MultiBitReports",
     "OneBit",
     "OneBitReports",
+    "PairEvidence",
     "RandomizedResponse",
     "Values",
     "catalogue",

@@ -6,6 +6,9 @@ from graphveil.privacy import Guarantee
 
 FEATURES = "one user's whole feature vector"
 LABEL = "one user's label"
+RELATIONSHIP = "one relationship"
+LINK = "one directed link"
+ENTRY = "one bit of one neighbour list"
 OBSERVERS = "the server and everybody it shares with"
 
 
@@ -25,10 +28,27 @@ def label_guarantee(epsilon: float, classes: int) -> Guarantee:
     return _local(LABEL, epsilon, 0.0, f"the list of the {classes} classes is public")
 
 
-def _local(unit: str, epsilon: float, delta: float, *assumes: str) -> Guarantee:
+def list_guarantee(epsilon: float, mode: str, nodes: int) -> Guarantee:
+    """The local guarantee of noisy neighbour lists (or of what is counted in them), epsilon for one list."""
+    ids = f"the {nodes} users and their ids are public"
+    if mode == "directed":
+        return _local(LINK, epsilon, 0.0, ids, relation="add/remove")
+    if mode == "lower":
+        who = "of every two users the one with the lower id reports, which is public"
+        return _local(RELATIONSHIP, epsilon, 0.0, ids, who, relation="add/remove")
+    who = f"both ends of a relationship report it, at epsilon {epsilon:g} each"
+    return _local(RELATIONSHIP, 2 * epsilon, 0.0, ids, who, relation="add/remove")
+
+
+def entry_guarantee(epsilon: float, nodes: int) -> Guarantee:
+    """The local guarantee of one bit of one list: in an undirected graph a relationship may stand in two lists."""
+    return _local(ENTRY, epsilon, 0.0, f"the {nodes} users and their ids are public", relation="add/remove")
+
+
+def _local(unit: str, epsilon: float, delta: float, *assumes: str, relation: str = "replace") -> Guarantee:
     return Guarantee(
         unit=unit,
-        relation="replace",
+        relation=relation,
         model="local",
         epsilon=epsilon,
         delta=delta,

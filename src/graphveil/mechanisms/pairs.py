@@ -1,0 +1,71 @@
+"""What all reports together say about each pair of users."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse
+import torch
+from torch import Tensor
+
+from graphveil.mechanisms.edge_reports import EdgeReports
+from graphveil.mechanisms.neighbour_lists import NeighbourLists, owners
+
+
+@dataclass(frozen=True, eq=False)
+class PairEvidence:
+    """log Pr[reports | related] - log Pr[reports | not related], of every pair.
+
+    Args:
+        nodes: n.
+        source, target: int64 [S], the pairs that some report names, sorted, each once; source < target unless
+            directed.
+        log_ratio: float64 [S], of those pairs.
+        background: of every other pair.
+        directed: whether (i, j) and (j, i) are two pairs.
+    """
+
+    nodes: int
+    source: Tensor
+    target: Tensor
+    log_ratio: Tensor
+    background: float
+    directed: bool
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    @property
+    def pairs(self) -> int:
+        """The number of all pairs, named or not."""
+        both = self.nodes * (self.nodes - 1)
+        return both if self.directed else both // 2
+
+    def to_edge_index(self) -> Tensor:
+        """The named pairs as int64 [2, S], or [2, 2S] when undirected: columns e and S + e are one pair."""
+        forth = torch.stack([self.source, self.target])
+        return forth if self.directed else torch.cat([forth, forth.flip(0)], dim=1)
+
+
+@dataclass(frozen=True, eq=False)
+class AdjacencyEstimate:
+    """An unbiased estimate of the adjacency: `background` between every two users, plus `centred` [n, n]."""
+
+    centred: scipy.sparse.csr_matrix
+    background: float
+
+
+def named_pairs(lists: NeighbourLists, reports: EdgeReports) -> tuple[Tensor, Tensor, Tensor]:
+    """The pairs that some report names, sorted, and how many reports name each: three int64 [S]."""
+    lists.open_reports(reports)
+    users, named = reports.to_edge_index()
+    counts = torch.ones_like(users)
+    if lists.mode != "both":
+        return users, named, counts
+    lower = NeighbourLists(lists.nodes, "lower")
+    places = np.sort(lower.places(torch.minimum(users, named).numpy(), torch.maximum(users, named).numpy()))
+    first = np.flatnonzero(np.diff(places, prepend=-1))
+    low = owners(places[first], lower.starts)
+    high = lower.named(places[first], low)
+    return torch.from_numpy(low), torch.from_numpy(high), torch.from_numpy(np.diff(first, append=len(places)))
