@@ -1,0 +1,226 @@
+"""The posterior of every pair, against all pairs side by side on graphs of 40 people."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+import torch
+from torch import Tensor
+
+from graphveil.aggregation import build_inputs, normalised
+from graphveil.errors import InputError
+from graphveil.models import BACKBONES, Backbone, build_backbone, structure_for
+from graphveil.models.degree_prior import degree_prior
+from graphveil.models.link_posterior import LinkPosterior, draw_distinct, link_posterior
+from tests.models.test_degree_prior import CASES
+
+N = 40
+
+
+@dataclass(frozen=True)
+class Reports:
+    """What the server holds, and the same as an array [N, N]."""
+
+    source: Tensor
+    target: Tensor
+    ratio: Tensor
+    background: float
+    dense: Tensor
+
+
+def reports(mode: str, epsilon: float = 1.5, seed: int = 0, share: float = 0.2) -> Reports:
+    """Reports of a random graph: one list a pair (lower), both lists (both), ordered pairs (directed), or none."""
+    generator = torch.Generator().manual_seed(seed)
+    bits = (torch.rand(N, N, generator=generator) < share).double().fill_diagonal_(0)
+    if mode == "lower":
+        bits = bits.triu(1)
+    heard = bits if mode == "directed" else bits + bits.T
+    ratio, background = (2 * heard - 1) * epsilon, -epsilon
+    if mode == "both":
+        ratio, background = 2 * (heard - 1) * epsilon, -2 * epsilon
+    if mode == "none":
+        heard, ratio = torch.zeros(N, N), torch.full((N, N), background, dtype=torch.float64)
+    source, target = (heard if mode == "directed" else heard.triu(1)).nonzero().T
+    if mode == "both":  # either order of a pair will do
+        swap = torch.rand(len(source), generator=generator) < 0.5
+        source, target = torch.where(swap, target, source), torch.where(swap, source, target)
+    return Reports(source, target, ratio[source, target], background, ratio)
+
+
+def posterior_of(held: Reports, degrees: Tensor, *, directed: bool = False) -> LinkPosterior:
+    prior = degree_prior(degrees, directed=directed)
+    return link_posterior(held.source, held.target, held.ratio, held.background, prior)
+
+
+def dense_posterior(held: Reports, degrees: Tensor, *, directed: bool = False) -> Tensor:
+    """Bayes' rule for every pair [N, N] (source, target)."""
+    prior = degree_prior(degrees, directed=directed)
+    pi = torch.sigmoid(prior.logits()[prior.group][:, prior.group])
+    odds = pi / (1 - pi) * held.dense.exp()
+    return (odds / (1 + odds)).fill_diagonal_(0)
+
+
+def dense_sum(p: Tensor, directed: bool) -> float:
+    return float(p.sum()) / (1 if directed else 2)
+
+
+def cases() -> Iterator[tuple[str, str, float]]:
+    for mode in ("lower", "both", "directed", "none"):
+        for degrees in CASES:
+            if degrees != "three":
+                for epsilon in (0.0, 0.3, 1.5, 8.0):
+                    yield mode, degrees, epsilon
+
+
+@pytest.mark.parametrize(("mode", "name", "epsilon"), list(cases()))
+def test_posterior_sum_hard_and_hybrid_are_those_of_all_pairs(mode: str, name: str, epsilon: float) -> None:
+    """Hybrid keeps k of the pairs: all above the k-th greatest posterior, none below, ties between."""
+    held, directed = reports(mode, epsilon), mode == "directed"
+    found = posterior_of(held, CASES[name], directed=directed)
+    p = dense_posterior(held, CASES[name], directed=directed)
+    assert torch.allclose(found.probability, p[held.source, held.target], atol=1e-12, rtol=1e-9)
+    spread = found.background_probability[found.prior.group][:, found.prior.group].fill_diagonal_(0)
+    spread[held.source, held.target] = found.probability
+    if not directed:
+        spread[held.target, held.source] = found.probability
+    assert torch.allclose(spread, p, atol=1e-12, rtol=1e-9)
+    total = dense_sum(p, directed)
+    assert math.isclose(found.expected_edges, total, rel_tol=1e-9)
+    check_hard(found, p)
+    check_hybrid(found, p, int(found.expected_edges * (1 + 1e-9)) * (1 if directed else 2), directed)
+
+
+def check_hard(found: LinkPosterior, p: Tensor) -> None:
+    edges = found.hard()
+    mine = torch.zeros(N, N).index_put_(tuple(edges), torch.tensor(1.0), accumulate=True)
+    clear = (p - 0.5).abs() > 1e-9
+    assert torch.equal(mine[clear], (p > 0.5).float()[clear])
+    assert mine.max() <= 1
+
+
+def check_hybrid(found: LinkPosterior, p: Tensor, k: int, directed: bool) -> None:
+    edges, weights = found.hybrid()
+    assert edges.shape[1] == k == len(weights)
+    assert len({tuple(edge) for edge in edges.T.tolist()}) == k
+    if k == 0:
+        return
+    assert torch.allclose(weights.double(), p[edges[0], edges[1]], rtol=1e-6, atol=1e-7)
+    greatest = p[~torch.eye(N, dtype=torch.bool)].sort(descending=True).values
+    mine = p[edges[0], edges[1]].sort(descending=True).values
+    assert torch.allclose(mine, greatest[:k], rtol=1e-9, atol=1e-12)
+    if not directed:
+        assert {tuple(edge) for edge in edges.T.tolist()} == {tuple(edge) for edge in edges.flip(0).T.tolist()}
+
+
+def test_unnamed_pairs_of_busy_people_rank_above_named_pairs_of_others() -> None:
+    held = reports("lower", epsilon=0.3)
+    found = posterior_of(held, CASES["half huge"])
+    named = set(zip(held.source.tolist(), held.target.tolist(), strict=True))
+    for edges in (found.hard(), found.hybrid()[0]):
+        up = edges[:, edges[0] < edges[1]].T.tolist()
+        assert any(tuple(edge) not in named for edge in up)
+        assert any(tuple(edge) in named for edge in up)
+
+
+def test_ties_are_drawn_uniformly_and_by_the_seed() -> None:
+    """2,000 draws of 3 from 21 equal pairs; every pair within 5 standard deviations: a false alarm in 80,000 runs."""
+    prior = degree_prior(torch.ones(7, dtype=torch.int64))
+    none = torch.empty(0, dtype=torch.int64)
+    found = link_posterior(torch.tensor([2]), torch.tensor([0]), torch.zeros(1), 0.0, prior)
+    assert int(found.expected_edges * (1 + 1e-9)) == 3
+    counts = torch.zeros(7, 7)
+    for seed in range(2000):
+        edges, _ = found.hybrid(seed=seed)
+        counts.index_put_(tuple(edges[:, edges[0] < edges[1]]), torch.tensor(1.0), accumulate=True)
+    counts = counts[tuple(torch.triu_indices(7, 7, 1))]
+    assert counts.sum() == 6000
+    share = 3 / 21
+    assert ((counts - 2000 * share).abs() < 5 * math.sqrt(2000 * share * (1 - share))).all()
+    assert torch.equal(found.hybrid(seed=5)[0], found.hybrid(seed=5)[0])
+    empty = link_posterior(none, none, torch.empty(0), -60.0, prior)
+    assert empty.hard().shape == empty.hybrid()[0].shape == (2, 0)
+
+
+@pytest.mark.parametrize(("count", "size"), [(10, 0), (10, 3), (10, 5), (10, 10), (10**12, 1000), (0, 0)])
+def test_distinct_numbers_are_distinct_and_in_range(count: int, size: int) -> None:
+    drawn = draw_distinct(count, size, torch.Generator().manual_seed(0))
+    assert len(drawn.unique()) == size == len(drawn)
+    assert ((drawn >= 0) & (drawn < max(count, 1))).all()
+
+
+def dense_structure(p: Tensor, normalisation: str, self_loops: bool) -> Tensor:
+    """The normalised matrix [N, N] (target, source) of the posteriors."""
+    a = p.T + (torch.eye(N) if self_loops else 0)
+    if normalisation == "mean":
+        return a / a.sum(dim=1, keepdim=True)
+    return a / a.sum(dim=1, keepdim=True).sqrt() / a.sum(dim=0).sqrt()
+
+
+@pytest.mark.parametrize("name", ["mixed", "equal", "zeros", "half huge"])
+@pytest.mark.parametrize("mode", ["lower", "both", "directed", "none"])
+def test_soft_products_gradients_and_degrees_are_those_of_all_pairs(mode: str, name: str) -> None:
+    held, directed = reports(mode), mode == "directed"
+    soft = posterior_of(held, CASES[name], directed=directed).soft()
+    p = dense_posterior(held, CASES[name], directed=directed)
+    received, sent = soft.degrees()
+    assert torch.allclose(received, p.sum(dim=0), rtol=1e-9)
+    assert torch.allclose(sent, p.sum(dim=1), rtol=1e-9)
+    x = torch.randn(N, 5, generator=torch.Generator().manual_seed(2), requires_grad=True)
+    for normalisation, self_loops in (("gcn", True), ("gcn", False), ("mean", False)):
+        matrix = soft.normalised(normalisation, self_loops=self_loops)  # type: ignore[arg-type]
+        dense = dense_structure(p, normalisation, self_loops).float()
+        assert matrix.shape == (N, N)
+        for mine, theirs in zip(product(matrix, x), product(dense, x), strict=True):
+            assert torch.allclose(mine, theirs, rtol=1e-4, atol=1e-5)
+    other = dense_structure(p, "gcn", False).float() @ x
+    assert not torch.allclose(soft.normalised("gcn", self_loops=True) @ x, other, atol=1e-2)
+
+
+def product(matrix: object, x: Tensor) -> tuple[Tensor, Tensor]:
+    y = matrix @ x  # type: ignore[operator]
+    (gradient,) = torch.autograd.grad(y.square().sum(), x)
+    return y.detach(), gradient
+
+
+@pytest.mark.parametrize("name", [name for name in BACKBONES if name != "gat"])
+def test_backbones_read_soft_links_as_weighted_edges(name: str) -> None:
+    """Every pair an edge of its posterior's weight gives the same logits."""
+    held = reports("both")
+    posterior = posterior_of(held, CASES["mixed"])
+    p = dense_posterior(held, CASES["mixed"])
+    edges = p.nonzero().T
+    features = torch.randn(N, 6, generator=torch.Generator().manual_seed(3))
+    inputs = build_inputs(features.numpy(), normalised(edges, N), 0, width=8)
+    model = build_backbone(name, 6, 8, 3, 0.0, generator=torch.Generator().manual_seed(4)).eval()
+    found, expected = (
+        run(model, inputs, structure)
+        for structure in (posterior.soft().structure(name), structure_for(name, edges, N, weights=p[tuple(edges)]))
+    )
+    assert torch.allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+def run(model: Backbone, inputs: object, structure: object) -> Tensor:
+    return model.rest(model.first(inputs, structure), structure)  # type: ignore[arg-type]
+
+
+def test_a_pair_that_cannot_be_is_refused() -> None:
+    prior = degree_prior(torch.arange(5))
+    for source, target, ratio, background, what in (
+        ([0], [0], [1.0], -1.0, "does not exist"),
+        ([0], [5], [1.0], -1.0, "does not exist"),
+        ([-1], [2], [1.0], -1.0, "does not exist"),
+        ([0, 1], [1, 0], [1.0, 1.0], -1.0, "listed twice"),
+        ([0], [1], [1.0, 2.0], -1.0, "ratios"),
+        ([0], [1], [math.inf], -1.0, "finite"),
+        ([0], [1], [1.0], math.nan, "finite"),
+    ):
+        with pytest.raises(InputError, match=what):
+            link_posterior(torch.tensor(source), torch.tensor(target), torch.tensor(ratio), background, prior)
+    ordered = degree_prior(torch.arange(5), directed=True)
+    link_posterior(torch.tensor([0, 1]), torch.tensor([1, 0]), torch.ones(2), -1.0, ordered)
+    soft = link_posterior(torch.tensor([0]), torch.tensor([1]), torch.ones(1), -1.0, prior).soft()
+    with pytest.raises(InputError, match="gat"):
+        soft.structure("gat")
