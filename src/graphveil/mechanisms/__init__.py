@@ -2,7 +2,9 @@
 
 from graphveil.mechanisms.catalogue import MechanismInfo, catalogue
 from graphveil.mechanisms.clipping import clip_to_range
-from graphveil.mechanisms.edge_reports import EdgeReports
+from graphveil.mechanisms.degree_preserving import DegreePreservingRR
+from graphveil.mechanisms.degrees import Degrees, NoisyDegree
+from graphveil.mechanisms.edge_reports import DegreePreservingReports, DegreeReports, EdgeReports
 from graphveil.mechanisms.edges import AdjacencyRR
 from graphveil.mechanisms.gaussian import AnalyticGaussian
 from graphveil.mechanisms.labels import Labels, RandomizedResponse
@@ -17,6 +19,10 @@ __all__ = [
     "AdjacencyEstimate",
     "AdjacencyRR",
     "AnalyticGaussian",
+    "DegreePreservingRR",
+    "DegreePreservingReports",
+    "DegreeReports",
+    "Degrees",
     "EdgeReports",
     "LabelReports",
     "Labels",
@@ -25,6 +31,7 @@ __all__ = [
     "MechanismInfo",
     "MultiBit",
     "MultiBitReports",
+    "NoisyDegree",
     "OneBit",
     "OneBitReports",
     "PairEvidence",

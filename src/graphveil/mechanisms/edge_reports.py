@@ -58,3 +58,55 @@ class EdgeReports:
         """What was sent as int64 [2, R]: row 0 the user who reports, row 1 the one named; sorted."""
         users = torch.repeat_interleave(torch.arange(len(self)), self.starts.diff())
         return torch.stack([users, self.columns.long()])
+
+
+@dataclass(frozen=True, eq=False)
+class DegreeReports:
+    """One noisy degree a user: levels int32 [n], possibly negative."""
+
+    levels: Tensor
+
+    def __post_init__(self) -> None:
+        require_tensor("levels", self.levels, torch.int32, 1)
+
+    def __len__(self) -> int:
+        return len(self.levels)
+
+    def to_tensors(self) -> dict[str, Tensor]:
+        """The tensors by name."""
+        return {"levels": self.levels}
+
+    @classmethod
+    def from_tensors(cls, tensors: Mapping[str, Tensor]) -> DegreeReports:
+        """The inverse of `to_tensors`; raises InputError for missing, extra or wrong tensors."""
+        require_names(tensors, "levels")
+        return cls(tensors["levels"])
+
+
+@dataclass(frozen=True, eq=False)
+class DegreePreservingReports:
+    """One noisy degree and one list of ids a user."""
+
+    degrees: DegreeReports
+    edges: EdgeReports
+
+    def __post_init__(self) -> None:
+        if len(self.degrees) != len(self.edges):
+            raise InputError(f"{len(self.degrees)} degrees with {len(self.edges)} lists", where="reports")
+
+    def __len__(self) -> int:
+        return len(self.edges)
+
+    def to_tensors(self) -> dict[str, Tensor]:
+        """The tensors by name."""
+        return self.degrees.to_tensors() | self.edges.to_tensors()
+
+    @classmethod
+    def from_tensors(cls, tensors: Mapping[str, Tensor]) -> DegreePreservingReports:
+        """The inverse of `to_tensors`; raises InputError for missing, extra or wrong tensors."""
+        require_names(tensors, "levels", "starts", "columns")
+        return cls(DegreeReports(tensors["levels"]), EdgeReports(tensors["starts"], tensors["columns"]))
+
+    def to_edge_index(self) -> Tensor:
+        """What was sent as int64 [2, R]: row 0 the user who reports, row 1 the one named; sorted."""
+        return self.edges.to_edge_index()

@@ -22,8 +22,8 @@ from graphveil.mechanisms.checks import require_epsilon
 from graphveil.mechanisms.edge_reports import EdgeReports
 from graphveil.mechanisms.edge_sampling import sample_lists
 from graphveil.mechanisms.guarantees import entry_guarantee, list_guarantee
-from graphveil.mechanisms.neighbour_lists import EdgeIndex, NeighbourLists, contains, owners
-from graphveil.mechanisms.pairs import AdjacencyEstimate, PairEvidence, named_pairs
+from graphveil.mechanisms.neighbour_lists import EdgeIndex, NeighbourLists
+from graphveil.mechanisms.pairs import AdjacencyEstimate, PairEvidence, either_end, named_pairs
 from graphveil.privacy import Guarantee, Randomness
 
 # From here on the noise alone takes seconds and hundreds of megabytes, and buries any graph of that many nodes.
@@ -131,12 +131,14 @@ class AdjacencyRR:
         matrix = scipy.sparse.csr_matrix((values, (source, target)), shape=(self.nodes, self.nodes))
         return AdjacencyEstimate(matrix, -self.flip / self._gap)
 
+    def collected(self, reports: EdgeReports) -> Tensor:
+        """The graph as the server takes it, int64 [2, E]: pairs that either end names, in both directions."""
+        return either_end(self._lists, reports)
+
     def log_likelihood(self, reports: EdgeReports, edge_index: EdgeIndex) -> Tensor:
         """log Pr[report | list] of each user, float64 [n]; exact: it uses the sampler's own integer."""
-        lists, starts = self._lists, self._lists.starts
-        sent, true = lists.open_reports(reports), lists.open(edge_index)
-        kept = true[contains(sent, true)]
-        told, there, both = (np.bincount(owners(part, starts), minlength=self.nodes) for part in (sent, true, kept))
+        lists = self._lists
+        told, there, both = lists.overlap(reports, lists.open(edge_index))
         wrong = told + there - 2 * both
         right = lists.lengths - wrong
         return torch.from_numpy(wrong * math.log(self.flip) + right * math.log1p(-self.flip))

@@ -115,6 +115,14 @@ class NeighbourLists:
             raise InputError("a report names a pair that its user does not answer for", where="reports")
         return self.places(users, named)
 
+    def overlap(self, reports: EdgeReports, true: Ids) -> tuple[Ids, Ids, Ids]:
+        """For each user how many entries were sent, are true, and both: three int64 [n]."""
+        sent, starts = self.open_reports(reports), self.starts
+        told, there, both = (
+            np.bincount(owners(part, starts), minlength=self.nodes) for part in (sent, true, true[contains(sent, true)])
+        )
+        return told, there, both
+
     def _read(self, edge_index: EdgeIndex) -> tuple[Ids, Ids]:
         """Both rows as checked int64 arrays."""
         array = edge_index.detach().cpu().numpy() if isinstance(edge_index, Tensor) else np.asarray(edge_index)

@@ -69,3 +69,14 @@ def named_pairs(lists: NeighbourLists, reports: EdgeReports) -> tuple[Tensor, Te
     low = owners(places[first], lower.starts)
     high = lower.named(places[first], low)
     return torch.from_numpy(low), torch.from_numpy(high), torch.from_numpy(np.diff(first, append=len(places)))
+
+
+def either_end(lists: NeighbourLists, reports: EdgeReports) -> Tensor:
+    """The pairs that some report names as int64 [2, E], sorted; both directions of each unless directed."""
+    source, target, _ = named_pairs(lists, reports)
+    if lists.mode == "directed":
+        return torch.stack([source, target])
+    places = NeighbourLists(lists.nodes, "both")
+    both = torch.cat([torch.stack([source, target]), torch.stack([target, source])], dim=1).numpy()
+    order = np.argsort(places.places(both[0], both[1]), kind="stable")
+    return torch.from_numpy(both[:, order])
