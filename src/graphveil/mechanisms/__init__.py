@@ -4,6 +4,7 @@ from graphveil.mechanisms.catalogue import MechanismInfo, catalogue
 from graphveil.mechanisms.clipping import clip_to_range
 from graphveil.mechanisms.degree_preserving import DegreePreservingRR
 from graphveil.mechanisms.degrees import Degrees, NoisyDegree
+from graphveil.mechanisms.duchi import Duchi
 from graphveil.mechanisms.edge_reports import DegreePreservingReports, DegreeReports, EdgeReports
 from graphveil.mechanisms.edges import AdjacencyRR
 from graphveil.mechanisms.gaussian import AnalyticGaussian
@@ -13,6 +14,7 @@ from graphveil.mechanisms.multibit import MultiBit
 from graphveil.mechanisms.onebit import OneBit
 from graphveil.mechanisms.pairs import AdjacencyEstimate, PairEvidence
 from graphveil.mechanisms.reports import LabelReports, LatticeReports, MultiBitReports, OneBitReports
+from graphveil.mechanisms.sampled_reports import SampledReports
 from graphveil.mechanisms.values import Values
 
 __all__ = [
@@ -23,6 +25,7 @@ __all__ = [
     "DegreePreservingReports",
     "DegreeReports",
     "Degrees",
+    "Duchi",
     "EdgeReports",
     "LabelReports",
     "Labels",
@@ -36,6 +39,7 @@ __all__ = [
     "OneBitReports",
     "PairEvidence",
     "RandomizedResponse",
+    "SampledReports",
     "Values",
     "catalogue",
     "clip_to_range",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from graphveil.mechanisms.duchi import Duchi
 from graphveil.mechanisms.gaussian import AnalyticGaussian
 from graphveil.mechanisms.guarantees import FEATURES, LABEL
 from graphveil.mechanisms.labels import RandomizedResponse
@@ -35,6 +36,14 @@ def catalogue() -> tuple[MechanismInfo, ...]:
             FEATURES,
             "m (log2 d + 1) bits, m = max(1, min(d, floor(epsilon / 2.18)))",
             "pure epsilon; the smallest reports and the only ones that stay sparse",
+        ),
+        MechanismInfo(
+            "duchi",
+            Duchi,
+            "Duchi, Jordan and Wainwright, JASA 2018; Wang et al., ICDE 2019",
+            FEATURES,
+            "k (log2 d + 1) bits, k = 1, or 2 from epsilon 1.34 on",
+            "pure epsilon; multi-bit with one coordinate, less noisy than it with two",
         ),
         MechanismInfo(
             "one-bit",

@@ -78,6 +78,16 @@ class Laplace:
         return self._lattice.step
 
     @property
+    def worst_variance(self) -> float:
+        """The largest variance of one coordinate's estimate: noise, and rounding from between two grid points."""
+        return (self._noise.variance + 1 / 4) * self.step**2
+
+    @property
+    def report_bytes(self) -> float:
+        """Bytes of one report: 32 bits a coordinate."""
+        return 4.0 * self.dimension
+
+    @property
     def guarantee(self) -> Guarantee:
         """What one report protects."""
         return feature_guarantee(self.epsilon, 0.0, self.dimension, self.low, self.high)

@@ -19,17 +19,8 @@ from graphveil.mechanisms.bits import BitLaw, bit_law
 from graphveil.mechanisms.checks import require_count, require_dense, require_epsilon, require_range
 from graphveil.mechanisms.guarantees import feature_guarantee
 from graphveil.mechanisms.reports import MultiBitReports, require_inside, require_pairs
-from graphveil.mechanisms.subsets import draw_subsets
-from graphveil.mechanisms.values import (
-    BLOCK,
-    FloatArray,
-    IntArray,
-    Rows,
-    Values,
-    blocks,
-    open_rows,
-    open_values,
-)
+from graphveil.mechanisms.subsets import draw_subsets, index_bits, log_subsets, subset_blocks
+from graphveil.mechanisms.values import FloatArray, IntArray, Rows, Values, open_rows, open_values
 from graphveil.privacy import Guarantee, Randomness
 
 # A user who reports m coordinates spends epsilon/m on each; the variance is least near epsilon/m = 2.18.
@@ -85,6 +76,16 @@ class MultiBit:
         return self.dimension / self.coordinates * (self.high - self.low) / 2 * self._law.gain
 
     @property
+    def worst_variance(self) -> float:
+        """The largest variance of one coordinate's estimate, that of a value in the middle of the range."""
+        return self.coordinates / self.dimension * self.scale**2
+
+    @property
+    def report_bytes(self) -> float:
+        """Bytes of one report, its indices and bits packed."""
+        return self.coordinates * (index_bits(self.dimension, self.coordinates) + 1) / 8
+
+    @property
     def guarantee(self) -> Guarantee:
         """What one report protects."""
         return feature_guarantee(self.epsilon, 0.0, self.dimension, self.low, self.high)
@@ -102,7 +103,7 @@ class MultiBit:
         rows = open_values(values, self.dimension, self.low, self.high)
         count, size = rows.shape[0], self.coordinates
         indices, bits = np.empty((count, size), np.int32), np.empty((count, size), np.uint8)
-        for start, stop in self._blocks(rows):
+        for start, stop in subset_blocks(rows, self.coordinates):
             columns = draw_subsets(stop - start, self.dimension, size, randomness)
             indices[start:stop] = columns
             bits[start:stop] = self._law.draw(self._fractions(rows, start, stop, columns), randomness)
@@ -135,8 +136,8 @@ class MultiBit:
         rows = open_values(values, self.dimension, self.low, self.high)
         require_pairs(len(reports), rows.shape[0])
         indices, bits = reports.indices.numpy(), reports.bits.numpy()
-        result = np.full(rows.shape[0], -_log_subsets(self.dimension, self.coordinates))
-        for start, stop in self._blocks(rows):
+        result = np.full(rows.shape[0], -log_subsets(self.dimension, self.coordinates))
+        for start, stop in subset_blocks(rows, self.coordinates):
             fractions = self._fractions(rows, start, stop, indices[start:stop])
             result[start:stop] += self._law.log_probability(fractions, bits[start:stop]).sum(axis=1)
         return torch.from_numpy(result)
@@ -152,13 +153,6 @@ class MultiBit:
     def _law(self) -> BitLaw:
         return bit_law(self.epsilon, self.coordinates)
 
-    def _blocks(self, rows: Rows) -> list[tuple[int, int]]:
-        """Row blocks that keep the random numbers, and the sparse entries looked through, within `BLOCK`."""
-        count, size = rows.shape[0], self.coordinates
-        keys = self.dimension if size * size > 8 * self.dimension else size
-        stored = rows.stored // max(1, count) if rows.stored < count * self.dimension else 1
-        return list(blocks(count, max(keys, stored), BLOCK))
-
     def _fractions(self, rows: Rows, start: int, stop: int, columns: IntArray) -> FloatArray:
         """Where the chosen entries lie between low (0) and high (1)."""
         return np.clip((rows.at(start, stop, columns) - self.low) / (self.high - self.low), 0.0, 1.0)
@@ -170,8 +164,3 @@ class MultiBit:
         require_inside(reports.bits, 0, 1, "a bit")
         if not bool((reports.indices[:, 1:] > reports.indices[:, :-1]).all()):
             raise InputError("a report names its coordinates out of order or twice", allowed="ascending")
-
-
-def _log_subsets(dimension: int, size: int) -> float:
-    """The logarithm of the number of subsets."""
-    return math.lgamma(dimension + 1) - math.lgamma(size + 1) - math.lgamma(dimension - size + 1)

@@ -58,6 +58,16 @@ class OneBit:
         return (self.high - self.low) / 2 * self._law.gain
 
     @property
+    def worst_variance(self) -> float:
+        """The largest variance of one coordinate's estimate, that of a value in the middle of the range."""
+        return self.scale**2
+
+    @property
+    def report_bytes(self) -> float:
+        """Bytes of one report: one bit a coordinate."""
+        return self.dimension / 8
+
+    @property
     def guarantee(self) -> Guarantee:
         """What one report protects."""
         return feature_guarantee(self.epsilon, 0.0, self.dimension, self.low, self.high)

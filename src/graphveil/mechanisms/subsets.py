@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 
+from graphveil.mechanisms.values import BLOCK, Rows, blocks
 from graphveil.privacy import Randomness
 
 
@@ -32,3 +35,21 @@ def _floyd(rows: int, dimension: int, size: int, randomness: Randomness) -> npt.
         chosen[:, place] = np.where(taken, top, pick)
     chosen.sort(axis=1)
     return chosen
+
+
+def subset_blocks(rows: Rows, size: int) -> list[tuple[int, int]]:
+    """Row blocks that keep the random numbers, and the sparse entries looked through, within `BLOCK`."""
+    count, dimension = rows.shape
+    keys = dimension if size * size > 8 * dimension else size
+    stored = rows.stored // max(1, count) if rows.stored < count * dimension else 1
+    return list(blocks(count, max(keys, stored), BLOCK))
+
+
+def log_subsets(dimension: int, size: int) -> float:
+    """The logarithm of the number of subsets."""
+    return math.lgamma(dimension + 1) - math.lgamma(size + 1) - math.lgamma(dimension - size + 1)
+
+
+def index_bits(dimension: int, size: int) -> int:
+    """Bits that name one sampled coordinate; none where every coordinate is sent."""
+    return 0 if size == dimension else (dimension - 1).bit_length()

@@ -1,0 +1,134 @@
+"""Sampling coordinates and rounding to a public grid, whatever the law; and the weights all laws are made of."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+import torch
+
+from graphveil.errors import InputError
+from graphveil.mechanisms import AnalyticGaussian, Duchi, Laplace, MultiBit, OneBit, SampledReports
+from graphveil.mechanisms.two_weights import two_weights
+from graphveil.privacy import SeededRandomness
+from tests.mechanisms.made import by_every_road
+from tests.mechanisms.sampled_cases import exceeds
+
+KINDS: tuple[Any, ...] = (Duchi,)
+EPSILONS = (1e-12, 1e-6, 0.1, 1.0, 3.0, 10.0, 44.0, 50.0, 1e300)
+
+
+@pytest.mark.parametrize("near", [1, 2, 3, 5, 37, 64, 93])
+@pytest.mark.parametrize("far", [1, 3, 11, 64, 163, 16384])
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_two_weights_fill_the_word_and_keep_the_ratio(near: int, far: int, epsilon: float) -> None:
+    """near high + far low = 2^64 exactly; high / low is at most e^epsilon and loses next to nothing."""
+    common = math.gcd(near, far)
+    if common & (common - 1) or (epsilon < 1e-9 and far > 200):
+        pytest.skip("no whole weights exist, or none that lean: no mechanism asks for them")
+    law = two_weights(near, far, epsilon)
+    assert law.near * law.high + law.far * law.low == 2**64
+    assert 1 <= law.low < law.high
+    assert not exceeds(min(epsilon, 50.0), law.high, law.low)
+    assert law.low <= 2**64 / (near * math.exp(min(epsilon, 50.0)) + far) * (1 + 1e-12) + near + 1
+
+
+def test_outcomes_own_their_words() -> None:
+    law = two_weights(3, 5, 1.0)
+    edges = [0, law.high, 2 * law.high, 3 * law.high] + [3 * law.high + k * law.low for k in range(1, 6)]
+    assert edges[-1] == 2**64
+    words = np.array([edge for pair in itertools.pairwise(edges) for edge in (pair[0], pair[1] - 1)], np.uint64)
+    assert law.place(words).tolist() == [outcome for outcome in range(8) for _ in range(2)]
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support")
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("sampled", [1, 3, 8])
+def test_same_reports_and_likelihoods_by_every_road(kind: Any, sampled: int) -> None:
+    values = (torch.rand(300, 12, generator=torch.Generator().manual_seed(1)) - 0.7).clamp(min=0).double()
+    mechanism = kind(epsilon=2.0, dimension=12, sampled=sampled)
+    expected = mechanism.randomize(values, randomness=SeededRandomness(4))
+    for form in by_every_road(values).values():
+        reports = mechanism.randomize(form, randomness=SeededRandomness(4))
+        assert torch.equal(reports.indices, expected.indices)
+        assert torch.equal(reports.levels, expected.levels)
+        assert torch.equal(mechanism.log_likelihood(reports, form), mechanism.log_likelihood(expected, values))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_centred_is_sparse_and_agrees_with_the_estimate(kind: Any) -> None:
+    mechanism = kind(epsilon=5.0, dimension=30, low=-1.0, high=2.0)
+    reports = mechanism.randomize(np.zeros((50, 30)), randomness=SeededRandomness(6))
+    centred = mechanism.centred(reports)
+    assert scipy.sparse.issparse(centred)
+    assert centred.nnz == 50 * mechanism.coordinates
+    assert torch.allclose(torch.from_numpy(centred.toarray()) + mechanism.midpoint, mechanism.estimate(reports))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_wide_sparse_collections_stay_sparse(kind: Any) -> None:
+    mechanism = kind(epsilon=1.0, dimension=100_000)
+    values = scipy.sparse.csr_matrix((1000, 100_000), dtype=np.float32)
+    reports = mechanism.randomize(values, randomness=SeededRandomness(1))
+    with pytest.raises(InputError, match=r"100,000,000 dense numbers.*sparse"):
+        mechanism.estimate(reports)
+    assert mechanism.centred(reports).shape == (1000, 100_000)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"dimension": 0}, "dimension is 0"),
+        ({"dimension": 2.0}, "dimension is 2.0"),
+        ({"low": 1.0, "high": 1.0}, "range"),
+        ({"low": math.nan}, "range"),
+        ({"high": math.inf}, "range"),
+        ({"low": -1e308, "high": 1e308}, "range"),
+        ({"sampled": 4}, "sampled is 4"),
+        ({"sampled": 0}, "sampled is 0"),
+        ({"epsilon": 2e-12, "sampled": 3}, "epsilon"),
+    ],
+)
+def test_bad_parameters_are_refused(kind: Any, settings: dict[str, float], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        kind(**({"epsilon": 1.0, "dimension": 3} | settings))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_reports_no_device_sends_are_refused(kind: Any) -> None:
+    mechanism = kind(epsilon=5.0, dimension=4, sampled=2)
+    top = mechanism._vectors.law.levels - 1
+
+    def reports(indices: list[int], levels: list[int]) -> SampledReports:
+        return SampledReports(torch.tensor([indices], dtype=torch.int32), torch.tensor([levels], dtype=torch.int16))
+
+    assert mechanism.estimate(reports([0, 3], [0, top])).shape == (1, 4)
+    for bad in (reports([0, 4], [0, 1]), reports([-1, 2], [0, 1]), reports([0, 1], [0, top + 1])):
+        with pytest.raises(InputError, match="no device sends"):
+            mechanism.estimate(bad)
+    for bad in (reports([1, 1], [0, 1]), reports([2, 1], [0, 1]), reports([1], [1])):
+        with pytest.raises(InputError):
+            mechanism.centred(bad)
+
+
+def test_worst_variance_of_the_other_mechanisms_bounds_all_inputs() -> None:
+    """Including between the grid points of Laplace and Gaussian reports."""
+    shared = {"epsilon": 3.0, "dimension": 2, "low": -1.0, "high": 3.0}
+    for mechanism in (MultiBit(**shared), OneBit(**shared), Laplace(**shared), AnalyticGaussian(delta=1e-6, **shared)):
+        values = np.linspace(-1.0, 3.0, 100_001)[:, None].repeat(2, 1)
+        largest = float(mechanism.variance(values).max())
+        assert largest <= mechanism.worst_variance * (1 + 1e-12)
+        assert largest >= mechanism.worst_variance * (1 - 1e-6)
+
+
+def test_report_bytes_of_the_other_mechanisms() -> None:
+    shared = {"epsilon": 1.0, "dimension": 1433}
+    assert MultiBit(**shared).report_bytes == 12 / 8
+    assert MultiBit(epsilon=5.0, dimension=2).report_bytes == 2 / 8  # all are sent: no index
+    assert OneBit(**shared).report_bytes == 1433 / 8
+    assert Laplace(**shared).report_bytes == AnalyticGaussian(delta=1e-6, **shared).report_bytes == 4 * 1433
