@@ -75,8 +75,8 @@ class DegreePreservingRR:
         if drawn <= FALSE_EDGES_WARNING:
             return None
         return (
-            f"epsilon {self._flips.epsilon:g} for lists among {self.nodes:,} users draws about {drawn:,.0f} false edges, "
-            f"more than {FALSE_EDGES_WARNING:,}; most are dropped again, but each takes time"
+            f"epsilon {self._flips.epsilon:g} for the lists of {self.nodes:,} users draws about {drawn:,.0f} false "
+            f"edges, more than {FALSE_EDGES_WARNING:,}; most are dropped again, but each takes time"
         )
 
     def randomize(self, edge_index: EdgeIndex, *, randomness: Randomness) -> DegreePreservingReports:

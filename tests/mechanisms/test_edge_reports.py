@@ -1,0 +1,173 @@
+"""Reports about relationships: what comes out is well formed, what does not fit is refused in one clear line."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from graphveil.errors import InputError
+from graphveil.mechanisms import (
+    AdjacencyRR,
+    DegreePreservingReports,
+    DegreePreservingRR,
+    DegreeReports,
+    EdgeReports,
+    NoisyDegree,
+)
+from graphveil.privacy import SeededRandomness
+from tests.mechanisms import tiny_graphs
+from tests.mechanisms.tiny_graphs import MODES
+
+MECHANISMS = (AdjacencyRR, DegreePreservingRR)
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> tuple[int, str, Tensor]:
+    """A number of users, a mode and a graph that fits both."""
+    nodes, mode = draw(st.integers(1, 40)), draw(st.sampled_from(MODES))
+    found = tiny_graphs.units(mode, nodes)
+    present = draw(st.lists(st.sampled_from(found), max_size=60)) if found else []
+    return nodes, mode, tiny_graphs.edge_index(present, mode)
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(graph=graphs(), epsilon=st.floats(0.01, 60.0), seed=st.integers(0, 1000))
+def test_lists_are_sorted_in_domain_and_without_self_loops(
+    mechanism: type, graph: tuple[int, str, Tensor], epsilon: float, seed: int
+) -> None:
+    nodes, mode, edge_index = graph
+    built = mechanism(epsilon=epsilon, nodes=nodes, mode=mode)
+    reports = built.randomize(edge_index, randomness=SeededRandomness(seed))
+    users, named = reports.to_edge_index()
+    assert len(reports) == nodes
+    assert bool(((named >= 0) & (named < nodes) & (named != users)).all())
+    assert mode != "lower" or bool((named > users).all())
+    keys = users * nodes + named
+    assert bool((keys[1:] > keys[:-1]).all())
+    again = type(reports).from_tensors(reports.to_tensors())
+    assert torch.equal(again.to_edge_index(), reports.to_edge_index())
+    assert bool(torch.isfinite(built.log_likelihood(reports, edge_index)).all())
+    collected = built.collected(reports)
+    mirrored = {tuple(pair) for pair in collected.flip(0).T.tolist()}
+    assert mode == "directed" or mirrored == {tuple(pair) for pair in collected.T.tolist()}
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(graph=graphs(), seed=st.integers(0, 1000))
+def test_order_and_repetition_of_the_input_change_nothing(graph: tuple[int, str, Tensor], seed: int) -> None:
+    nodes, mode, edge_index = graph
+    mechanism = AdjacencyRR(epsilon=1.0, nodes=nodes, mode=mode)
+    order = torch.randperm(edge_index.shape[1], generator=torch.Generator().manual_seed(seed))
+    shuffled = torch.cat([edge_index, edge_index], 1)[:, torch.cat([order, order])]
+    first, second = (mechanism.randomize(e, randomness=SeededRandomness(seed)) for e in (edge_index, shuffled))
+    assert torch.equal(first.to_edge_index(), second.to_edge_index())
+    assert torch.equal(
+        first.to_edge_index(), mechanism.randomize(shuffled.numpy(), randomness=SeededRandomness(seed)).to_edge_index()
+    )
+
+
+BAD_GRAPHS = {
+    "a user names itself": torch.tensor([[0, 1, 2], [1, 0, 2]]),
+    "an id is no declared user": torch.tensor([[0, 1, 5], [1, 0, 0]]),
+    "an id is no declared user; allowed: 0 to 3": torch.tensor([[0, -1], [-1, 0]]),
+    "one direction only": torch.tensor([[0, 1, 2], [1, 0, 3]]),
+    "float32": torch.zeros(2, 3),
+    r"shape \(3, 2\)": torch.zeros(3, 2, dtype=torch.int64),
+    r"shape \(4,\)": torch.zeros(4, dtype=torch.int64),
+}
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("why", BAD_GRAPHS)
+def test_malformed_graphs_are_refused_before_any_draw(mechanism: type, why: str) -> None:
+    for mode in ("lower", "both"):
+        built = mechanism(epsilon=1.0, nodes=4, mode=mode)
+        randomness = SeededRandomness(1)
+        with pytest.raises(InputError, match=why) as refusal:
+            built.randomize(BAD_GRAPHS[why], randomness=randomness)
+        assert "\n" not in str(refusal.value)
+        assert np.array_equal(randomness.uint64(1), SeededRandomness(1).uint64(1))
+
+
+def test_a_missing_direction_is_refused_even_when_counts_agree() -> None:
+    crossed = torch.tensor([[0, 3], [1, 2]])
+    with pytest.raises(InputError, match='use mode="directed"'):
+        AdjacencyRR(epsilon=1.0, nodes=4).randomize(crossed, randomness=SeededRandomness(1))
+    AdjacencyRR(epsilon=1.0, nodes=4, mode="directed").randomize(crossed, randomness=SeededRandomness(1))
+
+
+def test_refusals_name_the_column_and_never_the_ids() -> None:
+    with pytest.raises(InputError, match=r"^edge_index, column 1: a user names itself; remove self-loops first$"):
+        AdjacencyRR(epsilon=1.0, nodes=9).randomize(torch.tensor([[0, 7], [1, 7]]), randomness=SeededRandomness(1))
+
+
+BAD_TENSORS = {
+    "do not divide": {"starts": [0, 2, 1, 3], "columns": [0, 1, 2]},
+    "do not divide 3 ids": {"starts": [0, 2], "columns": [0, 1, 2]},
+    "do not divide 0 ids": {"starts": [], "columns": []},
+    "out of order": {"starts": [0, 3, 3], "columns": [0, 2, 1]},
+    "or twice": {"starts": [0, 0, 2], "columns": [0, 0]},
+}
+
+
+@pytest.mark.parametrize("why", BAD_TENSORS)
+def test_malformed_reports_are_refused(why: str) -> None:
+    starts, columns = BAD_TENSORS[why]["starts"], BAD_TENSORS[why]["columns"]
+    with pytest.raises(InputError, match=f"^reports: .*{why}"):
+        EdgeReports(torch.tensor(starts, dtype=torch.int64), torch.tensor(columns, dtype=torch.int32))
+
+
+def test_lists_may_begin_below_where_the_one_before_ended() -> None:
+    assert len(EdgeReports(torch.tensor([0, 2, 2, 3]), torch.tensor([1, 2, 0], dtype=torch.int32))) == 3
+
+
+def test_foreign_tensors_are_refused() -> None:
+    edges = tiny_graphs.reports_of([[1], [], []])
+    degrees = DegreeReports(torch.zeros(3, dtype=torch.int32))
+    for reports in (edges, degrees, DegreePreservingReports(degrees, edges)):
+        tensors = reports.to_tensors()
+        name = next(iter(tensors))
+        for foreign in ({}, tensors | {"more": tensors[name]}, tensors | {name: tensors[name].float()}):
+            with pytest.raises(InputError, match="reports"):
+                type(reports).from_tensors(foreign)
+    with pytest.raises(InputError, match="2 degrees with 3 lists"):
+        DegreePreservingReports(DegreeReports(torch.zeros(2, dtype=torch.int32)), edges)
+
+
+FORGED = {
+    "both": ([[0], [], []], [[3], [], []]),
+    "directed": ([[], [1], []], [[], [], [-1]]),
+    "lower": ([[], [0], []], [[], [], [2]]),
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_reports_that_no_device_sends_are_refused(mode: str) -> None:
+    mechanism, empty = AdjacencyRR(epsilon=1.0, nodes=3, mode=mode), torch.zeros(2, 0, dtype=torch.int64)
+    for lists in FORGED[mode]:
+        forged = tiny_graphs.reports_of(lists)
+        for use in (mechanism.evidence, mechanism.estimate, mechanism.collected):
+            with pytest.raises(InputError, match="does not answer for"):
+                use(forged)
+        with pytest.raises(InputError, match="does not answer for"):
+            mechanism.log_likelihood(forged, empty)
+    with pytest.raises(InputError, match="reports of 2 users; allowed: 3"):
+        mechanism.evidence(tiny_graphs.reports_of([[], []]))
+
+
+def test_degrees_that_no_list_has_are_refused() -> None:
+    noisy = NoisyDegree(epsilon=1.0, nodes=3)
+    for degrees, why in (
+        ([3, 0, 0], "row 0"),
+        ([2, 1, 1], "row 2"),
+        ([0, -1, 0], "row 1"),
+        ([0, 0], "3 integers"),
+        ([0.0, 0.0, 0.0], "3 integers"),
+    ):
+        with pytest.raises(InputError, match=why):
+            noisy.randomize(torch.tensor(degrees), randomness=SeededRandomness(1))
