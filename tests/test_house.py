@@ -17,7 +17,7 @@ CORE = {
     "mechanisms": {"privacy"},
     "aggregation": {"graphs", "mechanisms", "privacy"},
     "models": {"aggregation"},
-    "training": {"models", "privacy"},
+    "training": {"aggregation", "models", "privacy"},
     "methods": {"privacy", "graphs", "mechanisms", "aggregation", "models", "training"},
 }
 EDGES = {

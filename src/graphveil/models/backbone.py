@@ -6,14 +6,15 @@ an epoch, `rest(first, structure)` is run twice (training with dropout, evaluati
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal, Protocol, cast, get_args
 
 import torch
 from torch import Tensor, nn
 
-from graphveil.aggregation import Inputs, normalised
+from graphveil.aggregation import Inputs, Support, normalised, normalised_weights
 from graphveil.errors import InputError
-from graphveil.models.gat import GAT, HEADS, neighbourhoods
+from graphveil.models.gat import GAT, HEADS, learned_neighbourhoods, neighbourhoods
 from graphveil.models.gcn import GCN
 from graphveil.models.mlp import MLP
 from graphveil.models.sage import GraphSAGE
@@ -23,7 +24,12 @@ BACKBONES: tuple[str, ...] = get_args(BackboneName)
 
 
 class Backbone(Protocol):
-    """What the training loop asks of a network (any `nn.Module` with these two halves)."""
+    """What the training loop asks of a network: an `nn.Module` with these two halves.
+
+    `weight1` is what the features are multiplied with, the only parameter that meets them.
+    """
+
+    weight1: nn.Parameter
 
     def first(self, inputs: Inputs, structure: Any) -> Tensor: ...
     def rest(self, first: Tensor, structure: Any) -> Tensor: ...
@@ -68,3 +74,20 @@ def structure_for(
     if name == "gat":
         return neighbourhoods(edge_index, num_nodes, weights=weights).to(device)
     return None
+
+
+def learned_structure(name: str, support: Support) -> Callable[[Tensor], Any]:
+    """Return a function that maps weights [E] of the support's entries to what backbone `name` reads of the topology.
+
+    The same as `structure_for` with those weights, and differentiable in them.
+
+    Raises:
+        InputError: for a backbone that reads no edges.
+    """
+    if name == "sage":
+        return lambda weights: normalised_weights(support, weights, "mean")
+    if name == "gcn":
+        return lambda weights: normalised_weights(support, weights, "gcn", self_loops=True)
+    if name == "gat":
+        return learned_neighbourhoods(support)
+    raise InputError(f"model {name!r} reads no edges", allowed="sage, gcn, gat")

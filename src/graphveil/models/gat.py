@@ -10,6 +10,7 @@ Shapes: x [n, d] as `Inputs`, edges [2, E] with self-loops and grouped by receiv
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from graphveil.aggregation import Inputs, adjacency
+from graphveil.aggregation import Inputs, Support, adjacency
 from graphveil.models.dropout import dropout
 from graphveil.models.initial import glorot
 
@@ -52,6 +53,20 @@ def neighbourhoods(edge_index: Tensor, num_nodes: int, *, weights: Tensor | None
     starts = torch.from_numpy(a.indptr.astype(np.int64))
     given = None if weights is None else torch.from_numpy(a.data)
     return Neighbourhoods(source, torch.from_numpy(target), starts, given)
+
+
+def learned_neighbourhoods(support: Support) -> Callable[[Tensor], Neighbourhoods]:
+    """Return a function of the weights [E] of a support's entries: the support with self-loops of weight 1."""
+    looped = Support.of(support.edge_index, support.num_nodes, self_loops=True)
+    looped = looped.to(support.source.device)
+    source, target = looped.edge_index
+    entries = (source != target).nonzero().flatten()  # in the support's own order
+    ones = torch.ones(looped.entries, device=source.device)
+
+    def weighted(weights: Tensor) -> Neighbourhoods:
+        return Neighbourhoods(source, target, looped.starts.long(), ones.index_copy(0, entries, weights))
+
+    return weighted
 
 
 class GAT(nn.Module):

@@ -95,7 +95,7 @@ def train(
             first = backbone.first(inputs, structure)
             with torch.no_grad():
                 clean = backbone.rest(first, structure)
-                history.append(_judge(number, float(loss), logits, clean, objective))
+                history.append(judge(number, float(loss), logits, clean, objective))
             if rule(history[-1]):
                 kept = {name: value.detach().clone() for name, value in model.state_dict().items()}
                 kept_logits, kept_epoch = clean.detach(), number
@@ -105,11 +105,21 @@ def train(
     return Trained(kept_epoch, kept_logits, tuple(history))
 
 
-def _judge(number: int, loss: float, noisy: Tensor, clean: Tensor, objective: Objective) -> Epoch:
+def judge(number: int, loss: float, noisy: Tensor, clean: Tensor, objective: Objective) -> Epoch:
+    """Return the epoch's figures from logits with dropout (`noisy`) and without (`clean`), constants both.
+
+    Raises:
+        InputError: when the loss is not a number.
+    """
+    require_number(loss, number)
+    val_loss, val_accuracy, estimate = objective.validate(clean)
+    return Epoch(number, loss, val_loss, objective.train_accuracy(noisy), val_accuracy, estimate)
+
+
+def require_number(loss: float, number: int) -> None:
+    """Refuse a training loss that is not a number in epoch `number`, with InputError."""
     if loss != loss:
         raise InputError(
             f"the training loss is not a number at epoch {number}",
             remedy="lower learning_rate or use scaling=standard",
         )
-    val_loss, val_accuracy, estimate = objective.validate(clean)
-    return Epoch(number, loss, val_loss, objective.train_accuracy(noisy), val_accuracy, estimate)

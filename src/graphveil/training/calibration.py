@@ -1,0 +1,182 @@
+"""Solitude's calibration: train a network and the weights of a noisy graph's edges together, on sparse arrays.
+
+    minimise over theta and A in [0, 1]^{n x n}      CE(g(A, X; theta)) + lambda1 |A - N|_F^2 + lambda2 |A|_1
+
+N is the collected (noisy) adjacency; A starts at N.  Source: Lin, Li, Wang, "Towards Private Learning on Decentralized
+Graphs With Local Differential Privacy" (Solitude), IEEE TIFS 17 (2022), equation 14, which names "an alternating
+scheme with Adam".  An epoch takes one Adam step on theta at the present A (with dropout), then one proximal Adam step
+on A at the new theta (without): with s the slope of CE + lambda1 |A - N|^2 and step = rate / (sqrt(v) + 1e-8),
+
+    A <- prox(A - step m),      prox(z) = clip(z - step lambda2, 0, 1)  minimises  lambda2 |a| + (a - z)^2 / (2 step)
+
+over [0, 1]: a soft threshold in Adam's own metric.  m is Adam's mean of s; v that of (s + lambda2)^2, so that an entry
+without a slope of its own moves by at most the rate.  A itself is never negative: |A|_1 is the sum of A.
+
+**Why the collected edges suffice.**  An entry outside N starts at 0, where s = dCE/dA.  Its next value is
+clip(-step (m + lambda2)), which is exactly 0 while m >= -lambda2, and m, a mean of past slopes, keeps to that while
+every slope does.  So the entries outside N are exactly 0 throughout, and training on the collected edges alone gives
+the very iterates of the dense problem, if and only if  dCE/dA >= -lambda2  on average over the epochs so far (m), at
+every epoch; sufficient: at every epoch on its own.  Likewise a collected entry's weight stays 1 while m <= -lambda2.
+`complement` watches the condition: so many entries drawn from the rest are trained as well, and the share of them that
+broke it is returned.  The slopes there are those of the normalisation, whose degrees count what has grown.
+
+The pair of theta and A that is kept is the one that was evaluated: the evaluation of an epoch is the forward pass of
+its step on A, so A is the one before that step.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+
+from graphveil.aggregation import Inputs, Support
+from graphveil.errors import InputError
+from graphveil.models import Backbone, learned_structure
+from graphveil.training.complement import complement_of
+from graphveil.training.edge_weights import Calibration, EdgeWeights
+from graphveil.training.loop import Objective, Schedule, Trained, judge, require_number
+from graphveil.training.selection import Epoch, selection_rule
+
+
+@dataclass(frozen=True)
+class Calibrated:
+    """The record of the training and the kept weights.
+
+    Attributes:
+        trained: as `train` returns it; losses are cross entropies without the two penalties.
+        edge_index: int64 [2, E + C], the collected entries and those of the complement.
+        weights: of the kept epoch, float32 [E + C], in [0, 1].
+        collected: bool [E + C], false for entries of the complement.
+        violations: share of the complement's entries that broke the condition in any epoch; None without a complement.
+    """
+
+    trained: Trained
+    edge_index: Tensor
+    weights: Tensor
+    collected: Tensor
+    violations: float | None
+
+
+def train_calibrated(
+    model: nn.Module,
+    name: str,
+    inputs: Inputs,
+    support: Support,
+    objective: Objective,
+    schedule: Schedule,
+    calibration: Calibration,
+    *,
+    seed: int,
+    progress: Callable[[int, int], None] | None = None,
+) -> Calibrated:
+    """Train `model` in place together with the weights of the support's entries; load the kept epoch's network.
+
+    Args:
+        model: the backbone `name` ("sage", "gcn" or "gat").
+        support: the collected entries; every weight starts at 1.
+        seed: fixes dropout and the complement; never touches privacy noise.
+        progress: called with (epoch, epochs).
+
+    Raises:
+        InputError: for a backbone without edges, a support that is not symmetric where `symmetric` asks for it, a
+            complement larger than what lies outside the support, and when the loss stops being a number.
+    """
+    if calibration.symmetric and not support.symmetric:
+        raise InputError("a link is listed in one direction only", where="symmetric calibration")
+    generator = torch.Generator().manual_seed(seed)
+    support, collected = complement_of(support, calibration.complement, calibration.symmetric, generator)
+    run = _Alternation(model, name, inputs, support, collected, objective, schedule, calibration)
+    rule = selection_rule(schedule.selection, ideal=objective.ideal)
+    history: list[Epoch] = []
+    kept: dict[str, Tensor] = {}
+    kept_logits = kept_weights = torch.empty(0)
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        for number in range(1, schedule.epochs + 1):
+            loss, noisy = run.train_network()
+            clean = run.evaluate()
+            history.append(judge(number, loss, noisy, clean.detach(), objective))
+            if rule(history[-1]):
+                kept = {key: value.detach().clone() for key, value in model.state_dict().items()}
+                kept_logits, kept_weights, kept_epoch = clean.detach(), run.weights.values.detach().clone(), number
+            run.train_weights(clean, number)
+            if progress is not None:
+                progress(number, schedule.epochs)
+    model.load_state_dict(kept)
+    model.eval()
+    trained = Trained(kept_epoch, kept_logits, tuple(history))
+    return Calibrated(trained, support.edge_index, kept_weights, collected, run.weights.violations)
+
+
+class _Alternation:
+    """The two steps of an epoch; features meet the first weight once, for both steps and the evaluation."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        name: str,
+        inputs: Inputs,
+        support: Support,
+        collected: Tensor,
+        objective: Objective,
+        schedule: Schedule,
+        calibration: Calibration,
+    ) -> None:
+        self.model, self.twin = cast(Backbone, model.train()), cast(Backbone, _twin(model))
+        self.inputs, self.objective = inputs, objective
+        self.structure = learned_structure(name, support)
+        self.weights = EdgeWeights(support, collected, calibration)
+        self.optimiser = torch.optim.Adam(
+            model.parameters(), lr=schedule.learning_rate, weight_decay=schedule.weight_decay, fused=True
+        )
+        self.product = inputs.linear(self.model.weight1)
+
+    def train_network(self) -> tuple[float, Tensor]:
+        """Take a step on theta; return the loss before it and the logits with dropout."""
+        fixed = self.structure(self.weights.values.detach())
+        logits = _logits(self.model, self.product, fixed)
+        loss = self.objective.loss(logits)
+        self.optimiser.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        self.optimiser.step()
+        self.product = self.inputs.linear(self.model.weight1)
+        return float(loss.detach()), logits.detach()
+
+    def evaluate(self) -> Tensor:
+        """Return the logits without dropout, differentiable in the weights."""
+        free = self.structure(self.weights.values)
+        return _logits(self.twin, self.product.detach(), free)
+
+    def train_weights(self, clean: Tensor, number: int) -> None:
+        """Take a step on A in epoch `number` from the logits that `evaluate` returned."""
+        loss = self.objective.loss(clean)
+        require_number(float(loss.detach()), number)
+        self.weights.step(loss)
+
+
+def _twin(model: nn.Module) -> nn.Module:
+    """Return a copy that evaluates with the model's own parameters, always the present ones, as constants."""
+    twin = copy.deepcopy(model).eval()
+    for mine, own in zip(twin.parameters(), model.parameters(), strict=True):
+        mine.data = own.data
+        mine.requires_grad_(False)
+    return twin
+
+
+@dataclass(frozen=True)
+class _Computed:
+    """Features whose product with the first weight is already known: stands in for `Inputs`."""
+
+    product: Tensor
+
+    def linear(self, weight: Tensor) -> Tensor:
+        return self.product
+
+
+def _logits(backbone: Backbone, product: Tensor, structure: Any) -> Tensor:
+    return backbone.rest(backbone.first(cast(Inputs, _Computed(product)), structure), structure)

@@ -1,0 +1,321 @@
+"""Calibration of edge weights against the same scheme over a dense n x n array, and the proximal step by itself."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from graphveil.aggregation import Support, build_inputs
+from graphveil.errors import InputError
+from graphveil.models import build_backbone
+from graphveil.training import Calibrated, Calibration, Schedule, train_calibrated
+from graphveil.training.complement import complement_of
+from graphveil.training.edge_weights import EdgeWeights
+from tests.training.dense import dense_calibrated, forward
+
+N, D, HIDDEN, CLASSES = 30, 6, 5, 3
+BACKBONES = ["sage", "gcn", "gat"]
+LABELS = torch.arange(N) % CLASSES
+
+
+@dataclass
+class Judge:
+    """Cross entropy on the first 20 nodes; validation figures from the rest, or told."""
+
+    told: list[float] | None = None
+    breaks_at: int | None = None
+    calls: int = 0
+    epochs: int = 0
+    ideal: float = 1.0
+
+    def loss(self, logits: Tensor) -> Tensor:
+        self.calls += 1
+        loss = cross_entropy(logits[:20], LABELS[:20])
+        return loss * math.nan if self.calls == self.breaks_at else loss
+
+    def train_accuracy(self, logits: Tensor) -> float:
+        return 0.0
+
+    def validate(self, logits: Tensor) -> tuple[float, float, float]:
+        assert not logits.requires_grad
+        self.epochs += 1
+        estimate = self.told[self.epochs - 1] if self.told else 0.5
+        return float(cross_entropy(logits[20:], LABELS[20:])), 0.25, estimate
+
+
+def edges(*, directed: bool = False) -> Tensor:
+    """Node 29 is isolated, node 28 hears from one node only."""
+    source, target = np.random.default_rng(0).integers(0, 28, (2, 70))
+    pairs = np.concatenate([np.stack([source, target]), [[3], [28]]], axis=1)
+    if not directed:
+        pairs = np.concatenate([pairs, pairs[::-1]], axis=1)
+    return torch.from_numpy(pairs)
+
+
+def features() -> Tensor:
+    return torch.randn(N, D, generator=torch.Generator().manual_seed(1))
+
+
+def backbone(name: str, rate: float = 0.5) -> Any:
+    return build_backbone(name, D, HIDDEN, CLASSES, rate, generator=torch.Generator().manual_seed(2))
+
+
+def support_of(*, directed: bool = False) -> Support:
+    return Support.of(edges(directed=directed), N)
+
+
+def run(
+    name: str,
+    calibration: Calibration,
+    *,
+    support: Support | None = None,
+    epochs: int = 40,
+    seed: int = 5,
+    model: Any = None,
+    judge: Judge | None = None,
+    selection: str = "last",
+    progress: Any = None,
+) -> Calibrated:
+    schedule = Schedule(epochs, 0.02, 1e-3, selection)
+    return train_calibrated(
+        model or backbone(name),
+        name,
+        build_inputs(features(), None, 0, width=1),
+        support or support_of(),
+        judge or Judge(),
+        schedule,
+        calibration,
+        seed=seed,
+        progress=progress,
+    )
+
+
+def run_dense(name: str, calibration: Calibration, noisy: Tensor) -> tuple[Tensor, Tensor]:
+    """The dense scheme's last evaluated A and logits."""
+    model, schedule = backbone(name), Schedule(40, 0.02, 1e-3, "last")
+    return dense_calibrated(model, name, features(), noisy, Judge(), schedule, calibration, seed=5)[-1]
+
+
+def matrix(found: Calibrated | Support, weights: Tensor | None = None) -> Tensor:
+    """[receiver, sender]."""
+    source, target = found.edge_index
+    values = torch.ones(len(source)) if weights is None else weights
+    return torch.zeros(N, N).index_put((target, source), values)
+
+
+@pytest.mark.parametrize(("directed", "symmetric"), [(True, False), (False, False), (False, True)])
+@pytest.mark.parametrize("name", BACKBONES)
+def test_with_everything_in_the_complement_the_iterates_are_the_dense_ones(
+    name: str, directed: bool, symmetric: bool
+) -> None:
+    support = support_of(directed=directed)
+    free = N * (N - 1) - support.entries
+    calibration = Calibration(1e-3, 2e-3, 0.02, free // 2 if symmetric else free, symmetric)
+    found = run(name, calibration, support=support)
+    a, logits = run_dense(name, calibration, matrix(support))
+    assert found.weights.numel() == N * (N - 1)
+    assert torch.allclose(matrix(found, found.weights), a, atol=2e-4)
+    assert torch.allclose(found.trained.logits, logits, atol=2e-3)
+    assert found.violations is not None and found.violations > 0.02
+    assert float((a > 0).float().mean()) > float((matrix(support) > 0).float().mean())
+
+
+@pytest.mark.parametrize("symmetric", [False, True])
+@pytest.mark.parametrize("name", BACKBONES)
+def test_where_no_slope_outside_beats_lambda2_the_support_alone_is_the_dense_problem(
+    name: str, symmetric: bool
+) -> None:
+    calibration = Calibration(2.0, 1.0, 0.02, 0, symmetric)
+    found = run(name, calibration)
+    a, logits = run_dense(name, calibration, matrix(support_of()))
+    assert bool((a[matrix(support_of()) == 0] == 0).all())
+    assert torch.allclose(matrix(found, found.weights), a, atol=2e-4)
+    assert torch.allclose(found.trained.logits, logits, atol=2e-3)
+    watched = run(name, Calibration(2.0, 1.0, 0.02, 100, symmetric))
+    assert watched.violations == 0
+    assert bool((watched.weights[~watched.collected] == 0).all())
+    assert torch.allclose(watched.weights[watched.collected], found.weights, atol=1e-4)
+
+
+def stepped(slopes: list[float], calibration: Calibration, *, steps: int, collected: bool = True) -> Tensor:
+    """Weights of a path's entries after steps down constant slopes."""
+    support = Support.of(torch.stack([torch.arange(len(slopes)), torch.arange(len(slopes)) + 1]), len(slopes) + 1)
+    weights = EdgeWeights(support, torch.full((len(slopes),), collected), calibration)
+    for _ in range(steps):
+        weights.step((weights.values * torch.tensor(slopes)).sum())
+    return weights.values.detach()
+
+
+def test_collected_weights_end_at_exactly_0_or_1_or_at_the_stationary_point() -> None:
+    """Slope + lambda2 + 2 lambda1 (w - 1) = 0 in between; above it at 0 the weight is 0, below it at 1 it is 1."""
+    chosen = Calibration(0.05, 0.02, 0.02)
+    found = stepped([-0.021, -0.02, -0.5, 0.0801, 0.5, 0.03, -0.01], chosen, steps=600)
+    assert found[:3].tolist() == [1, 1, 1]
+    assert found[3:5].tolist() == [0, 0]
+    assert found[5:].tolist() == pytest.approx([0.5, 0.9], abs=1e-3)
+
+
+def test_entries_outside_stay_at_exactly_0_up_to_the_threshold_and_grow_beyond_it() -> None:
+    chosen = Calibration(0.05, 0.02, 0.02)
+    found = stepped([0.3, 0.0, -0.0199, -0.02, -0.0201, -0.07, -0.2], chosen, steps=600, collected=False)
+    assert found[:4].tolist() == [0, 0, 0, 0]
+    assert 0 < float(found[4]) < 0.01
+    assert found[5:].tolist() == pytest.approx([0.5, 1.0], abs=1e-3)
+
+
+def test_an_entry_without_a_slope_moves_by_no_more_than_the_rate() -> None:
+    assert stepped([0.0], Calibration(0.0, 0.01, 0.02), steps=1).tolist() == pytest.approx([0.98], abs=1e-6)
+    assert stepped([0.0], Calibration(0.0, 0.0, 0.02), steps=5).tolist() == [1]
+
+
+@pytest.mark.parametrize("name", BACKBONES)
+def test_a_symmetric_calibration_ties_both_directions_exactly(name: str) -> None:
+    tied = run(name, Calibration(1e-3, 1e-3, 0.02, 50, symmetric=True))
+    a = matrix(tied, tied.weights)
+    assert torch.equal(a, a.T)
+    assert 0 < float(a.sum()) < float(matrix(support_of()).sum())
+    free = run(name, Calibration(1e-3, 1e-3, 0.02, 50))
+    assert not torch.equal(matrix(free, free.weights), matrix(free, free.weights).T)
+
+
+def test_a_symmetric_calibration_refuses_links_in_one_direction() -> None:
+    with pytest.raises(InputError, match="symmetric calibration: a link is listed in one direction only"):
+        run("sage", Calibration(symmetric=True), support=support_of(directed=True))
+
+
+@pytest.mark.parametrize("name", BACKBONES)
+def test_the_kept_network_and_weights_belong_together(name: str) -> None:
+    """The estimate peaks at epoch 7 of 12: the kept pair gives that epoch's logits, and no other pair does."""
+    told = [0.1] * 6 + [0.9] + [0.0] * 5
+    model = backbone(name)
+    found = run(name, Calibration(learning_rate=0.05), model=model, epochs=12, judge=Judge(told), selection="robust")
+    assert found.trained.epoch == 7
+    assert not model.training
+    logits = forward(name, model, features(), matrix(found, found.weights))
+    assert torch.allclose(found.trained.logits, logits, atol=1e-5)
+    last = run(name, Calibration(learning_rate=0.05), epochs=12)
+    assert not torch.allclose(found.weights, last.weights, atol=1e-3)
+    assert not torch.allclose(
+        found.trained.logits, forward(name, model, features(), matrix(last, last.weights)), atol=1e-3
+    )
+
+
+def test_all_weights_stay_1_where_nothing_moves_them() -> None:
+    found = run("gcn", Calibration(0.0, 0.0, 0.0))
+    assert torch.equal(found.weights, torch.ones(support_of().entries))
+    assert bool(found.collected.all())
+    assert found.violations is None
+
+
+def test_a_seed_fixes_everything_and_another_changes_it() -> None:
+    chosen = Calibration(1e-3, 1e-3, 0.02, 20)
+    one, again, other = (run("sage", chosen, seed=seed) for seed in (1, 1, 2))
+    assert torch.equal(one.weights, again.weights) and torch.equal(one.trained.logits, again.trained.logits)
+    assert torch.equal(one.edge_index, again.edge_index)
+    assert not torch.equal(one.trained.logits, other.trained.logits)
+    assert not torch.equal(one.edge_index, other.edge_index)
+
+
+def test_an_interrupted_training_leaves_the_generator_and_the_support_as_they_were() -> None:
+    def stop(epoch: int, epochs: int) -> None:
+        if epoch == 3:
+            raise KeyboardInterrupt
+
+    support, model, chosen = support_of(), backbone("gcn"), Calibration(1e-3, 1e-3, 0.02)
+    expected = run("gcn", chosen, support=support)
+    torch.manual_seed(9)
+    before = torch.rand(3)
+    torch.manual_seed(9)
+    with pytest.raises(KeyboardInterrupt):
+        run("gcn", chosen, support=support, model=model, progress=stop)
+    assert torch.equal(torch.rand(3), before)
+    assert torch.is_grad_enabled() and all(p.requires_grad for p in model.parameters())
+    assert torch.equal(support.edge_index, support_of().edge_index)
+    assert torch.equal(run("gcn", chosen, support=support).weights, expected.weights)
+
+
+@pytest.mark.parametrize(("call", "epoch"), [(5, 3), (6, 3)])
+def test_a_loss_that_is_no_number_is_refused_in_either_step(call: int, epoch: int) -> None:
+    with pytest.raises(InputError, match=f"the training loss is not a number at epoch {epoch}"):
+        run("sage", Calibration(), judge=Judge(breaks_at=call))
+
+
+def test_history_and_progress_have_every_epoch() -> None:
+    told: list[tuple[int, int]] = []
+    found = run("sage", Calibration(), epochs=4, progress=lambda *at: told.append(at))
+    assert [row.epoch for row in found.trained.history] == [1, 2, 3, 4]
+    assert told == [(1, 4), (2, 4), (3, 4), (4, 4)]
+
+
+@pytest.mark.parametrize("name", BACKBONES)
+def test_a_graph_without_edges_trains(name: str) -> None:
+    found = run(name, Calibration(), support=Support.of(torch.zeros(2, 0, dtype=torch.int64), N), epochs=3)
+    assert found.weights.shape == (0,)
+    assert bool(found.trained.logits.isfinite().all())
+
+
+@pytest.mark.parametrize("name", BACKBONES)
+def test_weights_that_all_reach_0_leave_finite_logits(name: str) -> None:
+    found = run(name, Calibration(0.0, 100.0, 0.3))
+    assert bool((found.weights == 0).all())
+    assert bool(found.trained.logits.isfinite().all())
+
+
+def test_backbones_without_edges_are_refused() -> None:
+    with pytest.raises(InputError, match="model 'mlp' reads no edges; allowed: sage, gcn, gat"):
+        run("mlp", Calibration())
+
+
+@pytest.mark.parametrize("field", ["lambda1", "lambda2", "learning_rate", "complement"])
+@pytest.mark.parametrize("value", [-1, math.inf, math.nan])
+def test_settings_outside_their_range_are_refused(field: str, value: float) -> None:
+    with pytest.raises(InputError, match=f"calibration: {field}"):
+        Calibration(**{field: value})
+
+
+@pytest.mark.parametrize("symmetric", [False, True])
+@pytest.mark.parametrize("count", [10, 300])
+def test_a_complement_lies_outside_and_is_distinct(count: int, symmetric: bool) -> None:
+    """10 are drawn, 300 are listed: more than half of what is free."""
+    support = support_of()
+    both, collected = complement_of(support, count, symmetric, torch.Generator().manual_seed(0))
+    assert both.entries == support.entries + count * (2 if symmetric else 1)
+    assert torch.equal(both.edge_index[:, collected], support.edge_index)
+    assert both.symmetric or not symmetric
+
+
+@pytest.mark.parametrize("symmetric", [False, True])
+@pytest.mark.parametrize("count", [3, 20])
+def test_every_entry_outside_is_drawn_equally_often(count: int, symmetric: bool) -> None:
+    """Chi-square over the free cells of a 7-node graph; fixed seed, false alarm rate 1e-4."""
+    from scipy.stats import chi2
+
+    support = Support.of(torch.tensor([[0, 1, 2, 3], [1, 0, 3, 2]]), 7)
+    if symmetric:
+        count = {3: 3, 20: 12}[count]
+    free, repeats, generator = (19 if symmetric else 38), 1500, torch.Generator().manual_seed(3)
+    hits = torch.zeros(7, 7)
+    for _ in range(repeats):
+        both, collected = complement_of(support, count, symmetric, generator)
+        source, target = both.edge_index[:, ~collected]
+        hits[target, source] += 1
+    cells = hits.tril() if symmetric else hits
+    counts = cells[cells > 0]
+    assert counts.numel() == free
+    expected = repeats * count / free
+    # Draws without replacement: the variance of a cell is smaller by (1 - share), and they add up to a constant.
+    statistic = float(((counts - expected) ** 2).sum() / (expected * (1 - count / free))) * (free - 1) / free
+    assert chi2.ppf(5e-5, free - 1) < statistic < chi2.ppf(1 - 5e-5, free - 1)
+
+
+def test_a_complement_larger_than_what_is_free_is_refused() -> None:
+    support = Support.of(torch.tensor([[0, 1], [1, 0]]), 3)
+    with pytest.raises(InputError, match="a complement of 5 entries; allowed: at most the 4 outside"):
+        complement_of(support, 5, False, torch.Generator())
