@@ -74,3 +74,16 @@ def worst_ratio(table: np.ndarray[Any, Any]) -> float:
 def is_private(ratio: float, claimed: float) -> bool:
     """The verdict of an audit."""
     return ratio <= claimed * (1 + ROUNDING)
+
+
+def worst_of_independent(table: np.ndarray[Any, Any]) -> float:
+    """As `worst_ratio`, when every user may send each of its outputs whatever the others send.
+
+    Args:
+        table: [graphs, outputs, users]; what all users send together is any combination of outputs.
+    """
+    worst = 0.0
+    for g, h in neighbouring(len(table)):
+        change = table[g] - table[h]
+        worst = max(worst, float(change.max(0).sum()), float(-change.min(0).sum()))
+    return worst

@@ -55,7 +55,9 @@ class Geometric:
 @lru_cache(maxsize=64)
 def failures_before(low: int, limit: int) -> Geometric:
     """Failures before the first success of an event of probability low / 2^64; limit from 1 to 2^62."""
-    return geometric(Decimal(WORD - low) / WORD, limit)
+    with localcontext(PRECISION) as context:
+        context.prec = _DIGITS  # the quotient has at most 64 digits: it is exact
+        return geometric(Decimal(WORD - low) / WORD, limit)
 
 
 def geometric(ratio: Decimal, limit: int) -> Geometric:

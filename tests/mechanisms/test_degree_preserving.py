@@ -1,0 +1,176 @@
+"""Degree-preserving randomized response: exhaustive audits on three users, the clamp, the degrees it keeps."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from graphveil.errors import InputError
+from graphveil.mechanisms import (
+    AdjacencyRR,
+    DegreePreservingReports,
+    DegreePreservingRR,
+    DegreeReports,
+)
+from graphveil.privacy import SecureRandomness, SeededRandomness
+from tests.mechanisms import conformance, tiny_graphs
+from tests.mechanisms.tiny_graphs import MODES, NODES
+
+
+def build(epsilon: float, mode: str, share: float = 0.5) -> DegreePreservingRR:
+    return DegreePreservingRR(epsilon=epsilon, nodes=NODES, mode=mode, degree_share=share)
+
+
+def outputs(mechanism: DegreePreservingRR) -> list[DegreePreservingReports]:
+    """Every level with every list: output k of user v is the level and the v-th user's k-th list."""
+    lowest, highest = mechanism.degree._ends
+    lists = [tiny_graphs.lists_of(user, mechanism.mode) for user in range(NODES)]
+    found = []
+    for level in range(lowest, highest + 1):
+        degrees = DegreeReports(torch.full((NODES,), level, dtype=torch.int32))
+        for k in range(max(map(len, lists))):
+            sent = tiny_graphs.reports_of([own[k % len(own)] for own in lists])
+            found.append(DegreePreservingReports(degrees, sent))
+    return found
+
+
+def table(mechanism: DegreePreservingRR) -> np.ndarray[Any, Any]:
+    return tiny_graphs.log_table(mechanism, tiny_graphs.all_graphs(mechanism.mode), possible(mechanism))
+
+
+def possible(mechanism: DegreePreservingRR) -> list[DegreePreservingReports]:
+    """Without what nobody ever sends, whatever the graph: a list with entries after a noisy degree of 0 or less."""
+    return [sent for sent in outputs(mechanism) if not (len(sent.edges.columns) and int(sent.degrees.levels[0]) <= 0)]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_audit_accepts_the_stated_epsilon_and_it_is_tight(mode: str) -> None:
+    """All graphs that differ in one relationship, all levels with all lists."""
+    mechanism = build(8.0, mode)
+    ratio = tiny_graphs.worst_of_independent(table(mechanism))
+    assert mechanism.guarantee.epsilon == (16.0 if mode == "both" else 8.0)
+    assert tiny_graphs.is_private(ratio, mechanism.guarantee.epsilon)
+    assert ratio > 0.999 * mechanism.guarantee.epsilon
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_audit_rejects_a_degree_that_is_not_paid_for(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unpaid(self: DegreePreservingRR) -> AdjacencyRR:
+        return AdjacencyRR(epsilon=self.epsilon, nodes=self.nodes, mode=self.mode)
+
+    mechanism = build(8.0, mode)
+    monkeypatch.setattr(DegreePreservingRR, "_flips", property(unpaid))
+    assert not tiny_graphs.is_private(tiny_graphs.worst_of_independent(table(mechanism)), mechanism.guarantee.epsilon)
+
+
+def test_audit_rejects_two_reports_sold_at_the_price_of_one() -> None:
+    claimed = build(8.0, "lower").guarantee.epsilon
+    assert not tiny_graphs.is_private(tiny_graphs.worst_of_independent(table(build(8.0, "both"))), claimed)
+
+
+@pytest.mark.parametrize("epsilon", [2.0, 8.0])
+def test_probabilities_sum_to_one(epsilon: float) -> None:
+    """Of each user in "both", whose lists all have the same length."""
+    mechanism = build(epsilon, "both")
+    sums = np.exp(tiny_graphs.log_table(mechanism, tiny_graphs.all_graphs("both"), outputs(mechanism))).sum(1)
+    assert np.allclose(sums, 1.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("mode", ["both", "directed"])
+def test_sampler_follows_likelihood(mode: str) -> None:
+    """Of every user (chi-square on 2,500 collections, false-alarm rate 1e-6), and not another epsilon's law."""
+    mechanism, graph = build(3.0, mode), tiny_graphs.edge_index([(0, 1), (1, 2)], mode)
+    counts = np.zeros((NODES, len(outputs(mechanism))))
+    lists = [{named: k for k, named in enumerate(tiny_graphs.lists_of(user, mode))} for user in range(NODES)]
+    lowest, randomness = mechanism.degree._ends[0], SeededRandomness(1)
+    for _ in range(2500):
+        sent = mechanism.randomize(graph, randomness=randomness)
+        parts = torch.split(sent.edges.columns, sent.edges.starts.diff().tolist())
+        for user, (level, named) in enumerate(zip(sent.degrees.levels.tolist(), parts, strict=True)):
+            counts[user, (level - lowest) * 4 + lists[user][tuple(named.tolist())]] += 1
+    laws = torch.from_numpy(tiny_graphs.log_table(mechanism, [graph], outputs(mechanism))[0].T)
+    for user in range(NODES):
+        assert conformance._fits(counts[user], laws[user]) > conformance.FALSE_ALARM
+    wrong = build(3.0, mode, share=0.4)
+    wrong_law = tiny_graphs.log_table(wrong, [graph], [as_seen_by(wrong, sent) for sent in outputs(mechanism)])[0].T
+    assert conformance._fits(counts[0], torch.from_numpy(wrong_law[0])) < conformance.FALSE_ALARM
+
+
+def as_seen_by(mechanism: DegreePreservingRR, sent: DegreePreservingReports) -> DegreePreservingReports:
+    lowest, highest = mechanism.degree._ends
+    return DegreePreservingReports(DegreeReports(sent.degrees.levels.clamp(lowest, highest)), sent.edges)
+
+
+def test_negative_noisy_degrees_count_as_zero() -> None:
+    """Unclamped, a degree below -expected noise would turn the quotient around and let the whole list through."""
+    mechanism = DegreePreservingRR(epsilon=8.0, nodes=2708, mode="both")
+    degrees = torch.full((2708,), -5, dtype=torch.int32)
+    degrees[:3] = torch.tensor([0, 1, 2707])
+    thinning = mechanism._thinning(DegreeReports(degrees)).astype(np.float64) / 2.0**64
+    flip = 1 / (math.exp(7.2) + 1)
+    unclamped = -5 / (-5 * (1 - 2 * flip) + 2707 * flip)
+    assert unclamped > 1.0
+    assert (thinning[3:] == 0).all()
+    assert thinning[:3] == pytest.approx([0.0, 1 / (1 - 2 * flip + 2707 * flip), 1.0])
+
+
+def test_users_with_a_negative_noisy_degree_name_nobody() -> None:
+    nodes = 3000
+    ring = torch.stack([torch.arange(0, nodes, 2), torch.arange(1, nodes, 2)])
+    graph = torch.cat([ring, ring.flip(0)], dim=1)
+    mechanism = DegreePreservingRR(epsilon=8.0, nodes=nodes, mode="both")
+    sent = mechanism.randomize(graph, randomness=SeededRandomness(1))
+    negative = sent.degrees.levels <= 0
+    assert int(negative.sum()) > 100
+    assert int(sent.edges.starts.diff()[negative].sum()) == 0
+
+
+def test_lists_are_about_as_long_as_the_degrees() -> None:
+    """What plain randomized response does not do: at epsilon 5 its lists are ten times too long."""
+    nodes = 2000
+    draw = np.random.default_rng(1)
+    pairs = np.unique(np.sort(draw.integers(0, nodes, (20_000, 2)), axis=1), axis=0)
+    pairs = pairs[pairs[:, 0] != pairs[:, 1]].T
+    graph = torch.from_numpy(np.concatenate([pairs, pairs[::-1]], axis=1))
+    kept = DegreePreservingRR(epsilon=5.0, nodes=nodes, mode="both").randomize(graph, randomness=SeededRandomness(1))
+    plain = AdjacencyRR(epsilon=3.0, nodes=nodes, mode="both").randomize(graph, randomness=SeededRandomness(1))
+    assert len(kept.edges.columns) == pytest.approx(graph.shape[1], rel=0.05)
+    assert len(plain.columns) > 4 * graph.shape[1]
+
+
+def test_very_large_and_small_epsilon() -> None:
+    graph = tiny_graphs.edge_index([(0, 1), (1, 2)], "both")
+    for epsilon in (100.0, 1e6, 1e300):
+        mechanism = build(epsilon, "both")
+        sent = mechanism.randomize(graph, randomness=SecureRandomness())
+        assert torch.equal(sent.to_edge_index(), torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]))
+        assert bool(torch.isfinite(mechanism.log_likelihood(sent, graph)).all())
+    mechanism = build(1e-3, "both")
+    sent = mechanism.randomize(graph, randomness=SeededRandomness(1))
+    assert bool(torch.isfinite(mechanism.log_likelihood(sent, graph)).all())
+
+
+def test_the_price_of_the_lists_is_what_is_left() -> None:
+    mechanism = DegreePreservingRR(epsilon=1.0, nodes=NODES)
+    assert mechanism.degree.epsilon + mechanism._flips.epsilon == pytest.approx(1.0)
+    assert mechanism.degree.epsilon == pytest.approx(0.1)
+    assert mechanism.warning is None
+    loud = DegreePreservingRR(epsilon=3.0, nodes=100_000).warning
+    assert loud is not None
+    assert "epsilon 2.7 for the lists of 100,000 users" in loud
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0, -0.1, math.nan, "0.1", None, True])
+def test_bad_shares_are_refused(share: float) -> None:
+    with pytest.raises(InputError, match="degree_share"):
+        DegreePreservingRR(epsilon=1.0, nodes=NODES, degree_share=share)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, -1.0, math.nan, math.inf, "1", None, True])
+def test_bad_epsilon_is_refused(epsilon: float) -> None:
+    with pytest.raises(InputError, match="epsilon"):
+        DegreePreservingRR(epsilon=epsilon, nodes=NODES)

@@ -1,0 +1,120 @@
+"""Noisy degrees: exhaustive audits on three users, the law of the noise, its ends."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+
+from graphveil.errors import InputError
+from graphveil.mechanisms import DegreeReports, NoisyDegree
+from graphveil.privacy import SecureRandomness, SeededRandomness
+from tests.mechanisms import tiny_graphs
+from tests.mechanisms.tiny_graphs import MODES, NODES
+
+FALSE_ALARM = 1e-6
+
+
+def levels(mechanism: NoisyDegree) -> list[DegreeReports]:
+    """Every level there is, sent by all users at once."""
+    lowest, highest = mechanism._ends
+    return [DegreeReports(torch.full((NODES,), level, dtype=torch.int32)) for level in range(lowest, highest + 1)]
+
+
+def table(mechanism: NoisyDegree) -> np.ndarray[Any, Any]:
+    degrees = [mechanism.count(graph) for graph in tiny_graphs.all_graphs(mechanism.mode)]
+    return tiny_graphs.log_table(mechanism, degrees, levels(mechanism))
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("epsilon", [0.5, 2.0])
+def test_audit_accepts_the_stated_epsilon_and_rejects_half_the_noise(mode: str, epsilon: float) -> None:
+    """All graphs that differ in one relationship, all reports."""
+    mechanism = NoisyDegree(epsilon=epsilon, nodes=NODES, mode=mode)
+    claimed, ratio = mechanism.guarantee.epsilon, tiny_graphs.worst_of_independent(table(mechanism))
+    assert claimed == epsilon * (2 if mode == "both" else 1)
+    assert tiny_graphs.is_private(ratio, claimed)
+    assert ratio > 0.999999 * claimed
+    weak = NoisyDegree(epsilon=2 * epsilon, nodes=NODES, mode=mode)
+    assert not tiny_graphs.is_private(tiny_graphs.worst_of_independent(table(weak)), claimed)
+
+
+def test_audit_rejects_two_reports_sold_at_the_price_of_one() -> None:
+    claimed = NoisyDegree(epsilon=1.0, nodes=NODES, mode="lower").guarantee.epsilon
+    twice = table(NoisyDegree(epsilon=1.0, nodes=NODES, mode="both"))
+    assert not tiny_graphs.is_private(tiny_graphs.worst_of_independent(twice), claimed)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 2.0, 40.0])
+def test_probabilities_sum_to_one(epsilon: float) -> None:
+    sums = np.exp(table(NoisyDegree(epsilon=epsilon, nodes=NODES, mode="both"))).sum(1)
+    assert np.allclose(sums, 1.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
+def test_sampler_follows_likelihood(epsilon: float) -> None:
+    """Chi-square on 200,000 users, false-alarm rate 1e-6; 3% more noise is found; mean and variance fit."""
+    users = 200_000
+    mechanism = NoisyDegree(epsilon=epsilon, nodes=users, mode="directed")
+    degrees = torch.full((users,), 7)
+    noise = mechanism.randomize(degrees, randomness=SeededRandomness(2)).levels.numpy() - 7
+    top = math.ceil(9 / epsilon)
+    counts = np.bincount(np.clip(noise, -top, top) + top, minlength=2 * top + 1)
+
+    def p_value(rate: float) -> float:
+        z = np.abs(np.arange(-top, top + 1))
+        law = math.tanh(rate / 2) * np.exp(-rate * z)
+        law[[0, -1]] /= -math.expm1(-rate)
+        expected = law * users
+        group = np.minimum(np.floor(np.cumsum(expected) / 10), math.floor(users / 10) - 1).astype(int)
+        seen, hoped = np.bincount(group, counts), np.bincount(group, expected)
+        return float(stats.chisquare(seen[hoped > 0], hoped[hoped > 0]).pvalue)
+
+    assert p_value(epsilon) > FALSE_ALARM
+    assert p_value(epsilon / 1.03) < FALSE_ALARM
+    assert abs(noise.mean()) < 5 * math.sqrt(mechanism.variance / users)
+    assert noise.var() == pytest.approx(mechanism.variance, rel=0.08)
+
+
+def test_sampled_reports_have_the_likelihood_they_claim() -> None:
+    """Exact: the law of one level is the closed form, whose ends collect what was clamped."""
+    mechanism = NoisyDegree(epsilon=1.0, nodes=NODES, mode="both")
+    lowest, highest = mechanism._ends
+    reports = DegreeReports(torch.tensor([lowest, 1, highest], dtype=torch.int32))
+    inside, ratio = math.log(math.tanh(0.5)), math.exp(-1.0)
+    expected = [lowest - math.log1p(ratio), inside, -(highest - 2) - math.log1p(ratio)]
+    said = mechanism.log_likelihood(reports, torch.tensor([0, 1, 2])).tolist()
+    assert said == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_counts_are_those_of_the_users_own_list(mode: str) -> None:
+    graph = tiny_graphs.edge_index([(0, 1), (0, 2)], mode)
+    expected = {"lower": [2, 0, 0], "both": [2, 1, 1], "directed": [2, 0, 0]}
+    mechanism = NoisyDegree(epsilon=1e9, nodes=NODES, mode=mode)
+    counted = mechanism.count(graph)
+    assert counted.tolist() == expected[mode]
+    sent = mechanism.randomize(counted, randomness=SecureRandomness())
+    assert mechanism.estimate(sent).tolist() == expected[mode]
+    assert mechanism.randomize(counted.numpy(), randomness=SeededRandomness(1)).levels.dtype == torch.int32
+
+
+def test_randomize_leaves_the_degrees_as_they_were() -> None:
+    degrees = torch.tensor([2, 1, 0])
+    NoisyDegree(epsilon=0.1, nodes=NODES).randomize(degrees, randomness=SeededRandomness(1))
+    assert degrees.tolist() == [2, 1, 0]
+
+
+def test_levels_outside_the_public_range_and_small_epsilon_are_refused() -> None:
+    mechanism = NoisyDegree(epsilon=1.0, nodes=NODES)
+    forged = DegreeReports(torch.full((NODES,), 10_000, dtype=torch.int32))
+    with pytest.raises(InputError, match="a degree that no device sends"):
+        mechanism.estimate(forged)
+    with pytest.raises(InputError, match="as many of both"):
+        mechanism.estimate(DegreeReports(torch.zeros(2, dtype=torch.int32)))
+    with pytest.raises(InputError, match="above 32 bits"):
+        NoisyDegree(epsilon=1e-9, nodes=NODES)
