@@ -12,13 +12,23 @@ import torch
 
 import graphveil.mechanisms
 from graphveil.errors import InputError
-from graphveil.mechanisms import AnalyticGaussian, Duchi, Laplace, MultiBit, OneBit, RandomizedResponse, catalogue
+from graphveil.mechanisms import (
+    AnalyticGaussian,
+    Duchi,
+    Laplace,
+    MultiBit,
+    OneBit,
+    Piecewise,
+    RandomizedResponse,
+    catalogue,
+)
 from graphveil.mechanisms.bits import bit_law
 from graphveil.privacy import SecureRandomness, SeededRandomness, compose
 
 VECTORS = (
     MultiBit(epsilon=1.0, dimension=4),
     Duchi(epsilon=1.0, dimension=4),
+    Piecewise(epsilon=1.0, dimension=4),
     OneBit(epsilon=1.0, dimension=4),
     Laplace(epsilon=1.0, dimension=4),
     AnalyticGaussian(epsilon=1.0, delta=1e-6, dimension=4),
@@ -122,7 +132,7 @@ def test_large_epsilon_never_reaches_a_zero_threshold() -> None:
 def test_catalogue_lists_every_mechanism_once() -> None:
     listed = catalogue()
     assert [info.mechanism for info in listed] == [
-        MultiBit, Duchi, OneBit, Laplace, AnalyticGaussian, RandomizedResponse,
+        MultiBit, Duchi, Piecewise, OneBit, Laplace, AnalyticGaussian, RandomizedResponse,
     ]  # fmt: skip
     for info in listed:
         assert all(vars(info).values())

@@ -13,6 +13,7 @@ from graphveil.mechanisms.laplace import Laplace
 from graphveil.mechanisms.multibit import MultiBit
 from graphveil.mechanisms.onebit import OneBit
 from graphveil.mechanisms.pairs import AdjacencyEstimate, PairEvidence
+from graphveil.mechanisms.piecewise import Piecewise
 from graphveil.mechanisms.reports import LabelReports, LatticeReports, MultiBitReports, OneBitReports
 from graphveil.mechanisms.sampled_reports import SampledReports
 from graphveil.mechanisms.values import Values
@@ -38,6 +39,7 @@ __all__ = [
     "OneBit",
     "OneBitReports",
     "PairEvidence",
+    "Piecewise",
     "RandomizedResponse",
     "SampledReports",
     "Values",

@@ -12,6 +12,7 @@ from graphveil.mechanisms.labels import RandomizedResponse
 from graphveil.mechanisms.laplace import Laplace
 from graphveil.mechanisms.multibit import MultiBit
 from graphveil.mechanisms.onebit import OneBit
+from graphveil.mechanisms.piecewise import Piecewise
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,14 @@ def catalogue() -> tuple[MechanismInfo, ...]:
             FEATURES,
             "k (log2 d + 1) bits, k = 1, or 2 from epsilon 1.34 on",
             "pure epsilon; multi-bit with one coordinate, less noisy than it with two",
+        ),
+        MechanismInfo(
+            "piecewise",
+            Piecewise,
+            "Wang et al., ICDE 2019",
+            FEATURES,
+            "k (log2 d + log2 of the levels) bits; 170 levels at epsilon 1",
+            "pure epsilon; one coordinate above epsilon 1.3, or all of few at 2.4 each",
         ),
         MechanismInfo(
             "one-bit",
