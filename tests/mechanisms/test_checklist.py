@@ -20,6 +20,7 @@ from graphveil.mechanisms import (
     OneBit,
     Piecewise,
     RandomizedResponse,
+    SubOptimal,
     catalogue,
 )
 from graphveil.mechanisms.bits import bit_law
@@ -29,6 +30,7 @@ VECTORS = (
     MultiBit(epsilon=1.0, dimension=4),
     Duchi(epsilon=1.0, dimension=4),
     Piecewise(epsilon=1.0, dimension=4),
+    SubOptimal(epsilon=1.0, dimension=4),
     OneBit(epsilon=1.0, dimension=4),
     Laplace(epsilon=1.0, dimension=4),
     AnalyticGaussian(epsilon=1.0, delta=1e-6, dimension=4),
@@ -132,7 +134,7 @@ def test_large_epsilon_never_reaches_a_zero_threshold() -> None:
 def test_catalogue_lists_every_mechanism_once() -> None:
     listed = catalogue()
     assert [info.mechanism for info in listed] == [
-        MultiBit, Duchi, Piecewise, OneBit, Laplace, AnalyticGaussian, RandomizedResponse,
+        MultiBit, Duchi, Piecewise, SubOptimal, OneBit, Laplace, AnalyticGaussian, RandomizedResponse,
     ]  # fmt: skip
     for info in listed:
         assert all(vars(info).values())

@@ -16,6 +16,7 @@ from graphveil.mechanisms.pairs import AdjacencyEstimate, PairEvidence
 from graphveil.mechanisms.piecewise import Piecewise
 from graphveil.mechanisms.reports import LabelReports, LatticeReports, MultiBitReports, OneBitReports
 from graphveil.mechanisms.sampled_reports import SampledReports
+from graphveil.mechanisms.suboptimal import SubOptimal
 from graphveil.mechanisms.values import Values
 
 __all__ = [
@@ -42,6 +43,7 @@ __all__ = [
     "Piecewise",
     "RandomizedResponse",
     "SampledReports",
+    "SubOptimal",
     "Values",
     "catalogue",
     "clip_to_range",

@@ -13,6 +13,7 @@ from graphveil.mechanisms.laplace import Laplace
 from graphveil.mechanisms.multibit import MultiBit
 from graphveil.mechanisms.onebit import OneBit
 from graphveil.mechanisms.piecewise import Piecewise
+from graphveil.mechanisms.suboptimal import SubOptimal
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,14 @@ def catalogue() -> tuple[MechanismInfo, ...]:
             FEATURES,
             "k (log2 d + log2 of the levels) bits; 170 levels at epsilon 1",
             "pure epsilon; one coordinate above epsilon 1.3, or all of few at 2.4 each",
+        ),
+        MechanismInfo(
+            "sub-optimal",
+            SubOptimal,
+            "Zhao et al., IEEE Internet of Things Journal 2021",
+            FEATURES,
+            "k (log2 d + log2 of the levels) bits; 153 levels at epsilon 1",
+            "pure epsilon; piecewise with a better window, the least noise of all from epsilon 2.5 a coordinate on",
         ),
         MechanismInfo(
             "one-bit",
