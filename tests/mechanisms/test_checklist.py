@@ -15,6 +15,7 @@ from graphveil.errors import InputError
 from graphveil.mechanisms import (
     AnalyticGaussian,
     Duchi,
+    Hybrid,
     Laplace,
     MultiBit,
     OneBit,
@@ -31,6 +32,7 @@ VECTORS = (
     Duchi(epsilon=1.0, dimension=4),
     Piecewise(epsilon=1.0, dimension=4),
     SubOptimal(epsilon=1.0, dimension=4),
+    Hybrid(epsilon=1.0, dimension=4),
     OneBit(epsilon=1.0, dimension=4),
     Laplace(epsilon=1.0, dimension=4),
     AnalyticGaussian(epsilon=1.0, delta=1e-6, dimension=4),
@@ -134,7 +136,7 @@ def test_large_epsilon_never_reaches_a_zero_threshold() -> None:
 def test_catalogue_lists_every_mechanism_once() -> None:
     listed = catalogue()
     assert [info.mechanism for info in listed] == [
-        MultiBit, Duchi, Piecewise, SubOptimal, OneBit, Laplace, AnalyticGaussian, RandomizedResponse,
+        MultiBit, Duchi, Piecewise, SubOptimal, Hybrid, OneBit, Laplace, AnalyticGaussian, RandomizedResponse,
     ]  # fmt: skip
     for info in listed:
         assert all(vars(info).values())

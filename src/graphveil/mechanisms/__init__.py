@@ -8,6 +8,7 @@ from graphveil.mechanisms.duchi import Duchi
 from graphveil.mechanisms.edge_reports import DegreePreservingReports, DegreeReports, EdgeReports
 from graphveil.mechanisms.edges import AdjacencyRR
 from graphveil.mechanisms.gaussian import AnalyticGaussian
+from graphveil.mechanisms.hybrid import Hybrid
 from graphveil.mechanisms.labels import Labels, RandomizedResponse
 from graphveil.mechanisms.laplace import Laplace
 from graphveil.mechanisms.multibit import MultiBit
@@ -29,6 +30,7 @@ __all__ = [
     "Degrees",
     "Duchi",
     "EdgeReports",
+    "Hybrid",
     "LabelReports",
     "Labels",
     "Laplace",

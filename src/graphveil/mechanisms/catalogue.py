@@ -8,6 +8,7 @@ from typing import Any
 from graphveil.mechanisms.duchi import Duchi
 from graphveil.mechanisms.gaussian import AnalyticGaussian
 from graphveil.mechanisms.guarantees import FEATURES, LABEL
+from graphveil.mechanisms.hybrid import Hybrid
 from graphveil.mechanisms.labels import RandomizedResponse
 from graphveil.mechanisms.laplace import Laplace
 from graphveil.mechanisms.multibit import MultiBit
@@ -62,6 +63,14 @@ def catalogue() -> tuple[MechanismInfo, ...]:
             FEATURES,
             "k (log2 d + log2 of the levels) bits; 153 levels at epsilon 1",
             "pure epsilon; piecewise with a better window, the least noise of all from epsilon 2.5 a coordinate on",
+        ),
+        MechanismInfo(
+            "hybrid",
+            Hybrid,
+            "Wang et al., ICDE 2019",
+            FEATURES,
+            "k (log2 d + log2 of the levels) bits; 172 levels at epsilon 1",
+            "pure epsilon; piecewise or a sign by a coin, the least noise for one coordinate below epsilon 1.2",
         ),
         MechanismInfo(
             "one-bit",
