@@ -22,6 +22,7 @@ from graphveil.mechanisms import (
     Piecewise,
     RandomizedResponse,
     SubOptimal,
+    ThreeOutputs,
     catalogue,
 )
 from graphveil.mechanisms.bits import bit_law
@@ -33,6 +34,7 @@ VECTORS = (
     Piecewise(epsilon=1.0, dimension=4),
     SubOptimal(epsilon=1.0, dimension=4),
     Hybrid(epsilon=1.0, dimension=4),
+    ThreeOutputs(epsilon=1.0, dimension=4),
     OneBit(epsilon=1.0, dimension=4),
     Laplace(epsilon=1.0, dimension=4),
     AnalyticGaussian(epsilon=1.0, delta=1e-6, dimension=4),
@@ -136,7 +138,8 @@ def test_large_epsilon_never_reaches_a_zero_threshold() -> None:
 def test_catalogue_lists_every_mechanism_once() -> None:
     listed = catalogue()
     assert [info.mechanism for info in listed] == [
-        MultiBit, Duchi, Piecewise, SubOptimal, Hybrid, OneBit, Laplace, AnalyticGaussian, RandomizedResponse,
+        MultiBit, Duchi, Piecewise, SubOptimal, Hybrid, ThreeOutputs, OneBit, Laplace, AnalyticGaussian,
+        RandomizedResponse,
     ]  # fmt: skip
     for info in listed:
         assert all(vars(info).values())

@@ -12,13 +12,24 @@ import scipy.sparse
 import torch
 
 from graphveil.errors import InputError
-from graphveil.mechanisms import AnalyticGaussian, Duchi, Laplace, MultiBit, OneBit, SampledReports
+from graphveil.mechanisms import (
+    AnalyticGaussian,
+    Duchi,
+    Hybrid,
+    Laplace,
+    MultiBit,
+    OneBit,
+    Piecewise,
+    SampledReports,
+    SubOptimal,
+    ThreeOutputs,
+)
 from graphveil.mechanisms.two_weights import two_weights
 from graphveil.privacy import SeededRandomness
 from tests.mechanisms.made import by_every_road
 from tests.mechanisms.sampled_cases import exceeds
 
-KINDS: tuple[Any, ...] = (Duchi,)
+KINDS: tuple[Any, ...] = (Duchi, Piecewise, Hybrid, ThreeOutputs, SubOptimal)
 EPSILONS = (1e-12, 1e-6, 0.1, 1.0, 3.0, 10.0, 44.0, 50.0, 1e300)
 
 
@@ -132,3 +143,17 @@ def test_report_bytes_of_the_other_mechanisms() -> None:
     assert MultiBit(epsilon=5.0, dimension=2).report_bytes == 2 / 8  # all are sent: no index
     assert OneBit(**shared).report_bytes == 1433 / 8
     assert Laplace(**shared).report_bytes == AnalyticGaussian(delta=1e-6, **shared).report_bytes == 4 * 1433
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("epsilon", [0.02, 0.5, 1.0, 2.0, 5.0])
+def test_estimates_are_unbiased_up_to_the_rounding_of_32_bits(kind: Any, epsilon: float) -> None:
+    """Exact averages over all outputs, at positions and between them, with the numbers that `centred` holds."""
+    mechanism = kind(epsilon=epsilon, dimension=1, low=-1.0)
+    law = mechanism._vectors.law
+    levels = torch.arange(law.levels, dtype=torch.int16)[:, None]
+    outputs = SampledReports(torch.zeros(law.levels, 1, dtype=torch.int32), levels)
+    worth = mechanism.centred(outputs).toarray()[:, 0].astype(np.float64)
+    for value in (-1.0, -0.37, 0.0, 1 / 3, 0.99, 1.0):
+        chances = mechanism.log_likelihood(outputs, np.full((law.levels, 1), value)).exp().numpy()
+        assert abs(chances @ worth - value) <= 2**-24 * worth.max()

@@ -18,6 +18,7 @@ from graphveil.mechanisms.piecewise import Piecewise
 from graphveil.mechanisms.reports import LabelReports, LatticeReports, MultiBitReports, OneBitReports
 from graphveil.mechanisms.sampled_reports import SampledReports
 from graphveil.mechanisms.suboptimal import SubOptimal
+from graphveil.mechanisms.three_outputs import ThreeOutputs
 from graphveil.mechanisms.values import Values
 
 __all__ = [
@@ -46,6 +47,7 @@ __all__ = [
     "RandomizedResponse",
     "SampledReports",
     "SubOptimal",
+    "ThreeOutputs",
     "Values",
     "catalogue",
     "clip_to_range",

@@ -15,6 +15,7 @@ from graphveil.mechanisms.multibit import MultiBit
 from graphveil.mechanisms.onebit import OneBit
 from graphveil.mechanisms.piecewise import Piecewise
 from graphveil.mechanisms.suboptimal import SubOptimal
+from graphveil.mechanisms.three_outputs import ThreeOutputs
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,14 @@ def catalogue() -> tuple[MechanismInfo, ...]:
             FEATURES,
             "k (log2 d + log2 of the levels) bits; 172 levels at epsilon 1",
             "pure epsilon; piecewise or a sign by a coin, the least noise for one coordinate below epsilon 1.2",
+        ),
+        MechanismInfo(
+            "three-outputs",
+            ThreeOutputs,
+            "Zhao et al., IEEE Internet of Things Journal 2021",
+            FEATURES,
+            "k (log2 d + 2) bits",
+            "pure epsilon; the least noise for one coordinate near epsilon 2, from three answers",
         ),
         MechanismInfo(
             "one-bit",

@@ -37,7 +37,7 @@ class Duchi:
 
     The signs of one report share the whole epsilon; nothing is split. Formal guarantees: epsilon-local privacy for the
     whole vector under replacement, exactly (integer weights, rounded to the private side); the possible reports are the
-    same for all inputs; estimates are unbiased up to 2^-50 of the range.
+    same for all inputs; estimates are unbiased up to the rounding of their 32-bit numbers.
 
     Args:
         epsilon: finite and positive, for the whole vector.
