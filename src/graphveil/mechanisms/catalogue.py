@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from graphveil.mechanisms.duchi import Duchi
 from graphveil.mechanisms.gaussian import AnalyticGaussian
@@ -30,87 +30,90 @@ class MechanismInfo:
     note: str
 
 
+_ENTRIES: Final = (
+    MechanismInfo(
+        "multi-bit",
+        MultiBit,
+        "Sajadmanesh and Gatica-Perez, CCS 2021",
+        FEATURES,
+        "m (log2 d + 1) bits, m = max(1, min(d, floor(epsilon / 2.18)))",
+        "pure epsilon; the smallest reports and the only ones that stay sparse",
+    ),
+    MechanismInfo(
+        "duchi",
+        Duchi,
+        "Duchi, Jordan and Wainwright, JASA 2018; Wang et al., ICDE 2019",
+        FEATURES,
+        "k (log2 d + 1) bits, k = 1, or 2 from epsilon 1.34 on",
+        "pure epsilon; with one coordinate as multi-bit, with two less noisy: best in many dimensions from 1.4 to 7",
+    ),
+    MechanismInfo(
+        "piecewise",
+        Piecewise,
+        "Wang et al., ICDE 2019",
+        FEATURES,
+        "k (log2 d + log2 of the levels) bits; 170 levels at epsilon 1",
+        "pure epsilon; a number near the value; the next two are less noisy",
+    ),
+    MechanismInfo(
+        "sub-optimal",
+        SubOptimal,
+        "Zhao et al., IEEE Internet of Things Journal 2021",
+        FEATURES,
+        "k (log2 d + log2 of the levels) bits; 153 levels at epsilon 1",
+        "pure epsilon; the least noise where every coordinate is sent at epsilon 2.6 or more",
+    ),
+    MechanismInfo(
+        "hybrid",
+        Hybrid,
+        "Wang et al., ICDE 2019",
+        FEATURES,
+        "k (log2 d + log2 of the levels) bits; 172 levels at epsilon 1",
+        "pure epsilon; the least noise where every coordinate is sent at epsilon 0.6 to 1.6",
+    ),
+    MechanismInfo(
+        "three-outputs",
+        ThreeOutputs,
+        "Zhao et al., IEEE Internet of Things Journal 2021",
+        FEATURES,
+        "k (log2 d + 2) bits",
+        "pure epsilon; the least noise where every coordinate is sent at epsilon 1.7 to 2.5",
+    ),
+    MechanismInfo(
+        "one-bit",
+        OneBit,
+        "Ding, Kulkarni and Yekhanin, NeurIPS 2017",
+        FEATURES,
+        "d bits",
+        "pure epsilon; multi-bit with every coordinate, noisier unless epsilon exceeds 2.18 d",
+    ),
+    MechanismInfo(
+        "laplace",
+        Laplace,
+        "Dwork, McSherry, Nissim and Smith, TCC 2006; two-sided geometric on a grid",
+        FEATURES,
+        "d integers of 32 bits",
+        "pure epsilon; the classical baseline",
+    ),
+    MechanismInfo(
+        "analytic-gaussian",
+        AnalyticGaussian,
+        "Balle and Wang, ICML 2018; rounded normal on a grid",
+        FEATURES,
+        "d integers of 32 bits",
+        "needs a delta; less noise than Laplace in many dimensions, more than multi-bit after averaging",
+    ),
+    MechanismInfo(
+        "randomized-response",
+        RandomizedResponse,
+        "Warner 1965; Kairouz, Bonawitz and Ramage, ICML 2016",
+        LABEL,
+        "log2 c bits",
+        "pure epsilon; the best for few classes",
+    ),
+)
+
+
 def catalogue() -> tuple[MechanismInfo, ...]:
     """All mechanisms, the ones to prefer first."""
-    return (
-        MechanismInfo(
-            "multi-bit",
-            MultiBit,
-            "Sajadmanesh and Gatica-Perez, CCS 2021",
-            FEATURES,
-            "m (log2 d + 1) bits, m = max(1, min(d, floor(epsilon / 2.18)))",
-            "pure epsilon; the smallest reports and the only ones that stay sparse",
-        ),
-        MechanismInfo(
-            "duchi",
-            Duchi,
-            "Duchi, Jordan and Wainwright, JASA 2018; Wang et al., ICDE 2019",
-            FEATURES,
-            "k (log2 d + 1) bits, k = 1, or 2 from epsilon 1.34 on",
-            "pure epsilon; multi-bit with one coordinate, less noisy than it with two",
-        ),
-        MechanismInfo(
-            "piecewise",
-            Piecewise,
-            "Wang et al., ICDE 2019",
-            FEATURES,
-            "k (log2 d + log2 of the levels) bits; 170 levels at epsilon 1",
-            "pure epsilon; one coordinate above epsilon 1.3, or all of few at 2.4 each",
-        ),
-        MechanismInfo(
-            "sub-optimal",
-            SubOptimal,
-            "Zhao et al., IEEE Internet of Things Journal 2021",
-            FEATURES,
-            "k (log2 d + log2 of the levels) bits; 153 levels at epsilon 1",
-            "pure epsilon; piecewise with a better window, the least noise of all from epsilon 2.5 a coordinate on",
-        ),
-        MechanismInfo(
-            "hybrid",
-            Hybrid,
-            "Wang et al., ICDE 2019",
-            FEATURES,
-            "k (log2 d + log2 of the levels) bits; 172 levels at epsilon 1",
-            "pure epsilon; piecewise or a sign by a coin, the least noise for one coordinate below epsilon 1.2",
-        ),
-        MechanismInfo(
-            "three-outputs",
-            ThreeOutputs,
-            "Zhao et al., IEEE Internet of Things Journal 2021",
-            FEATURES,
-            "k (log2 d + 2) bits",
-            "pure epsilon; the least noise for one coordinate near epsilon 2, from three answers",
-        ),
-        MechanismInfo(
-            "one-bit",
-            OneBit,
-            "Ding, Kulkarni and Yekhanin, NeurIPS 2017",
-            FEATURES,
-            "d bits",
-            "pure epsilon; multi-bit with every coordinate, noisier unless epsilon exceeds 2.18 d",
-        ),
-        MechanismInfo(
-            "laplace",
-            Laplace,
-            "Dwork, McSherry, Nissim and Smith, TCC 2006; two-sided geometric on a grid",
-            FEATURES,
-            "d integers of 32 bits",
-            "pure epsilon; the classical baseline",
-        ),
-        MechanismInfo(
-            "analytic-gaussian",
-            AnalyticGaussian,
-            "Balle and Wang, ICML 2018; rounded normal on a grid",
-            FEATURES,
-            "d integers of 32 bits",
-            "needs a delta; less noise than Laplace in many dimensions, more than multi-bit after averaging",
-        ),
-        MechanismInfo(
-            "randomized-response",
-            RandomizedResponse,
-            "Warner 1965; Kairouz, Bonawitz and Ramage, ICML 2016",
-            LABEL,
-            "log2 c bits",
-            "pure epsilon; the best for few classes",
-        ),
-    )
+    return _ENTRIES
