@@ -12,13 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from graphveil.aggregation import Inputs, Support, adjacency
+from graphveil.aggregation import Inputs, Support, WeightedMatrix, adjacency
 from graphveil.models.dropout import dropout
 from graphveil.models.initial import glorot
 
@@ -30,43 +31,32 @@ LARGEST = 80.0
 
 @dataclass(frozen=True)
 class Neighbourhoods:
-    """Edges with self-loops, by receiver: `source`, `target` [E], `starts` [n + 1], `weights` [E] (None: all 1)."""
+    """The edges of a graph with a self-loop at every node, and weights [entries] of them (None: all 1)."""
 
-    source: Tensor
-    target: Tensor
-    starts: Tensor
+    support: Support
     weights: Tensor | None = None
 
     def to(self, device: torch.device | str) -> Neighbourhoods:
         """Return the same edges on another device."""
-        weights = None if self.weights is None else self.weights.to(device)
-        return Neighbourhoods(self.source.to(device), self.target.to(device), self.starts.to(device), weights)
+        return Neighbourhoods(self.support.to(device), None if self.weights is None else self.weights.to(device))
 
 
 def neighbourhoods(edge_index: Tensor, num_nodes: int, *, weights: Tensor | None = None) -> Neighbourhoods:
-    """Return the edges of the graph with self-loops, grouped by receiver; `weights` as in `aggregation.adjacency`."""
+    """Return the edges of the graph with self-loops; `weights` as in `aggregation.adjacency`."""
     a = adjacency(edge_index, num_nodes, weights=weights)
     a.setdiag(np.ones(num_nodes, dtype=np.float32))
-    a = a.tocsr()
+    a.sort_indices()  # a support's order
     target = np.repeat(np.arange(num_nodes), np.diff(a.indptr))
-    source = torch.from_numpy(a.indices.astype(np.int64))
-    starts = torch.from_numpy(a.indptr.astype(np.int64))
-    given = None if weights is None else torch.from_numpy(a.data)
-    return Neighbourhoods(source, torch.from_numpy(target), starts, given)
+    support = Support.of(torch.from_numpy(np.stack([a.indices, target])), num_nodes, self_loops=True)
+    return Neighbourhoods(support, None if weights is None else torch.from_numpy(a.data))
 
 
 def learned_neighbourhoods(support: Support) -> Callable[[Tensor], Neighbourhoods]:
     """Return a function of the weights [E] of a support's entries: the support with self-loops of weight 1."""
-    looped = Support.of(support.edge_index, support.num_nodes, self_loops=True)
-    looped = looped.to(support.source.device)
-    source, target = looped.edge_index
-    entries = (source != target).nonzero().flatten()  # in the support's own order
-    ones = torch.ones(looped.entries, device=source.device)
-
-    def weighted(weights: Tensor) -> Neighbourhoods:
-        return Neighbourhoods(source, target, looped.starts.long(), ones.index_copy(0, entries, weights))
-
-    return weighted
+    looped = Support.of(support.edge_index, support.num_nodes, self_loops=True).to(support.source.device)
+    entries = (looped.source != looped.target).nonzero().flatten()  # in the support's own order
+    ones = torch.ones(looped.entries, device=entries.device)
+    return lambda weights: Neighbourhoods(looped, ones.index_copy(0, entries, weights))
 
 
 class GAT(nn.Module):
@@ -98,31 +88,38 @@ def attend(x: Tensor, attention: Tensor, edges: Neighbourhoods) -> Tensor:
     """Return the attention-weighted sums of `x` [n, heads * c] for `attention` [2, heads, c]."""
     heads, c = attention.shape[1:]
     by_head = x.view(-1, heads, c)
-    sender = (by_head * attention[0]).sum(-1)
-    receiver = (by_head * attention[1]).sum(-1)
-    scores = functional.leaky_relu(sender[edges.source] + receiver[edges.target], LEAK)
-    alpha = _softmax_by_receiver(scores, edges, x.shape[0])
-    sums = [
-        functional.embedding_bag(
-            edges.source,
-            by_head[:, head].contiguous(),
-            edges.starts,
-            mode="sum",
-            per_sample_weights=alpha[:, head].contiguous(),
-            include_last_offset=True,
-        )
-        for head in range(heads)
-    ]
-    return torch.cat(sums, dim=1)
+    sender, receiver = (by_head * attention[0]).sum(-1).T, (by_head * attention[1]).sum(-1).T
+    sums = []
+    for head in range(heads):
+        alpha = _Softmax.apply(sender[head], receiver[head], edges.weights, edges.support)  # type: ignore[no-untyped-call]
+        sums.append(WeightedMatrix(edges.support, alpha) @ by_head[:, head])
+    return torch.cat(sums, dim=1) if heads > 1 else sums[0]
 
 
-def _softmax_by_receiver(scores: Tensor, edges: Neighbourhoods, num_nodes: int) -> Tensor:
-    target, factor = edges.target, edges.weights
-    index = target[:, None].expand_as(scores)
-    top = scores.new_full((num_nodes, scores.shape[1]), -torch.inf)
-    weighed = scores.detach() if factor is None else scores.detach() + factor.detach().log()[:, None]
-    top = top.scatter_reduce(0, index, weighed, "amax")
-    height = scores - top[target]
-    weights = height.exp() if factor is None else height.clamp_max(LARGEST).exp() * factor[:, None]
-    total = scores.new_zeros(num_nodes, scores.shape[1]).scatter_add(0, index, weights)
-    return weights / total[target]
+class _Softmax(torch.autograd.Function):
+    """alpha [E] of one head; with u = exp(e) / sum w exp(e):  alpha = w u,  dL/dw = u (g - sum alpha g) = dL/de / w."""
+
+    @staticmethod
+    def forward(ctx: Any, sender: Tensor, receiver: Tensor, weights: Tensor | None, support: Support) -> Tensor:
+        source, target = support.source, support.target
+        scores = sender.index_select(0, source).add_(receiver.index_select(0, target))
+        ctx.leaning = torch.where(scores > 0, 1.0, LEAK)
+        scores.mul_(ctx.leaning)
+        heights = scores if weights is None else scores + weights.log()
+        top = torch.segment_reduce(heights, "max", offsets=support.starts)
+        unit = scores.sub_(top.index_select(0, target)).clamp_max_(LARGEST).exp_()
+        alpha = unit if weights is None else unit * weights
+        total = support.row_sums(alpha).reciprocal_().index_select(0, target)
+        unit, alpha = unit.mul_(total), unit if weights is None else alpha.mul_(total)
+        ctx.save_for_backward(unit, alpha)
+        ctx.support = support
+        return alpha
+
+    @staticmethod
+    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor, Tensor, Tensor | None, None]:
+        (unit, alpha), support = ctx.saved_tensors, ctx.support
+        mean = support.row_sums(alpha * slope)
+        beyond = slope - mean.index_select(0, support.target)
+        before = (alpha * beyond).mul_(ctx.leaning)
+        to_weights = unit * beyond if ctx.needs_input_grad[2] else None
+        return support.column_sums(before), support.row_sums(before), to_weights, None
