@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -25,6 +26,8 @@ from graphveil.models.pair_cells import PairCells, pair_cells
 
 #: A sum of probabilities this little short of a whole number (relatively) is that number: rounding, not rank.
 ROUNDING = 1e-9
+#: Pairs numbered at a time, so that working memory is small beside the reports.
+CHUNK = 2**15
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,7 @@ class LinkPosterior:
     cells: PairCells
     named: Tensor
 
-    @cached_property
+    @property
     def probability(self) -> Tensor:
         """Posterior of the named pairs [S]."""
         return torch.sigmoid(self.logit)
@@ -84,13 +87,9 @@ class LinkPosterior:
         Where several pairs are equally likely and not all are among the k, those kept are drawn uniformly with `seed`.
         """
         k = int(self.expected_edges * (1 + ROUNDING))
-        logit = torch.cat([self.logit, self._block_logit])
-        counts = torch.cat([torch.ones(len(self.logit), dtype=torch.int64), self._unnamed])
-        order = torch.argsort(logit, descending=True)
-        at = int(torch.searchsorted(torch.cumsum(counts[order], 0), k))
         if k == 0:
             return torch.empty(2, 0, dtype=torch.int64), torch.empty(0)
-        threshold = float(logit[order[at]])
+        threshold = self._of_rank(k)
         sure, sure_logit = self._above(threshold)
         tied = self._tied(threshold, k - sure.shape[1], seed)
         pairs = torch.cat([sure, tied], dim=1)
@@ -109,6 +108,17 @@ class LinkPosterior:
             self.prior.sizes,
             directed=self.prior.directed,
         )
+
+    def _of_rank(self, k: int) -> float:
+        """Return the k-th greatest logit of all pairs."""
+        named = self.logit
+        if len(named) > k:  # no pair below the k-th of the named ones can be the k-th of all
+            place = len(named) - k
+            named = named[named >= float(np.partition(named.numpy(), place)[place])]
+        logit = torch.cat([named, self._block_logit])
+        counts = torch.cat([torch.ones(len(named), dtype=torch.int64), self._unnamed])
+        order = torch.argsort(logit, descending=True)
+        return float(logit[order[torch.searchsorted(torch.cumsum(counts[order], 0), k)]])
 
     def _above(self, threshold: float) -> tuple[Tensor, Tensor]:
         """Return the pairs [2, p] of a greater logit than the threshold, and their logits [p]."""
@@ -134,6 +144,8 @@ class LinkPosterior:
 
     def _unnamed_pairs(self, rank: Tensor) -> Tensor:
         """Return the unnamed pairs [2, p] at these places [p] in the order of their numbers."""
+        if not len(rank):
+            return torch.empty(2, 0, dtype=torch.int64)
         gaps = self.named - torch.arange(len(self.named))
         return torch.stack(self.cells.pairs(rank + torch.searchsorted(gaps, rank, right=True)))
 
@@ -161,14 +173,17 @@ def link_posterior(
         )
     if not bool(log_ratio.isfinite().all()) or not abs(background) < float("inf"):
         raise InputError("a log-ratio is not a finite number")
-    ends = torch.cat([source, target])
-    if bool(((ends < 0) | (ends >= prior.nodes)).any()) or bool((source == target).any()):
-        raise InputError("a pair of people that does not exist", allowed=f"two different ones of 0..{prior.nodes - 1}")
     cells = pair_cells(prior.group, prior.sizes, directed=prior.directed)
-    named = cells.number(source, target).sort().values
+    named, logit = torch.empty_like(source), torch.empty_like(log_ratio)
+    for part in (slice(start, start + CHUNK) for start in range(0, len(source), CHUNK)):
+        i, j = source[part], target[part]
+        if bool(((torch.minimum(i, j) < 0) | (torch.maximum(i, j) >= prior.nodes) | (i == j)).any()):
+            raise InputError("a pair of people that does not exist", allowed=f"two of 0..{prior.nodes - 1}")
+        named[part] = cells.number(i, j)
+        logit[part] = prior.out[prior.group[i]] + prior.into[prior.group[j]] + log_ratio[part]
+    named.numpy().sort()
     if bool((named[1:] == named[:-1]).any()):
         raise InputError("a pair is listed twice", remedy="give the ratio of both reports together")
-    logit = prior.out[prior.group[source]] + prior.into[prior.group[target]] + log_ratio
     return LinkPosterior(source, target, logit, prior.logits() + background, prior, cells, named)
 
 
