@@ -196,6 +196,34 @@ def test_settings_and_defaults_are_those_of_the_program() -> None:
             assert listed[setting] == default, setting
 
 
+def test_variances_of_feature_mechanisms_are_those_of_the_program() -> None:
+    from graphveil.graphs import GraphSchema
+    from graphveil.methods.local_privacy import FEATURE_MECHANISMS, LocalPrivacy
+
+    listed = {
+        row[0].strip("`"): [float(cell.replace(",", "")) for cell in row[1:]]
+        for row in rows("methods.md", "Feature mechanisms")
+    }
+    assert tuple(listed) == FEATURE_MECHANISMS
+    for name, figures in listed.items():
+        built = []
+        for dimension in (1, 1433):
+            schema = GraphSchema(
+                name="x",
+                dimension=dimension,
+                low=-1.0,
+                high=1.0,
+                classes=("a", "b"),
+                directed=False,
+                private=(),
+                source="made",
+            )
+            built += [LocalPrivacy(epsilon, 1.0, name).features(schema) for epsilon in (1.0, 2.0, 4.0, 8.0)]
+        found = [mechanism.worst_variance / mechanism.dimension for mechanism in built]
+        assert figures == pytest.approx([*found, built[4].report_bytes], rel=6e-3), name
+        assert f"`{name}`" in next(row[2] for row in rows("methods.md", "Settings") if row[0] == "`mechanism`")
+
+
 def test_every_method_has_its_section() -> None:
     text = (ROOT / "docs" / "methods.md").read_text(encoding="utf-8")
     for method in METHODS:

@@ -15,6 +15,7 @@ from graphveil.errors import InputError
 from graphveil.graphs import Split
 from graphveil.methods import LPGNN, baseline
 from graphveil.methods.baselines import BASELINES
+from graphveil.methods.local_privacy import FEATURE_MECHANISMS
 from graphveil.methods.released import topology_of
 from graphveil.models import BACKBONES
 from graphveil.privacy import SecureRandomness, SeededRandomness
@@ -40,7 +41,7 @@ def private(epsilon_x: float | None, epsilon_y: float, dimension: int = 100, **s
 
 CASES = {
     **{f"{model}, {name}": private(*EPSILONS[name], model=model) for model, name in product(BACKBONES, EPSILONS)},
-    **{m: private(1.0, 1.0, dimension=20, mechanism=m) for m in ("one-bit", "laplace", "gaussian")},
+    **{m: private(1.0, 1.0, dimension=20, mechanism=m) for m in FEATURE_MECHANISMS[1:]},
     "several bits": private(8.0, 1.0, steps_x=0, steps_y=0, scaling="published", selection="published"),
     **{
         f"plain {model}": Case(partial(baseline, model, epochs=3, hidden=4), math.inf, math.inf, "public", dimension)

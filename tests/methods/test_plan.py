@@ -144,6 +144,9 @@ def test_plans_are_valid_json_on_graphs_with_isolated_nodes_too(name: str) -> No
         ({"epsilon_x": 4.5, "epsilon_y": 1.0}, 2 * (3 + 1) / 8 + 2 / 8),
         ({"epsilon_x": None, "epsilon_y": 1.0}, 2 / 8),
         ({"epsilon_x": 1.0, "epsilon_y": 1.0, "mechanism": "one-bit"}, 8 / 8 + 2 / 8),
+        ({"epsilon_x": 1.0, "epsilon_y": 1.0, "mechanism": "duchi"}, (3 + 1) / 8 + 2 / 8),
+        ({"epsilon_x": 1.0, "epsilon_y": 1.0, "mechanism": "piecewise"}, (3 + 8) / 8 + 2 / 8),  # 170 levels
+        ({"epsilon_x": 4.0, "epsilon_y": 1.0, "mechanism": "three-outputs"}, 2 * (3 + 2) / 8 + 2 / 8),
         ({"epsilon_x": 1.0, "epsilon_y": 1.0, "mechanism": "laplace"}, 8 * 4 + 2 / 8),
         ({"epsilon_x": math.inf, "epsilon_y": 1.0}, 8 * 4 + 2 / 8),
     ],
@@ -166,8 +169,9 @@ def test_dense_reports_cost_what_all_their_coordinates_cost(mechanism: str) -> N
     assert dense.seconds > sampled.seconds
 
 
-def test_several_bits_a_person_cost_several_numbers() -> None:
-    few, many = (planned(cycle(1_000), epsilon_x=epsilon) for epsilon in (1.0, 4.5))
+@pytest.mark.parametrize("mechanism", ["multi-bit", "duchi", "piecewise", "hybrid", "three-outputs", "sub-optimal"])
+def test_several_bits_a_person_cost_several_numbers(mechanism: str) -> None:
+    few, many = (planned(cycle(1_000), epsilon_x=epsilon, mechanism=mechanism) for epsilon in (1.0, 4.5))
     assert many.memory_mb - few.memory_mb == pytest.approx(24 * 1_000 / 1e6)
 
 

@@ -37,7 +37,7 @@ _ENTRIES: Final = (
         "Sajadmanesh and Gatica-Perez, CCS 2021",
         FEATURES,
         "m (log2 d + 1) bits, m = max(1, min(d, floor(epsilon / 2.18)))",
-        "pure epsilon; the smallest reports and the only ones that stay sparse",
+        "pure epsilon; the smallest reports, and estimates stay sparse",
     ),
     MechanismInfo(
         "duchi",

@@ -13,6 +13,7 @@ from graphveil.errors import InputError, ModelFileError
 from graphveil.methods.advice import advised_split
 from graphveil.methods.baselines import BASELINES, baseline
 from graphveil.methods.label_propagation import LabelPropagation
+from graphveil.methods.local_privacy import FEATURE_MECHANISMS
 from graphveil.methods.lpgnn import LPGNN
 from graphveil.methods.network import NetworkSettings
 from graphveil.methods.storage import read_method
@@ -138,7 +139,7 @@ def _methods() -> dict[str, MethodInfo]:
         "epsilon": Option(
             None, float, "total per person, split as advised; where the label gets all of it, label-pool is run"
         ),
-        "mechanism": Option("multi-bit", str, "feature mechanism: multi-bit, one-bit, laplace or gaussian"),
+        "mechanism": Option("multi-bit", str, "feature mechanism: " + ", ".join(FEATURE_MECHANISMS)),
         "delta": Option(1e-10, float, "delta of the gaussian mechanism"),
     }
     labels_only = {

@@ -13,10 +13,31 @@ from typing import Any
 
 from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema
-from graphveil.mechanisms import AnalyticGaussian, Laplace, MultiBit, OneBit, RandomizedResponse
+from graphveil.mechanisms import (
+    AnalyticGaussian,
+    Duchi,
+    Hybrid,
+    Laplace,
+    MultiBit,
+    OneBit,
+    Piecewise,
+    RandomizedResponse,
+    SubOptimal,
+    ThreeOutputs,
+)
 from graphveil.privacy import Guarantee, Ledger, Spend, compose
 
-FEATURE_MECHANISMS = ("multi-bit", "one-bit", "laplace", "gaussian")
+FEATURE_MECHANISMS = (
+    "multi-bit",
+    "duchi",
+    "piecewise",
+    "hybrid",
+    "three-outputs",
+    "sub-optimal",
+    "one-bit",
+    "laplace",
+    "gaussian",
+)
 AGAINST = "the server and everybody it shares the reports or the model with"
 PUBLIC_TOPOLOGY = "the topology (who is linked to whom, and each degree) is public and not protected"
 
@@ -62,6 +83,11 @@ class LocalPrivacy:
             return "public"
         kinds: dict[str, Any] = {
             "multi-bit": MultiBit,
+            "duchi": Duchi,
+            "piecewise": Piecewise,
+            "hybrid": Hybrid,
+            "three-outputs": ThreeOutputs,
+            "sub-optimal": SubOptimal,
             "one-bit": OneBit,
             "laplace": Laplace,
             "gaussian": partial(AnalyticGaussian, delta=self.delta),

@@ -55,7 +55,7 @@ class LPGNN:
     Args:
         epsilon_x: budget of one feature report; inf for public features, None collects none (random numbers stand in).
         epsilon_y: budget of one label report; inf for public labels.
-        mechanism: "multi-bit", "one-bit", "laplace" or "gaussian"; delta belongs to the last alone.
+        mechanism: one of `FEATURE_MECHANISMS`; delta belongs to "gaussian" alone.
         settings: any field of `NetworkSettings`; `steps_x` and `steps_y` default to 8 and 4, and to 0 for a part that
             is public and needs no denoising.
 

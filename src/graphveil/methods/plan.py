@@ -177,13 +177,13 @@ def _product_seconds(p: SparseMatrix, width: int) -> float:
 
 
 def _reported(privacy: LocalPrivacy, graph: Any) -> int:
-    """Numbers that the server holds of all people's features: what multi-bit sampled, or every coordinate."""
+    """Numbers that the server holds of all people's features: the sampled coordinates, or all of them."""
     n, mechanism = int(graph.num_nodes), privacy.features(graph.schema)
     if mechanism is None:
         return n  # one random coordinate a person stands in
     if mechanism == "public":
         return _stored(graph.x)
-    return n * int(mechanism.coordinates if privacy.mechanism == "multi-bit" else graph.schema.dimension)
+    return n * int(getattr(mechanism, "coordinates", graph.schema.dimension))
 
 
 def _stored(x: Any) -> int:
@@ -191,15 +191,12 @@ def _stored(x: Any) -> int:
 
 
 def _report_bytes(privacy: LocalPrivacy, schema: Any) -> float:
-    """Bytes a person sends: indices and bits, or whole numbers, and a class."""
+    """Bytes a person sends: the mechanism's report, or every feature as 32 bits, and a class."""
     label = math.ceil(math.log2(len(schema.classes))) / 8
     mechanism = privacy.features(schema)
     if mechanism is None:
         return label
-    if privacy.mechanism == "multi-bit" and mechanism != "public":
-        bits = mechanism.coordinates * (math.ceil(math.log2(max(schema.dimension, 2))) + 1)
-        return float(bits / 8 + label)
-    return float(schema.dimension * (1 / 8 if privacy.mechanism == "one-bit" else 4) + label)
+    return float(4 * schema.dimension if mechanism == "public" else mechanism.report_bytes) + label
 
 
 def _advice(privacy: LocalPrivacy, classes: int) -> tuple[str, ...]:
