@@ -44,7 +44,8 @@ VECTORS = (
 def constants(mechanism: Any) -> bytes:
     """Everything an encoder's output law is made of."""
     derived = [getattr(mechanism, name) for name in ("scale", "step", "midpoint") if hasattr(mechanism, name)]
-    inner = [repr(getattr(mechanism, name)) for name in ("_law", "_noise", "_lattice") if hasattr(mechanism, name)]
+    names = ("_law", "_noise", "_lattice", "_vectors")
+    inner = [repr(getattr(mechanism, name)) for name in names if hasattr(mechanism, name)]
     return pickle.dumps((dataclasses.asdict(mechanism), derived, inner))
 
 
