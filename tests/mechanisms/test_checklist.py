@@ -20,6 +20,7 @@ from graphveil.mechanisms import (
     MultiBit,
     OneBit,
     Piecewise,
+    PrivUnit,
     RandomizedResponse,
     SubOptimal,
     ThreeOutputs,
@@ -38,6 +39,7 @@ VECTORS = (
     OneBit(epsilon=1.0, dimension=4),
     Laplace(epsilon=1.0, dimension=4),
     AnalyticGaussian(epsilon=1.0, delta=1e-6, dimension=4),
+    PrivUnit(epsilon=1.0, dimension=4),
 )
 
 
@@ -139,7 +141,7 @@ def test_large_epsilon_never_reaches_a_zero_threshold() -> None:
 def test_catalogue_lists_every_mechanism_once() -> None:
     listed = catalogue()
     assert [info.mechanism for info in listed] == [
-        MultiBit, Duchi, Piecewise, SubOptimal, Hybrid, ThreeOutputs, OneBit, Laplace, AnalyticGaussian,
+        MultiBit, Duchi, Piecewise, SubOptimal, Hybrid, ThreeOutputs, OneBit, Laplace, AnalyticGaussian, PrivUnit,
         RandomizedResponse,
     ]  # fmt: skip
     for info in listed:

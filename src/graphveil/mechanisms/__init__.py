@@ -2,6 +2,7 @@
 
 from graphveil.mechanisms.catalogue import MechanismInfo, catalogue
 from graphveil.mechanisms.clipping import clip_to_range
+from graphveil.mechanisms.codeword_reports import CodewordReports
 from graphveil.mechanisms.degree_preserving import DegreePreservingRR
 from graphveil.mechanisms.degrees import Degrees, NoisyDegree
 from graphveil.mechanisms.duchi import Duchi
@@ -15,6 +16,7 @@ from graphveil.mechanisms.multibit import MultiBit
 from graphveil.mechanisms.onebit import OneBit
 from graphveil.mechanisms.pairs import AdjacencyEstimate, PairEvidence
 from graphveil.mechanisms.piecewise import Piecewise
+from graphveil.mechanisms.privunit import PrivUnit
 from graphveil.mechanisms.reports import LabelReports, LatticeReports, MultiBitReports, OneBitReports
 from graphveil.mechanisms.sampled_reports import SampledReports
 from graphveil.mechanisms.suboptimal import SubOptimal
@@ -25,6 +27,7 @@ __all__ = [
     "AdjacencyEstimate",
     "AdjacencyRR",
     "AnalyticGaussian",
+    "CodewordReports",
     "DegreePreservingRR",
     "DegreePreservingReports",
     "DegreeReports",
@@ -44,6 +47,7 @@ __all__ = [
     "OneBitReports",
     "PairEvidence",
     "Piecewise",
+    "PrivUnit",
     "RandomizedResponse",
     "SampledReports",
     "SubOptimal",

@@ -14,6 +14,7 @@ from graphveil.mechanisms.laplace import Laplace
 from graphveil.mechanisms.multibit import MultiBit
 from graphveil.mechanisms.onebit import OneBit
 from graphveil.mechanisms.piecewise import Piecewise
+from graphveil.mechanisms.privunit import PrivUnit
 from graphveil.mechanisms.suboptimal import SubOptimal
 from graphveil.mechanisms.three_outputs import ThreeOutputs
 
@@ -102,6 +103,14 @@ _ENTRIES: Final = (
         FEATURES,
         "d integers of 32 bits",
         "needs a delta; less noise than Laplace in many dimensions, more than multi-bit after averaging",
+    ),
+    MechanismInfo(
+        "privunit",
+        PrivUnit,
+        "Bhowmick et al., 2018; Asi, Feldman and Talwar, ICML 2022; Isik et al., NeurIPS 2023",
+        FEATURES,
+        "log2 K bits, K = 2 to 1024 codewords, 32 at epsilon 1",
+        "pure epsilon; the least noise for vectors of bounded length, from epsilon 4 on for all; dense estimates",
     ),
     MechanismInfo(
         "randomized-response",
