@@ -13,11 +13,14 @@ import torch
 import graphveil.mechanisms
 from graphveil.errors import InputError
 from graphveil.mechanisms import (
+    AdjacencyRR,
     AnalyticGaussian,
+    DegreePreservingRR,
     Duchi,
     Hybrid,
     Laplace,
     MultiBit,
+    NoisyDegree,
     OneBit,
     Piecewise,
     PrivUnit,
@@ -142,7 +145,7 @@ def test_catalogue_lists_every_mechanism_once() -> None:
     listed = catalogue()
     assert [info.mechanism for info in listed] == [
         MultiBit, Duchi, Piecewise, SubOptimal, Hybrid, ThreeOutputs, OneBit, Laplace, AnalyticGaussian, PrivUnit,
-        RandomizedResponse,
+        RandomizedResponse, AdjacencyRR, DegreePreservingRR, NoisyDegree,
     ]  # fmt: skip
     for info in listed:
         assert all(vars(info).values())

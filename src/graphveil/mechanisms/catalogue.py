@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
+from graphveil.mechanisms.degree_preserving import DegreePreservingRR
+from graphveil.mechanisms.degrees import NoisyDegree
 from graphveil.mechanisms.duchi import Duchi
+from graphveil.mechanisms.edges import AdjacencyRR
 from graphveil.mechanisms.gaussian import AnalyticGaussian
-from graphveil.mechanisms.guarantees import FEATURES, LABEL
+from graphveil.mechanisms.guarantees import FEATURES, LABEL, RELATIONSHIP
 from graphveil.mechanisms.hybrid import Hybrid
 from graphveil.mechanisms.labels import RandomizedResponse
 from graphveil.mechanisms.laplace import Laplace
@@ -119,6 +122,30 @@ _ENTRIES: Final = (
         LABEL,
         "log2 c bits",
         "pure epsilon; the best for few classes",
+    ),
+    MechanismInfo(
+        "adjacency-rr",
+        AdjacencyRR,
+        "Warner 1965; Qin et al., CCS 2017; Imola, Murakami and Chaudhuri, USENIX Security 2021",
+        RELATIONSHIP,
+        "about degree + (n - 1) / (e^epsilon + 1) ids of 32 bits",
+        "pure epsilon if the lower id reports, 2 epsilon if both ends do; all evidence kept, false edges included",
+    ),
+    MechanismInfo(
+        "degree-preserving-rr",
+        DegreePreservingRR,
+        "Hidano and Murakami, 2022",
+        RELATIONSHIP,
+        "about degree ids of 32 bits and one integer",
+        "as adjacency-rr, thinned to the right number of edges; loses true edges, a rival rather than a choice",
+    ),
+    MechanismInfo(
+        "noisy-degree",
+        NoisyDegree,
+        "Ghosh, Roughgarden and Sundararajan, STOC 2009",
+        RELATIONSHIP,
+        "one integer of 32 bits",
+        "pure epsilon if the lower id reports, 2 epsilon if both ends do; what a prior of links is made from",
     ),
 )
 
