@@ -138,6 +138,11 @@ class WeightedMatrix:
         """(n, n)."""
         return self.support.num_nodes, self.support.num_nodes
 
+    def detach(self) -> WeightedMatrix:
+        """Return the same matrix as a constant."""
+        diagonal = None if self.diagonal is None else self.diagonal.detach()
+        return WeightedMatrix(self.support, self.values.detach(), diagonal)
+
     def __matmul__(self, x: Tensor) -> Tensor:
         """Return the product [n, c] with a dense `x` [n, c].
 

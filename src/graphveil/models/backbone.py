@@ -79,7 +79,7 @@ def structure_for(
 def learned_structure(name: str, support: Support) -> Callable[[Tensor], Any]:
     """Return a function that maps weights [E] of the support's entries to what backbone `name` reads of the topology.
 
-    The same as `structure_for` with those weights, and differentiable in them.
+    The same as `structure_for` with those weights, and differentiable in them; its `detach()` is a constant.
 
     Raises:
         InputError: for a backbone that reads no edges.

@@ -40,6 +40,10 @@ class Neighbourhoods:
         """Return the same edges on another device."""
         return Neighbourhoods(self.support.to(device), None if self.weights is None else self.weights.to(device))
 
+    def detach(self) -> Neighbourhoods:
+        """Return the same edges with weights that take no gradient."""
+        return Neighbourhoods(self.support, None if self.weights is None else self.weights.detach())
+
 
 def neighbourhoods(edge_index: Tensor, num_nodes: int, *, weights: Tensor | None = None) -> Neighbourhoods:
     """Return the edges of the graph with self-loops; `weights` as in `aggregation.adjacency`."""
@@ -89,9 +93,11 @@ def attend(x: Tensor, attention: Tensor, edges: Neighbourhoods) -> Tensor:
     heads, c = attention.shape[1:]
     by_head = x.view(-1, heads, c)
     sender, receiver = (by_head * attention[0]).sum(-1).T, (by_head * attention[1]).sum(-1).T
+    logs = None if edges.weights is None else edges.weights.detach().log()
     sums = []
     for head in range(heads):
-        alpha = _Softmax.apply(sender[head], receiver[head], edges.weights, edges.support)  # type: ignore[no-untyped-call]
+        scores = (sender[head], receiver[head])
+        alpha = _Softmax.apply(*scores, edges.weights, logs, edges.support)  # type: ignore[no-untyped-call]
         sums.append(WeightedMatrix(edges.support, alpha) @ by_head[:, head])
     return torch.cat(sums, dim=1) if heads > 1 else sums[0]
 
@@ -100,26 +106,27 @@ class _Softmax(torch.autograd.Function):
     """alpha [E] of one head; with u = exp(e) / sum w exp(e):  alpha = w u,  dL/dw = u (g - sum alpha g) = dL/de / w."""
 
     @staticmethod
-    def forward(ctx: Any, sender: Tensor, receiver: Tensor, weights: Tensor | None, support: Support) -> Tensor:
+    def forward(
+        ctx: Any, sender: Tensor, receiver: Tensor, weights: Tensor | None, logs: Tensor | None, support: Support
+    ) -> Tensor:
         source, target = support.source, support.target
-        scores = sender.index_select(0, source).add_(receiver.index_select(0, target))
-        ctx.leaning = torch.where(scores > 0, 1.0, LEAK)
-        scores.mul_(ctx.leaning)
-        heights = scores if weights is None else scores + weights.log()
+        plain = sender.index_select(0, source).add_(receiver.index_select(0, target))
+        scores = functional.leaky_relu(plain, LEAK)
+        heights = scores if logs is None else scores + logs
         top = torch.segment_reduce(heights, "max", offsets=support.starts)
         unit = scores.sub_(top.index_select(0, target)).clamp_max_(LARGEST).exp_()
         alpha = unit if weights is None else unit * weights
         total = support.row_sums(alpha).reciprocal_().index_select(0, target)
         unit, alpha = unit.mul_(total), unit if weights is None else alpha.mul_(total)
-        ctx.save_for_backward(unit, alpha)
+        ctx.save_for_backward(plain, unit, alpha)
         ctx.support = support
         return alpha
 
     @staticmethod
-    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor, Tensor, Tensor | None, None]:
-        (unit, alpha), support = ctx.saved_tensors, ctx.support
+    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor, Tensor, Tensor | None, None, None]:
+        (plain, unit, alpha), support = ctx.saved_tensors, ctx.support
         mean = support.row_sums(alpha * slope)
         beyond = slope - mean.index_select(0, support.target)
-        before = (alpha * beyond).mul_(ctx.leaning)
+        before = torch.ops.aten.leaky_relu_backward(alpha * beyond, plain, LEAK, False)
         to_weights = unit * beyond if ctx.needs_input_grad[2] else None
-        return support.column_sums(before), support.row_sums(before), to_weights, None
+        return support.column_sums(before), support.row_sums(before), to_weights, None, None

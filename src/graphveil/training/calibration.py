@@ -135,10 +135,12 @@ class _Alternation:
             model.parameters(), lr=schedule.learning_rate, weight_decay=schedule.weight_decay, fused=True
         )
         self.product = inputs.linear(self.model.weight1)
+        self.present: Any = None
 
     def train_network(self) -> tuple[float, Tensor]:
         """Take a step on theta; return the loss before it and the logits with dropout."""
-        fixed = self.structure(self.weights.values.detach())
+        self.present = self.structure(self.weights.values)
+        fixed = self.present.detach()
         logits = _logits(self.model, self.product, fixed)
         loss = self.objective.loss(logits)
         self.optimiser.zero_grad(set_to_none=True)
@@ -149,8 +151,7 @@ class _Alternation:
 
     def evaluate(self) -> Tensor:
         """Return the logits without dropout, differentiable in the weights."""
-        free = self.structure(self.weights.values)
-        return _logits(self.twin, self.product.detach(), free)
+        return _logits(self.twin, self.product.detach(), self.present)
 
     def train_weights(self, clean: Tensor, number: int) -> None:
         """Take a step on A in epoch `number` from the logits that `evaluate` returned."""
