@@ -5,7 +5,7 @@
 Every row runs in a process of its own, which reads the graph from a file; figures are the least CPU seconds of three
 runs and the peak of memory above what the process held before. The baseline is the usual one: a nodes x nodes matrix
 of uniform float32 numbers of torch, compared with the flip probability. It is not private against somebody who knows
-the generator, and a flip probability below 2^-24 comes out as 0. It needs 6 bytes for each pair, so that it is run at
+the generator, and a flip probability below 2^-24 comes out as 0. It needs 10 bytes for each pair, so that it is run at
 a size where that fits; the last column scales it to the size of the other rows.
 """
 

@@ -105,15 +105,19 @@ class NeighbourLists:
             )
         return pairs if self.mode == "lower" else _distinct(self.places(users, named))
 
-    def open_reports(self, reports: EdgeReports) -> Ids:
-        """The places that reports name, ascending; raises InputError for reports that no device sends."""
+    def check(self, reports: EdgeReports) -> tuple[Ids, Ids]:
+        """Who reports and who is named, sorted; raises InputError for reports that no device sends."""
         if len(reports) != self.nodes:
             raise InputError(f"reports of {len(reports)} users", allowed=f"{self.nodes}, the mechanism's nodes")
         users, named = reports.to_edge_index().numpy()
         least = users + 1 if self.mode == "lower" else 0
         if not ((named >= least) & (named < self.nodes) & (named != users)).all():
             raise InputError("a report names a pair that its user does not answer for", where="reports")
-        return self.places(users, named)
+        return users, named
+
+    def open_reports(self, reports: EdgeReports) -> Ids:
+        """The places that reports name, ascending; raises InputError as `check` does."""
+        return self.places(*self.check(reports))
 
     def overlap(self, reports: EdgeReports, true: Ids) -> tuple[Ids, Ids, Ids]:
         """For each user how many entries were sent, are true, and both: three int64 [n]."""

@@ -58,13 +58,11 @@ class AdjacencyEstimate:
 
 def named_pairs(lists: NeighbourLists, reports: EdgeReports) -> tuple[Tensor, Tensor, Tensor]:
     """The pairs that some report names, sorted, and how many reports name each: three int64 [S]."""
-    lists.open_reports(reports)
-    users, named = reports.to_edge_index()
-    counts = torch.ones_like(users)
+    users, named = lists.check(reports)
     if lists.mode != "both":
-        return users, named, counts
+        return torch.from_numpy(users), torch.from_numpy(named), torch.ones(len(users), dtype=torch.int64)
     lower = NeighbourLists(lists.nodes, "lower")
-    places = np.sort(lower.places(torch.minimum(users, named).numpy(), torch.maximum(users, named).numpy()))
+    places = np.sort(lower.places(np.minimum(users, named), np.maximum(users, named)))
     first = np.flatnonzero(np.diff(places, prepend=-1))
     low = owners(places[first], lower.starts)
     high = lower.named(places[first], low)
