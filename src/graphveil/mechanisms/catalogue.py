@@ -49,7 +49,7 @@ _ENTRIES: Final = (
         "Duchi, Jordan and Wainwright, JASA 2018; Wang et al., ICDE 2019",
         FEATURES,
         "k (log2 d + 1) bits, k = 1, or 2 from epsilon 1.34 on",
-        "pure epsilon; with one coordinate as multi-bit, with two less noisy: best in many dimensions from 1.4 to 7",
+        "pure epsilon; with one coordinate as multi-bit, with two less noisy: least of the sampled from 1.4 to 6.5",
     ),
     MechanismInfo(
         "piecewise",
