@@ -1,11 +1,25 @@
-"""``graphveil mechanisms``: the randomizers there are."""
+"""``graphveil mechanisms``: the randomizers there are, and what they cost each other."""
 
 from __future__ import annotations
 
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
 import typer
 
-from graphveil.cli import options
+from graphveil.cli import choices, options
 from graphveil.cli.console import emit, working
+
+Epsilons = Annotated[str, typer.Option("--epsilon", metavar="E,E,...", help="One or more, with commas between.")]
+Dimension = Annotated[int, typer.Option("--dimension", metavar="D", help="Coordinates of one user's vector.")]
+Users = Annotated[
+    int | None, typer.Option("--users", metavar="N", help="Synthetic users. Default: 10,000, or fewer if D is large.")
+]
+Low = Annotated[float, typer.Option("--low", help="Least value of a coordinate.")]
+High = Annotated[float, typer.Option("--high", help="Largest value of a coordinate.")]
+Delta = Annotated[float, typer.Option("--delta", help="Delta of the mechanisms that need one.")]
+Out = Annotated[Path | None, typer.Option("--out", help="The folder to make. Default: runs/mechanisms-<D>-<time>.")]
 
 
 def group() -> typer.Typer:
@@ -13,6 +27,7 @@ def group() -> typer.Typer:
     app = typer.Typer(help="Look at the randomizers.")
     app.callback()(lambda: None)
     app.command("list")(list_mechanisms)
+    app.command("compare")(compare_mechanisms)
     return app
 
 
@@ -24,3 +39,29 @@ def list_mechanisms(as_json: options.Json = False) -> None:
     with working():
         found = [{**vars(info), "mechanism": info.mechanism.__name__} for info in catalogue()]
     emit({"mechanisms": found}, as_json=as_json, screen=lambda: screens.blocks(found))
+
+
+def compare_mechanisms(
+    epsilon: Epsilons = "0.5,1,2",
+    dimension: Dimension = 64,
+    users: Users = None,
+    low: Low = 0.0,
+    high: High = 1.0,
+    delta: Delta = 1e-10,
+    out: Out = None,
+    as_json: options.Json = False,
+) -> None:
+    """All feature mechanisms on synthetic vectors: error, report size, speed; tables and a picture."""
+    from graphveil.cli import mechanism_screens
+    from graphveil.mechanisms.comparison import Question, compare
+    from graphveil.privacy import SecureRandomness
+    from graphveil.reports import files, mechanism_comparison, run_folder
+
+    epsilons = tuple(value for value in choices.several("epsilon", epsilon) if value is not None)
+    question = Question(epsilons, dimension, users, low, high, delta)
+    folder = out or run_folder.default_folder("mechanisms", str(dimension), datetime.now())
+    files.refuse_used_folder(folder)
+    with working() as tell:
+        results = compare(question, randomness=SecureRandomness(), progress=tell)
+        answer = mechanism_comparison.write(question, results, folder)
+    emit(answer, as_json=as_json, screen=lambda: mechanism_screens.compared(question, results, folder))

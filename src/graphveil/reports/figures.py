@@ -54,7 +54,7 @@ def bar_figure(rows: Sequence[tuple[str, Interval, str]]) -> Figure:
     axes.invert_yaxis()
     axes.set_xlim(0, 100)
     axes.set_xlabel("test nodes classified correctly, per cent")
-    _clean(axes, grid="x")
+    clean(axes, grid="x")
     return figure
 
 
@@ -96,7 +96,7 @@ def training_figure(history: Sequence[Sequence[Mapping[str, Any]]]) -> Figure | 
             _curves(axes, repeats, key, name, colour, scale=scale)
         axes.set(xlabel="epoch", ylabel=label)
         axes.legend(frameon=False, labelcolor=INK, fontsize=8.5)
-        _clean(axes, grid="y")
+        clean(axes, grid="y")
     return figure
 
 
@@ -173,7 +173,7 @@ def comparison_figure(
         labelcolor=INK,
         fontsize=9,
     )
-    _clean(axes, grid="y")
+    clean(axes, grid="y")
     return figure
 
 
@@ -182,7 +182,7 @@ def _drawable(name: str) -> str:
     return printable(name).encode("latin-1", "replace").decode("latin-1")
 
 
-def _clean(axes: Axes, *, grid: Literal["x", "y"]) -> None:
+def clean(axes: Axes, *, grid: Literal["x", "y"]) -> None:
     """Only the lines that carry something: no frame, a faint grid along the measured axis."""
     axes.spines[["top", "right"]].set_visible(False)
     for side in ("left", "bottom"):

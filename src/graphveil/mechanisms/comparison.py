@@ -1,0 +1,200 @@
+"""All feature mechanisms side by side: the error they promise, the error they make, their reports' size and speed."""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from graphveil.errors import InputError
+from graphveil.mechanisms.catalogue import MechanismInfo, catalogue
+from graphveil.mechanisms.checks import require_count, require_delta, require_dense, require_epsilon, require_range
+from graphveil.mechanisms.guarantees import FEATURES
+from graphveil.mechanisms.values import FloatArray, blocks
+from graphveil.privacy import Randomness
+
+# What a comparison takes on without being asked for: seconds, and tens of megabytes.
+_USERS: Final = 10_000
+_NUMBERS: Final = 5_000_000
+# Speed is that of the quickest of so many trials, as far as they fit into so many seconds.
+_TRIALS, _SECONDS = 5, 0.2
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One mechanism at one epsilon. Squared errors are those of one coordinate, in the squared unit of the values.
+
+    Args:
+        mechanism: its name in the catalogue.
+        epsilon, delta: for one user's whole vector.
+        worst_mse: mean squared error of one user's estimate at the worst input, in closed form.
+        mse: the same, measured on the synthetic input.
+        mean_mse: mean squared error of the average over all users, measured on the synthetic input.
+        report_bytes: size of one report.
+        users_per_second: reports made in a second on one processor.
+    """
+
+    mechanism: str
+    epsilon: float
+    delta: float
+    worst_mse: float
+    mse: float
+    mean_mse: float
+    report_bytes: float
+    users_per_second: float
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A mechanism that does not do what was asked, and why."""
+
+    mechanism: str
+    epsilon: float
+    reason: str
+
+
+@dataclass(frozen=True)
+class Question:
+    """What mechanisms are compared on.
+
+    Args:
+        epsilons: for one user's whole vector, each finite and positive.
+        dimension: number of coordinates d.
+        users: number of synthetic vectors; default: 10,000, fewer where that exceeds 5,000,000 numbers.
+        low, high: the declared range of every coordinate.
+        delta: of the mechanisms that need one; they refuse 0.
+
+    Raises:
+        InputError: a parameter is outside its range, an epsilon is given twice, or users x dimension exceeds
+            50,000,000.
+    """
+
+    epsilons: tuple[float, ...]
+    dimension: int
+    users: int | None = None
+    low: float = 0.0
+    high: float = 1.0
+    delta: float = 1e-10
+
+    def __post_init__(self) -> None:
+        if not self.epsilons or len(set(self.epsilons)) != len(self.epsilons):
+            raise InputError(f"epsilons are {list(self.epsilons)}", allowed="one or more, each once")
+        for epsilon in self.epsilons:
+            require_epsilon(epsilon)
+        require_count("dimension", self.dimension, 1)
+        if self.users is not None:
+            require_count("users", self.users, 1)
+        require_range(self.low, self.high)
+        require_delta(self.delta, 0.0)
+        require_dense(self.count, self.dimension, "the synthetic input")
+
+    @property
+    def count(self) -> int:
+        """The number of synthetic vectors."""
+        return self.users or min(_USERS, max(1, _NUMBERS // self.dimension))
+
+    @property
+    def input(self) -> str:
+        """The synthetic input in one sentence."""
+        if self.dimension == 1:
+            shape = "1 coordinate", "uniform on its lower half"
+        else:
+            moves = "from the lower half at the first coordinate to the upper half at the last"
+            shape = f"{self.dimension:,} coordinates", f"each uniform on half of the range, which moves {moves}"
+        return f"{self.count:,} users, {shape[0]} in [{self.low:g}, {self.high:g}], {shape[1]}"
+
+    def values(self) -> FloatArray:
+        """The synthetic input [users, dimension], always the same; it is nobody's."""
+        place = np.linspace(0.0, 0.5, self.dimension)
+        shares = np.random.default_rng(0).random((self.count, self.dimension)) / 2 + place
+        return np.clip(self.low + (self.high - self.low) * shares, self.low, self.high)
+
+
+def compare(
+    question: Question, *, randomness: Randomness, progress: Callable[[dict[str, Any]], None] | None = None
+) -> list[Measurement | Refusal]:
+    """Every feature mechanism of the catalogue at every epsilon, the least worst-case error first at each.
+
+    Args:
+        question: what to compare on.
+        randomness: the source of the noise.
+        progress: told about {"stage", "done", "total"}.
+    """
+    values, found = question.values(), list(_feature_mechanisms())
+    results: list[Measurement | Refusal] = []
+    for place, epsilon in enumerate(question.epsilons):
+        answers = []
+        for done, info in enumerate(found):
+            if progress:
+                total = len(question.epsilons) * len(found)
+                progress({"stage": "measuring mechanisms", "done": place * len(found) + done, "total": total})
+            answers.append(_try(info, epsilon, question, values, randomness))
+        results += sorted(answers, key=_worst)
+    return results
+
+
+def _feature_mechanisms() -> Iterator[MechanismInfo]:
+    return (info for info in catalogue() if info.unit == FEATURES)
+
+
+def _worst(answer: Measurement | Refusal) -> float:
+    return answer.worst_mse if isinstance(answer, Measurement) else np.inf
+
+
+def _try(
+    info: MechanismInfo, epsilon: float, question: Question, values: FloatArray, randomness: Randomness
+) -> Measurement | Refusal:
+    """The measurement, or why there is none: each mechanism has bounds of its own."""
+    settings: dict[str, Any] = {"dimension": question.dimension, "low": question.low, "high": question.high}
+    if "delta" in inspect.signature(info.mechanism).parameters:
+        settings["delta"] = question.delta
+    try:
+        mechanism = info.mechanism(epsilon=epsilon, **settings)
+    except InputError as error:
+        return Refusal(info.name, epsilon, str(error))
+    return _measure(info.name, mechanism, values, randomness)
+
+
+def _measure(name: str, mechanism: Any, values: FloatArray, randomness: Randomness) -> Measurement:
+    mechanism.randomize(values[:1], randomness=randomness)  # tables that are made once do not count
+    seconds: list[float] = []
+    while sum(seconds) < _SECONDS and len(seconds) < _TRIALS:
+        start = time.perf_counter()
+        reports = mechanism.randomize(values, randomness=randomness)
+        seconds.append(time.perf_counter() - start)
+    single, together = _errors(mechanism.estimate(reports).numpy(), values)
+    guarantee = mechanism.guarantee
+    return Measurement(
+        mechanism=name,
+        epsilon=guarantee.epsilon,
+        delta=guarantee.delta,
+        worst_mse=mechanism.worst_variance,
+        mse=single,
+        mean_mse=together,
+        report_bytes=mechanism.report_bytes,
+        users_per_second=len(values) / min(seconds),
+    )
+
+
+def _errors(estimate: Any, values: FloatArray) -> tuple[float, float]:
+    """Mean squared errors per coordinate: of one user's estimate, and of the average over all users."""
+    squares, sums = 0.0, np.zeros(values.shape[1])
+    for start, stop in blocks(*values.shape):
+        error = estimate[start:stop] - values[start:stop]
+        squares += float((error**2).sum())
+        sums += error.sum(axis=0)
+    return squares / values.size, float(((sums / len(values)) ** 2).mean())
+
+
+def measured(results: Sequence[Measurement | Refusal]) -> list[Measurement]:
+    """The measurements among the results."""
+    return [result for result in results if isinstance(result, Measurement)]
+
+
+def refused(results: Sequence[Measurement | Refusal]) -> list[Refusal]:
+    """The refusals among the results."""
+    return [result for result in results if isinstance(result, Refusal)]

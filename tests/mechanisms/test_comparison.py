@@ -1,0 +1,105 @@
+"""All feature mechanisms side by side."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from graphveil.errors import InputError
+from graphveil.mechanisms import catalogue, comparison
+from graphveil.mechanisms.comparison import Question, compare, measured, refused
+from graphveil.privacy import SecureRandomness, SeededRandomness
+
+QUESTION = Question((0.5, 2.0), 16, users=4000, low=-1.0, high=3.0, delta=1e-6)
+RESULTS = compare(QUESTION, randomness=SeededRandomness(1))
+NAMES = {info.name for info in catalogue() if info.unit.endswith("feature vector")}
+
+
+def test_every_feature_mechanism_is_measured_at_every_epsilon_best_first() -> None:
+    assert len(RESULTS) == 2 * len(NAMES)
+    for place, epsilon in enumerate(QUESTION.epsilons):
+        rows = measured(RESULTS)[place * len(NAMES) : (place + 1) * len(NAMES)]
+        assert {row.mechanism for row in rows} == NAMES
+        assert {row.epsilon for row in rows} == {epsilon}
+        worst = [row.worst_mse for row in rows]
+        assert worst == sorted(worst)
+        assert {row.mechanism: row.delta for row in rows if row.delta} == {"analytic-gaussian": 1e-6}
+
+
+@pytest.mark.parametrize("row", measured(RESULTS), ids=lambda row: f"{row.mechanism} at {row.epsilon}")
+def test_measured_errors_are_those_of_the_closed_forms(row: comparison.Measurement) -> None:
+    """The measured error fits the mechanism's own variance on this input within 10%, and stays below the worst one."""
+    info = next(info for info in catalogue() if info.name == row.mechanism)
+    extra: dict[str, Any] = {"delta": 1e-6} if row.mechanism == "analytic-gaussian" else {}
+    mechanism = info.mechanism(epsilon=row.epsilon, dimension=16, low=-1.0, high=3.0, **extra)
+    expected = float(mechanism.variance(QUESTION.values()).mean())
+    assert row.mse == pytest.approx(expected, rel=0.1)
+    assert row.mse <= 1.1 * row.worst_mse
+    # The average of 4,000 users has a 4,000th of the variance, up to what 16 coordinates leave to chance.
+    assert expected / 4000 / 10 < row.mean_mse < expected / 4000 * 4
+    assert row.report_bytes == mechanism.report_bytes
+    assert row.users_per_second > 100
+
+
+def test_the_input_is_what_its_sentence_says() -> None:
+    values = QUESTION.values()
+    assert QUESTION.input.startswith("4,000 users, 16 coordinates in [-1, 3], each uniform on half of the range")
+    assert values.shape == (4000, 16)
+    assert bool((values[:, 0] <= 1).all())
+    assert bool((values[:, -1] >= 1).all())
+    assert np.array_equal(values, QUESTION.values())
+    assert np.allclose(values.mean(axis=0), np.linspace(0, 2, 16), atol=6 * 2 / math.sqrt(12 * 4000))
+    assert Question((1.0,), 1, users=5).input == "5 users, 1 coordinate in [0, 1], uniform on its lower half"
+    assert Question((1.0,), 1, users=5).values().max() <= 0.5
+
+
+def test_users_are_fewer_where_vectors_are_long() -> None:
+    assert Question((1.0,), 64).count == 10_000
+    assert Question((1.0,), 5000).count == 1000
+    assert Question((1.0,), 5000, users=7).count == 7
+
+
+def test_a_mechanism_that_refuses_says_why_and_the_others_go_on() -> None:
+    results = compare(Question((1e-6,), 200, users=50), randomness=SecureRandomness())
+    assert {row.mechanism for row in measured(results)} | {row.mechanism for row in refused(results)} == NAMES
+    (laplace,) = (row for row in refused(results) if row.mechanism == "laplace")
+    assert "epsilon" in laplace.reason
+    assert results[-1] in refused(results)
+
+
+def test_progress_counts_all_measurements() -> None:
+    told: list[dict[str, Any]] = []
+    compare(Question((1.0, 2.0), 2, users=10), randomness=SecureRandomness(), progress=told.append)
+    assert [event["done"] for event in told] == list(range(2 * len(NAMES)))
+    assert {event["total"] for event in told} == {2 * len(NAMES)}
+
+
+def test_errors_are_means_over_coordinates_and_users() -> None:
+    values = np.zeros((2, 3))
+    estimate = torch.tensor([[1.0, 2.0, 3.0], [1.0, -2.0, 0.0]]).numpy()
+    assert comparison._errors(estimate, values) == pytest.approx((19 / 6, (1 + 0 + 2.25) / 3))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"epsilons": ()}, "epsilons"),
+        ({"epsilons": (1.0, 1.0)}, "each once"),
+        ({"epsilons": (0.0,)}, "epsilon is 0.0"),
+        ({"epsilons": (math.inf,)}, "epsilon is inf"),
+        ({"epsilons": (None,)}, "epsilon is None"),
+        ({"dimension": 0}, "dimension is 0"),
+        ({"users": 0}, "users is 0"),
+        ({"low": 1.0}, "range"),
+        ({"high": math.nan}, "range"),
+        ({"delta": -1.0}, "delta is -1"),
+        ({"users": 10**8}, "dense numbers"),
+    ],
+)
+def test_bad_questions_are_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Question(**({"epsilons": (1.0,), "dimension": 4} | settings))
