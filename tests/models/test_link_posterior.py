@@ -16,6 +16,7 @@ from graphveil.models import BACKBONES, Backbone, build_backbone, structure_for
 from graphveil.models.degree_prior import degree_prior
 from graphveil.models.link_posterior import LinkPosterior, draw_distinct, link_posterior
 from tests.models.test_degree_prior import CASES
+from tests.sizes import LargestTensor
 
 N = 40
 
@@ -204,6 +205,22 @@ def test_backbones_read_soft_links_as_weighted_edges(name: str) -> None:
 
 def run(model: Backbone, inputs: object, structure: object) -> Tensor:
     return model.rest(model.first(inputs, structure), structure)  # type: ignore[arg-type]
+
+
+def test_nothing_of_all_pairs_is_built() -> None:
+    """100,000 people, 5 * 10^9 pairs: no tensor has more than 6 numbers a person."""
+    n, generator = 100_000, torch.Generator().manual_seed(0)
+    degrees = (torch.randn(n, generator=generator) * 4).round().long() + 3
+    ends = torch.randint(n // 2, (2, n), generator=generator)
+    number = torch.unique(ends[0] * n + ends[1] + n // 2)
+    source, target = number // n, number % n
+    with LargestTensor() as watch:
+        found = link_posterior(source, target, torch.full((len(source),), 9.0), -9.0, degree_prior(degrees))
+        edges, _ = found.hybrid()
+        found.hard()
+        found.soft().normalised("gcn", self_loops=True) @ torch.ones(n, 2)
+    assert edges.shape[1] > n // 10
+    assert watch.numbers < 6 * n
 
 
 def test_a_pair_that_cannot_be_is_refused() -> None:
