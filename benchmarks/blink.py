@@ -26,7 +26,8 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy, dropout
+from torch.nn import functional
+from torch.nn.functional import cross_entropy
 
 from graphveil.aggregation import build_inputs, normalised
 from graphveil.graphs import load_graph, random_split
@@ -36,7 +37,7 @@ from graphveil.models import build_backbone, structure_for
 from graphveil.models.degree_prior import degree_prior
 from graphveil.models.link_posterior import link_posterior
 from graphveil.privacy import SeededRandomness
-from graphveil.training import Schedule, train
+from graphveil.training import Schedule, Trained, train
 
 EPOCHS, HIDDEN = 300, 16
 #: Published: epsilon of a list -> share of it for the degree, dropout, weight decay; learning rate 0.01.
@@ -125,9 +126,9 @@ def rows_add_up_to_one(graph: Any) -> sp.csr_matrix:
     return (sp.diags_array(1 / np.where(sums == 0, 1, sums)) @ csr).tocsr().astype(np.float32)
 
 
-def sparse_collect(graph: Any, epsilon: float, share: float) -> Any:
+def sparse_collect(graph: Any, epsilon: float, share: float, seed: int = 0) -> Any:
     """Return what both lists say of the pairs, and the noisy degrees."""
-    n, randomness = graph.num_nodes, SeededRandomness(0)
+    n, randomness = graph.num_nodes, SeededRandomness(seed)
     lists = AdjacencyRR(epsilon=(1 - share) * epsilon, nodes=n, mode="both")
     degrees = NoisyDegree(epsilon=share * epsilon, nodes=n, mode="both")
     reports = lists.randomize(graph.edge_index, randomness=randomness)
@@ -144,16 +145,30 @@ def sparse_denoise(held: Any) -> tuple[Tensor, Tensor]:
 
 def sparse_fit(graph: Any, split: Any, kept: tuple[Tensor, Tensor], settings: Any, epochs: int) -> float:
     """Return the test accuracy of our GCN on the kept edges."""
+    return accuracy(train_gcn(graph, split, kept, *settings[1:], epochs=epochs).logits, graph, split)
+
+
+def train_gcn(
+    graph: Any,
+    split: Any,
+    kept: tuple[Tensor, Tensor],
+    dropout: float,
+    decay: float,
+    *,
+    rate: float = RATE,
+    epochs: int = EPOCHS,
+    seed: int = 0,
+) -> Trained:
+    """Return our GCN trained on weighted edges, clean features and public labels."""
     edges, weights = kept
     n, classes = graph.num_nodes, len(graph.schema.classes)
     p = normalised(edges, n)
     inputs = build_inputs(rows_add_up_to_one(graph), p, 0, width=HIDDEN)
-    generator = torch.Generator().manual_seed(0)
-    model = build_backbone("gcn", inputs.dimension, HIDDEN, classes, settings[1], generator=generator)
+    generator = torch.Generator().manual_seed(seed)
+    model = build_backbone("gcn", inputs.dimension, HIDDEN, classes, dropout, generator=generator)
     objective = drop_objective(graph.y, split.train, split.val, p, 0, classes=classes, keep=1.0, flip=0.0)
     structure = structure_for("gcn", edges, n, weights=weights)
-    trained = train(model, inputs, structure, objective, Schedule(epochs, RATE, settings[2]), seed=0)
-    return accuracy(trained.logits, graph, split)
+    return train(model, inputs, structure, objective, Schedule(epochs, rate, decay), seed=seed)
 
 
 def accuracy(logits: Tensor, graph: Any, split: Any) -> float:
@@ -198,7 +213,7 @@ def dense_fit(graph: Any, split: Any, kept: Tensor, settings: Any, epochs: int) 
 
     def logits(training: bool) -> Tensor:
         h = (a @ (x @ weights[0]) + biases[0]).relu()
-        return a @ (dropout(h, settings[1], training) @ weights[1]) + biases[1]
+        return a @ (functional.dropout(h, settings[1], training) @ weights[1]) + biases[1]
 
     best, found = math.inf, 0.0
     for _ in range(epochs):
