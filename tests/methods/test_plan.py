@@ -147,6 +147,7 @@ def test_plans_are_valid_json_on_graphs_with_isolated_nodes_too(name: str) -> No
         ({"epsilon_x": 1.0, "epsilon_y": 1.0, "mechanism": "duchi"}, (3 + 1) / 8 + 2 / 8),
         ({"epsilon_x": 1.0, "epsilon_y": 1.0, "mechanism": "piecewise"}, (3 + 8) / 8 + 2 / 8),  # 170 levels
         ({"epsilon_x": 4.0, "epsilon_y": 1.0, "mechanism": "three-outputs"}, 2 * (3 + 2) / 8 + 2 / 8),
+        ({"epsilon_x": 1.0, "epsilon_y": 1.0, "mechanism": "privunit"}, 5 / 8 + 2 / 8),  # 32 codewords
         ({"epsilon_x": 1.0, "epsilon_y": 1.0, "mechanism": "laplace"}, 8 * 4 + 2 / 8),
         ({"epsilon_x": math.inf, "epsilon_y": 1.0}, 8 * 4 + 2 / 8),
     ],
@@ -160,7 +161,7 @@ def test_a_multi_bit_report_does_not_grow_with_the_dimension() -> None:
     assert planned(wide).report_bytes < 5
 
 
-@pytest.mark.parametrize("mechanism", ["one-bit", "laplace", "gaussian"])
+@pytest.mark.parametrize("mechanism", ["privunit", "one-bit", "laplace", "gaussian"])
 def test_dense_reports_cost_what_all_their_coordinates_cost(mechanism: str) -> None:
     """20 people with 1,000,000 features: 20 million numbers, where multi-bit keeps one a person."""
     wide = Faceless([(0, 1)], 20, replace(SCHEMA, dimension=1_000_000))

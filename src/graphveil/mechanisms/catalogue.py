@@ -113,7 +113,7 @@ _ENTRIES: Final = (
         "Bhowmick et al., 2018; Asi, Feldman and Talwar, ICML 2022; Isik et al., NeurIPS 2023",
         FEATURES,
         "log2 K bits, K = 2 to 1024 codewords, 32 at epsilon 1",
-        "pure epsilon; the least noise for vectors of bounded length, from epsilon 4 on for all; dense estimates",
+        "pure epsilon; the least noise for vectors of bounded length, from epsilon 3.2 on for all; dense estimates",
     ),
     MechanismInfo(
         "randomized-response",
