@@ -280,6 +280,11 @@ def test_settings_outside_their_range_are_refused(field: str, value: float) -> N
         Calibration(**{field: value})
 
 
+def test_a_complement_is_a_whole_number() -> None:
+    with pytest.raises(InputError, match=r"calibration: complement 2.5; allowed: a whole number"):
+        Calibration(complement=2.5)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("symmetric", [False, True])
 @pytest.mark.parametrize("count", [10, 300])
 def test_a_complement_lies_outside_and_is_distinct(count: int, symmetric: bool) -> None:

@@ -131,8 +131,9 @@ class _Alternation:
         self.inputs, self.objective = inputs, objective
         self.structure = learned_structure(name, support)
         self.weights = EdgeWeights(support, collected, calibration)
+        self.parameters = list(model.parameters())
         self.optimiser = torch.optim.Adam(
-            model.parameters(), lr=schedule.learning_rate, weight_decay=schedule.weight_decay, fused=True
+            self.parameters, lr=schedule.learning_rate, weight_decay=schedule.weight_decay, fused=True
         )
         self.product = inputs.linear(self.model.weight1)
         self.present: Any = None
@@ -143,7 +144,8 @@ class _Alternation:
         fixed = self.present.detach()
         logits = _logits(self.model, self.product, fixed)
         loss = self.objective.loss(logits)
-        self.optimiser.zero_grad(set_to_none=True)
+        for parameter in self.parameters:
+            parameter.grad = None
         loss.backward()  # type: ignore[no-untyped-call]
         self.optimiser.step()
         self.product = self.inputs.linear(self.model.weight1)

@@ -11,6 +11,10 @@ from torch import Tensor
 from graphveil.aggregation import Support
 from graphveil.errors import InputError
 
+#: Adam's constants (Kingma and Ba, ICLR 2015, Algorithm 1).
+DECAY = (0.9, 0.999)
+TINY = 1e-8
+
 
 @dataclass(frozen=True)
 class Calibration:
@@ -24,7 +28,7 @@ class Calibration:
         symmetric: both entries of a pair move as one, by the mean of their slopes.
 
     Raises:
-        InputError: for negative or infinite numbers.
+        InputError: for numbers that are negative or not finite, and a complement that is no whole number.
     """
 
     lambda1: float = 1e-3
@@ -38,6 +42,8 @@ class Calibration:
             value = getattr(self, name)
             if not 0 <= value < math.inf:
                 raise InputError(f"{name} {value}", where="calibration", allowed="a number of 0 or more")
+        if int(self.complement) != self.complement:
+            raise InputError(f"complement {self.complement}", where="calibration", allowed="a whole number")
 
 
 class EdgeWeights:
@@ -53,20 +59,23 @@ class EdgeWeights:
         self.calibration = calibration
         self.opposite = support.turned if calibration.symmetric else None
         self.grown = torch.zeros_like(self.start, dtype=torch.bool)
-        self.optimiser = torch.optim.Adam([self.values], lr=calibration.learning_rate, fused=True)
+        self.mean, self.square, self.steps = torch.zeros_like(self.start), torch.zeros_like(self.start), 0
 
     def step(self, loss: Tensor) -> None:
         """Descend from the slopes of `loss` (the cross entropy at the present values)."""
         slope = torch.autograd.grad(loss, self.values)[0]
         if self.opposite is not None:
             slope = (slope + slope.index_select(0, self.opposite)) / 2
-        chosen = self.calibration
-        with torch.no_grad():
-            # On [0, inf) the price |w| is w: its slope joins Adam's mean, where a constant stays what it is.
-            self.values.grad = slope.add_(self.values - self.start, alpha=2 * chosen.lambda1).add_(chosen.lambda2)
-            self.optimiser.step()
-            self.values.clamp_(0, 1)
-            self.grown |= self.values > self.start
+        chosen, values = self.calibration, self.values.detach()
+        # On [0, inf) the price |w| is w: its slope joins Adam's mean, where a constant stays what it is.
+        slope.add_(values - self.start, alpha=2 * chosen.lambda1).add_(chosen.lambda2)
+        self.steps += 1
+        self.mean.lerp_(slope, 1 - DECAY[0])
+        self.square.mul_(DECAY[1]).addcmul_(slope, slope, value=1 - DECAY[1])
+        rate = chosen.learning_rate / (1 - DECAY[0] ** self.steps)
+        scale = self.square.sqrt().mul_((1 - DECAY[1] ** self.steps) ** -0.5).add_(TINY)
+        values.addcdiv_(self.mean, scale, value=-rate).clamp_(0, 1)
+        self.grown |= values > self.start
 
     @property
     def violations(self) -> float | None:
