@@ -126,12 +126,14 @@ def test_functions_stay_short() -> None:
 
 #: Every function outside graphs/ that touches a graph's raw features or labels, and what for.
 RAW_READERS = {
-    "methods/released.py:require_servable": "the number of dimensions of the labels",
-    "methods/released.py:randomize_graph": "the collection itself",
+    "methods/released.py:require_one_label": "the number of dimensions of the labels",
+    "methods/released.py:randomize_people": "the collection itself",
     "methods/released.py:_features": "the collection itself",
     "methods/lpgnn.py:LPGNN.predict_proba": "features declared public, of a new graph",
     "methods/lpgnn.py:LPGNN._collect": "the feature reports of a new graph's people",
     "methods/lpgnn.py:LPGNN.score": "true labels, to measure accuracy in a simulation",
+    "methods/solitude.py:Solitude.score": "true labels, to measure accuracy in a simulation",
+    "methods/link_beliefs.py:LinkBeliefs.score": "true labels, to measure accuracy in a simulation",
     "methods/label_propagation.py:LabelPropagation.score": "true labels, to measure accuracy in a simulation",
     "methods/controls.py:ceiling_of": "the non-private ceiling of a simulation",
     "methods/controls.py:hits": "true test labels, to measure accuracy in a simulation",

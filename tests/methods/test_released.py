@@ -13,7 +13,7 @@ from graphveil.methods.local_privacy import LocalPrivacy
 from graphveil.methods.released import (
     Topology,
     collect,
-    randomize_graph,
+    randomize_people,
     require_matching,
     require_servable,
     topology_of,
@@ -49,7 +49,7 @@ def test_features_and_labels_are_no_part_of_the_fingerprint() -> None:
 def test_only_training_and_validation_nodes_send_a_label() -> None:
     graph = made.graph()
     split = made.split_of(graph)
-    released = randomize_graph(graph, split, LocalPrivacy(None, 50.0), randomness=SecureRandomness())
+    released = randomize_people(graph, split, LocalPrivacy(None, 50.0), randomness=SecureRandomness())
     asked = split.train | split.val
     assert torch.equal(released.labelled, asked)
     assert torch.equal(released.labels[asked], graph.y[asked])
@@ -59,7 +59,7 @@ def test_only_training_and_validation_nodes_send_a_label() -> None:
 def test_public_parts_are_sent_as_they_are_and_draw_no_noise() -> None:
     graph = made.graph()
     noise = made.Counted()
-    released = randomize_graph(graph, made.split_of(graph), LocalPrivacy(math.inf, math.inf), randomness=noise)
+    released = randomize_people(graph, made.split_of(graph), LocalPrivacy(math.inf, math.inf), randomness=noise)
     assert released.features is graph.x
     assert noise.asked == []
     assert released.void is None
@@ -69,13 +69,13 @@ def test_reproducible_noise_is_marked_on_the_reports() -> None:
     graph = made.graph()
     for noise, void in ((SecureRandomness(), None), (SeededRandomness(9), "noise was reproducible (seed 9)")):
         for privacy in (LocalPrivacy(1.0, math.inf), LocalPrivacy(None, 1.0), LocalPrivacy(math.inf, 1.0)):
-            assert randomize_graph(graph, made.split_of(graph), privacy, randomness=noise).void == void
+            assert randomize_people(graph, made.split_of(graph), privacy, randomness=noise).void == void
 
 
 def test_reports_say_what_they_were_made_with() -> None:
     graph = made.graph()
     privacy = LocalPrivacy(2.0, 1.0, "one-bit")
-    released = randomize_graph(graph, made.split_of(graph), privacy, randomness=SecureRandomness())
+    released = randomize_people(graph, made.split_of(graph), privacy, randomness=SecureRandomness())
     assert released.privacy == privacy
     assert released.schema == graph.schema
     require_matching(released, topology_of(graph), LocalPrivacy(2.0, 1.0, "one-bit"))
@@ -98,7 +98,7 @@ def test_a_collection_is_paid_for_before_data_is_read_and_charged_when_it_was_ma
 def test_reports_share_no_memory_with_the_split_and_cannot_be_exchanged() -> None:
     graph = made.graph()
     split = made.split_of(graph)
-    released = randomize_graph(graph, split, LocalPrivacy(None, math.inf), randomness=SecureRandomness())
+    released = randomize_people(graph, split, LocalPrivacy(None, math.inf), randomness=SecureRandomness())
     train = released.train.clone()
     split.train.zero_()
     assert torch.equal(released.train, train)
@@ -109,7 +109,7 @@ def test_reports_share_no_memory_with_the_split_and_cannot_be_exchanged() -> Non
 def test_label_noise_is_as_large_as_declared() -> None:
     """3,000 labels at epsilon 1: the share kept is within 5 deviations of p (false alarm 6e-7), not of 1.2 p."""
     graph = replace_labels(3_000)
-    released = randomize_graph(
+    released = randomize_people(
         graph,
         made.Split(*(torch.full((3_000,), flag) for flag in (True, False, False))),
         LocalPrivacy(None, 1.0),

@@ -22,8 +22,9 @@ from torch import Tensor
 
 from graphveil.aggregation import normalised
 from graphveil.graphs import Split
+from graphveil.methods.features import features_of, labels_of, random_features
 from graphveil.methods.label_propagation import LabelPropagation, propagate_labels
-from graphveil.methods.lpgnn import LPGNN, random_features
+from graphveil.methods.lpgnn import LPGNN
 from graphveil.methods.network import Labels, NetworkSettings, train_network
 from graphveil.methods.released import Released, topology_of
 
@@ -37,7 +38,7 @@ def controls_of(method: LPGNN | LabelPropagation, graph: Any, split: Split) -> M
     released = method.released
     if released is None:
         return {}
-    labels = _channel(method, released)
+    labels = labels_of(released)
     controls: dict[str, Control] = {"public-only": lambda: _public_only(method, labels, graph, split)}
     if isinstance(method, LPGNN) or method.rule != "propagation":
         controls["label-propagation"] = lambda: _label_propagation(labels, graph, split)
@@ -62,12 +63,6 @@ def hits(scores: Tensor, graph: Any, split: Split) -> np.ndarray:
     return found
 
 
-def _channel(method: LPGNN | LabelPropagation, released: Released) -> Labels:
-    classes = len(released.schema.classes)
-    keep, flip = method.privacy.channel(classes)
-    return Labels(released.labels, released.train, released.val, classes, keep, flip)
-
-
 def _settings(method: LPGNN | LabelPropagation) -> NetworkSettings:
     """Return the settings of the networks to compare with: the method's own where it trains one."""
     if isinstance(method, LPGNN):
@@ -83,7 +78,7 @@ def _random_features(method: LPGNN | LabelPropagation, labels: Labels, graph: An
 
 
 def _no_edges(method: LPGNN, released: Released, labels: Labels, graph: Any, split: Split) -> np.ndarray:
-    features, offset = method.centred_features(released)
+    features, offset = features_of(released, method.settings.seed)
     settings = replace(method.settings, model="mlp", steps_x=0, steps_y=0, scaling="standard")
     network = train_network(features, offset, labels, topology_of(graph), settings)
     return hits(network.logits, graph, split)

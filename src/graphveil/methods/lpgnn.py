@@ -16,16 +16,14 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import scipy.sparse as sp
 import torch
 from torch import Tensor
 
 from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema, Split, random_split
+from graphveil.methods.features import features_of, labels_of
 from graphveil.methods.local_privacy import LocalPrivacy
 from graphveil.methods.network import (
-    Labels,
     Network,
     NetworkSettings,
     Progress,
@@ -33,6 +31,7 @@ from graphveil.methods.network import (
     require_shapes,
     train_network,
 )
+from graphveil.methods.network_storage import network_facts, network_tensors, restored_network
 from graphveil.methods.released import Released, Topology, collect, require_matching, topology_of
 from graphveil.methods.storage import number, read_method, restoring, save_method, schema_facts, schema_from
 from graphveil.privacy import Guarantee, Ledger, Randomness
@@ -113,26 +112,11 @@ class LPGNN:
         require_matching(released, topology, self.privacy)
         if not self.ledger.spends:
             self.ledger = self.ledger.spend(*self.privacy.spends(released.schema))
-        features, offset = self.centred_features(released)
-        network = train_network(features, offset, self.channel(released), topology, self.settings, progress=progress)
+        features, offset = features_of(released, self.settings.seed)
+        network = train_network(features, offset, labels_of(released), topology, self.settings, progress=progress)
         self._fitted = Fitted(released.schema, released.void, topology.fingerprint, network)
         self.released, self.topology = released, topology
         return self
-
-    def channel(self, released: Released) -> Labels:
-        """Return the released labels with the randomized response they went through."""
-        classes = len(released.schema.classes)
-        keep, flip = self.privacy.channel(classes)
-        return Labels(released.labels, released.train, released.val, classes, keep, flip)
-
-    def centred_features(self, released: Released) -> tuple[Any, float]:
-        """Return (C, o): the feature estimates are C + o; random numbers stand in where none were collected."""
-        mechanism = self.privacy.features(released.schema)
-        if mechanism is None:
-            return random_features(len(released.labels), released.schema.dimension, self.settings.seed), 0.0
-        if mechanism == "public":
-            return released.features, 0.0
-        return mechanism.centred(released.features), mechanism.midpoint
 
     def fit(
         self,
@@ -224,17 +208,12 @@ class LPGNN:
             "schema": schema_facts(fitted.schema),
             "void": fitted.void,
             "fingerprint": fitted.fingerprint,
-            "scale": fitted.network.scale,
-            "epoch": fitted.network.epoch,
-            "history": [asdict(epoch) for epoch in fitted.network.history],
+            **network_facts(fitted.network),
             "ledger": self.ledger.to_dict(),
             "guarantee": self.guarantee.to_dict(),
         }
-        tensors = {f"weights.{name}": value for name, value in fitted.network.weights.items()}
+        tensors = network_tensors(fitted.network)
         tensors |= {f"answers.{fingerprint}": found for fingerprint, found in self._answers.items()}
-        tensors["logits"] = fitted.network.logits
-        if fitted.network.mean is not None:
-            tensors["mean"] = fitted.network.mean
         return save_method(path, self.kind, facts, tensors)
 
     @classmethod
@@ -255,14 +234,7 @@ class LPGNN:
             privacy[name] = None if privacy[name] is None else float(privacy[name])
         settings = {**facts["settings"], "device": "cpu"}
         method = cls(**privacy, **settings)
-        network = Network(
-            {name.removeprefix("weights."): t for name, t in tensors.items() if name.startswith("weights.")},
-            tensors.get("mean"),
-            float(facts["scale"]),
-            int(facts["epoch"]),
-            tensors["logits"],
-            tuple(Epoch(**row) for row in facts["history"]),
-        )
+        network = restored_network(facts, tensors)
         schema = schema_from(facts["schema"])
         require_shapes(network, method.settings, dimension=schema.dimension, classes=len(schema.classes))
         method._fitted = Fitted(schema, facts["void"], facts["fingerprint"], network)
@@ -310,11 +282,3 @@ class LPGNN:
         self.ledger = paid
         self._fitted = replace(fitted, void=fitted.void or randomness.void)
         return mechanism.centred(reports), mechanism.midpoint
-
-
-def random_features(num_nodes: int, dimension: int, seed: int) -> sp.csr_matrix:
-    """Return Gaussian noise in the shape of reports: one random coordinate a node [n, d]."""
-    generator = np.random.default_rng([seed, 0x5EED])
-    columns = generator.integers(0, dimension, num_nodes)
-    values = generator.standard_normal(num_nodes).astype(np.float32)
-    return sp.csr_matrix((values, (np.arange(num_nodes), columns)), shape=(num_nodes, dimension))

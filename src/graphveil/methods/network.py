@@ -8,19 +8,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from graphveil.aggregation import Inputs, SparseMatrix, build_inputs, normalised, standardise
+from graphveil.aggregation import Inputs, SparseMatrix, Support, build_inputs, standardise
 from graphveil.errors import InputError
 from graphveil.methods.drop import drop_objective
 from graphveil.methods.released import Topology
-from graphveil.models import BACKBONES, Backbone, build_backbone, first_width, structure_for
-from graphveil.training import SELECTIONS, Epoch, Schedule, train
+from graphveil.methods.smooth_labels import smooth_labels
+from graphveil.models import BACKBONES, Backbone, build_backbone, first_width
+from graphveil.training import SELECTIONS, Calibration, Epoch, Schedule, train, train_calibrated
 
 SCALINGS = ("standard", "published")
 Progress = Callable[[int, int], None]
@@ -91,6 +92,25 @@ def require_device(device: str) -> None:
         raise InputError(f"device {device!r} is not available", allowed="cpu, or cuda where torch finds a GPU")
 
 
+class Structured(Protocol):
+    """What a network is trained on: a `Topology`, or anything else that knows its propagation and structure."""
+
+    @property
+    def num_nodes(self) -> int: ...
+
+    def propagation(self) -> Any: ...
+    def structure(self, model: str, device: str = "cpu") -> Any: ...
+
+
+@dataclass(frozen=True)
+class LearnedLinks:
+    """Edges [2, E], their learned weights [E], and the share of sampled other pairs that would have grown (or None)."""
+
+    edge_index: Tensor
+    weights: Tensor
+    violations: float | None
+
+
 @dataclass(frozen=True)
 class Network:
     """A trained network and what it takes to apply it elsewhere.
@@ -101,6 +121,7 @@ class Network:
         epoch: the epoch kept.
         logits: [n, c] on the training topology, without dropout.
         history: every epoch's figures.
+        learned: the edges whose weights were learned with it, where they were; never saved.
     """
 
     weights: dict[str, Tensor]
@@ -109,6 +130,7 @@ class Network:
     epoch: int
     logits: Tensor
     history: tuple[Epoch, ...]
+    learned: LearnedLinks | None = None
 
 
 @dataclass(frozen=True)
@@ -127,14 +149,20 @@ def train_network(
     features: Any,
     offset: float,
     labels: Labels,
-    topology: Topology,
+    topology: Structured,
     settings: NetworkSettings,
     *,
+    calibration: Calibration | None = None,
+    label_smoothing: bool = False,
     progress: Progress | None = None,
 ) -> Network:
     """Train on centred features [n, d] (sparse or dense; `offset` is added to every coordinate) and noisy labels.
 
     Without validation nodes there is nothing to choose an epoch by, and the last is kept.
+
+    Args:
+        calibration: learn the weights of the topology's edges as well (Solitude); None: they stay as they are.
+        label_smoothing: steps_y smooths public labels alone (see `methods.smooth_labels`) in place of Drop.
 
     Raises:
         InputError: when no training node carries a label, or none is reached by label propagation.
@@ -142,7 +170,7 @@ def train_network(
     if not bool(labels.train.any()):
         raise InputError("no training node carries a label", remedy="give the split some training nodes")
     device = settings.device
-    p = normalised(topology.edge_index, topology.num_nodes).to(device)
+    p = topology.propagation().to(device)
     inputs = feature_inputs(features, offset, p, settings)
     generator = torch.Generator().manual_seed(settings.seed)
     if settings.scaling == "standard":
@@ -155,10 +183,36 @@ def train_network(
         settings.dropout,
         generator=generator,
     ).to(device)
+    objective = _objective(labels, p, settings, label_smoothing)
+    selection = settings.selection if bool(labels.val.any()) else "last"
+    schedule = Schedule(settings.epochs, settings.learning_rate, settings.weight_decay, selection)
+    run: dict[str, Any] = {"seed": settings.seed, "progress": progress}
+    if calibration is None or settings.model == "mlp":
+        structure = topology.structure(settings.model, device)
+        trained, learned = train(model, inputs, structure, objective, schedule, **run), None
+    else:
+        support = Support.of(cast(Topology, topology).edge_index, topology.num_nodes).to(device)
+        found = train_calibrated(model, settings.model, inputs, support, objective, schedule, calibration, **run)
+        trained = found.trained
+        learned = LearnedLinks(found.edge_index.cpu(), found.weights.cpu(), found.violations)
+    weights = {name: value.detach().cpu().clone() for name, value in model.state_dict().items()}
+    mean = None if inputs.mean is None else inputs.mean.cpu()
+    return Network(weights, mean, inputs.scale, trained.epoch, trained.logits.cpu(), trained.history, learned)
+
+
+def _objective(labels: Labels, p: Any, settings: NetworkSettings, label_smoothing: bool) -> Any:
+    """Return what is minimised: Drop, or label smoothing where labels are public and smoothed.
+
+    Raises:
+        InputError: when no label reaches a training node.
+    """
+    values, train_mask, val_mask = (t.to(settings.device) for t in (labels.values, labels.train, labels.val))
+    if label_smoothing:
+        return smooth_labels(values, train_mask, val_mask, p, settings.steps_y, classes=labels.classes)
     objective = drop_objective(
-        labels.values.to(device),
-        labels.train.to(device),
-        labels.val.to(device),
+        values,
+        train_mask,
+        val_mask,
         p,
         settings.steps_y,
         classes=labels.classes,
@@ -169,13 +223,7 @@ def train_network(
         raise InputError(
             f"no label reaches a training node in {settings.steps_y} hops", remedy="set steps_y to 0: too few edges"
         )
-    structure = structure_for(settings.model, topology.edge_index, topology.num_nodes, device)
-    selection = settings.selection if bool(labels.val.any()) else "last"
-    schedule = Schedule(settings.epochs, settings.learning_rate, settings.weight_decay, selection)
-    trained = train(model, inputs, structure, objective, schedule, seed=settings.seed, progress=progress)
-    weights = {name: value.detach().cpu().clone() for name, value in model.state_dict().items()}
-    mean = None if inputs.mean is None else inputs.mean.cpu()
-    return Network(weights, mean, inputs.scale, trained.epoch, trained.logits.cpu(), trained.history)
+    return objective
 
 
 def require_shapes(network: Network, settings: NetworkSettings, *, dimension: int, classes: int) -> None:
@@ -204,7 +252,7 @@ def apply_network(
     network: Network,
     features: Any,
     offset: float,
-    topology: Topology,
+    topology: Structured,
     settings: NetworkSettings,
     *,
     classes: int,
@@ -214,7 +262,7 @@ def apply_network(
     Raises:
         InputError: when the features have another dimension than the network was trained on.
     """
-    p = normalised(topology.edge_index, topology.num_nodes).to(settings.device)
+    p = topology.propagation().to(settings.device)
     inputs = feature_inputs(features, offset, p, settings)
     dimension = network.weights["weight1"].shape[0]
     if inputs.dimension != dimension:
@@ -226,7 +274,7 @@ def apply_network(
     )
     model.load_state_dict(network.weights)
     model.to(settings.device).eval()
-    structure = structure_for(settings.model, topology.edge_index, topology.num_nodes, settings.device)
+    structure = topology.structure(settings.model, settings.device)
     backbone = cast(Backbone, model)
     with torch.no_grad():
         return backbone.rest(backbone.first(inputs, structure), structure).cpu()

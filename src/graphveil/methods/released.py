@@ -1,6 +1,6 @@
 """What a server holds in the local model: a public topology and one randomized report per person.
 
-Raw features and labels are read in one place, :func:`randomize_graph`; everything after it is post-processing of what
+Raw features and labels are read in one place, :func:`randomize_people`; everything after it is post-processing of what
 it returns and may be rerun, tuned and inspected freely.
 """
 
@@ -13,25 +13,38 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from graphveil.aggregation import normalised
 from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema, Split
 from graphveil.methods.local_privacy import LocalPrivacy
+from graphveil.models import structure_for
 from graphveil.privacy import Ledger, Randomness
 
 
 @dataclass(frozen=True)
 class Topology:
-    """The public part of a graph: edges [2, E] and the number of nodes n."""
+    """What is known of who is linked to whom: edges [2, E], number of nodes n, weights [E] where edges differ."""
 
     edge_index: Tensor
     num_nodes: int
+    weights: Tensor | None = None
 
     @property
     def fingerprint(self) -> str:
-        """A hash of nodes and edges that tells one topology from another."""
+        """A hash of nodes, edges and weights that tells one topology from another."""
         digest = hashlib.sha256(str(self.num_nodes).encode())
         digest.update(self.edge_index.cpu().contiguous().numpy().tobytes())
+        if self.weights is not None:
+            digest.update(self.weights.cpu().contiguous().numpy().tobytes())
         return digest.hexdigest()
+
+    def propagation(self) -> Any:
+        """Return P = D^{-1/2} A D^{-1/2} [n, n], see `aggregation.normalised`."""
+        return normalised(self.edge_index, self.num_nodes, weights=self.weights)
+
+    def structure(self, model: str, device: str = "cpu") -> Any:
+        """Return what a backbone reads of the edges, see `models.structure_for`."""
+        return structure_for(model, self.edge_index, self.num_nodes, device, weights=self.weights)
 
 
 @dataclass(frozen=True)
@@ -80,8 +93,19 @@ def require_servable(graph: Any) -> GraphSchema:
             f"{schema.name} declares its edges private, and this method hands the topology to the server",
             where="local features and labels",
             allowed="graphs whose edges are public",
-            remedy="declare the edges public only if they are: every link would be shown as it is",
+            remedy="train solitude or link-beliefs, which collect neighbour lists privately; declare the edges public "
+            "only if they are: every link would be shown as it is",
         )
+    return require_one_label(graph)
+
+
+def require_one_label(graph: Any) -> GraphSchema:
+    """Return the schema of a graph whose nodes have one label each, as randomized response reports it.
+
+    Raises:
+        InputError: for a graph with several labels a node.
+    """
+    schema: GraphSchema = graph.schema
     if graph.y is None or graph.y.dim() != 1:
         raise InputError(
             f"{schema.name} has several labels for each node",
@@ -92,8 +116,8 @@ def require_servable(graph: Any) -> GraphSchema:
     return schema
 
 
-def randomize_graph(graph: Any, split: Split, privacy: LocalPrivacy, *, randomness: Randomness) -> Released:
-    """Return every person's report: the one place where raw features and labels are read.
+def randomize_people(graph: Any, split: Split, privacy: LocalPrivacy, *, randomness: Randomness) -> Released:
+    """Return every person's features and label report: the one place where raw features and labels are read.
 
     Args:
         graph: the graph value with `x` [n, d], `y` [n] and `schema`.
@@ -101,7 +125,7 @@ def randomize_graph(graph: Any, split: Split, privacy: LocalPrivacy, *, randomne
         privacy: budgets and mechanisms; public parts are sent as they are.
         randomness: the source of the devices' noise.
     """
-    schema = require_servable(graph)
+    schema = require_one_label(graph)
     features, labels = privacy.features(schema), privacy.labels(len(schema.classes))
     released = _features(graph, features, randomness)
     asked = split.train | split.val
@@ -126,7 +150,8 @@ def collect(
         InputError: for data outside the declared range or classes.
     """
     paid = ledger.spend(*privacy.spends(graph.schema))
-    return randomize_graph(graph, split, privacy, randomness=randomness), paid
+    require_servable(graph)
+    return randomize_people(graph, split, privacy, randomness=randomness), paid
 
 
 def require_matching(released: Released, topology: Topology, privacy: LocalPrivacy) -> None:

@@ -1,0 +1,350 @@
+"""Solitude: train on privately collected features, neighbour lists and labels; the server knows no topology.
+
+    devices   x*_v = multi-bit(x_v; eps_x)     N_v = randomized response(neighbours of v; eps_a a bit)   `randomize`
+              y'_v = y_v (public, as in the paper) or randomized response(y_v; eps_y)
+    server    N = all lists,   X' = P^lx rectify(x*),   Y' = P^ly Y                                      `fit_reports`
+              minimise over theta, A:   CE(g(A, X'; theta), Y') + lambda1 |A - N|_F^2 + lambda2 |A|_1        (eq. 14)
+
+A lives on the collected edges (`training.calibration` derives when that is exact).  `denoiser` puts a rival in the
+place of the last line; see `methods.denoisers`.  Source: Lin, Li, Wang, "Towards Private Learning on Decentralized
+Graphs With Local Differential Privacy", IEEE TIFS 17, 2022.  What epsilon_a buys depends on who reports a
+relationship: see `methods.link_privacy`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from graphveil.errors import InputError
+from graphveil.graphs import GraphSchema, Split, random_split
+from graphveil.methods.denoisers import DENOISERS, SoftTopology, denoise
+from graphveil.methods.features import features_of, labels_of
+from graphveil.methods.link_privacy import LinkPrivacy
+from graphveil.methods.local_privacy import LocalPrivacy
+from graphveil.methods.network import (
+    Network,
+    NetworkSettings,
+    Progress,
+    apply_network,
+    require_shapes,
+    train_network,
+)
+from graphveil.methods.network_storage import network_facts, network_tensors, restored_network
+from graphveil.methods.private_links import (
+    ReleasedGraph,
+    collect_graph,
+    collect_new_people,
+    graph_guarantee,
+    open_ledger,
+    people_key,
+    require_matching_graph,
+    spends_of,
+)
+from graphveil.methods.released import Topology
+from graphveil.methods.storage import number, read_method, restoring, save_method, schema_facts, schema_from
+from graphveil.privacy import Guarantee, Ledger, Randomness
+from graphveil.training import Calibration, Epoch
+
+
+@dataclass(frozen=True)
+class FittedGraph:
+    """What a fitted method keeps of its collection: public facts, the guarantee and the trained network.
+
+    Attributes:
+        people: who took part, see `people_key`; None where only reports were seen.
+    """
+
+    schema: GraphSchema
+    guarantee: Guarantee
+    people: str | None
+    network: Network
+
+
+class Solitude:
+    """The estimator; `fit` is `randomize` (the devices) followed by `fit_reports` (the server).
+
+    Args:
+        epsilon_x: budget of one feature report; inf for public features, None collects none.
+        epsilon_a: budget of one bit of one neighbour list; inf for public links.
+        epsilon_y: budget of one label report; inf for public labels (the paper's setting).
+        mode: who reports a relationship: "lower", "both" or "directed"; None chooses, see `LinkPrivacy`.
+        denoiser: one of `methods.denoisers.DENOISERS`.
+        degree_share: the part of epsilon_a for a noisy degree, for denoisers that need one.
+        mechanism, delta: of the features, see `LPGNN`.
+        lambda1, lambda2, learning_rate_a, complement: of the calibration, see `training.Calibration`.
+        settings: any field of `NetworkSettings`; `steps_x` (l_x) defaults to 4 where features are private, else 0,
+            `steps_y` (l_y) to 0 where labels are public, else 4.
+
+    After fitting: `guarantee`, `ledger`, `history`, `released`, `topology` (the denoised graph).
+
+    Raises:
+        InputError: for budgets and settings outside their range, or unknown settings.
+    """
+
+    kind = "solitude"
+
+    def __init__(
+        self,
+        *,
+        epsilon_x: float | None,
+        epsilon_a: float,
+        epsilon_y: float = math.inf,
+        mode: str | None = None,
+        denoiser: str = "calibration",
+        degree_share: float = 0.1,
+        mechanism: str = "multi-bit",
+        delta: float = 1e-10,
+        lambda1: float = 1e-3,
+        lambda2: float = 1e-3,
+        learning_rate_a: float = 0.01,
+        complement: int = 0,
+        **settings: Any,
+    ) -> None:
+        known = [field.name for field in fields(NetworkSettings)]
+        for name in settings:
+            if name not in known:
+                raise InputError(f"setting {name!r} is not known", where="Solitude", allowed=", ".join(known))
+        if denoiser not in DENOISERS:
+            raise InputError(f"denoiser {denoiser!r} is not known", allowed=", ".join(DENOISERS))
+        self.privacy = LocalPrivacy(epsilon_x, epsilon_y, mechanism, delta)
+        self.links = LinkPrivacy(epsilon_a, mode, DENOISERS[denoiser], degree_share)
+        self.denoiser = denoiser
+        self.calibration = Calibration(lambda1, lambda2, learning_rate_a, complement)
+        hops = {
+            "steps_x": 4 if epsilon_x is not None and math.isfinite(epsilon_x) and denoiser != "blink-soft" else 0,
+            "steps_y": 0 if epsilon_y == math.inf or denoiser == "blink-soft" else 4,
+        }
+        chosen = {name: value for name, value in settings.items() if value is not None or name not in hops}
+        self.settings = NetworkSettings(**{**hops, **chosen})
+        if denoiser == "blink-soft" and (self.settings.steps_x or self.settings.steps_y):
+            raise InputError("blink-soft weighs every pair and does not propagate", allowed="steps_x = 0, steps_y = 0")
+        self.ledger: Ledger = open_ledger(self.privacy, self.links)
+        self._fitted: FittedGraph | None = None
+        self._answers: dict[str, Tensor] = {}
+        self.released: ReleasedGraph | None = None
+        self.topology: Topology | SoftTopology | None = None
+
+    # ---- the devices ----
+
+    def randomize(self, graph: Any, *, split: Split, randomness: Randomness) -> ReleasedGraph:
+        """Return every person's reports; the only place that reads raw features, labels and links.
+
+        Raises:
+            BudgetError: when this collection has already been made (one report per person), before data is read.
+            DataError, InputError: for values outside the declared range or classes, or a mode that does not fit.
+        """
+        released, self.ledger = collect_graph(
+            self.ledger, graph, split, self.privacy, self.links, randomness=randomness
+        )
+        return released
+
+    # ---- the server ----
+
+    def fit_reports(self, released: ReleasedGraph, *, progress: Progress | None = None) -> Solitude:
+        """Train on reports alone; may be called again and again on the same reports at no privacy cost.
+
+        Raises:
+            InputError: when reports and budgets do not belong together.
+        """
+        require_matching_graph(released, self.privacy, self.links)
+        schema = released.people.schema
+        if not self.ledger.spends:
+            self.ledger = self.ledger.spend(*spends_of(self.privacy, self.links, schema, released.nodes))
+        topology = denoise(released, self.denoiser, self.settings.seed)
+        features, offset = features_of(released.people, self.settings.seed)
+        network = train_network(
+            features,
+            offset,
+            labels_of(released.people),
+            topology,
+            self.settings,
+            calibration=self._calibration_for(schema),
+            label_smoothing=math.isinf(self.privacy.epsilon_y) and self.settings.steps_y > 0,
+            progress=progress,
+        )
+        if network.learned is not None:
+            topology = Topology(network.learned.edge_index, released.nodes, network.learned.weights)
+        self._fitted = FittedGraph(schema, graph_guarantee(released), released.people_key, network)
+        self.released, self.topology = released, topology
+        return self
+
+    def fit(
+        self,
+        graph: Any,
+        *,
+        randomness: Randomness,
+        split: Split | None = None,
+        progress: Progress | None = None,
+    ) -> Solitude:
+        """Simulate the collection on `graph` and train on its reports.
+
+        Args:
+            graph: a graph value with the truth at hand.
+            randomness: the source of the devices' noise.
+            split: who sends a label; default: a random half trains, a quarter validates (from `seed`).
+        """
+        split = split or random_split(graph, self.settings.seed)
+        released = self.randomize(graph, split=split, randomness=randomness)
+        return self.fit_reports(released, progress=progress)
+
+    # ---- what comes out ----
+
+    def predict_proba(self, graph: Any = None, *, randomness: Randomness | None = None) -> Tensor:
+        """Return class probabilities [n, c].
+
+        For the people of the collection (or no graph) they were computed while fitting and nothing private is read.
+        People are told apart by public facts, see `people_key`.  Others send features at epsilon_x and a list at
+        epsilon_a each, which needs `randomness` and rows of the ledger; asked again for the same people, the first
+        answer is given again, also after save and load.  Learned weights belong to their own edges: new lists are
+        read as the denoiser leaves them.
+
+        Raises:
+            InputError: for a graph with other features, or a new graph without `randomness`.
+        """
+        fitted = self._require_fitted()
+        if graph is None:
+            return torch.softmax(fitted.network.logits, dim=1)
+        self._require_same_features(graph.schema)
+        key = people_key(graph)
+        if key == fitted.people:
+            return torch.softmax(fitted.network.logits, dim=1)
+        if key not in self._answers:
+            released = self._collect(graph, key, randomness)
+            topology = denoise(released, self.denoiser, self.settings.seed)
+            features, offset = features_of(released.people, self.settings.seed)
+            classes = len(fitted.schema.classes)
+            logits = apply_network(fitted.network, features, offset, topology, self.settings, classes=classes)
+            self._answers[key] = torch.softmax(logits, dim=1)
+        return self._answers[key]
+
+    def predict(self, graph: Any = None, *, randomness: Randomness | None = None) -> Tensor:
+        """Return the most likely class of every node [n]."""
+        return self.predict_proba(graph, randomness=randomness).argmax(dim=1)
+
+    def score(self, graph: Any, mask: Tensor | None = None, *, randomness: Randomness | None = None) -> float:
+        """Return the accuracy against the true labels of `graph` on `mask` (default: all nodes with a label)."""
+        known = graph.y >= 0 if mask is None else mask
+        return float((self.predict(graph, randomness=randomness)[known] == graph.y[known]).float().mean())
+
+    @property
+    def schema(self) -> GraphSchema:
+        """The public facts of the collection that was fitted."""
+        return self._require_fitted().schema
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What the collection that was fitted protects."""
+        return self._require_fitted().guarantee
+
+    @property
+    def epsilon_relationship(self) -> float:
+        """What one relationship (or directed link) costs; inf where links are public."""
+        return self.links.relationship_epsilon
+
+    @property
+    def history(self) -> tuple[Epoch, ...]:
+        """Every epoch's figures; all of them computed from released labels."""
+        return self._require_fitted().network.history
+
+    # ---- files ----
+
+    def save(self, path: str | Path) -> Path:
+        """Write weights, predictions, settings, guarantee and ledger to one safetensors file; no reports, no links."""
+        fitted = self._require_fitted()
+        facts = {
+            "options": {
+                "epsilon_x": number(self.privacy.epsilon_x),
+                "epsilon_y": number(self.privacy.epsilon_y),
+                "epsilon_a": number(self.links.epsilon_a),
+                "mode": self.links.mode,
+                "denoiser": self.denoiser,
+                "degree_share": self.links.degree_share,
+                "mechanism": self.privacy.mechanism,
+                "delta": self.privacy.delta,
+                "lambda1": self.calibration.lambda1,
+                "lambda2": self.calibration.lambda2,
+                "learning_rate_a": self.calibration.learning_rate,
+                "complement": self.calibration.complement,
+            },
+            "settings": asdict(self.settings),
+            "schema": schema_facts(fitted.schema),
+            "people": fitted.people,
+            **network_facts(fitted.network),
+            "ledger": self.ledger.to_dict(),
+            "guarantee": fitted.guarantee.to_dict(),
+        }
+        tensors = network_tensors(fitted.network)
+        tensors |= {f"answers.{key}": found for key, found in self._answers.items()}
+        return save_method(path, self.kind, facts, tensors)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Solitude:
+        """Return a saved method, able to predict; its collection cannot be repeated.
+
+        Raises:
+            ModelFileError: for a file that is missing, damaged or of another method.
+        """
+        _, facts, tensors = read_method(path, cls.kind)
+        with restoring(path):
+            options = dict(facts["options"])
+            for name in ("epsilon_x", "epsilon_y", "epsilon_a"):
+                options[name] = None if options[name] is None else float(options[name])
+            method = cls(**options, **{**facts["settings"], "device": "cpu"})
+            network = restored_network(facts, tensors)
+            schema = schema_from(facts["schema"])
+            require_shapes(network, method.settings, dimension=schema.dimension, classes=len(schema.classes))
+            guarantee = Guarantee.from_dict(facts["guarantee"])
+            method._fitted = FittedGraph(schema, guarantee, facts["people"], network)
+            method.ledger = Ledger.from_dict(facts["ledger"])
+            answers = {name: t for name, t in tensors.items() if name.startswith("answers.")}
+            method._answers = {name.removeprefix("answers."): t for name, t in answers.items()}
+        return method
+
+    # ---- helpers ----
+
+    def _calibration_for(self, schema: GraphSchema) -> Calibration | None:
+        """Return how weights are learned; the two entries of a pair that only one end reported move as one."""
+        if self.denoiser != "calibration" or self.links.public:
+            return None
+        return replace(self.calibration, symmetric=self.links.mode_for(schema) == "lower")
+
+    def _require_fitted(self) -> FittedGraph:
+        if self._fitted is None:
+            raise InputError("this Solitude has not been fitted", remedy="call fit or fit_reports first")
+        return self._fitted
+
+    def _require_same_features(self, found: GraphSchema) -> None:
+        """Refuse a new graph whose features are not those of training, before any is read."""
+        schema = self._require_fitted().schema
+        if (found.dimension, found.low, found.high) != (schema.dimension, schema.low, schema.high):
+            raise InputError(
+                f"features are {found.dimension} numbers in [{found.low:g}, {found.high:g}]",
+                where=found.name,
+                allowed=f"{schema.dimension} numbers in [{schema.low:g}, {schema.high:g}], as in training",
+            )
+
+    def _collect(self, graph: Any, key: str, randomness: Randomness | None) -> ReleasedGraph:
+        """Collect the reports of a new graph's people: the one place where prediction reads private data."""
+        fitted = self._require_fitted()
+        if not self.privacy.collects_features:
+            raise InputError(
+                "this model was trained without features, so it cannot predict on a new graph", where=graph.schema.name
+            )
+        if randomness is None:
+            raise InputError(
+                "the people of a new graph send private reports, which needs a source of noise",
+                where="predict",
+                remedy="pass randomness=SecureRandomness()",
+            )
+        released, self.ledger = collect_new_people(
+            self.ledger, graph, key, self.privacy, self.links, randomness=randomness
+        )
+        void = fitted.guarantee.void or released.void
+        self._fitted = replace(fitted, guarantee=replace(fitted.guarantee, void=void))
+        return released
