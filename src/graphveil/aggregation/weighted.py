@@ -203,11 +203,11 @@ class _Normalised(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor | None]:
         power = -1.0 if mean else -0.5
         received = support.row_sums(weights) + float(self_loops)
-        left = torch.where(received > 0, received.pow(power), 0.0)
+        left = received.pow(power).masked_fill_(received <= 0, 0.0)
         factor, diagonal, right, sent = left.index_select(0, support.target), left, None, None
         if not mean:
             sent = support.column_sums(weights) + float(self_loops)
-            right = torch.where(sent > 0, sent.pow(power), 0.0)
+            right = sent.pow(power).masked_fill_(sent <= 0, 0.0)
             factor, diagonal = factor.mul_(right.index_select(0, support.source)), left * right
         values = weights * factor
         ctx.save_for_backward(values, factor, diagonal, received, sent)
@@ -221,7 +221,7 @@ class _Normalised(torch.autograd.Function):
         loops = 0.0 if on_diagonal is None else on_diagonal * diagonal
 
         def through(degrees: Tensor, sums: Tensor) -> Tensor:
-            return torch.where(degrees > 0, ctx.power * (sums + loops) / degrees, 0.0)
+            return sums.add_(loops).mul_(ctx.power).div_(degrees).masked_fill_(degrees <= 0, 0.0)
 
         found = slope * factor
         found += through(received, support.row_sums(weighed)).index_select(0, support.target)
