@@ -11,12 +11,20 @@ from typing import Any
 
 from graphveil.errors import InputError, ModelFileError
 from graphveil.methods.advice import advised_split
-from graphveil.methods.baselines import BASELINES, baseline
+from graphveil.methods.baselines import BASELINES, INFINITE, baseline
+from graphveil.methods.denoisers import DENOISERS
 from graphveil.methods.label_propagation import LabelPropagation
+from graphveil.methods.link_beliefs import LinkBeliefs
 from graphveil.methods.local_privacy import FEATURE_MECHANISMS
 from graphveil.methods.lpgnn import LPGNN
 from graphveil.methods.network import NetworkSettings
+from graphveil.methods.solitude import Solitude
 from graphveil.methods.storage import read_method
+from graphveil.models.block_beliefs import ROUNDS
+
+Method = LPGNN | LabelPropagation | Solitude | LinkBeliefs
+#: Settings of the calibration alone.
+CALIBRATION = ("lambda1", "lambda2", "learning_rate_a", "complement")
 
 _HELP = {
     "model": "backbone: sage, gcn, gat or mlp",
@@ -65,11 +73,25 @@ class MethodInfo:
                 allowed="epsilon, or epsilon_x and epsilon_y",
                 remedy="leave one of the two out",
             )
+        _refuse_idle(settings, self.options)
         if "delta" in settings and settings.get("mechanism") != "gaussian":
             raise InputError(
                 "delta belongs to the gaussian mechanism alone", remedy="leave it out or set mechanism=gaussian"
             )
         return {**{name: option.default for name, option in self.options.items()}, **settings}
+
+
+def _refuse_idle(settings: Mapping[str, Any], options: Mapping[str, Option]) -> None:
+    """Refuse settings that the chosen denoiser would not look at."""
+    if "denoiser" not in options:
+        return
+    denoiser = settings.get("denoiser") or options["denoiser"].default
+    if "degree_share" in settings and DENOISERS.get(denoiser) == "lists":
+        takers = ", ".join(name for name, kind in DENOISERS.items() if kind != "lists")
+        raise InputError(f"degree_share says nothing to denoiser {denoiser}", allowed=f"with {takers}")
+    for name in CALIBRATION:
+        if name in settings and denoiser != "calibration":
+            raise InputError(f"{name} says nothing to denoiser {denoiser}", allowed="with calibration")
 
 
 def build_method(name: str, settings: Mapping[str, Any], classes: int, *, seed: int = 0, device: str = "cpu") -> Any:
@@ -96,26 +118,28 @@ def build_method(name: str, settings: Mapping[str, Any], classes: int, *, seed: 
     return METHODS[name].build(**settled, seed=seed, device=device)
 
 
-def used_settings(settled: Mapping[str, Any], method: LPGNN | LabelPropagation) -> dict[str, Any]:
+def used_settings(settled: Mapping[str, Any], method: Method) -> dict[str, Any]:
     """Return settings as a built method uses them: budgets after the split, hops after their defaults."""
+    if isinstance(method, LinkBeliefs):
+        return dict(settled)
     used = {"epsilon_x": method.privacy.epsilon_x, "epsilon_y": method.privacy.epsilon_y}
-    if isinstance(method, LPGNN):
+    if isinstance(method, LPGNN | Solitude):
         used |= {"steps_x": method.settings.steps_x, "steps_y": method.settings.steps_y}
         return {**settled, **{name: value for name, value in used.items() if name in settled}}
     return {name: used.get(name, value) for name, value in settled.items() if name in ("epsilon", *used)}
 
 
-def load_method(path: str | Path) -> LPGNN | LabelPropagation:
+def load_method(path: str | Path) -> Method:
     """Return the method saved in a file or run folder, whichever it is.
 
     Raises:
         ModelFileError: when the file is missing, damaged or not ours.
     """
     kind, _, _ = read_method(path)
-    kinds: dict[str, Any] = {LPGNN.kind: LPGNN, LabelPropagation.kind: LabelPropagation}
+    kinds: dict[str, Any] = {method.kind: method for method in (LPGNN, LabelPropagation, Solitude, LinkBeliefs)}
     if kind not in kinds:
         raise ModelFileError(f"holds a {kind!r} model", where=str(path), allowed=", ".join(kinds))
-    loaded: LPGNN | LabelPropagation = kinds[kind].load(path)
+    loaded: Method = kinds[kind].load(path)
     return loaded
 
 
@@ -130,6 +154,53 @@ def _network_options() -> dict[str, Option]:
 
 def _build_baseline(model: str) -> Callable[..., Any]:
     return lambda **settings: baseline(model, **settings)
+
+
+def _link_methods(private: Mapping[str, Option]) -> dict[str, MethodInfo]:
+    """Return the methods that collect neighbour lists privately."""
+    people = {name: private[name] for name in ("epsilon_x", "epsilon_y", "mechanism", "delta")}
+    people["epsilon_y"] = Option(INFINITE, float, private["epsilon_y"].help)
+    lists = {
+        "epsilon_a": Option(8.0, float, "epsilon of one bit of a neighbour list; inf: links are public"),
+        "mode": Option(None, str, "who reports a relationship: lower (its lower id), both (twice the price), directed"),
+    }
+    share = {"degree_share": Option(0.1, float, "part of epsilon_a for a noisy degree (blink, dprr)")}
+    calibration = {
+        "lambda1": Option(1e-3, float, "price of the distance from the reported lists (calibration)"),
+        "lambda2": Option(1e-3, float, "price of the weights themselves (calibration)"),
+        "learning_rate_a": Option(0.01, float, "learning rate of the weights (calibration)"),
+        "complement": Option(0, int, "pairs nobody reported that are trained along (calibration)"),
+    }
+    denoiser = {"denoiser": Option("calibration", str, ", ".join(DENOISERS))}
+    network = _network_options()
+    beliefs = {"rounds": Option(ROUNDS, int, "rounds of belief propagation")}
+    clear = {**people, "epsilon_x": Option(INFINITE, float, private["epsilon_x"].help)}
+    return {
+        "solitude": MethodInfo(
+            Solitude,
+            "private features and neighbour lists; weights of edges learned with the network (TIFS 2022)",
+            "local",
+            {**people, **lists, **denoiser, **share, **calibration, **network},
+        ),
+        "link-beliefs": MethodInfo(
+            LinkBeliefs,
+            "private neighbour lists weighed by their exact likelihood; no network; the strongest on private lists",
+            "local",
+            {**clear, **lists, **beliefs},
+        ),
+        "blink": MethodInfo(
+            partial(Solitude, denoiser="blink-hybrid"),
+            "private neighbour lists and degrees, denoised by their posterior (CCS 2023)",
+            "local",
+            {**clear, **lists, "mode": Option("both", str, lists["mode"].help), **share, **network},
+        ),
+        "dprr": MethodInfo(
+            partial(Solitude, denoiser="degree-preserving"),
+            "private neighbour lists thinned on the device to a noisy degree (2022)",
+            "local",
+            {**clear, **lists, "mode": Option("both", str, lists["mode"].help), **share, **network},
+        ),
+    }
 
 
 def _methods() -> dict[str, MethodInfo]:
@@ -165,6 +236,7 @@ def _methods() -> dict[str, MethodInfo]:
             "local",
             labels_only,
         ),
+        **_link_methods(private),
     }
     for model in BASELINES:
         options = _network_options()

@@ -49,9 +49,9 @@ def controls_of(method: LPGNN | LabelPropagation, graph: Any, split: Split) -> M
     return controls
 
 
-def ceiling_of(method: LPGNN | LabelPropagation, graph: Any, split: Split) -> np.ndarray:
+def ceiling_of(settings: NetworkSettings, graph: Any, split: Split) -> np.ndarray:
     """Return the hits of a plain network trained on raw features and labels; it protects nothing."""
-    plain = replace(_settings(method), steps_x=0, steps_y=0, selection="robust", scaling="standard")
+    plain = replace(settings, steps_x=0, steps_y=0, selection="robust", scaling="standard")
     truth = Labels(graph.y, split.train, split.val, len(graph.schema.classes), 1.0, 0.0)
     return hits(train_network(graph.x, 0.0, truth, topology_of(graph), plain).logits, graph, split)
 
@@ -63,7 +63,7 @@ def hits(scores: Tensor, graph: Any, split: Split) -> np.ndarray:
     return found
 
 
-def _settings(method: LPGNN | LabelPropagation) -> NetworkSettings:
+def network_settings(method: LPGNN | LabelPropagation) -> NetworkSettings:
     """Return the settings of the networks to compare with: the method's own where it trains one."""
     if isinstance(method, LPGNN):
         return method.settings
@@ -71,7 +71,7 @@ def _settings(method: LPGNN | LabelPropagation) -> NetworkSettings:
 
 
 def _random_features(method: LPGNN | LabelPropagation, labels: Labels, graph: Any, split: Split) -> np.ndarray:
-    settings = _settings(method)
+    settings = network_settings(method)
     noise = random_features(graph.num_nodes, graph.schema.dimension, settings.seed)
     settings = replace(settings, scaling="standard", steps_x=max(settings.steps_x, CONTROL_HOPS))
     return hits(train_network(noise, 0.0, labels, topology_of(graph), settings).logits, graph, split)

@@ -53,11 +53,6 @@ class SoftTopology:
     links: SoftLinks
     num_nodes: int
 
-    @property
-    def fingerprint(self) -> str:
-        """Soft links are never matched with a graph."""
-        return "soft"
-
     def propagation(self) -> Any:
         """Return P over all pairs, for products alone."""
         return self.links.normalised("gcn")
@@ -96,8 +91,27 @@ def denoise(released: ReleasedGraph, denoiser: str, seed: int) -> Topology | Sof
 
 def _posterior(released: ReleasedGraph) -> LinkPosterior:
     pairs = named_pairs(released)
-    prior = degree_prior(released.lists["degrees"].levels.long(), directed=pairs.directed)
+    prior = degree_prior(_degrees(released), directed=pairs.directed)
     return link_posterior(pairs.source, pairs.target, pairs.log_ratio, pairs.background, prior)
+
+
+def _degrees(released: ReleasedGraph) -> Tensor:
+    """Return how many links everyone is thought to have [n].
+
+    In mode "lower" the noisy degree counts a person's links to higher ids alone.  How many of the v lower ones are
+    linked to person v is estimated without bias from the lists that name v, and shrunk towards v times the density by
+    the noise of that estimate beside the spread of a Poisson count.
+    """
+    own = released.lists["degrees"].levels
+    lists = released.links.parts(released.people.schema, released.nodes)["lists"]
+    if lists.mode != "lower":
+        return own.long()
+    lower = torch.arange(released.nodes).double()
+    named = torch.bincount(released.lists["lists"].columns, minlength=released.nodes)
+    found = (named - lower * lists.flip) / (1 - 2 * lists.flip)
+    usual = lower * max(float(own.sum()), 1.0) / max(float(lower.sum()), 1.0)
+    trust = usual / (usual + lower * lists.variance).clamp_min(1e-30)
+    return (own + usual + trust * (found - usual)).round().long()
 
 
 def _by_beliefs(released: ReleasedGraph) -> Topology:

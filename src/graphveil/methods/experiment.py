@@ -11,7 +11,7 @@ import resource
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,8 +19,12 @@ import numpy as np
 from graphveil.errors import InputError
 from graphveil.graphs import Split, published_split, random_split
 from graphveil.methods.catalogue import METHODS, build_method, used_settings
-from graphveil.methods.controls import ceiling_of, controls_of, hits
+from graphveil.methods.controls import ceiling_of, controls_of, hits, network_settings
 from graphveil.methods.intervals import Interval, interval
+from graphveil.methods.link_advice import link_plan
+from graphveil.methods.link_beliefs import LinkBeliefs
+from graphveil.methods.link_controls import link_controls_of, rivals_of, settings_of
+from graphveil.methods.solitude import Solitude
 from graphveil.privacy import Guarantee, Ledger, Randomness
 
 Report = Callable[[dict[str, Any]], None]
@@ -34,6 +38,8 @@ class Result:
 
     Attributes:
         controls: accuracy of each control; best_control: the highest; lift: accuracy minus it, paired by run.
+        rivals: accuracy of other methods at the same price; best_rival: the highest.
+        epsilon_relationship: what one relationship costs, where links are collected privately.
         ceiling: the same backbone on raw data, or None where it was not trained.
         history: one list of epoch rows per repeat.
         model: the first repeat's fitted method.
@@ -56,6 +62,9 @@ class Result:
     seconds_method: float
     peak_memory_mb: float
     notes: tuple[str, ...]
+    rivals: Mapping[str, Interval] = field(default_factory=dict)
+    best_rival: str | None = None
+    epsilon_relationship: float | None = None
 
 
 def run(
@@ -89,6 +98,7 @@ def run(
     settled = METHODS[name].settle(settings)
     start = time.perf_counter()
     rows: dict[str, list[np.ndarray]] = {}
+    rivals: dict[str, list[np.ndarray]] = {}
     methods, seconds = [], []
     for number in range(repeats):
         nodes = _split(graph, split, seed + number)
@@ -102,7 +112,10 @@ def run(
         if controls:
             for control, found in _run_controls(method, graph, nodes, progress):
                 rows.setdefault(control, []).append(found)
-    return _result(name, graph, settled, rows, methods, time.perf_counter() - start, float(np.mean(seconds)))
+            for rival, found in _run_rivals(method, graph, nodes, randomness, progress):
+                rivals.setdefault(rival, []).append(found)
+    elapsed = time.perf_counter() - start
+    return _result(name, graph, settled, rows, rivals, methods, elapsed, float(np.mean(seconds)))
 
 
 def _split(graph: Any, kind: str, seed: int) -> Split:
@@ -123,7 +136,8 @@ def _split(graph: Any, kind: str, seed: int) -> Split:
 
 def _run_controls(method: Any, graph: Any, split: Any, progress: Report | None) -> list[tuple[str, np.ndarray]]:
     found = []
-    planned = controls_of(method, graph, split)
+    linked = isinstance(method, Solitude | LinkBeliefs)
+    planned = (link_controls_of if linked else controls_of)(method, graph, split)
     for done, (control, train) in enumerate(planned.items()):
         if progress is not None:
             spent = _epsilon(method)
@@ -132,7 +146,22 @@ def _run_controls(method: Any, graph: Any, split: Any, progress: Report | None) 
     if progress is not None:
         total = len(planned) + 1
         progress({"stage": CEILING, "done": total - 1, "total": total, "epsilon": _epsilon(method)})
-    found.append((CEILING, ceiling_of(method, graph, split)))
+    found.append((CEILING, ceiling_of(settings_of(method) if linked else network_settings(method), graph, split)))
+    return found
+
+
+def _run_rivals(
+    method: Any, graph: Any, split: Any, randomness: Randomness, progress: Report | None
+) -> list[tuple[str, np.ndarray]]:
+    if not isinstance(method, Solitude | LinkBeliefs):
+        return []
+    found = []
+    planned = rivals_of(method, graph, split, randomness=randomness)
+    for done, (rival, train) in enumerate(planned.items()):
+        if progress is not None:
+            stage, spent = f"rival {rival}", _epsilon(method)
+            progress({"stage": stage, "done": done, "total": len(planned), "epsilon": spent})
+        found.append((rival, train()))
     return found
 
 
@@ -141,13 +170,15 @@ def _result(
     graph: Any,
     settled: dict[str, Any],
     rows: dict[str, list[np.ndarray]],
+    beside: dict[str, list[np.ndarray]],
     methods: list[Any],
     seconds: float,
     seconds_method: float,
 ) -> Result:
     scores = {label: interval(found) for label, found in rows.items()}
-    rivals = {label: score for label, score in scores.items() if label not in (name, CEILING)}
-    best = max(rivals, key=lambda label: rivals[label].mean) if rivals else None
+    controls = {label: score for label, score in scores.items() if label not in (name, CEILING)}
+    others = {label: interval(found) for label, found in beside.items()}
+    best = _best(controls)
     lift = None
     if best is not None:
         pairs = zip(rows[name], rows[best], strict=True)
@@ -157,7 +188,7 @@ def _result(
         data=graph.schema.name,
         settings=used_settings(settled, methods[0]),
         accuracy=scores[name],
-        controls=rivals,
+        controls=controls,
         ceiling=scores.get(CEILING),
         best_control=best,
         lift=lift,
@@ -169,7 +200,14 @@ def _result(
         seconds_method=seconds_method,
         peak_memory_mb=peak_memory_mb(),
         notes=_notes(len(methods), settled, methods[0]),
+        rivals=others,
+        best_rival=_best(others),
+        epsilon_relationship=getattr(methods[0], "epsilon_relationship", None),
     )
+
+
+def _best(scores: Mapping[str, Interval]) -> str | None:
+    return max(scores, key=lambda label: scores[label].mean) if scores else None
 
 
 def _notes(repeats: int, settled: Mapping[str, Any], method: Any) -> tuple[str, ...]:
@@ -182,6 +220,7 @@ def _notes(repeats: int, settled: Mapping[str, Any], method: Any) -> tuple[str, 
             f"the label gets {privacy.epsilon_y:.3g}, the features {features}"
             + ("; with labels alone the method run is label-pool" if privacy.epsilon_x is None else "")
         )
+    notes.extend(_link_notes(method))
     if repeats > 1:
         notes.append(
             f"{repeats} repeats with fresh noise and splits: a simulation; a real collection has one report per person"
@@ -189,6 +228,15 @@ def _notes(repeats: int, settled: Mapping[str, Any], method: Any) -> tuple[str, 
     else:
         notes.append("one run: the interval covers the test nodes, not other splits or other noise")
     return tuple(notes)
+
+
+def _link_notes(method: Any) -> tuple[str, ...]:
+    """Return what the epsilon of the lists buys, and whether they were used at all."""
+    if not isinstance(method, Solitude | LinkBeliefs) or method.released is None:
+        return ()
+    found = link_plan(method.links, method.schema, method.released.nodes)
+    used = (f"used: {method.variant}",) if isinstance(method, LinkBeliefs) else ()
+    return (*used, *(found.advice if found is not None else ()))
 
 
 def _teller(progress: Report | None, stage: str, method: Any) -> Callable[[int, int], None] | None:

@@ -14,7 +14,7 @@ reads released validation labels alone, so it costs nothing.  Ours; parts: `mode
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,6 @@ from graphveil.methods.private_links import (
 )
 from graphveil.methods.storage import number, read_method, restoring, save_method, schema_facts, schema_from
 from graphveil.models.block_beliefs import ROUNDS, NamedPairs, block_beliefs
-from graphveil.models.label_prior import class_shares
 from graphveil.models.logistic import choose_logistic, fit_logistic
 from graphveil.privacy import Guarantee, Ledger, Randomness
 
@@ -304,24 +303,17 @@ def unit_rows(features: Any, device: str) -> Any:
     return unit_rows(torch.as_tensor(matrix, dtype=torch.float32), device)
 
 
-def class_prior(labels: Labels) -> Tensor:
-    """Return the class shares behind the released labels [c]."""
-    return class_shares(labels.values, labels.classes, labels.keep, labels.flip)
+def without_links(released: ReleasedGraph, *, seed: int) -> tuple[Tensor, float]:
+    """Return what features and labels alone say of every node [n, c], and the share of validation labels met.
 
-
-def without_links(released: ReleasedGraph, *, seed: int) -> Tensor:
-    """Return what features and labels alone say of every node [n, c]: the control without edges."""
+    The share is that of the regression before it learns from validation labels as well.
+    """
     labels = labels_of(released.people)
     heard = log_channel(labels.classes, labels.keep, labels.flip)
     features = unit_rows(features_of(released.people, seed)[0], "cpu")
     train, val = labels.train.nonzero().squeeze(1), labels.val.nonzero().squeeze(1)
-    _, strength = choose_logistic(features, labels.values, train, val, heard)
+    chosen, strength = choose_logistic(features, labels.values, train, val, heard)
+    met = chosen.log_probabilities(features)[val].argmax(dim=1) == labels.values[val]
     known = labels.train | labels.val
     fitted = fit_logistic(features, labels.values, known.nonzero().squeeze(1), heard, strength)
-    return _with_labels(fitted.log_probabilities(features), labels, known, heard)
-
-
-def replaced_people(released: ReleasedGraph, features: Any) -> ReleasedGraph:
-    """Return the same collection with other features [n, d], declared public: for controls."""
-    privacy = replace(released.people.privacy, epsilon_x=math.inf)
-    return replace(released, people=replace(released.people, features=features, privacy=privacy))
+    return _with_labels(fitted.log_probabilities(features), labels, known, heard), float(met.float().mean())

@@ -22,14 +22,24 @@ from graphveil.errors import InputError
 from graphveil.methods.advice import advised_split
 from graphveil.methods.catalogue import METHODS, build_method, used_settings
 from graphveil.methods.label_pool import FOLDS, pool_products
+from graphveil.methods.link_advice import LinkPlan, link_plan
+from graphveil.methods.link_beliefs import LinkBeliefs
 from graphveil.methods.local_privacy import LocalPrivacy
 from graphveil.methods.lpgnn import LPGNN
 from graphveil.methods.network import NetworkSettings
+from graphveil.methods.released import require_one_label
+from graphveil.methods.solitude import Solitude
 from graphveil.models import first_width
 from graphveil.privacy import Guarantee
 
 #: Memory of the interpreter with torch and PyG loaded, MB (measured).
 BASE_MEMORY_MB = 420.0
+#: True entries of a list that cost is planned for, where the true ones are private.
+ASSUMED_DEGREE = 10.0
+#: More entries than this are not timed but extrapolated.
+MOST_TIMED = 2_000_000
+#: Seconds of one round of beliefs for one entry and one pair of classes (measured).
+BELIEF_SECONDS = 1.6e-8
 QUANTILES = (("lowest quarter", 0.0, 0.25), ("middle half", 0.25, 0.75), ("highest quarter", 0.75, 1.0))
 
 
@@ -57,6 +67,7 @@ class Plan:
     memory_mb: float
     report_bytes: float
     advice: tuple[str, ...]
+    links: LinkPlan | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as JSON types."""
@@ -72,6 +83,7 @@ class Plan:
             "memory_mb": self.memory_mb,
             "report_bytes": self.report_bytes,
             "advice": list(self.advice),
+            "links": None if self.links is None else asdict(self.links),
         }
 
 
@@ -92,6 +104,8 @@ def plan(name: str, graph: Any, settings: Mapping[str, Any]) -> Plan:
         raise InputError(f"method {name!r} is not known", allowed=", ".join(METHODS))
     method = build_method(name, settings, len(graph.schema.classes))
     settled = used_settings(METHODS[name].settle(settings), method)
+    if isinstance(method, Solitude | LinkBeliefs):
+        return plan_links(name, method, graph, settled)
     privacy: LocalPrivacy = method.privacy
     schema = graph.schema
     network: NetworkSettings | None = method.settings if isinstance(method, LPGNN) else None
@@ -108,6 +122,44 @@ def plan(name: str, graph: Any, settings: Mapping[str, Any]) -> Plan:
         memory_mb=memory,
         report_bytes=_report_bytes(privacy, schema),
         advice=_advice(privacy, len(schema.classes)),
+    )
+
+
+def plan_links(name: str, method: Solitude | LinkBeliefs, graph: Any, settled: Mapping[str, Any]) -> Plan:
+    """Return the plan of a method that collects lists: the links of `graph` are private and are not looked at."""
+    schema, nodes = graph.schema, int(graph.num_nodes)
+    require_one_label(graph)
+    found = link_plan(method.links, schema, nodes)
+    per_list = ASSUMED_DEGREE + (found.per_person if found is not None else 0.0)
+    entries = int(nodes * per_list * (2 if found is not None and found.mode == "lower" else 1))
+    generator = torch.Generator().manual_seed(0)
+    p = normalised(torch.randint(0, nodes, (2, min(entries, MOST_TIMED)), generator=generator), nodes)
+    scale = max(1.0, entries / MOST_TIMED)
+    network = method.settings if isinstance(method, Solitude) else None
+    seconds, memory = _cost(p, graph, network, method.privacy, "propagation")
+    if isinstance(method, LinkBeliefs):
+        seconds += 2 * method.rounds * entries * len(schema.classes) ** 2 * BELIEF_SECONDS
+        memory += entries * len(schema.classes) * 24 / 1e6
+    people = method.privacy.guarantee(schema)
+    bit = math.inf if found is None else found.epsilon_bit
+    relationship = math.inf if found is None else found.epsilon_relationship
+    return Plan(
+        method=name,
+        data=schema.name,
+        settings=settled,
+        guarantee=method.links.guarantee(people, schema, nodes),
+        epsilon={
+            "features": method.privacy.epsilon_x or 0.0,
+            "labels": method.privacy.epsilon_y,
+            "one bit of a list": bit,
+            "one relationship": relationship,
+        },
+        noise=(),
+        seconds=seconds * scale,
+        memory_mb=BASE_MEMORY_MB + (memory - BASE_MEMORY_MB) * scale,
+        report_bytes=_report_bytes(method.privacy, schema) + (0.0 if found is None else found.report_bytes),
+        advice=() if found is None else found.advice + ((found.warning,) if found.warning else ()),
+        links=found,
     )
 
 
