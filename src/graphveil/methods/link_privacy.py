@@ -114,12 +114,13 @@ class LinkPrivacy:
         return ledger.declare(UNIT, self.relationship_epsilon)
 
     def spends(self, schema: GraphSchema, nodes: int) -> tuple[Spend, ...]:
-        """Return what one collection spends per relationship, in order."""
+        """Return what one collection spends per relationship: one row, so that rounding up never exceeds the budget."""
         facts: dict[str, Any] = {"nodes": nodes, "mode": self.mode_for(schema), "epsilon_a": self.epsilon_a}
-        return tuple(
-            Spend(f"{name} report", UNIT, self.mechanism, facts, part.guarantee.epsilon)
-            for name, part in self.parts(schema, nodes).items()
-        )
+        if self.mechanism != "lists":
+            facts["degree_share"] = self.degree_share
+        parts = self.parts(schema, nodes).values()
+        total = math.fsum(part.guarantee.epsilon for part in parts)
+        return (Spend("neighbour list report", UNIT, self.mechanism, facts, total),) if parts else ()
 
     def guarantee(self, people: Guarantee, schema: GraphSchema, nodes: int) -> Guarantee:
         """Return the guarantee of one person's features and label together with one of its relationships.
@@ -133,9 +134,10 @@ class LinkPrivacy:
         if not links:
             open_links = "links are declared public: they are sent as they are and NOT protected"
             return replace(people, assumes=(*people.assumes, open_links))
-        one = compose(links, unit=links[0].unit)
-        one = replace(one, relation="replace", against=AGAINST, parts=())
+        one = replace(compose(links, unit=links[0].unit), against=AGAINST, parts=())
         if math.isinf(people.epsilon):
             return replace(one, assumes=one.assumes + people.assumes, void=people.void)
-        unit = f"{people.unit}, and {one.unit} of that user"
+        # To replace a relationship by another would change two bits: what is replaced is whether one exists.
+        unit = f"{people.unit}, and whether {one.unit} of that user exists"
+        one = replace(one, unit=f"whether {one.unit} exists", relation="replace")
         return compose([people, one], unit=unit)
