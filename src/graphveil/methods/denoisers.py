@@ -102,7 +102,7 @@ def _degrees(released: ReleasedGraph) -> Tensor:
     linked to person v is estimated without bias from the lists that name v, and shrunk towards v times the density by
     the noise of that estimate beside the spread of a Poisson count.
     """
-    own = released.lists["degrees"].levels
+    own: Tensor = released.lists["degrees"].levels
     lists = released.links.parts(released.people.schema, released.nodes)["lists"]
     if lists.mode != "lower":
         return own.long()
@@ -111,7 +111,8 @@ def _degrees(released: ReleasedGraph) -> Tensor:
     found = (named - lower * lists.flip) / (1 - 2 * lists.flip)
     usual = lower * max(float(own.sum()), 1.0) / max(float(lower.sum()), 1.0)
     trust = usual / (usual + lower * lists.variance).clamp_min(1e-30)
-    return (own + usual + trust * (found - usual)).round().long()
+    both: Tensor = own + usual + trust * (found - usual)
+    return both.round().long()
 
 
 def _by_beliefs(released: ReleasedGraph) -> Topology:
