@@ -7,6 +7,7 @@ Raw neighbour lists are read in one place, :func:`randomize_lists`; raw features
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,7 +17,6 @@ from torch import Tensor
 
 from graphveil.errors import InputError
 from graphveil.graphs import Split
-from graphveil.mechanisms import AdjacencyRR
 from graphveil.methods.link_privacy import LinkPrivacy
 from graphveil.methods.local_privacy import LocalPrivacy
 from graphveil.methods.released import Released, randomize_people, require_one_label
@@ -110,8 +110,9 @@ def collect_new_people(
         ledger = ledger.declare(name, math.fsum(s.epsilon for s in mine), math.fsum(s.delta for s in mine))
         ledger = ledger.spend(*(replace(spend, unit=name) for spend in mine))
     nobody = torch.zeros(nodes, dtype=torch.bool)
+    features = replace(people, epsilon_y=math.inf)
     lists = randomize_lists(graph, links, randomness=randomness)
-    released = randomize_people(graph, Split(nobody, nobody, nobody), people, randomness=randomness)
+    released = randomize_people(graph, Split(nobody, nobody, nobody), features, randomness=randomness)
     void = released.void if links.public else randomness.void
     public = graph.edge_index if links.public else None
     return ReleasedGraph(replace(released, void=void), lists, public, links, key), ledger
@@ -119,11 +120,10 @@ def collect_new_people(
 
 def people_key(graph: Any) -> str:
     """Return a hash of the public facts that tell one group of people from another: name, number and ids."""
-    digest = hashlib.sha256(f"{graph.schema.name}/{int(graph.num_nodes)}".encode())
     ids = graph.get("ids")
-    for name in () if ids is None else ids:
-        digest.update(f"/{name}".encode())
-    return digest.hexdigest()
+    names = [] if ids is None else [str(name) for name in ids]
+    facts = json.dumps([graph.schema.name, int(graph.num_nodes), names])
+    return hashlib.sha256(facts.encode()).hexdigest()
 
 
 def require_matching_graph(released: ReleasedGraph, people: LocalPrivacy, links: LinkPrivacy) -> None:
@@ -188,10 +188,3 @@ def reported_edges(released: ReleasedGraph) -> Tensor:
     if mode == "lower":
         return torch.cat([edges, edges.flip(0)], dim=1)
     return edges.flip(0) if mode == "both" else edges
-
-
-def expected_false_links(links: LinkPrivacy, schema: Any, nodes: int) -> float:
-    """Return how many false entries one user's list is expected to hold, before thinning; a public figure."""
-    if links.public:
-        return 0.0
-    return AdjacencyRR(epsilon=links.list_epsilon, nodes=nodes, mode=links.mode_for(schema)).expected_false / nodes

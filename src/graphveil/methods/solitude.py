@@ -48,7 +48,7 @@ from graphveil.methods.private_links import (
 )
 from graphveil.methods.released import Topology
 from graphveil.methods.storage import number, read_method, restoring, save_method, schema_facts, schema_from
-from graphveil.privacy import Guarantee, Ledger, Randomness
+from graphveil.privacy import Guarantee, Ledger, Randomness, SecureRandomness
 from graphveil.training import Calibration, Epoch
 
 
@@ -124,6 +124,8 @@ class Solitude:
         self.settings = NetworkSettings(**{**hops, **chosen})
         if denoiser == "blink-soft" and (self.settings.steps_x or self.settings.steps_y):
             raise InputError("blink-soft weighs every pair and does not propagate", allowed="steps_x = 0, steps_y = 0")
+        if denoiser == "blink-soft" and self.settings.model == "gat":
+            raise InputError("blink-soft weighs every pair, which model gat cannot read", allowed="sage, gcn, mlp")
         self.ledger: Ledger = open_ledger(self.privacy, self.links)
         self._fitted: FittedGraph | None = None
         self._answers: dict[str, Tensor] = {}
@@ -201,8 +203,8 @@ class Solitude:
         For the people of the collection (or no graph) they were computed while fitting and nothing private is read.
         People are told apart by public facts, see `people_key`.  Others send features at epsilon_x and a list at
         epsilon_a each, which needs `randomness` and rows of the ledger; asked again for the same people, the first
-        answer is given again, also after save and load.  Learned weights belong to their own edges: new lists are
-        read as the denoiser leaves them.
+        answer is given again, also after save and load.  Where features and links are public, they are read every time.
+        Learned weights belong to their own edges: new lists are read as the denoiser leaves them.
 
         Raises:
             InputError: for a graph with other features, or a new graph without `randomness`.
@@ -214,14 +216,17 @@ class Solitude:
         key = people_key(graph)
         if key == fitted.people:
             return torch.softmax(fitted.network.logits, dim=1)
-        if key not in self._answers:
-            released = self._collect(graph, key, randomness)
-            topology = denoise(released, self.denoiser, self.settings.seed)
-            features, offset = features_of(released.people, self.settings.seed)
-            classes = len(fitted.schema.classes)
-            logits = apply_network(fitted.network, features, offset, topology, self.settings, classes=classes)
-            self._answers[key] = torch.softmax(logits, dim=1)
-        return self._answers[key]
+        if key in self._answers:
+            return self._answers[key]
+        released = self._collect(graph, key, randomness)
+        topology = denoise(released, self.denoiser, self.settings.seed)
+        features, offset = features_of(released.people, self.settings.seed)
+        classes = len(fitted.schema.classes)
+        logits = apply_network(fitted.network, features, offset, topology, self.settings, classes=classes)
+        found = torch.softmax(logits, dim=1)
+        if self._new_people_pay:
+            self._answers[key] = found
+        return found
 
     def predict(self, graph: Any = None, *, randomness: Randomness | None = None) -> Tensor:
         """Return the most likely class of every node [n]."""
@@ -314,6 +319,11 @@ class Solitude:
             return None
         return replace(self.calibration, symmetric=self.links.mode_for(schema) == "lower")
 
+    @property
+    def _new_people_pay(self) -> bool:
+        """Whether people who are only predicted send anything private."""
+        return self.privacy.epsilon_x != math.inf or not self.links.public
+
     def _require_fitted(self) -> FittedGraph:
         if self._fitted is None:
             raise InputError("this Solitude has not been fitted", remedy="call fit or fit_reports first")
@@ -336,14 +346,14 @@ class Solitude:
             raise InputError(
                 "this model was trained without features, so it cannot predict on a new graph", where=graph.schema.name
             )
-        if randomness is None:
+        if randomness is None and self._new_people_pay:
             raise InputError(
                 "the people of a new graph send private reports, which needs a source of noise",
                 where="predict",
                 remedy="pass randomness=SecureRandomness()",
             )
         released, self.ledger = collect_new_people(
-            self.ledger, graph, key, self.privacy, self.links, randomness=randomness
+            self.ledger, graph, key, self.privacy, self.links, randomness=randomness or SecureRandomness()
         )
         void = fitted.guarantee.void or released.void
         self._fitted = replace(fitted, guarantee=replace(fitted.guarantee, void=void))
