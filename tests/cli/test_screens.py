@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+from pathlib import Path
 
 import pytest
 from rich.console import Console, RenderableType
@@ -92,3 +93,29 @@ def test_predictions() -> None:
     text = shown(screens.predicted({**answer, "out": None, "predictions": rows}))
     assert "0.750" in text
     assert "first 2 of 2" in text
+
+
+@pytest.mark.parametrize("width", [72, 80, 200])
+def test_rivals_and_the_price_of_a_relationship_are_on_the_screen(width: int) -> None:
+    text = shown(screens.run(made.record(**made.beside_rivals())), width)
+    assert max(len(line) for line in text.splitlines()) <= width
+    flat = " ".join(text.split())
+    for part in (
+        "blink-hybrid",
+        "best rival, same price",
+        "points against blink-hybrid",
+        "At the same privacy price",
+        "Connections epsilon 4 for one relationship, all reports about it together",
+    ):
+        assert part in flat
+    places = [text.index(name) for name in ("blink-hybrid", "degree-preserving", "no-edges", "random-graph")]
+    assert places == sorted(places)
+    assert "rival" not in shown(screens.run(made.record()), width)
+
+
+def test_a_comparison_with_rivals_fits_the_screen() -> None:
+    from tests.reports.test_rivals import COMPARED, rows
+
+    text = shown(screens.compared(COMPARED, rows(), Path("study")))
+    assert max(len(line) for line in text.splitlines()) <= 80
+    assert "blink hybrid" in " ".join(text.split())

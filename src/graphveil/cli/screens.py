@@ -12,8 +12,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from graphveil.methods.intervals import Interval
 from graphveil.privacy import Guarantee
-from graphveil.reports import words
+from graphveil.reports import rivals, words
 from graphveil.reports.record import RunRecord
 from graphveil.reports.text import memory, number, percent, points, printable, seconds
 
@@ -26,10 +27,12 @@ if TYPE_CHECKING:
 def run(record: RunRecord) -> RenderableType:
     """A finished run: accuracy, controls, lift, guarantee, cost, folder."""
     parts: list[RenderableType] = [_headline(record), Text(), _scores(record), Text(), _lift(record), Text()]
+    if record.rivals:
+        parts += [_lead(record), Text()]
     if record.guarantee.void:
         parts[:0] = [_void(record.guarantee.void), Text()]
     facts = [
-        *promise(record.guarantee, record.settings),
+        *promise(record.guarantee, record.settings, record.epsilon_relationship),
         *(("Note", note) for note in record.notes),
         (
             "Cost",
@@ -45,12 +48,15 @@ def _cost(record: RunRecord) -> str:
     return f"{seconds(record.seconds)} ({fit} a fit), at most {memory(record.peak_memory_mb)}"
 
 
-def promise(guarantee: Guarantee, settings: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The guarantee, the epsilons and what is not protected, as named facts."""
+def promise(
+    guarantee: Guarantee, settings: Mapping[str, Any], relationship: float | None = None
+) -> list[tuple[str, str]]:
+    """The guarantee, the epsilons (of one relationship too, where that is known) and what is not protected."""
     exposed = words.not_protected(guarantee, settings)
     return [
         ("Guarantee", guarantee.sentence()),
         ("Epsilon", words.epsilon_line(guarantee, settings)),
+        *([] if relationship is None else [("Connections", words.relationship_line(relationship))]),
         *(("Not protected" if place == 0 else "", line) for place, line in enumerate(exposed)),
     ]
 
@@ -70,6 +76,9 @@ def _void(reason: str) -> Text:
 def _scores(record: RunRecord) -> Table:
     table = _table("", "accuracy, %", "95% interval", "")
     table.add_row(record.method, percent(record.accuracy.mean), words.interval(record.accuracy), style="bold")
+    for name, score in sorted(record.rivals.items(), key=lambda item: -item[1].mean):
+        mark = "best rival, same price" if name == record.best_rival else "rival, same price"
+        table.add_row(name, percent(score.mean), words.interval(score), mark)
     for name, score in sorted(record.controls.items(), key=lambda item: -item[1].mean):
         mark = "best control" if name == record.best_control else ""
         table.add_row(name, percent(score.mean), words.interval(score), mark)
@@ -84,6 +93,14 @@ def _lift(record: RunRecord) -> Text:
         return Text(words.lift_sentence(record))
     head = f"Lift {points(record.lift.mean)} points over {record.best_control}"
     return Text.assemble((head, "bold"), f" ({words.lift_interval(record.lift)}). ", words.lift_sentence(record))
+
+
+def _lead(record: RunRecord) -> Text:
+    found = rivals.lead(record)
+    if found is None:
+        return Text()
+    head = f"{points(found.mean)} points against {record.best_rival}"
+    return Text.assemble((head, "bold"), f" ({words.lift_interval(found)}). ", words.rival_sentence(record))
 
 
 def pairs(facts: Iterable[tuple[str, str]]) -> Table:
@@ -173,21 +190,23 @@ def compared(comparison: Comparison, lines: Sequence[Row], folder: Path) -> Rend
 
     head = ", ".join([comparison_table.title(comparison, lines), *fixed])
     controls = ("lift, points", "over") if comparison.options["controls"] else ()
-    table = _table("method", *varied, "accuracy, %", *controls)
+    beside = ("lead, points", "over rival") if comparison_table.has_rivals(lines) else ()
+    table = _table("method", *varied, "accuracy, %", *controls, *beside)
     table.columns[0].no_wrap = True
     for row in lines:
         axes = (plain(row.axes[axis]) if axis in row.axes else "-" for axis in varied)
         accuracy = f"{percent(row.accuracy.mean)} ({words.interval(row.accuracy)})"
-        table.add_row(row.method, *axes, accuracy, *(_lift_cells(row) if controls else ()))
+        over = _above(row.best_control, row.lift) if controls else ()
+        table.add_row(row.method, *axes, accuracy, *over, *(_above(row.best_rival, row.lead) if beside else ()))
     where = pairs([("Folder", f"{folder} (table.md, table.csv, figure.png, figure.svg)")])
     void = next((row.void for row in lines if row.void), None)
     return Group(*([_void(void), Text()] if void else []), Text(head, style="bold"), Text(), table, Text(), where)
 
 
-def _lift_cells(row: Row) -> tuple[str, str]:
-    if row.lift is None:
+def _above(name: str | None, difference: Interval | None) -> tuple[str, str]:
+    if difference is None:
         return "-", "-"
-    return f"{points(row.lift.mean)} ({words.lift_interval(row.lift)})", (row.best_control or "-").replace("-", " ")
+    return f"{points(difference.mean)} ({words.lift_interval(difference)})", (name or "-").replace("-", " ")
 
 
 def predicted(answer: Mapping[str, Any]) -> RenderableType:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from matplotlib.figure import Figure
 
 from graphveil.methods.intervals import Interval
 from graphveil.methods.intervals import interval as interval_over
-from graphveil.reports import figures
+from graphveil.reports import figures, rivals
 from graphveil.reports.comparison import Cell, Comparison
 from graphveil.reports.files import write_bytes, write_text
 from graphveil.reports.record import RunRecord
@@ -34,6 +35,9 @@ class Row:
     lift: Interval | None
     seconds: float
     void: str | None
+    best_rival: str | None = None
+    lead: Interval | None = None
+    epsilon_relationship: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The row as a JSON object."""
@@ -46,6 +50,9 @@ class Row:
             "lift": None if self.lift is None else self.lift.to_dict(),
             "seconds": self.seconds,
             "void": self.void,
+            "best_rival": self.best_rival,
+            "lead": None if self.lead is None else self.lead.to_dict(),
+            "epsilon_relationship": self.epsilon_relationship,
         }
 
 
@@ -68,6 +75,7 @@ def _axes(comparison: Comparison, cell: Cell) -> tuple[tuple[str, Any], ...]:
 
 def _row(method: str, axes: Mapping[str, Any], group: Sequence[RunRecord]) -> Row:
     best, lift = _best(group)
+    rival, lead = _rival(group)
     return Row(
         method=method,
         axes=axes,
@@ -77,6 +85,9 @@ def _row(method: str, axes: Mapping[str, Any], group: Sequence[RunRecord]) -> Ro
         lift=lift,
         seconds=sum(record.seconds for record in group),
         void=group[0].guarantee.void,
+        best_rival=rival,
+        lead=lead,
+        epsilon_relationship=group[0].epsilon_relationship,
     )
 
 
@@ -88,32 +99,63 @@ def _best(group: Sequence[RunRecord]) -> tuple[str | None, Interval | None]:
     best = max(names, key=lambda name: sum(record.controls[name].mean for record in group), default=None)
     if best is None:
         return None, None
-    return best, _over([record.accuracy.mean - record.controls[best].mean for record in group])
+    return best, _over([record.accuracy.mean - record.controls[best].mean for record in group], difference=True)
 
 
-def _over(runs: Sequence[float]) -> Interval:
-    return interval_over([np.array([value]) for value in runs])
+def _rival(group: Sequence[RunRecord]) -> tuple[str | None, Interval | None]:
+    """The rival with the best mean over the seeds, and the lead over it, paired seed by seed."""
+    if len(group) == 1:
+        return group[0].best_rival, rivals.lead(group[0])
+    names = group[0].rivals
+    best = max(names, key=lambda name: sum(record.rivals[name].mean for record in group), default=None)
+    if best is None:
+        return None, None
+    return best, _over([record.accuracy.mean - record.rivals[best].mean for record in group], difference=True)
 
 
-def columns(comparison: Comparison) -> list[str]:
-    """The headings of the table."""
-    lift = ["best control", "lift, points", "95% interval of the lift"] if comparison.options.get("controls") else []
-    return ["method", *comparison.axes, "epsilon together", "accuracy, %", "95% interval", *lift, "runs", "seconds"]
+def _over(runs: Sequence[float], *, difference: bool = False) -> Interval:
+    return interval_over([np.array([value]) for value in runs], difference=difference)
 
 
-def cells(comparison: Comparison, row: Row) -> list[str]:
-    """One line of the table, as texts."""
-    axes = [_value(row.axes[axis]) if axis in row.axes else "-" for axis in comparison.axes]
-    shown = [row.method, *axes, number(row.epsilon), percent(row.accuracy.mean), interval(row.accuracy)]
+def columns(comparison: Comparison, rows: Sequence[Row]) -> list[str]:
+    """The headings of the table; those of relationships and of rivals only where a row has some."""
+    shown = ["method", *comparison.axes, "epsilon together"]
+    shown += ["epsilon of a relationship"] if _has_relationships(rows) else []
+    shown += ["accuracy, %", "95% interval"]
     if comparison.options.get("controls"):
-        shown += _lift(row)
+        shown += ["best control", "lift, points", "95% interval of the lift"]
+    if has_rivals(rows):
+        shown += ["best rival", "lead, points", "95% interval of the lead"]
+    return [*shown, "runs", "seconds"]
+
+
+def cells(comparison: Comparison, row: Row, rows: Sequence[Row]) -> list[str]:
+    """One line of the table, as texts, under the headings for all rows."""
+    axes = [_value(row.axes[axis]) if axis in row.axes else "-" for axis in comparison.axes]
+    shown = [row.method, *axes, number(row.epsilon)]
+    if _has_relationships(rows):
+        shown += ["-" if row.epsilon_relationship is None else number(row.epsilon_relationship)]
+    shown += [percent(row.accuracy.mean), interval(row.accuracy)]
+    if comparison.options.get("controls"):
+        shown += _above(row.best_control, row.lift)
+    if has_rivals(rows):
+        shown += _above(row.best_rival, row.lead)
     return [*shown, str(len(row.accuracy.runs)), f"{row.seconds:.1f}"]
 
 
-def _lift(row: Row) -> list[str]:
-    if row.lift is None:
+def has_rivals(rows: Sequence[Row]) -> bool:
+    """Whether a row was compared with other methods at its privacy price."""
+    return any(row.lead is not None for row in rows)
+
+
+def _has_relationships(rows: Sequence[Row]) -> bool:
+    return any(row.epsilon_relationship is not None for row in rows)
+
+
+def _above(name: str | None, difference: Interval | None) -> list[str]:
+    if difference is None:
         return ["-", "-", "-"]
-    return [row.best_control or "-", points(row.lift.mean), lift_interval(row.lift)]
+    return [name or "-", points(difference.mean), lift_interval(difference)]
 
 
 def _value(value: Any) -> str:
@@ -122,13 +164,13 @@ def _value(value: Any) -> str:
 
 def markdown_text(comparison: Comparison, rows: Sequence[Row]) -> str:
     """The table as Markdown, with a loud line above it when the noise was reproducible."""
-    head = columns(comparison)
+    head = columns(comparison, rows)
     lines = [f"# {markdown(comparison.data)}", ""]
     void = next((row.void for row in rows if row.void), None)
     if void:
         lines += [f"**VOID, these runs protect nobody: {markdown(void)}.**", ""]
     lines += ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
-    lines += ["| " + " | ".join(markdown(cell) for cell in cells(comparison, row)) + " |" for row in rows]
+    lines += ["| " + " | ".join(markdown(cell) for cell in cells(comparison, row, rows)) + " |" for row in rows]
     return "\n".join(lines) + "\n"
 
 
@@ -136,14 +178,15 @@ def csv_text(comparison: Comparison, rows: Sequence[Row]) -> str:
     """The table as CSV with full precision: fractions, not per cent."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    scores = [f"{what}_{part}" for what in ("accuracy", "lift") for part in ("mean", "low", "high")]
-    writer.writerow(["method", *comparison.axes, "epsilon", *scores, "best_control", "runs", "seconds", "void"])
+    scores = [f"{what}_{part}" for what in ("accuracy", "lift", "lead") for part in ("mean", "low", "high")]
+    head = ["method", *comparison.axes, "epsilon", "epsilon_relationship", *scores]
+    writer.writerow([*head, "best_control", "best_rival", "runs", "seconds", "void"])
     for row in rows:
         axes = [row.axes.get(axis, "") for axis in comparison.axes]
-        accuracy = [row.accuracy.mean, row.accuracy.low, row.accuracy.high]
-        lift = [row.lift.mean, row.lift.low, row.lift.high] if row.lift else ["", "", ""]
-        tail = [row.best_control or "", len(row.accuracy.runs), row.seconds, row.void or ""]
-        writer.writerow([row.method, *axes, row.epsilon, *accuracy, *lift, *tail])
+        link = "" if row.epsilon_relationship is None else row.epsilon_relationship
+        found = [[s.mean, s.low, s.high] if s else ["", "", ""] for s in (row.accuracy, row.lift, row.lead)]
+        tail = [row.best_control or "", row.best_rival or "", len(row.accuracy.runs), row.seconds, row.void or ""]
+        writer.writerow([row.method, *axes, row.epsilon, link, *itertools.chain(*found), *tail])
     return buffer.getvalue()
 
 

@@ -28,11 +28,16 @@ _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
 
 def accuracy_figure(
-    method: str, accuracy: Interval, controls: Mapping[str, Interval], ceiling: Interval | None
+    method: str,
+    accuracy: Interval,
+    controls: Mapping[str, Interval],
+    ceiling: Interval | None,
+    rivals: Mapping[str, Interval] | None = None,
 ) -> Figure:
-    """Bars of the run, its controls (best first) and the non-private ceiling, with 95% intervals."""
+    """Bars of the run, its rivals and its controls (best first) and the non-private ceiling, with 95% intervals."""
     rows = [(method, accuracy, BLUE)]
-    rows += [(name, controls[name], GREY) for name in sorted(controls, key=lambda key: -controls[key].mean)]
+    for scores, colour, kind in ((rivals or {}, GREEN, " (rival)"), (controls, GREY, "")):
+        rows += [(name + kind, scores[name], colour) for name in sorted(scores, key=lambda key: -scores[key].mean)]
     if ceiling is not None:
         rows.append(("not private (ceiling)", ceiling, ORANGE))
     figure = bar_figure(rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +36,8 @@ class RunRecord:
 
     Accuracies are fractions of the test nodes. ``history`` holds one list of epoch rows per repeat. ``seconds``
     counts everything, ``seconds_method`` one fit. ``options`` are the choices of the run that are no setting of the
-    method: seed, repeats, device.
+    method: seed, repeats, device. ``rivals`` are other methods at the same privacy price; ``epsilon_relationship`` is
+    what one relationship costs where connections are protected, else None.
     """
 
     method: str
@@ -58,6 +59,9 @@ class RunRecord:
     created: str = ""
     version: str = ""
     run: str | None = None
+    rivals: Mapping[str, Interval] = field(default_factory=dict)
+    best_rival: str | None = None
+    epsilon_relationship: float | None = None
 
     @classmethod
     def from_result(cls, result: Result, *, options: Mapping[str, Any]) -> RunRecord:
@@ -97,6 +101,9 @@ class RunRecord:
             "best_control": self.best_control,
             "ceiling": None if self.ceiling is None else self.ceiling.to_dict(),
             "lift": None if self.lift is None else self.lift.to_dict(),
+            "rivals": {name: score.to_dict() for name, score in self.rivals.items()},
+            "best_rival": self.best_rival,
+            "epsilon_relationship": self.epsilon_relationship,
             "guarantee": self.guarantee.to_dict(),
             "guarantee_sentence": self.guarantee.sentence(),
             "ledger": self.ledger.to_dict(),
@@ -143,9 +150,16 @@ class RunRecord:
                 created=str(content["created"]),
                 version=str(content["version"]),
                 run=content.get("run"),
+                rivals={str(name): interval_from_dict(item) for name, item in content.get("rivals", {}).items()},
+                best_rival=content.get("best_rival"),
+                epsilon_relationship=_epsilon(content.get("epsilon_relationship")),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise InputError(f"not the record of a run ({type(error).__name__}: {error})") from error
+
+
+def _epsilon(value: Any) -> float | None:
+    return None if value is None else float(value)
 
 
 def _number(value: Any) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from graphveil.reports import figures, text, words
+from graphveil.reports import figures, rivals, text, words
 from graphveil.reports.record import RunRecord
 
 
@@ -37,7 +37,7 @@ def page_html(record: RunRecord) -> str:
     best = f" The best control is {record.best_control}." if record.best_control else ""
     content["accuracy_picture"] = Markup(
         figures.inline_svg(
-            figures.accuracy_figure(record.method, record.accuracy, record.controls, record.ceiling),
+            figures.accuracy_figure(record.method, record.accuracy, record.controls, record.ceiling, record.rivals),
             name="accuracy",
             alt=f"Bar chart of the accuracies in the table below. {record.method}: "
             f"{text.percent(record.accuracy.mean)} per cent.{best}",
@@ -65,6 +65,9 @@ def _content(record: RunRecord) -> dict[str, Any]:
         "meaning": words.lift_sentence(record),
         "spent": words.spent_line(record.ledger, record.settings),
         "controls": sorted(record.controls.items(), key=lambda item: -item[1].mean),
+        "rivals": sorted(record.rivals.items(), key=lambda item: -item[1].mean),
+        "lead": rivals.lead(record),
+        "standing": words.rival_sentence(record),
         "totals": [Total(unit, *record.ledger.total(unit)) for unit in units],
         "settings": [(key, _shown(value)) for key, value in {**record.settings, **record.options}.items()],
         "runs": "1 run" if runs == 1 else f"{runs} runs",
@@ -110,6 +113,7 @@ _FILTERS: Mapping[str, Callable[..., Any]] = {
     "points": text.points,
     "interval": words.interval,
     "lift_interval": words.lift_interval,
+    "relationship": words.relationship_line,
     "control_meaning": lambda name: words.CONTROL_MEANING.get(name, ""),
     "moment": lambda moment: moment[:16].replace("T", " "),
     "settings": _settings,

@@ -9,6 +9,7 @@ from typing import Any
 
 from graphveil.methods.intervals import Interval
 from graphveil.privacy import Guarantee, Ledger
+from graphveil.reports import rivals
 from graphveil.reports.record import RunRecord
 from graphveil.reports.text import number, percent, points, printable
 
@@ -16,15 +17,18 @@ CONTROL_MEANING = {
     "random-features": "random noise in place of the features, same graph, same released labels",
     "label-propagation": "released labels and the graph only: no features, no training",
     "no-edges": "the released features only, without the graph",
+    "random-graph": "a random graph with as many connections, same released features and labels",
     "public-only": "what needs no private data at all",
 }
 
+_CONNECTIONS = re.compile(r"edge|neighbo|relationship|\blink")
 _PARTS = {"epsilon_x": "features", "epsilon_y": "labels", "epsilon_a": "connections"}
 
 _AS_WELL = {
     "random-features": "random features on the same graph score as well",
     "label-propagation": "the released labels, spread over the graph without any features, score as well",
     "no-edges": "the released features alone, without the graph, score as well",
+    "random-graph": "a random graph with as many connections scores as well",
     "public-only": "what is public anyway scores as well",
 }
 
@@ -67,10 +71,34 @@ def lift_sentence(record: RunRecord) -> str:
     return f"{what[0].upper()}{what[1:]} bought nothing measurable{where}: {as_well}."
 
 
+def rival_sentence(record: RunRecord) -> str:
+    """How a run stands beside other methods at the same privacy price, in one sentence; nothing without rivals."""
+    found = rivals.lead(record)
+    if found is None:
+        return ""
+    best = record.best_rival
+    where = " in this one run" if len(found.runs) == 1 else ""
+    if found.low > 0:
+        return f"At the same privacy price it scores measurably above its best rival{where}, {best}."
+    if found.high < 0:
+        return f"At the same privacy price its best rival, {best}, scores measurably better{where}: prefer that one."
+    return f"At the same privacy price it does not differ measurably from its best rival{where}, {best}."
+
+
+def relationship_line(epsilon: float) -> str:
+    """What one relationship costs, every report about it counted."""
+    if epsilon == math.inf:
+        return "not protected"
+    return f"epsilon {number(epsilon)} for one relationship, all reports about it together"
+
+
 def _bought(record: RunRecord, control: str) -> str:
     """What a run has that a control lacks, and so what a lift over the control was bought with."""
-    if control == "no-edges":
-        return "the graph"
+    links = any(_CONNECTIONS.search(unit) and epsilon < math.inf for unit, epsilon, _ in _units(record))
+    if control in ("no-edges", "random-graph"):
+        return "the private connections" if links else "the graph"
+    if control == "public-only" and links:
+        return "the private data"
     labels_are_public = record.guarantee.epsilon == math.inf or record.settings.get("epsilon_y") == math.inf
     if control == "public-only" and not labels_are_public:
         return "the private data"
@@ -79,10 +107,14 @@ def _bought(record: RunRecord, control: str) -> str:
 
 def _features(record: RunRecord) -> str:
     """The features a run used, in words; nothing where it used none."""
-    if any("feature" in unit and epsilon < math.inf for unit, epsilon, _ in unit_epsilons(record.guarantee)):
+    if any("feature" in unit and epsilon < math.inf for unit, epsilon, _ in _units(record)):
         return "the private features"
     used = record.guarantee.epsilon == math.inf or record.settings.get("epsilon_x") == math.inf
     return "the features" if used else ""
+
+
+def _units(record: RunRecord) -> tuple[tuple[str, float, float], ...]:
+    return unit_epsilons(record.guarantee)
 
 
 def unit_epsilons(guarantee: Guarantee) -> tuple[tuple[str, float, float], ...]:
@@ -124,10 +156,10 @@ def not_protected(guarantee: Guarantee, settings: Mapping[str, Any]) -> tuple[st
     lines = [f"Anything, in this run: {printable(guarantee.void)}."] if guarantee.void else []
     if guarantee.epsilon == math.inf:
         return (*lines, "Features, labels and connections: all are used as they are.")
-    if not re.search(r"edge|neighbo|node", units):
+    if not (_CONNECTIONS.search(units) or "node" in units):
         lines.append("Who is connected to whom: the server sees the whole graph.")
     if guarantee.model == "local":
-        exposed = _declared_public(settings)
+        exposed = [part for part in _declared_public(settings) if part != "connections"]  # said above
     else:
         exposed = [part for part in ("features", "labels") if part[:-1] not in units and "node" not in units]
     lines += [f"The {part}: declared public and used as they are." for part in exposed]
