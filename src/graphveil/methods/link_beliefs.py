@@ -14,7 +14,7 @@ reads released validation labels alone, so it costs nothing.  Ours; parts: `mode
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -239,20 +239,24 @@ def weigh(
 ) -> tuple[Tensor, str]:
     """Return log-beliefs [n, c] and which parts of the reports they rest on.
 
+    Without validation nodes every third training node judges instead.
+
     Raises:
         InputError: when no training node carries a label.
     """
-    labels = labels_of(released.people)
+    labels = _judged(labels_of(released.people), device)
     if not bool(labels.train.any()):
         raise InputError("no training node carries a label", remedy="give the split some training nodes")
-    heard = log_channel(labels.classes, labels.keep, labels.flip)
-    pairs = named_pairs(released)
+    heard = log_channel(labels.classes, labels.keep, labels.flip).to(device)
+    pairs = named_pairs(released).to(device)
     features = unit_rows(features_of(released.people, seed)[0], device)
     alone, both = _validated(features, labels, pairs, heard, rounds, progress)
     known = labels.train | labels.val
     final = fit_logistic(features, labels.values, known.nonzero().squeeze(1), heard, alone.strength)
     evidence = _with_labels(final.log_probabilities(features), labels, known, heard)
     if both <= alone.score:
+        if progress is not None:
+            progress(2 * rounds, 2 * rounds)
         return evidence, LINKS_UNUSED
     tell = None if progress is None else lambda done, total: progress(total + done, 2 * total)
     return block_beliefs(pairs, evidence, rounds=rounds, progress=tell).beliefs, LINKS_USED
@@ -264,6 +268,16 @@ class _Alone:
 
     strength: float
     score: float
+
+
+def _judged(labels: Labels, device: str) -> Labels:
+    """Return the labels on a device, with some of those that train set aside where nobody else judges."""
+    values, train, val = (part.to(device) for part in (labels.values, labels.train, labels.val))
+    if not bool(val.any()):
+        val = torch.zeros_like(train)
+        val[train.nonzero().squeeze(1)[2::3]] = True
+        train = train & ~val
+    return replace(labels, values=values, train=train, val=val)
 
 
 def _validated(
@@ -287,7 +301,7 @@ def _validated(
 def _with_labels(field: Tensor, labels: Labels, known: Tensor, heard: Tensor) -> Tensor:
     """Return the evidence of every node: its features', and what the label reports of `known` nodes say."""
     said = heard[:, labels.values.clamp_min(0)].T
-    return field + torch.where(known[:, None], said, torch.zeros(()))
+    return field + torch.where(known[:, None], said, torch.zeros(()).to(said))
 
 
 def unit_rows(features: Any, device: str) -> Any:

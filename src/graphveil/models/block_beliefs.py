@@ -19,8 +19,8 @@ Shapes: evidence and beliefs [n, c], messages [2 S, c], B [c, c].
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -35,6 +35,8 @@ DAMPING = 0.3
 DENSITY = (1e-9, 0.5)
 #: A round may change the total number of links by this factor at most before it is set right.
 DRIFT = 5.0
+#: Ratios beyond e^80 leave no doubt, and would soon leave the range of 32-bit floats.
+LARGEST_LOG = 80.0
 CHUNK = 1 << 16
 
 
@@ -55,6 +57,11 @@ class NamedPairs:
     background: float
     information: float
     directed: bool
+
+    def to(self, device: torch.device | str) -> NamedPairs:
+        """Return the same pairs on another device."""
+        source, target, ratio = (part.to(device) for part in (self.source, self.target, self.log_ratio))
+        return replace(self, source=source, target=target, log_ratio=ratio)
 
     @property
     def pairs(self) -> float:
@@ -111,7 +118,7 @@ def block_beliefs(
         share = torch.softmax(beliefs, dim=1)
         if progress is not None:
             progress(number, rounds)
-    return BlockBeliefs(beliefs, density, _links(pairs, state, share, density))
+    return BlockBeliefs(beliefs, density, _links(pairs, state, beliefs, messages, density))
 
 
 @dataclass(frozen=True)
@@ -132,7 +139,7 @@ def _start(pairs: NamedPairs, evidence: Tensor) -> _State:
     counts = torch.bincount(receiver, minlength=pairs.nodes)
     starts = torch.cat([counts.new_zeros(1), counts.cumsum(0)]).int()
     into = Rows(starts, order, evidence.new_ones(len(order)))
-    ratio = pairs.log_ratio.exp().to(evidence)
+    ratio = pairs.log_ratio.clamp_max(LARGEST_LOG).exp().to(evidence)
     return _State(receiver, sender, into, ratio, float(torch.tensor(pairs.background, dtype=torch.float64).exp()))
 
 
@@ -177,13 +184,10 @@ def _density(
 ) -> Tensor:
     """Return J / pairs: expected links between classes, named pairs one by one and all others in closed form."""
     first, second = _tables(state, density)
-    s, classes = len(state.ratio), density.shape[0]
+    classes = density.shape[0]
     seen, linked = density.new_zeros(classes, classes), density.new_zeros(classes, classes)
-    for start in range(0, s, CHUNK):
-        here = slice(start, min(start + CHUNK, s))
-        back = slice(s + start, s + here.stop)
-        target = torch.softmax(beliefs[pairs.target[here]] - messages[back], dim=1)
-        source = torch.softmax(beliefs[pairs.source[here]] - messages[here], dim=1)
+    for here in _chunks(pairs):
+        source, target = _cavities(pairs, beliefs, messages, here)
         ratio = state.ratio[here]
         # Pr[a, b | reports of e] = source_a target_b R_ab / Z_e
         total = ((source @ first) * target).sum(dim=1) + ratio * ((source @ second) * target).sum(dim=1)
@@ -212,8 +216,26 @@ def _to_total(pairs: NamedPairs, density: Tensor, share: Tensor) -> Tensor:
     return (density * min(max(factor, 1 / DRIFT), DRIFT)).clamp(*DENSITY)
 
 
-def _links(pairs: NamedPairs, state: _State, share: Tensor, density: Tensor) -> Tensor:
-    """Return Pr[link | reports, beliefs] of the named pairs [S]."""
-    prior = ((share[pairs.source] @ density) * share[pairs.target]).sum(dim=1)
-    odds = prior / (1 - prior) * state.ratio
-    return odds / (1 + odds)
+def _links(pairs: NamedPairs, state: _State, beliefs: Tensor, messages: Tensor, density: Tensor) -> Tensor:
+    """Return Pr[link | all reports] of the named pairs; what a pair itself told its ends does not count twice."""
+    first, second = _tables(state, density)
+    found = beliefs.new_empty(len(state.ratio))
+    for here in _chunks(pairs):
+        source, target = _cavities(pairs, beliefs, messages, here)
+        linked = state.ratio[here] * ((source @ second) * target).sum(dim=1)
+        found[here] = linked / (linked + ((source @ first) * target).sum(dim=1))
+    return found
+
+
+def _chunks(pairs: NamedPairs) -> Iterator[slice]:
+    """Yield the named pairs piece by piece."""
+    s = len(pairs.source)
+    return (slice(start, min(start + CHUNK, s)) for start in range(0, s, CHUNK))
+
+
+def _cavities(pairs: NamedPairs, beliefs: Tensor, messages: Tensor, here: slice) -> tuple[Tensor, Tensor]:
+    """Return what the sources and the targets of some pairs are without those pairs' own messages, two [s, c]."""
+    s = len(pairs.source)
+    source = torch.softmax(beliefs[pairs.source[here]] - messages[here], dim=1)
+    target = torch.softmax(beliefs[pairs.target[here]] - messages[s + here.start : s + here.stop], dim=1)
+    return source, target

@@ -43,8 +43,8 @@ def fit_logistic(
         log_channel: log T [c, c]; strength: C; start: where the search begins.
     """
     classes = log_channel.shape[0]
-    weight = torch.zeros(features.shape[1], classes) if start is None else start.weight.clone()
-    bias = torch.zeros(classes) if start is None else start.bias.clone()
+    weight = log_channel.new_zeros(features.shape[1], classes) if start is None else start.weight.clone()
+    bias = log_channel.new_zeros(classes) if start is None else start.bias.clone()
     weight.requires_grad_()
     bias.requires_grad_()
     heard = log_channel[:, labels[nodes]].T.contiguous()
