@@ -306,6 +306,36 @@ def test_npz_arrays_are_read_as_pyg_reads_them(tmp_path):
     assert graph.schema.notes[0] == "set 1 positive feature values to 1, as PyG's reader does"
 
 
+def citeseer(root: Path, labels: tuple[int, ...] = (5, 0, 1, 2, 3)) -> Path:
+    values = np.zeros((5, 3703), dtype=np.float32)
+    values[1, 7], values[3, 0], values[4, -1] = 1.0, 1.0, 1.0
+    file = root / "pyg/CitationFull-LCC/citeseer/raw/citeseer.npz"
+    arrays(file, values, [(0, 2), (1, 4), (3, 4), (3, 3)], list(labels))
+    return file
+
+
+def test_citeseer_is_cut_to_its_largest_component(tmp_path):
+    citeseer(tmp_path)
+    graph = validate(load_graph("citeseer-lcc", tmp_path))
+    assert graph.y.tolist() == [0, 2, 3]  # nodes 1, 3 and 4: each link is listed by one end
+    assert graph.x.col_indices().tolist() == [7, 0, 3702]
+    assert graph.edge_index.tolist() == [[0, 1, 2, 2], [2, 2, 0, 1]]
+    assert graph.schema.classes == ("AI", "Agents", "DB", "HCI", "IR", "ML")
+    assert graph.schema.notes[0] == "kept the largest component: 3 of 5 nodes"
+
+
+def test_citeseer_with_too_few_labels_is_refused(tmp_path):
+    citeseer(tmp_path, labels=(5, 0))
+    with pytest.raises(DataError, match=r"citeseer.npz: is not the published file of 'citeseer-lcc'"):
+        load_graph("citeseer-lcc", tmp_path)
+
+
+def test_citeseer_is_fetched_uncut_and_kept_whole(tmp_path, monkeypatch):
+    asked = served(monkeypatch, citeseer(tmp_path / "made").read_bytes())
+    assert load_graph("citeseer-lcc", tmp_path / "root").num_nodes == 3
+    assert asked == ["https://github.com/shchur/gnn-benchmark/raw/master/data/npz/citeseer.npz"]
+
+
 def test_npz_of_another_width_is_refused(tmp_path):
     with pytest.raises(DataError, match=r"dblp.npz: is not the published file of 'dblp' \(40 features instead of 1639"):
         load_graph("dblp", dblp(tmp_path, 40))

@@ -19,6 +19,7 @@ from tests.graphs.made import musae_files
 COUNTS = {
     "cora": (2_708, 5_278, 1_433, 7),
     "citeseer": (3_327, 4_552, 3_703, 6),
+    "citeseer-lcc": (2_110, 3_668, 3_703, 6),
     "pubmed": (19_717, 44_324, 500, 3),
     "cora-ml": (2_995, 8_158, 2_879, 7),
     "amazon-computers": (13_752, 245_861, 767, 10),
@@ -121,6 +122,21 @@ def test_the_same_graph_as_through_pyg(tmp_path, name, kind, part):
     assert torch.equal(graph.x.to_dense(), data.x)
     assert torch.equal(graph.y, data.y)
     assert torch.equal(graph.edge_index, edges)
+
+
+def test_the_uncut_citeseer_gives_the_same_largest_component(tmp_path):
+    uncut = data_root() / "pyg/CitationFull-LINQS/citeseer/raw/citeseer.npz"
+    if not uncut.is_file():
+        pytest.skip(f"the uncut CiteSeer does not lie under GRAPHVEIL_DATA ({uncut})")
+    graph = published("citeseer-lcc")
+    folder = tmp_path / "pyg/CitationFull-LCC/citeseer/raw"
+    folder.mkdir(parents=True)
+    shutil.copyfile(uncut, folder / "citeseer.npz")
+    other = load_graph("citeseer-lcc", tmp_path, download=False)
+    assert other.schema.notes[0] == "kept the largest component: 2,110 of 3,312 nodes"
+    assert torch.equal(graph.x.to_dense(), other.x.to_dense())
+    assert torch.equal(graph.y, other.y)
+    assert torch.equal(graph.edge_index, other.edge_index)
 
 
 def test_lastfm_has_the_published_counts_with_made_features(tmp_path):
