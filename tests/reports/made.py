@@ -126,14 +126,7 @@ def result(*, runs: int = 5, void: str | None = None, **changes: Any) -> Result:
 def record(*, options: dict[str, Any] | None = None, **changes: Any) -> RunRecord:
     """The record of :func:`result`."""
     options = {"seed": 0, "repeats": 5, "device": "cpu"} if options is None else options
-    found = result(**changes)
-    made = RunRecord.from_result(found, options=options)
-    made = replace(
-        made,
-        rivals=found.rivals,
-        best_rival=found.best_rival,
-        epsilon_relationship=found.epsilon_relationship,
-    )
+    made = RunRecord.from_result(result(**changes), options=options)
     return replace(made, created="2026-01-02T03:04:05+00:00", version="0.1.0")
 
 

@@ -159,3 +159,16 @@ def test_a_negative_lift_over_seeds_keeps_its_interval() -> None:
     assert row.lift is not None
     assert row.lift.low < row.lift.mean < row.lift.high
     assert row.lift.low < 0
+
+
+def test_every_rival_and_control_there_is_has_its_meaning() -> None:
+    """Read off the page of the module that trains them, so that a new one is not forgotten."""
+    import re
+
+    from graphveil.methods import controls, link_controls
+
+    for module in (controls, link_controls):
+        named = re.findall(r"^    ([a-z-]+(?:, [a-z-]+)*)  +\S", module.__doc__ or "", re.MULTILINE)
+        for name in ", ".join(named).split(", "):
+            assert name in words.CONTROL_MEANING or name in words.RIVAL_MEANING or name == "ceiling", name
+        assert len(named) > 2

@@ -85,6 +85,9 @@ class RunRecord:
             notes=tuple(result.notes),
             created=datetime.now().astimezone().isoformat(timespec="seconds"),
             version=graphveil.__version__,
+            rivals=dict(result.rivals),
+            best_rival=result.best_rival,
+            epsilon_relationship=result.epsilon_relationship,
         )
 
     def in_folder(self, folder: str) -> RunRecord:

@@ -114,6 +114,7 @@ _FILTERS: Mapping[str, Callable[..., Any]] = {
     "interval": words.interval,
     "lift_interval": words.lift_interval,
     "relationship": words.relationship_line,
+    "rival_meaning": lambda name: words.RIVAL_MEANING.get(name, "another method at the same privacy price"),
     "control_meaning": lambda name: words.CONTROL_MEANING.get(name, ""),
     "moment": lambda moment: moment[:16].replace("T", " "),
     "settings": _settings,

@@ -17,8 +17,17 @@ CONTROL_MEANING = {
     "random-features": "random noise in place of the features, same graph, same released labels",
     "label-propagation": "released labels and the graph only: no features, no training",
     "no-edges": "the released features only, without the graph",
-    "random-graph": "a random graph with as many connections, same released features and labels",
+    "random-graph": "strangers in place of the connections, as many and with the same noise",
     "public-only": "what needs no private data at all",
+}
+
+RIVAL_MEANING = {
+    "base": "the same reports: the connections as reported, nothing smoothed",
+    "lpgnn": "the same reports: features smoothed over the connections as reported",
+    "solitude": "the same reports: weights of the connections learned with the network",
+    "link-beliefs": "the same reports: every one weighed by its likelihood",
+    "blink": "reports of its own, both ends at half the price each: connections by their posterior",
+    "dprr": "reports of its own, both ends at half the price each: about as many as each person has",
 }
 
 _CONNECTIONS = re.compile(r"edge|neighbo|relationship|\blink")
