@@ -1,24 +1,36 @@
 """Guarantees, budgets, accounting and randomness: what privacy means here, without any machine learning."""
 
 from graphveil.privacy.accountant import compose, epsilon_of
+from graphveil.privacy.budget_split import CalibratedPipeline, calibrate_pipeline, default_split
 from graphveil.privacy.calibration import analytic_gaussian_sigma, calibrate
 from graphveil.privacy.gaussian import gaussian_delta, gaussian_epsilon
 from graphveil.privacy.guarantee import Guarantee
 from graphveil.privacy.ledger import Budget, Ledger, Spend
+from graphveil.privacy.pipeline import Descent, Hops, pipeline_epsilon, pipeline_event
 from graphveil.privacy.randomness import Randomness, SecureRandomness, SeededRandomness
+from graphveil.privacy.selection import RepeatAndSelect, repeat_and_select
 
 __all__ = [
     "Budget",
+    "CalibratedPipeline",
+    "Descent",
     "Guarantee",
+    "Hops",
     "Ledger",
     "Randomness",
+    "RepeatAndSelect",
     "SecureRandomness",
     "SeededRandomness",
     "Spend",
     "analytic_gaussian_sigma",
     "calibrate",
+    "calibrate_pipeline",
     "compose",
+    "default_split",
     "epsilon_of",
     "gaussian_delta",
     "gaussian_epsilon",
+    "pipeline_epsilon",
+    "pipeline_event",
+    "repeat_and_select",
 ]

@@ -1,0 +1,200 @@
+"""What a trusted curator's pipeline costs: noisy sums and private training, composed for one protected unit.
+
+A pipeline is a tuple of parts. `Hops` are Gaussian releases, each computed from those before it; `Descent` is private
+gradient descent on Poisson samples. Parts say everything but the noise, which is given beside them as standard
+deviations in units of the norm to which rows or gradients are clipped:
+
+    Hops       mu^2 = sum_k (sensitivity / sigma_k)^2, by the analytic Gaussian curve (exact, adaptive hops included)
+    Descent    steps x Poisson(rate) x Gaussian(sigma / sensitivity)
+    together   a product of privacy loss distributions, or the Gaussian curve where nothing is sampled
+
+Sources: J. Dong, A. Roth, W. Su, "Gaussian Differential Privacy", https://arxiv.org/abs/1905.02383v3, Corollary 3.3
+(Gaussians compose exactly; its central limit theorem is not used); dp-accounting for what is sampled.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from graphveil.errors import InputError
+from graphveil.privacy.accountant import AccountantName, epsilon_of
+from graphveil.privacy.gaussian import gaussian_epsilon
+
+if TYPE_CHECKING:
+    from dp_accounting import DpEvent
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hops:
+    """Noisy sums over neighbours, one after the other.
+
+    Args:
+        count: how many.
+        sensitivity: the largest L2 change of one sum when the unit comes or goes, in units of the row norm
+            (directed edge: w_max; undirected edge: sqrt(2) w_max; node: sqrt(D) w_max after a stable projection).
+        sizes: the relative standard deviations of the hops; empty: all equal.
+        name: under which `calibrate_pipeline` returns its noise and `split` names its share.
+
+    Raises:
+        InputError: a number is outside its range.
+    """
+
+    count: int
+    sensitivity: float = 1.0
+    sizes: tuple[float, ...] = ()
+    name: str = "hops"
+
+    def __post_init__(self) -> None:
+        _require_count(self.name, "count", self.count)
+        _require_positive(self.name, "sensitivity", self.sensitivity)
+        for size in self.sizes:
+            _require_positive(self.name, "a relative size", size)
+        if self.sizes and len(self.sizes) != self.count:
+            raise InputError(f"{len(self.sizes)} relative sizes", where=self.name, allowed=f"{self.count}, or none")
+
+    @property
+    def exact(self) -> bool:
+        """True: Gaussian releases have an exact privacy curve."""
+        return True
+
+    @property
+    def noises(self) -> int:
+        """How many standard deviations the part has: one a hop."""
+        return self.count
+
+    def spread(self, mu: float) -> tuple[float, ...]:
+        """The standard deviations, in the proportion of `sizes`, with which all hops together weigh `mu`."""
+        sizes = self.sizes or (1.0,) * self.count
+        scale = self.sensitivity / mu * math.sqrt(math.fsum(size**-2 for size in sizes))
+        return tuple(scale * size for size in sizes)
+
+    def squared_mu(self, sigmas: Sequence[float]) -> float:
+        """sum_k (sensitivity / sigma_k)^2."""
+        return math.fsum((self.sensitivity / sigma) ** 2 for sigma in sigmas)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Descent:
+    """Gradient descent on Poisson samples, every sample's gradient clipped, noise added to every step's sum.
+
+    Args:
+        steps: how many, empty batches included.
+        rate: the probability with which a step's batch has the unit, in (0, 1]; public, never from a private count.
+        sensitivity: the largest L2 change of one clipped sum, in units of the clipping norm (1 where the unit is one
+            sample; 2 where one directed edge changes one sample, 4 where an undirected edge changes two).
+        name: under which `calibrate_pipeline` returns its noise and `split` names its share.
+
+    Raises:
+        InputError: a number is outside its range.
+    """
+
+    steps: int
+    rate: float
+    sensitivity: float = 1.0
+    name: str = "training"
+
+    def __post_init__(self) -> None:
+        _require_count(self.name, "steps", self.steps)
+        _require_positive(self.name, "sensitivity", self.sensitivity)
+        if not 0.0 < self.rate <= 1.0:
+            raise InputError(f"rate is {self.rate!r}", where=self.name, allowed="a number in (0, 1]")
+
+    @property
+    def exact(self) -> bool:
+        """Whether the part is a plain stack of Gaussian releases: every step sees everybody."""
+        return self.rate == 1.0
+
+    @property
+    def noises(self) -> int:
+        """How many standard deviations the part has: one for all steps."""
+        return 1
+
+    def squared_mu(self, sigmas: Sequence[float]) -> float:
+        """steps (sensitivity / sigma)^2, what the part would weigh without sampling."""
+        return self.steps * (self.sensitivity / sigmas[0]) ** 2
+
+    def event(self, sigma: float) -> DpEvent:
+        """The part as a dp-accounting event."""
+        import dp_accounting
+
+        step = dp_accounting.GaussianDpEvent(sigma / self.sensitivity)
+        return dp_accounting.SelfComposedDpEvent(dp_accounting.PoissonSampledDpEvent(self.rate, step), self.steps)
+
+
+Part = Hops | Descent
+Noise = Mapping[str, tuple[float, ...]]
+
+
+def pipeline_event(parts: Sequence[Part], noise: Noise) -> DpEvent:
+    """Everything the pipeline releases, as one dp-accounting event.
+
+    The Gaussian releases stand in it as the one Gaussian to which they compose exactly.
+
+    Raises:
+        InputError: no parts, two of the same name, or the noise does not fit them (absent, zero, infinite, NaN).
+    """
+    import dp_accounting
+
+    require_parts(parts)
+    _require_noise(parts, noise)
+    events: list[DpEvent] = [
+        part.event(noise[part.name][0]) for part in parts if isinstance(part, Descent) and not part.exact
+    ]
+    mu = _gaussian_mu(parts, noise)
+    if mu > 0.0:
+        events.append(dp_accounting.GaussianDpEvent(1.0 / mu))
+    return events[0] if len(events) == 1 else dp_accounting.ComposedDpEvent(events)
+
+
+def pipeline_epsilon(parts: Sequence[Part], noise: Noise, delta: float, *, accountant: AccountantName = "pld") -> float:
+    """The epsilon of a pipeline at `delta`: exact where nothing is sampled, else by the accountant, from above.
+
+    Args:
+        parts: what is released.
+        noise: part name -> standard deviations in units of the clipped norm, one a hop or one for all steps.
+        delta: in (0, 1), without what cut tails of the noise were promised.
+
+    Raises:
+        InputError: see `pipeline_event`; delta is not allowed.
+    """
+    event = pipeline_event(parts, noise)
+    if accountant == "pld" and all(part.exact for part in parts):
+        return gaussian_epsilon(1.0 / _gaussian_mu(parts, noise), delta)
+    return epsilon_of(event, delta, accountant)
+
+
+def require_parts(parts: Sequence[Part]) -> None:
+    """Refuse a pipeline without parts, or with two of the same name."""
+    names = [part.name for part in parts]
+    if not names or len(set(names)) != len(names):
+        raise InputError(f"parts named {names}", where="pipeline", allowed="at least one, all names different")
+
+
+def _gaussian_mu(parts: Sequence[Part], noise: Noise) -> float:
+    """The mu of all parts in which nothing is sampled."""
+    return math.sqrt(math.fsum(part.squared_mu(noise[part.name]) for part in parts if part.exact))
+
+
+def _require_noise(parts: Sequence[Part], noise: Noise) -> None:
+    if set(noise) != {part.name for part in parts}:
+        names = ", ".join(part.name for part in parts)
+        raise InputError(f"noise for {sorted(noise)}", where="pipeline", allowed=names)
+    for part in parts:
+        sigmas = noise[part.name]
+        if len(sigmas) != part.noises:
+            raise InputError(f"{len(sigmas)} standard deviations", where=part.name, allowed=f"{part.noises}")
+        for sigma in sigmas:
+            _require_positive(part.name, "a standard deviation", sigma)
+
+
+def _require_count(where: str, name: str, value: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise InputError(f"{name} is {value!r}", where=where, allowed="an integer of at least 1")
+
+
+def _require_positive(where: str, name: str, value: float) -> None:
+    if not 0.0 < value < math.inf:
+        raise InputError(f"{name} is {value!r}", where=where, allowed="a finite number above 0")
