@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import re
 from pathlib import Path
 
 import pytest
@@ -118,4 +119,7 @@ def test_a_comparison_with_rivals_fits_the_screen() -> None:
 
     text = shown(screens.compared(COMPARED, rows(), Path("study")))
     assert max(len(line) for line in text.splitlines()) <= 80
-    assert "blink hybrid" in " ".join(text.split())
+    lines = [[cell for cell in re.split(r"  +", line) if cell] for line in text.splitlines()]
+    place = next(place for place, cells in enumerate(lines) if cells[:1] == ["solitude"])
+    assert lines[place] == ["solitude", "86.2", "+15.9", "+4.7"]
+    assert lines[place + 2] == ["no-edges", "blink-hybrid"]

@@ -189,24 +189,51 @@ def compared(comparison: Comparison, lines: Sequence[Row], folder: Path) -> Rend
     from graphveil.reports import comparison_table  # brings matplotlib, which the other screens do without
 
     head = ", ".join([comparison_table.title(comparison, lines), *fixed])
-    controls = ("lift, points", "over") if comparison.options["controls"] else ()
-    beside = ("lead, points", "over rival") if comparison_table.has_rivals(lines) else ()
-    table = _table("method", *varied, "accuracy, %", *controls, *beside)
-    table.columns[0].no_wrap = True
-    for row in lines:
-        axes = (plain(row.axes[axis]) if axis in row.axes else "-" for axis in varied)
-        accuracy = f"{percent(row.accuracy.mean)} ({words.interval(row.accuracy)})"
-        over = _above(row.best_control, row.lift) if controls else ()
-        table.add_row(row.method, *axes, accuracy, *over, *(_above(row.best_rival, row.lead) if beside else ()))
+    with_controls = bool(comparison.options["controls"])
+    if comparison_table.has_rivals(lines):
+        table = _with_rivals(lines, varied, with_controls=with_controls)
+    else:
+        table = _without_rivals(lines, varied, with_controls=with_controls)
     where = pairs([("Folder", f"{folder} (table.md, table.csv, figure.png, figure.svg)")])
     void = next((row.void for row in lines if row.void), None)
     return Group(*([_void(void), Text()] if void else []), Text(head, style="bold"), Text(), table, Text(), where)
 
 
-def _above(name: str | None, difference: Interval | None) -> tuple[str, str]:
-    if difference is None:
+def _without_rivals(lines: Sequence[Row], varied: Sequence[str], *, with_controls: bool) -> Table:
+    table = _table("method", *varied, "accuracy, %", *(("lift, points", "over") if with_controls else ()))
+    table.columns[0].no_wrap = True
+    for row in lines:
+        accuracy = f"{percent(row.accuracy.mean)} ({words.interval(row.accuracy)})"
+        table.add_row(row.method, *_axes(row, varied), accuracy, *(_lift_cells(row) if with_controls else ()))
+    return table
+
+
+def _lift_cells(row: Row) -> tuple[str, str]:
+    if row.lift is None:
         return "-", "-"
-    return f"{points(difference.mean)} ({words.lift_interval(difference)})", (name or "-").replace("-", " ")
+    return f"{points(row.lift.mean)} ({words.lift_interval(row.lift)})", (row.best_control or "-").replace("-", " ")
+
+
+def _with_rivals(lines: Sequence[Row], varied: Sequence[str], *, with_controls: bool) -> Table:
+    """Two differences do not fit beside each other on one line: each cell is a number, its interval and a name."""
+    controls = ("lift, points, over the best control",) if with_controls else ()
+    table = _table("method", *varied, "accuracy, %", *controls, "lead, points, over the best rival")
+    for row in lines:
+        accuracy = f"{percent(row.accuracy.mean)}\n{words.interval(row.accuracy)}"
+        lift = (_stacked(row.best_control, row.lift),) if with_controls else ()
+        table.add_row(row.method, *_axes(row, varied), accuracy, *lift, _stacked(row.best_rival, row.lead))
+        table.add_row()
+    return table
+
+
+def _stacked(name: str | None, difference: Interval | None) -> str:
+    if difference is None:
+        return "-"
+    return f"{points(difference.mean)}\n{words.lift_interval(difference)}\n{name}"
+
+
+def _axes(row: Row, varied: Sequence[str]) -> list[str]:
+    return [plain(row.axes[axis]) if axis in row.axes else "-" for axis in varied]
 
 
 def predicted(answer: Mapping[str, Any]) -> RenderableType:
