@@ -8,7 +8,7 @@ import math
 import pytest
 
 from graphveil.errors import InputError
-from graphveil.methods import LPGNN, METHODS, LabelPropagation
+from graphveil.methods import LPGNN, METHODS, LabelPropagation, LinkBeliefs, Solitude
 from graphveil.methods.catalogue import build_method
 
 
@@ -19,7 +19,12 @@ def test_the_catalogue_names_every_method() -> None:
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_is_built_from_its_defaults_with_seed_and_device(name: str) -> None:
     method = build_method(name, {}, 5, seed=3, device="cpu")
-    assert isinstance(method, LPGNN | LabelPropagation)
+    expected = Solitude if name in ("solitude", "blink", "dprr") else LPGNN
+    expected = {"label-propagation": LabelPropagation, "label-pool": LabelPropagation, "link-beliefs": LinkBeliefs}.get(
+        name, expected
+    )
+    assert type(method) is expected
+    assert (getattr(method, "settings", method).seed, getattr(method, "settings", method).device) == (3, "cpu")
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -63,9 +68,12 @@ def test_the_catalogue_cannot_be_changed() -> None:
 
 
 def test_methods_share_one_interface() -> None:
-    for name in ("randomize", "fit_reports", "fit", "predict_proba", "predict", "score", "save"):
-        first, second = (inspect.signature(getattr(kind, name)) for kind in (LPGNN, LabelPropagation))
-        assert list(first.parameters) == list(second.parameters), name
+    for name in ("randomize", "fit_reports", "fit", "predict_proba", "predict", "score", "save", "load"):
+        first, *rest = (
+            inspect.signature(getattr(kind, name)) for kind in (LPGNN, LabelPropagation, Solitude, LinkBeliefs)
+        )
+        for other in rest:
+            assert set(first.parameters) - {"topology"} == set(other.parameters) - {"topology"}, name
 
 
 def test_a_total_budget_is_split_as_advised() -> None:
