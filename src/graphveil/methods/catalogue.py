@@ -83,6 +83,10 @@ class MethodInfo:
 
 def _refuse_idle(settings: Mapping[str, Any], options: Mapping[str, Option]) -> None:
     """Refuse settings that the chosen denoiser would not look at."""
+    if settings.get("epsilon_a") == INFINITE:
+        for name in ("degree_share", *CALIBRATION):
+            if name in settings:
+                raise InputError(f"{name} says nothing where links are public (epsilon_a = inf)", remedy="leave it out")
     if "denoiser" not in options:
         return
     denoiser = settings.get("denoiser") or options["denoiser"].default

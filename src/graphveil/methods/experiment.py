@@ -23,7 +23,7 @@ from graphveil.methods.controls import ceiling_of, controls_of, hits, network_se
 from graphveil.methods.intervals import Interval, interval
 from graphveil.methods.link_advice import link_plan
 from graphveil.methods.link_beliefs import LinkBeliefs
-from graphveil.methods.link_controls import link_controls_of, rivals_of, settings_of
+from graphveil.methods.link_controls import link_controls_of, rivals_left_out, rivals_of, settings_of
 from graphveil.methods.solitude import Solitude
 from graphveil.privacy import Guarantee, Ledger, Randomness
 
@@ -199,7 +199,7 @@ def _result(
         seconds=seconds,
         seconds_method=seconds_method,
         peak_memory_mb=peak_memory_mb(),
-        notes=_notes(len(methods), settled, methods[0]),
+        notes=_notes(len(methods), settled, methods[0], controlled=bool(controls)),
         rivals=others,
         best_rival=_best(others),
         epsilon_relationship=getattr(methods[0], "epsilon_relationship", None),
@@ -210,7 +210,7 @@ def _best(scores: Mapping[str, Interval]) -> str | None:
     return max(scores, key=lambda label: scores[label].mean) if scores else None
 
 
-def _notes(repeats: int, settled: Mapping[str, Any], method: Any) -> tuple[str, ...]:
+def _notes(repeats: int, settled: Mapping[str, Any], method: Any, *, controlled: bool) -> tuple[str, ...]:
     notes = []
     if settled.get("epsilon") is not None:
         privacy = method.privacy
@@ -220,7 +220,7 @@ def _notes(repeats: int, settled: Mapping[str, Any], method: Any) -> tuple[str, 
             f"the label gets {privacy.epsilon_y:.3g}, the features {features}"
             + ("; with labels alone the method run is label-pool" if privacy.epsilon_x is None else "")
         )
-    notes.extend(_link_notes(method))
+    notes.extend(_link_notes(method, controlled))
     if repeats > 1:
         notes.append(
             f"{repeats} repeats with fresh noise and splits: a simulation; a real collection has one report per person"
@@ -230,13 +230,15 @@ def _notes(repeats: int, settled: Mapping[str, Any], method: Any) -> tuple[str, 
     return tuple(notes)
 
 
-def _link_notes(method: Any) -> tuple[str, ...]:
-    """Return what the epsilon of the lists buys, and whether they were used at all."""
+def _link_notes(method: Any, controlled: bool) -> tuple[str, ...]:
+    """Return what the epsilon of the lists buys, whether they were used at all, and which rivals are missing."""
     if not isinstance(method, Solitude | LinkBeliefs) or method.released is None:
         return ()
     found = link_plan(method.links, method.schema, method.released.nodes)
     used = (f"used: {method.variant}",) if isinstance(method, LinkBeliefs) else ()
-    return (*used, *(found.advice if found is not None else ()))
+    missing = rivals_left_out(method, method.schema, method.released.nodes) if controlled else {}
+    left = [f"rival {name} was left out: {why}" for name, why in missing.items()]
+    return (*used, *(found.advice if found is not None else ()), *left)
 
 
 def _teller(progress: Report | None, stage: str, method: Any) -> Callable[[int, int], None] | None:

@@ -15,8 +15,9 @@ from graphveil.mechanisms import AdjacencyRR
 from graphveil.methods.link_privacy import LinkPrivacy
 
 SWAMPED, CLEAN = 6.0, 0.02
-#: True entries a list that `precision` is stated for.
+#: Relationships a person that `precision` is stated for.
 DEGREES = (5.0, 20.0, 80.0)
+DEGREE_BYTES = 4
 
 
 @dataclass(frozen=True)
@@ -26,9 +27,11 @@ class LinkPlan:
     Attributes:
         epsilon_bit, epsilon_relationship: the price of one bit, and of one relationship (or directed link).
         mode: who reports.
-        false_entries: expected in all lists; per_person: of one.
-        precision: share of true entries among those reported, for people with so many true entries (assumed).
-        report_bytes: of one list, as 32-bit ids.
+        mechanism: one of `LIST_MECHANISMS`.
+        false_entries: expected in all lists; per_person: of one; of "degree-preserving" lists before they are thinned,
+            which drops true and false entries alike.
+        precision: share of true entries among those reported, for people with so many relationships (assumed).
+        report_bytes: of one list without its true entries, which take 4 more each, and of its noisy degree.
         swamped_below, clean_above: epsilon of a relationship where the regimes of this module begin.
         warning: what the mechanism says of its size, or None.
     """
@@ -36,6 +39,7 @@ class LinkPlan:
     epsilon_bit: float
     epsilon_relationship: float
     mode: str
+    mechanism: str
     false_entries: float
     per_person: float
     precision: dict[str, float]
@@ -47,15 +51,22 @@ class LinkPlan:
     @property
     def advice(self) -> tuple[str, ...]:
         """What the figures mean, one sentence each."""
-        said = f"a list is expected to hold {self.per_person:.3g} false entries"
+        unit = "directed link" if self.mode == "directed" else "relationship"
+        holds = "draws, before it is thinned," if self.mechanism == "degree-preserving" else "is expected to hold"
+        said = (
+            f"at epsilon {self.epsilon_relationship:g} a {unit} each list {holds} {self.per_person:.3g} false entries"
+        )
         if self.per_person > SWAMPED:
             return (
-                f"{said}: below epsilon {self.swamped_below:.1f} a relationship, a model without edges is as good as "
-                "any network on these lists; link-beliefs falls back to features and labels by itself",
+                f"{said}: below epsilon {self.swamped_below:.1f} a {unit}, a model without edges is as good as any "
+                "network on these lists; link-beliefs falls back to features and labels by itself",
             )
         if self.per_person < CLEAN:
-            return (f"{said}: above epsilon {self.clean_above:.1f} a relationship there is nothing left to denoise",)
-        return (f"{said}: between {self.swamped_below:.1f} and {self.clean_above:.1f} a relationship, denoising pays",)
+            return (f"{said}: above epsilon {self.clean_above:.1f} a {unit} there is nothing left to denoise",)
+        return (
+            f"{said}: denoising pays, as it does from epsilon {self.swamped_below:.1f} to {self.clean_above:.1f} "
+            f"a {unit}",
+        )
 
 
 def link_plan(links: LinkPrivacy, schema: Any, nodes: int) -> LinkPlan | None:
@@ -68,7 +79,7 @@ def link_plan(links: LinkPrivacy, schema: Any, nodes: int) -> LinkPlan | None:
         return None
     mode = links.mode_for(schema)
     rows = AdjacencyRR(epsilon=links.list_epsilon, nodes=nodes, mode=mode)
-    part = links.parts(schema, nodes)["lists"]
+    parts = links.parts(schema, nodes)
     false = rows.expected_false
     share = 0.5 if mode == "lower" else 1.0  # of a person's relationships that its own list holds
     precision = {}
@@ -79,13 +90,14 @@ def link_plan(links: LinkPrivacy, schema: Any, nodes: int) -> LinkPlan | None:
         links.epsilon_a,
         links.relationship_epsilon,
         mode,
+        links.mechanism,
         false,
         false / nodes,
         precision,
-        4 * false / nodes + 4,
+        rows.expected_bytes / nodes + (0 if links.mechanism == "lists" else DEGREE_BYTES),
         _relationship_for(SWAMPED, links, nodes, mode),
         _relationship_for(CLEAN, links, nodes, mode),
-        part.warning,
+        parts["lists"].warning,
     )
 
 

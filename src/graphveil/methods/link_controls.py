@@ -35,6 +35,7 @@ from graphveil.graphs import GraphSchema, Split
 from graphveil.methods.controls import Control, hits
 from graphveil.methods.features import features_of, labels_of, random_features
 from graphveil.methods.label_propagation import propagate_labels
+from graphveil.methods.link_advice import link_plan
 from graphveil.methods.link_beliefs import LinkBeliefs, without_links
 from graphveil.methods.link_privacy import LinkPrivacy
 from graphveil.methods.network import NetworkSettings, train_network
@@ -44,6 +45,8 @@ from graphveil.methods.solitude import Solitude
 from graphveil.privacy import Randomness, SeededRandomness
 
 LinkMethod = Solitude | LinkBeliefs
+#: Rivals with a collection of their own, and their denoiser.
+PUBLISHED = {"blink": "blink-hybrid", "dprr": "degree-preserving"}
 
 
 def link_controls_of(method: LinkMethod, graph: Any, split: Split) -> Mapping[str, Control]:
@@ -81,10 +84,22 @@ def rivals_of(method: LinkMethod, graph: Any, split: Split, *, randomness: Rando
                 rivals[name] = _on_same_reports(method, released, options, graph, split)
         if isinstance(method, Solitude):
             rivals["link-beliefs"] = _beliefs_on_same_reports(method, released, graph, split)
-    for name, denoiser in (("blink", "blink-hybrid"), ("dprr", "degree-preserving")):
-        if not (isinstance(method, Solitude) and method.denoiser == denoiser):
-            rivals[name] = _own_collection(method, denoiser, graph, split, randomness)
+    too_large = rivals_left_out(method, graph.schema, released.nodes)
+    for name in PUBLISHED:
+        if name not in too_large and getattr(method, "denoiser", None) != PUBLISHED[name]:
+            rivals[name] = _own_collection(method, PUBLISHED[name], graph, split, randomness)
     return rivals
+
+
+def rivals_left_out(method: LinkMethod, schema: GraphSchema, nodes: int) -> Mapping[str, str]:
+    """Return the rivals whose own collection would be too large, and what their mechanism says of its size.
+
+    Both ends report there, each at half the price, which makes far more false entries than one report at all of it.
+    """
+    if method.links.public:
+        return {}
+    found = {name: link_plan(_published(method, schema, PUBLISHED[name]).links, schema, nodes) for name in PUBLISHED}
+    return {name: plan.warning for name, plan in found.items() if plan is not None and plan.warning is not None}
 
 
 def settings_of(method: LinkMethod) -> NetworkSettings:
@@ -135,12 +150,16 @@ def _beliefs_on_same_reports(method: LinkMethod, released: ReleasedGraph, graph:
     return lambda: hits(rival.fit_reports(released).predict_proba(), graph, split)
 
 
+def _published(method: LinkMethod, schema: GraphSchema, denoiser: str) -> Solitude:
+    price = method.links.relationship_epsilon
+    directed = method.links.mode_for(schema) == "directed"
+    links = {"epsilon_a": price if directed else price / 2, "mode": "directed" if directed else "both"}
+    return _solitude(method, links, {"denoiser": denoiser})
+
+
 def _own_collection(method: LinkMethod, denoiser: str, graph: Any, split: Split, randomness: Randomness) -> Control:
     """Return a rival as it was published: each end of a relationship reports it, at half the price."""
-    price = method.links.relationship_epsilon
-    directed = method.links.mode_for(graph.schema) == "directed"
-    links = {"epsilon_a": price if directed else price / 2, "mode": "directed" if directed else "both"}
-    rival = _solitude(method, links, {"denoiser": denoiser})
+    rival = _published(method, graph.schema, denoiser)
     return lambda: hits(rival.fit(graph, split=split, randomness=randomness).predict_proba(), graph, split)
 
 

@@ -55,7 +55,10 @@ class NoiseAtDegree:
 
 @dataclass(frozen=True)
 class Plan:
-    """The answer of :func:`plan`; every number comes from public facts and settings."""
+    """The answer of :func:`plan`; every number comes from public facts and settings.
+
+    `noise` is empty and `links` holds figures where neighbour lists are collected privately.
+    """
 
     method: str
     data: str
@@ -95,7 +98,8 @@ def _spelled(values: Mapping[str, Any]) -> dict[str, Any]:
 def plan(name: str, graph: Any, settings: Mapping[str, Any]) -> Plan:
     """Return what training method `name` on `graph` would promise and cost.
 
-    Only the topology, the schema and the storage size of the features are looked at; no private value is read.
+    Only the topology (where it is public), the schema, the storage size of the features and the number of labels a
+    person are looked at; no private value is read.
 
     Raises:
         InputError: for an unknown method or setting.
@@ -130,7 +134,8 @@ def plan_links(name: str, method: Solitude | LinkBeliefs, graph: Any, settled: M
     schema, nodes = graph.schema, int(graph.num_nodes)
     require_one_label(graph)
     found = link_plan(method.links, schema, nodes)
-    per_list = ASSUMED_DEGREE + (found.per_person if found is not None else 0.0)
+    thinned = found is not None and found.mechanism == "degree-preserving"  # to about as many as there are true ones
+    per_list = ASSUMED_DEGREE + (0.0 if found is None or thinned else found.per_person)
     entries = int(nodes * per_list * (2 if found is not None and found.mode == "lower" else 1))
     generator = torch.Generator().manual_seed(0)
     p = normalised(torch.randint(0, nodes, (2, min(entries, MOST_TIMED)), generator=generator), nodes)
@@ -158,7 +163,7 @@ def plan_links(name: str, method: Solitude | LinkBeliefs, graph: Any, settled: M
         seconds=seconds * scale,
         memory_mb=BASE_MEMORY_MB + (memory - BASE_MEMORY_MB) * scale,
         report_bytes=_report_bytes(method.privacy, schema) + (0.0 if found is None else found.report_bytes),
-        advice=() if found is None else found.advice + ((found.warning,) if found.warning else ()),
+        advice=() if found is None else found.advice,
         links=found,
     )
 
