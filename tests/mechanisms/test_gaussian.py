@@ -16,7 +16,7 @@ from torch import Tensor
 from graphveil.errors import InputError
 from graphveil.mechanisms import AnalyticGaussian, LatticeReports
 from graphveil.mechanisms.lattice import NoiseLaw
-from graphveil.mechanisms.rounded_normal import RoundedNormal, _cumulative, _table
+from graphveil.mechanisms.rounded_normal import RoundedNormal
 from graphveil.privacy import SeededRandomness, analytic_gaussian_sigma, gaussian_epsilon
 from tests.mechanisms import conformance
 from tests.mechanisms.made import RANGE, bad_vectors, vectors
@@ -157,28 +157,6 @@ def test_every_cell_is_right_to_twelve_digits() -> None:
             exact = mpmath.quad(mpmath.npdf, [(cell - 0.5) / mpmath.mpf(sigma), (cell + 0.5) / mpmath.mpf(sigma)])
             found = mpmath.exp(mpmath.mpf(law.log_pmf(np.array([cell]))[0]))
             assert abs(found / exact - 1) < 1e-12 + 2e-16 * abs(float(mpmath.log(exact)))
-
-
-def test_bits_past_the_64th_decide_where_the_first_tie() -> None:
-    class Tied:
-        void = None
-
-        def __init__(self, whole: int) -> None:
-            self.whole = whole
-
-        def uint64(self, count: int) -> np.ndarray:
-            return np.full(count, self.whole >> 448, dtype=np.uint64)
-
-        def bytes(self, count: int) -> bytes:
-            return (self.whole % 2**448).to_bytes(count, "little")
-
-    law = RoundedNormal(12.0, 120)
-    sums = _cumulative(12.0, 120)
-    assert sums[-1] == 2**512
-    for place in (0, 1, 60, 120, 180, 239):
-        assert law.draw(2, Tied(sums[place] - 1)).tolist() == [place - 120] * 2
-        assert law.draw(2, Tied(sums[place])).tolist() == [place - 119] * 2
-    assert not _table(12.0, 120).first.flags.writeable
 
 
 def test_what_is_too_large_or_too_small_is_refused() -> None:
