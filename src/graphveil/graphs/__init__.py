@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from graphveil.graphs.degree_bound import BoundedEdges, keep_lists, require_degree
 from graphveil.graphs.describe import describe
 from graphveil.graphs.digits import digits_graph
 from graphveil.graphs.edges import normalise_edges
@@ -15,17 +16,20 @@ from graphveil.graphs.write import write_folder
 
 __all__ = [
     "NAMES",
+    "BoundedEdges",
     "GraphSchema",
     "Split",
     "data_root",
     "describe",
     "digits_graph",
+    "keep_lists",
     "known_labels",
     "load_graph",
     "make_graph",
     "normalise_edges",
     "published_split",
     "random_split",
+    "require_degree",
     "social_graph",
     "validate",
     "write_folder",

@@ -1,0 +1,134 @@
+"""Bounded degrees: how many others one node's data can reach, known before any private value is looked at.
+
+A sum over neighbours hides a node only if that node sends to a bounded number D of others. Sampling D edges of each
+node afresh does not give that (removing a hub lets each of its neighbours sample another edge: the sums of others
+change without bound), nor does keeping the edges that rank among the D first at both ends, for the same reason.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+import numpy as np
+
+from graphveil.errors import InputError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Rule = Literal["lists", "declared"]
+
+_MIX: Final = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
+_STRIDE: Final = np.uint64(0x9E3779B97F4A7C15)
+
+
+@dataclass(frozen=True)
+class BoundedEdges:
+    """Edges of which no more than `degree` leave any node.
+
+    Attributes:
+        edge_index: int64 [2, E], row 0 sends to row 1.
+        degree: D.
+        rule: "lists" or "declared"; see `keep_lists` and `require_degree`.
+    """
+
+    edge_index: Tensor
+    degree: int
+    rule: Rule
+
+    @property
+    def protects(self) -> str:
+        """What one unit is, in words for a guarantee."""
+        if self.rule == "lists":
+            return "one node's features, label and own list of neighbours (not that others list it)"
+        return "one node with its features, label and all its edges"
+
+    @property
+    def assumes(self) -> tuple[str, ...]:
+        """The public promises that the bound rests on."""
+        if self.rule == "lists":
+            return ()
+        return (f"no node has more than {self.degree} edges, as was promised before anybody looked",)
+
+
+def keep_lists(edge_index: Tensor, num_nodes: int, degree: int, *, salt: int = 0) -> BoundedEdges:
+    """Keep of each node's own list the `degree` neighbours with the lowest public hash.
+
+    Row 0 of an edge sends to row 1 and owns the edge; an undirected edge stands in two lists, once for each end.
+
+    Stability: each list is cut by itself, by a hash of its two names and nothing else. Emptying (or filling) one node's
+    list therefore changes no other list, and at most D of the kept edges, which go to D different receivers: in sums of
+    rows of length at most 1 it changes D rows by at most 1 each, sqrt(D) altogether. Replacing the node's features
+    changes the same rows. What this does not cover: if others take the node off their own lists at the same time, each
+    of them may keep another neighbour instead; hiding all of that at once needs `require_degree`.
+
+    Args:
+        edge_index: int64 [2, E]; self-loops and duplicates are left out.
+        degree: D, at least 1, public.
+        salt: another public hash.
+
+    Raises:
+        InputError: degree is below 1, or an edge names a node that does not exist.
+    """
+    _require(degree)
+    source, target = _distinct(edge_index, num_nodes)
+    order = np.lexsort((target, _hash(source, target, salt), source))
+    source, target = source[order], target[order]
+    first = np.searchsorted(source, source)
+    kept = np.arange(source.size) - first < degree
+    return _bounded(source[kept], target[kept], degree, "lists")
+
+
+def require_degree(edge_index: Tensor, num_nodes: int, degree: int) -> BoundedEdges:
+    """Accept a graph that keeps a public promise: no node sends or receives along more than `degree` edges.
+
+    Stability: among graphs that keep the promise, removing one node with all its edges changes at most D other rows of
+    the sum, each by one row of length at most 1: sqrt(D) altogether. The refusal itself is not hidden: whoever sees it
+    learns that the promise was broken.
+
+    Raises:
+        InputError: some node has more edges (the message does not say which, nor how many), degree is below 1, or an
+            edge names a node that does not exist.
+    """
+    _require(degree)
+    source, target = _distinct(edge_index, num_nodes)
+    for ends in (source, target):
+        if ends.size and int(np.bincount(ends).max()) > degree:
+            raise InputError(
+                f"the graph breaks the promise of at most {degree} edges for each node",
+                where="degree bound",
+                remedy="promise more, or bound each node's own list with keep_lists",
+            )
+    return _bounded(source, target, degree, "declared")
+
+
+def _distinct(edge_index: Tensor, num_nodes: int) -> tuple[np.ndarray, np.ndarray]:
+    source, target = edge_index.cpu().numpy().astype(np.int64)
+    if source.size and (min(source.min(), target.min()) < 0 or max(source.max(), target.max()) >= num_nodes):
+        raise InputError("an edge names a node that does not exist", allowed=f"node numbers 0..{num_nodes - 1}")
+    keep = source != target
+    codes = np.unique(source[keep] * num_nodes + target[keep])
+    return codes // max(num_nodes, 1), codes % max(num_nodes, 1)
+
+
+def _hash(source: np.ndarray, target: np.ndarray, salt: int) -> np.ndarray:
+    """A fixed 64-bit mixing of two names (the finaliser of splitmix64, twice): public, and the same everywhere."""
+    mixed = np.full(source.shape, salt % 2**64, dtype=np.uint64)
+    for name in (source, target):
+        mixed = (mixed ^ name.astype(np.uint64)) + _STRIDE
+        mixed = (mixed ^ (mixed >> np.uint64(30))) * _MIX[0]
+        mixed = (mixed ^ (mixed >> np.uint64(27))) * _MIX[1]
+        mixed ^= mixed >> np.uint64(31)
+    return mixed
+
+
+def _bounded(source: np.ndarray, target: np.ndarray, degree: int, rule: Rule) -> BoundedEdges:
+    import torch
+
+    return BoundedEdges(torch.from_numpy(np.stack([source, target])), degree, rule)
+
+
+def _require(degree: int) -> None:
+    if isinstance(degree, bool) or not isinstance(degree, int) or degree < 1:
+        raise InputError(f"degree is {degree!r}", allowed="a whole number of at least 1")
