@@ -1,0 +1,166 @@
+"""Exact integer sums over neighbours: what one edge changes is one row, by exactly one message.
+
+    S_u = sum over senders v of u of  W_uv v_v          (row = receiver; integers throughout)
+
+A float32 `embedding_bag` adds whole numbers exactly while no partial sum exceeds 2^24.  Rows that could exceed it are
+cut into pieces that cannot, and the pieces are added up as 64-bit integers: exact, whatever the order and the degree.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+from torch.nn.functional import embedding_bag
+
+from graphveil.aggregation.grid import GridRows
+from graphveil.aggregation.propagation import adjacency
+from graphveil.errors import InputError
+from graphveil.graphs.degree_bound import BoundedEdges
+
+# Whole numbers up to here are exact in float32.
+_EXACT: Final = 1 << 24
+
+
+class _Sums(NamedTuple):
+    """Exact sums float32 [n, c], but for the rows `long`, whose sums are in `totals` int64 (their float rows are 0)."""
+
+    values: Tensor
+    long: Tensor
+    totals: Tensor
+
+
+@dataclass(frozen=True)
+class ReceiverRows:
+    """Who sends to whom: receiver u sums over senders `senders[starts[u]:starts[u + 1]]`, each of them once.
+
+    Build one with :meth:`of`.
+
+    Attributes:
+        starts: int32 [n + 1]; senders: int32 [E].
+        weights: whole multiples of 2^-weight_bits, given in these steps, float32 [E]; None where all are 1.
+        largest: the largest weight allowed, in steps (1 without weights).
+        weight_bits: 0 without weights.
+        sent: the most receivers of any sender and how that is known, or None where nothing bounds it.
+    """
+
+    starts: Tensor
+    senders: Tensor
+    weights: Tensor | None = None
+    largest: int = 1
+    weight_bits: int = 0
+    sent: BoundedEdges | None = None
+
+    @staticmethod
+    def of(
+        edges: Tensor | BoundedEdges,
+        num_nodes: int,
+        *,
+        weights: Tensor | None = None,
+        w_max: float = 1.0,
+        weight_bits: int = 7,
+    ) -> ReceiverRows:
+        """Return the rows of edges int64 [2, E] (row 0 sends to row 1), without self-loops and duplicates.
+
+        Args:
+            edges: also a graph with bounded degrees, which the "node" unit needs.
+            weights: [E], one per edge, rounded down to multiples of 2^-weight_bits; above w_max they count as w_max,
+                negative and NaN ones as 0.
+            w_max: the declared largest weight, positive and at least one step.
+
+        Raises:
+            InputError: an edge names a node that does not exist, is listed twice with weights, weights are not one per
+                edge, w_max is below a step, or 2^31 entries or more.
+        """
+        bound = edges if isinstance(edges, BoundedEdges) else None
+        edge_index = edges.edge_index if isinstance(edges, BoundedEdges) else edges
+        if weights is None:
+            matrix, largest, weight_bits = adjacency(edge_index, num_nodes), 1, 0
+        else:
+            largest = _largest(w_max, weight_bits)
+            matrix = adjacency(edge_index, num_nodes, weights=_steps(weights, largest, weight_bits))
+        if max(matrix.nnz, num_nodes) >= 2**31:
+            raise InputError(f"{matrix.nnz} edges of {num_nodes} nodes", allowed="below 2^31 of each")
+        starts, senders = (torch.from_numpy(part.astype(np.int32)) for part in (matrix.indptr, matrix.indices))
+        steps = None if weights is None else torch.from_numpy(matrix.data.astype(np.float32))
+        return ReceiverRows(starts, senders, steps, largest, weight_bits, bound)
+
+    @property
+    def num_nodes(self) -> int:
+        """n."""
+        return int(self.starts.numel() - 1)
+
+    @property
+    def w_max(self) -> float:
+        """The largest weight allowed."""
+        return self.largest * 2.0**-self.weight_bits
+
+    def to_scipy(self) -> sp.csr_matrix:
+        """Return the weights in steps as a sparse matrix [n, n], row = receiver, float64."""
+        data = np.ones(self.senders.numel()) if self.weights is None else self.weights.numpy().astype(np.float64)
+        return sp.csr_matrix((data, self.senders.numpy(), self.starts.numpy()), shape=(self.num_nodes,) * 2)
+
+    def sums(self, rows: GridRows) -> _Sums:
+        """Return the exact sums; `_Sums` says where they are found.
+
+        Raises:
+            InputError: the rows are not one per node, or a message can exceed 2^24 steps.
+        """
+        values = rows.values
+        if len(values) != self.num_nodes:
+            raise InputError(f"{len(values)} rows", allowed=f"one for each of {self.num_nodes} nodes")
+        if self.largest << rows.bits > _EXACT:
+            raise InputError(
+                f"rows of 2^{rows.bits} steps with weights of up to {self.largest} steps",
+                allowed="messages of at most 2^24 steps",
+                remedy="take fewer bits",
+            )
+        if self.senders.numel() == 0:
+            none = torch.zeros(0, dtype=torch.int64)
+            return _Sums(torch.zeros_like(values), none, none.reshape(0, values.shape[1]))
+        piece = max(1, _EXACT // (self.largest << rows.bits))
+        lengths = torch.diff(self.starts)
+        if int(lengths.max()) <= piece:
+            none = torch.zeros(0, dtype=torch.int64)
+            return _Sums(self._bag(values, self.starts), none, none.reshape(0, values.shape[1]))
+        return self._pieces(values, lengths, piece)
+
+    def _pieces(self, values: Tensor, lengths: Tensor, piece: int) -> _Sums:
+        """Cut every row after each `piece` entries, and add up the pieces of rows that have several."""
+        pieces = torch.clamp(-(-lengths.long() // piece), min=1)
+        owner = torch.repeat_interleave(torch.arange(self.num_nodes), pieces)
+        ordinal = torch.arange(len(owner)) - (torch.cumsum(pieces, 0) - pieces)[owner]
+        starts = torch.cat([self.starts[owner] + ordinal.int() * piece, self.starts[-1:]]).int()
+        parts = self._bag(values, starts)
+        long = torch.nonzero(pieces > 1).ravel()
+        place = torch.full((self.num_nodes,), -1)
+        place[long] = torch.arange(len(long))
+        several = pieces[owner] > 1
+        totals = torch.zeros(len(long), values.shape[1], dtype=torch.int64)
+        totals.index_add_(0, place[owner[several]], parts[several].long())
+        found = parts[ordinal == 0]
+        found[long] = 0.0
+        return _Sums(found, long, totals)
+
+    def _bag(self, values: Tensor, starts: Tensor) -> Tensor:
+        return embedding_bag(
+            self.senders, values, starts, mode="sum", per_sample_weights=self.weights, include_last_offset=True
+        )
+
+
+def _largest(w_max: float, weight_bits: int) -> int:
+    if isinstance(weight_bits, bool) or not isinstance(weight_bits, int) or not 1 <= weight_bits <= 12:
+        raise InputError(f"weight_bits is {weight_bits!r}", allowed="a whole number from 1 to 12")
+    if not 2.0**-weight_bits <= w_max < 2.0 ** (12 - weight_bits):
+        raise InputError(f"w_max is {w_max!r}", allowed=f"2^-{weight_bits} or more, and below 2^{12 - weight_bits}")
+    return math.floor(w_max * 2.0**weight_bits)
+
+
+def _steps(weights: Tensor, largest: int, weight_bits: int) -> Tensor:
+    steps = torch.nan_to_num(weights.detach().double(), nan=0.0) * 2.0**weight_bits
+    return steps.clamp(0, largest).floor()

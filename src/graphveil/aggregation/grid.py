@@ -1,0 +1,99 @@
+"""Rows on a public integer grid, never longer than their cap.
+
+    v = trunc(scale * x),    |v|^2 <= (cap 2^bits)^2  exactly, in integers
+
+Float rows of norm 1 overshoot 1 (by 1.5e-7 in float32), and sums of floats depend on their order; both break a bound on
+what one edge can change.  Truncation towards zero never lengthens a row, and integers add up exactly.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+import torch
+from torch import Tensor
+
+from graphveil.errors import InputError
+
+#: The finest grid: rows of at most 2^FINEST steps keep float32 sums of 16 entries exact.
+FINEST: Final = 20
+# Room for the two roundings of a float32 product and for the norm's in float64, both relative.
+_SAFETY: Final = 1 - 2.0**-21
+_BLOCK: Final = 512
+_LARGEST: Final = torch.finfo(torch.float32).max
+# Beyond this length the scale of a row would lose digits.
+_LONGEST: Final = 1e30
+
+
+@dataclass(frozen=True)
+class GridRows:
+    """Rows of whole numbers of steps.
+
+    Attributes:
+        values: float32 [n, c], whole numbers; the squares of a row add up to at most (cap 2^bits)^2.
+        cap: the longest row, in the unit of the input.
+        bits: a row of length cap is 2^bits steps long.
+    """
+
+    values: Tensor
+    cap: float
+    bits: int
+
+    @property
+    def step(self) -> float:
+        """One step in the unit of the input."""
+        return self.cap * 2.0**-self.bits
+
+    def dense(self) -> Tensor:
+        """Return the rows in the unit of the input, float32 [n, c]."""
+        return self.values * self.step
+
+
+def quantise(x: Tensor, *, cap: float = 1.0, bits: int = 10, normalise: bool = True) -> GridRows:
+    """Put rows [n, c] on the grid, each scaled to length `cap`, every coordinate truncated towards zero.
+
+    Each row is treated by itself.  A row with a NaN or an infinite entry, or longer than 1e30, becomes zero.
+
+    Args:
+        x: float [n, c].
+        normalise: lengthen rows shorter than the cap too; otherwise only longer ones are scaled.
+
+    Raises:
+        InputError: x is no float matrix, or cap or bits are outside their range.
+    """
+    if x.dim() != 2 or not x.is_floating_point():
+        raise InputError(f"rows are a {x.dtype} tensor of shape {tuple(x.shape)}", allowed="a float matrix [n, c]")
+    if not 0.0 < cap < math.inf:
+        raise InputError(f"cap is {cap!r}", allowed="a finite number above 0")
+    require_bits(bits)
+    rows = x.detach().to(device="cpu", dtype=torch.float32)
+    values = torch.empty_like(rows, memory_format=torch.contiguous_format)
+    for start in range(0, len(rows), _BLOCK):
+        block = rows[start : start + _BLOCK]
+        lengths = block.double().square_().sum(dim=1).sqrt_()
+        scale = (2.0**bits * _SAFETY) / (lengths if normalise else lengths.clamp(min=cap))
+        usable = (lengths > 0) & (lengths < _LONGEST)
+        scale = torch.where(usable, scale.clamp(max=_LARGEST), 0.0).float()
+        torch.mul(block, scale[:, None], out=values[start : start + _BLOCK]).trunc_()
+        if not bool(usable.all()):
+            values[start : start + _BLOCK][~usable] = 0.0
+    return GridRows(values, cap, bits)
+
+
+def require_bits(bits: int) -> None:
+    """Raise InputError for a grid that is too coarse or too fine."""
+    if isinstance(bits, bool) or not isinstance(bits, int) or not 1 <= bits <= FINEST:
+        raise InputError(f"bits is {bits!r}", allowed=f"a whole number from 1 to {FINEST}")
+
+
+def unit_rows(x: Tensor) -> Tensor:
+    """Return rows [n, c] scaled to length 1, float32; rows that `quantise` makes zero are zero.
+
+    For values that are released or public: the lengths are right up to rounding only.
+    """
+    rows = x.detach().float()
+    lengths = torch.linalg.vector_norm(rows, dim=1, keepdim=True)
+    usable = (lengths > 0) & (lengths < _LONGEST)
+    return torch.where(usable, rows / torch.where(usable, lengths, 1.0), 0.0)
