@@ -107,14 +107,15 @@ def block_beliefs(
     state = _start(pairs, evidence)
     beliefs, share = evidence, torch.softmax(evidence, dim=1)
     messages = evidence.new_zeros(2 * len(pairs.source), evidence.shape[1])
+    unnamed = torch.zeros_like(evidence)
     density = _first_density(pairs, share)
     for number in range(1, rounds + 1):
         if number > 1:
             density = _to_total(pairs, _density(pairs, state, beliefs, messages, density, share), share)
-        own = evidence + _unnamed(pairs, state, density, share)
-        beliefs = own + state.into.times(messages)
-        messages = DAMPING * messages + (1 - DAMPING) * _messages(state, beliefs, messages, density)
-        beliefs = own + state.into.times(messages)
+        # Two large sums of opposite sign, which must rest on the same beliefs: one a step behind, everybody swings.
+        messages = messages.lerp(_messages(state, beliefs, messages, density), 1 - DAMPING)
+        unnamed = unnamed.lerp(_unnamed(pairs, state, density, share), 1 - DAMPING)
+        beliefs = evidence + unnamed + state.into.times(messages)
         share = torch.softmax(beliefs, dim=1)
         if progress is not None:
             progress(number, rounds)

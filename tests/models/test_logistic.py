@@ -1,0 +1,121 @@
+"""Logistic regression behind a label channel."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from sklearn.linear_model import LogisticRegression
+from torch import Tensor
+
+from graphveil.methods.denoisers import log_channel
+from graphveil.models.logistic import STRENGTHS, Logistic, choose_logistic, fit_logistic
+from tests.sizes import LargestTensor
+
+N, D, C = 400, 12, 3
+KEEP, FLIP = 0.6, 0.2
+
+
+def people(n: int = N, seed: int = 1) -> tuple[Tensor, Tensor]:
+    """(features [n, D], classes [n]) from a model of exactly this form."""
+    generator = torch.Generator().manual_seed(seed)
+    features = torch.randn(n, D, generator=generator)
+    features[:, 3] /= 30  # a coordinate on another scale
+    weight = 1.5 * torch.randn(D, C, generator=torch.Generator().manual_seed(0))
+    classes = torch.multinomial(torch.softmax(features @ weight, dim=1), 1, generator=generator).squeeze(1)
+    return features, classes
+
+
+def noisy(classes: Tensor, seed: int = 2) -> Tensor:
+    """Labels after randomized response that keeps 3 in 5."""
+    generator = torch.Generator().manual_seed(seed)
+    other = (classes + torch.randint(1, C, classes.shape, generator=generator)) % C
+    return torch.where(torch.rand(len(classes), generator=generator) < KEEP, classes, other)
+
+
+def slope(found: Logistic, features: Tensor, labels: Tensor, heard: Tensor, strength: float) -> float:
+    """The largest derivative of the objective, computed anew in double precision."""
+    weight, bias = (part.double().requires_grad_() for part in (found.weight, found.bias))
+    classes = torch.softmax(features.double() @ weight + bias, dim=1)
+    said = (classes @ heard.double().exp())[torch.arange(len(labels)), labels]
+    loss = -said.log().sum() + weight.square().sum() / (2 * strength)
+    return max(float(part.abs().max()) for part in torch.autograd.grad(loss, (weight, bias)))
+
+
+@pytest.mark.parametrize("strength", [STRENGTHS[0], 1.0, STRENGTHS[-1]])
+@pytest.mark.parametrize("keep", [1.0, KEEP])
+def test_the_objective_is_flat_at_what_is_found(strength: float, keep: float) -> None:
+    """Its slope is below 2 thousandths of where the search began, about what 32-bit sums resolve."""
+    features, classes = people()
+    labels, heard = noisy(classes), log_channel(C, keep, (1 - keep) / 2)
+    found = fit_logistic(features, labels, torch.arange(N), heard, strength)
+    start = Logistic(torch.zeros(D, C), torch.zeros(C))
+    assert slope(found, features, labels, heard, strength) < 2e-3 * slope(start, features, labels, heard, strength)
+
+
+@pytest.mark.parametrize("strength", [0.03, 1.0, 30.0])
+def test_clean_labels_give_what_scikit_learn_finds(strength: float) -> None:
+    """The same probabilities to 2e-3; another strength does not give them."""
+    features, classes = people()
+    known = torch.arange(0, N, 2)
+    peer = LogisticRegression(C=strength, tol=1e-8, max_iter=2_000).fit(features[known].numpy(), classes[known].numpy())
+    expected = torch.from_numpy(peer.predict_proba(features.numpy())).float()
+    for c, same in ((strength, True), (strength * 4, False)):
+        found = fit_logistic(features, classes, known, log_channel(C, 1.0, 0.0), c).log_probabilities(features).exp()
+        assert (float((found - expected).abs().max()) < 2e-3) == same
+
+
+def test_a_known_channel_is_corrected() -> None:
+    """3,000 noisy labels give about the probabilities of clean ones; believed as they are, they do not."""
+    features, classes = people(3_000)
+    everyone = torch.arange(3_000)
+    clean = fit_logistic(features, classes, everyone, log_channel(C, 1.0, 0.0), 1.0).log_probabilities(features).exp()
+    labels = noisy(classes)
+    gaps = []
+    for keep in (KEEP, 1.0):
+        found = fit_logistic(features, labels, everyone, log_channel(C, keep, (1 - keep) / 2), 1.0)
+        gaps.append(float((found.log_probabilities(features).exp() - clean).abs().mean()))
+    assert gaps[0] < 0.08
+    assert gaps[1] > 3 * gaps[0]
+
+
+def test_labels_of_others_change_nothing() -> None:
+    features, classes = people()
+    known = torch.arange(0, N, 2)
+    other = classes.clone()
+    other[1::2] = -1
+    fits = [fit_logistic(features, labels, known, log_channel(C, 1.0, 0.0), 1.0) for labels in (classes, other)]
+    assert torch.equal(fits[0].weight, fits[1].weight)
+
+
+def test_the_strength_is_the_one_that_makes_validation_labels_likeliest() -> None:
+    features, classes = people()
+    labels, heard = noisy(classes), log_channel(C, KEEP, FLIP)
+    train, val = torch.arange(0, N, 2), torch.arange(1, N, 2)
+    found, strength = choose_logistic(features, labels, train, val, heard)
+    said = heard[:, labels[val]].T
+    scores = {}
+    for tried in STRENGTHS:
+        cold = fit_logistic(features, labels, train, heard, tried).log_probabilities(features)[val]
+        scores[tried] = float(torch.logsumexp(cold + said, dim=1).sum())
+    assert scores[strength] > max(scores.values()) - 0.05
+    mine = fit_logistic(features, labels, train, heard, strength).log_probabilities(features)
+    assert torch.allclose(found.log_probabilities(features).exp(), mine.exp(), atol=5e-3)
+
+
+def test_a_warm_start_is_left_as_it_was() -> None:
+    features, classes = people()
+    start = Logistic(torch.ones(D, C), torch.zeros(C))
+    fit_logistic(features, classes, torch.arange(N), log_channel(C, 1.0, 0.0), 1.0, start)
+    assert torch.equal(start.weight, torch.ones(D, C))
+
+
+def test_features_stay_sparse() -> None:
+    from graphveil.graphs import social_graph
+    from graphveil.methods.link_beliefs import unit_rows
+
+    graph = social_graph(600, 6, 8_000, 3, apps=5, seed=1)
+    rows = unit_rows(graph.x, "cpu")
+    with LargestTensor() as watch:
+        found = fit_logistic(rows, graph.y, torch.arange(600), log_channel(3, 1.0, 0.0), 1.0)
+    assert found.weight.shape == (8_000, 3)
+    assert watch.numbers < 600 * 8_000 / 20
