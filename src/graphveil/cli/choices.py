@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from graphveil.cli.console import complain
 from graphveil.errors import InputError
 
 if TYPE_CHECKING:
@@ -208,6 +209,26 @@ def noise(seed: int | None) -> Randomness:
     from graphveil.privacy import SecureRandomness, SeededRandomness
 
     return SecureRandomness() if seed is None else SeededRandomness(seed)
+
+
+def warn_of_size(planned: Iterable[tuple[str, Mapping[str, Any]]], graph: Any) -> None:
+    """Say on stderr, once, what a mechanism of these methods and settings warns of, before anything is collected.
+
+    Raises:
+        InputError: neighbour lists cannot be collected as asked in a graph of this kind.
+    """
+    from graphveil.methods.catalogue import build_method
+    from graphveil.methods.link_advice import link_plan
+
+    said = {}
+    for name, settings in planned:
+        method = build_method(name, settings, len(graph.schema.classes))
+        links = getattr(method, "links", None)
+        found = None if links is None else link_plan(links, graph.schema, int(graph.num_nodes))
+        if found is not None and found.warning:
+            said[found.warning] = name
+    for warning, name in said.items():
+        complain(f"warning: {name}: {warning}")
 
 
 def prepare(device: str, threads: int | None) -> None:

@@ -54,6 +54,7 @@ def compare(
     cells.open_folder(comparison, folder)
     with working() as tell:
         graph = load_graph(data, root=data_root, progress=tell)
+        choices.warn_of_size([(cell.method, cell.settings) for cell in comparison.cells()], graph)
         choices.settle_threads(threads, graph)
         noise = partial(choices.noise_of_cell, reproducible_noise)
         run = cells.experimenter(graph, noise=noise, controls=not no_controls, device=device, progress=tell)

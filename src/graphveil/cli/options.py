@@ -9,9 +9,13 @@ import typer
 
 _METHOD, _RUN, _SPEED = "What to train", "The run", "Speed (never changes what is protected)"
 
+METHODS = (
+    "lpgnn, label-propagation, label-pool; private connections too: solitude, link-beliefs, blink, dprr; "
+    "not private: sage, gcn, gat, mlp."
+)
 Method = Annotated[
     str,
-    typer.Argument(metavar="METHOD", help="lpgnn, label-propagation, label-pool; not private: sage, gcn, gat, mlp."),
+    typer.Argument(metavar="METHOD", help=METHODS),
 ]
 Data = Annotated[str, typer.Argument(metavar="DATA", help="A named data set, or a folder with your own files.")]
 DataRoot = Annotated[
@@ -41,7 +45,7 @@ EpsilonA = Annotated[
     typer.Option(
         "--epsilon-a",
         metavar="E",
-        help="Epsilon of one user's edges; inf: not protected.",
+        help="Epsilon of one bit of a neighbour list; inf: connections are not protected.",
         rich_help_panel=_METHOD,
     ),
 ]

@@ -26,7 +26,8 @@ def predict(
     """Predict the class of every node of a graph with the model of a run.
 
     On the graph of the run this costs no more privacy. On another graph everybody there sends one randomized report of
-    the features, at the epsilon of the run; the run keeps the answer, so asking again costs nothing.
+    what the run collected (features, neighbour list), at the epsilon of the run; the run keeps the answer, so asking
+    again costs nothing.
     """
     from graphveil.cli import screens
     from graphveil.graphs import load_graph
@@ -44,5 +45,6 @@ def predict(
         made = predictions.tabulate(found, graph, model.schema.classes)
         if out is not None:
             predictions.write(made, out)
-    answer = predictions.summary(made, run=str(run), data=data, out=out, note=predictions.cost(model.privacy))
+    note = predictions.cost(model.privacy, getattr(model, "links", None), others=model.kind != "link-beliefs")
+    answer = predictions.summary(made, run=str(run), data=data, out=out, note=note)
     emit(answer, as_json=as_json, screen=lambda: screens.predicted(answer))

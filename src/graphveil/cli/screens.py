@@ -19,6 +19,7 @@ from graphveil.reports.record import RunRecord
 from graphveil.reports.text import memory, number, percent, points, printable, seconds
 
 if TYPE_CHECKING:
+    from graphveil.methods.link_advice import LinkPlan
     from graphveil.methods.plan import Plan
     from graphveil.reports.comparison import Comparison
     from graphveil.reports.comparison_table import Row
@@ -150,19 +151,57 @@ def plain(value: Any) -> str:
 def planned(plan: Plan) -> RenderableType:
     """What a run would promise, disturb and cost."""
     head = Text(f"{plan.method} on {printable(plan.data)}: nothing has been trained or collected", style="bold")
+    links = plan.links
+    parts: list[RenderableType] = [head, Text()]
+    if plan.noise:
+        parts += [*_noise(plan), Text()]
+    if links is not None:
+        parts += [*_lists(links), Text()]
+    more, price = "", None
+    if links is not None:
+        more, price = ", and 4 more for each true entry of the list", links.epsilon_relationship
+    cost = [
+        ("Time", f"about {seconds(plan.seconds)} for one run, controls{' and rivals' if links else ''} not counted"),
+        ("Memory", f"about {memory(plan.memory_mb)}"),
+        ("Report", f"{plan.report_bytes:,.1f} bytes a person{more}"),
+        *(("Advice" if place == 0 else "", line) for place, line in enumerate(plan.advice)),
+        *([("Warning", links.warning)] if links is not None and links.warning else []),
+    ]
+    return Group(*parts, pairs([*promise(plan.guarantee, plan.settings, price), *cost]))
+
+
+def _noise(plan: Plan) -> list[RenderableType]:
     noise = rows(
         ("people with", "degree", "noise/signal, features", "noise/signal, labels"),
         ((row.band, plain(row.degree), _ratio(row.features), _ratio(row.labels)) for row in plan.noise),
     )
-    explained = Text("After all hops; above 1 the noise is larger than the largest possible signal.")
-    cost = [
-        ("Time", f"about {seconds(plan.seconds)} for one run, controls not counted"),
-        ("Memory", f"about {memory(plan.memory_mb)}"),
-        ("Report", f"{plan.report_bytes:,.1f} bytes a person"),
-        *(("Advice" if place == 0 else "", line) for place, line in enumerate(plan.advice)),
-    ]
-    facts = [*promise(plan.guarantee, plan.settings), *cost]
-    return Group(head, Text(), noise, explained, Text(), pairs(facts))
+    return [noise, Text("After all hops; above 1 the noise is larger than the largest possible signal.")]
+
+
+_REPORTERS = {
+    "lower": "of every two people the one with the lower id, in one list (mode lower)",
+    "both": "both ends of a relationship, in two lists (mode both)",
+    "directed": "the person a link starts at, in one list (mode directed)",
+}
+
+
+def _lists(links: LinkPlan) -> list[RenderableType]:
+    """What an epsilon buys in neighbour lists; the true ones are not looked at."""
+    unit = "directed link" if links.mode == "directed" else "relationship"
+    bit, whole = number(links.epsilon_bit), number(links.epsilon_relationship)
+    thinned = ", before lists are thinned" if links.mechanism == "degree-preserving" else ""
+    facts = pairs(
+        [
+            ("Who reports", _REPORTERS[links.mode]),
+            ("Price", f"epsilon {bit} for one bit of a list, {whole} for one {unit}"),
+            ("False entries", f"about {links.false_entries:,.0f} in all, {links.per_person:.3g} a list{thinned}"),
+        ]
+    )
+    true = rows(
+        (f"people with (assumed) {unit}s", "true among the entries reported, %"),
+        ((degree, percent(share)) for degree, share in links.precision.items()),
+    )
+    return [facts, Text(), true, Text("Nobody's list has been looked at: these figures follow from public facts.")]
 
 
 def _ratio(value: float | None) -> str:

@@ -54,6 +54,7 @@ def train(
     files.refuse_used_folder(folder)
     with working() as tell:
         graph = load_graph(data, root=data_root, progress=tell)
+        choices.warn_of_size([(method, chosen)], graph)
         choices.settle_threads(threads, graph)
         result = experiment.run(
             method,

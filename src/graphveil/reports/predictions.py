@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from torch import Tensor
     from torch_geometric.data import Data
 
+    from graphveil.methods.link_privacy import LinkPrivacy
     from graphveil.methods.local_privacy import LocalPrivacy
 
 _ENDINGS = (".csv", ".parquet")
@@ -74,8 +75,16 @@ def write(table: pl.DataFrame, path: Path) -> None:
         partial.unlink(missing_ok=True)
 
 
-def cost(privacy: LocalPrivacy) -> str:
-    """What predicting costs the people of a graph, in one sentence."""
+def cost(privacy: LocalPrivacy, links: LinkPrivacy | None = None, *, others: bool = True) -> str:
+    """What predicting costs the people of a graph, in one sentence.
+
+    Args:
+        privacy: the budgets of features and labels.
+        links: the budget of neighbour lists, for a method that collects them.
+        others: whether people who did not report for the run can be predicted at all.
+    """
+    if links is not None:
+        return _cost_with_lists(privacy, links, others and privacy.collects_features)
     if not privacy.collects_features:
         return "predicting reads no features and costs no privacy"
     if privacy.epsilon_x == math.inf:
@@ -83,6 +92,30 @@ def cost(privacy: LocalPrivacy) -> str:
     return (
         "on the graph of the run predicting costs nothing more; on another graph everybody there sends one feature "
         f"report at epsilon {number(privacy.epsilon_x or 0.0)}, and the run keeps the answer"
+    )
+
+
+def _cost_with_lists(privacy: LocalPrivacy, links: LinkPrivacy, others: bool) -> str:
+    if not others:
+        return "predicting costs nothing more; this model knows only the people who reported for the run"
+    sent, bare = [], []
+    if privacy.epsilon_x == math.inf:
+        bare.append("features")
+    else:
+        sent.append(f"one feature report at epsilon {number(privacy.epsilon_x or 0.0)}")
+    if links.public:
+        bare.append("connections")
+    else:
+        price = f"epsilon {number(links.epsilon_a)} a bit"
+        if links.relationship_epsilon != links.epsilon_a:
+            price += f", {number(links.relationship_epsilon)} a relationship"
+        sent.append(f"one neighbour list at {price}")
+    if not sent:
+        return "on another graph than that of the run, features and connections are sent as they are: NOT protected"
+    open_part = f", and {bare[0]} as they are, NOT protected" if bare else ""
+    return (
+        "on the graph of the run predicting costs nothing more; on another graph everybody there sends "
+        f"{' and '.join(sent)}{open_part}; the run keeps the answer"
     )
 
 

@@ -138,7 +138,9 @@ def epsilon_line(guarantee: Guarantee, settings: Mapping[str, Any]) -> str:
     shown = [f"{unit}: {number(e)}" + (f" (delta {number(d)})" if d else "") for unit, e, d in units]
     if guarantee.epsilon < math.inf:
         shown += [f"{part}: not protected" for part in _declared_public(settings)]
-    together = f"; for one person together: {number(guarantee.epsilon)}" if len(units) > 1 else ""
+    links = [unit for unit, epsilon, _ in units if _CONNECTIONS.search(unit) and epsilon < math.inf]
+    link = f" and one {'directed link' if 'directed link' in links[0] else 'relationship'}" if links else ""
+    together = f"; for one person{link} together: {number(guarantee.epsilon)}" if len(units) > 1 else ""
     return ", ".join(shown) + together
 
 
@@ -167,6 +169,8 @@ def not_protected(guarantee: Guarantee, settings: Mapping[str, Any]) -> tuple[st
         return (*lines, "Features, labels and connections: all are used as they are.")
     if not (_CONNECTIONS.search(units) or "node" in units):
         lines.append("Who is connected to whom: the server sees the whole graph.")
+    elif guarantee.model == "local" and _CONNECTIONS.search(units):
+        lines.append("Several connections at once: k of one person's together cost up to k times the epsilon of one.")
     if guarantee.model == "local":
         exposed = [part for part in _declared_public(settings) if part != "connections"]  # said above
     else:
