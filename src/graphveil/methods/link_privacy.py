@@ -136,7 +136,7 @@ class LinkPrivacy:
             return replace(people, assumes=(*people.assumes, open_links))
         one = replace(compose(links, unit=links[0].unit), against=AGAINST, parts=())
         if math.isinf(people.epsilon):
-            return replace(one, assumes=one.assumes + people.assumes, void=people.void)
+            return replace(one, assumes=one.assumes + people.assumes)
         # To replace a relationship by another would change two bits: what is replaced is whether one exists.
         unit = f"{people.unit}, and whether {one.unit} of that user exists"
         one = replace(one, unit=f"whether {one.unit} exists", relation="replace")

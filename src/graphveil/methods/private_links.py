@@ -145,7 +145,7 @@ def require_matching_graph(released: ReleasedGraph, people: LocalPrivacy, links:
 def graph_guarantee(released: ReleasedGraph) -> Guarantee:
     """Return what a collection protects."""
     schema = released.people.schema
-    people = released.people.privacy.guarantee(schema, released.void)
+    people = released.people.privacy.guarantee(schema)
     return replace(released.links.guarantee(people, schema, released.nodes), void=released.void)
 
 

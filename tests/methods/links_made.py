@@ -1,0 +1,143 @@
+"""Cases of the methods that collect neighbour lists, and graphs and checks that their tests share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from copy import copy
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, NoReturn
+
+import torch
+from torch import Tensor
+
+from graphveil.graphs import make_graph
+from graphveil.methods import LinkBeliefs, Solitude
+from graphveil.privacy import SeededRandomness
+from tests.methods import made
+
+
+class Sealed:
+    """The public facts of a graph; whoever touches its features, labels or links is caught."""
+
+    def __init__(self, graph: Any) -> None:
+        self.num_nodes, self.schema, self.ids = graph.num_nodes, graph.schema, graph.get("ids")
+
+    def get(self, name: str) -> Any:
+        return {"ids": self.ids}[name]
+
+    @property
+    def x(self) -> NoReturn:
+        raise AssertionError("features were read")
+
+    @property
+    def y(self) -> NoReturn:
+        raise AssertionError("labels were read")
+
+    @property
+    def edge_index(self) -> NoReturn:
+        raise AssertionError("links were read")
+
+
+@dataclass(frozen=True)
+class LinkCase:
+    """One method under test.
+
+    Args:
+        build: an unfitted method, for a seed.
+        x, a, y: epsilon of the features (0: none sent), of a bit of a list, and of the label.
+        mode: who reports a relationship.
+        inductive: what people of another graph must send: reports, nothing that is not public, or it cannot be.
+        trains: whether a seed decides anything.
+    """
+
+    build: Callable[..., Any]
+    x: float
+    a: float
+    y: float
+    mode: str
+    inductive: str = "reports"
+    trains: bool = True
+
+    @property
+    def relationship(self) -> float:
+        return self.a * (2 if self.mode == "both" else 1)
+
+    @property
+    def private(self) -> bool:
+        return any(0 < epsilon < math.inf for epsilon in (self.x, self.a, self.y))
+
+    def graph(self, seed: int = 1) -> Any:
+        return graph(directed=self.mode == "directed", seed=seed)
+
+    def fit(self, people: Any = None, *, seed: int = 0, noise: int = 1) -> Any:
+        people = self.graph() if people is None else people
+        return self.build(seed=seed).fit(people, split=made.split_of(people), randomness=SeededRandomness(noise))
+
+
+def graph(*, directed: bool = False, seed: int = 1) -> Any:
+    """60 people of `made.graph` whose links are private; directed: most links go one way; new people by `seed`."""
+    plain = made.graph(20, seed=seed)
+    edges = plain.edge_index
+    if directed:
+        edges = edges[:, ((edges.sum(dim=0) % 3 > 0) == (edges[0] < edges[1]))]
+    private = ("features", "labels", "edges")
+    schema = replace(plain.schema, name=f"people-{seed}", directed=directed, private=private)
+    return make_graph(plain.x, edges, plain.y, schema, ids=[f"person {seed}/{v}" for v in range(made.NODES)])
+
+
+def toggled(start: Any, source: int, target: int) -> Any:
+    """The same people with one relationship (or directed link) more, or one less."""
+    codes = set((start.edge_index[0] * start.num_nodes + start.edge_index[1]).tolist())
+    both = [(source, target)] if start.schema.directed else [(source, target), (target, source)]
+    codes ^= {i * start.num_nodes + j for i, j in both}
+    code = torch.tensor(sorted(codes))
+    edges = torch.stack([code // start.num_nodes, code % start.num_nodes])
+    return make_graph(start.x, edges, start.y, start.schema, ids=start.get("ids"))
+
+
+def neighbour(start: Any, person: int = 5, other: int = 17) -> Any:
+    """The graph after one person's features and label were replaced and one relationship of its was toggled."""
+    people = made.neighbour(start, person)
+    return toggled(make_graph(people.x, start.edge_index, people.y, start.schema, ids=start.get("ids")), person, other)
+
+
+def tensors_of(released: Any) -> dict[str, Tensor]:
+    """Everything the server was sent, by name."""
+    found = made.tensors_of(released.people)
+    for part, reports in released.lists.items():
+        found |= {f"{part} {name}": tensor for name, tensor in reports.to_tensors().items()}
+    return found
+
+
+def likelihood(method: Any, released: Any, graph: Any) -> Tensor:
+    """log Pr[all that each person sent | the graph] [n]."""
+    from graphveil.mechanisms import LabelReports
+
+    schema, people = graph.schema, released.people
+    total = torch.zeros(graph.num_nodes, dtype=torch.float64)
+    features, labels = method.privacy.features(schema), method.privacy.labels(len(schema.classes))
+    if features not in (None, "public"):
+        total += features.log_likelihood(people.features, graph.x)
+    if labels is not None:
+        sent = people.labels >= 0
+        total[sent] += labels.log_likelihood(LabelReports(people.labels[sent]), graph.y[sent])
+    for name, part in method.links.parts(schema, graph.num_nodes).items():
+        truth = part.count(graph.edge_index) if name == "degrees" else graph.edge_index
+        total += part.log_likelihood(released.lists[name], truth)
+    return total
+
+
+@cache
+def fit_once(case: LinkCase) -> Any:
+    """Fit a case on its own graph, once for all tests."""
+    return case.fit()
+
+
+def copied(method: Solitude | LinkBeliefs) -> Any:
+    """The same fitted method with a memory of its own; everything else it holds is replaced and never changed."""
+    again = copy(method)
+    if isinstance(again, Solitude):
+        again._answers = dict(again._answers)
+    return again
