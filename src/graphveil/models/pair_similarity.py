@@ -38,7 +38,8 @@ def learned_embedding(x: Tensor, labels: Tensor, train: Tensor, *, seed: int, wi
         optimiser.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         optimiser.step()
-    return (x @ weight).detach()
+    embedded: Tensor = (x @ weight).detach()
+    return embedded
 
 
 def _pairs(labels: Tensor, nodes: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
