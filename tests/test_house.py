@@ -17,7 +17,7 @@ CORE = {
     "mechanisms": {"privacy"},
     "aggregation": {"graphs", "mechanisms", "privacy"},
     "models": {"aggregation"},
-    "training": {"aggregation", "models", "privacy"},
+    "training": {"aggregation", "mechanisms", "models", "privacy"},
     "methods": {"privacy", "graphs", "mechanisms", "aggregation", "models", "training"},
 }
 EDGES = {

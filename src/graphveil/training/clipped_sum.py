@@ -1,0 +1,186 @@
+"""The sum of clipped per-sample gradients of linear layers, as exact integers and in two products a layer.
+
+The gradient of one sample for a layer's weights is the outer product of delta, the gradient of its loss by the layer's
+output, with a, the layer's input (1 appended for the bias), so its norm over all layers is in closed form
+
+    |g|^2 = sum_l |delta_l|^2 (|a_l|^2 + 1)        (I. Goodfellow, https://arxiv.org/abs/1510.01799)
+
+Both factors are put on integer grids, a by a power of 2 of its own and delta after clipping, such that every product
+is a whole number of steps of one public grid. Clipping is judged by those integers: what one sample adds to the sum is
+at most `cap` steps long, exactly. The sum of integers is exact and free of order, whatever the batch holds: products
+stay below 2^24, where float32 holds every integer, because a sum of b samples has no entry above b cap.
+
+One sample's integers depend on that sample, the weights and secret dithering alone, provided that a matrix product
+gives a row the same bits whatever the other rows are; batches are padded to a multiple of `ROWS` rows for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from graphveil.privacy import Randomness
+
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+
+#: Batches are padded to a multiple of this many rows: kernels differ for a few rows, not for whole tiles.
+ROWS: Final = 32
+# An input's integers have a norm of about 2^6 to 2^7.
+_INPUT_BITS: Final = 7
+_EXACT: Final = 1 << 24
+# Room for what dither does to the length: its mean, a sixth a coordinate, apart; some two deviations.
+_SPREAD: Final = 96.0
+
+
+@dataclass(frozen=True)
+class GradientGrid:
+    """Gradients of norm `clip` are `cap` steps long."""
+
+    clip: float
+    cap: int
+
+    @property
+    def step(self) -> float:
+        """The length of one step, in the unit of the gradient."""
+        return self.clip / self.cap
+
+
+@dataclass(frozen=True)
+class Captured:
+    """What one linear layer saw of a batch: inputs [b, in], loss gradients by outputs [b, out], has it a bias."""
+
+    inputs: Tensor
+    deltas: Tensor
+    bias: bool
+
+
+def clipped_sum(layers: Sequence[Captured], grid: GradientGrid, randomness: Randomness) -> list[list[Tensor]]:
+    """The sum over the batch of every sample's clipped gradient, in whole steps of the grid.
+
+    Args:
+        layers: what each layer saw, rows in the same order, on the CPU.
+        grid: the grid and the clipping norm.
+        randomness: the source of the dither, which must be secret like the noise.
+
+    Returns:
+        For every layer [sum for the weights [out, in]] or [weights, bias [out]], whole numbers as floats. A sample
+        with a NaN or an infinity anywhere adds nothing.
+    """
+    inputs = [_on_grid(layer) for layer in layers]
+    deltas = _clip(inputs, [layer.deltas for layer in layers], grid, randomness)
+    return [
+        _products(layer, found, delta, grid.cap) for layer, found, delta in zip(layers, inputs, deltas, strict=True)
+    ]
+
+
+def gradient_norms(layers: Sequence[Captured]) -> FloatArray:
+    """The norm of every sample's gradient over all layers, float64 [b], before any clipping or rounding."""
+    squares = [_norms(layer.deltas) ** 2 * (_norms(layer.inputs) ** 2 + float(layer.bias)) for layer in layers]
+    norms: FloatArray = np.sqrt(np.sum(squares, axis=0))
+    return norms
+
+
+@dataclass(frozen=True)
+class _Inputs:
+    """A layer's inputs as integers: a = scale * whole, 1 = scale * ones; squared norms of both together."""
+
+    whole: Tensor
+    ones: FloatArray
+    scale: FloatArray
+    squares: FloatArray
+    sound: BoolArray
+
+
+def _on_grid(layer: Captured) -> _Inputs:
+    """Each row on a grid of its own: a power of 2 that makes the row, the 1 of the bias included, 2^6 to 2^7 long."""
+    norms = np.sqrt(_norms(layer.inputs) ** 2 + float(layer.bias))
+    sound = np.isfinite(norms)
+    exponent = np.frexp(np.where(sound, norms, 1.0))[1]
+    scale = np.ldexp(1.0, exponent - _INPUT_BITS)
+    whole = (layer.inputs * _column(1.0 / scale)).round_()
+    if not sound.all():
+        whole[torch.from_numpy(~sound)] = 0.0
+    ones = np.rint(1.0 / scale) if layer.bias else np.zeros_like(scale)
+    return _Inputs(whole, ones, scale, _whole_squares(whole) + ones**2, sound)
+
+
+def _clip(inputs: list[_Inputs], deltas: list[Tensor], grid: GradientGrid, randomness: Randomness) -> list[Tensor]:
+    """The integer deltas of clipped samples: dithered, or truncated toward zero where dither made them too long."""
+    pairs = list(zip(deltas, inputs, strict=True))
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        rough = sum(delta.shape[1] * found.squares for delta, found in pairs) / 6
+        room = np.sqrt(np.maximum((grid.cap - _SPREAD) ** 2 - rough, grid.cap**2 / 4))
+        factors = [found.scale / grid.step for found in inputs]
+        parts = [(_norms(d) * f) ** 2 * found.squares for (d, found), f in zip(pairs, factors, strict=True)]
+        length = np.sqrt(np.sum(parts, axis=0))
+        sound = np.isfinite(length) & np.all([found.sound for found in inputs], axis=0)
+        shrink = np.where(sound, np.minimum(1.0, room / length), 0.0)
+    exact = [delta * _column(shrink * factor) for delta, factor in zip(deltas, factors, strict=True)]
+    if not sound.all():
+        for values in exact:
+            values[torch.from_numpy(~sound)] = 0.0
+    rounded = [part.add_(values).floor_() for part, values in zip(_dither(exact, randomness), exact, strict=True)]
+    fits = _fits(rounded, inputs, grid.cap)
+    if not fits.all():
+        # The room above makes the truncated ones fit; what does not all the same, be it NaN, is left out.
+        for whole, values in zip(rounded, exact, strict=True):
+            whole[torch.from_numpy(~fits)] = values[torch.from_numpy(~fits)].trunc()
+        never = torch.from_numpy(~_fits(rounded, inputs, grid.cap))
+        for whole in rounded:
+            whole[never] = 0.0
+    return rounded
+
+
+def _fits(deltas: Sequence[Tensor], inputs: Sequence[_Inputs], cap: int) -> BoolArray:
+    """Whether every sample's product is at most `cap` steps long, exactly; false for NaN."""
+    squares = [_whole_squares(delta) * found.squares for delta, found in zip(deltas, inputs, strict=True)]
+    fits: BoolArray = np.sum(squares, axis=0) <= float(cap) ** 2
+    return fits
+
+
+def _products(layer: Captured, inputs: _Inputs, deltas: Tensor, cap: int) -> list[Tensor]:
+    """The integer sums of outer products, in pieces so short that float32 holds every partial sum."""
+    piece = max(1, (_EXACT - 1) // cap)
+    ones = torch.from_numpy(inputs.ones.astype(np.float32))
+    sums = [
+        [deltas[i : i + piece].T @ inputs.whole[i : i + piece], deltas[i : i + piece].T @ ones[i : i + piece]]
+        for i in range(0, max(1, len(deltas)), piece)
+    ]
+    # Several pieces may pass 2^24 together: float64 holds their sum.
+    total = [torch.stack(parts).double().sum(0) if len(sums) > 1 else parts[0] for parts in zip(*sums, strict=True)]
+    return total if layer.bias else total[:1]
+
+
+def _column(factors: FloatArray) -> Tensor:
+    """[b] as float32 [b, 1]."""
+    with np.errstate(over="ignore"):
+        return torch.from_numpy(factors.astype(np.float32))[:, None]
+
+
+def _norms(rows: Tensor) -> FloatArray:
+    """L2 norms of rows, float64 [b]."""
+    norms: FloatArray = torch.linalg.vector_norm(rows, dim=1).numpy().astype(np.float64)
+    return norms
+
+
+def _whole_squares(rows: Tensor) -> FloatArray:
+    """Squared norms of rows of whole numbers, float64 [b], exact below 2^21.
+
+    Sums of squares are exact there, and half a unit is more than what the root's rounding moves its square.
+    """
+    return np.rint(_norms(rows) ** 2)
+
+
+def _dither(deltas: Sequence[Tensor], randomness: Randomness) -> list[Tensor]:
+    """Uniform multiples of 2^-16 in [0, 1), as many as there are deltas."""
+    sizes = [delta.numel() for delta in deltas]
+    words = randomness.uint64(-(-sum(sizes) // 4)).view(np.uint16)[: sum(sizes)]
+    uniform = torch.from_numpy(words.astype(np.float32)).mul_(2.0**-16)
+    return [part.view_as(delta) for part, delta in zip(torch.split(uniform, sizes), deltas, strict=True)]

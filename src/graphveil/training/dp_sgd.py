@@ -1,0 +1,245 @@
+"""Private gradient descent for perceptrons: Poisson batches, clipped per-sample gradients, secure integer noise.
+
+    g_t = step * ( sum_{i in batch} clip(g_i) + Z ) / expected batch,   Z = round(N(0, (multiplier cap)^2))
+
+Source: M. Abadi et al., "Deep Learning with Differential Privacy", CCS 2016, https://arxiv.org/abs/1607.00133v2,
+Algorithm 1. The sum is exact (`clipped_sum.py`), and the noise is added on its grid before anything else sees it, so
+that the Gaussian mechanism's exact curve holds for every step. Optimisers see the noisy gradient only.
+
+Privacy is for adding or removing one sample. One batch holds a sample with probability `rate`, exactly and
+independently of the others; the divisor is public; an empty batch is noise, and is counted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from graphveil.errors import BudgetError, InputError
+from graphveil.mechanisms.rounded_normal import RoundedNormal
+from graphveil.privacy import Descent, Randomness
+from graphveil.training.clipped_sum import ROWS, Captured, GradientGrid, clipped_sum
+from graphveil.training.row_checks import Recorder, linear_layers, refuse_mixed_rows
+
+Loss = Callable[[Tensor, Tensor], Tensor]
+
+# Noise ends at this many standard deviations, which `PrivateSchedule.price` charges.
+_CUT: Final = 12.0
+# The noise's standard deviation in steps, and the least and most steps of a clipped gradient.
+_STEPS_OF_NOISE: Final = 1 << 13
+_COARSEST: Final = 1 << 11
+_FINEST: Final = 1 << 14
+_OPTIMISERS: Final = ("adam", "sgd")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivateSchedule:
+    """How long and with how much noise to train; all public.
+
+    Args:
+        steps: the number of noisy gradients, and so of updates.
+        rate: the probability with which a batch has a sample, in (0, 1].
+        expected_batch: the public divisor: rate times the number of samples, where that is public.
+        noise_multiplier: standard deviation of the noise in units of `clip`, from 0.05 to 80.
+        clip: the L2 norm to which a sample's gradient is clipped.
+        learning_rate: of the optimiser.
+        optimiser: "adam" or "sgd".
+        momentum: of "sgd".
+
+    Raises:
+        InputError: a number is outside its range.
+    """
+
+    steps: int
+    rate: float
+    expected_batch: float
+    noise_multiplier: float
+    clip: float = 1.0
+    learning_rate: float = 0.01
+    optimiser: str = "adam"
+    momentum: float = 0.0
+
+    def __post_init__(self) -> None:
+        Descent(steps=self.steps, rate=self.rate)
+        for name in ("expected_batch", "noise_multiplier", "clip", "learning_rate"):
+            value = getattr(self, name)
+            if not 0.0 < value < math.inf:
+                raise InputError(f"{name} is {value!r}", allowed="a finite number above 0")
+        if not 0.05 <= self.noise_multiplier <= 80.0:
+            raise InputError(f"noise_multiplier is {self.noise_multiplier!r}", allowed="a number in [0.05, 80]")
+        if self.optimiser not in _OPTIMISERS:
+            raise InputError(f"optimiser is {self.optimiser!r}", allowed=", ".join(_OPTIMISERS))
+        if not 0.0 <= self.momentum < 1.0:
+            raise InputError(f"momentum is {self.momentum!r}", allowed="a number in [0, 1)")
+
+    @property
+    def grid(self) -> GradientGrid:
+        """The grid of clipped gradients: as fine as the noise's table allows."""
+        steps = min(_FINEST, max(_COARSEST, _STEPS_OF_NOISE / self.noise_multiplier))
+        return GradientGrid(self.clip, 1 << math.floor(math.log2(steps)))
+
+    @property
+    def noise(self) -> RoundedNormal:
+        """The noise of one coordinate, in steps of the grid."""
+        sigma = self.noise_multiplier * self.grid.cap * (1 + 1e-15)
+        return RoundedNormal(sigma, math.ceil(_CUT * sigma))
+
+    def price(self, epsilon: float, delta: float, parameters: int) -> tuple[float, float]:
+        """What a pipeline with this training costs where exact normal noise would cost (epsilon, delta).
+
+        Args:
+            parameters: of the model; one sample can change all of them in every step.
+        """
+        return self.noise.price(epsilon, delta, parameters * self.steps)
+
+    def part(self, name: str = "training") -> Descent:
+        """The training as a part of a pipeline; its noise there is `noise_multiplier`."""
+        return Descent(steps=self.steps, rate=self.rate, name=name)
+
+
+class PrivateDescent:
+    """The private training of one model, step by step, that never takes more steps than its schedule declares.
+
+    Args:
+        model: a perceptron whose parameters all are in `torch.nn.Linear` layers, each used once, on the CPU.
+        inputs: [n, d] float32, one row a sample.
+        targets: [n] or [n, c], one row a sample.
+        schedule: steps, sampling, noise.
+        loss: the loss of every row alone, [b]; default: cross entropy.
+
+    Raises:
+        InputError: the model mixes rows or has other parameters, or rows and targets do not match.
+    """
+
+    def __init__(
+        self, model: nn.Module, inputs: Tensor, targets: Tensor, schedule: PrivateSchedule, *, loss: Loss | None = None
+    ) -> None:
+        if inputs.ndim != 2 or len(inputs) != len(targets) or inputs.dtype != torch.float32:
+            raise InputError(f"inputs {list(inputs.shape)} and {len(targets)} targets", allowed="one float32 row each")
+        self._layers = linear_layers(model)
+        model.train()
+        refuse_mixed_rows(model, inputs.shape[1])
+        self._model, self._inputs, self._targets = model, inputs, targets
+        self._schedule, self._loss = schedule, loss or _cross_entropy
+        self._noise = schedule.noise
+        self._parameters = [p for layer in self._layers for p in (layer.weight, layer.bias) if p is not None]
+        self._optimiser = _optimiser(model, schedule)
+        self._taken = 0
+
+    @property
+    def steps_taken(self) -> int:
+        """How many noisy gradients were released, counted before they are made."""
+        return self._taken
+
+    def step(self, randomness: Randomness) -> None:
+        """One batch, one noisy gradient, one update.
+
+        Raises:
+            BudgetError: all steps of the schedule are taken.
+        """
+        if self._taken >= self._schedule.steps:
+            raise BudgetError(
+                f"all {self._schedule.steps} private steps are taken", remedy="declare more steps before training"
+            )
+        self._taken += 1
+        with torch.random.fork_rng(devices=[]):
+            # Dropout's masks must be as secret as the noise: known ones would tie a sample to its place in the batch.
+            torch.default_generator.manual_seed(int(randomness.uint64(1)[0] >> np.uint64(1)))
+            self._step(randomness)
+
+    def _step(self, randomness: Randomness) -> None:
+        chosen = poisson_batch(len(self._inputs), self._schedule.rate, randomness)
+        flat = torch.cat([total.flatten() for sums in self._clipped(chosen, randomness) for total in sums])
+        self._add_noise(flat, randomness)
+        gradient = flat.to(torch.float32).mul_(self._schedule.grid.step / self._schedule.expected_batch)
+        parts = torch.split(gradient, [parameter.numel() for parameter in self._parameters])
+        for parameter, part in zip(self._parameters, parts, strict=True):
+            parameter.grad = part.view_as(parameter)
+        self._optimiser.step()
+
+    def state(self) -> dict[str, Any]:
+        """Weights, optimiser and the count of steps, to go on later; no randomness is in it."""
+        return {"model": self._model.state_dict(), "optimiser": self._optimiser.state_dict(), "steps": self._taken}
+
+    def resume(self, state: dict[str, Any]) -> None:
+        """Go on from `state`; steps taken since then stay taken, and the noise to come is fresh."""
+        self._model.load_state_dict(state["model"])
+        self._optimiser.load_state_dict(state["optimiser"])
+        self._taken = max(self._taken, int(state["steps"]))
+
+    def _add_noise(self, totals: Tensor, randomness: Randomness) -> None:
+        """Noise on every coordinate, in place; sums of several pieces are float64 and take it as integers."""
+        if totals.dtype == torch.float32:
+            self._noise.add_to(totals.numpy(), randomness)
+        else:
+            totals += torch.from_numpy(self._noise.draw(totals.numel(), randomness))
+
+    def _clipped(self, chosen: Tensor, randomness: Randomness) -> list[list[Tensor]]:
+        """The integer sums of the clipped gradients of the samples `chosen`."""
+        if not len(chosen):
+            return [[torch.zeros(parameter.shape) for parameter in self._parameters]]
+        # The padding repeats a sample; its outputs are cut off before the loss.
+        rows = self._inputs.index_select(0, torch.cat([chosen, chosen[:1].expand(-len(chosen) % ROWS)]))
+        with Recorder(self._layers) as recorder:
+            logits = self._model(rows)[: len(chosen)]
+            seen = recorder.seen
+        losses = self._loss(logits, self._targets.index_select(0, chosen))
+        if losses.shape != (len(chosen),):
+            raise InputError(f"the loss gave {list(losses.shape)}", allowed="one number for each row")
+        deltas = torch.autograd.grad(losses.sum(), [output for _, output in seen])
+        layers = [
+            Captured(a[: len(chosen)], delta[: len(chosen)], layer.bias is not None)
+            for layer, (a, _), delta in zip(self._layers, seen, deltas, strict=True)
+        ]
+        return clipped_sum(layers, self._schedule.grid, randomness)
+
+
+def poisson_batch(count: int, rate: float, randomness: Randomness) -> Tensor:
+    """The samples of one batch, int64, each in it with probability floor(2^64 rate) / 2^64, independently."""
+    if rate >= 1.0:
+        return torch.arange(count)
+    threshold = np.uint64(math.floor(rate * 2.0**64))
+    return torch.from_numpy(np.flatnonzero(randomness.uint64(count) < threshold))
+
+
+def train_privately(
+    model: nn.Module,
+    inputs: Tensor,
+    targets: Tensor,
+    schedule: PrivateSchedule,
+    *,
+    randomness: Randomness,
+    loss: Loss | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> int:
+    """Train `model` in place for all steps of the schedule and return their number; the last weights are kept.
+
+    Args:
+        randomness: decides batches, dropout, dither and noise.
+        progress: called with (step, steps).
+
+    See `PrivateDescent` for the other arguments and for what is refused.
+    """
+    descent = PrivateDescent(model, inputs, targets, schedule, loss=loss)
+    for step in range(1, schedule.steps + 1):
+        descent.step(randomness)
+        if progress is not None:
+            progress(step, schedule.steps)
+    return descent.steps_taken
+
+
+def _optimiser(model: nn.Module, schedule: PrivateSchedule) -> torch.optim.Optimizer:
+    if schedule.optimiser == "adam":
+        return torch.optim.Adam(model.parameters(), lr=schedule.learning_rate, fused=True)
+    return torch.optim.SGD(model.parameters(), lr=schedule.learning_rate, momentum=schedule.momentum)
+
+
+def _cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
+    return functional.cross_entropy(logits, targets, reduction="none")

@@ -1,0 +1,110 @@
+"""Refusal of models in which per-sample clipping would not bound what one sample does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from graphveil.errors import InputError
+
+_NORMS = (nn.modules.batchnorm._BatchNorm, nn.modules.instancenorm._InstanceNorm)
+_PROBES = 7
+
+
+def linear_layers(model: nn.Module) -> list[nn.Linear]:
+    """The linear layers that hold all parameters of `model`.
+
+    Raises:
+        InputError: the model normalises over the batch, or a trainable parameter is outside a plain linear layer or
+            shared by two.
+    """
+    for name, module in model.named_modules():
+        if isinstance(module, _NORMS):
+            raise InputError(f"{name or 'the model'} is {type(module).__name__}", remedy="use no batch normalisation")
+    layers = [module for module in model.modules() if type(module) is nn.Linear]
+    held = [id(p) for layer in layers for p in layer.parameters(recurse=False)]
+    for name, parameter in model.named_parameters():
+        if held.count(id(parameter)) != 1 or not parameter.requires_grad or parameter.dtype != torch.float32:
+            raise InputError(
+                f"parameter {name!r} cannot be trained privately",
+                allowed="float32 parameters of torch.nn.Linear, each in one layer and trainable",
+            )
+    if not layers:
+        raise InputError("the model has no linear layer")
+    return layers
+
+
+def refuse_mixed_rows(model: nn.Module, dimension: int, *, seed: int = 0) -> None:
+    """Change one row of a public random batch at a time and refuse a model whose other outputs move.
+
+    Args:
+        dimension: columns of the model's input.
+
+    Raises:
+        InputError: an output row depends on another input row, or rows are not kept apart.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    rows = torch.randn(_PROBES, dimension, generator=generator)
+    before = _outputs(model, rows, seed)
+    if before.ndim != 2 or len(before) != _PROBES:
+        raise InputError(
+            f"{_PROBES} input rows gave outputs {list(before.shape)}", allowed="one row for each input row"
+        )
+    for row in range(_PROBES):
+        others = torch.arange(_PROBES) != row
+        for value in (torch.full((dimension,), 1e3), -rows[row], torch.full((dimension,), torch.nan)):
+            changed = rows.clone()
+            changed[row] = value
+            after = _outputs(model, changed, seed)
+            if not torch.allclose(after[others], before[others], rtol=1e-5, atol=1e-6):
+                raise InputError(
+                    "changing one input row moves the outputs of others",
+                    where=type(model).__name__,
+                    remedy="use layers that treat every row alone: clipping one sample's gradient is void otherwise",
+                )
+
+
+def _outputs(model: nn.Module, rows: Tensor, seed: int) -> Tensor:
+    """The outputs in the model's present mode, dropout frozen, its buffers and the global generator untouched."""
+    buffers = {name: value.clone() for name, value in model.named_buffers()}
+    with torch.random.fork_rng(), torch.no_grad():
+        torch.manual_seed(seed)
+        outputs: Tensor = model(rows)
+    for name, value in model.named_buffers():
+        value.copy_(buffers[name])
+    return outputs
+
+
+class Recorder:
+    """Keeps what every linear layer sees in one forward pass; a context manager that leaves no hook behind."""
+
+    def __init__(self, layers: list[nn.Linear]) -> None:
+        self._layers = layers
+
+    def __enter__(self) -> Recorder:
+        self._seen: dict[int, tuple[Tensor, Tensor]] = {}
+        self._handles = [layer.register_forward_hook(self._hook(number)) for number, layer in enumerate(self._layers)]
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for handle in self._handles:
+            handle.remove()
+
+    def _hook(self, number: int) -> Callable[[nn.Module, tuple[Tensor, ...], Tensor], None]:
+        def keep(_: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+            if number in self._seen:
+                raise InputError("a linear layer is used twice in one pass", remedy="give each use its own layer")
+            if inputs[0].ndim != 2:
+                raise InputError(f"a linear layer sees {inputs[0].ndim} axes", allowed="2: rows and columns")
+            self._seen[number] = (inputs[0].detach(), output)
+
+        return keep
+
+    @property
+    def seen(self) -> list[tuple[Tensor, Tensor]]:
+        """(input, output) of every layer, in their order; raises InputError where one was not used."""
+        if len(self._seen) != len(self._layers):
+            raise InputError("a linear layer of the model is not used", remedy="leave it out of the model")
+        return [self._seen[number] for number in range(len(self._layers))]
