@@ -12,7 +12,9 @@ drawn, and then all the rest: nothing is rounded, whatever decides.
 from __future__ import annotations
 
 import math
+from array import array
 from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
@@ -43,11 +45,9 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 
 @dataclass(frozen=True, eq=False)
 class _Table:
-    """First 64 bits of the cumulative shares, and logarithms of cell and tail probabilities by distance."""
+    """First 64 bits of the cumulative shares, and the guide to them."""
 
     first: npt.NDArray[np.uint64]
-    log_pmf: FloatArray
-    log_tail: FloatArray
     guide: _Guide
 
 
@@ -120,12 +120,12 @@ class RoundedNormal:
 
     def log_pmf(self, noise: Levels) -> FloatArray:
         """log Pr[Z = z] for |z| <= limit."""
-        result: FloatArray = _table(self.sigma, self.limit).log_pmf[np.abs(noise)]
+        result: FloatArray = _logarithms(self.sigma, self.limit)[0][np.abs(noise)]
         return result
 
     def log_tail(self, noise: Levels) -> FloatArray:
         """log Pr[Z >= z] for 1 <= z <= limit."""
-        result: FloatArray = _table(self.sigma, self.limit).log_tail[noise]
+        result: FloatArray = _logarithms(self.sigma, self.limit)[1][noise]
         return result
 
     def price(self, epsilon: float, delta: float, coordinates: int) -> tuple[float, float]:
@@ -139,7 +139,7 @@ class RoundedNormal:
         """
         bend = coordinates * RELATIVE_ERROR
         cut = coordinates * 2 * float(ndtr(-self.limit / self.sigma))
-        return epsilon + 2 * bend, math.exp(bend) * (delta + cut * (1 + math.exp(epsilon)))
+        return epsilon + 2 * bend, math.exp(bend) * (delta + cut * (1 + math.exp(min(epsilon, 700.0))))
 
     @property
     def variance(self) -> float:
@@ -153,37 +153,46 @@ def _half_densities(sigma: float, limit: int) -> FloatArray:
     return np.exp(-(points**2) / 2) @ _WEIGHTS
 
 
-def _shares(sigma: float, limit: int) -> list[int]:
-    """Integers proportional to the mass of the cells -limit..limit that sum to 2^512."""
-    half = []
-    for mass in _half_densities(sigma, limit).tolist():
-        numerator, denominator = mass.as_integer_ratio()
-        half.append((numerator << 2 * _DIGITS) // denominator)
-    masses = half[:0:-1] + half
-    total = sum(masses)
-    shares = [(mass << _DIGITS) // total for mass in masses]
-    # What rounding down left over is less than one unit a cell; the middle cell takes it.
-    shares[limit] += (1 << _DIGITS) - sum(shares)
-    return shares
+def _half_shares(sigma: float, limit: int) -> Iterator[int]:
+    """The shares of the cells limit..1, from the tail inwards: whole numbers of 2^-512, rounded down."""
+    masses = _half_densities(sigma, limit)
+    ratios = [mass.as_integer_ratio() for mass in masses.tolist()]
+    whole = [(numerator << 2 * _DIGITS) // denominator for numerator, denominator in ratios]
+    total = 2 * sum(whole) - whole[0]
+    return ((mass << _DIGITS) // total for mass in whole[:0:-1])
 
 
 def _cumulative(sigma: float, limit: int) -> list[int]:
-    return list(accumulate(_shares(sigma, limit)))
+    """The shares of the cells -limit..z for each z, by symmetry; what rounding left over is the middle cell's."""
+    half = list(accumulate(_half_shares(sigma, limit)))
+    return [*half, *((1 << _DIGITS) - below for below in reversed(half)), 1 << _DIGITS]
 
 
 @lru_cache(maxsize=4)
 def _table(sigma: float, limit: int) -> _Table:
-    shares = _shares(sigma, limit)
-    # The last sum, 2^512, lies above every draw and is left out.
-    first = np.array([total >> _REST for total in accumulate(shares[:-1])], dtype=np.uint64)
-    whole = 1 << _DIGITS
-    pmf = np.array([share / whole for share in shares[limit:]])
-    tail = np.array([total / whole for total in accumulate(reversed(shares[limit:]))])[::-1]
+    below, above = array("Q"), array("Q")
+    for total in accumulate(_half_shares(sigma, limit)):
+        below.append(total >> _REST)
+        above.append(-(-total >> _REST))
+    # The last sum, 2^512, lies above every draw and is left out; 0 - x is 2^64 - x here.
+    first = np.concatenate([np.array(below, np.uint64), np.uint64(0) - np.array(above, np.uint64)[::-1]])
     guide = _guide(first, sigma, limit)
-    tables = first, np.log(pmf), np.log(tail), guide.entries
-    for table in tables:
+    first.setflags(write=False)
+    guide.entries.setflags(write=False)
+    return _Table(first, guide)
+
+
+@lru_cache(maxsize=4)
+def _logarithms(sigma: float, limit: int) -> tuple[FloatArray, FloatArray]:
+    """Logarithms of cell and tail probabilities by distance."""
+    half, whole = list(_half_shares(sigma, limit)), 1 << _DIGITS
+    tail = [total / whole for total in accumulate(half)]
+    middle = whole - 2 * sum(half)
+    pmf = np.log(np.array([share / whole for share in (*half, middle)])[::-1])
+    tails = np.log(np.array([*tail, tail[-1] + middle / whole])[::-1])
+    for table in (pmf, tails):
         table.setflags(write=False)
-    return _Table(*tables[:3], guide)
+    return pmf, tails
 
 
 def _guide(first: npt.NDArray[np.uint64], sigma: float, limit: int) -> _Guide:
