@@ -156,8 +156,8 @@ class ReceiverRows:
 def _largest(w_max: float, weight_bits: int) -> int:
     if isinstance(weight_bits, bool) or not isinstance(weight_bits, int) or not 1 <= weight_bits <= 12:
         raise InputError(f"weight_bits is {weight_bits!r}", allowed="a whole number from 1 to 12")
-    if not 2.0**-weight_bits <= w_max < 2.0 ** (12 - weight_bits):
-        raise InputError(f"w_max is {w_max!r}", allowed=f"2^-{weight_bits} or more, and below 2^{12 - weight_bits}")
+    if not 2.0**-weight_bits <= w_max <= 2.0 ** (12 - weight_bits):
+        raise InputError(f"w_max is {w_max!r}", allowed=f"2^-{weight_bits} to 2^{12 - weight_bits}")
     return math.floor(w_max * 2.0**weight_bits)
 
 

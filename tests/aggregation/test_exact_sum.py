@@ -1,0 +1,103 @@
+"""Exact sums: against 64-bit integers, for degrees and weights of every size, in any order."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from graphveil.aggregation import GridRows, ReceiverRows, exact_sum, quantise
+from graphveil.errors import InputError
+
+N = 200
+
+
+def edges(seed: int = 0, hub: int = 0) -> Tensor:
+    """Random directed edges; node `hub` receives from nearly everybody."""
+    generator = torch.Generator().manual_seed(seed)
+    pairs = torch.randint(0, N, (2, 1500), generator=generator)
+    star = torch.stack([torch.arange(N), torch.full((N,), hub)])
+    both = torch.unique(torch.cat([pairs, star], dim=1), dim=1)
+    return both[:, both[0] != both[1]]
+
+
+def rows_of(bits: int, seed: int = 1) -> GridRows:
+    return quantise(torch.randn(N, 6, generator=torch.Generator().manual_seed(seed)).abs(), bits=bits)
+
+
+def whole(rows: ReceiverRows, values: GridRows) -> np.ndarray:
+    """The sums as int64, long rows put in their places."""
+    sums = rows.sums(values)
+    found: np.ndarray = sums.values.numpy().astype(np.int64)
+    assert not found[sums.long.numpy()].any()
+    found[sums.long.numpy()] = sums.totals.numpy()
+    return found
+
+
+def expected(rows: ReceiverRows, values: GridRows) -> np.ndarray:
+    """The same with arrays of 64-bit integers."""
+    matrix = rows.to_scipy().astype(np.int64)
+    result: np.ndarray = matrix @ values.values.numpy().astype(np.int64)
+    return result
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("bits", [1, 10, 17])
+def test_sums_are_exact(bits: int, weighted: bool) -> None:
+    index = edges()
+    weights = torch.rand(index.shape[1], generator=torch.Generator().manual_seed(2)) if weighted else None
+    rows = ReceiverRows.of(index, N, weights=weights)
+    assert np.array_equal(whole(rows, rows_of(bits)), expected(rows, rows_of(bits)))
+
+
+def test_a_sum_beyond_float32_is_exact(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One row of 199 times 2^20 - 1 cannot be held by float32; without pieces it would come out wrong."""
+    index = torch.stack([torch.arange(1, N), torch.zeros(N - 1, dtype=torch.int64)])
+    rows, values = ReceiverRows.of(index, N), GridRows(torch.full((N, 1), 2.0**20 - 1), 1.0, 20)
+    assert whole(rows, values)[0, 0] == 199 * (2**20 - 1)
+    monkeypatch.setattr(exact_sum, "_EXACT", 1 << 40)
+    assert whole(rows, values)[0, 0] != 199 * (2**20 - 1)
+
+
+def test_the_order_of_edges_and_duplicates_do_not_matter() -> None:
+    index = edges()
+    shuffled = index[:, torch.randperm(index.shape[1], generator=torch.Generator().manual_seed(3))]
+    loops = torch.arange(N).repeat(2, 1)
+    a = ReceiverRows.of(index, N)
+    b = ReceiverRows.of(torch.cat([shuffled, index, loops], dim=1), N)
+    assert np.array_equal(whole(a, rows_of(16)), whole(b, rows_of(16)))
+
+
+def test_rows_receive_and_columns_send() -> None:
+    rows = ReceiverRows.of(torch.tensor([[0, 1], [2, 2]]), 3)
+    values = GridRows(torch.tensor([[1.0], [10.0], [100.0]]), 1.0, 10)
+    assert whole(rows, values).tolist() == [[0], [0], [11]]
+
+
+def test_weights_are_rounded_down_and_never_exceed_the_declared_one() -> None:
+    index = torch.tensor([[0, 1, 2, 3, 4], [5, 5, 5, 5, 5]])
+    weights = torch.tensor([0.5, 0.999, 7.0, -1.0, torch.nan])
+    rows = ReceiverRows.of(index, 6, weights=weights, w_max=0.731, weight_bits=7)
+    assert rows.largest == 93 and rows.w_max <= 0.731
+    assert rows.to_scipy().toarray()[5].tolist() == [64.0, 93.0, 93.0, 0.0, 0.0, 0.0]
+
+
+def test_a_graph_without_edges_sums_to_zero() -> None:
+    rows = ReceiverRows.of(torch.zeros(2, 0, dtype=torch.int64), N)
+    assert not whole(rows, rows_of(10)).any()
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    index = edges()
+    rows = ReceiverRows.of(index, N)
+    with pytest.raises(InputError, match="one for each of 200 nodes"):
+        rows.sums(quantise(torch.ones(3, 2)))
+    weighted = ReceiverRows.of(index, N, weights=torch.ones(index.shape[1]), weight_bits=12)
+    with pytest.raises(InputError, match="take fewer bits"):
+        weighted.sums(rows_of(13))
+    with pytest.raises(InputError, match="one for each of"):
+        ReceiverRows.of(index, N, weights=torch.ones(3))
+    for bad in ({"w_max": 0.0}, {"w_max": 1e-3}, {"w_max": 33.0}, {"weight_bits": 0}, {"weight_bits": 13}):
+        with pytest.raises(InputError):
+            ReceiverRows.of(index, N, weights=torch.ones(index.shape[1]), **bad)  # type: ignore[arg-type]

@@ -1,0 +1,119 @@
+"""Rows on the grid: never too long, towards zero, blind to what is not a number."""
+
+from __future__ import annotations
+
+import math
+
+import hypothesis.extra.numpy as arrays
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from graphveil.aggregation import grid, quantise, unit_rows
+from graphveil.errors import InputError
+
+ANY = arrays.arrays(np.float32, (5, 7), elements=st.floats(width=32, allow_nan=True, allow_infinity=True))
+
+
+def integer_norms(values: Tensor) -> list[int]:
+    """Sums of squares, in Python's whole numbers."""
+    return [sum(int(v) ** 2 for v in row) for row in values.tolist()]
+
+
+def too_long(x: Tensor, bits: int) -> bool:
+    """Whether any row breaks the bound."""
+    return max(integer_norms(quantise(x, bits=bits).values)) > 4**bits
+
+
+def many_rows(seed: int = 0) -> Tensor:
+    """Rows of all scales and shapes, float32 [n, 33]."""
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.randn(4000, 33, generator=generator)
+    x[1000:2000] *= torch.logspace(-38, 25, 1000)[:, None]
+    x[2000:3000, 1:] = 0.0
+    x[3000:] = x[3000:].sign()
+    # Scaled to length 2^20 its entries are so close to 2^20 and 1 that float32 cannot tell them apart.
+    x[3999] = torch.tensor([2.0**20, 1.0] + [0.0] * 31)
+    return x
+
+
+@pytest.mark.parametrize("bits", [1, 7, 10, 16, 20])
+def test_no_row_is_longer_than_its_cap_in_whole_numbers(bits: int) -> None:
+    """Checklist item 16, exactly; and rows lose at most a step a coordinate."""
+    x = many_rows()
+    rows = quantise(x, bits=bits)
+    assert not too_long(x, bits)
+    assert torch.equal(rows.values, rows.values.round())
+    lengths = x.double().norm(dim=1, keepdim=True)
+    usable = (lengths > 1e-30).ravel()
+    exact = (x.double() / lengths)[usable]
+    lost = exact * 2**bits - rows.values[usable]
+    assert bool((lost.sign() * exact.sign() >= 0).all())
+    assert float(lost.abs().max()) <= 1 + 2**bits * 1e-6
+
+
+def test_truncation_is_what_keeps_rows_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mutants: rounding to the nearest step, and float32's own normalisation, are found."""
+    x = many_rows()
+    with monkeypatch.context() as patch:
+        patch.setattr(Tensor, "trunc_", Tensor.round_)
+        assert too_long(x, 7)
+    monkeypatch.setattr(grid, "_SAFETY", 1.0)
+    assert too_long(x, 20)
+
+
+@settings(deadline=None, max_examples=200)
+@given(ANY, st.integers(1, 20), st.booleans())
+def test_whatever_comes_in_a_row_on_the_grid_comes_out(x: np.ndarray, bits: int, normalise: bool) -> None:
+    values = quantise(torch.from_numpy(x), bits=bits, normalise=normalise).values
+    assert bool(values.isfinite().all())
+    assert max(integer_norms(values)) <= 4**bits
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, 1e38])
+def test_a_bad_entry_makes_its_row_zero_and_no_other(bad: float) -> None:
+    x = torch.ones(1100, 3)
+    clean = quantise(x)
+    x[700, 1] = bad
+    found = quantise(x)
+    assert found.values[700].tolist() == [0, 0, 0]
+    others = torch.arange(1100) != 700
+    assert torch.equal(found.values[others], clean.values[others])
+    assert unit_rows(x)[700].tolist() == [0, 0, 0]
+
+
+def test_short_rows_stay_short_without_normalising() -> None:
+    x = torch.tensor([[0.3, 0.0], [0.0, -8.0], [0.0, 0.0]])
+    rows = quantise(x, cap=2.0, bits=10, normalise=False)
+    assert torch.allclose(rows.dense(), torch.tensor([[0.3, 0.0], [0.0, -2.0], [0.0, 0.0]]), atol=2 * rows.step)
+    assert integer_norms(rows.values)[2] == 0
+
+
+def test_rows_do_not_depend_on_each_other_or_on_precision() -> None:
+    x = many_rows()
+    whole = quantise(x).values
+    assert torch.equal(quantise(x[777:900]).values, whole[777:900])
+    assert torch.equal(quantise(x.double()).values, whole)
+    assert torch.equal(quantise(x.T.contiguous().T).values, whole)
+
+
+def test_unit_rows_have_length_one() -> None:
+    x = many_rows()
+    lengths = unit_rows(x).norm(dim=1)
+    assert torch.allclose(lengths[:1000], torch.ones(1000))
+    assert bool(unit_rows(torch.zeros(2, 3)).eq(0).all())
+
+
+@pytest.mark.parametrize("settings", [{"bits": 0}, {"bits": 21}, {"bits": 2.0}, {"cap": 0.0}, {"cap": math.nan}])
+def test_bad_settings_are_refused(settings: dict[str, float]) -> None:
+    with pytest.raises(InputError):
+        quantise(torch.ones(2, 2), **settings)  # type: ignore[arg-type]
+
+
+def test_what_is_no_matrix_of_floats_is_refused() -> None:
+    for x in (torch.ones(3), torch.ones(2, 2, dtype=torch.int64)):
+        with pytest.raises(InputError, match="a float matrix"):
+            quantise(x)

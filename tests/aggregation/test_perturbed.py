@@ -1,0 +1,367 @@
+"""Noisy sums: what one unit changes (record and replay), the noise that covers it, the price, the mutants."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from torch import Tensor
+
+from graphveil.aggregation import PerturbedSum, ReceiverRows, grid, perturbed, propagate_privately, quantise, unit_rows
+from graphveil.errors import InputError
+from graphveil.graphs import keep_lists, require_degree
+from graphveil.mechanisms.rounded_normal import RoundedNormal
+from graphveil.privacy import SecureRandomness, SeededRandomness, analytic_gaussian_sigma, epsilon_of, gaussian_epsilon
+from tests.aggregation.replay import allowed, moved, record, same_flow, toggled
+
+COLUMNS = 3
+W_MAX = 0.731
+
+
+def undirected(pairs: list[tuple[int, int]]) -> Tensor:
+    both = sorted({edge for i, j in pairs for edge in ((i, j), (j, i)) if i != j})
+    return torch.tensor(both, dtype=torch.int64).reshape(-1, 2).T
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[Tensor, Tensor]:
+    """A graph (loops and duplicates are in the drawn pairs) and rows, all equal (the worst case) or not."""
+    nodes = draw(st.integers(2, 9))
+    end = st.integers(0, nodes - 1)
+    index = undirected(draw(st.lists(st.tuples(end, end), max_size=25)))
+    x = torch.randn(nodes, COLUMNS, generator=torch.Generator().manual_seed(draw(st.integers(0, 99))))
+    return index, torch.ones_like(x) if draw(st.booleans()) else x
+
+
+def rows_for(index: Tensor, x: Tensor, weighted: bool) -> ReceiverRows:
+    """Weights from features alone, the largest of them exactly w_max."""
+    if not weighted:
+        return ReceiverRows.of(index, len(x))
+    clean = unit_rows(x)
+    weights = torch.sigmoid((clean[index[0]] * clean[index[1]]).sum(dim=1)) if index.numel() else torch.zeros(0)
+    return ReceiverRows.of(index, len(x), weights=weights, w_max=W_MAX)
+
+
+def worst_of_edges(index: Tensor, x: Tensor, hidden: PerturbedSum, weighted: bool) -> float:
+    """The largest change when any one unit comes or goes, over the declared one (both squared)."""
+    nodes, worst = len(x), 0.0
+    rows = rows_for(index, x, weighted)
+    first = record(hidden, rows, x)
+    for i in range(nodes):
+        for j in range(nodes):
+            if i == j or (hidden.unit == "edge" and j < i):
+                continue
+            pairs = [(i, j), (j, i)] if hidden.unit == "edge" else [(i, j)]
+            other = rows_for(toggled(index, pairs), x, weighted)
+            second = record(hidden, other, x, frozen=first)
+            assert same_flow(first, second)
+            assert torch.equal(first.found[0], second.found[0])
+            worst = max(worst, moved(first, second) / allowed(hidden, rows))
+    return worst
+
+
+@settings(deadline=None, max_examples=25)
+@given(cases(), st.sampled_from(["edge", "directed-edge"]), st.booleans())
+def test_one_edge_changes_no_more_than_declared(case: tuple[Tensor, Tensor], unit: Any, weighted: bool) -> None:
+    """Checklist items 2, 3, 4, 8: every pair of every graph, two hops, the answers of the first graph frozen."""
+    hidden = PerturbedSum(unit=unit, sigmas=(1.0, 2.0), w_max=W_MAX if weighted else 1.0, bits=7)
+    assert worst_of_edges(*case, hidden, weighted) <= 1.0
+
+
+def named_graphs() -> Iterator[tuple[Tensor, Tensor]]:
+    """A star, a complete graph, one edge, none; rows that all point the same way."""
+    same = torch.zeros(7, COLUMNS)
+    same[:, 0] = 1.0
+    yield undirected([(0, j) for j in range(1, 7)]), same
+    yield undirected([(i, j) for i in range(7) for j in range(i)]), same
+    yield undirected([(0, 1)]), same
+    yield undirected([]), same
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("unit", ["edge", "directed-edge"])
+def test_the_bound_is_reached(unit: Any, weighted: bool) -> None:
+    """No noise is wasted: the worst edge changes what is declared, but for the rounding of weights and lengths."""
+    hidden = PerturbedSum(unit=unit, sigmas=(1.0,), w_max=W_MAX if weighted else 1.0, bits=7)
+    for index, x in named_graphs():
+        assert 0.95 < worst_of_edges(index, x, hidden, weighted) <= 1.0
+
+
+def test_a_missing_root_of_two_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mutant: an undirected edge charged as one entry."""
+    monkeypatch.setattr(perturbed, "entries_of", lambda unit, degree=None: 1)
+    index, x = next(named_graphs())
+    assert worst_of_edges(index, x, PerturbedSum(unit="edge", sigmas=(1.0,)), False) > 1.9
+
+
+def test_rows_rounded_to_the_nearest_step_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mutant: no truncation towards zero."""
+    x = torch.full((4, COLUMNS), 1.0)
+    index, hidden = undirected([(0, 1)]), PerturbedSum(sigmas=(10.0,), bits=1)
+    assert worst_of_edges(index, x, hidden, False) <= 1.0
+    monkeypatch.setattr(Tensor, "trunc_", Tensor.ceil_)
+    assert worst_of_edges(index, x, hidden, False) > 1.0
+
+
+def test_weights_above_the_declared_one_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mutant: rows that pretend to smaller weights than they have."""
+    index, x = next(named_graphs())
+    hidden = PerturbedSum(sigmas=(1.0,), w_max=W_MAX)
+    heavy = ReceiverRows.of(index, len(x), weights=torch.ones(index.shape[1]), w_max=1.0)
+    with pytest.raises(InputError, match="the declared w_max"):
+        hidden.perturb(heavy, x, 1, SeededRandomness(0))
+
+
+@settings(deadline=None, max_examples=25)
+@given(cases(), st.integers(1, 3))
+def test_one_list_changes_no_more_than_declared(case: tuple[Tensor, Tensor], degree: int) -> None:
+    """Checklist items 2, 3, 9 at node level: features and list of any node emptied; its own row is compared too."""
+    index, x = case
+    nodes = len(x)
+    hidden = PerturbedSum(unit="node", sigmas=(10.0, 20.0), bits=7, degree=degree)
+    rows = ReceiverRows.of(keep_lists(index, nodes, degree), nodes)
+    first = record(hidden, rows, x)
+    for node in range(nodes):
+        less, gone = index[:, index[0] != node], x.clone()
+        gone[node] = 0.0
+        second = record(hidden, ReceiverRows.of(keep_lists(less, nodes, degree), nodes), gone, frozen=first)
+        assert same_flow(first, second)
+        assert moved(first, second) <= allowed(hidden, rows)
+
+
+@settings(deadline=None, max_examples=25)
+@given(cases())
+def test_a_whole_node_changes_no_more_than_declared_in_others_rows(case: tuple[Tensor, Tensor]) -> None:
+    """Checklist item 10: under a declared degree; the node's own row may change by more, and is left out."""
+    index, x = case
+    nodes = len(x)
+    degree = max(1, int(torch.bincount(index[0], minlength=nodes).max()))
+    hidden = PerturbedSum(unit="node", sigmas=(10.0, 20.0), bits=7, degree=degree)
+    rows = ReceiverRows.of(require_degree(index, nodes, degree), nodes)
+    first = record(hidden, rows, x)
+    for node in range(nodes):
+        less, gone = index[:, (index != node).all(dim=0)], x.clone()
+        gone[node] = 0.0
+        other = ReceiverRows.of(require_degree(less, nodes, degree), nodes)
+        second = record(hidden, other, gone, frozen=first)
+        assert same_flow(first, second)
+        assert moved(first, second, leave_out=node) <= allowed(hidden, rows)
+
+
+def test_an_unstable_sampler_is_found() -> None:
+    """Mutant: GAP's way of keeping D edges of each node afresh; removing a hub moves one row by half its neighbours."""
+    users, degree = 30, 1
+    index = undirected([(end, user) for user in range(2, users + 2) for end in (0, 1)])
+    hidden = PerturbedSum(unit="node", sigmas=(1.0,), degree=degree)
+    x = torch.ones(users + 2, COLUMNS)
+    first, second = (
+        record(hidden, ReceiverRows.of(keep_lists(graph, users + 2, degree), users + 2), x)
+        for graph in (index, index[:, (index != 0).all(dim=0)])
+    )
+    rows = ReceiverRows.of(keep_lists(index, users + 2, degree), users + 2)
+    assert moved(first, second, leave_out=0) > 25 * allowed(hidden, rows)
+
+
+def test_node_level_needs_bounded_edges() -> None:
+    index, x = next(named_graphs())
+    hidden = PerturbedSum(unit="node", sigmas=(1.0,), degree=2)
+    for edges in (index, keep_lists(index, 7, 3)):
+        with pytest.raises(InputError, match="edges bounded by 2"):
+            hidden.perturb(ReceiverRows.of(edges, 7), x, 1, SeededRandomness(0))
+    hidden.perturb(ReceiverRows.of(keep_lists(index, 7, 2), 7), x, 1, SeededRandomness(0))
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_a_bad_row_sends_nothing_and_nothing_else_breaks(bad: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Checklist item 16; mutant: the guard missing."""
+    index, x = next(named_graphs())
+    x[0, 1] = bad
+    hidden, rows = PerturbedSum(sigmas=(1.0, 1.0)), ReceiverRows.of(index, 7)
+
+    def harmless() -> bool:
+        found = propagate_privately(hidden, rows, x, SeededRandomness(0), normalise=False)
+        return all(bool(part.isfinite().all()) for part in found)
+
+    assert harmless()
+    guarded = quantise(x)
+
+    def unguarded(rows: Tensor, *, bits: int) -> grid.GridRows:
+        values = grid.GridRows(guarded.values.clone(), 1.0, bits)
+        values.values[0] = bad
+        return values
+
+    monkeypatch.setattr(perturbed, "quantise", unguarded)
+    assert not harmless()
+
+
+def noise_of(hidden: PerturbedSum, *, hub: bool = False, seed: int = 0, nodes: int = 20_000) -> np.ndarray:
+    """(Y - S) / step of one hop, from a graph without edges or one in which everybody sends to node 0."""
+    x = torch.ones(nodes, 10)
+    star = torch.stack([torch.arange(1, nodes), torch.zeros(nodes - 1, dtype=torch.int64)])
+    rows = ReceiverRows.of(star if hub else star[:, :0], nodes)
+    bits = hidden.row_bits()
+    out = hidden.perturb(rows, x, 1, SeededRandomness(seed)).double() * 2**bits
+    out[0] -= (nodes - 1) * quantise(x, bits=bits).values[0].double() if hub else 0.0
+    return np.asarray(out.numpy())
+
+
+def follows(noise: np.ndarray, sigma: float) -> bool:
+    """Kolmogorov and Smirnov at a false-alarm rate of 1e-6, smoothed by less than a thousandth of sigma."""
+    smooth = noise.ravel() + np.random.default_rng(0).uniform(-0.5, 0.5, noise.size)
+    return bool(stats.kstest(smooth, "norm", (0, sigma)).pvalue > 1e-6)
+
+
+def test_the_noise_released_is_the_noise_declared() -> None:
+    """Checklist item 18, end to end; half of sigma, and 3% less of it, are found."""
+    hidden = PerturbedSum(sigmas=(1.5,), bits=10)
+    noise = noise_of(hidden)
+    assert np.array_equal(noise, noise.round())
+    assert follows(noise, 1.5 * 2**10)
+    assert not follows(noise, 1.5 * 2**10 * 0.97)
+    assert not follows(noise_of(PerturbedSum(sigmas=(0.75,), bits=10)), 1.5 * 2**10)
+
+
+def test_long_rows_get_the_same_noise() -> None:
+    """A sum beyond float32's whole numbers: 19,999 rows of 2^12 steps, released to float32's precision."""
+    hidden = PerturbedSum(sigmas=(5.0,), bits=12)
+    hub, plain = noise_of(hidden, hub=True), noise_of(hidden)
+    assert np.array_equal(hub[1:], plain[1:])
+    assert abs(hub[0] - plain[0]).max() <= 2**3
+    assert abs(plain[0]).max() > 2**10
+
+
+def test_an_edge_shows_by_mu_and_not_by_more() -> None:
+    """An audit of 50,000 edges: the distance in standard deviations, against the claims for one row and two."""
+    pairs, sigma = 100_000, 2.0
+    hidden = PerturbedSum(sigmas=(sigma,))
+    present = torch.arange(pairs).reshape(2, -1)
+    index = torch.cat([present, present.flip(0)], dim=1)
+    x = torch.ones(pairs, 1)
+    shown = [
+        hidden.perturb(ReceiverRows.of(graph, pairs), x, 1, SecureRandomness())[present].sum(dim=0)[:, 0].double()
+        for graph in (index, index[:, :0])
+    ]
+    spread = float(torch.cat([part - part.mean() for part in shown]).std())
+    measured = float(shown[0].mean() - shown[1].mean()) / spread
+    error = math.sqrt(2 / (pairs / 2))
+    assert measured - 5 * error <= hidden.mu
+    assert measured + 5 * error >= 0.99 * hidden.mu
+    assert measured - 5 * error > PerturbedSum(unit="directed-edge", sigmas=(sigma,)).mu
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 4.0, 8.0])
+def test_the_price_is_exact_and_errs_to_the_safe_side(epsilon: float) -> None:
+    """Checklist item 14: the analytic curve, and PLD to 1e-3; an edge costs sqrt(2) times what an entry costs."""
+    sigma = analytic_gaussian_sigma(epsilon, 1e-5, math.sqrt(2))
+    hidden = PerturbedSum(sigmas=(math.sqrt(3) * sigma,) * 3)
+    assert epsilon <= hidden.epsilon(1e-5, 64) < epsilon * (1 + 1e-5)
+    assert epsilon_of(hidden.event(), 1e-5) == pytest.approx(epsilon, rel=1e-3)
+    entry = PerturbedSum(unit="directed-edge", sigmas=hidden.sigmas)
+    assert hidden.mu == pytest.approx(math.sqrt(2) * entry.mu)
+    assert hidden.mu >= math.sqrt(2) / sigma
+
+
+def test_sensitivity_by_unit() -> None:
+    assert perturbed.sensitivity_of("directed-edge", 0.731) == 0.731
+    assert perturbed.sensitivity_of("edge") >= math.sqrt(2) and perturbed.sensitivity_of("edge") < 1.41421357
+    assert perturbed.sensitivity_of("node", 0.5, 100) == pytest.approx(5.0)
+    unequal = PerturbedSum(unit="directed-edge", sigmas=(2.0, 1.0))
+    assert unequal.mu == pytest.approx(math.sqrt(1.25))
+    assert gaussian_epsilon(1 / unequal.mu, 1e-5) == pytest.approx(unequal.epsilon(1e-5, 16), rel=1e-5)
+
+
+def test_no_noise_hides_nothing() -> None:
+    index, x = next(named_graphs())
+    hidden = PerturbedSum(sigmas=(0.0, 1.0))
+    assert hidden.mu == math.inf and hidden.epsilon(1e-5, 3) == math.inf
+    assert math.isinf(epsilon_of(hidden.event(), 1e-5))
+    exact = propagate_privately(hidden, ReceiverRows.of(index, 7), x, SeededRandomness(0), normalise=False)[1]
+    assert torch.allclose(exact[0], torch.tensor([6.0, 0.0, 0.0]), atol=0.01)
+
+
+def test_the_price_counts_the_cut_tails() -> None:
+    hidden = PerturbedSum(unit="node", sigmas=(10.0,), degree=400)
+    epsilon, delta = hidden.price(8.0, 1e-6, 64)
+    assert 8.0 < epsilon < 8.0 + 1e-6 and 1e-6 < delta < 1e-6 * (1 + 1e-6)
+    assert PerturbedSum(sigmas=(0.05,)).epsilon(1e-5, 64) == math.inf
+    assert 30 < PerturbedSum(sigmas=(0.25,)).epsilon(1e-5, 64) < 45
+
+
+def test_hops_follow_each_other() -> None:
+    index, x = next(named_graphs())
+    rows, hidden = ReceiverRows.of(index, 7), PerturbedSum(sigmas=(1.0, 1.5))
+    gap = propagate_privately(hidden, rows, x, SeededRandomness(4))
+    raw = propagate_privately(hidden, rows, x, SeededRandomness(4), normalise=False)
+    assert len(gap) == len(raw) == 3
+    for normal, plain in zip(gap, raw, strict=True):
+        assert torch.allclose(normal, unit_rows(plain), atol=1e-6)
+        assert normal.dtype == torch.float32
+    source = SeededRandomness(4)
+    assert torch.equal(raw[1], hidden.perturb(rows, x, 1, source))
+    assert torch.allclose(raw[2], hidden.perturb(rows, raw[1], 2, source), atol=1e-2)
+
+
+def test_noise_is_fresh_in_every_call() -> None:
+    """Checklist item 17."""
+    index, x = next(named_graphs())
+    rows, hidden, source = ReceiverRows.of(index, 7), PerturbedSum(sigmas=(1.0,)), SecureRandomness()
+    assert not torch.equal(hidden.perturb(rows, x, 1, source), hidden.perturb(rows, x, 1, source))
+
+
+def test_the_noise_has_the_declared_size_and_reach() -> None:
+    index, x = next(named_graphs())
+    trace = record(PerturbedSum(sigmas=(1.5, 3.0)), ReceiverRows.of(index, 7), x)
+    assert trace.noise == [(1.5 * 2**10, 12 * 1536, 21), (3.0 * 2**10, 12 * 3072, 21)]
+    weighted = record(PerturbedSum(sigmas=(1.5,), w_max=W_MAX, bits=7), rows_for(index, x, True), x)
+    assert weighted.noise == [(1.5 * 2**14, 12 * 1.5 * 2**14, 21)]
+    assert RoundedNormal(1.5 * 2**10, 12 * 1536).variance == pytest.approx(1536**2, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"unit": "person"},
+        {"unit": "node"},
+        {"unit": "edge", "degree": 3},
+        {"unit": "node", "degree": 0},
+        {"sigmas": ()},
+        {"sigmas": (-1.0,)},
+        {"sigmas": (math.nan,)},
+        {"sigmas": (math.inf,)},
+        {"w_max": 0.0},
+        {"w_max": math.nan},
+        {"bits": 0},
+    ],
+)
+def test_bad_settings_are_refused(settings: dict[str, Any]) -> None:
+    with pytest.raises(InputError):
+        PerturbedSum(**({"sigmas": (1.0,)} | settings))
+
+
+def test_the_grid_follows_the_noise_and_nothing_else() -> None:
+    assert PerturbedSum(sigmas=(1.0,)).row_bits() == 10
+    assert PerturbedSum(sigmas=(1.0, 20.0)).row_bits() == 9
+    assert PerturbedSum(sigmas=(1.0, 200.0)).row_bits() == 8
+    assert PerturbedSum(sigmas=(1000.0,)).row_bits() == 7
+    assert PerturbedSum(sigmas=(3.8,)).row_bits(7) == 8
+    assert PerturbedSum(sigmas=(3.8,), bits=5).row_bits(7) == 5
+    assert PerturbedSum(sigmas=(0.0,)).row_bits() == 10
+
+
+def test_what_the_grid_cannot_hold_is_refused() -> None:
+    index, x = next(named_graphs())
+    rows = ReceiverRows.of(index, 7)
+    with pytest.raises(InputError, match="take more bits"):
+        PerturbedSum(sigmas=(0.001,)).perturb(rows, x, 1, SeededRandomness(0))
+    with pytest.raises(InputError, match="take fewer bits"):
+        PerturbedSum(sigmas=(200.0,), bits=10).perturb(rows, x, 1, SeededRandomness(0))
+    for hop in (0, 2):
+        with pytest.raises(InputError, match="1 to 1"):
+            PerturbedSum(sigmas=(1.0,)).perturb(rows, x, hop, SeededRandomness(0))
