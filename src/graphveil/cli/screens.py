@@ -159,7 +159,9 @@ def planned(plan: Plan) -> RenderableType:
         parts += [*_lists(links), Text()]
     more, price = "", None
     if links is not None:
-        more, price = ", and 4 more for each true entry of the list", links.epsilon_relationship
+        thinned = links.mechanism == "degree-preserving"
+        more = f", and 4 more for each {'entry of its noisy degree' if thinned else 'true entry of the list'}"
+        price = links.epsilon_relationship
     cost = [
         ("Time", f"about {seconds(plan.seconds)} for one run, controls{' and rivals' if links else ''} not counted"),
         ("Memory", f"about {memory(plan.memory_mb)}"),
@@ -194,7 +196,7 @@ def _lists(links: LinkPlan) -> list[RenderableType]:
         [
             ("Who reports", _REPORTERS[links.mode]),
             ("Price", f"epsilon {bit} for one bit of a list, {whole} for one {unit}"),
-            ("False entries", f"about {links.false_entries:,.0f} in all, {links.per_person:.3g} a list{thinned}"),
+            ("False entries", f"about {links.false_entries:,.0f} in all, {links.list_of} a list{thinned}"),
         ]
     )
     true = rows(

@@ -17,7 +17,7 @@ from graphveil.methods.link_privacy import LinkPrivacy
 SWAMPED, CLEAN = 6.0, 0.02
 #: Relationships a person that `precision` is stated for.
 DEGREES = (5.0, 20.0, 80.0)
-DEGREE_BYTES = 4
+ENTRY_BYTES = DEGREE_BYTES = 4
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,8 @@ class LinkPlan:
         false_entries: expected in all lists; per_person: of one; of "degree-preserving" lists before they are thinned,
             which drops true and false entries alike.
         precision: share of true entries among those reported, for people with so many relationships (assumed).
-        report_bytes: of one list without its true entries, which take 4 more each, and of its noisy degree.
+        report_bytes: of one list without its true entries (thinned: without any), which take 4 more each, and of its
+            noisy degree.
         swamped_below, clean_above: epsilon of a relationship where the regimes of this module begin.
         warning: what the mechanism says of its size, or None.
     """
@@ -49,13 +50,16 @@ class LinkPlan:
     warning: str | None
 
     @property
+    def list_of(self) -> str:
+        """`per_person` in short, without exponents where it is large."""
+        return f"{self.per_person:,.0f}" if self.per_person >= 100 else f"{self.per_person:.3g}"
+
+    @property
     def advice(self) -> tuple[str, ...]:
         """What the figures mean, one sentence each."""
         unit = "directed link" if self.mode == "directed" else "relationship"
         holds = "draws, before it is thinned," if self.mechanism == "degree-preserving" else "is expected to hold"
-        said = (
-            f"at epsilon {self.epsilon_relationship:g} a {unit} each list {holds} {self.per_person:.3g} false entries"
-        )
+        said = f"at epsilon {self.epsilon_relationship:g} a {unit} each list {holds} {self.list_of} false entries"
         if self.per_person > SWAMPED:
             return (
                 f"{said}: below epsilon {self.swamped_below:.1f} a {unit}, a model without edges is as good as any "
@@ -94,11 +98,19 @@ def link_plan(links: LinkPrivacy, schema: Any, nodes: int) -> LinkPlan | None:
         false,
         false / nodes,
         precision,
-        rows.expected_bytes / nodes + (0 if links.mechanism == "lists" else DEGREE_BYTES),
+        _report_bytes(links.mechanism, rows),
         _relationship_for(SWAMPED, links, nodes, mode),
         _relationship_for(CLEAN, links, nodes, mode),
         parts["lists"].warning,
     )
+
+
+def _report_bytes(mechanism: str, rows: AdjacencyRR) -> float:
+    """Return the bytes of one report with no true entry; thinned lists hold next to no false ones then."""
+    every = rows.expected_bytes / rows.nodes
+    if mechanism == "degree-preserving":
+        every -= ENTRY_BYTES * rows.expected_false / rows.nodes
+    return every + (0 if mechanism == "lists" else DEGREE_BYTES)
 
 
 def _relationship_for(per_person: float, links: LinkPrivacy, nodes: int, mode: str) -> float:
