@@ -94,6 +94,9 @@ def unit_rows(x: Tensor) -> Tensor:
     For values that are released or public: the lengths are right up to rounding only.
     """
     rows = x.detach().float()
-    lengths = torch.linalg.vector_norm(rows, dim=1, keepdim=True)
+    lengths = torch.linalg.vector_norm(rows, dim=1)
     usable = (lengths > 0) & (lengths < _LONGEST)
-    return torch.where(usable, rows / torch.where(usable, lengths, 1.0), 0.0)
+    result = rows / torch.where(usable, lengths, 1.0)[:, None]
+    if not bool(usable.all()):
+        result[~usable] = 0.0
+    return result
