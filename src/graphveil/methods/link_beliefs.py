@@ -239,7 +239,7 @@ def weigh(
 ) -> tuple[Tensor, str]:
     """Return log-beliefs [n, c] and which parts of the reports they rest on.
 
-    Without validation nodes every third training node judges instead.
+    Without validation nodes a third of the training nodes judges instead.
 
     Raises:
         InputError: when no training node carries a label.
@@ -274,8 +274,9 @@ def _judged(labels: Labels, device: str) -> Labels:
     """Return the labels on a device, with some of those that train set aside where nobody else judges."""
     values, train, val = (part.to(device) for part in (labels.values, labels.train, labels.val))
     if not bool(val.any()):
-        val = torch.zeros_like(train)
-        val[train.nonzero().squeeze(1)[2::3]] = True
+        nodes, val = train.nonzero().squeeze(1), torch.zeros_like(train)
+        drawn = torch.randperm(len(nodes), generator=torch.Generator().manual_seed(len(nodes)))
+        val[nodes[drawn[: len(nodes) // 3].to(device)]] = True
         train = train & ~val
     return replace(labels, values=values, train=train, val=val)
 
