@@ -26,11 +26,13 @@ RUNNABLE = re.compile(r"digits|social(-\d+)?|docs/examples/\w+|runs/[\w-]+")
 NAMED = re.compile(r"social-\d+|facebook100-[a-z0-9-]+|" + "|".join(map(re.escape, NAMES)))
 RESULTS = {"predict", "report"}  # their first word is a run folder
 LABELS_ONLY = {"label-propagation", "label-pool"}
+LINKS = {"solitude", "link-beliefs", "blink", "dprr"}
+NO_EPOCHS = LABELS_ONLY | {"link-beliefs"}
 
 #: How the test shortens long work: what is added to a command, or exchanged in it, when the condition holds.
-#:   a network is trained              + --epochs 3
-#:   compare                           + --repeats 1 --no-controls
-#:   label-only, or a total to split   + --no-controls, and social-200 in place of digits
+#:   a network is trained                               + --epochs 3
+#:   compare                                            + --repeats 1 --no-controls
+#:   label-only, neighbour lists, or a total to split   + --no-controls, and social-200 in place of digits
 SMALL = "social-200"
 
 
@@ -57,9 +59,9 @@ def shortened(words: list[str]) -> list[str]:
     methods = set(words[1].split(","))
     if words[0] == "compare":
         words = [*words, "--repeats", "1", "--no-controls"]
-    if methods & LABELS_ONLY or "--epsilon" in words:
+    if methods & (LABELS_ONLY | LINKS) or "--epsilon" in words:
         words = [*(SMALL if word == "digits" else word for word in words), "--no-controls"]
-    return words if methods <= LABELS_ONLY else [*words, "--epochs", "3"]
+    return words if methods <= NO_EPOCHS else [*words, "--epochs", "3"]
 
 
 def group() -> Any:
@@ -194,6 +196,26 @@ def test_settings_and_defaults_are_those_of_the_program() -> None:
         if not setting.startswith("steps"):  # None there stands for a default that depends on the budgets
             default = "none" if option.default is None else str(option.default)
             assert listed[setting] == default, setting
+
+
+@pytest.mark.parametrize("heading", ["solitude", "link-beliefs", "blink and dprr"])
+def test_settings_of_methods_on_private_lists_are_those_of_the_program(heading: str) -> None:
+    """The network's settings stand in the table of lpgnn."""
+    listed = {row[0].strip("`"): row[1] for row in rows("methods.md", heading)}
+    network = set(METHODS["gcn"].options) | {"model", "steps_x", "steps_y"}
+    for method in heading.split(" and "):
+        options = {key: option for key, option in METHODS[method].options.items() if key not in network}
+        assert listed == {
+            key: "none" if option.default is None else str(option.default) for key, option in options.items()
+        }, method
+
+
+def test_every_denoiser_is_explained() -> None:
+    from graphveil.methods.denoisers import DENOISERS
+
+    text = (ROOT / "docs" / "methods.md").read_text(encoding="utf-8").split("| `denoiser` | the network sees |", 1)[1]
+    listed = re.findall(r"^\| `([\w-]+)` \|", text.split("\n\n", 1)[0], re.MULTILINE)
+    assert listed == list(DENOISERS)
 
 
 def test_variances_of_feature_mechanisms_are_those_of_the_program() -> None:
