@@ -248,8 +248,8 @@ def random_edges(nodes: int, links: int, directed: bool, seed: int) -> Tensor:
 def expected_links(released: ReleasedGraph) -> int:
     """Return how many links the reports let one expect, at least 1."""
     if released.links.mechanism == "degree-preserving":
-        both = 1 if released.people.schema.directed else 2
-        return max(1, int(released.lists["lists"].degrees.levels.clamp_min(0).sum()) // both)
+        lists = 2 if released.links.mode == "both" else 1  # in which a link is counted
+        return max(1, int(released.lists["lists"].degrees.levels.clamp_min(0).sum()) // lists)
     return max(1, round(named_pairs(released).expected_links))
 
 
