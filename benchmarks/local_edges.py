@@ -43,7 +43,7 @@ RIVALS = {
     "blink-hard": ("blink-hard", "both"),
     "blink-hybrid": ("blink-hybrid", "both"),
 }
-HEAVY = 400_000
+HEAVY = 200_000
 EXTRA = {"base, lower": ("none", "lower"), "solitude, lower": ("calibration", "lower")}
 OURS, CONTROL = "link-beliefs", "no edges"
 
