@@ -87,11 +87,11 @@ def test_norms_and_clipped_sum_are_those_of_opacus() -> None:
 
 
 @pytest.mark.parametrize("clip", [0.1, 1.0, 100.0])
-@pytest.mark.parametrize("cap", [1 << 11, 1 << 14])
+@pytest.mark.parametrize("cap", [1 << 10, 1 << 13])
 def test_the_clipped_sum_is_that_of_vmap(clip: float, cap: int) -> None:
-    """Within 3 % at the finest grid, 12 % at the coarsest, of the clipped float sum, where most samples are clipped.
+    """Within 5 % at the finest grid, 12 % at the coarsest, of the clipped float sum, where most samples are clipped.
 
-    Where few are, what dither adds (it is unbiased) is small beside the noise, of 8,192 steps at these grids.
+    Where few are, what dither adds (it is unbiased) is small beside the noise, of 4,096 steps at these grids.
     """
     model, (x, y) = perceptron(60, 16, 4), samples(200, 60, 4)
     each = per_sample(model, x, y)
@@ -100,12 +100,12 @@ def test_the_clipped_sum_is_that_of_vmap(clip: float, cap: int) -> None:
     sums = torch.stack([flat(clipped_sum(captured(model, x, y), grid, SeededRandomness(k))) for k in range(5)])
     error = sums.mean(0) * grid.step - wanted
     if clip <= 1.0:
-        assert error.norm() / wanted.norm() < (0.03 if cap == 1 << 14 else 0.12)
+        assert error.norm() / wanted.norm() < (0.05 if cap == 1 << 13 else 0.12)
     each_time = (sums * grid.step - wanted).square().mean().sqrt() / grid.step
-    assert each_time < 0.03 * 8192
+    assert each_time < 0.05 * 4096
 
 
-@pytest.mark.parametrize("cap", [1 << 11, 1 << 13, 1 << 14])
+@pytest.mark.parametrize("cap", [1 << 10, 1 << 12, 1 << 13])
 def test_no_sample_adds_more_than_the_cap(cap: int) -> None:
     """Checklist item 16: the integer norm is at most the cap, exactly; also where dither would pass it."""
     model, (x, y) = perceptron(60, 32, 4), samples(64, 60, 4)
@@ -157,11 +157,11 @@ def test_removing_one_sample_moves_the_sum_by_its_own_part_only(widths: tuple[in
 
 
 def test_large_batches_are_summed_in_exact_pieces() -> None:
-    grid = GradientGrid(1.0, 1 << 14)
-    a, delta = torch.full((3000, 2), 3.0), torch.full((3000, 2), 5.0)
+    grid = GradientGrid(1.0, 1 << 13)
+    a, delta = torch.full((5000, 2), 3.0), torch.full((5000, 2), 5.0)
     total = flat(clipped_sum([Captured(a, delta, True)], grid, Fixed()))
     one = flat(clipped_sum([Captured(a[:1], delta[:1], True)], grid, Fixed()))
-    assert torch.equal(total, 3000 * one)
+    assert torch.equal(total, 5000 * one)
     assert float(total.max()) > 2**24
 
 
@@ -416,10 +416,10 @@ def test_rows_and_targets_must_match() -> None:
         )
 
 
-@pytest.mark.parametrize("multiplier", [0.05, 0.3, 1.0, 7.0, 80.0])
+@pytest.mark.parametrize("multiplier", [0.05, 0.3, 1.0, 7.0, 160.0])
 def test_the_grid_keeps_the_noise_within_the_table(multiplier: float) -> None:
     schedule = PrivateSchedule(**{**SCHEDULE, "noise_multiplier": multiplier})
-    assert 1 << 11 <= schedule.grid.cap <= 1 << 14
+    assert 1 << 10 <= schedule.grid.cap <= 1 << 13
     assert schedule.noise.sigma >= multiplier * schedule.grid.cap
     assert schedule.noise.limit < 1 << 21 and schedule.noise.sigma >= 10
     epsilon, delta = schedule.price(1.0, 1e-5, 96_391)

@@ -31,12 +31,13 @@ FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 
 #: Batches are padded to a multiple of this many rows: kernels differ for a few rows, not for whole tiles.
-ROWS: Final = 32
-# An input's integers have a norm of about 2^6 to 2^7.
-_INPUT_BITS: Final = 7
+ROWS: Final = 16
+# An input's integers have a norm of 2^5 to 2^6, give or take rounding: more would leave less for the deltas.
+_INPUT_BITS: Final = 6
+_BLOCK: Final = 4096
 _EXACT: Final = 1 << 24
 # Room for what dither does to the length: its mean, a sixth a coordinate, apart; some two deviations.
-_SPREAD: Final = 96.0
+_SPREAD: Final = 48.0
 
 
 @dataclass(frozen=True)
@@ -53,12 +54,30 @@ class GradientGrid:
 
 
 @dataclass(frozen=True)
+class Lengths:
+    """A layer's input rows on their grids: a = scale * whole, 1 = scale * ones; squared norms of both together."""
+
+    scale: FloatArray
+    ones: FloatArray
+    squares: FloatArray
+    sound: BoolArray
+
+    def of(self, rows: npt.NDArray[np.int64]) -> Lengths:
+        """Those of some of the rows."""
+        return Lengths(self.scale[rows], self.ones[rows], self.squares[rows], self.sound[rows])
+
+
+@dataclass(frozen=True)
 class Captured:
-    """What one linear layer saw of a batch: inputs [b, in], loss gradients by outputs [b, out], has it a bias."""
+    """What one linear layer saw of a batch: inputs [b, in], loss gradients by outputs [b, out], has it a bias.
+
+    `lengths` are those of the inputs where somebody knows them already.
+    """
 
     inputs: Tensor
     deltas: Tensor
     bias: bool
+    lengths: Lengths | None = None
 
 
 def clipped_sum(layers: Sequence[Captured], grid: GradientGrid, randomness: Randomness) -> list[list[Tensor]]:
@@ -73,7 +92,7 @@ def clipped_sum(layers: Sequence[Captured], grid: GradientGrid, randomness: Rand
         For every layer [sum for the weights [out, in]] or [weights, bias [out]], whole numbers as floats. A sample
         with a NaN or an infinity anywhere adds nothing.
     """
-    inputs = [_on_grid(layer) for layer in layers]
+    inputs = [layer.lengths or _lengths(layer.inputs, layer.bias) for layer in layers]
     deltas = _clip(inputs, [layer.deltas for layer in layers], grid, randomness)
     return [
         _products(layer, found, delta, grid.cap) for layer, found, delta in zip(layers, inputs, deltas, strict=True)
@@ -87,31 +106,31 @@ def gradient_norms(layers: Sequence[Captured]) -> FloatArray:
     return norms
 
 
-@dataclass(frozen=True)
-class _Inputs:
-    """A layer's inputs as integers: a = scale * whole, 1 = scale * ones; squared norms of both together."""
-
-    whole: Tensor
-    ones: FloatArray
-    scale: FloatArray
-    squares: FloatArray
-    sound: BoolArray
+def input_lengths(rows: Tensor, bias: bool) -> Lengths:
+    """Every row on a grid of its own: a power of 2 that makes the row, the 1 of the bias included, 2^5 to 2^6 long."""
+    parts = [_lengths(part, bias) for part in torch.split(rows, _BLOCK)] or [_lengths(rows, bias)]
+    fields = ("scale", "ones", "squares", "sound")
+    return Lengths(*(np.concatenate([getattr(part, name) for part in parts]) for name in fields))
 
 
-def _on_grid(layer: Captured) -> _Inputs:
-    """Each row on a grid of its own: a power of 2 that makes the row, the 1 of the bias included, 2^6 to 2^7 long."""
-    norms = np.sqrt(_norms(layer.inputs) ** 2 + float(layer.bias))
+def _lengths(rows: Tensor, bias: bool) -> Lengths:
+    norms = np.sqrt(_norms(rows) ** 2 + float(bias))
     sound = np.isfinite(norms)
     exponent = np.frexp(np.where(sound, norms, 1.0))[1]
     scale = np.ldexp(1.0, exponent - _INPUT_BITS)
-    whole = (layer.inputs * _column(1.0 / scale)).round_()
+    ones = np.rint(1.0 / scale) if bias else np.zeros_like(scale)
+    return Lengths(scale, ones, _whole_squares(_whole(rows, scale, sound)) + ones**2, sound)
+
+
+def _whole(rows: Tensor, scale: FloatArray, sound: BoolArray) -> Tensor:
+    """The rows as whole numbers of their grids; those that are not sound are zero."""
+    whole = (rows * _column(1.0 / scale)).round_()
     if not sound.all():
         whole[torch.from_numpy(~sound)] = 0.0
-    ones = np.rint(1.0 / scale) if layer.bias else np.zeros_like(scale)
-    return _Inputs(whole, ones, scale, _whole_squares(whole) + ones**2, sound)
+    return whole
 
 
-def _clip(inputs: list[_Inputs], deltas: list[Tensor], grid: GradientGrid, randomness: Randomness) -> list[Tensor]:
+def _clip(inputs: list[Lengths], deltas: list[Tensor], grid: GradientGrid, randomness: Randomness) -> list[Tensor]:
     """The integer deltas of clipped samples: dithered, or truncated toward zero where dither made them too long."""
     pairs = list(zip(deltas, inputs, strict=True))
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
@@ -138,19 +157,20 @@ def _clip(inputs: list[_Inputs], deltas: list[Tensor], grid: GradientGrid, rando
     return rounded
 
 
-def _fits(deltas: Sequence[Tensor], inputs: Sequence[_Inputs], cap: int) -> BoolArray:
+def _fits(deltas: Sequence[Tensor], inputs: Sequence[Lengths], cap: int) -> BoolArray:
     """Whether every sample's product is at most `cap` steps long, exactly; false for NaN."""
     squares = [_whole_squares(delta) * found.squares for delta, found in zip(deltas, inputs, strict=True)]
     fits: BoolArray = np.sum(squares, axis=0) <= float(cap) ** 2
     return fits
 
 
-def _products(layer: Captured, inputs: _Inputs, deltas: Tensor, cap: int) -> list[Tensor]:
+def _products(layer: Captured, inputs: Lengths, deltas: Tensor, cap: int) -> list[Tensor]:
     """The integer sums of outer products, in pieces so short that float32 holds every partial sum."""
     piece = max(1, (_EXACT - 1) // cap)
+    whole = _whole(layer.inputs, inputs.scale, inputs.sound)
     ones = torch.from_numpy(inputs.ones.astype(np.float32))
     sums = [
-        [deltas[i : i + piece].T @ inputs.whole[i : i + piece], deltas[i : i + piece].T @ ones[i : i + piece]]
+        [deltas[i : i + piece].T @ whole[i : i + piece], deltas[i : i + piece].T @ ones[i : i + piece]]
         for i in range(0, max(1, len(deltas)), piece)
     ]
     # Several pieces may pass 2^24 together: float64 holds their sum.

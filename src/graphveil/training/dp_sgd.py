@@ -25,17 +25,17 @@ from torch.nn import functional
 from graphveil.errors import BudgetError, InputError
 from graphveil.mechanisms.rounded_normal import RoundedNormal
 from graphveil.privacy import Descent, Randomness
-from graphveil.training.clipped_sum import ROWS, Captured, GradientGrid, clipped_sum
+from graphveil.training.clipped_sum import ROWS, Captured, GradientGrid, Lengths, clipped_sum, input_lengths
 from graphveil.training.row_checks import Recorder, linear_layers, refuse_mixed_rows
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 
 # Noise ends at this many standard deviations, which `PrivateSchedule.price` charges.
 _CUT: Final = 12.0
-# The noise's standard deviation in steps, and the least and most steps of a clipped gradient.
-_STEPS_OF_NOISE: Final = 1 << 13
-_COARSEST: Final = 1 << 11
-_FINEST: Final = 1 << 14
+# The noise's deviation in steps, whose table then fits a core's cache; least and most steps of a clipped gradient.
+_STEPS_OF_NOISE: Final = 1 << 12
+_COARSEST: Final = 1 << 10
+_FINEST: Final = 1 << 13
 _OPTIMISERS: Final = ("adam", "sgd")
 
 
@@ -47,7 +47,7 @@ class PrivateSchedule:
         steps: the number of noisy gradients, and so of updates.
         rate: the probability with which a batch has a sample, in (0, 1].
         expected_batch: the public divisor: rate times the number of samples, where that is public.
-        noise_multiplier: standard deviation of the noise in units of `clip`, from 0.05 to 80.
+        noise_multiplier: standard deviation of the noise in units of `clip`, from 0.05 to 160.
         clip: the L2 norm to which a sample's gradient is clipped.
         learning_rate: of the optimiser.
         optimiser: "adam" or "sgd".
@@ -72,8 +72,8 @@ class PrivateSchedule:
             value = getattr(self, name)
             if not 0.0 < value < math.inf:
                 raise InputError(f"{name} is {value!r}", allowed="a finite number above 0")
-        if not 0.05 <= self.noise_multiplier <= 80.0:
-            raise InputError(f"noise_multiplier is {self.noise_multiplier!r}", allowed="a number in [0.05, 80]")
+        if not 0.05 <= self.noise_multiplier <= 160.0:
+            raise InputError(f"noise_multiplier is {self.noise_multiplier!r}", allowed="a number in [0.05, 160]")
         if self.optimiser not in _OPTIMISERS:
             raise InputError(f"optimiser is {self.optimiser!r}", allowed=", ".join(_OPTIMISERS))
         if not 0.0 <= self.momentum < 1.0:
@@ -131,6 +131,7 @@ class PrivateDescent:
         self._noise = schedule.noise
         self._parameters = [p for layer in self._layers for p in (layer.weight, layer.bias) if p is not None]
         self._optimiser = _optimiser(model, schedule)
+        self._lengths: dict[bool, Lengths] = {}
         self._taken = 0
 
     @property
@@ -174,6 +175,15 @@ class PrivateDescent:
         self._optimiser.load_state_dict(state["optimiser"])
         self._taken = max(self._taken, int(state["steps"]))
 
+    def _known(self, layer: nn.Linear, seen: Tensor, rows: Tensor, chosen: Tensor) -> Lengths | None:
+        """The lengths of what a layer saw, where it saw the rows of `inputs` as they are; measured once."""
+        if seen.data_ptr() != rows.data_ptr() or seen.shape != rows.shape or seen.stride() != rows.stride():
+            return None
+        bias = layer.bias is not None
+        if bias not in self._lengths:
+            self._lengths[bias] = input_lengths(self._inputs, bias)
+        return self._lengths[bias].of(chosen.numpy())
+
     def _add_noise(self, totals: Tensor, randomness: Randomness) -> None:
         """Noise on every coordinate, in place; sums of several pieces are float64 and take it as integers."""
         if totals.dtype == torch.float32:
@@ -195,7 +205,9 @@ class PrivateDescent:
             raise InputError(f"the loss gave {list(losses.shape)}", allowed="one number for each row")
         deltas = torch.autograd.grad(losses.sum(), [output for _, output in seen])
         layers = [
-            Captured(a[: len(chosen)], delta[: len(chosen)], layer.bias is not None)
+            Captured(
+                a[: len(chosen)], delta[: len(chosen)], layer.bias is not None, self._known(layer, a, rows, chosen)
+            )
             for layer, (a, _), delta in zip(self._layers, seen, deltas, strict=True)
         ]
         return clipped_sum(layers, self._schedule.grid, randomness)
