@@ -95,3 +95,44 @@ def test_delta_is_taken_with_the_gaussian_mechanism_alone() -> None:
     assert METHODS["lpgnn"].settle({"delta": 1e-5, "mechanism": "gaussian"})["delta"] == 1e-5
     with pytest.raises(InputError, match=r"delta = 5\.0"):
         build_method("lpgnn", {"delta": 5.0, "mechanism": "gaussian"}, 7)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "says"),
+    [
+        (
+            "solitude",
+            {"degree_share": 0.2},
+            "degree_share says nothing to denoiser calibration; allowed: with degree-p",
+        ),
+        ("solitude", {"denoiser": "none", "degree_share": 0.2}, "degree_share says nothing to denoiser none"),
+        ("solitude", {"denoiser": "none", "lambda1": 0.1}, "lambda1 says nothing to denoiser none; allowed: with cal"),
+        ("solitude", {"denoiser": "blink-hard", "complement": 3}, "complement says nothing to denoiser blink-hard"),
+        ("solitude", {"epsilon_a": math.inf, "lambda2": 0.1}, "lambda2 says nothing where links are public"),
+        ("blink", {"epsilon_a": math.inf, "degree_share": 0.2}, "degree_share says nothing where links are public"),
+        ("blink", {"denoiser": "none"}, "setting 'denoiser' is not known"),
+        ("dprr", {"lambda1": 0.1}, "setting 'lambda1' is not known"),
+        ("link-beliefs", {"epochs": 5}, "setting 'epochs' is not known"),
+        ("link-beliefs", {"epsilon_a": math.inf}, "links are public; train lpgnn"),
+        ("solitude", {"denoiser": "blink-soft", "steps_x": 2}, "allowed: steps_x = 0, steps_y = 0"),
+        ("solitude", {"denoiser": "nothing"}, "denoiser 'nothing' is not known; allowed: calibration, none"),
+        ("solitude", {"mode": "upper"}, "mode 'upper' is not known; allowed: lower, both, directed"),
+    ],
+)
+def test_settings_that_would_not_be_looked_at_are_refused(name: str, settings: dict[str, object], says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        build_method(name, settings, 5)
+
+
+@pytest.mark.parametrize("name", ["solitude", "link-beliefs", "blink", "dprr"])
+@pytest.mark.parametrize("epsilon", [0.0, -1.0, math.nan])
+def test_epsilons_of_lists_that_are_no_budget_are_refused(name: str, epsilon: float) -> None:
+    with pytest.raises(InputError, match="is not a privacy budget; allowed: a number above 0"):
+        build_method(name, {"epsilon_a": epsilon}, 5)
+
+
+def test_rivals_as_published_report_at_both_ends() -> None:
+    blink, dprr = build_method("blink", {}, 5), build_method("dprr", {}, 5)
+    assert (blink.denoiser, dprr.denoiser) == ("blink-hybrid", "degree-preserving")
+    assert [method.epsilon_relationship for method in (blink, dprr)] == [16.0, 16.0]
+    assert build_method("solitude", {"denoiser": "blink-hard", "degree_share": 0.2}, 5).links.degree_share == 0.2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,13 +12,25 @@ import torch
 
 from graphveil.errors import InputError
 from graphveil.graphs import digits_graph, random_split, social_graph
-from graphveil.methods import METHODS, experiment
+from graphveil.methods import METHODS, experiment, link_controls
 from graphveil.methods.experiment import Result, run
+from graphveil.methods.link_controls import settings_of as link_controls_settings
 from graphveil.privacy import SecureRandomness, SeededRandomness
-from tests.methods import made
+from tests.methods import links_made, made
 
 SHORT = {"epochs": 4, "hidden": 4, "steps_x": 2, "steps_y": 2}
 CONTROLS = {"random-features", "label-propagation", "no-edges", "public-only"}
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Networks beside a method of private lists train for two epochs."""
+
+    def two_epochs(method: Any) -> Any:
+        return replace(link_controls_settings(method), epochs=2, hidden=4)
+
+    monkeypatch.setattr(link_controls, "settings_of", two_epochs)
+    monkeypatch.setattr(experiment, "settings_of", two_epochs)
 
 
 @pytest.fixture(scope="module")
@@ -125,6 +138,62 @@ def test_every_method_runs_with_its_controls(name: str) -> None:
     assert name not in result.controls
     assert result.lift is not None and len(result.lift.runs) == 1
     assert result.ceiling is not None
+
+
+LISTED = {"public-only", "label-propagation", "no-edges", "random-features", "random-graph"}
+
+
+@pytest.mark.parametrize("name", ["solitude", "link-beliefs", "blink", "dprr"])
+@pytest.mark.parametrize("directed", [False, True])
+def test_private_lists_run_with_controls_and_rivals_at_the_same_price(name: str, directed: bool) -> None:
+    told: list[dict[str, Any]] = []
+    settings = {"epsilon_x": 1.0, "epsilon_a": 3.0, **({"mode": "directed"} if directed else {})}
+    graph = links_made.graph(directed=directed)
+    result = small(name, graph, settings=settings, repeats=2, progress=told.append)
+    expected = {"base", "lpgnn", "solitude", "link-beliefs", "blink", "dprr"} - {name}
+    if name in ("blink", "dprr"):  # their reports are read by themselves alone
+        expected = {"blink", "dprr"} - {name}
+    assert set(result.controls) == LISTED
+    assert set(result.rivals) == expected
+    assert all(len(score.runs) == 2 for score in result.rivals.values())
+    assert result.best_rival == max(result.rivals, key=lambda rival: result.rivals[rival].mean)
+    assert result.best_control in LISTED
+    both = 2 if name in ("blink", "dprr") and not directed else 1
+    assert result.epsilon_relationship == 3.0 * both
+    assert result.ledger.total("links")[0] == pytest.approx(3.0 * both)
+    assert any("false entries" in note for note in result.notes)
+    stages = {row["stage"] for row in told}
+    assert {f"rival {rival}" for rival in expected} | {f"control {control}" for control in LISTED} < stages
+    assert all(row["done"] <= row["total"] for row in told)
+
+
+def test_rivals_draw_noise_of_their_own_and_change_nothing_of_the_run() -> None:
+    graph, settings = links_made.graph(), {"epsilon_x": 1.0, "epsilon_a": 3.0}
+    first = small("solitude", graph, settings=settings)
+    second = small("solitude", graph, settings=settings, controls=False)
+    assert first.accuracy == second.accuracy
+    assert first.ledger == second.ledger
+    assert first.guarantee == second.guarantee
+    assert (dict(second.rivals), second.best_rival) == ({}, None)
+    assert second.epsilon_relationship == 3.0
+
+
+def test_rivals_that_were_too_large_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bound is lowered in place of a graph of 100,000 people."""
+    from graphveil.mechanisms import degree_preserving, edges
+
+    for module in (edges, degree_preserving):
+        monkeypatch.setattr(module, "FALSE_EDGES_WARNING", 200)
+    settings = {"epsilon_x": 1.0, "epsilon_a": 3.0}
+    result = small("solitude", links_made.graph(), settings=settings)
+    assert not {"blink", "dprr"} & set(result.rivals)
+    assert sum("was left out: epsilon" in note for note in result.notes) == 2
+    assert not any("left out" in note for note in small("solitude", links_made.graph(), controls=False).notes)
+
+
+def test_link_beliefs_says_what_it_used() -> None:
+    found = small("link-beliefs", links_made.graph(), settings={"epsilon_a": 8.0}, controls=False)
+    assert any(note.startswith("used: features") for note in found.notes)
 
 
 def test_controls_can_be_left_out() -> None:

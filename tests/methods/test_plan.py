@@ -12,12 +12,13 @@ import pytest
 import torch
 
 from graphveil.errors import InputError
-from graphveil.graphs import GraphSchema
+from graphveil.graphs import GraphSchema, make_graph
+from graphveil.mechanisms import AdjacencyRR
 from graphveil.methods import METHODS
 from graphveil.methods.advice import LEAST_FEATURE_EPSILON, SATURATED, advised_split
 from graphveil.methods.plan import Plan, plan
 from graphveil.privacy import SecureRandomness
-from tests.methods import made
+from tests.methods import links_made, made
 
 SCHEMA = GraphSchema("made", 8, -1.0, 3.0, ("a", "b", "c"))
 
@@ -181,6 +182,80 @@ def test_dense_reports_cost_what_all_their_coordinates_cost(mechanism: str) -> N
 def test_several_bits_a_person_cost_several_numbers(mechanism: str) -> None:
     few, many = (planned(cycle(1_000), epsilon_x=epsilon, mechanism=mechanism) for epsilon in (1.0, 4.5))
     assert many.memory_mb - few.memory_mb == pytest.approx(24 * 1_000 / 1e6)
+
+
+# ---- private neighbour lists ----
+
+LISTS = ("solitude", "link-beliefs", "blink", "dprr")
+
+
+def timeless(found: Plan) -> dict[str, Any]:
+    """A plan without what a clock measured."""
+    content = found.to_dict()
+    assert content.pop("seconds") > 0
+    return content
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_true_links_are_never_looked_at(name: str) -> None:
+    """Features without content, labels without content, and no links at all."""
+
+    class Linkless(links_made.Sealed):
+        x = torch.empty(60, 20, device="meta")
+        y = Shape()  # type: ignore[assignment]
+
+    graph = links_made.graph()
+    sealed = planned(Linkless(graph), name)
+    assert sealed.noise == ()
+    assert sealed.links is not None
+    assert timeless(sealed)["links"] == timeless(planned(graph, name))["links"]
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_ten_times_as_many_private_links_leave_the_plan_as_it_is(name: str) -> None:
+    """Item 5: planning output must not depend on the private values."""
+    graph = links_made.graph()
+    pairs = torch.triu_indices(60, 60, 1)[:, : 5 * graph.edge_index.shape[1]]
+    many = make_graph(graph.x, torch.cat([pairs, pairs.flip(0)], dim=1), graph.y, graph.schema, ids=graph.ids)
+    assert many.edge_index.shape[1] >= 8 * graph.edge_index.shape[1]
+    assert timeless(planned(many, name)) == timeless(planned(graph, name))
+
+
+@pytest.mark.parametrize("mode", ["lower", "both", "directed"])
+def test_the_plan_of_lists_is_the_mechanisms_own_and_the_guarantee_that_of_the_run(mode: str) -> None:
+    graph = links_made.graph(directed=mode == "directed")
+    settings = {"epsilon_x": 1.0, "epsilon_a": 3.0, "epsilon_y": 2.0, "mode": mode}
+    found = planned(graph, "link-beliefs", **settings)
+    mechanism = AdjacencyRR(epsilon=3.0, nodes=60, mode=mode)
+    assert found.links is not None
+    assert found.links.false_entries == mechanism.expected_false
+    assert found.links.warning == mechanism.warning
+    price = 6.0 if mode == "both" else 3.0
+    assert found.epsilon == {"features": 1.0, "labels": 2.0, "one bit of a list": 3.0, "one relationship": price}
+    run = METHODS["link-beliefs"].build(**settings).fit(graph, randomness=SecureRandomness())
+    assert found.guarantee == run.guarantee
+    assert found.guarantee.epsilon == pytest.approx(3.0 + price)
+
+
+def test_public_links_have_no_figures() -> None:
+    found = planned(links_made.graph(), "solitude", epsilon_a=math.inf)
+    assert (found.links, found.advice, found.epsilon["one relationship"]) == (None, (), math.inf)
+
+
+def test_more_false_entries_cost_more() -> None:
+    wide = Faceless([(0, 1)], 20_000)
+    few, many = (planned(wide, "solitude", epsilon_a=epsilon) for epsilon in (12.0, 4.0))
+    assert many.memory_mb > few.memory_mb
+    assert many.report_bytes > few.report_bytes
+    thinned = planned(wide, "dprr", epsilon_a=4.0)
+    assert thinned.memory_mb < many.memory_mb
+
+
+def test_graphs_with_several_labels_a_person_are_refused() -> None:
+    graph = links_made.graph()
+    graph.y = torch.zeros(60, 3)
+    with pytest.raises(InputError, match="several labels for each node"):
+        planned(graph, "solitude")
 
 
 # ---- how to split a budget ----
