@@ -260,3 +260,16 @@ def test_the_search_errs_to_the_private_side() -> None:
             assert 0.5 * (1 - 3e-4) <= price <= 0.5
     with pytest.raises(InputError, match="no noise reaches"):
         least_factor(lambda x: 1.0 + 1 / x, 0.5, 1.0)
+
+
+def test_the_search_takes_nothing_above_the_target() -> None:
+    """A start a little above the target is not good enough: the two-sided tolerance of others is."""
+    factor, price = least_factor(lambda x: 1 / x, 0.5, 2 / 1.0005)
+    assert price == 1 / factor <= 0.5
+
+
+def test_the_sensitivity_of_a_sampled_part_scales_its_noise() -> None:
+    one = pipeline_epsilon([Descent(steps=10, rate=0.1)], {"training": (2.0,)}, 1e-5)
+    four = [Descent(steps=10, rate=0.1, sensitivity=4.0)]
+    assert pipeline_epsilon(four, {"training": (8.0,)}, 1e-5) == one
+    assert pipeline_epsilon(four, {"training": (2.0,)}, 1e-5) > 2 * one

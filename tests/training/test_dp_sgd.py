@@ -156,6 +156,21 @@ def test_removing_one_sample_moves_the_sum_by_its_own_part_only(widths: tuple[in
     assert torch.equal(whole, shuffled)
 
 
+@pytest.mark.parametrize("widths", [(60, 16, 4), (48, 64, 64, 7), (16, 1, 3)])
+def test_a_row_has_the_same_bits_in_every_batch(widths: tuple[int, ...]) -> None:
+    """What `clipped_sum` leans on: outputs and gradients of a sample do not depend on the others, bit for bit."""
+    model, (x, y) = perceptron(*widths), samples(200, widths[0], widths[-1])
+    descent = PrivateDescent(model, x, y, PrivateSchedule(**SCHEDULE))
+    found = []
+    handle = model.register_forward_hook(lambda _module, _inputs, output: found.append(output.detach()))
+    batches = [torch.arange(200), *(torch.arange(count) for count in (1, 2, 3, 5, 33, 199)), torch.arange(150, 200)]
+    for batch in batches:
+        descent._clipped(batch, Fixed())
+    handle.remove()
+    for batch, output in zip(batches, found, strict=True):
+        assert torch.equal(output[: len(batch)], found[0][batch])
+
+
 def test_large_batches_are_summed_in_exact_pieces() -> None:
     grid = GradientGrid(1.0, 1 << 13)
     a, delta = torch.full((5000, 2), 3.0), torch.full((5000, 2), 5.0)
