@@ -6,13 +6,14 @@ Source: Traud, Mucha, Porter, "Social Structure of Facebook Networks", Physica A
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
-from graphveil.errors import DataError, MissingDataError
+from graphveil.errors import DataError, InputError, MissingDataError
 from graphveil.graphs.edges import normalise_edges
 from graphveil.graphs.features import features_from_rows
 from graphveil.graphs.schema import GraphSchema
@@ -35,15 +36,29 @@ _SOURCE = (
     "256, 256 and 1024 fixed buckets (code modulo buckets), 0 or 1; the classes are the class years 2004 to "
     "2009, other years count as unknown"
 )
+_SOURCE_OF_YEARS = (
+    "declared by graphveil: status, gender, major, minor and housing, each one-hot in 8, 4, 256, 256 and 256 fixed "
+    "buckets (code modulo buckets), 0 or 1; who is in the graph, and the classes, are the class years in its name"
+)
 
 
 def load_facebook100(university: str, root: Path) -> Data:
     """The graph of `root/facebook100/<university>.mat`, the name compared without case.
 
+    `<university>-<first>-<last>` is the part of it that papers on private graph learning use: the people of those
+    class years alone, without their schools.
+
     Raises:
         MissingDataError: there is no such file; names those that are there.
         DataError: the file is damaged.
+        InputError: the last year is not after the first.
     """
+    if part := re.fullmatch(r"(.+)-(\d{4})-(\d{4})", university):
+        university, years = part[1], range(int(part[2]), int(part[3]) + 1)
+        if len(years) < 2:
+            raise InputError(f"class years {part[2]} to {part[3]}", allowed="at least two, the first one first")
+    else:
+        years = None
     folder = root / "facebook100"
     found = {re.sub(r"[ _]", "-", path.stem.lower()): path for path in sorted(folder.glob("*.mat"))}
     if university not in found:
@@ -53,11 +68,15 @@ def load_facebook100(university: str, root: Path) -> Data:
             where=str(folder),
             remedy=f"put the university's mat file (A, local_info) into {folder}",
         )
-    return read_facebook100(found[university])
+    return read_facebook100(found[university], years)
 
 
-def read_facebook100(path: Path) -> Data:
-    """The graph of one mat file with the sparse matrix `A` and the table `local_info`."""
+def read_facebook100(path: Path, years: range | None = None) -> Data:
+    """The graph of one mat file with the sparse matrix `A` and the table `local_info`.
+
+    Args:
+        years: keep the people of these class years alone, and leave schools out; default: everybody, everything.
+    """
     from scipy.io import loadmat
 
     try:
@@ -67,6 +86,8 @@ def read_facebook100(path: Path) -> Data:
             raise ValueError(f"local_info has shape {fields.shape}")
     except Exception as error:  # scipy.io raises many kinds on a damaged file
         raise DataError(f"is not a Facebook100 file ({error})", where=str(path), allowed="A, local_info") from error
+    if years is not None:
+        return _class_years(path, adjacency, fields, years)
     edge_index, notes = normalise_edges(adjacency.row, adjacency.col, len(fields), directed=False)
     year = fields[:, _YEAR]
     y = np.where((year >= YEARS[0]) & (year <= YEARS[-1]), year - YEARS[0], -1)
@@ -82,11 +103,31 @@ def read_facebook100(path: Path) -> Data:
     return make_graph(features_from_rows(_one_hot(fields)), edge_index, torch.from_numpy(y), schema)
 
 
-def _one_hot(fields: np.ndarray) -> csr_matrix:
+def _class_years(path: Path, adjacency: Any, fields: np.ndarray, years: range) -> Data:
+    """The people of some class years, with every field but year and school."""
+    year = fields[:, _YEAR]
+    keep = np.flatnonzero((year >= years[0]) & (year <= years[-1]))
+    inside = adjacency.tocsr()[keep][:, keep].tocoo()
+    edge_index, notes = normalise_edges(inside.row, inside.col, len(keep), directed=False)
+    buckets = {column: size for column, size in BUCKETS.items() if column != _SCHOOL}
+    schema = GraphSchema(
+        f"facebook100-{path.stem.lower()}-{years[0]}-{years[-1]}",
+        sum(buckets.values()),
+        0.0,
+        1.0,
+        tuple(str(label) for label in years),
+        source=_SOURCE_OF_YEARS,
+        notes=(f"{len(year) - len(keep):,} nodes of other class years are left out", *notes),
+    )
+    y = torch.from_numpy(year[keep] - years[0])
+    return make_graph(features_from_rows(_one_hot(fields[keep], buckets)), edge_index, y, schema)
+
+
+def _one_hot(fields: np.ndarray, sizes: Mapping[int, int] = BUCKETS) -> csr_matrix:
     from scipy.sparse import csr_matrix
 
     rows, columns, start = [], [], 0
-    for column, buckets in BUCKETS.items():
+    for column, buckets in sizes.items():
         given = np.flatnonzero(fields[:, column])
         rows.append(given)
         columns.append(start + fields[given, column] % buckets)

@@ -9,20 +9,27 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from graphveil.aggregation.weights import WEIGHT_KINDS
 from graphveil.errors import InputError, ModelFileError
 from graphveil.methods.advice import advised_split
 from graphveil.methods.baselines import BASELINES, INFINITE, baseline
+from graphveil.methods.curator import CuratorSettings
+from graphveil.methods.curator_privacy import RULES, UNITS
 from graphveil.methods.denoisers import DENOISERS
+from graphveil.methods.dp_mlp import DPMLP
+from graphveil.methods.gap import GAP
 from graphveil.methods.label_propagation import LabelPropagation
 from graphveil.methods.link_beliefs import LinkBeliefs
 from graphveil.methods.local_privacy import FEATURE_MECHANISMS
 from graphveil.methods.lpgnn import LPGNN
 from graphveil.methods.network import NetworkSettings
+from graphveil.methods.progap import ProGAP
 from graphveil.methods.solitude import Solitude
 from graphveil.methods.storage import read_method
 from graphveil.models.block_beliefs import ROUNDS
 
-Method = LPGNN | LabelPropagation | Solitude | LinkBeliefs
+Curator = GAP | ProGAP | DPMLP
+Method = LPGNN | LabelPropagation | Solitude | LinkBeliefs | Curator
 #: Settings of the calibration alone.
 CALIBRATION = ("lambda1", "lambda2", "learning_rate_a", "complement")
 
@@ -74,7 +81,7 @@ class MethodInfo:
                 remedy="leave one of the two out",
             )
         _refuse_idle(settings, self.options)
-        if "delta" in settings and settings.get("mechanism") != "gaussian":
+        if "delta" in settings and "mechanism" in self.options and settings.get("mechanism") != "gaussian":
             raise InputError(
                 "delta belongs to the gaussian mechanism alone", remedy="leave it out or set mechanism=gaussian"
             )
@@ -111,6 +118,8 @@ def build_method(name: str, settings: Mapping[str, Any], classes: int, *, seed: 
     if name not in METHODS:
         raise InputError(f"method {name!r} is not known", allowed=", ".join(METHODS))
     settled = METHODS[name].settle(settings)
+    if METHODS[name].trust == "central":
+        return METHODS[name].build(**settled, seed=seed, device=device)
     total = settled.pop("epsilon", None)
     if total is not None and "epsilon_x" not in METHODS[name].options:
         settled["epsilon_y"] = total
@@ -124,7 +133,7 @@ def build_method(name: str, settings: Mapping[str, Any], classes: int, *, seed: 
 
 def used_settings(settled: Mapping[str, Any], method: Method) -> dict[str, Any]:
     """Return settings as a built method uses them: budgets after the split, hops after their defaults."""
-    if isinstance(method, LinkBeliefs):
+    if isinstance(method, LinkBeliefs | Curator):
         return dict(settled)
     used = {"epsilon_x": method.privacy.epsilon_x, "epsilon_y": method.privacy.epsilon_y}
     if isinstance(method, LPGNN | Solitude):
@@ -140,7 +149,8 @@ def load_method(path: str | Path) -> Method:
         ModelFileError: when the file is missing, damaged or not ours.
     """
     kind, _, _ = read_method(path)
-    kinds: dict[str, Any] = {method.kind: method for method in (LPGNN, LabelPropagation, Solitude, LinkBeliefs)}
+    kinds: dict[str, Any] = {method.kind: method for method in (LPGNN, LabelPropagation, Solitude, LinkBeliefs, DPMLP)}
+    kinds |= {method.recipe.kind: method for method in (GAP, ProGAP)}
     if kind not in kinds:
         raise ModelFileError(f"holds a {kind!r} model", where=str(path), allowed=", ".join(kinds))
     loaded: Method = kinds[kind].load(path)
@@ -170,8 +180,8 @@ def _link_methods(private: Mapping[str, Option]) -> dict[str, MethodInfo]:
     }
     share = {"degree_share": Option(0.1, float, "part of epsilon_a for a noisy degree (blink, dprr)")}
     calibration = {
-        "lambda1": Option(1e-3, float, "price of the distance from the reported lists (calibration)"),
-        "lambda2": Option(1e-3, float, "price of the weights themselves (calibration)"),
+        "lambda1": Option(1e-4, float, "price of the distance from the reported lists (calibration)"),
+        "lambda2": Option(1e-5, float, "price of the weights themselves (calibration)"),
         "learning_rate_a": Option(0.01, float, "learning rate of the weights (calibration)"),
         "complement": Option(0, int, "pairs nobody reported that are trained along (calibration)"),
     }
@@ -203,6 +213,68 @@ def _link_methods(private: Mapping[str, Option]) -> dict[str, MethodInfo]:
             "private neighbour lists thinned on the device to a noisy degree (2022)",
             "local",
             {**clear, **lists, "mode": Option("both", str, lists["mode"].help), **share, **network},
+        ),
+    }
+
+
+_CURATOR_HELP = {
+    "hops": "noisy sums over neighbours, one after the other",
+    "hidden": "hidden width",
+    "epochs": "epochs of training without noise, at most",
+    "learning_rate": "learning rate of Adam",
+    "weight_decay": "weight decay of Adam, without noise",
+    "patience": "stop after so many epochs without a better one; 0: never",
+    "weights": "weights of messages: " + ", ".join(WEIGHT_KINDS),
+    "sharpness": "of the weights kernel",
+    "bits": "of the rows' grid; default: as the noise allows",
+    "batch": "expected batch of private training (unit node)",
+    "passes": "passes over the nodes in private training (unit node)",
+    "clip": "norm to which private training clips a gradient (unit node)",
+    "share_hops": "part of the budget for the sums beside private training (unit node); default a half",
+}
+#: Settings of hops, which a method without edges does not have.
+_OF_HOPS = ("hops", "weights", "sharpness", "bits", "share_hops")
+
+
+def _curator_methods() -> dict[str, MethodInfo]:
+    """Return the methods that a trusted curator trains."""
+    network = {
+        field.name: Option(field.default, float if field.name == "share_hops" else int, _CURATOR_HELP[field.name])
+        if field.default is None
+        else Option(field.default, type(field.default), _CURATOR_HELP[field.name])
+        for field in fields(CuratorSettings)
+        if field.name in _CURATOR_HELP
+    }
+    budget = {
+        "epsilon": Option(4.0, float, "what training costs one unit; inf: nothing is protected"),
+        "delta": Option(1e-5, float, "delta of one unit; below one over the number of protected units, declared"),
+    }
+    unit = {
+        "unit": Option(None, str, ", ".join(UNITS) + "; default: edge, in a directed graph directed-edge"),
+        "degree_bound": Option(None, int, "how many others one node sends to (unit node); default 100"),
+        "rule": Option("lists", str, "how that bound is kept (unit node): " + ", ".join(RULES)),
+        "queries": Option(0, int, "predictions of other graphs to make room for, at the price of training each"),
+    }
+    alone = {name: option for name, option in network.items() if name not in _OF_HOPS}
+    only_node = {"unit": Option("node", str, "node: edges are not read")}
+    return {
+        "gap": MethodInfo(
+            GAP,
+            "a curator trains on noisy sums over neighbours, made once (USENIX Security 2023)",
+            "central",
+            {**budget, **unit, **network},
+        ),
+        "progap": MethodInfo(
+            ProGAP,
+            "a curator trains in stages, each on noisy sums of what the last one learned (WSDM 2024)",
+            "central",
+            {**budget, **unit, **network},
+        ),
+        "dp-mlp": MethodInfo(
+            DPMLP,
+            "a curator trains a perceptron by private gradient descent; no edges",
+            "central",
+            {**budget, **only_node, **alone},
         ),
     }
 
@@ -241,6 +313,7 @@ def _methods() -> dict[str, MethodInfo]:
             labels_only,
         ),
         **_link_methods(private),
+        **_curator_methods(),
     }
     for model in BASELINES:
         options = _network_options()

@@ -20,6 +20,7 @@ from graphveil.errors import InputError
 from graphveil.graphs import Split, published_split, random_split
 from graphveil.methods.catalogue import METHODS, build_method, used_settings
 from graphveil.methods.controls import ceiling_of, controls_of, hits, network_settings
+from graphveil.methods.curator_controls import Curator, curator_ceiling, curator_controls_of
 from graphveil.methods.intervals import Interval, interval
 from graphveil.methods.link_advice import link_plan
 from graphveil.methods.link_beliefs import LinkBeliefs
@@ -110,7 +111,7 @@ def run(
         methods.append(method)
         rows.setdefault(name, []).append(hits(method.predict_proba(), graph, nodes))
         if controls:
-            for control, found in _run_controls(method, graph, nodes, progress):
+            for control, found in _run_controls(method, graph, nodes, randomness, progress):
                 rows.setdefault(control, []).append(found)
             for rival, found in _run_rivals(method, graph, nodes, randomness, progress):
                 rivals.setdefault(rival, []).append(found)
@@ -134,10 +135,15 @@ def _split(graph: Any, kind: str, seed: int) -> Split:
     return found
 
 
-def _run_controls(method: Any, graph: Any, split: Any, progress: Report | None) -> list[tuple[str, np.ndarray]]:
+def _run_controls(
+    method: Any, graph: Any, split: Any, randomness: Randomness, progress: Report | None
+) -> list[tuple[str, np.ndarray]]:
     found = []
     linked = isinstance(method, Solitude | LinkBeliefs)
-    planned = (link_controls_of if linked else controls_of)(method, graph, split)
+    if isinstance(method, Curator):
+        planned = curator_controls_of(method, graph, split, randomness=randomness)
+    else:
+        planned = (link_controls_of if linked else controls_of)(method, graph, split)
     for done, (control, train) in enumerate(planned.items()):
         if progress is not None:
             spent = _epsilon(method)
@@ -146,7 +152,11 @@ def _run_controls(method: Any, graph: Any, split: Any, progress: Report | None) 
     if progress is not None:
         total = len(planned) + 1
         progress({"stage": CEILING, "done": total - 1, "total": total, "epsilon": _epsilon(method)})
-    found.append((CEILING, ceiling_of(settings_of(method) if linked else network_settings(method), graph, split)))
+    if isinstance(method, Curator):
+        best = curator_ceiling(method, graph, split, randomness=randomness)
+    else:
+        best = ceiling_of(settings_of(method) if linked else network_settings(method), graph, split)
+    found.append((CEILING, best))
     return found
 
 
@@ -212,7 +222,7 @@ def _best(scores: Mapping[str, Interval]) -> str | None:
 
 def _notes(repeats: int, settled: Mapping[str, Any], method: Any, *, controlled: bool) -> tuple[str, ...]:
     notes = []
-    if settled.get("epsilon") is not None:
+    if settled.get("epsilon") is not None and not isinstance(method, Curator):
         privacy = method.privacy
         features = "nothing (no features are collected)" if privacy.epsilon_x is None else f"{privacy.epsilon_x:.3g}"
         notes.append(

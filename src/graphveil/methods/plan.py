@@ -21,6 +21,9 @@ from graphveil.aggregation import SparseMatrix, normalised, propagate
 from graphveil.errors import InputError
 from graphveil.methods.advice import advised_split
 from graphveil.methods.catalogue import METHODS, build_method, used_settings
+from graphveil.methods.curator_controls import Curator
+from graphveil.methods.curator_plan import CuratorPlan, curator_plan
+from graphveil.methods.dp_mlp import DPMLP
 from graphveil.methods.label_pool import FOLDS, pool_products
 from graphveil.methods.link_advice import LinkPlan, link_plan
 from graphveil.methods.link_beliefs import LinkBeliefs
@@ -71,6 +74,7 @@ class Plan:
     report_bytes: float
     advice: tuple[str, ...]
     links: LinkPlan | None = None
+    curator: CuratorPlan | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as JSON types."""
@@ -87,6 +91,7 @@ class Plan:
             "report_bytes": self.report_bytes,
             "advice": list(self.advice),
             "links": None if self.links is None else asdict(self.links),
+            "curator": None if self.curator is None else _curator_dict(self.curator),
         }
 
 
@@ -110,6 +115,8 @@ def plan(name: str, graph: Any, settings: Mapping[str, Any]) -> Plan:
     settled = used_settings(METHODS[name].settle(settings), method)
     if isinstance(method, Solitude | LinkBeliefs):
         return plan_links(name, method, graph, settled)
+    if isinstance(method, Curator):
+        return plan_curator(name, method, graph, settled)
     privacy: LocalPrivacy = method.privacy
     schema = graph.schema
     network: NetworkSettings | None = method.settings if isinstance(method, LPGNN) else None
@@ -166,6 +173,31 @@ def plan_links(name: str, method: Solitude | LinkBeliefs, graph: Any, settled: M
         advice=() if found is None else found.advice,
         links=found,
     )
+
+
+def plan_curator(name: str, method: Curator, graph: Any, settled: Mapping[str, Any]) -> Plan:
+    """Return the plan of a method that a curator trains: of the graph, schema and number of nodes are looked at."""
+    schema, privacy = graph.schema, method.privacy
+    require_one_label(graph)
+    found = curator_plan(method, schema, int(graph.num_nodes))
+    return Plan(
+        method=name,
+        data=schema.name,
+        settings=settled,
+        guarantee=privacy.guarantee(schema, edges=not isinstance(method, DPMLP)),
+        epsilon={f"one {privacy.unit_for(schema)}": privacy.epsilon},
+        noise=(),
+        seconds=found.seconds,
+        memory_mb=BASE_MEMORY_MB + found.memory_mb,
+        report_bytes=0.0,
+        advice=found.advice,
+        curator=found,
+    )
+
+
+def _curator_dict(found: CuratorPlan) -> dict[str, Any]:
+    noise = {**_spelled(asdict(found.noise)), "sigmas": list(found.noise.sigmas)}
+    return {"noise": noise, "per_node": list(found.per_node)}
 
 
 def _noise(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from graphveil.errors import InputError
+from graphveil.methods.curator_privacy import CuratorPrivacy
 from graphveil.reports.text import number
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def write(table: pl.DataFrame, path: Path) -> None:
         partial.unlink(missing_ok=True)
 
 
-def cost(privacy: LocalPrivacy, links: LinkPrivacy | None = None, *, others: bool = True) -> str:
+def cost(privacy: LocalPrivacy | CuratorPrivacy, links: LinkPrivacy | None = None, *, others: bool = True) -> str:
     """What predicting costs the people of a graph, in one sentence.
 
     Args:
@@ -83,6 +84,8 @@ def cost(privacy: LocalPrivacy, links: LinkPrivacy | None = None, *, others: boo
         links: the budget of neighbour lists, for a method that collects them.
         others: whether people who did not report for the run can be predicted at all.
     """
+    if isinstance(privacy, CuratorPrivacy):
+        return _cost_of_query(privacy)
     if links is not None:
         return _cost_with_lists(privacy, links, others and privacy.collects_features)
     if not privacy.collects_features:
@@ -93,6 +96,16 @@ def cost(privacy: LocalPrivacy, links: LinkPrivacy | None = None, *, others: boo
         "on the graph of the run predicting costs nothing more; on another graph everybody there sends one feature "
         f"report at epsilon {number(privacy.epsilon_x or 0.0)}, and the run keeps the answer"
     )
+
+
+def _cost_of_query(privacy: CuratorPrivacy) -> str:
+    if privacy.public:
+        return "nothing is protected (epsilon = inf)"
+    cached = "on the graph of the run predicting reads no edges and costs nothing more"
+    if not privacy.queries:
+        return f"{cached}; where a method reads edges, the run has declared no budget for another graph"
+    price = f"epsilon {number(privacy.epsilon)}, delta {privacy.delta:g}"
+    return f"{cached}; the edges of another graph are read at {price}, {privacy.queries} times at most"
 
 
 def _cost_with_lists(privacy: LocalPrivacy, links: LinkPrivacy, others: bool) -> str:

@@ -1,0 +1,291 @@
+"""What the curator's methods share: their settings, the reading of people, and training with or without noise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, TypeVar, cast
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor, nn
+
+from graphveil.aggregation import ReceiverRows, from_scipy
+from graphveil.aggregation.grid import require_bits
+from graphveil.aggregation.weights import edge_weights, largest_weight
+from graphveil.errors import InputError
+from graphveil.graphs import GraphSchema, Split, keep_lists, require_degree
+from graphveil.methods.curator_privacy import CuratorPrivacy
+from graphveil.methods.network import Progress, as_matrix
+from graphveil.methods.private_links import people_key
+from graphveil.methods.released import require_one_label
+from graphveil.privacy import Descent, Randomness
+from graphveil.training import Epoch
+from graphveil.training.dp_sgd import PrivateSchedule, train_privately
+from graphveil.training.full_batch import FullBatch, Rows, train_full_batch
+
+Part: TypeAlias = "sp.csr_matrix | Tensor"
+Built = TypeVar("Built")
+#: More than this many numbers are not made dense for private training (2 GB).
+_MOST_DENSE = 500_000_000
+
+
+@dataclass(frozen=True)
+class CuratorSettings:
+    """Everything about training that a guarantee's noise is computed for; all public.
+
+    Attributes:
+        hops: K, noisy sums one after the other.
+        hidden, epochs, learning_rate, weight_decay: as usual; optimiser Adam; epochs are full-batch ones.
+        patience: training without noise stops after so many epochs without a better one; 0: never.
+        weights, sharpness: of messages, see `aggregation.weights`.
+        bits: of the rows' grid; None chooses by the noise.
+        batch, passes, clip: expected batch, passes over the nodes and clipping norm of private training (unit node).
+        share_hops: the part of the budget that noisy sums get beside private training (unit node).
+        seed: fixes initial weights, never privacy noise.
+        device: "cpu".
+
+    Raises:
+        InputError: for a value outside its range.
+    """
+
+    hops: int = 2
+    hidden: int = 16
+    epochs: int = 100
+    learning_rate: float = 0.01
+    weight_decay: float = 0.0
+    patience: int = 20
+    weights: str = "uniform"
+    sharpness: float = 1.0
+    bits: int | None = None
+    batch: int = 256
+    passes: int = 10
+    clip: float = 1.0
+    share_hops: float | None = None
+    seed: int = 0
+    device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        for name, low, high in (
+            ("hops", 0, 64),
+            ("hidden", 1, 4096),
+            ("epochs", 1, 10**6),
+            ("patience", 0, 10**6),
+            ("batch", 1, 10**9),
+            ("passes", 1, 10**6),
+            ("seed", 0, 2**63 - 1),
+        ):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+                raise InputError(f"{name} = {value!r}", allowed=f"a whole number in {low}..{high}")
+        for name in ("learning_rate", "clip"):
+            if not 0 < _number(getattr(self, name)) < math.inf:
+                raise InputError(f"{name} = {getattr(self, name)!r}", allowed="a finite number above 0")
+        for name in ("weight_decay", "sharpness"):
+            if not 0 <= _number(getattr(self, name)) < math.inf:
+                raise InputError(f"{name} = {getattr(self, name)!r}", allowed="a finite number of at least 0")
+        if self.share_hops is not None and not 0 < _number(self.share_hops) < 1:
+            raise InputError(f"share_hops = {self.share_hops!r}", allowed="a number in (0, 1)")
+        if self.bits is not None:
+            require_bits(self.bits)
+        largest_weight(self.weights)
+        if self.device != "cpu":
+            raise InputError(
+                f"device {self.device!r}", allowed="cpu", remedy="noise is added exactly, which is done on the CPU"
+            )
+
+    @property
+    def full_batch(self) -> FullBatch:
+        """How training without noise goes."""
+        return FullBatch(self.epochs, self.learning_rate, self.weight_decay, patience=self.patience)
+
+    def descent(self, name: str, people: int) -> Descent:
+        """Return one private training on `people` nodes, whose number is public."""
+        rate = min(1.0, self.batch / max(people, 1))
+        return Descent(steps=math.ceil(self.passes / rate), rate=rate, name=name)
+
+
+def _number(value: Any) -> float:
+    return math.nan if isinstance(value, bool) or not isinstance(value, int | float) else float(value)
+
+
+@dataclass(frozen=True)
+class People:
+    """What the curator knows of the nodes, without any edge.
+
+    Attributes:
+        features: [n, d], sparse or dense.
+        labels: [n] int64, -1 for all who neither train nor validate.
+        train, val: int64 numbers of the nodes that train and that validate.
+        schema, key: the public facts, and a hash of those that tell one group of nodes from another.
+    """
+
+    features: sp.csr_matrix | Tensor
+    labels: Tensor
+    train: Tensor
+    val: Tensor
+    schema: GraphSchema
+    key: str
+
+    @property
+    def nodes(self) -> int:
+        """n."""
+        return int(self.features.shape[0])
+
+    @property
+    def classes(self) -> int:
+        """The declared number of classes."""
+        return len(self.schema.classes)
+
+
+def read_people(graph: Any, split: Split) -> People:
+    """Read features and labels; the labels of nodes that neither train nor validate are not kept.
+
+    Raises:
+        InputError: for a graph with several labels a node, or a label that is no declared class.
+    """
+    schema = require_one_label(graph)
+    features, asked = read_features(graph), split.train | split.val
+    labels = torch.where(asked, graph.y, -1)
+    if not bool(split.train.any()):
+        raise InputError("no training node carries a label", remedy="give the split some training nodes")
+    if bool(((labels < 0) & asked).any()) or bool((labels >= len(schema.classes)).any()):
+        raise InputError("a label is no declared class", where=schema.name, allowed=", ".join(schema.classes))
+    return People(features, labels, split.train.nonzero()[:, 0], split.val.nonzero()[:, 0], schema, people_key(graph))
+
+
+def read_features(graph: Any) -> sp.csr_matrix | Tensor:
+    """Read features alone, sparse or dense.
+
+    Raises:
+        InputError: a value is not finite or outside the declared range.
+    """
+    found, schema = as_matrix(graph.x), graph.schema
+    stored = torch.from_numpy(found.data) if sp.issparse(found) else found
+    if not bool(((stored >= schema.low) & (stored <= schema.high)).all()):
+        raise InputError(
+            "a feature is outside the declared range", where=schema.name, allowed=f"{schema.low:g} to {schema.high:g}"
+        )
+    return found
+
+
+def blocks(parts: Sequence[Part], nodes: Tensor | None = None) -> Any:
+    """Return the rows of some nodes (default: all) as a network takes them: dense parts side by side, else a list."""
+    if all(isinstance(part, Tensor) for part in parts):
+        dense = [cast(Tensor, part) for part in parts]
+        return torch.cat([part if nodes is None else part[nodes] for part in dense], dim=1)
+    return [_block(part, nodes) for part in parts]
+
+
+def _block(part: Part, nodes: Tensor | None) -> Any:
+    if isinstance(part, Tensor):
+        return part if nodes is None else part[nodes]
+    return from_scipy(part if nodes is None else part[nodes.numpy()])
+
+
+def dense_blocks(parts: Sequence[Part], nodes: Tensor) -> Tensor:
+    """Return the rows of some nodes as one dense float32 matrix, which private training reads.
+
+    Raises:
+        InputError: when they would take too much memory.
+    """
+    wide = sum(int(part.shape[1]) for part in parts)
+    if len(nodes) * wide > _MOST_DENSE:
+        raise InputError(f"{len(nodes)} rows of {wide} features", where="private training", remedy="use fewer features")
+    found = []
+    for part in parts:
+        if isinstance(part, Tensor):
+            found.append(part[nodes].float())
+        else:
+            found.append(torch.from_numpy(np.ascontiguousarray(part[nodes.numpy()].toarray(), dtype=np.float32)))
+    return torch.cat(found, dim=1)
+
+
+def receiver_rows(graph: Any, privacy: CuratorPrivacy, settings: CuratorSettings, close: Tensor) -> ReceiverRows:
+    """Read the edges of a graph, cut or checked as the unit needs, with the weights of their messages.
+
+    Args:
+        close: rows [n, c] that decide the weights; they read no edge.
+    """
+    edges, nodes = graph.edge_index, int(graph.num_nodes)
+    if privacy.nodes and not privacy.public:
+        bound = keep_lists if privacy.rule == "lists" else require_degree
+        edges = bound(edges, nodes, privacy.degree or 1)
+    plain = edges if isinstance(edges, Tensor) else edges.edge_index
+    weights, w_max = edge_weights(settings.weights, close, plain, sharpness=settings.sharpness)
+    return ReceiverRows.of(edges, nodes, weights=weights, w_max=w_max)
+
+
+def fresh(build: Callable[[], Built], seed: int) -> Built:
+    """Return networks with initial weights drawn from a seed."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return build()
+
+
+def train_openly(
+    model: nn.Module, train: Rows, val: Rows, settings: CuratorSettings, progress: Progress | None = None
+) -> tuple[Epoch, ...]:
+    """Train without noise, on what is public or released; the epoch that validates best is kept."""
+    return train_full_batch(model, train, val, settings.full_batch, progress=progress)
+
+
+def train_with_noise(
+    model: nn.Module,
+    rows: Rows,
+    settings: CuratorSettings,
+    multiplier: float,
+    *,
+    randomness: Randomness,
+    progress: Progress | None = None,
+) -> None:
+    """Train by private gradient descent; the last weights are kept: nothing is chosen by private labels."""
+    part = settings.descent("training", len(rows.classes))
+    schedule = PrivateSchedule(
+        steps=part.steps,
+        rate=part.rate,
+        expected_batch=part.rate * len(rows.classes),
+        noise_multiplier=multiplier,
+        clip=settings.clip,
+        learning_rate=settings.learning_rate,
+    )
+    train_privately(model, rows.inputs, rows.classes, schedule, randomness=randomness, progress=progress)
+    model.eval()
+
+
+def parameters_of(model: nn.Module) -> int:
+    """Return the number of trained numbers."""
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+def restored(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
+    """Load stored weights into a network that was built on the device "meta".
+
+    Raises:
+        InputError: naming the first tensor that is missing, left over or of another shape.
+    """
+    expected = {name: tuple(value.shape) for name, value in model.state_dict().items()}
+    found = {name: tuple(value.shape) for name, value in tensors.items()}
+    for name in sorted({*found, *expected}):
+        if found.get(name) != expected.get(name):
+            raise InputError(f"{name} is {found.get(name)}", allowed=str(expected.get(name)))
+    model.load_state_dict(dict(tensors), assign=True)
+    model.eval()
+
+
+def weights_of(model: nn.Module) -> dict[str, Tensor]:
+    """Return a network's weights and statistics, copied."""
+    return {name: value.detach().clone() for name, value in model.state_dict().items()}
+
+
+def prefixed(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return tensors under longer names."""
+    return {f"{prefix}.{name}": value for name, value in tensors.items()}
+
+
+def without_prefix(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the tensors whose names begin so, under shorter names."""
+    start = f"{prefix}."
+    return {name.removeprefix(start): value for name, value in tensors.items() if name.startswith(start)}

@@ -1,0 +1,75 @@
+"""Controls and ceiling of the curator's methods.
+
+    no-edges   the same networks on hop 0 alone: what features and labels give without any edge. Where edges are
+               protected that is free, and the better of encoder and classifier by validation labels; where nodes are,
+               a perceptron trained privately at the same price
+    ceiling    the same method without noise
+
+Each returns, for every test node, 1 for right and 0 for wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from graphveil.graphs import Split
+from graphveil.methods.controls import Control, hits
+from graphveil.methods.curator import CuratorSettings, blocks, fresh, read_people, train_openly
+from graphveil.methods.curator_method import CuratorMethod
+from graphveil.methods.dp_mlp import DPMLP
+from graphveil.models.perceptrons import Encoder, HopClassifier
+from graphveil.privacy import Randomness
+from graphveil.training.full_batch import Rows
+
+Curator = CuratorMethod | DPMLP
+
+
+def curator_controls_of(method: Curator, graph: Any, split: Split, *, randomness: Randomness) -> Mapping[str, Control]:
+    """Return the controls of a fitted method, each to be run by calling it."""
+    privacy, settings = method.privacy, method.settings
+    if isinstance(method, DPMLP):
+        return {"public-only": lambda: np.full(int(split.test.sum()), 1.0 / len(graph.schema.classes))}
+    if privacy.nodes and not privacy.public:
+        rival = DPMLP(epsilon=privacy.epsilon, delta=privacy.delta, **asdict(settings))
+        fit = partial(rival.fit, graph, split=split, randomness=randomness)
+        return {"no-edges": lambda: hits(fit().predict_proba(), graph, split)}
+    return {"no-edges": lambda: hits(_hop_zero(settings, graph, split), graph, split)}
+
+
+def curator_ceiling(method: Curator, graph: Any, split: Split, *, randomness: Randomness) -> np.ndarray:
+    """Return the hits of the same method without noise; it protects nothing."""
+    settings = asdict(method.settings)
+    if isinstance(method, DPMLP):
+        plain: Curator = DPMLP(epsilon=float("inf"), **settings)
+    else:
+        plain = type(method)(epsilon=float("inf"), unit=method.privacy.unit, **settings)
+    return hits(plain.fit(graph, split=split, randomness=randomness).predict_proba(), graph, split)
+
+
+def _hop_zero(settings: CuratorSettings, graph: Any, split: Split) -> Tensor:
+    """Return the scores of encoder or classifier on hop 0, whichever validates better."""
+    people, hidden = read_people(graph, split), settings.hidden
+    encoder: Encoder = fresh(
+        lambda: Encoder(graph.schema.dimension, hidden, people.classes, batch_norm=True), settings.seed
+    )
+    classifier: HopClassifier = fresh(
+        lambda: HopClassifier([hidden], hidden, people.classes, batch_norm=True), settings.seed
+    )
+    train, val = people.labels[people.train], people.labels[people.val]
+    rows = Rows(blocks([people.features], people.train), train)
+    train_openly(encoder, rows, Rows(blocks([people.features], people.val), val), settings)
+    with torch.no_grad():
+        first = encoder.embed(blocks([people.features]))
+        alone: Tensor = encoder(blocks([people.features]))
+    train_openly(classifier, Rows(first[people.train], train), Rows(first[people.val], val), settings)
+    with torch.no_grad():
+        both: Tensor = classifier(first)
+    right = [float((scores[people.val].argmax(dim=1) == val).float().mean()) for scores in (alone, both)]
+    return alone if right[0] >= right[1] else both

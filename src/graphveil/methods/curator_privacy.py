@@ -1,0 +1,264 @@
+"""What a trusted curator's training costs one edge or one node, and what it guarantees.
+
+    directed-edge  one entry of A                                      noisy sums alone, w_max
+    edge           one undirected edge, two entries of A               noisy sums alone, sqrt(2) w_max
+    node           a node's features, label and list of neighbours     noisy sums, sqrt(D) w_max, and private training
+
+The curator holds the graph and adds the noise; everybody else sees what comes out. For edges the noisy sums are the
+only place that reads what is protected: training on them is free. A node is in every step, so every step is charged.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, get_args
+
+from graphveil.aggregation import PerturbedSum, Unit, sensitivity_of
+from graphveil.errors import InputError
+from graphveil.graphs import GraphSchema
+from graphveil.graphs.degree_bound import Rule
+from graphveil.privacy import Descent, Guarantee, Hops, Ledger, Spend, calibrate_pipeline, gaussian_epsilon
+from graphveil.training.dp_sgd import PrivateSchedule
+
+UNITS: tuple[str, ...] = get_args(Unit)
+RULES: tuple[str, ...] = get_args(Rule)
+AGAINST = "everybody who sees the model, its predictions or the cached hops, except the curator"
+DEFAULT_DEGREE = 100
+# What is kept back of epsilon and delta for the rounding of noise tables, which is checked afterwards.
+_KEPT = (1e-7, 1e-5)
+
+
+@dataclass(frozen=True)
+class Noise:
+    """The noise of one training: of the hops, in units of a row's length, and of each private descent; and its price.
+
+    Attributes:
+        sigmas: one a hop; 0 where nothing is protected.
+        multipliers: descent -> noise multiplier; empty where no training is private.
+        epsilon, delta: what everything together costs one unit, rounding included.
+    """
+
+    sigmas: tuple[float, ...]
+    multipliers: Mapping[str, float] = field(default_factory=dict, hash=False)
+    epsilon: float = math.inf
+    delta: float = 0.0
+
+
+@dataclass(frozen=True)
+class CuratorPrivacy:
+    """The privacy settings of a curator's training; public, and all that a guarantee depends on.
+
+    Attributes:
+        epsilon: what one training costs one unit; inf protects nothing.
+        delta: with which probability more; choose it below one over the number of protected units, by what is known
+            before anybody counts: it is never computed from private counts.
+        unit: one of UNITS; None: "edge", in a directed graph "directed-edge".
+        degree_bound: D for unit "node", 100 unless said; None for edges.
+        rule: how D is kept, see `graphs.degree_bound`: each node's own list is cut ("lists"), or promised ("declared").
+        queries: how many times another graph may be predicted later, at the same price each.
+
+    Raises:
+        InputError: for a value outside its range.
+    """
+
+    epsilon: float
+    delta: float = 1e-5
+    unit: str | None = None
+    degree_bound: int | None = None
+    rule: str = "lists"
+    queries: int = 0
+
+    def __post_init__(self) -> None:
+        number = isinstance(self.epsilon, int | float) and not isinstance(self.epsilon, bool)
+        if not (number and self.epsilon > 0):
+            raise InputError(
+                f"epsilon = {self.epsilon!r} is not a privacy budget", allowed="a number above 0, or inf for no privacy"
+            )
+        if isinstance(self.delta, bool) or not isinstance(self.delta, int | float) or not 0 < self.delta < 1:
+            raise InputError(
+                f"delta = {self.delta!r}", allowed="a number in (0, 1), below 1 / the number of protected units"
+            )
+        if self.unit is not None and self.unit not in UNITS:
+            raise InputError(f"unit {self.unit!r} is not known", allowed=", ".join(UNITS))
+        if self.rule not in RULES:
+            raise InputError(f"rule {self.rule!r} is not known", allowed=", ".join(RULES))
+        if self.degree_bound is not None and not self.nodes:
+            raise InputError("degree_bound says nothing where edges are protected", allowed="with unit node")
+        if self.nodes and self.rule == "declared" and self.degree_bound is None:
+            raise InputError("rule declared without a degree_bound", remedy="promise a degree_bound")
+        if self.degree_bound is not None:
+            sensitivity_of("node", 1.0, self.degree_bound)
+        if isinstance(self.queries, bool) or not isinstance(self.queries, int) or not 0 <= self.queries <= 10**6:
+            raise InputError(f"queries = {self.queries!r}", allowed="a whole number of at least 0")
+
+    @property
+    def nodes(self) -> bool:
+        """Whether whole nodes are protected, not edges."""
+        return self.unit == "node"
+
+    @property
+    def public(self) -> bool:
+        """Whether nothing is protected."""
+        return math.isinf(self.epsilon)
+
+    @property
+    def degree(self) -> int | None:
+        """D, or None where edges are protected."""
+        return (self.degree_bound or DEFAULT_DEGREE) if self.nodes else None
+
+    @property
+    def account(self) -> str:
+        """The ledger's name of what is paid for."""
+        return "nodes" if self.nodes else "edges"
+
+    def unit_for(self, schema: GraphSchema) -> Unit:
+        """Return the unit in a graph of this kind.
+
+        Raises:
+            InputError: unit "edge" in a directed graph, where an edge is one entry.
+        """
+        if self.unit == "edge" and schema.directed:
+            raise InputError(
+                "unit edge is for undirected graphs", where=schema.name, allowed="directed-edge, node, or none"
+            )
+        if self.unit is None:
+            return "directed-edge" if schema.directed else "edge"
+        return next(unit for unit in get_args(Unit) if unit == self.unit)
+
+    def open_ledger(self) -> Ledger:
+        """Return an empty ledger with the budget of one training and of the declared queries."""
+        many = 1 + self.queries
+        return Ledger.open({self.account: (self.epsilon * many, min(self.delta * many, 1 - 2**-50))})
+
+    def sums(self, schema: GraphSchema, noise: Noise, *, w_max: float = 1.0, bits: int | None = None) -> PerturbedSum:
+        """Return the noisy sums with `noise`; the unit of a run without protection does not matter."""
+        return PerturbedSum(unit=self.unit_for(schema), sigmas=noise.sigmas, w_max=w_max, bits=bits, degree=self.degree)
+
+    def noise(
+        self,
+        schema: GraphSchema,
+        *,
+        hops: int,
+        w_max: float = 1.0,
+        columns: int = 16,
+        trained: Mapping[str, tuple[Descent, int]] | None = None,
+        share_hops: float | None = None,
+    ) -> Noise:
+        """Return the least noise with which everything that reads what is protected costs at most (epsilon, delta).
+
+        Args:
+            hops: noisy sums, one after the other; may be 0 where training is charged.
+            columns: the most columns of a summed row.
+            trained: name -> private training and number of parameters; charged for unit "node" alone.
+            share_hops: the part of the budget (of mu^2) that goes to the sums; default a half.
+
+        Raises:
+            InputError: no noise reaches the target.
+        """
+        charged = dict(trained or {}) if self.nodes else {}
+        if self.public or not (hops or charged):
+            return Noise((0.0,) * hops)
+        unit, descents = self.unit_for(schema), [descent for descent, _ in charged.values()]
+        reach = sensitivity_of(unit, w_max, self.degree)
+        every: list[Hops | Descent] = [*([Hops(count=hops, sensitivity=reach)] if hops else []), *descents]
+        target, reserved = self.epsilon * (1 - _KEPT[0]), self.delta * _KEPT[1]
+        split = None if share_hops is None or not (hops and descents) else _split(share_hops, descents)
+        found = calibrate_pipeline(target, self.delta, every, split=split, reserved=reserved)
+        sigmas = found.sigmas("hops") if hops else ()
+        epsilon, delta = found.epsilon, found.delta - found.reserved
+        for descent, parameters in charged.values():
+            epsilon, delta = _schedule(descent, found.sigmas(descent.name)[0]).price(epsilon, delta, parameters)
+        if hops:
+            sums = PerturbedSum(unit=unit, sigmas=sigmas, w_max=w_max, degree=self.degree)
+            epsilon, delta = sums.price(epsilon, delta, columns)
+        if epsilon > self.epsilon or delta > self.delta:
+            raise InputError(f"delta = {self.delta:g} is less than the noise's cut tails weigh", remedy="raise delta")
+        multipliers = {name: found.sigmas(descent.name)[0] for name, (descent, _) in charged.items()}
+        return Noise(sigmas, multipliers, epsilon, self.delta)
+
+    def spend(self, name: str, schema: GraphSchema, noise: Noise, **facts: float | int | str) -> tuple[Spend, ...]:
+        """Return what one training, or one query, spends: one row, or none where nothing is protected."""
+        if self.public or math.isinf(noise.epsilon):
+            return ()
+        said: dict[str, float | int | str] = {"unit": self.unit_for(schema), "hops": len(noise.sigmas), **facts}
+        said |= {f"sigma_{hop}": sigma for hop, sigma in enumerate(noise.sigmas, start=1)}
+        said |= {f"multiplier_{part}": value for part, value in noise.multipliers.items()}
+        if self.nodes and noise.sigmas:
+            said |= {"degree": self.degree or 0, "rule": self.rule}
+        return (Spend(name, self.account, "noisy sums" if noise.sigmas else "dp-sgd", said, self.epsilon, self.delta),)
+
+    def guarantee(
+        self, schema: GraphSchema, ledger: Ledger | None = None, *, void: str | None = None, edges: bool = True
+    ) -> Guarantee:
+        """Return what one training guarantees, or everything that `ledger` has paid for.
+
+        Args:
+            edges: whether the method reads edges at all.
+        """
+        epsilon, delta = self.epsilon, 0.0 if self.public else self.delta
+        if ledger is not None and ledger.spends and not self.public:
+            epsilon, delta = ledger.total(self.account)
+            epsilon, delta = max(epsilon, self.epsilon), max(delta, self.delta)
+        return Guarantee(
+            unit=self._protected(schema, edges),
+            relation="add/remove",
+            model="central",
+            epsilon=epsilon,
+            delta=delta,
+            against=AGAINST,
+            assumes=self._assumes(schema, edges),
+            void=None if self.public else void,
+        )
+
+    def epsilon_relationship(self, schema: GraphSchema, noise: Noise, *, w_max: float = 1.0) -> float | None:
+        """Return what one relationship costs: both entries of an undirected edge, the one of a directed edge.
+
+        None for unit "node", whose epsilon covers a node's whole list.
+        """
+        if self.nodes:
+            return None
+        if self.public or schema.directed or self.unit_for(schema) == "edge":
+            return self.epsilon
+        both = PerturbedSum(unit="edge", sigmas=noise.sigmas, w_max=w_max)
+        return gaussian_epsilon(1.0 / both.mu, self.delta)
+
+    def _protected(self, schema: GraphSchema, edges: bool) -> str:
+        unit = self.unit_for(schema)
+        if unit == "edge":
+            return "one undirected edge"
+        if unit == "directed-edge":
+            return "one directed edge" + ("" if schema.directed else " (one of the two entries of an undirected edge)")
+        if not edges:
+            return "one node's features and label"
+        if self.rule == "lists":
+            return "one node's features, label and own list of neighbours (not that others list it)"
+        return "one node with its features, label and all its edges"
+
+    def _assumes(self, schema: GraphSchema, edges: bool) -> tuple[str, ...]:
+        said = ["the set of nodes is public, and who trains and who validates"]
+        if not self.nodes:
+            private = [part for part in schema.private if part != "edges"]
+            declared = f", though {schema.name} declares {' and '.join(private)} private" if private else ""
+            said.append(f"features and labels are NOT protected{declared}: the model and predictions may show them")
+            return tuple(said)
+        said.append(
+            "joint privacy: it is everybody else's view; what is computed for a node itself (its prediction, its row "
+            "of the cache) is for that node alone and must not be shown to others"
+        )
+        if edges and self.rule == "declared":
+            said.append(f"no node has more than {self.degree} edges, as was promised before anybody looked")
+        elif edges:
+            said.append(f"each node's own list is cut to {self.degree} neighbours by a public hash")
+        return tuple(said)
+
+
+def _schedule(descent: Descent, multiplier: float) -> PrivateSchedule:
+    return PrivateSchedule(steps=descent.steps, rate=descent.rate, expected_batch=1.0, noise_multiplier=multiplier)
+
+
+def _split(share_hops: float, parts: list[Any]) -> dict[str, float]:
+    if not 0 < share_hops < 1:
+        raise InputError(f"share_hops = {share_hops!r}", allowed="a number in (0, 1)")
+    return {"hops": share_hops, **{part.name: (1 - share_hops) / len(parts) for part in parts}}
