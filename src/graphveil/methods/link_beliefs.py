@@ -4,7 +4,7 @@
     server    log f_v(a) = log softmax(x_v W + b)_a          logistic regression, strength by validation  `fit_reports`
               + log Pr[y'_v | a]                             for nodes that sent a label
               beliefs = block_beliefs(log f, lists)          belief propagation through the known channel of the lists
-              if they predict held-out validation labels better than f alone; else f alone
+              if they predict held-out validation labels better than f alone, each at its best scale; else f alone
 
 No network and no denoised graph: at the epsilons where neighbour lists are private, most reported links are false, and
 a hard or soft choice of edges throws away what a thousand weak reports say together.  The rule that falls back to f
@@ -44,6 +44,8 @@ from graphveil.models.block_beliefs import ROUNDS, NamedPairs, block_beliefs
 from graphveil.models.logistic import choose_logistic, fit_logistic
 from graphveil.privacy import Guarantee, Ledger, Randomness
 
+#: Factors on log-scores; below 1 they are made less sure.
+SCALES = (1.0, 0.7, 0.5, 0.35, 0.25, 0.15, 0.1)
 LINKS_USED, LINKS_UNUSED = "features, labels and lists", "features and labels alone: the lists say too little"
 
 
@@ -254,20 +256,21 @@ def weigh(
     known = labels.train | labels.val
     final = fit_logistic(features, labels.values, known.nonzero().squeeze(1), heard, alone.strength)
     evidence = _with_labels(final.log_probabilities(features), labels, known, heard)
-    if both <= alone.score:
+    if both.score <= alone.score:
         if progress is not None:
             progress(2 * rounds, 2 * rounds)
         return evidence, LINKS_UNUSED
     tell = None if progress is None else lambda done, total: progress(total + done, 2 * total)
-    return block_beliefs(pairs, evidence, rounds=rounds, progress=tell).beliefs, LINKS_USED
+    return both.scale * block_beliefs(pairs, evidence, rounds=rounds, progress=tell).beliefs, LINKS_USED
 
 
 @dataclass(frozen=True)
-class _Alone:
-    """The chosen strength of the regression, and how likely it makes the validation labels."""
+class _Judged:
+    """How likely log-scores make the validation labels at the best of SCALES, and that scale."""
 
-    strength: float
     score: float
+    scale: float
+    strength: float = 0.0
 
 
 def _judged(labels: Labels, device: str) -> Labels:
@@ -283,8 +286,11 @@ def _judged(labels: Labels, device: str) -> Labels:
 
 def _validated(
     features: Any, labels: Labels, pairs: NamedPairs, heard: Tensor, rounds: int, progress: Progress | None
-) -> tuple[_Alone, float]:
-    """Return the regression's choice, and the likelihood of validation labels that take no part in the beliefs."""
+) -> tuple[_Judged, _Judged]:
+    """Return what validation labels that take no part say of the regression (with its strength) and of the beliefs.
+
+    Beliefs that travelled in loops are surer than they should be, so both are judged at their best scale.
+    """
     train, val = labels.train.nonzero().squeeze(1), labels.val.nonzero().squeeze(1)
     fitted, strength = choose_logistic(features, labels.values, train, val, heard)
     field = fitted.log_probabilities(features)
@@ -292,11 +298,15 @@ def _validated(
     tell = None if progress is None else lambda done, total: progress(done, 2 * total)
     beliefs = block_beliefs(pairs, evidence, rounds=rounds, progress=tell).beliefs
 
-    def likelihood(log_scores: Tensor) -> float:
-        found = torch.log_softmax(log_scores[val], dim=1) + heard[:, labels.values[val]].T
-        return float(torch.logsumexp(found, dim=1).sum())
+    said = heard[:, labels.values[val]].T
 
-    return _Alone(strength, likelihood(field)), likelihood(beliefs)
+    def likelihood(log_scores: Tensor, scale: float) -> float:
+        return float(torch.logsumexp(torch.log_softmax(scale * log_scores[val], dim=1) + said, dim=1).sum())
+
+    def judged(log_scores: Tensor) -> tuple[float, float]:
+        return max((likelihood(log_scores, scale), scale) for scale in SCALES)
+
+    return _Judged(*judged(field), strength), _Judged(*judged(beliefs))
 
 
 def _with_labels(field: Tensor, labels: Labels, known: Tensor, heard: Tensor) -> Tensor:
