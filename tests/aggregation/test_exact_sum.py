@@ -77,7 +77,7 @@ def test_rows_receive_and_columns_send() -> None:
 
 def test_weights_are_rounded_down_and_never_exceed_the_declared_one() -> None:
     index = torch.tensor([[0, 1, 2, 3, 4], [5, 5, 5, 5, 5]])
-    weights = torch.tensor([0.5, 0.999, 7.0, -1.0, torch.nan])
+    weights = torch.tensor([0.505, 0.999, 7.0, -1.0, torch.nan])
     rows = ReceiverRows.of(index, 6, weights=weights, w_max=0.731, weight_bits=7)
     assert rows.largest == 93 and rows.w_max <= 0.731
     assert rows.to_scipy().toarray()[5].tolist() == [64.0, 93.0, 93.0, 0.0, 0.0, 0.0]
