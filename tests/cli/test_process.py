@@ -65,10 +65,11 @@ def test_stdout_is_one_object_and_nothing_else(tmp_path: Path) -> None:
     assert "Warning" not in err
 
 
-def test_an_interrupt_leaves_nothing(tmp_path: Path) -> None:
-    with start("train", "lpgnn", "digits", "--epochs", "100000", "--out", "run", cwd=tmp_path) as process:
+@pytest.mark.parametrize("method", ["lpgnn", "solitude"])
+def test_an_interrupt_leaves_nothing(tmp_path: Path, method: str) -> None:
+    with start("train", method, "digits", "--epochs", "100000", "--out", "run", cwd=tmp_path) as process:
         assert process.stderr is not None
-        assert "lpgnn 1/1" in process.stderr.readline()
+        assert f"{method} 1/1" in process.stderr.readline()
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
     assert process.returncode == 130

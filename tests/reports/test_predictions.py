@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from graphveil.errors import InputError
+from graphveil.methods.link_privacy import LinkPrivacy
 from graphveil.methods.local_privacy import LocalPrivacy
 from graphveil.reports import predictions
 
@@ -70,6 +71,31 @@ def test_summary_counts_and_gives_rows_only_without_a_file() -> None:
 )
 def test_the_cost_of_predicting_is_said(epsilon_x: float | None, says: str) -> None:
     assert says in predictions.cost(LocalPrivacy(epsilon_x, 1.0))
+
+
+@pytest.mark.parametrize(
+    ("privacy", "links", "says"),
+    [
+        (
+            (2.0, 1.0),
+            (5.0, "both"),
+            "one feature report at epsilon 2 and one neighbour list at epsilon 5 a bit, 10 a rel",
+        ),
+        ((2.0, 1.0), (5.0, "lower"), "one neighbour list at epsilon 5 a bit; the run keeps the answer"),
+        (
+            (math.inf, 1.0),
+            (5.0, None),
+            "sends one neighbour list at epsilon 5 a bit, and features as they are, NOT prot",
+        ),
+        ((2.0, 1.0), (math.inf, None), "one feature report at epsilon 2, and connections as they are, NOT protected"),
+        ((math.inf, 1.0), (math.inf, None), "features and connections are sent as they are: NOT protected"),
+        ((None, 1.0), (5.0, None), "knows only the people who reported"),
+    ],
+)
+def test_the_cost_of_predicting_counts_neighbour_lists(privacy: Any, links: Any, says: str) -> None:
+    assert says in predictions.cost(LocalPrivacy(*privacy), LinkPrivacy(*links))
+    alone = predictions.cost(LocalPrivacy(*privacy), LinkPrivacy(*links), others=False)
+    assert alone == "predicting costs nothing more; this model knows only the people who reported for the run"
 
 
 def test_bad_files_are_refused(tmp_path: Path) -> None:

@@ -51,10 +51,10 @@ def compare(
     from graphveil.reports import comparison_table as table
 
     folder = out or cells.default_folder(data)
-    cells.open_folder(comparison, folder)
     with working() as tell:
         graph = load_graph(data, root=data_root, progress=tell)
         choices.warn_of_size([(cell.method, cell.settings) for cell in comparison.cells()], graph)
+        cells.open_folder(comparison, folder)
         choices.settle_threads(threads, graph)
         noise = partial(choices.noise_of_cell, reproducible_noise)
         run = cells.experimenter(graph, noise=noise, controls=not no_controls, device=device, progress=tell)

@@ -1,0 +1,123 @@
+"""Methods that collect neighbour lists at the terminal: plan, warning, train, predict, compare."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from graphveil.mechanisms import AdjacencyRR, edges
+from tests.cli.conftest import Terminal
+
+SHORT = ("social-200", "--epsilon-x", 2, "--epsilon-a", 5, "--epochs", 2)
+CONTROLS = {"public-only", "label-propagation", "no-edges", "random-features", "random-graph"}
+
+
+def flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run folder of a short Solitude with controls and rivals, both ends reporting."""
+    from graphveil.cli import main
+
+    folder = tmp_path_factory.mktemp("runs") / "run"
+    words = ["train", "solitude", *map(str, SHORT), "--set", "mode=both", "--set", "hidden=4", "--out", str(folder)]
+    assert main(words) == 0
+    return folder
+
+
+@pytest.mark.parametrize("method", ["solitude", "link-beliefs", "blink", "dprr"])
+def test_plan_shows_what_an_epsilon_buys_in_lists(type_in: Terminal, method: str) -> None:
+    words = ("plan", method, "social-200", "--epsilon-x", 2, "--epsilon-a", 5)
+    shown = type_in(*words).out
+    assert max(map(len, shown.splitlines())) <= 80
+    for part in ("Who reports", "epsilon 5 for one bit of a list", "False entries", "true among the entries reported"):
+        assert part in flat(shown), part
+    assert "noise/signal" not in shown
+    assert "Warning" not in shown
+    both = method in ("blink", "dprr")
+    assert ("both ends of a relationship, in two lists" in flat(shown)) == both
+    found = type_in(*words, "--json").json
+    assert found["noise_to_signal"] == []
+    assert found["links"]["epsilon_relationship"] == found["epsilon"]["one relationship"] == (10.0 if both else 5.0)
+    if method in ("solitude", "link-beliefs"):
+        assert found["links"]["false_entries"] == AdjacencyRR(epsilon=5.0, nodes=200).expected_false
+
+
+def test_plan_of_public_links_claims_nothing_about_lists(type_in: Terminal) -> None:
+    shown = flat(type_in("plan", "solitude", "social-200", "--epsilon-a", "inf").out)
+    assert "Who reports" not in shown
+    assert "connections: not protected" in shown
+
+
+@pytest.mark.parametrize("command", ["train", "compare"])
+def test_a_large_collection_is_warned_of_before_it_runs(
+    type_in: Terminal, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.setattr(edges, "FALSE_EDGES_WARNING", 100)
+    answer = type_in(command, "solitude", *SHORT, "--no-controls", "--json", "--repeats", 1)
+    assert answer.code == 0
+    assert answer.json
+    first = answer.err.splitlines()[0]
+    assert first.startswith("warning: solitude: epsilon 5 among 200 users makes about 133 false edges")
+    assert answer.err.count("warning: ") == 1
+    assert "Warning" in type_in("plan", "solitude", *SHORT).out
+
+
+def test_a_run_has_controls_rivals_and_the_price_of_a_relationship(type_in: Terminal, run: Path) -> None:
+    found = json.loads((run / "result.json").read_text())
+    assert set(found["controls"]) == CONTROLS
+    assert set(found["rivals"]) == {"base", "lpgnn", "link-beliefs", "blink", "dprr"}
+    assert found["best_rival"] in found["rivals"]
+    assert found["epsilon_relationship"] == 10.0
+    assert "epsilon 10 for one relationship" in (run / "card.md").read_text()
+
+
+def test_json_of_a_run_is_one_object_with_the_same_keys(type_in: Terminal, run: Path) -> None:
+    words = ("train", "link-beliefs", "social-200", "--epsilon-a", 5, "--no-controls", "--json")
+    found = type_in(*words).json
+    assert set(found) == set(json.loads((run / "result.json").read_text()))
+    assert (found["controls"], found["rivals"], found["best_rival"]) == ({}, {}, None)
+    assert found["epsilon_relationship"] == 5.0
+
+
+def test_the_screen_says_what_together_means(type_in: Terminal) -> None:
+    shown = flat(type_in("train", "solitude", *SHORT, "--no-controls").out)
+    assert "for one person and one relationship together: 7" in shown
+    assert "Several connections at once: k of one person's together cost up to k times" in shown
+    assert "false entries: denoising pays" in shown
+
+
+def test_predicting_other_people_takes_their_features_and_lists(type_in: Terminal, run: Path) -> None:
+    own = type_in("predict", run, "social-200", "--json").json
+    assert "epsilon 2 and one neighbour list at epsilon 5 a bit, 10 a relationship" in own["note"]
+    before = json.loads((run / "ledger.json").read_text())
+    first, again = (type_in("predict", run, "social-150", "--json").json for _ in range(2))
+    assert first["predictions"] == again["predictions"]
+    ledger = json.loads((run / "ledger.json").read_text())
+    added = ledger["spends"][len(before["spends"]) :]
+    assert [row["unit"].split(" (")[0] for row in added] == ["features of social-150", "links of social-150"]
+    assert [row["epsilon"] for row in added] == [2.0, pytest.approx(10.0)]
+
+
+def test_link_beliefs_refuses_other_people(type_in: Terminal) -> None:
+    type_in("train", "link-beliefs", "social-200", "--epsilon-a", 5, "--no-controls", "--out", "run")
+    note = type_in("predict", "run", "social-200", "--json").json["note"]
+    assert note == "predicting costs nothing more; this model knows only the people who reported for the run"
+    answer = type_in("predict", "run", "social-150")
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.err.startswith("error: social-150: link-beliefs knows only the people who reported; ")
+
+
+def test_methods_are_compared_over_the_epsilons_of_lists(type_in: Terminal) -> None:
+    words = ("compare", "solitude,link-beliefs", "social-200", "--epsilon-a", "4,8", "--repeats", 1, "--epochs", 2)
+    found = type_in(*words, "--no-controls", "--json").json
+    assert [(row["method"], row["epsilon_relationship"]) for row in found["rows"]] == [
+        ("solitude", 4.0),
+        ("solitude", 8.0),
+        ("link-beliefs", 4.0),
+        ("link-beliefs", 8.0),
+    ]
