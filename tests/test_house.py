@@ -132,6 +132,7 @@ RAW_READERS = {
     "methods/lpgnn.py:LPGNN.predict_proba": "features declared public, of a new graph",
     "methods/lpgnn.py:LPGNN._collect": "the feature reports of a new graph's people",
     "methods/lpgnn.py:LPGNN.score": "true labels, to measure accuracy in a simulation",
+    "methods/class_sums.py:ClassSums.score": "true labels, to measure accuracy in a simulation",
     "methods/solitude.py:Solitude.score": "true labels, to measure accuracy in a simulation",
     "methods/link_beliefs.py:LinkBeliefs.score": "true labels, to measure accuracy in a simulation",
     "methods/label_propagation.py:LabelPropagation.score": "true labels, to measure accuracy in a simulation",

@@ -8,7 +8,7 @@ import math
 import pytest
 
 from graphveil.errors import InputError
-from graphveil.methods import LPGNN, METHODS, LabelPropagation, LinkBeliefs, Solitude
+from graphveil.methods import DPMLP, GAP, LPGNN, METHODS, ClassSums, LabelPropagation, LinkBeliefs, ProGAP, Solitude
 from graphveil.methods.catalogue import build_method
 
 
@@ -20,10 +20,16 @@ def test_the_catalogue_names_every_method() -> None:
 def test_every_method_is_built_from_its_defaults_with_seed_and_device(name: str) -> None:
     method = build_method(name, {}, 5, seed=3, device="cpu")
     expected = Solitude if name in ("solitude", "blink", "dprr") else LPGNN
-    expected = {"label-propagation": LabelPropagation, "label-pool": LabelPropagation, "link-beliefs": LinkBeliefs}.get(
-        name, expected
-    )
-    assert type(method) is expected
+    others: dict[str, type] = {
+        "label-propagation": LabelPropagation,
+        "label-pool": LabelPropagation,
+        "link-beliefs": LinkBeliefs,
+        "gap": GAP,
+        "progap": ProGAP,
+        "dp-mlp": DPMLP,
+        "class-sums": ClassSums,
+    }
+    assert type(method) is others.get(name, expected)
     assert (getattr(method, "settings", method).seed, getattr(method, "settings", method).device) == (3, "cpu")
 
 

@@ -13,6 +13,7 @@ from graphveil.aggregation.weights import WEIGHT_KINDS
 from graphveil.errors import InputError, ModelFileError
 from graphveil.methods.advice import advised_split
 from graphveil.methods.baselines import BASELINES, INFINITE, baseline
+from graphveil.methods.class_sums import ClassSums, SumsSettings
 from graphveil.methods.curator import CuratorSettings
 from graphveil.methods.curator_privacy import RULES, UNITS
 from graphveil.methods.denoisers import DENOISERS
@@ -28,8 +29,9 @@ from graphveil.methods.solitude import Solitude
 from graphveil.methods.storage import read_method
 from graphveil.models.block_beliefs import ROUNDS
 
-Curator = GAP | ProGAP | DPMLP
+Curator = GAP | ProGAP | DPMLP | ClassSums
 Method = LPGNN | LabelPropagation | Solitude | LinkBeliefs | Curator
+_ESTIMATORS = (LPGNN, LabelPropagation, Solitude, LinkBeliefs, DPMLP, ClassSums)
 #: Settings of the calibration alone.
 CALIBRATION = ("lambda1", "lambda2", "learning_rate_a", "complement")
 
@@ -149,7 +151,7 @@ def load_method(path: str | Path) -> Method:
         ModelFileError: when the file is missing, damaged or not ours.
     """
     kind, _, _ = read_method(path)
-    kinds: dict[str, Any] = {method.kind: method for method in (LPGNN, LabelPropagation, Solitude, LinkBeliefs, DPMLP)}
+    kinds: dict[str, Any] = {method.kind: method for method in _ESTIMATORS}
     kinds |= {method.recipe.kind: method for method in (GAP, ProGAP)}
     if kind not in kinds:
         raise ModelFileError(f"holds a {kind!r} model", where=str(path), allowed=", ".join(kinds))
@@ -257,7 +259,19 @@ def _curator_methods() -> dict[str, MethodInfo]:
     }
     alone = {name: option for name, option in network.items() if name not in _OF_HOPS}
     only_node = {"unit": Option("node", str, "node: edges are not read")}
+    only_edges = {"unit": Option(None, str, "edge or directed-edge; default: edge, in a directed graph directed-edge")}
+    sums = {
+        field.name: Option(field.default, type(field.default), _HELP[field.name])
+        for field in fields(SumsSettings)
+        if field.name in _HELP
+    }
     return {
+        "class-sums": MethodInfo(
+            ClassSums,
+            "a curator releases one noisy count of neighbours by class; the strongest where labels are public",
+            "central",
+            {**budget, **only_edges, **sums},
+        ),
         "gap": MethodInfo(
             GAP,
             "a curator trains on noisy sums over neighbours, made once (USENIX Security 2023)",

@@ -20,19 +20,24 @@ import torch
 from torch import Tensor
 
 from graphveil.graphs import Split
+from graphveil.methods.class_sums import ClassSums, train_fusion
 from graphveil.methods.controls import Control, hits
 from graphveil.methods.curator import CuratorSettings, blocks, fresh, read_people, train_openly
 from graphveil.methods.curator_method import CuratorMethod
 from graphveil.methods.dp_mlp import DPMLP
+from graphveil.methods.gap import GAP
+from graphveil.methods.progap import ProGAP
 from graphveil.models.perceptrons import Encoder, HopClassifier
 from graphveil.privacy import Randomness
 from graphveil.training.full_batch import Rows
 
-Curator = CuratorMethod | DPMLP
+Curator = CuratorMethod | DPMLP | ClassSums
 
 
 def curator_controls_of(method: Curator, graph: Any, split: Split, *, randomness: Randomness) -> Mapping[str, Control]:
     """Return the controls of a fitted method, each to be run by calling it."""
+    if isinstance(method, ClassSums):
+        return {"no-edges": lambda: hits(_features_alone(method, graph, split), graph, split)}
     privacy, settings = method.privacy, method.settings
     if isinstance(method, DPMLP):
         return {"public-only": lambda: np.full(int(split.test.sum()), 1.0 / len(graph.schema.classes))}
@@ -46,11 +51,36 @@ def curator_controls_of(method: Curator, graph: Any, split: Split, *, randomness
 def curator_ceiling(method: Curator, graph: Any, split: Split, *, randomness: Randomness) -> np.ndarray:
     """Return the hits of the same method without noise; it protects nothing."""
     settings = asdict(method.settings)
-    if isinstance(method, DPMLP):
-        plain: Curator = DPMLP(epsilon=float("inf"), **settings)
+    if isinstance(method, ClassSums):
+        plain: Curator = ClassSums(epsilon=float("inf"), unit=method.privacy.unit, **settings)
+    elif isinstance(method, DPMLP):
+        plain = DPMLP(epsilon=float("inf"), **settings)
     else:
         plain = type(method)(epsilon=float("inf"), unit=method.privacy.unit, **settings)
     return hits(plain.fit(graph, split=split, randomness=randomness).predict_proba(), graph, split)
+
+
+def curator_rivals_of(method: Curator, graph: Any, split: Split, *, randomness: Randomness) -> Mapping[str, Control]:
+    """Return other methods that hide one edge at the same price, each with a release of its own."""
+    privacy = method.privacy
+    if privacy.nodes or privacy.public or isinstance(method, DPMLP):
+        return {}
+    shared: dict[str, Any] = {"epsilon": privacy.epsilon, "delta": privacy.delta, "unit": privacy.unit}
+    shared["seed"] = method.settings.seed
+    kinds: dict[str, Any] = {"gap": GAP, "progap": ProGAP, "class-sums": ClassSums}
+    own = ClassSums.kind if isinstance(method, ClassSums) else method.recipe.kind
+
+    def run(kind: Any) -> np.ndarray:
+        rival = kind(**shared).fit(graph, split=split, randomness=randomness)
+        return hits(rival.predict_proba(), graph, split)
+
+    return {name: partial(run, kind) for name, kind in kinds.items() if name != own}
+
+
+def _features_alone(method: ClassSums, graph: Any, split: Split) -> Tensor:
+    """Return the scores of the same network without sums."""
+    people = read_people(graph, split)
+    return train_fusion(people, torch.zeros(people.nodes, 0), method.settings).logits
 
 
 def _hop_zero(settings: CuratorSettings, graph: Any, split: Split) -> Tensor:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 
 from graphveil.graphs import GraphSchema
+from graphveil.methods.class_sums import ClassSums
 from graphveil.methods.curator import CuratorSettings, fresh
 from graphveil.methods.curator_method import CuratorMethod
 from graphveil.methods.curator_privacy import Noise
@@ -39,8 +40,10 @@ class CuratorPlan:
     advice: tuple[str, ...]
 
 
-def curator_plan(method: CuratorMethod | DPMLP, schema: GraphSchema, nodes: int) -> CuratorPlan:
+def curator_plan(method: CuratorMethod | DPMLP | ClassSums, schema: GraphSchema, nodes: int) -> CuratorPlan:
     """Return the plan of a method on a graph of so many nodes, half of which train."""
+    if isinstance(method, ClassSums):
+        return _plan_of_sums(method, schema, nodes)
     people, settings = max(1, nodes // 2), method.settings
     noise = method.planned_noise(schema, people)
     hops = settings.hops if isinstance(method, CuratorMethod) else 0
@@ -56,6 +59,15 @@ def curator_plan(method: CuratorMethod | DPMLP, schema: GraphSchema, nodes: int)
     )
 
 
+def _plan_of_sums(method: ClassSums, schema: GraphSchema, nodes: int) -> CuratorPlan:
+    classes, settings = len(schema.classes), method.settings
+    noise = method.privacy.noise(schema, hops=1, columns=classes)
+    per_node = tuple(sigma * classes**0.5 / ASSUMED_DEGREE for sigma in noise.sigmas)
+    seconds = settings.epochs * nodes * settings.hidden * (2 * classes + 20) * 8 / 4e9
+    memory = nodes * (settings.hidden * 8 + classes * 12) * 4 / 1e6
+    return CuratorPlan(noise, per_node, seconds, memory, _advice(method, nodes, per_node))
+
+
 def _seconds(settings: CuratorSettings, people: int, hops: int, *, private: bool) -> float:
     """Return the seconds of one training, from a few timed epochs on random rows."""
     widths = [settings.hidden] * (hops + 1)
@@ -68,7 +80,7 @@ def _seconds(settings: CuratorSettings, people: int, hops: int, *, private: bool
     return epoch * epochs * (1 + hops)
 
 
-def _advice(method: CuratorMethod | DPMLP, nodes: int, per_node: tuple[float, ...]) -> tuple[str, ...]:
+def _advice(method: CuratorMethod | DPMLP | ClassSums, nodes: int, per_node: tuple[float, ...]) -> tuple[str, ...]:
     privacy, said = method.privacy, []
     if privacy.public:
         return ("epsilon is inf: nothing is protected",)

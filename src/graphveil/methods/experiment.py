@@ -20,7 +20,7 @@ from graphveil.errors import InputError
 from graphveil.graphs import Split, published_split, random_split
 from graphveil.methods.catalogue import METHODS, build_method, used_settings
 from graphveil.methods.controls import ceiling_of, controls_of, hits, network_settings
-from graphveil.methods.curator_controls import Curator, curator_ceiling, curator_controls_of
+from graphveil.methods.curator_controls import Curator, curator_ceiling, curator_controls_of, curator_rivals_of
 from graphveil.methods.intervals import Interval, interval
 from graphveil.methods.link_advice import link_plan
 from graphveil.methods.link_beliefs import LinkBeliefs
@@ -163,10 +163,13 @@ def _run_controls(
 def _run_rivals(
     method: Any, graph: Any, split: Any, randomness: Randomness, progress: Report | None
 ) -> list[tuple[str, np.ndarray]]:
-    if not isinstance(method, Solitude | LinkBeliefs):
+    if isinstance(method, Curator):
+        planned = curator_rivals_of(method, graph, split, randomness=randomness)
+    elif isinstance(method, Solitude | LinkBeliefs):
+        planned = rivals_of(method, graph, split, randomness=randomness)
+    else:
         return []
     found = []
-    planned = rivals_of(method, graph, split, randomness=randomness)
     for done, (rival, train) in enumerate(planned.items()):
         if progress is not None:
             stage, spent = f"rival {rival}", _epsilon(method)

@@ -1,7 +1,7 @@
 """ProGAP: noisy sums in stages, each of rows that were learned anew on the sums before.
 
-    stage i     train h_i = unit( s(X_0 V_0) | ... | s(X_i V_i) ) and a head on labels; earlier layers go on training
-    hop i + 1   X_{i+1} = A^T h_i + N(0, sigma^2)                               the one place that reads edges
+    stage i     train z = Wz unit( h_0 | ... | h_i ), h_j = s(X_j V_j), on labels; earlier layers go on training
+    hop i + 1   X_{i+1} = A^T unit(h_i) + N(0, sigma^2)                         the one place that reads edges
     prediction  stage K over the features X_0 and the noisy sums X_1..X_K
 
 Its K sums cost what GAP's K sums cost. Where nodes are protected every stage trains by private gradient descent and is
@@ -33,7 +33,7 @@ class ProgapRecipe:
     def networks(self, settings: CuratorSettings, schema: GraphSchema, *, batch_norm: bool) -> list[nn.Module]:
         """Return the stages."""
         hidden = settings.hidden
-        widths = [schema.dimension, *(hidden * (hop + 1) for hop in range(settings.hops))]
+        widths = [schema.dimension, *([hidden] * settings.hops)]
         return [
             Stage(widths[: stage + 1], hidden, len(schema.classes), batch_norm=batch_norm)
             for stage in range(settings.hops + 1)
@@ -45,8 +45,8 @@ class ProgapRecipe:
             cast(Stage, networks[which]).go_on(networks[which - 1])
 
     def columns(self, settings: CuratorSettings) -> int:
-        """Return the columns of the widest summed row."""
-        return settings.hidden * settings.hops
+        """Return the columns of a summed row."""
+        return settings.hidden
 
     def parts(self, networks: Sequence[nn.Module], features: Part, hops: int, learn: Learn, add: Sum) -> list[Part]:
         """Return the features and X_1..X_K."""
@@ -55,7 +55,7 @@ class ProgapRecipe:
             stage = cast(Stage, networks[number])
             learn(number, found)
             with torch.no_grad():
-                rows = stage.features(blocks(found))
+                rows = stage.embed(blocks(found))
             found.append(add(rows, number + 1))
         return found
 

@@ -1,0 +1,42 @@
+"""A perceptron on features and, beside them, what noisy sums over neighbours say: one hidden layer, joined in it.
+
+    h = selu( X W + Z V + b ),      logits = h W' + b'
+
+Features X [n, d] stay sparse; Z [n, k] is small and dense.  Both are learned together, so that a feature which only
+tells training nodes apart does not drown what neighbours say.  Shapes: h [n, hidden], logits [n, c].
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from graphveil.aggregation import Inputs
+from graphveil.models.dropout import dropout
+from graphveil.models.initial import glorot
+
+
+class Fusion(nn.Module):
+    """One hidden layer; in `train` the "structure" is Z [n, k], which may have no columns."""
+
+    def __init__(
+        self, dimension: int, beside: int, hidden: int, classes: int, dropout: float, *, generator: torch.Generator
+    ) -> None:
+        super().__init__()
+        self.dropout = dropout
+        self.weight1 = glorot((dimension, hidden), generator)
+        self.beside = glorot((max(beside, 1), hidden), generator)
+        self.bias1 = nn.Parameter(torch.zeros(hidden))
+        self.weight2 = glorot((hidden, classes), generator)
+        self.bias2 = nn.Parameter(torch.zeros(classes))
+
+    def first(self, inputs: Inputs, z: Tensor) -> Tensor:
+        """Return the hidden layer before its activation [n, hidden]."""
+        joined = inputs.linear(self.weight1) + self.bias1
+        return joined if z.shape[1] == 0 else joined + z @ self.beside
+
+    def rest(self, first: Tensor, z: Tensor) -> Tensor:
+        """Return the logits [n, classes]."""
+        h = dropout(functional.selu(first), self.dropout, self.training)
+        return h @ self.weight2 + self.bias2
