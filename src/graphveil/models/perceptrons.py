@@ -88,12 +88,18 @@ class Stage(nn.Module):
 
     def features(self, x: Blocks) -> Tensor:
         """Return unit rows [n, hidden * (i + 1)] of X_0..X_i, given as a list or side by side."""
-        parts = torch.split(x, self.widths, dim=1) if isinstance(x, Tensor) else x
-        return unit(torch.cat([base(part) for base, part in zip(self.bases, parts, strict=True)], dim=1))
+        return unit(torch.cat([base(part) for base, part in zip(self.bases, self._parts(x), strict=True)], dim=1))
+
+    def embed(self, x: Blocks) -> Tensor:
+        """Return h_i [n, hidden], what the newest layer makes of X_i."""
+        return cast(Tensor, self.bases[-1](self._parts(x)[-1]))
 
     def forward(self, x: Blocks) -> Tensor:
         """Return logits [n, classes]."""
         return cast(Tensor, self.head(self.features(x)))
+
+    def _parts(self, x: Blocks) -> Sequence[Columns]:
+        return torch.split(x, self.widths, dim=1) if isinstance(x, Tensor) else x
 
 
 class Base(nn.Module):

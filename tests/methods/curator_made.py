@@ -1,0 +1,109 @@
+"""A small graph, its neighbours, sealed handles and recorded sums, for tests of the curator's methods."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+import pytest
+import torch
+from torch import Tensor
+
+from graphveil.aggregation import PerturbedSum, ReceiverRows
+from graphveil.graphs import Split, make_graph, normalise_edges, random_split
+from graphveil.methods import DPMLP, GAP, ProGAP
+from graphveil.privacy import Randomness, SeededRandomness
+from tests.methods import made
+
+FAST: dict[str, Any] = {"epochs": 6, "hidden": 4, "passes": 1, "batch": 16}
+KINDS = {"gap": GAP, "progap": ProGAP}
+
+
+def graph(dimension: int = 100, *, seed: int = 1) -> Any:
+    return made.graph(dimension, seed=seed)
+
+
+def split_of(start: Any) -> Split:
+    return random_split(start, 0)
+
+
+def fit(name: str, start: Any = None, *, noise: int = 1, **settings: Any) -> Any:
+    """A method fitted on the small graph, in little time."""
+    start = graph() if start is None else start
+    kind: Any = {**KINDS, "dp-mlp": DPMLP}[name]
+    method = kind(**{**FAST, "epsilon": 2.0, **settings})
+    return method.fit(start, split=split_of(start), randomness=SeededRandomness(noise))
+
+
+def with_edges(start: Any, pairs: Tensor) -> Any:
+    """The same people with other undirected edges [2, m]."""
+    edges, _ = normalise_edges(pairs[0].numpy(), pairs[1].numpy(), int(start.num_nodes), directed=start.schema.directed)
+    return make_graph(start.x, edges, start.y, start.schema)
+
+
+def without_edge(start: Any, edge: int = 0) -> Any:
+    """The graph without one undirected edge."""
+    pairs = start.edge_index[:, start.edge_index[0] < start.edge_index[1]]
+    return with_edges(start, pairs[:, torch.arange(pairs.shape[1]) != edge])
+
+
+def without_node(start: Any, node: int = 5) -> Any:
+    """The graph after one node's features were cleared and its own list emptied; others go on listing it."""
+    keep = start.edge_index[0] != node
+    x = made.dense(start.x)
+    x[node] = 0.0
+    y = start.y.clone()
+    from graphveil.graphs.features import features_from_dense
+
+    changed = make_graph(features_from_dense(x), start.edge_index, y, start.schema)
+    changed.edge_index = start.edge_index[:, keep]
+    return changed
+
+
+class Unreadable:
+    """A handle of a known graph: its public facts, and nothing else may be touched."""
+
+    def __init__(self, start: Any) -> None:
+        self.num_nodes, self.schema = start.num_nodes, start.schema
+
+    def get(self, name: str) -> None:
+        return None
+
+    @property
+    def x(self) -> NoReturn:
+        raise AssertionError("features were read")
+
+    @property
+    def y(self) -> NoReturn:
+        raise AssertionError("labels were read")
+
+    @property
+    def edge_index(self) -> NoReturn:
+        raise AssertionError("edges were read")
+
+
+class Replay:
+    """Records every noisy sum of a run; in the next run gives out the recorded ones and keeps the exact inputs.
+
+    Freezing the noisy answers makes everything after them equal on two neighbouring graphs, unless something else
+    reads what is protected.
+    """
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.answers: list[Tensor] = []
+        self.calls: list[tuple[PerturbedSum, ReceiverRows, Tensor, int]] = []
+        self.replaying = False
+        real = PerturbedSum.perturb
+
+        def perturb(me: PerturbedSum, rows: ReceiverRows, x: Tensor, hop: int, randomness: Randomness) -> Tensor:
+            self.calls.append((me, rows, x.clone(), hop))
+            if self.replaying:
+                return self.answers[len(self.calls) - 1].clone()
+            self.answers.append(real(me, rows, x, hop, randomness))
+            return self.answers[-1].clone()
+
+        monkeypatch.setattr(PerturbedSum, "perturb", perturb)
+
+    def again(self) -> list[tuple[PerturbedSum, ReceiverRows, Tensor, int]]:
+        """Start replaying and return the calls so far."""
+        calls, self.calls, self.replaying = self.calls, [], True
+        return calls
