@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+import re
 
 import pytest
 
-from graphveil.cli import choices
+from graphveil.cli import choices, options
 from graphveil.errors import InputError
 from graphveil.methods import METHODS
 from graphveil.privacy import SecureRandomness, SeededRandomness
@@ -18,6 +19,11 @@ def test_every_named_option_is_a_setting_or_announced() -> None:
     known = set().union(*(info.options for info in METHODS.values()))
     assert {"epsilon_x", "epsilon_y", "model", "epochs"} <= set(choices.NAMED) & known
     assert set(choices.AXES) <= set(choices.NAMED)
+
+
+def test_help_names_every_method() -> None:
+    named = re.findall(r"[a-z][a-z-]+", options.METHODS)
+    assert [name for name in METHODS if name not in named] == []
 
 
 def test_only_what_was_typed_is_collected() -> None:

@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 
+from graphveil.graphs import social_graph
 from graphveil.methods.intervals import Interval
+from graphveil.methods.link_privacy import LinkPrivacy
+from graphveil.methods.local_privacy import LocalPrivacy
 from graphveil.reports import text, words
 from tests.reports import made
 
@@ -117,6 +120,23 @@ def test_epsilons_are_named_by_unit_and_added_for_one_person() -> None:
     assert words.epsilon_line(made.guarantee(), {}) == (
         "one user's feature vector: 1, one user's label: 2; for one person together: 3"
     )
+
+
+@pytest.mark.parametrize(
+    ("epsilon_x", "epsilon_y", "directed", "whose"),
+    [
+        (2.0, 1.0, False, "one person's features, label and ONE relationship together: 8"),
+        (2.0, math.inf, False, "one person's features and ONE relationship together: 7"),
+        (math.inf, 1.0, True, "one person's label and ONE directed link together: 6"),
+    ],
+)
+def test_a_sum_with_connections_covers_one_of_them(
+    epsilon_x: float, epsilon_y: float, directed: bool, whose: str
+) -> None:
+    schema = replace(social_graph(100).schema, directed=directed)
+    people = LocalPrivacy(epsilon_x, epsilon_y).guarantee(schema)
+    guarantee = LinkPrivacy(5.0).guarantee(people, schema, 100)
+    assert words.epsilon_line(guarantee, {}).endswith("; for " + whose)
 
 
 def test_what_is_not_protected_names_the_unprotected_parts() -> None:

@@ -10,8 +10,8 @@ import typer
 _METHOD, _RUN, _SPEED = "What to train", "The run", "Speed (never changes what is protected)"
 
 METHODS = (
-    "lpgnn, label-propagation, label-pool; private connections too: solitude, link-beliefs, blink, dprr; "
-    "not private: sage, gcn, gat, mlp."
+    "Private features and labels: lpgnn, label-propagation, label-pool; private connections too: solitude, "
+    "link-beliefs, blink, dprr; a trusted curator: class-sums, gap, progap, dp-mlp; not private: sage, gcn, gat, mlp."
 )
 Method = Annotated[
     str,
@@ -45,7 +45,8 @@ EpsilonA = Annotated[
     typer.Option(
         "--epsilon-a",
         metavar="E",
-        help="Epsilon of one bit of a neighbour list; inf: connections are not protected.",
+        help="Epsilon of one bit of one neighbour list. A relationship stands in two: it costs E where one end "
+        "reports it, 2 E where both do. inf: not protected.",
         rich_help_panel=_METHOD,
     ),
 ]
@@ -60,9 +61,12 @@ Epsilon = Annotated[
 ]
 Epsilons = Annotated[
     str | None,
-    typer.Option(metavar="E,E,...", help="One or more, with commas between.", rich_help_panel=_METHOD),
+    typer.Option(metavar="E,E,...", help="As in train; one or more, with commas between.", rich_help_panel=_METHOD),
 ]
-Delta = Annotated[float | None, typer.Option("--delta", help="Delta of one --unit.", rich_help_panel=_METHOD)]
+Delta = Annotated[
+    float | None,
+    typer.Option("--delta", help="Delta of one --unit, or of mechanism=gaussian.", rich_help_panel=_METHOD),
+]
 Unit = Annotated[
     str | None,
     typer.Option("--unit", metavar="edge|directed-edge|node", help="What --epsilon protects.", rich_help_panel=_METHOD),

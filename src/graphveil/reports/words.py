@@ -133,15 +133,26 @@ def unit_epsilons(guarantee: Guarantee) -> tuple[tuple[str, float, float], ...]:
 
 
 def epsilon_line(guarantee: Guarantee, settings: Mapping[str, Any]) -> str:
-    """The epsilon of each unit and their sum: ``label: 2, features: 1; for one person together: 3``."""
+    """The epsilon of each unit and their sum: ``label: 2, features: 1; for one person together: 3``.
+
+    Where connections are protected the sum covers one of them, and says so.
+    """
     units = unit_epsilons(guarantee)
     shown = [f"{unit}: {number(e)}" + (f" (delta {number(d)})" if d else "") for unit, e, d in units]
     if guarantee.epsilon < math.inf:
         shown += [f"{part}: not protected" for part in _declared_public(settings)]
-    links = [unit for unit, epsilon, _ in units if _CONNECTIONS.search(unit) and epsilon < math.inf]
-    link = f" and one {'directed link' if 'directed link' in links[0] else 'relationship'}" if links else ""
-    together = f"; for one person{link} together: {number(guarantee.epsilon)}" if len(units) > 1 else ""
+    together = f"; {_together(units)} together: {number(guarantee.epsilon)}" if len(units) > 1 else ""
     return ", ".join(shown) + together
+
+
+def _together(units: tuple[tuple[str, float, float], ...]) -> str:
+    """Whose epsilons were added: all of one person's, or its features and label and ONE of its connections."""
+    said = " ".join(unit for unit, _, _ in units)
+    if not _CONNECTIONS.search(said):
+        return "for one person"
+    own = [part for part in ("features", "label") if part.rstrip("s") in said]
+    link = "directed link" if "directed link" in said else "relationship"
+    return "for one person's " + " and ".join((*([", ".join(own)] if own else []), f"ONE {link}"))
 
 
 def spent_line(ledger: Ledger, settings: Mapping[str, Any]) -> str:
