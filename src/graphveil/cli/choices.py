@@ -112,6 +112,30 @@ def read_value(method: str, info: MethodInfo, key: str, text: str) -> Any:
     return _read(key, info.options[key].type, text, where="--set")
 
 
+def grid(
+    method: str, info: MethodInfo, over: Iterable[str], chosen: Mapping[str, Any], trials: int
+) -> dict[str, tuple[Any, ...]]:
+    """The settings to choose and the values to try, each written ``key=v1,v2``.
+
+    Raises:
+        InputError: a setting is unknown, fixed, given twice or by ``--set`` too, or a value cannot be read.
+    """
+    from graphveil.methods.tuning import require_tunable
+
+    found: dict[str, tuple[Any, ...]] = {}
+    for pair in over:
+        key, text = split_pair(pair)
+        if key in found or key in chosen:
+            raise InputError(f"{key} was given twice", where=f"--over {pair}")
+        words = [word for word in text.split(",") if word.strip()]
+        found[key] = tuple(read_value(method, info, key, word) for word in words)
+    require_tunable(method, found, trials)
+    for key, values in found.items():
+        for value in values:
+            _refuse_bad_values(method, {**chosen, key: value})
+    return found
+
+
 def _read(key: str, kind: type, typed: Any, *, where: str) -> Any:
     """A value of type ``kind``; ``none`` stands for "not collected" where features are meant."""
     if not isinstance(typed, str):

@@ -10,8 +10,8 @@ import math
 import resource
 import sys
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from graphveil.methods.link_advice import link_plan
 from graphveil.methods.link_beliefs import LinkBeliefs
 from graphveil.methods.link_controls import link_controls_of, rivals_left_out, rivals_of, settings_of
 from graphveil.methods.solitude import Solitude
+from graphveil.methods.tuning import TRIALS, Tuned, tune
 from graphveil.privacy import Guarantee, Ledger, Randomness
 
 Report = Callable[[dict[str, Any]], None]
@@ -79,6 +80,8 @@ def run(
     controls: bool = True,
     device: str = "cpu",
     split: str = "random",
+    over: Mapping[str, Sequence[Any]] | None = None,
+    trials: int = TRIALS,
     progress: Report | None = None,
 ) -> Result:
     """Train method `name` on `graph` `repeats` times, each time with its controls unless `controls` is False.
@@ -87,6 +90,8 @@ def run(
         settings: the method's own settings; the rest take their defaults.
         seed: fixes splits and weights; never privacy noise, which comes from `randomness`.
         split: "random" draws half, a quarter, a quarter anew for each repeat; "declared" takes the graph's own.
+        over: settings to choose by validation labels of one collection in each repeat, and the values to try, of which
+            at most `trials` combinations are; see `methods.tuning`.
         progress: called with {"stage", "done", "total", "epsilon"}.
 
     Raises:
@@ -100,13 +105,18 @@ def run(
     start = time.perf_counter()
     rows: dict[str, list[np.ndarray]] = {}
     rivals: dict[str, list[np.ndarray]] = {}
-    methods, seconds = [], []
+    methods, seconds, tuned = [], [], []
     for number in range(repeats):
         nodes = _split(graph, split, seed + number)
         method = build_method(name, settings, len(graph.schema.classes), seed=seed + number, device=device)
         tell = _teller(progress, f"{name} {number + 1}/{repeats}", method)
         began = time.perf_counter()
-        method.fit(graph, split=nodes, randomness=randomness, progress=tell)
+        if over is None:
+            method.fit(graph, split=nodes, randomness=randomness, progress=tell)
+        else:
+            how: dict[str, Any] = {"trials": trials, "seed": seed + number, "device": device, "progress": tell}
+            tuned.append(tune(name, graph, settings, over, split=nodes, randomness=randomness, **how))
+            method = tuned[-1].method
         seconds.append(time.perf_counter() - began)
         methods.append(method)
         rows.setdefault(name, []).append(hits(method.predict_proba(), graph, nodes))
@@ -116,7 +126,22 @@ def run(
             for rival, found in _run_rivals(method, graph, nodes, randomness, progress):
                 rivals.setdefault(rival, []).append(found)
     elapsed = time.perf_counter() - start
-    return _result(name, graph, settled, rows, rivals, methods, elapsed, float(np.mean(seconds)))
+    if tuned:
+        settled |= tuned[0].settings
+    result = _result(name, graph, settled, rows, rivals, methods, elapsed, float(np.mean(seconds)))
+    return replace(result, notes=(*_tuning_notes(tuned), *result.notes))
+
+
+def _tuning_notes(tuned: list[Tuned]) -> tuple[str, ...]:
+    """Return what was tried and chosen, a line for each repeat."""
+    if not tuned:
+        return ()
+    said = [f"tuned on one collection in each run, {len(tuned[0].trials)} trials: this costs no privacy"]
+    for number, one in enumerate(tuned, start=1):
+        chosen = ", ".join(f"{key}={value}" for key, value in one.settings.items())
+        best = max(trial.score for trial in one.trials)
+        said.append(f"run {number} chose {chosen} (met {100 * best:.1f} % of released validation labels)")
+    return tuple(said)
 
 
 def _split(graph: Any, kind: str, seed: int) -> Split:
