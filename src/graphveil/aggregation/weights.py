@@ -3,6 +3,7 @@
     uniform     w = 1                                   w_max = 1
     similarity  w = sigmoid(cos(x_u, x_v))              w_max = sigmoid(1) = 0.731
     kernel      w = exp(sharpness (cos(x_u, x_v) - 1))  w_max = 1, and all of (0, 1] is used
+    learned     the kernel of an embedding that was learned from public labels, see `models.pair_similarity`
 
 A weight may look at its two ends and nothing else: under a softmax over a neighbourhood one edge would change the
 weights of all the others.  The noise is calibrated to w_max; "similarity" as published pays for 1 and uses 0.731.
@@ -20,8 +21,10 @@ from torch import Tensor
 
 from graphveil.errors import InputError
 
-WeightKind = Literal["uniform", "similarity", "kernel"]
+WeightKind = Literal["uniform", "similarity", "kernel", "learned"]
 WEIGHT_KINDS: tuple[str, ...] = get_args(WeightKind)
+# sigmoid(1), rounded up to float32, in which weights are kept.
+_SIMILAR: Final = 0.7310585975646973
 # Edges whose ends are compared at a time.
 _CHUNK: Final = 1 << 18
 
@@ -34,7 +37,7 @@ def largest_weight(kind: str) -> float:
     """
     if kind not in WEIGHT_KINDS:
         raise InputError(f"weights {kind!r} are not known", allowed=", ".join(WEIGHT_KINDS))
-    return math.nextafter(1 / (1 + math.exp(-1.0)), 1.0) if kind == "similarity" else 1.0
+    return _SIMILAR if kind == "similarity" else 1.0
 
 
 def edge_weights(kind: str, x: Tensor, edges: Tensor, *, sharpness: float = 1.0) -> tuple[Tensor | None, float]:
@@ -43,7 +46,7 @@ def edge_weights(kind: str, x: Tensor, edges: Tensor, *, sharpness: float = 1.0)
     Args:
         x: what the ends are compared by; must be public where edges are what is protected.
         edges: row 0 sends to row 1.
-        sharpness: of the kernel; 0 is uniform.
+        sharpness: of the kernel, learned or not; 0 is uniform.
 
     Raises:
         InputError: no such kind, or a sharpness that is negative or not finite.
@@ -54,7 +57,8 @@ def edge_weights(kind: str, x: Tensor, edges: Tensor, *, sharpness: float = 1.0)
     if kind == "uniform":
         return None, w_max
     close = cosines(x, edges)
-    return (torch.sigmoid(close) if kind == "similarity" else torch.exp(sharpness * (close - 1))), w_max
+    found = torch.sigmoid(close) if kind == "similarity" else torch.exp(sharpness * (close - 1))
+    return found.clamp_(max=w_max), w_max
 
 
 def cosines(x: Tensor, edges: Tensor) -> Tensor:

@@ -21,6 +21,7 @@ from graphveil.methods.curator_privacy import CuratorPrivacy
 from graphveil.methods.network import Progress, as_matrix
 from graphveil.methods.private_links import people_key
 from graphveil.methods.released import require_one_label
+from graphveil.models.pair_similarity import learned_embedding
 from graphveil.privacy import Descent, Randomness
 from graphveil.training import Epoch
 from graphveil.training.dp_sgd import PrivateSchedule, train_privately
@@ -203,12 +204,43 @@ def dense_blocks(parts: Sequence[Part], nodes: Tensor) -> Tensor:
     return torch.cat(found, dim=1)
 
 
-def receiver_rows(graph: Any, privacy: CuratorPrivacy, settings: CuratorSettings, close: Tensor) -> ReceiverRows:
+def require_usable(settings: CuratorSettings, privacy: CuratorPrivacy) -> None:
+    """Refuse settings of a method on noisy sums that do not go together.
+
+    Raises:
+        InputError: no hops; or weights learned from labels that are private, or that a query would not have.
+    """
+    if settings.hops < 1:
+        raise InputError("hops = 0 reads no edges", allowed="at least 1", remedy="train mlp or dp-mlp instead")
+    if settings.weights == "learned" and privacy.nodes:
+        raise InputError("weights learned from labels", where="unit node", allowed="uniform, similarity, kernel")
+    if settings.weights == "learned" and privacy.queries:
+        raise InputError("weights learned from labels know the training graph alone", allowed="queries = 0")
+
+
+def compared_by(settings: CuratorSettings, x: Tensor, people: People | None) -> Tensor:
+    """Return the rows by which the ends of an edge are compared, from x [n, c]; no edge is read.
+
+    Raises:
+        InputError: for learned weights without `people`, whose labels they are learned from.
+    """
+    if settings.weights != "learned":
+        return x
+    if people is None:
+        raise InputError("weights learned from labels know the training graph alone", where="predict")
+    return learned_embedding(x, people.labels, people.train, seed=settings.seed)
+
+
+def receiver_rows(
+    graph: Any, privacy: CuratorPrivacy, settings: CuratorSettings, x: Tensor, people: People | None = None
+) -> ReceiverRows:
     """Read the edges of a graph, cut or checked as the unit needs, with the weights of their messages.
 
     Args:
-        close: rows [n, c] that decide the weights; they read no edge.
+        x: rows [n, c] that decide the weights; they read no edge.
+        people: whose labels learned weights are learned from.
     """
+    close = compared_by(settings, x, people)
     edges, nodes = graph.edge_index, int(graph.num_nodes)
     if privacy.nodes and not privacy.public:
         bound = keep_lists if privacy.rule == "lists" else require_degree

@@ -33,6 +33,7 @@ from graphveil.methods.curator import (
     read_features,
     read_people,
     receiver_rows,
+    require_usable,
     restored,
     train_openly,
     train_with_noise,
@@ -140,8 +141,7 @@ class CuratorMethod:
                 raise InputError(f"setting {name!r} is not known", where=self.kind, allowed=", ".join(known))
         self.privacy = CuratorPrivacy(epsilon, delta, unit, degree_bound, rule, queries)
         self.settings = CuratorSettings(**settings)
-        if self.settings.hops < 1:
-            raise InputError("hops = 0 reads no edges", allowed="at least 1", remedy="train mlp or dp-mlp instead")
+        require_usable(self.settings, self.privacy)
         self.ledger: Ledger = self.privacy.open_ledger()
         self.published: Published | None = None
         self._fitted: FittedCurator | None = None
@@ -180,7 +180,7 @@ class CuratorMethod:
             self.recipe.start(networks, which)
             history.extend(self._train(networks[which], which, parts, people, noise, randomness, done(which)))
 
-        add = self._sums(graph, schema, noise, randomness)
+        add = self._sums(graph, schema, noise, randomness, people)
         self.ledger = paid
         parts = self.recipe.parts(networks, people.features, self.settings.hops, learn, add)
         void = None if self.privacy.public else randomness.void
@@ -388,14 +388,16 @@ class CuratorMethod:
             share_hops=self.settings.share_hops,
         )
 
-    def _sums(self, graph: Any, schema: GraphSchema, noise: Noise, randomness: Randomness) -> Sum:
+    def _sums(
+        self, graph: Any, schema: GraphSchema, noise: Noise, randomness: Randomness, people: People | None = None
+    ) -> Sum:
         """Return the noisy sums over the neighbours in `graph`: whoever calls them reads its edges, behind noise."""
         sums: PerturbedSum = self.privacy.sums(schema, noise, w_max=self.w_max, bits=self.settings.bits)
         rows: list[Any] = []
 
         def add(x: Tensor, hop: int) -> Tensor:
             if not rows:
-                rows.append(receiver_rows(graph, self.privacy, self.settings, unit_rows(x)))
+                rows.append(receiver_rows(graph, self.privacy, self.settings, unit_rows(x), people))
             return sums.perturb(rows[0], x, hop, randomness)
 
         return add

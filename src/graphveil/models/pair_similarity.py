@@ -21,12 +21,11 @@ def learned_embedding(x: Tensor, labels: Tensor, train: Tensor, *, seed: int, wi
     """Return e(x) [n, width] whose cosine says how likely two nodes share a class.
 
     Args:
-        labels: int64 [n]; train: mask [n] of the labels that may be looked at.
+        labels: int64 [n]; train: int64 numbers of the nodes whose labels may be looked at (-1 is passed over).
         seed: fixes the pairs and the start.
     """
     generator = torch.Generator().manual_seed(seed)
-    nodes = train.nonzero().squeeze(1)
-    nodes = nodes[labels[nodes] >= 0]
+    nodes = train[labels[train] >= 0]
     weight = (torch.randn(x.shape[1], width, generator=generator) / x.shape[1] ** 0.5).requires_grad_()
     slope, offset = torch.tensor(4.0, requires_grad=True), torch.tensor(0.0, requires_grad=True)
     optimiser = torch.optim.Adam([weight, slope, offset], lr=RATE)

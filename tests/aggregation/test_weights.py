@@ -1,0 +1,113 @@
+"""Weights of messages: within their declared range, tight, and nothing but both ends decides them."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from graphveil.aggregation import weights as weights_module
+from graphveil.aggregation.weights import WEIGHT_KINDS, cosines, edge_weights, largest_weight
+from graphveil.errors import InputError
+
+KERNELS = ("kernel", "learned")
+
+
+def rows(n: int = 40, seed: int = 0) -> Tensor:
+    return torch.randn(n, 5, generator=torch.Generator().manual_seed(seed))
+
+
+def pairs(n: int = 40, seed: int = 1) -> Tensor:
+    return torch.randint(0, n, (2, 200), generator=torch.Generator().manual_seed(seed))
+
+
+SCALES = st.sampled_from([1e-30, 1e-3, 1.0, 1e30])
+
+
+@given(st.sampled_from(WEIGHT_KINDS), st.integers(0, 10**6), st.floats(0, 50), SCALES)
+@settings(max_examples=40, deadline=None)
+def test_every_weight_is_between_0_and_the_declared_largest(
+    kind: str, seed: int, sharpness: float, scale: float
+) -> None:
+    x = rows(seed=seed) * scale
+    x[::7], x[1::7] = math.nan, 0.0
+    x[2::7, 0] = math.inf
+    found, w_max = edge_weights(kind, x, pairs(seed=seed), sharpness=sharpness)
+    assert w_max == largest_weight(kind)
+    if found is None:
+        assert (kind, w_max) == ("uniform", 1.0)
+        return
+    assert found.dtype == torch.float32
+    assert bool(((found >= 0) & (found.double() <= w_max)).all())
+
+
+@pytest.mark.parametrize("kind", ["similarity", *KERNELS])
+def test_the_largest_weight_is_reached_where_both_ends_are_the_same(kind: str) -> None:
+    """Tight: no smaller bound would hold; 0.731 is sigmoid(1), and published code pays for 1."""
+    edges = torch.arange(40).expand(2, 40)
+    found, w_max = edge_weights(kind, rows(), edges, sharpness=2.0)
+    assert found is not None
+    exact = 1 / (1 + math.exp(-1.0)) if kind == "similarity" else 1.0
+    assert exact <= w_max <= exact + 2e-8
+    assert float(found.max()) == pytest.approx(w_max, abs=1e-6)
+    opposite, _ = edge_weights(kind, torch.tensor([[1.0], [-1.0]]), torch.tensor([[0], [1]]), sharpness=2.0)
+    assert opposite is not None
+    assert float(opposite) == pytest.approx(1 / (1 + math.e) if kind == "similarity" else math.exp(-4), rel=1e-6)
+
+
+def test_cosines_are_those_of_the_formula_and_of_rows_of_any_length() -> None:
+    x, edges = rows(), pairs()
+    expected = torch.nn.functional.cosine_similarity(x[edges[0]].double(), x[edges[1]].double())
+    for scale in (1e-15, 1.0, 1e15):
+        assert torch.allclose(cosines(x * scale, edges).double(), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("bad", [0.0, math.nan, math.inf, -math.inf])
+def test_rows_of_nothing_are_close_to_nobody_and_spoil_no_other_pair(bad: float) -> None:
+    x, edges = rows(), pairs()
+    sound = cosines(x, edges)
+    x[3] = bad
+    touched = (edges == 3).any(dim=0)
+    found = cosines(x, edges)
+    assert bool(touched.any())
+    assert torch.equal(found[touched], torch.zeros(int(touched.sum())))
+    assert torch.equal(found[~touched], sound[~touched])
+
+
+def test_pieces_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, edges = rows(), pairs()
+    whole = cosines(x, edges)
+    monkeypatch.setattr(weights_module, "_CHUNK", 7)
+    assert torch.equal(cosines(x, edges), whole)
+    assert cosines(x, edges[:, :0]).shape == (0,)
+
+
+@pytest.mark.parametrize("kind", ["similarity", *KERNELS])
+def test_an_edge_more_changes_no_other_weight(kind: str) -> None:
+    """A softmax over a neighbourhood would; then one edge could change a whole row of weights."""
+    x, edges = rows(), pairs()
+    all_of_them, _ = edge_weights(kind, x, edges)
+    fewer, _ = edge_weights(kind, x, edges[:, 1:])
+    assert all_of_them is not None and fewer is not None
+    assert torch.equal(all_of_them[1:], fewer)
+
+
+def test_sharpness_0_weighs_all_alike_and_more_tells_apart() -> None:
+    for kind in KERNELS:
+        flat, _ = edge_weights(kind, rows(), pairs(), sharpness=0.0)
+        sharp, _ = edge_weights(kind, rows(), pairs(), sharpness=5.0)
+        assert flat is not None and sharp is not None
+        assert torch.equal(flat, torch.ones(200))
+        assert float(sharp.min()) < 0.01
+
+
+def test_what_is_not_known_is_refused() -> None:
+    with pytest.raises(InputError, match="weights 'softmax' are not known; allowed: uniform, similarity"):
+        largest_weight("softmax")
+    for sharpness in (-1.0, math.inf, math.nan):
+        with pytest.raises(InputError, match="sharpness"):
+            edge_weights("kernel", rows(), pairs(), sharpness=sharpness)

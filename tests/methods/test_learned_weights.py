@@ -1,0 +1,100 @@
+"""Weights learned from public labels in GAP, ProGAP: no edge is read for them, and they cost what uniform ones cost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from graphveil.errors import InputError
+from graphveil.graphs import make_graph
+from graphveil.methods import curator, load_method
+from graphveil.privacy import SeededRandomness
+from tests.methods import curator_made as cm
+
+BOTH = pytest.mark.parametrize("name", cm.KINDS)
+
+
+@BOTH
+def test_they_cost_what_uniform_weights_cost(name: str, tmp_path: Any) -> None:
+    plain, learned = cm.fit(name), cm.fit(name, weights="learned")
+    assert learned.published.noise == plain.published.noise
+    assert learned.ledger.spends[0].parameters["weights"] == "learned"
+    assert learned.w_max == 1.0
+    learned.save(tmp_path)
+    assert torch.equal(load_method(tmp_path).predict_proba(), learned.predict_proba())
+
+
+@BOTH
+def test_replay_on_a_neighbour_changes_nothing_but_the_sums(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One edge changes two rows of the weighted sums, each by at most one, and no other edge's weight."""
+    replay = cm.Replay(monkeypatch)
+    first = cm.fit(name, weights="learned", sharpness=3.0)
+    before = replay.again()
+    second = cm.fit(name, cm.without_edge(cm.graph(), 7), weights="learned", sharpness=3.0)
+    assert torch.equal(first.predict_proba(), second.predict_proba())
+    assert len(before) == len(replay.calls) == 2
+    for (sums, rows, x, _), (_, rows2, x2, _) in zip(before, replay.calls, strict=True):
+        assert torch.equal(x, x2)
+        grid = curator_rows(x, sums)
+        scale = 2 ** (sums.row_bits(rows.weight_bits) + rows.weight_bits)
+        moved = (rows.sums(grid).values - rows2.sums(grid).values) / scale
+        assert int((moved.abs().sum(dim=1) > 0).sum()) == 2
+        assert float(moved.norm()) <= sums.sensitivity
+
+
+def curator_rows(x: Tensor, sums: Any) -> Any:
+    from graphveil.aggregation.grid import quantise
+
+    return quantise(x, bits=sums.row_bits(7))
+
+
+@BOTH
+def test_they_are_learned_from_training_labels_alone(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[Tensor, Tensor, Tensor]] = []
+    real = curator.learned_embedding
+
+    def watched(x: Tensor, labels: Tensor, train: Tensor, *, seed: int) -> Tensor:
+        seen.append((x, labels, train))
+        return real(x, labels, train, seed=seed)
+
+    monkeypatch.setattr(curator, "learned_embedding", watched)
+    start = cm.graph()
+    method = cm.fit(name, start, weights="learned")
+    split = cm.split_of(start)
+    ((x, labels, train),) = seen
+    assert torch.equal(train, split.train.nonzero()[:, 0])
+    assert bool((labels[split.test] == -1).all())
+    assert torch.allclose(x.norm(dim=1), torch.ones(60), atol=1e-5)
+    other = cm.graph()
+    other.y[split.test] = (other.y[split.test] + 1) % 3
+    assert torch.equal(cm.fit(name, other, weights="learned").predict_proba(), method.predict_proba())
+
+
+@BOTH
+def test_sharpness_0_is_uniform(name: str) -> None:
+    """exp(0) weighs every message 1: the same sums, up to the grid."""
+    plain = cm.fit(name, epsilon=float("inf"))
+    learned = cm.fit(name, epsilon=float("inf"), weights="learned", sharpness=0.0)
+    assert torch.allclose(learned.published.parts[1], plain.published.parts[1], atol=0.02)
+
+
+@BOTH
+def test_private_labels_and_other_graphs_are_refused(name: str) -> None:
+    kind: Any = cm.KINDS[name]
+    with pytest.raises(InputError, match=r"unit node: weights learned from labels; allowed: uniform"):
+        kind(epsilon=1.0, unit="node", weights="learned")
+    with pytest.raises(InputError, match="know the training graph alone; allowed: queries = 0"):
+        kind(epsilon=1.0, queries=1, weights="learned")
+    public = cm.fit(name, epsilon=float("inf"), weights="learned")
+    start = cm.graph(seed=2)
+    with pytest.raises(InputError, match="predict: weights learned from labels know the training graph alone"):
+        public.predict_proba(_renamed(start), randomness=SeededRandomness(1))
+
+
+def _renamed(start: Any) -> Any:
+    from dataclasses import replace
+
+    return make_graph(start.x, start.edge_index, start.y, replace(start.schema, name="elsewhere"))

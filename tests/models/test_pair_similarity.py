@@ -1,0 +1,75 @@
+"""A similarity learned from labels: it tells classes apart, and looks at nothing but training labels."""
+
+from __future__ import annotations
+
+import inspect
+
+import torch
+from torch import Tensor
+
+from graphveil.models.pair_similarity import learned_embedding
+
+N = 240
+
+
+def people() -> tuple[Tensor, Tensor]:
+    """Rows whose class is in 2 of 12 coordinates, the others five times as loud."""
+    generator = torch.Generator().manual_seed(0)
+    labels = torch.arange(N) % 3
+    x = 5 * torch.randn(N, 12, generator=generator)
+    x[:, :2] = torch.tensor([[2.0, 0.0], [-1.0, 1.7], [-1.0, -1.7]])[labels]
+    return x + 0.3 * torch.randn(N, 12, generator=generator), labels
+
+
+def gap(e: Tensor, labels: Tensor) -> float:
+    """Mean cosine within classes minus between them."""
+    unit = torch.nn.functional.normalize(e, dim=1)
+    close, same = unit @ unit.T, labels[:, None] == labels
+    return float(close[same & ~torch.eye(len(e), dtype=torch.bool)].mean() - close[~same].mean())
+
+
+def test_classes_are_told_apart_also_of_nodes_that_did_not_train() -> None:
+    x, labels = people()
+    train, others = torch.arange(0, N, 2), torch.arange(1, N, 2)
+    found = learned_embedding(x, labels, train, seed=0)
+    assert found.shape == (N, 16)
+    assert not found.requires_grad
+    assert gap(x[others], labels[others]) < 0.1
+    assert gap(found[others], labels[others]) > 0.4
+
+
+def test_labels_of_others_change_nothing_and_training_labels_do() -> None:
+    x, labels = people()
+    train = torch.arange(0, N, 2)
+    found = learned_embedding(x, labels, train, seed=0)
+    hidden = labels.clone()
+    hidden[1::2] = -1
+    assert torch.equal(learned_embedding(x, hidden, train, seed=0), found)
+    changed = labels.clone()
+    changed[0] = 1
+    assert not torch.equal(learned_embedding(x, changed, train, seed=0), found)
+    assert not torch.equal(learned_embedding(x, labels, train, seed=1), found)
+
+
+def test_unknown_labels_among_the_training_nodes_are_passed_over() -> None:
+    x, labels = people()
+    labels[0] = -1
+    both = [learned_embedding(x, labels, train, seed=0) for train in (torch.arange(9), torch.arange(1, 9))]
+    assert torch.equal(*both)
+
+
+def test_no_edge_can_reach_it() -> None:
+    assert list(inspect.signature(learned_embedding).parameters) == ["x", "labels", "train", "seed", "width"]
+
+
+def test_one_label_or_none_leaves_a_finite_start() -> None:
+    x, labels = people()
+    for train in (torch.arange(1), torch.arange(0)):
+        assert bool(learned_embedding(x, labels, train, seed=0).isfinite().all())
+
+
+def test_the_global_generator_is_left_alone() -> None:
+    x, labels = people()
+    state = torch.get_rng_state()
+    learned_embedding(x, labels, torch.arange(N), seed=0)
+    assert torch.equal(torch.get_rng_state(), state)
