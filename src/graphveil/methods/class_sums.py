@@ -125,16 +125,16 @@ class ClassSums:
         """Return the noisy sums; the only place that reads edges.
 
         Raises:
-            BudgetError: when this publication has already been made, before an edge is read.
+            BudgetError: when this publication has already been made, before anything is read.
             InputError: for a unit that does not fit the graph, or an unknown label.
         """
+        schema, columns = graph.schema, len(graph.schema.classes)
+        noise = self.privacy.noise(schema, hops=1, columns=columns)
+        paid = self.ledger.spend(*self.privacy.spend("class sums", schema, noise, columns=columns))
         people = read_people(graph, split)
-        noise = self.privacy.noise(people.schema, hops=1, columns=people.classes)
-        paid = self.ledger.spend(*self.privacy.spend("class sums", people.schema, noise, columns=people.classes))
-        sums = self.privacy.sums(people.schema, noise)
         rows = ReceiverRows.of(graph.edge_index, people.nodes)
-        found = sums.perturb(rows, messages(people), 1, randomness)
         self.ledger = paid
+        found = self.privacy.sums(schema, noise).perturb(rows, messages(people), 1, randomness)
         void = None if self.privacy.public else randomness.void
         return PublishedSums(people, found, noise, self.privacy, void)
 
@@ -299,7 +299,7 @@ def beside(sums: Tensor, noise: Noise) -> Tensor:
         return sums
     scale = max(noise.sigmas[0], 1.0)
     z = torch.cat([torch.asinh(sums / scale), sums / (sums.norm(dim=1, keepdim=True) + 1e-6)], dim=1)
-    standard: Tensor = (z - z.mean(dim=0)) / (z.std(dim=0) + 1e-6)
+    standard: Tensor = (z - z.mean(dim=0)) / (z.std(dim=0, correction=0) + 1e-6)
     return standard
 
 

@@ -1,0 +1,82 @@
+"""Features and noisy sums joined in one hidden layer."""
+
+from __future__ import annotations
+
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from graphveil.aggregation import Inputs, build_inputs
+from graphveil.models.fusion import Fusion
+from tests.sizes import LargestTensor
+
+N, D, K, H, C = 30, 12, 4, 8, 3
+
+
+def drawn(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+def fusion(beside: int = K, dropout: float = 0.5, seed: int = 0) -> Fusion:
+    return Fusion(D, beside, H, C, dropout, generator=torch.Generator().manual_seed(seed))
+
+
+def inputs_of(x: Tensor) -> Inputs:
+    return build_inputs(x, None, 0, width=H)
+
+
+def logits(model: Fusion, x: Tensor, z: Tensor) -> Tensor:
+    return model.rest(model.first(inputs_of(x), z), z)
+
+
+def test_it_is_the_formula_of_the_docstring() -> None:
+    model, x, z = fusion().eval(), drawn(N, D), drawn(N, K, seed=1)
+    hidden = functional.selu(torch.cat([x, z], dim=1) @ torch.cat([model.weight1, model.beside]) + model.bias1)
+    assert torch.allclose(logits(model, x, z), hidden @ model.weight2 + model.bias2, atol=1e-5)
+
+
+def test_without_columns_beside_it_is_a_perceptron_on_features() -> None:
+    model, x = fusion(beside=0).eval(), drawn(N, D)
+    expected = functional.selu(x @ model.weight1 + model.bias1) @ model.weight2 + model.bias2
+    assert torch.allclose(logits(model, x, torch.zeros(N, 0)), expected, atol=1e-5)
+
+
+def test_each_row_is_its_own() -> None:
+    """No row of features or sums reaches another row's logits, in training neither (dropout left out)."""
+    model, x, z = fusion(dropout=0.0).train(), drawn(N, D), drawn(N, K, seed=1)
+    before = logits(model, x, z)
+    x[4], z[7] = 9.0, -9.0
+    moved = (logits(model, x, z) != before).any(dim=1)
+    assert moved.nonzero().flatten().tolist() == [4, 7]
+
+
+def test_every_weight_learns_from_both() -> None:
+    model = fusion(dropout=0.0)
+    logits(model, drawn(N, D), drawn(N, K, seed=1)).square().sum().backward()
+    for name, weight in model.named_parameters():
+        assert weight.grad is not None and bool((weight.grad != 0).any()), name
+
+
+def test_dropout_is_for_training_alone() -> None:
+    model, x, z = fusion(), drawn(N, D), drawn(N, K, seed=1)
+    torch.manual_seed(0)
+    assert not torch.equal(logits(model.train(), x, z), logits(model, x, z))
+    assert torch.equal(logits(model.eval(), x, z), logits(model, x, z))
+
+
+def test_the_generator_alone_fixes_the_start() -> None:
+    a, b, c = (fusion(seed=seed) for seed in (0, 0, 1))
+    torch.manual_seed(5)
+    assert torch.equal(a.weight1, b.weight1) and torch.equal(a.beside, b.beside)
+    assert not torch.equal(a.weight2, c.weight2)
+
+
+def test_features_stay_sparse() -> None:
+    n, d = 500, 4_000
+    rows = sp.random(n, d, density=0.002, format="csr", dtype="float32", rng=0)
+    model = Fusion(d, K, H, C, 0.5, generator=torch.Generator().manual_seed(0))
+    with LargestTensor() as watch:
+        z = drawn(n, K)
+        model.rest(model.first(build_inputs(rows, None, 0, width=H), z), z).sum().backward()
+    assert watch.numbers < n * d / 20
