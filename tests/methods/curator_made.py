@@ -14,7 +14,7 @@ from graphveil.methods import DPMLP, GAP, ProGAP
 from graphveil.privacy import Randomness, SeededRandomness
 from tests.methods import made
 
-FAST: dict[str, Any] = {"epochs": 6, "hidden": 4, "passes": 1, "batch": 16}
+FAST: dict[str, Any] = {"epochs": 6, "hidden": 4, "passes": 4, "batch": 1000}
 KINDS = {"gap": GAP, "progap": ProGAP}
 
 

@@ -11,7 +11,7 @@ only place that reads what is protected: training on them is free. A node is in 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
@@ -28,6 +28,7 @@ AGAINST = "everybody who sees the model, its predictions or the cached hops, exc
 DEFAULT_DEGREE = 100
 # What is kept back of epsilon and delta for the rounding of noise tables, which is checked afterwards.
 _KEPT = (1e-7, 1e-5)
+_MARGIN = 1.1
 
 
 @dataclass(frozen=True)
@@ -133,7 +134,9 @@ class CuratorPrivacy:
         return Ledger.open({self.account: (self.epsilon * many, min(self.delta * many, 1 - 2**-50))})
 
     def sums(self, schema: GraphSchema, noise: Noise, *, w_max: float = 1.0, bits: int | None = None) -> PerturbedSum:
-        """Return the noisy sums with `noise`; the unit of a run without protection does not matter."""
+        """Return the noisy sums with `noise`; without protection they hide no unit, and ask for no bounded degrees."""
+        if self.public:
+            return PerturbedSum(unit="directed-edge", sigmas=noise.sigmas, w_max=w_max, bits=bits)
         return PerturbedSum(unit=self.unit_for(schema), sigmas=noise.sigmas, w_max=w_max, bits=bits, degree=self.degree)
 
     def noise(
@@ -163,7 +166,7 @@ class CuratorPrivacy:
         unit, descents = self.unit_for(schema), [descent for descent, _ in charged.values()]
         reach = sensitivity_of(unit, w_max, self.degree)
         every: list[Hops | Descent] = [*([Hops(count=hops, sensitivity=reach)] if hops else []), *descents]
-        target, reserved = self.epsilon * (1 - _KEPT[0]), self.delta * _KEPT[1]
+        target, reserved = self._less_rounding(list(charged.values()))
         split = None if share_hops is None or not (hops and descents) else _split(share_hops, descents)
         found = calibrate_pipeline(target, self.delta, every, split=split, reserved=reserved)
         sigmas = found.sigmas("hops") if hops else ()
@@ -177,6 +180,17 @@ class CuratorPrivacy:
             raise InputError(f"delta = {self.delta:g} is less than the noise's cut tails weigh", remedy="raise delta")
         multipliers = {name: found.sigmas(descent.name)[0] for name, (descent, _) in charged.items()}
         return Noise(sigmas, multipliers, epsilon, self.delta)
+
+    def _less_rounding(self, charged: Sequence[tuple[Descent, int]]) -> tuple[float, float]:
+        """Return the epsilon to aim at and the delta to set aside, so that the noise tables' rounding fits as well."""
+        epsilon, delta = self.epsilon * (1 - _KEPT[0]), self.delta * _KEPT[1]
+        for descent, parameters in charged:
+            more, cut = _schedule(descent, 1.0).price(self.epsilon, self.delta, parameters)
+            epsilon -= _MARGIN * (more - self.epsilon)
+            delta += _MARGIN * (cut - self.delta)
+        if epsilon <= 0.0 or delta >= self.delta:
+            raise InputError(f"no noise reaches epsilon {self.epsilon:g}, delta {self.delta:g}", remedy="raise them")
+        return epsilon, delta
 
     def spend(self, name: str, schema: GraphSchema, noise: Noise, **facts: float | int | str) -> tuple[Spend, ...]:
         """Return what one training, or one query, spends: one row, or none where nothing is protected."""

@@ -1,6 +1,7 @@
 """ProGAP: noisy sums in stages, each of rows that were learned anew on the sums before.
 
-    stage i     train z = Wz unit( h_0 | ... | h_i ), h_j = s(X_j V_j), on labels; earlier layers go on training
+    stage i     train z = Wz unit( h_0 | ... | h_i ) on labels, h_j one layer over X_0, two layers over each noisy sum;
+                earlier layers go on training
     hop i + 1   X_{i+1} = A^T unit(h_i) + N(0, sigma^2)                         the one place that reads edges
     prediction  stage K over the features X_0 and the noisy sums X_1..X_K
 

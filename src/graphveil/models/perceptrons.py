@@ -2,7 +2,7 @@
 
     encoder     h = W2 s(X W1),                     z = Wz s(unit(h))                             (GAP)
     hops        z = Wz s(unit([X_0 V_0 | ... | X_K V_K]))                                         (GAP)
-    stage i     h = unit([s(X_0 V_0) | ... | s(X_i V_i)]),  z = Wz h                              (ProGAP)
+    stage i     h = unit([h_0 | ... | h_i]),  h_0 = s(X_0 V_0),  h_k = s(s(X_k V_k) U_k),  z = Wz h   (ProGAP)
 
 s is SELU after an optional batch normalisation, unit scales rows to length 1, biases left out. Batch normalisation
 mixes samples: it is for training that costs no privacy. All weights are in plain linear layers, each used once, so
@@ -78,7 +78,9 @@ class Stage(nn.Module):
     def __init__(self, widths: Sequence[int], hidden: int, classes: int, *, batch_norm: bool) -> None:
         super().__init__()
         self.widths = list(widths)
-        self.bases = nn.ModuleList(Base(width, hidden, batch_norm=batch_norm) for width in widths)
+        self.bases = nn.ModuleList(
+            Base(width, hidden, deep=hop > 0, batch_norm=batch_norm) for hop, width in enumerate(widths)
+        )
         self.head = nn.Linear(hidden * len(self.widths), classes)
 
     def go_on(self, earlier: nn.Module) -> None:
@@ -103,16 +105,17 @@ class Stage(nn.Module):
 
 
 class Base(nn.Module):
-    """One layer over one hop, s(X V)."""
+    """Layers over one hop, each s(x V): one over features, where more would fit them by heart, two over noisy sums."""
 
-    def __init__(self, width: int, hidden: int, *, batch_norm: bool) -> None:
+    def __init__(self, width: int, hidden: int, *, deep: bool, batch_norm: bool) -> None:
         super().__init__()
-        self.layer = nn.Linear(width, hidden)
-        self.norm = _norm(hidden, batch_norm)
+        self.layer, self.norm = nn.Linear(width, hidden), _norm(hidden, batch_norm)
+        self.deeper = nn.Sequential(nn.Linear(hidden, hidden), _norm(hidden, batch_norm), nn.SELU()) if deep else None
 
     def forward(self, x: Columns) -> Tensor:
         """Return [n, hidden]."""
-        return functional.selu(self.norm(times(self.layer, x)))
+        found = functional.selu(self.norm(times(self.layer, x)))
+        return found if self.deeper is None else cast(Tensor, self.deeper(found))
 
 
 def times(layer: nn.Linear, x: Columns) -> Tensor:

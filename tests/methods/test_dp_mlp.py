@@ -1,0 +1,75 @@
+"""DP-MLP: a node's features and label, and no edge."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from graphveil.errors import BudgetError, InputError
+from graphveil.graphs import make_graph
+from graphveil.methods import DPMLP, load_method
+from graphveil.privacy import SecureRandomness, SeededRandomness
+from tests.methods import curator_made as cm
+
+
+def test_edges_are_never_read() -> None:
+    class Edgeless(cm.Unreadable):
+        x, y = cm.graph().x, cm.graph().y  # type: ignore[assignment]
+
+    start = cm.graph()
+    method = DPMLP(epsilon=2.0, **cm.FAST)
+    method.fit(Edgeless(start), split=cm.split_of(start), randomness=SeededRandomness(1))
+    assert torch.equal(method.predict_proba(), cm.fit("dp-mlp", start).predict_proba())
+
+
+def test_it_spends_its_epsilon_once() -> None:
+    method, start = cm.fit("dp-mlp"), cm.graph()
+    assert method.ledger.total("nodes")[0] == 2.0
+    with pytest.raises(BudgetError):
+        method.fit(cm.Unreadable(start), split=cm.split_of(start), randomness=SeededRandomness(1))
+    assert method.guarantee.unit == "one node's features and label"
+    assert method.history == ()
+
+
+def test_a_validation_label_decides_nothing() -> None:
+    """Item 12."""
+    start, other = cm.graph(), cm.graph()
+    val = cm.split_of(start).val
+    other.y[val] = (other.y[val] + 1) % 3
+    assert torch.equal(cm.fit("dp-mlp", start).predict_proba(), cm.fit("dp-mlp", other).predict_proba())
+
+
+def test_a_saved_model_predicts_other_nodes_for_free(tmp_path: Path) -> None:
+    method, start = cm.fit("dp-mlp"), cm.graph(seed=2)
+    other = make_graph(start.x, start.edge_index, start.y, replace(start.schema, name="elsewhere"))
+    method.save(tmp_path)
+    loaded = load_method(tmp_path)
+    assert torch.equal(loaded.predict_proba(other), method.predict_proba(other))
+    assert loaded.ledger == method.ledger and loaded.guarantee == method.guarantee
+    with pytest.raises(InputError, match="each is for its node alone"):
+        loaded.predict_proba()
+
+
+def test_without_privacy_it_validates_and_says_so() -> None:
+    method = cm.fit("dp-mlp", epsilon=math.inf)
+    assert "NOT PROTECTED" in method.guarantee.sentence()
+    assert len(method.history) == cm.FAST["epochs"]
+
+
+def test_units_of_edges_are_refused() -> None:
+    with pytest.raises(InputError, match="reads no edges"):
+        DPMLP(epsilon=1.0, unit="edge")
+
+
+def test_noise_is_fresh() -> None:
+    start = cm.graph()
+    one, two = (
+        DPMLP(epsilon=2.0, **cm.FAST).fit(start, split=cm.split_of(start), randomness=SecureRandomness())
+        for _ in range(2)
+    )
+    assert not torch.equal(one.predict_proba(), two.predict_proba())
+    assert one.guarantee.void is None
