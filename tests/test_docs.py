@@ -152,8 +152,14 @@ def test_links_and_pictures_exist(page: Path) -> None:
 
 
 def test_every_page_can_be_reached_from_the_readme() -> None:
-    reached = {(ROOT / path).resolve() for path, _ in links(ROOT / "README.md") if path}
-    assert set(PAGES[1:]) <= reached
+    """By links from page to page."""
+    reached, waiting = {PAGES[0]}, [PAGES[0]]
+    while waiting:
+        page = waiting.pop()
+        found = {(page.parent / path).resolve() for path, _ in links(page) if path} & set(PAGES) - reached
+        reached |= found
+        waiting += found
+    assert set(PAGES) == reached
 
 
 def test_make_commands_have_targets() -> None:
@@ -208,6 +214,24 @@ def test_settings_of_methods_on_private_lists_are_those_of_the_program(heading: 
         assert listed == {
             key: "none" if option.default is None else str(option.default) for key, option in options.items()
         }, method
+
+
+@pytest.mark.parametrize("heading", ["class-sums", "gap and progap", "dp-mlp"])
+def test_settings_of_a_curators_methods_are_those_of_the_program(heading: str) -> None:
+    listed = {row[0].strip("`"): row[1] for row in rows("methods.md", heading)}
+    for method in heading.split(" and "):
+        options = METHODS[method].options
+        assert listed == {
+            key: "none" if option.default is None else str(option.default) for key, option in options.items()
+        }, method
+
+
+def test_every_kind_of_weights_is_explained() -> None:
+    from graphveil.aggregation.weights import WEIGHT_KINDS, largest_weight
+
+    text = (ROOT / "docs" / "methods.md").read_text(encoding="utf-8").split("| `weights` | a message weighs |", 1)[1]
+    listed = re.findall(r"^\| `(\w+)` \|.*\| ([\d.]+) \|$", text.split("\n\n", 1)[0], re.MULTILINE)
+    assert listed == [(kind, f"{largest_weight(kind):.3g}") for kind in WEIGHT_KINDS]
 
 
 def test_every_denoiser_is_explained() -> None:
