@@ -141,7 +141,7 @@ class _Unit(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
         length = torch.linalg.vector_norm(x, dim=1, keepdim=True).clamp_min_(_TINY)
-        y = x / length
+        y: Tensor = x / length
         ctx.save_for_backward(y, length)
         return y
 

@@ -75,7 +75,7 @@ def keep_spending(model: Any, path: Path) -> None:
     """
     model.save(path)
     if (path / "result.json").is_file():
-        _write_ledger(replace(read_run(path), ledger=model.ledger), path)
+        _write_ledger(replace(read_run(path), ledger=model.ledger, guarantee=model.guarantee), path)
 
 
 def read_run(path: Path) -> RunRecord:
