@@ -181,6 +181,15 @@ def test_the_ledger_refuses_a_second_publication_before_anything_is_read() -> No
     assert method.ledger == paid
 
 
+def test_publishing_alone_is_paid_for() -> None:
+    start, method = cm.graph(), build()
+    split = cm.split_of(start)
+    method.publish(start, split=split, randomness=SeededRandomness(1))
+    assert method.ledger.total("edges") == pytest.approx((2.0, 1e-5))
+    with pytest.raises(BudgetError):
+        method.publish(start, split=split, randomness=SeededRandomness(2))
+
+
 def test_a_refused_graph_costs_nothing() -> None:
     start, method = cm.graph(), build()
     start.y[cm.split_of(start).train.nonzero()[0]] = 7
