@@ -11,6 +11,8 @@ import pytest
 from rich.console import Console, RenderableType
 
 from graphveil.cli import screens
+from graphveil.graphs import social_graph
+from graphveil.methods.plan import plan
 from tests.reports import made
 
 
@@ -106,7 +108,7 @@ def test_rivals_and_the_price_of_a_relationship_are_on_the_screen(width: int) ->
         "best rival, same price",
         "points against blink-hybrid",
         "At the same privacy price",
-        "Connections epsilon 4 for one relationship, all reports about it together",
+        "Connections epsilon 4 for one relationship, everything released about it together",
     ):
         assert part in flat
     places = [text.index(name) for name in ("blink-hybrid", "degree-preserving", "no-edges", "random-graph")]
@@ -123,3 +125,12 @@ def test_a_comparison_with_rivals_fits_the_screen() -> None:
     place = next(place for place, cells in enumerate(lines) if cells[:1] == ["solitude"])
     assert lines[place] == ["solitude", "86.2", "+15.9", "+4.7"]
     assert lines[place + 2] == ["no-edges", "blink-hybrid"]
+
+
+@pytest.mark.parametrize("width", [72, 80, 200])
+def test_the_plan_of_a_curator_says_how_much_noise_is_added_to_what(width: int) -> None:
+    text = shown(screens.planned(plan("gap", social_graph(200), {"epsilon": 8.0, "unit": "node"})), width)
+    assert max(len(line) for line in text.splitlines()) <= width
+    for part in ("sum 1 over neighbours", "sum 2 over neighbours", "private training 2", "at 10 neighbours"):
+        assert part in text
+    assert "bytes a person" not in text

@@ -158,8 +158,16 @@ def test_a_curator_exposes_what_is_not_in_the_unit() -> None:
     edge = replace(made.guarantee(), unit="one edge", model="central", parts=())
     exposed = " ".join(words.not_protected(edge, {}))
     assert "The features" in exposed
-    assert "The labels" in exposed
+    assert "The labels: used as they are." in exposed
     assert "connected" not in exposed
+    assert "Several edges at once" in exposed
+
+
+def test_a_curator_who_hides_nodes_says_whose_lists_are_not_hidden() -> None:
+    unit = "one node's features, label and own list of neighbours (not that others list it)"
+    exposed = words.not_protected(replace(made.guarantee(), unit=unit, model="central", parts=()), {})
+    assert exposed[0].startswith("That others list a node")
+    assert len(exposed) == 2
 
 
 def test_void_is_said_first() -> None:

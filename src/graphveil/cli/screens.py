@@ -19,6 +19,7 @@ from graphveil.reports.record import RunRecord
 from graphveil.reports.text import memory, number, percent, points, printable, seconds
 
 if TYPE_CHECKING:
+    from graphveil.methods.curator_plan import CuratorPlan
     from graphveil.methods.link_advice import LinkPlan
     from graphveil.methods.plan import Plan
     from graphveil.reports.comparison import Comparison
@@ -157,15 +158,19 @@ def planned(plan: Plan) -> RenderableType:
         parts += [*_noise(plan), Text()]
     if links is not None:
         parts += [*_lists(links), Text()]
+    if plan.curator is not None:
+        parts += [*_sums(plan.curator), Text()]
     more, price = "", None
     if links is not None:
         thinned = links.mechanism == "degree-preserving"
         more = f", and 4 more for each {'entry of its noisy degree' if thinned else 'true entry of the list'}"
         price = links.epsilon_relationship
+    sent = [] if plan.curator is not None else [("Report", f"{plan.report_bytes:,.1f} bytes a person{more}")]
+    rivals = " and rivals" if links or plan.curator is not None else ""
     cost = [
-        ("Time", f"about {seconds(plan.seconds)} for one run, controls{' and rivals' if links else ''} not counted"),
+        ("Time", f"about {seconds(plan.seconds)} for one run, controls{rivals} not counted"),
         ("Memory", f"about {memory(plan.memory_mb)}"),
-        ("Report", f"{plan.report_bytes:,.1f} bytes a person{more}"),
+        *sent,
         *(("Advice" if place == 0 else "", line) for place, line in enumerate(plan.advice)),
         *([("Warning", links.warning)] if links is not None and links.warning else []),
     ]
@@ -178,6 +183,22 @@ def _noise(plan: Plan) -> list[RenderableType]:
         ((row.band, plain(row.degree), _ratio(row.features), _ratio(row.labels)) for row in plan.noise),
     )
     return [noise, Text("After all hops; above 1 the noise is larger than the largest possible signal.")]
+
+
+def _sums(plan: CuratorPlan) -> list[RenderableType]:
+    """The noise that a curator adds: to each sum over neighbours, and to each private training."""
+    from graphveil.methods.curator_plan import ASSUMED_DEGREE
+
+    lines = []
+    for hop, (sigma, ratio) in enumerate(zip(plan.noise.sigmas, plan.per_node, strict=True), start=1):
+        lines.append((f"sum {hop} over neighbours", plain(sigma), f"{ratio:.2g}"))
+    for place, multiplier in enumerate(plan.noise.multipliers.values(), start=1):
+        lines.append((f"private training {place}", plain(multiplier), "-"))
+    noise = rows(("noise of", "sigma", f"noise/signal at {ASSUMED_DEGREE:g} neighbours"), lines)
+    return [
+        noise,
+        Text("Sigma is in units of the longest row, or of a clipped gradient; above 1 a sum drowns in noise."),
+    ]
 
 
 _REPORTERS = {

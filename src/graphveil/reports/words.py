@@ -95,10 +95,10 @@ def rival_sentence(record: RunRecord) -> str:
 
 
 def relationship_line(epsilon: float) -> str:
-    """What one relationship costs, every report about it counted."""
+    """What one relationship costs, everything that is released about it counted."""
     if epsilon == math.inf:
         return "not protected"
-    return f"epsilon {number(epsilon)} for one relationship, all reports about it together"
+    return f"epsilon {number(epsilon)} for one relationship, everything released about it together"
 
 
 def _bought(record: RunRecord, control: str) -> str:
@@ -182,11 +182,16 @@ def not_protected(guarantee: Guarantee, settings: Mapping[str, Any]) -> tuple[st
         lines.append("Who is connected to whom: the server sees the whole graph.")
     elif guarantee.model == "local" and _CONNECTIONS.search(units):
         lines.append("Several connections at once: k of one person's together cost up to k times the epsilon of one.")
+    elif "own list" in units:
+        lines.append("That others list a node: it stands in their lists, not in the node's own.")
+    elif guarantee.model == "central" and "edge" in units:
+        lines.append("Several edges at once: k of one person's together cost up to k times epsilon, at a larger delta.")
     if guarantee.model == "local":
         exposed = [part for part in _declared_public(settings) if part != "connections"]  # said above
     else:
         exposed = [part for part in ("features", "labels") if part[:-1] not in units and "node" not in units]
-    lines += [f"The {part}: declared public and used as they are." for part in exposed]
+    why = "declared public and used as they are" if guarantee.model == "local" else "used as they are"
+    lines += [f"The {part}: {why}." for part in exposed]
     lines.append(
         "What the model says about a group: a prediction that follows from everybody's data may still be "
         "right, and unwelcome, for one person."
