@@ -192,7 +192,7 @@ def cora_figure(folder: Path) -> Figure:
         means = [float(np.mean(scores[name][epsilon])) for epsilon in epsilons]
         say(name, *(f"{e:g}: {mean:.1f}" for e, mean in zip(epsilons, means, strict=True)))
         dashed = name == "no-edges"
-        if name == "link-beliefs":  # every run: its choice between two answers can go either way
+        if name == "link-beliefs":  # every run, to show how far they lie apart
             runs = [(epsilon, score) for epsilon in epsilons for score in scores[name][epsilon]]
             axes.scatter(*zip(*runs, strict=True), s=12, color=colour, alpha=0.5, linewidths=0)
         axes.plot(epsilons, means, color=colour, marker=marker, label=words, linestyle="--" if dashed else "-")
