@@ -152,14 +152,8 @@ def test_links_and_pictures_exist(page: Path) -> None:
 
 
 def test_every_page_can_be_reached_from_the_readme() -> None:
-    """By links from page to page."""
-    reached, waiting = {PAGES[0]}, [PAGES[0]]
-    while waiting:
-        page = waiting.pop()
-        found = {(page.parent / path).resolve() for path, _ in links(page) if path} & set(PAGES) - reached
-        reached |= found
-        waiting += found
-    assert set(PAGES) == reached
+    reached = {(ROOT / path).resolve() for path, _ in links(ROOT / "README.md") if path}
+    assert set(PAGES[1:]) <= reached
 
 
 def test_make_commands_have_targets() -> None:
