@@ -127,8 +127,8 @@ def test_a_newer_format_is_named(tmp_path: Path) -> None:
 
 
 def test_unknown_kinds_are_refused(tmp_path: Path) -> None:
-    file = save_method(tmp_path, "gap", {}, {"weight": torch.zeros(3)})
-    assert "holds a 'gap' model; allowed: lpgnn, label-propagation" in refusal(file)
+    file = save_method(tmp_path, "nothing-of-ours", {}, {"weight": torch.zeros(3)})
+    assert "holds a 'nothing-of-ours' model; allowed: lpgnn, label-propagation" in refusal(file)
 
 
 def test_known_kinds_with_missing_facts_are_refused(tmp_path: Path) -> None:
