@@ -134,18 +134,15 @@ def tune(
     tried = candidates(over, trials, seed)
     methods = [build_method(name, {**settings, **one}, classes, seed=seed, device=device) for one in tried]
     reports = _collect(methods[0], graph, split, randomness)
-    best: Tuned | None = None
-    found: list[Trial] = []
+    found: list[tuple[Trial, Any]] = []
     for number, (one, method) in enumerate(zip(tried, methods, strict=True), start=1):
         labels = _fit(method, reports, graph)
         score = float((method.predict() == labels)[split.val].float().mean())
-        if best is None or score > max(trial.score for trial in found):
-            best = Tuned(method, one, ())
-        found.append(Trial(one, score))
+        found.append((Trial(one, score), method))
         if progress is not None:
             progress(number, len(tried))
-    chosen = best if best is not None else Tuned(methods[0], tried[0], ())
-    return Tuned(chosen.method, chosen.settings, tuple(found))
+    best, kept = max(found, key=lambda pair: pair[0].score)
+    return Tuned(kept, best.settings, tuple(trial for trial, _ in found))
 
 
 def _collect(method: Any, graph: Any, split: Split, randomness: Randomness) -> Any:
