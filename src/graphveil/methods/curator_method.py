@@ -42,6 +42,7 @@ from graphveil.methods.curator import (
 from graphveil.methods.curator_privacy import CuratorPrivacy, Noise
 from graphveil.methods.network import Progress
 from graphveil.methods.private_links import people_key
+from graphveil.methods.released import require_same_features
 from graphveil.methods.storage import number, read_method, restoring, save_method, schema_facts, schema_from
 from graphveil.privacy import Guarantee, Ledger, Randomness
 from graphveil.training import Epoch
@@ -432,20 +433,14 @@ class CuratorMethod:
     def _query(self, fitted: FittedCurator, graph: Any, randomness: Randomness | None) -> Tensor:
         """Predict on another graph: pay, then read its features, and its edges behind fresh noise."""
         schema = fitted.schema
-        found = graph.schema
-        if (found.dimension, found.low, found.high) != (schema.dimension, schema.low, schema.high):
-            raise InputError(
-                f"features are {found.dimension} numbers in [{found.low:g}, {found.high:g}]",
-                where=found.name,
-                allowed=f"{schema.dimension} numbers in [{schema.low:g}, {schema.high:g}], as in training",
-            )
+        require_same_features(graph.schema, schema)
         if randomness is None and not self.privacy.public:
             raise InputError(
                 "a new graph's edges are read behind noise, which needs a source of it",
                 where="predict",
                 remedy="pass randomness=SecureRandomness()",
             )
-        name = f"query on {found.name} ({people_key(graph)[:8]})"
+        name = f"query on {graph.schema.name} ({people_key(graph)[:8]})"
         self.ledger = self.ledger.spend(*self.privacy.spend(name, schema, fitted.noise, **self._said()))
         features = read_features(graph)
         source: Any = randomness

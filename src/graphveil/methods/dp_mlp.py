@@ -34,6 +34,7 @@ from graphveil.methods.curator_method import FittedCurator
 from graphveil.methods.curator_privacy import CuratorPrivacy, Noise
 from graphveil.methods.network import Progress
 from graphveil.methods.private_links import people_key
+from graphveil.methods.released import require_same_features
 from graphveil.methods.storage import number, read_method, restoring, save_method, schema_facts, schema_from
 from graphveil.models.perceptrons import Encoder
 from graphveil.privacy import Guarantee, Ledger, Randomness
@@ -123,7 +124,7 @@ class DPMLP:
         """
         fitted = self._require_fitted()
         if graph is not None and (fitted.logits is None or people_key(graph) != fitted.people):
-            self._require_same_features(graph.schema)
+            require_same_features(graph.schema, fitted.schema)
             return torch.softmax(_scores(fitted.networks[0], read_features(graph)), dim=1)
         if fitted.logits is None:
             raise InputError(
@@ -217,15 +218,6 @@ class DPMLP:
         if self._fitted is None:
             raise InputError(f"this {self.kind} has not been fitted", remedy="call fit first")
         return self._fitted
-
-    def _require_same_features(self, found: GraphSchema) -> None:
-        schema = self._require_fitted().schema
-        if (found.dimension, found.low, found.high) != (schema.dimension, schema.low, schema.high):
-            raise InputError(
-                f"features are {found.dimension} numbers in [{found.low:g}, {found.high:g}]",
-                where=found.name,
-                allowed=f"{schema.dimension} numbers in [{schema.low:g}, {schema.high:g}], as in training",
-            )
 
 
 def _scores(network: nn.Module, features: Any) -> Tensor:

@@ -32,7 +32,14 @@ from graphveil.methods.network import (
     train_network,
 )
 from graphveil.methods.network_storage import network_facts, network_tensors, restored_network
-from graphveil.methods.released import Released, Topology, collect, require_matching, topology_of
+from graphveil.methods.released import (
+    Released,
+    Topology,
+    collect,
+    require_matching,
+    require_same_features,
+    topology_of,
+)
 from graphveil.methods.storage import number, read_method, restoring, save_method, schema_facts, schema_from
 from graphveil.privacy import Guarantee, Ledger, Randomness
 from graphveil.training import Epoch
@@ -252,14 +259,8 @@ class LPGNN:
         return self._fitted
 
     def _require_same_features(self, found: GraphSchema) -> None:
-        """Refuse a new graph whose features are not those of training, before any is read."""
-        schema = self._require_fitted().schema
-        if (found.dimension, found.low, found.high) != (schema.dimension, schema.low, schema.high):
-            raise InputError(
-                f"features are {found.dimension} numbers in [{found.low:g}, {found.high:g}]",
-                where=found.name,
-                allowed=f"{schema.dimension} numbers in [{schema.low:g}, {schema.high:g}], as in training",
-            )
+        """Refuse a new graph whose features are not those of training, or a model without any."""
+        require_same_features(found, self._require_fitted().schema)
         if not self.privacy.collects_features:
             raise InputError(
                 "this model was trained without features, so it cannot predict on a new graph", where=found.name

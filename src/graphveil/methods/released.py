@@ -116,6 +116,20 @@ def require_one_label(graph: Any) -> GraphSchema:
     return schema
 
 
+def require_same_features(found: GraphSchema, trained: GraphSchema) -> None:
+    """Refuse a new graph whose features are not those of training, before any is read.
+
+    Raises:
+        InputError: naming both dimensions and ranges.
+    """
+    if (found.dimension, found.low, found.high) != (trained.dimension, trained.low, trained.high):
+        raise InputError(
+            f"features are {found.dimension} numbers in [{found.low:g}, {found.high:g}]",
+            where=found.name,
+            allowed=f"{trained.dimension} numbers in [{trained.low:g}, {trained.high:g}], as in training",
+        )
+
+
 def randomize_people(graph: Any, split: Split, privacy: LocalPrivacy, *, randomness: Randomness) -> Released:
     """Return every person's features and label report: the one place where raw features and labels are read.
 

@@ -46,7 +46,7 @@ from graphveil.methods.private_links import (
     require_matching_graph,
     spends_of,
 )
-from graphveil.methods.released import Topology
+from graphveil.methods.released import Topology, require_same_features
 from graphveil.methods.storage import number, read_method, restoring, save_method, schema_facts, schema_from
 from graphveil.privacy import Guarantee, Ledger, Randomness, SecureRandomness
 from graphveil.training import Calibration, Epoch
@@ -212,7 +212,7 @@ class Solitude:
         fitted = self._require_fitted()
         if graph is None:
             return torch.softmax(fitted.network.logits, dim=1)
-        self._require_same_features(graph.schema)
+        require_same_features(graph.schema, fitted.schema)
         key = people_key(graph)
         if key == fitted.people:
             return torch.softmax(fitted.network.logits, dim=1)
@@ -328,16 +328,6 @@ class Solitude:
         if self._fitted is None:
             raise InputError("this Solitude has not been fitted", remedy="call fit or fit_reports first")
         return self._fitted
-
-    def _require_same_features(self, found: GraphSchema) -> None:
-        """Refuse a new graph whose features are not those of training, before any is read."""
-        schema = self._require_fitted().schema
-        if (found.dimension, found.low, found.high) != (schema.dimension, schema.low, schema.high):
-            raise InputError(
-                f"features are {found.dimension} numbers in [{found.low:g}, {found.high:g}]",
-                where=found.name,
-                allowed=f"{schema.dimension} numbers in [{schema.low:g}, {schema.high:g}], as in training",
-            )
 
     def _collect(self, graph: Any, key: str, randomness: Randomness | None) -> ReleasedGraph:
         """Collect the reports of a new graph's people: the one place where prediction reads private data."""
