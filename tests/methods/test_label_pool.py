@@ -12,7 +12,17 @@ from torch import Tensor
 
 from graphveil.graphs import random_split, social_graph
 from graphveil.methods import LabelPropagation, label_pool
-from graphveil.methods.label_pool import CENTRE_B, FOLDS, MOST_KEPT, SPREAD_B, SPREAD_U, Pool, fit_weights, pool_labels
+from graphveil.methods.label_pool import (
+    CENTRE_B,
+    FARTHEST,
+    FOLDS,
+    MOST_KEPT,
+    SPREAD_B,
+    SPREAD_U,
+    Pool,
+    fit_weights,
+    pool_labels,
+)
 from graphveil.methods.released import Topology
 from graphveil.models.label_prior import channel, class_shares
 from graphveil.privacy import SeededRandomness
@@ -238,3 +248,17 @@ def test_without_reports_the_weights_are_those_of_the_prior() -> None:
 
 def test_certain_labels_keep_a_trace_of_doubt() -> None:
     assert 0.999 < MOST_KEPT < 1
+
+
+@pytest.mark.parametrize("steepness", [1e-6, 1.0, 1e4])
+def test_the_search_for_weights_stays_finite_where_nothing_can_be_learned(steepness: float) -> None:
+    """Few reports, scores of any size, likelihoods that say one thing for certain: the search has a box to stay in."""
+    for seed in range(20):
+        torch.manual_seed(seed)
+        scores = steepness * torch.randn(1 + seed, 3, 16)
+        likelihood = torch.full((1 + seed, 3), 1e-6)
+        likelihood[:, seed % 3] = 1.0
+        weights, b = fit_weights(scores, likelihood, torch.full((3,), 1 / 3).log())
+        assert bool(weights.isfinite().all())
+        assert bool((weights > 0).all())
+        assert abs(b - CENTRE_B) <= FARTHEST

@@ -13,12 +13,13 @@ Shapes: labels [n] with -1 for none, masks "used" [n, b], scores [n, b, c, m].
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+import numpy as np
 import torch
+from scipy.optimize import minimize
 from torch import Tensor
 from torch.nn.functional import one_hot
 
@@ -41,6 +42,9 @@ MOST_WORK = 4e11
 MOST_KEPT = 1 - 1e-6
 #: Prior of the pool: log-weights u ~ N(., 1), prior weight b ~ N(0.7, 0.3^2).
 SPREAD_U, CENTRE_B, SPREAD_B = 1.0, 0.7, 0.3
+#: Sizes of the weights from which the search may start, and how far from there, in the logarithm, it may go.
+SIZES = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
+FARTHEST = 6.0
 
 
 @dataclass(frozen=True)
@@ -182,26 +186,27 @@ def fit_weights(scores: Tensor, likelihood: Tensor, log_prior: Tensor) -> tuple[
     Args:
         scores: [r, c, m] of nodes whose own report took no part in them; likelihood: [r, c] of that report.
     """
-    members = scores.shape[2]
+    members, reports = scores.shape[2], max(len(scores), 1)
 
     def loss(weights: Tensor, b: Tensor) -> Tensor:
         return -(torch.softmax(scores @ weights + b * log_prior, dim=1) * likelihood).sum(dim=1).log().sum()
 
+    def even(size: float) -> Tensor:
+        return torch.full((members,), size / members, device=scores.device)
+
     centre = torch.tensor([CENTRE_B], device=scores.device)
-    sizes = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
-    size = min(sizes, key=lambda s: float(loss(torch.full((members,), s / members, device=scores.device), centre)))
-    start = torch.full((members,), math.log(size / members), device=scores.device)
-    u, common, b = start.clone().requires_grad_(), torch.zeros_like(centre).requires_grad_(), centre.clone()
-    b.requires_grad_()
-    search = torch.optim.LBFGS([u, common, b], max_iter=80, line_search_fn="strong_wolfe", tolerance_change=1e-7)
+    start = even(min(SIZES, key=lambda size: float(loss(even(size), centre)))).log()
 
-    def step() -> Tensor:
-        search.zero_grad()
-        penalty = (((u - start) / SPREAD_U).square().sum() + common.square().sum()) / 2
-        penalty = penalty + ((b - CENTRE_B) / SPREAD_B).square().sum() / 2
-        value = (loss((u + common).exp(), b) + penalty) / max(len(scores), 1)
-        value.backward()  # type: ignore[no-untyped-call]
-        return value.detach()
+    def value(at: np.ndarray) -> tuple[float, np.ndarray]:
+        z = torch.as_tensor(at, dtype=torch.float32).to(scores.device).requires_grad_()
+        u, common, b = z[:members], z[members], z[members + 1 :]
+        penalty = ((u / SPREAD_U).square().sum() + common**2 + ((b - CENTRE_B) / SPREAD_B).square().sum()) / 2
+        found = (loss((start + u + common).exp(), b) + penalty) / reports
+        (slope,) = torch.autograd.grad(found, z)
+        return float(found.detach()), slope.cpu().double().numpy()
 
-    search.step(step)  # type: ignore[no-untyped-call]
-    return (u + common).exp().detach(), float(b.detach())
+    first = np.append(np.zeros(members + 1), CENTRE_B)
+    box = [(-FARTHEST, FARTHEST)] * (members + 1) + [(CENTRE_B - FARTHEST, CENTRE_B + FARTHEST)]
+    best = minimize(value, first, jac=True, method="L-BFGS-B", bounds=box, options={"maxiter": 80, "ftol": 1e-9})
+    z = torch.as_tensor(best.x, dtype=torch.float32).to(scores.device)
+    return (start + z[:members] + z[members]).exp(), float(z[members + 1])
