@@ -14,6 +14,7 @@ from graphveil.mechanisms.labels import Labels, RandomizedResponse
 from graphveil.mechanisms.laplace import Laplace
 from graphveil.mechanisms.multibit import MultiBit
 from graphveil.mechanisms.onebit import OneBit
+from graphveil.mechanisms.pair_domain import PairDomain, protected_pairs
 from graphveil.mechanisms.pairs import AdjacencyEstimate, PairEvidence
 from graphveil.mechanisms.piecewise import Piecewise
 from graphveil.mechanisms.privunit import PrivUnit
@@ -45,6 +46,7 @@ __all__ = [
     "NoisyDegree",
     "OneBit",
     "OneBitReports",
+    "PairDomain",
     "PairEvidence",
     "Piecewise",
     "PrivUnit",
@@ -55,4 +57,5 @@ __all__ = [
     "Values",
     "catalogue",
     "clip_to_range",
+    "protected_pairs",
 ]
