@@ -14,11 +14,12 @@ GROUND = {"errors"}
 CORE = {
     "privacy": set(),
     "graphs": {"privacy"},
+    "hierarchy": {"graphs", "privacy"},
     "mechanisms": {"privacy"},
     "aggregation": {"graphs", "mechanisms", "privacy"},
     "models": {"aggregation"},
     "training": {"aggregation", "mechanisms", "models", "privacy"},
-    "methods": {"privacy", "graphs", "mechanisms", "aggregation", "models", "training"},
+    "methods": {"privacy", "graphs", "hierarchy", "mechanisms", "aggregation", "models", "training"},
 }
 EDGES = {
     "reports": {*CORE, "reports"},
@@ -80,11 +81,17 @@ def test_import_is_light_and_quick() -> None:
     script = (
         "import time; start = time.perf_counter(); import graphveil, sys; "
         "seconds = time.perf_counter() - start; "
-        "heavy = {'torch', 'torch_geometric', 'fastapi', 'plotly', 'matplotlib'} & set(sys.modules); "
+        "heavy = {'torch', 'torch_geometric', 'fastapi', 'plotly', 'matplotlib', 'numba'} & set(sys.modules); "
         "print(seconds < 1 and not heavy, seconds, heavy)"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("True"), done.stdout
+
+
+def test_the_compiler_is_loaded_when_a_loop_runs() -> None:
+    script = "import graphveil.hierarchy, sys; print('numba' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
 
 
 def test_public_names_are_what_can_be_imported() -> None:
@@ -97,7 +104,7 @@ def test_public_names_are_what_can_be_imported() -> None:
         graphveil.nothing  # noqa: B018
 
 
-@pytest.mark.parametrize("room", ["privacy", "graphs", "mechanisms", "aggregation", "models", "training", "methods"])
+@pytest.mark.parametrize("room", list(CORE))
 def test_rooms_export_sorted_lists_that_exist(room: str) -> None:
     module = __import__(f"graphveil.{room}", fromlist=["__all__"])
     constants_first = sorted(module.__all__, key=lambda name: (not name.isupper(), not name[0].isupper(), name))

@@ -1,0 +1,19 @@
+"""The one place that names the compiler of the loops that numpy cannot say.
+
+Modules of compiled loops import this one, and are imported by the functions that run them and nowhere else, so that
+importing the room stays light.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+from numba import njit
+
+Loop = TypeVar("Loop", bound=Callable[..., Any])
+
+
+def compiled(loop: Loop) -> Loop:
+    """Compile a loop over typed arrays at its first call, and keep the machine code beside the source."""
+    return cast(Loop, njit(cache=True)(loop))

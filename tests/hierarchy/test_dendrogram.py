@@ -1,0 +1,94 @@
+"""Trees are checked, laid out and numbered."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphveil.errors import InputError
+from graphveil.hierarchy import Dendrogram, balanced_dendrogram, dendrogram_of
+from tests.hierarchy.trees import all_trees, below, trees
+
+
+@settings(derandomize=True, deadline=None, max_examples=60)
+@given(trees())
+def test_every_subtree_is_one_stretch_of_the_row(tree: Dendrogram) -> None:
+    layout = tree.layout
+    assert sorted(layout.order) == list(range(tree.leaves))
+    np.testing.assert_array_equal(layout.order[layout.place], np.arange(tree.leaves))
+    for node in range(tree.nodes):
+        leaves = below(tree, node)
+        assert layout.order[layout.start[node] : layout.stop[node]].tolist() == leaves
+        assert tree.sizes[node] == len(leaves)
+        if node >= tree.leaves:
+            left = below(tree, int(tree.left[node - tree.leaves]))
+            assert layout.order[layout.start[node] : layout.middle[node]].tolist() == left
+            assert tree.parent[tree.left[node - tree.leaves]] == tree.parent[tree.right[node - tree.leaves]] == node
+    assert tree.parent[tree.root] == -1
+
+
+@settings(derandomize=True, deadline=None, max_examples=60)
+@given(trees(smallest=2), st.randoms(use_true_random=False))
+def test_inner_nodes_may_come_in_any_order(tree: Dendrogram, random: object) -> None:
+    rows = list(range(tree.leaves - 1))
+    random.shuffle(rows)  # type: ignore[attr-defined]
+    new = np.concatenate([np.arange(tree.leaves), tree.leaves + np.argsort(rows)])
+    again = dendrogram_of(new[tree.left[rows]], new[tree.right[rows]])
+    assert {tuple(below(tree, node)) for node in range(tree.nodes)} == {
+        tuple(below(again, node)) for node in range(again.nodes)
+    }
+
+
+@pytest.mark.parametrize("leaves", [1, 2, 3, 5, 8, 13, 100])
+def test_balanced_trees_are_flat_and_keep_the_row(leaves: int) -> None:
+    order = np.random.default_rng(0).permutation(leaves)
+    tree = balanced_dendrogram(order)
+    np.testing.assert_array_equal(tree.layout.order, order)
+    depth, node = 0, 0
+    while tree.parent[node] >= 0:
+        node, depth = int(tree.parent[node]), depth + 1
+    assert depth <= np.ceil(np.log2(leaves))
+
+
+def test_there_are_as_many_trees_as_the_double_factorial() -> None:
+    counts = [sum(1 for _ in all_trees(leaves)) for leaves in (2, 3, 4, 5, 6)]
+    assert counts == [1, 3, 15, 105, 945]
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "message"),
+    [
+        ([0, 3], [1], "2 left children and 1 right"),
+        ([0, 1], [1, 2], "node 1 has 2 parents"),
+        ([0, 3], [0, 2], "node 0 has 2 parents"),
+        ([0, 4], [1, 2], "inner node 4 has child 4; allowed: 0 to 3"),
+        ([3, 0], [1, 2], "inner node 3 has child 3; allowed: 0 to 2"),
+        ([-1, 3], [1, 2], "inner node 3 has child -1"),
+        ([0.0, 3.0], [1.0, 2.0], "type float64"),
+        ([[0, 3]], [[1, 2]], r"shape \[1, 2\]"),
+    ],
+)
+def test_what_is_no_tree_is_refused(left: list[int], right: list[int], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Dendrogram(np.array(left), np.array(right))
+
+
+@pytest.mark.parametrize(
+    ("left", "right"), [([3, 0], [1, 2]), ([0, 0], [1, 2]), ([4, 3], [0, 1]), ([0, 9], [1, 2]), ([0], [1, 2])]
+)
+def test_children_that_make_no_tree_are_refused(left: list[int], right: list[int]) -> None:
+    with pytest.raises(InputError, match="dendrogram"):
+        dendrogram_of(np.array(left), np.array(right))
+
+
+def test_a_loop_beside_the_tree_is_refused() -> None:
+    with pytest.raises(InputError, match="make no tree"):
+        dendrogram_of(np.array([0, 6, 5, 2]), np.array([1, 8, 3, 4]))
+
+
+@pytest.mark.parametrize("row", [[0, 0], [1, 2], []])
+def test_a_row_of_leaves_has_each_once(row: list[int]) -> None:
+    with pytest.raises(InputError, match="dendrogram"):
+        balanced_dendrogram(row)
