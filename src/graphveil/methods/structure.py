@@ -1,0 +1,315 @@
+"""What a released graph keeps of the structure: degrees, blocks, homophily, clustering, and overlap beside chance.
+
+A graph is here a list of its pairs, int64 [2, m] with u < v, each once.  Whatever is computed of released pairs is
+post-processing and may be shown to anybody; whatever is computed of the true private pairs is exact and for the curator
+alone.  `Preserved` keeps the two apart: its public form holds nothing of the second kind.  Everything takes time and
+memory in nodes plus edges.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from scipy import stats
+from torch import Tensor
+
+from graphveil.errors import InputError
+
+CURATOR_ONLY = "computed from the true private edges without noise: for the curator only, not for release"
+#: Wedges sampled for the clustering coefficient: standard error at most 0.0036.
+WEDGES = 20_000
+#: Groups of one grouping: the table of blocks has their square.
+MAX_GROUPS = 2_048
+_SLAB = 1 << 18
+
+
+@dataclass(frozen=True)
+class Structure:
+    """Statistics of one list of pairs.
+
+    Attributes:
+        nodes, edges: how many.
+        degrees: [n] int64, sorted.
+        clustering: share of closed wedges (paths of two edges whose ends are joined), by sampling; None without wedges.
+        homophily: share of edges inside a class; of several labels a node the mean Jaccard similarity of the two ends'
+            labels; None without edges between labelled nodes.  Source: of the second, T. Zhao et al., "Multi-label Node
+            Classification On Graph-Structured Data", TMLR 2023, section 3.
+        blocks: for each grouping its [g, g] float64 symmetric table of edge counts; inside a group an edge counts once.
+        pairs: for each grouping the [g, g] table of possible pairs.
+    """
+
+    nodes: int
+    edges: int
+    degrees: np.ndarray
+    clustering: float | None
+    homophily: float | None
+    blocks: Mapping[str, np.ndarray]
+    pairs: Mapping[str, np.ndarray]
+
+    def densities(self, grouping: str) -> np.ndarray:
+        """Return edges per possible pair [g, g] of one grouping, 0 where a block has no pair."""
+        pairs = self.pairs[grouping]
+        found: np.ndarray = np.divide(self.blocks[grouping], pairs, out=np.zeros_like(pairs), where=pairs > 0)
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the figures as JSON types; densities as nested lists."""
+        return {
+            "edges": self.edges,
+            "mean_degree": 2 * self.edges / max(self.nodes, 1),
+            "max_degree": int(self.degrees[-1]) if self.nodes else 0,
+            "isolated": int(np.count_nonzero(self.degrees == 0)),
+            "clustering": self.clustering,
+            "homophily": self.homophily,
+            "densities": {name: self.densities(name).tolist() for name in self.blocks},
+        }
+
+
+def structure_of(
+    pairs: Tensor,
+    nodes: int,
+    *,
+    labels: Tensor | None = None,
+    groups: Mapping[str, Tensor] | None = None,
+    seed: int = 0,
+) -> Structure:
+    """Return the statistics of pairs [2, m] (u < v, distinct) over nodes 0..nodes-1.
+
+    Args:
+        labels: int64 [n], -1 unknown, or float 0/1 [n, c]; PUBLIC or released, as the figures show them.
+        groups: groupings int64 [n] by name, -1 for in no group; public or released as well.
+        seed: fixes which wedges are looked at.
+
+    Raises:
+        InputError: pairs that are not u < v inside the nodes, or a grouping of more than `MAX_GROUPS` groups.
+    """
+    left, right = _ends(pairs, nodes)
+    degrees = np.bincount(left, minlength=nodes) + np.bincount(right, minlength=nodes)
+    tables = {name: _table(name, left, right, group.numpy()) for name, group in (groups or {}).items()}
+    return Structure(
+        nodes=nodes,
+        edges=len(left),
+        degrees=np.sort(degrees),
+        clustering=_clustering(left, right, degrees, seed),
+        homophily=None if labels is None else _homophily(left, right, labels),
+        blocks={name: table for name, (table, _) in tables.items()},
+        pairs={name: possible for name, (_, possible) in tables.items()},
+    )
+
+
+def degree_distance(first: Structure, second: Structure) -> float:
+    """Return the largest gap between two graphs' cumulative degree distributions, in [0, 1] (Kolmogorov-Smirnov)."""
+    values = np.union1d(first.degrees, second.degrees)
+    below = [np.searchsorted(one.degrees, values, side="right") / max(one.nodes, 1) for one in (first, second)]
+    return float(np.abs(below[0] - below[1]).max(initial=0.0))
+
+
+def block_distance(first: Structure, second: Structure, grouping: str) -> float:
+    """Return the Bray-Curtis distance of two tables of edge counts, in [0, 1]: 0 the same, 1 no block in common."""
+    ours, theirs = (np.triu(one.blocks[grouping]) for one in (first, second))
+    total = float((ours + theirs).sum())
+    return float(np.abs(ours - theirs).sum()) / total if total else 0.0
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """How many synthetic pairs are true ones, beside what as many uniform pairs of the protected set would hit.
+
+    Attributes:
+        synthetic, true: how many pairs of each; common: how many are both.
+        chance: expected number in common of `synthetic` distinct pairs drawn uniformly; low, high: 95% of such draws.
+    """
+
+    synthetic: int
+    true: int
+    common: int
+    chance: float
+    low: int
+    high: int
+
+
+def overlap(synthetic: Tensor, true: Tensor, protected: int) -> Overlap:
+    """Return the overlap of two lists of pairs [2, .] (u < v, distinct) inside `protected` possible pairs.
+
+    Uniform pairs hit as a hypergeometric law says.  Exact, and so for the curator only.
+
+    Raises:
+        InputError: more pairs than are possible.
+    """
+    drawn, present = synthetic.shape[1], true.shape[1]
+    if max(drawn, present) > protected:
+        raise InputError(f"{max(drawn, present)} pairs", where="overlap", allowed=f"at most the {protected} protected")
+    common = len(np.intersect1d(_keys(synthetic.numpy()), _keys(true.numpy()), assume_unique=True))
+    law = stats.hypergeom(protected, present, drawn)
+    low, high = (int(value) for value in law.interval(0.95)) if drawn and present else (0, 0)
+    return Overlap(drawn, present, common, drawn * present / max(protected, 1), low, high)
+
+
+@dataclass(frozen=True)
+class Preserved:
+    """What a release keeps: the released graph and its public edges alone and, for the curator, the truth.
+
+    Attributes:
+        released: public and synthetic edges; public_only: the control, the public edges alone.
+        synthetic: the synthetic private edges alone.
+        truth, private: the true graph and its private edges alone; None outside the curator's house.
+        overlap: of synthetic and true private edges; None likewise.
+    """
+
+    released: Structure
+    public_only: Structure
+    synthetic: Structure
+    truth: Structure | None = None
+    private: Structure | None = None
+    overlap: Overlap | None = None
+
+    def public(self) -> dict[str, Any]:
+        """Return what may be published with the release, as JSON types."""
+        return {
+            "released": self.released.to_dict(),
+            "public_edges_only": self.public_only.to_dict(),
+            "synthetic_edges_only": self.synthetic.to_dict(),
+        }
+
+    def curator(self) -> dict[str, Any]:
+        """Return what the curator alone may see: the truth, each distance to it, the overlap.
+
+        Raises:
+            InputError: the truth was not given.
+        """
+        if self.truth is None or self.private is None or self.overlap is None:
+            raise InputError("the true edges are not here", where="structure of a release", remedy="give true=")
+        return {
+            "warning": CURATOR_ONLY,
+            "truth": self.truth.to_dict(),
+            "private_edges_only": self.private.to_dict(),
+            "distance_of_released": distances(self.released, self.truth),
+            "distance_of_public_edges_only": distances(self.public_only, self.truth),
+            "distance_of_synthetic_to_private_edges": distances(self.synthetic, self.private),
+            "overlap": vars(self.overlap),
+        }
+
+
+def distances(found: Structure, truth: Structure) -> dict[str, float | None]:
+    """Return how far one graph's statistics are from another's: 0 is the same; None where one of them has none."""
+    return {
+        "edges": abs(found.edges - truth.edges) / max(truth.edges, 1),
+        "degrees": degree_distance(found, truth),
+        "clustering": _gap(found.clustering, truth.clustering),
+        "homophily": _gap(found.homophily, truth.homophily),
+        **{f"blocks by {name}": block_distance(found, truth, name) for name in truth.blocks},
+    }
+
+
+def preserved(
+    nodes: int,
+    public: Tensor,
+    synthetic: Tensor,
+    *,
+    true: Tensor | None = None,
+    protected: int = 0,
+    labels: Tensor | None = None,
+    groups: Mapping[str, Tensor] | None = None,
+    seed: int = 0,
+) -> Preserved:
+    """Return what a release of public and synthetic pairs keeps, [2, .] each with u < v and none in both.
+
+    Args:
+        true: the true private pairs, of a simulation or in the curator's house; None: public figures alone.
+        protected: number of protected pairs, for the overlap by chance.
+        labels, groups, seed: see `structure_of`; one-label classes are a grouping "class" of their own.
+
+    Raises:
+        InputError: see `structure_of` and `overlap`.
+    """
+    groups = dict(groups or {})
+    if labels is not None and labels.dim() == 1:
+        groups.setdefault("class", labels)
+
+    def of(*parts: Tensor) -> Structure:
+        return structure_of(torch.cat(parts, dim=1), nodes, labels=labels, groups=groups, seed=seed)
+
+    found = Preserved(of(public, synthetic), of(public), of(synthetic))
+    if true is None:
+        return found
+    common = overlap(synthetic, true, protected)
+    return Preserved(found.released, found.public_only, found.synthetic, of(public, true), of(true), common)
+
+
+def _ends(pairs: Tensor, nodes: int) -> tuple[np.ndarray, np.ndarray]:
+    left, right = pairs.numpy()
+    if len(left) and (int(left.min()) < 0 or int(right.max()) >= nodes or bool((left >= right).any())):
+        raise InputError("pairs are not u < v", where="structure", allowed=f"nodes 0 to {nodes - 1}, each pair once")
+    return left, right
+
+
+def _keys(pairs: np.ndarray) -> np.ndarray:
+    keys: np.ndarray = pairs[1] * (pairs[1] - 1) // 2 + pairs[0]  # u < v: one number a pair, below 2^63
+    return keys
+
+
+def _table(name: str, left: np.ndarray, right: np.ndarray, group: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the edge counts and the possible pairs of every two groups, [g, g] float64 each."""
+    count = int(group.max(initial=0)) + 1
+    if count > MAX_GROUPS:
+        raise InputError(f"{count} groups in {name!r}", where="block densities", allowed=f"at most {MAX_GROUPS}")
+    known = (group[left] >= 0) & (group[right] >= 0)
+    cells = np.bincount(group[left[known]] * count + group[right[known]], minlength=count**2)
+    listed = cells.reshape(count, count).astype(np.float64)
+    sizes = np.bincount(group[group >= 0], minlength=count).astype(np.float64)
+    possible = np.outer(sizes, sizes)
+    np.fill_diagonal(possible, sizes * (sizes - 1) / 2)
+    return listed + listed.T - np.diag(np.diag(listed)), possible
+
+
+def _homophily(left: np.ndarray, right: np.ndarray, labels: Tensor) -> float | None:
+    values = labels.numpy()
+    if values.ndim == 1:
+        known = (values[left] >= 0) & (values[right] >= 0)
+        return float((values[left[known]] == values[right[known]]).mean()) if known.any() else None
+    held = values > 0
+    total, counted = 0.0, 0
+    for start in range(0, len(left), _SLAB):
+        ours, theirs = (held[ends[start : start + _SLAB]] for ends in (left, right))
+        either = (ours | theirs).sum(axis=1)
+        shared = (ours & theirs).sum(axis=1)
+        total += float((shared[either > 0] / either[either > 0]).sum())
+        counted += int((either > 0).sum())
+    return total / counted if counted else None
+
+
+def _clustering(left: np.ndarray, right: np.ndarray, degrees: np.ndarray, seed: int) -> float | None:
+    """Return the share of closed ones among `WEDGES` uniform wedges.
+
+    Source: T. Schank, D. Wagner, "Approximating Clustering Coefficient and Transitivity", JGAA 2005, section 2.
+    """
+    wedges = degrees * (degrees - 1) // 2
+    total = int(wedges.sum())
+    if total == 0:
+        return None
+    generator = np.random.default_rng(seed)
+    centre = np.searchsorted(np.cumsum(wedges), generator.integers(0, total, WEDGES), side="right")
+    nodes = len(degrees)
+    marks = np.ones(2 * len(left), dtype=bool)
+    both = (np.concatenate([left, right]), np.concatenate([right, left]))
+    neighbours = sp.coo_matrix((marks, both), shape=(nodes, nodes)).tocsr()
+    first = generator.integers(0, degrees[centre])
+    second = generator.integers(0, degrees[centre] - 1)
+    second += second >= first
+    ends = np.sort(neighbours.indices[neighbours.indptr[centre] + np.stack([first, second])].astype(np.int64), axis=0)
+    asked, which = np.unique(_keys(ends), return_inverse=True)
+    listed = _keys(np.stack([left, right]))
+    place = np.minimum(np.searchsorted(asked, listed), len(asked) - 1)
+    closed = np.zeros(len(asked), dtype=bool)
+    closed[place[asked[place] == listed]] = True
+    return float(closed[which].mean())
+
+
+def _gap(first: float | None, second: float | None) -> float | None:
+    return None if first is None or second is None else math.fabs(first - second)
