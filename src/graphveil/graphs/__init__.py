@@ -6,7 +6,9 @@ from graphveil.graphs.degree_bound import BoundedEdges, keep_lists, require_degr
 from graphveil.graphs.describe import describe
 from graphveil.graphs.digits import digits_graph
 from graphveil.graphs.edges import normalise_edges
+from graphveil.graphs.known import draw_private
 from graphveil.graphs.load import NAMES, load_graph
+from graphveil.graphs.release import Release, write_release
 from graphveil.graphs.root import data_root
 from graphveil.graphs.schema import GraphSchema
 from graphveil.graphs.social import social_graph
@@ -18,10 +20,12 @@ __all__ = [
     "NAMES",
     "BoundedEdges",
     "GraphSchema",
+    "Release",
     "Split",
     "data_root",
     "describe",
     "digits_graph",
+    "draw_private",
     "keep_lists",
     "known_labels",
     "load_graph",
@@ -33,4 +37,5 @@ __all__ = [
     "social_graph",
     "validate",
     "write_folder",
+    "write_release",
 ]

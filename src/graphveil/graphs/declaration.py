@@ -34,6 +34,9 @@ class Declaration:
         features: feature columns of the nodes file; None for all the others.
         source, target: columns of the edges file.
         dimension: d of the sparse features file.
+        public_edges: column of the edges file that says which edges everybody knows; None: none is known.
+        private_nodes: column of the nodes file that says who may have private edges; None: everybody.
+        release: whether the folder was published and holds a `release.json`.
     """
 
     private: tuple[str, ...]
@@ -51,6 +54,9 @@ class Declaration:
     source: str = "source"
     target: str = "target"
     dimension: int | None = None
+    public_edges: str | None = None
+    private_nodes: str | None = None
+    release: bool = False
 
 
 _REQUIRED = ("private", "range", "classes", "directed")
@@ -65,6 +71,9 @@ _KEYS = (
     "source",
     "target",
     "dimension",
+    "public_edges",
+    "private_nodes",
+    "release",
 )
 
 
@@ -113,7 +122,7 @@ def _parse(content: Mapping[str, object], where: str) -> Declaration:
         low=low,
         high=high,
         ranges=ranges,
-        directed=_one(content, "directed", where, "true or false", lambda v: isinstance(v, bool), False),
+        directed=_truth(content, "directed", where),
         out_of_range=str(policy),
         name=_word(content, "name", where),
         id=_word(content, "id", where) or "id",
@@ -123,6 +132,9 @@ def _parse(content: Mapping[str, object], where: str) -> Declaration:
         source=_word(content, "source", where) or "source",
         target=_word(content, "target", where) or "target",
         dimension=_one(content, "dimension", where, "a whole number of at least 1", _is_count, None),
+        public_edges=_word(content, "public_edges", where),
+        private_nodes=_word(content, "private_nodes", where),
+        release=_truth(content, "release", where),
     )
 
 
@@ -138,6 +150,10 @@ def _one(
     if value is not default and not fits(value):
         raise DataError(f"{key} is {value!r}", where=where, allowed=allowed)
     return value  # type: ignore[return-value]
+
+
+def _truth(content: Mapping[str, object], key: str, where: str) -> bool:
+    return _one(content, key, where, "true or false", lambda value: isinstance(value, bool), False)
 
 
 def _word(content: Mapping[str, object], key: str, where: str) -> str | None:

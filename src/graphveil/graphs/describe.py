@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 WARNING = "computed from raw data without noise: for the data owner only, not for release"
+RELEASED = "computed from a release: anybody may know it"
 
 
 def describe(graph: Data) -> dict[str, object]:
@@ -27,7 +28,8 @@ def describe(graph: Data) -> dict[str, object]:
         if directed), isolated_nodes, components (weak), density (share of all possible edges), homophily
         {edge, adjusted} (None without labels or with several a node), features {dimension, layout, density,
         range}, classes {name: nodes}, unknown_labels, private, range_source, split, memory_mb {part: MB},
-        notes, warning.
+        known {public_edges, private_edges, private_nodes} (None where nothing is said of them), release {method,
+        guarantee} (None for a graph that nobody published), notes, warning.
     """
     schema: GraphSchema = graph.schema
     n, directed = graph.num_nodes, schema.directed
@@ -37,7 +39,7 @@ def describe(graph: Data) -> dict[str, object]:
     touched = degrees if not directed else degrees + torch.bincount(graph.edge_index[1], minlength=n)
     pairs = n * (n - 1) if directed else n * (n - 1) // 2
     return {
-        "warning": WARNING,
+        "warning": WARNING if graph.get("release") is None else RELEASED,
         "name": schema.name,
         "nodes": n,
         "edges": edges,
@@ -54,8 +56,27 @@ def describe(graph: Data) -> dict[str, object]:
         "range_source": schema.source,
         "split": _split(graph),
         "memory_mb": _memory(graph),
+        "known": _known(graph),
+        "release": _release(graph),
         "notes": list(schema.notes),
     }
+
+
+def _known(graph: Data) -> dict[str, int] | None:
+    """Edges that everybody knows, others, and the nodes that may have some; undirected edges once."""
+    public, members = graph.get("public_edges"), graph.get("private_nodes")
+    if public is None and members is None:
+        return None
+    listed = graph.edge_index.shape[1]
+    known = 0 if public is None else int(public.sum())
+    each = 1 if graph.schema.directed else 2
+    nodes = int(graph.num_nodes) if members is None else len(members)
+    return {"public_edges": known // each, "private_edges": (listed - known) // each, "private_nodes": nodes}
+
+
+def _release(graph: Data) -> dict[str, str] | None:
+    release = graph.get("release")
+    return None if release is None else {"method": release.method, "guarantee": release.guarantee.sentence()}
 
 
 def _degrees(degrees: Tensor) -> dict[str, float]:

@@ -14,6 +14,8 @@ from graphveil.errors import DataError
 from graphveil.graphs.declaration import FILE, Declaration, read_declaration
 from graphveil.graphs.edges import normalise_edges
 from graphveil.graphs.features import features_from_dense, features_from_rows
+from graphveil.graphs.known import public_columns, read_truth
+from graphveil.graphs.release import read_release, refuse_stray_release
 from graphveil.graphs.schema import GraphSchema
 from graphveil.graphs.tables import Table, find_table, read_table
 from graphveil.graphs.value import MASKS, make_graph
@@ -37,10 +39,15 @@ def read_folder(folder: Path) -> Data:
     stored in both directions, out-of-range values clipped when `out_of_range = "clip"`, columns with a range
     of their own scaled to 0..1. Everything else that does not fit is refused.
 
+    A folder that `write_release` wrote has `graph.release`: guarantee and ledger of what was published.
+
     Raises:
-        DataError: names the file and, where there is one, the line.
+        DataError: names the file and, where there is one, the line; or a release is incomplete or was changed.
     """
     declared = read_declaration(folder / FILE)
+    if not declared.release:
+        refuse_stray_release(folder)
+    release = read_release(folder) if declared.release else None
     nodes = read_table(_path(folder, "nodes"))
     ids = _ids(nodes, declared.id)
     y, label_notes = _labels(nodes, declared)
@@ -50,7 +57,7 @@ def read_folder(folder: Path) -> Data:
     else:
         x, dimension, notes = _entries(read_table(listed), ids, declared, folder)
     masks = _masks(nodes, declared)
-    edge_index, edge_notes = _edges(read_table(_path(folder, "edges")), ids, declared)
+    edge_index, public, edge_notes = _edges(read_table(_path(folder, "edges")), ids, declared)
     schema = GraphSchema(
         declared.name or folder.resolve().name,
         dimension,
@@ -62,7 +69,19 @@ def read_folder(folder: Path) -> Data:
         source=f"declared by the owner in {FILE}",
         notes=(*notes, *label_notes, *edge_notes),
     )
-    return make_graph(x, edge_index, y, schema, masks=masks, ids=ids.to_numpy())
+    graph = make_graph(
+        x,
+        edge_index,
+        y,
+        schema,
+        masks=masks,
+        ids=ids.to_numpy(),
+        public_edges=public,
+        private_nodes=_members(nodes, declared),
+    )
+    if release is not None:
+        graph.release = release
+    return graph
 
 
 def _path(folder: Path, stem: str) -> Path:
@@ -95,13 +114,26 @@ def _places(table: Table, column: str, ids: polars.Series) -> np.ndarray:
     return places
 
 
-def _edges(table: Table, ids: polars.Series, declared: Declaration) -> tuple[Tensor, tuple[str, ...]]:
+def _edges(table: Table, ids: polars.Series, declared: Declaration) -> tuple[Tensor, Tensor | None, tuple[str, ...]]:
+    """The edges, which of them are public where that is declared, and what was changed."""
     source, target = (_places(table, column, ids) for column in (declared.source, declared.target))
-    return normalise_edges(source, target, len(ids), directed=declared.directed)
+    edge_index, notes = normalise_edges(source, target, len(ids), directed=declared.directed)
+    if declared.public_edges is None:
+        return edge_index, None, notes
+    column, directed = declared.public_edges, declared.directed
+    public = public_columns(table, column, (source, target), edge_index, len(ids), directed=directed)
+    return edge_index, public, notes
+
+
+def _members(nodes: Table, declared: Declaration) -> Tensor | None:
+    """Who may have private edges, where that is declared."""
+    if declared.private_nodes is None:
+        return None
+    return torch.from_numpy(np.flatnonzero(read_truth(nodes, declared.private_nodes)))
 
 
 def _feature_names(nodes: Table, declared: Declaration, folder: Path) -> list[str]:
-    taken = {declared.id, declared.label or "label", declared.split}
+    taken = {declared.id, declared.label or "label", declared.split, declared.private_nodes}
     if len(set(declared.features or ())) < len(declared.features or ()):
         raise DataError("features names a column twice", where=str(folder / FILE), allowed="each column once")
     names = list(declared.features or [name for name in nodes.frame.columns if name not in taken])

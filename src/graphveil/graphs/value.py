@@ -12,6 +12,7 @@ from torch import Tensor
 from graphveil.errors import DataError
 from graphveil.graphs.edges import is_normalised
 from graphveil.graphs.features import check_range
+from graphveil.graphs.known import check_known
 from graphveil.graphs.quiet import quiet
 from graphveil.graphs.schema import GraphSchema
 
@@ -29,6 +30,8 @@ def make_graph(
     *,
     masks: Mapping[str, Tensor] | None = None,
     ids: Sequence[object] | np.ndarray | None = None,
+    public_edges: Tensor | None = None,
+    private_nodes: Tensor | None = None,
 ) -> Data:
     """Put the parts of a graph together.
 
@@ -39,6 +42,8 @@ def make_graph(
         schema: the declared facts.
         masks: the published split, any of `MASKS`, each bool [n].
         ids: the user's own node ids, in row order.
+        public_edges: bool [E], the columns of `edge_index` that everybody knows; None: nobody knows any.
+        private_nodes: int64 [k], who may have private edges, declared, ascending; None: everybody.
 
     Raises:
         DataError: labels or features outside what the schema declares.
@@ -50,8 +55,9 @@ def make_graph(
     graph.schema = schema
     for name, mask in (masks or {}).items():
         graph[name] = mask
-    if ids is not None:
-        graph.ids = ids
+    for name, value in (("ids", ids), ("public_edges", public_edges), ("private_nodes", private_nodes)):
+        if value is not None:
+            graph[name] = value
     _check_features(graph)
     _check_labels(graph)
     return graph
@@ -62,7 +68,8 @@ def validate(graph: Data) -> Data:
 
     Checked: the schema is there; shapes and types agree with it; features are finite and in the declared
     range; labels are declared classes or -1; edges join existing nodes, are sorted, unique, without
-    self-loops and (undirected) symmetric; split masks are bool, disjoint and of length n.
+    self-loops and (undirected) symmetric; split masks are bool, disjoint and of length n; public edges are
+    public in both directions, private nodes exist and are each there once.
 
     Raises:
         DataError: names the part and the first fault in it.
@@ -73,6 +80,7 @@ def validate(graph: Data) -> Data:
     _check_labels(graph)
     _check_edges(graph)
     _check_masks(graph)
+    check_known(graph)
     return graph
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,24 +38,42 @@ def write_folder(graph: Data, path: str | os.PathLike[str], *, format: str = "cs
     Raises:
         InputError: the folder is already there, the format is unknown, or nodes have several labels.
     """
-    folder = Path(path)
-    if folder.exists():
-        raise InputError("is already there", where=str(folder), remedy="name a new folder")
     if format not in ("csv", "parquet"):
         raise InputError(f"format is {format!r}", where="write_folder", allowed="csv, parquet")
-    if graph.y.dim() != 1:
-        raise InputError("nodes have several labels each", where="write_folder", allowed="one label a node")
+    with new_graph_folder(Path(path)) as inside:
+        write_graph(graph, inside, format=format)
+    return Path(path)
+
+
+@contextmanager
+def new_graph_folder(folder: Path) -> Iterator[Path]:
+    """A folder to fill, which appears under its name when the block has ended without an error.
+
+    Raises:
+        InputError: the folder is already there.
+    """
+    if folder.exists() or folder.is_symlink():
+        raise InputError("is already there", where=str(folder), remedy="name a new folder")
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as beside:
         inside = Path(beside) / "graph"
         inside.mkdir()
-        for stem, frame in _tables(graph).items():
-            file = inside / f"{stem}.{format}"
-            _ = frame.write_csv(file) if format == "csv" else frame.write_parquet(file)
-        has_split = published_split(graph) is not None
-        (inside / FILE).write_text(_declaration(graph.schema, has_split), encoding="utf-8")
+        yield inside
         inside.rename(folder)
-    return folder
+
+
+def write_graph(graph: Data, inside: Path, *, format: str, release: bool = False) -> None:
+    """Write the tables of a graph and its declaration into an empty folder.
+
+    Raises:
+        InputError: nodes have several labels each.
+    """
+    if graph.y.dim() != 1:
+        raise InputError("nodes have several labels each", where="write_folder", allowed="one label a node")
+    for stem, frame in _tables(graph).items():
+        file = inside / f"{stem}.{format}"
+        _ = frame.write_csv(file) if format == "csv" else frame.write_parquet(file)
+    (inside / FILE).write_text(_declaration(graph, release=release), encoding="utf-8")
 
 
 def _tables(graph: Data) -> dict[str, polars.DataFrame]:
@@ -65,6 +85,8 @@ def _tables(graph: Data) -> dict[str, polars.DataFrame]:
     if (split := published_split(graph)) is not None:
         part = np.select([split.train.numpy(), split.val.numpy(), split.test.numpy()], ["train", "val", "test"], "")
         nodes.append(polars.Series("split", part))
+    if (members := graph.get("private_nodes")) is not None:
+        nodes.append(polars.Series("private", np.isin(np.arange(graph.num_nodes), members.numpy())))
     tables = {}
     if graph.x.layout == torch.sparse_csr:
         entries = to_rows(graph.x).tocoo()
@@ -72,10 +94,11 @@ def _tables(graph: Data) -> dict[str, polars.DataFrame]:
     else:
         nodes += [polars.Series(f"x{column}", graph.x[:, column].numpy()) for column in range(graph.x.shape[1])]
     source, target = graph.edge_index.numpy()
-    if not graph.schema.directed:
-        once = source < target
-        source, target = source[once], target[once]
-    tables["edges"] = polars.DataFrame({"source": ids[source], "target": ids[target]})
+    kept = slice(None) if graph.schema.directed else source < target
+    edges = {"source": ids[source[kept]], "target": ids[target[kept]]}
+    if (public := graph.get("public_edges")) is not None:
+        edges["public"] = polars.Series(public.numpy()[kept])
+    tables["edges"] = polars.DataFrame(edges)
     return {"nodes": polars.DataFrame(nodes), **tables}
 
 
@@ -86,7 +109,8 @@ def _label_names(graph: Data) -> polars.Series:
     return names[np.where(graph.y.numpy() < 0, len(graph.schema.classes), graph.y.numpy())]
 
 
-def _declaration(schema: GraphSchema, has_split: bool) -> str:
+def _declaration(graph: Data, *, release: bool) -> str:
+    schema: GraphSchema = graph.schema
     # A JSON string, number, list or bool of these kinds is also a TOML one.
     lines = {
         "name": schema.name,
@@ -95,6 +119,9 @@ def _declaration(schema: GraphSchema, has_split: bool) -> str:
         "classes": schema.classes,
         "directed": schema.directed,
         "dimension": schema.dimension,
-        **({"split": "split"} if has_split else {}),
+        **({"split": "split"} if published_split(graph) is not None else {}),
+        **({"public_edges": "public"} if graph.get("public_edges") is not None else {}),
+        **({"private_nodes": "private"} if graph.get("private_nodes") is not None else {}),
+        **({"release": True} if release else {}),
     }
     return "".join(f"{key} = {json.dumps(value, ensure_ascii=False)}\n" for key, value in lines.items())

@@ -1,0 +1,194 @@
+"""A published graph: a folder that anyone may store, share and train on, and what it says about itself.
+
+    graph.toml, nodes.parquet, edges.parquet, features.parquet   the graph, in the format of every own folder
+    release.json    method, settings, guarantee, what the numbers mean, and the hashes of all other files
+    ledger.json     what was spent
+    card.md         the privacy card, for people
+
+The hashes find damage and careless edits, not forgery: whoever forges a release can compute them too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from graphveil.errors import DataError, GraphveilError
+from graphveil.graphs.declaration import FILE as DECLARATION
+from graphveil.graphs.write import new_graph_folder, write_graph
+from graphveil.privacy import Guarantee, Ledger
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+FILE = "release.json"
+LEDGER = "ledger.json"
+CARD = "card.md"
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Release:
+    """What is known of a published graph beside the graph itself.
+
+    Attributes:
+        method: the release method; settings: its settings, JSON values.
+        guarantee: what everything that is made of the graph protects; ledger: what was spent.
+        keep, flip: probabilities that a published label is the true one, or a given other one; (1, 0): as it is.
+        edges: whether the edges that are not marked public are made, not true ones.
+        notes: what to mind when reading the numbers.
+        statistics: figures for the curator's and the reader's eyes, JSON values; private ones are never in here.
+        version: of the program; created: when.
+    """
+
+    method: str
+    settings: Mapping[str, Any]
+    guarantee: Guarantee
+    ledger: Ledger
+    keep: float = 1.0
+    flip: float = 0.0
+    edges: bool = False
+    notes: tuple[str, ...] = ()
+    statistics: Mapping[str, Any] = field(default_factory=dict)
+    version: str = ""
+    created: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The content of `release.json`, hashes left out."""
+        return {
+            "format": FORMAT,
+            "method": self.method,
+            "settings": dict(self.settings),
+            "guarantee": self.guarantee.to_dict(),
+            "guarantee_sentence": self.guarantee.sentence(),
+            "labels": {"keep": self.keep, "flip": self.flip},
+            "made_edges": self.edges,
+            "notes": list(self.notes),
+            "statistics": dict(self.statistics),
+            "version": self.version,
+            "created": self.created,
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any], ledger: Ledger) -> Release:
+        """The inverse of `to_dict`; raises KeyError, TypeError or InputError for anything else."""
+        return cls(
+            method=str(content["method"]),
+            settings=dict(content["settings"]),
+            guarantee=Guarantee.from_dict(content["guarantee"]),
+            ledger=ledger,
+            keep=float(content["labels"]["keep"]),
+            flip=float(content["labels"]["flip"]),
+            edges=bool(content["made_edges"]),
+            notes=tuple(str(note) for note in content["notes"]),
+            statistics=dict(content["statistics"]),
+            version=str(content["version"]),
+            created=str(content["created"]),
+        )
+
+
+def write_release(graph: Data, path: str | os.PathLike[str], release: Release, *, card: str) -> Path:
+    """Write a published graph as a folder, whole or not at all.
+
+    Args:
+        graph: the released graph; nothing private is in it any more.
+        path: the new folder.
+        release: what to say about it.
+        card: the text of card.md.
+
+    Raises:
+        InputError: the folder is already there, or nodes have several labels.
+    """
+    folder = Path(path)
+    with new_graph_folder(folder) as inside:
+        write_graph(graph, inside, format="parquet", release=True)
+        (inside / LEDGER).write_text(_json(release.ledger.to_dict()), encoding="utf-8")
+        content = release.to_dict()
+        content["files"] = {file.name: _digest(file) for file in sorted(inside.iterdir())}
+        content["sha256"] = _digest_of(content)
+        (inside / FILE).write_text(_json(content), encoding="utf-8")
+        (inside / CARD).write_text(card, encoding="utf-8")
+    return folder
+
+
+def read_release(folder: Path) -> Release:
+    """What a published folder says about itself, once every file is the one that was published.
+
+    Raises:
+        DataError: a file is missing, was changed or does not belong; names it.
+    """
+    file = folder / FILE
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+        stored = dict(content["files"])
+        whole = content.pop("sha256") == _digest_of(content) and content["format"] == FORMAT
+    except FileNotFoundError as error:
+        raise _incomplete(folder, FILE) from error
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise _changed(file) from error
+    if not whole:
+        raise _changed(file)
+    _check_files(folder, stored)
+    try:
+        ledger = Ledger.from_dict(json.loads((folder / LEDGER).read_text(encoding="utf-8")))
+        return Release.from_dict(content, ledger)
+    except (KeyError, TypeError, ValueError, AttributeError, GraphveilError) as error:
+        raise _changed(file) from error
+
+
+def refuse_stray_release(folder: Path) -> None:
+    """Refuse a folder with a `release.json` that its `graph.toml` does not declare: it was put together by hand.
+
+    Raises:
+        DataError: there is one.
+    """
+    if (folder / FILE).exists():
+        raise DataError(
+            f"holds a {FILE}, but {DECLARATION} does not say release = true",
+            where=str(folder),
+            remedy="restore the published folder, or remove the file: no guarantee belongs to this graph",
+        )
+
+
+def _check_files(folder: Path, stored: Mapping[str, str]) -> None:
+    for name in (DECLARATION, LEDGER):
+        if name not in stored:
+            raise _changed(folder / FILE)
+    for name, digest in stored.items():
+        if not (folder / name).is_file():
+            raise _incomplete(folder, name)
+        if _digest(folder / name) != digest:
+            raise _changed(folder / name)
+    for stem in ("nodes", "edges", "features"):
+        for ending in ("csv", "parquet"):
+            name = f"{stem}.{ending}"
+            if name not in stored and (folder / name).exists():
+                raise DataError(f"{name} was not published with it", where=str(folder), remedy=_RESTORE)
+
+
+_RESTORE = "restore the published folder; what was changed has no guarantee"
+
+
+def _incomplete(folder: Path, name: str) -> DataError:
+    return DataError(f"the release is incomplete: {name} is missing", where=str(folder), remedy=_RESTORE)
+
+
+def _changed(file: Path) -> DataError:
+    return DataError("was changed since it was published", where=str(file), remedy=_RESTORE)
+
+
+def _digest(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def _digest_of(content: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True, allow_nan=False).encode()).hexdigest()
+
+
+def _json(content: Mapping[str, Any]) -> str:
+    return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
