@@ -60,6 +60,18 @@ def test_noise_of_edges_is_exact_and_never_too_little(unit: str, epsilon: float,
     assert epsilon * (1 - 1e-4) < noise.epsilon <= epsilon
 
 
+@pytest.mark.parametrize("ratio", [0.5, 1.3, 4.0])
+def test_unequal_noise_costs_what_equal_noise_costs(ratio: float) -> None:
+    """sum_k 1 / sigma_k^2 is the same, up to the search's tolerance, and the price is exact."""
+    privacy = CuratorPrivacy(2.0, 1e-6)
+    equal, unequal = privacy.noise(SCHEMA, hops=3), privacy.noise(SCHEMA, hops=3, hop_ratio=ratio)
+    first, second, third = unequal.sigmas
+    assert second / first == pytest.approx(ratio) and third / second == pytest.approx(ratio)
+    weights = [sum(sigma**-2 for sigma in noise.sigmas) for noise in (equal, unequal)]
+    assert weights[1] == pytest.approx(weights[0], rel=1e-9)
+    assert 2.0 * (1 - 1e-4) < gaussian_epsilon(1 / math.sqrt(2 * weights[1]), 1e-6) <= 2.0
+
+
 def test_noise_of_nodes_pays_for_training_too() -> None:
     privacy = CuratorPrivacy(8.0, 1e-5, "node", degree_bound=10)
     trained = {name: (Descent(steps=20, rate=1.0, name=name), 500) for name in ("first", "last")}

@@ -233,9 +233,10 @@ _CURATOR_HELP = {
     "passes": "passes over the nodes in private training (unit node)",
     "clip": "norm to which private training clips a gradient (unit node)",
     "share_hops": "part of the budget for the sums beside private training (unit node); default a half",
+    "hop_ratio": "noise of each sum over that of the sum before; above 1 the earlier sums get more of the budget",
 }
 #: Settings of hops, which a method without edges does not have.
-_OF_HOPS = ("hops", "weights", "sharpness", "bits", "share_hops")
+_OF_HOPS = ("hops", "weights", "sharpness", "bits", "share_hops", "hop_ratio")
 
 
 def _curator_methods() -> dict[str, MethodInfo]:

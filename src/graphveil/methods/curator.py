@@ -45,6 +45,7 @@ class CuratorSettings:
         bits: of the rows' grid; None chooses by the noise.
         batch, passes, clip: expected batch, passes over the nodes and clipping norm of private training (unit node).
         share_hops: the part of the budget that noisy sums get beside private training (unit node).
+        hop_ratio: noise of each sum over that of the sum before; above 1 the earlier ones get more of the budget.
         seed: fixes initial weights, never privacy noise.
         device: "cpu".
 
@@ -65,6 +66,7 @@ class CuratorSettings:
     passes: int = 10
     clip: float = 1.0
     share_hops: float | None = None
+    hop_ratio: float = 1.0
     seed: int = 0
     device: str = "cpu"
 
@@ -89,6 +91,8 @@ class CuratorSettings:
                 raise InputError(f"{name} = {getattr(self, name)!r}", allowed="a finite number of at least 0")
         if self.share_hops is not None and not 0 < _number(self.share_hops) < 1:
             raise InputError(f"share_hops = {self.share_hops!r}", allowed="a number in (0, 1)")
+        if not 0.125 <= _number(self.hop_ratio) <= 8:
+            raise InputError(f"hop_ratio = {self.hop_ratio!r}", allowed="a number in 0.125..8")
         if self.bits is not None:
             require_bits(self.bits)
         largest_weight(self.weights)

@@ -387,6 +387,7 @@ class CuratorMethod:
             columns=self.recipe.columns(self.settings),
             trained=trained,
             share_hops=self.settings.share_hops,
+            hop_ratio=self.settings.hop_ratio,
         )
 
     def _sums(

@@ -148,6 +148,7 @@ class CuratorPrivacy:
         columns: int = 16,
         trained: Mapping[str, tuple[Descent, int]] | None = None,
         share_hops: float | None = None,
+        hop_ratio: float = 1.0,
     ) -> Noise:
         """Return the least noise with which everything that reads what is protected costs at most (epsilon, delta).
 
@@ -156,6 +157,7 @@ class CuratorPrivacy:
             columns: the most columns of a summed row.
             trained: name -> private training and number of parameters; charged for unit "node" alone.
             share_hops: the part of the budget (of mu^2) that goes to the sums; default a half.
+            hop_ratio: noise of each sum over that of the sum before.
 
         Raises:
             InputError: no noise reaches the target.
@@ -165,7 +167,7 @@ class CuratorPrivacy:
             return Noise((0.0,) * hops)
         unit, descents = self.unit_for(schema), [descent for descent, _ in charged.values()]
         reach = sensitivity_of(unit, w_max, self.degree)
-        every: list[Hops | Descent] = [*([Hops(count=hops, sensitivity=reach)] if hops else []), *descents]
+        every: list[Hops | Descent] = [*([_hops(hops, reach, hop_ratio)] if hops else []), *descents]
         target, reserved = self._less_rounding(list(charged.values()))
         split = None if share_hops is None or not (hops and descents) else _split(share_hops, descents)
         found = calibrate_pipeline(target, self.delta, every, split=split, reserved=reserved)
@@ -270,6 +272,11 @@ class CuratorPrivacy:
 
 def _schedule(descent: Descent, multiplier: float) -> PrivateSchedule:
     return PrivateSchedule(steps=descent.steps, rate=descent.rate, expected_batch=1.0, noise_multiplier=multiplier)
+
+
+def _hops(count: int, reach: float, ratio: float) -> Hops:
+    sizes = () if ratio == 1.0 else tuple(ratio**hop for hop in range(count))
+    return Hops(count=count, sensitivity=reach, sizes=sizes)
 
 
 def _split(share_hops: float, parts: list[Any]) -> dict[str, float]:
