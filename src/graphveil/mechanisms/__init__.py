@@ -6,6 +6,7 @@ from graphveil.mechanisms.codeword_reports import CodewordReports
 from graphveil.mechanisms.degree_preserving import DegreePreservingRR
 from graphveil.mechanisms.degrees import Degrees, NoisyDegree
 from graphveil.mechanisms.duchi import Duchi
+from graphveil.mechanisms.edge_rand import EdgeRand
 from graphveil.mechanisms.edge_reports import DegreePreservingReports, DegreeReports, EdgeReports
 from graphveil.mechanisms.edges import AdjacencyRR
 from graphveil.mechanisms.gaussian import AnalyticGaussian
@@ -15,7 +16,7 @@ from graphveil.mechanisms.laplace import Laplace
 from graphveil.mechanisms.multibit import MultiBit
 from graphveil.mechanisms.onebit import OneBit
 from graphveil.mechanisms.pair_domain import PairDomain, protected_pairs
-from graphveil.mechanisms.pairs import AdjacencyEstimate, PairEvidence
+from graphveil.mechanisms.pairs import AdjacencyEstimate, PairEstimate, PairEvidence
 from graphveil.mechanisms.piecewise import Piecewise
 from graphveil.mechanisms.privunit import PrivUnit
 from graphveil.mechanisms.reports import LabelReports, LatticeReports, MultiBitReports, OneBitReports
@@ -34,6 +35,7 @@ __all__ = [
     "DegreeReports",
     "Degrees",
     "Duchi",
+    "EdgeRand",
     "EdgeReports",
     "Hybrid",
     "LabelReports",
@@ -47,6 +49,7 @@ __all__ = [
     "OneBit",
     "OneBitReports",
     "PairDomain",
+    "PairEstimate",
     "PairEvidence",
     "Piecewise",
     "PrivUnit",

@@ -19,7 +19,7 @@ from graphveil.mechanisms.bits import WORD
 from graphveil.mechanisms.edge_reports import EdgeReports
 from graphveil.mechanisms.neighbour_lists import Ids, NeighbourLists, contains, owners
 from graphveil.mechanisms.values import BLOCK, blocks
-from graphveil.mechanisms.waiting import failures_before
+from graphveil.mechanisms.waiting import Geometric, failures_before
 from graphveil.privacy import Randomness
 
 Thresholds = npt.NDArray[np.uint64]
@@ -37,7 +37,7 @@ def sample_lists(
         randomness: the source of the noise.
         thinning: uint64 [n]; a bit that says 1 is then sent with probability thinning / 2^64 of its list.
     """
-    kept = true[_survives(len(true), low, randomness)]
+    kept = true[survives(len(true), low, randomness)]
     starts, counts = lists.starts, np.zeros(lists.nodes, np.int64)
     columns = [np.zeros(0, np.int32)]
     for first, stop, false in false_places(lists.total, low, randomness):
@@ -61,11 +61,20 @@ def false_places(total: int, low: int, randomness: Randomness) -> Iterator[tuple
     Yields:
         first, stop and the places in first..stop-1, ascending; the parts cover 0..total-1.
     """
+    return marked_places(total, failures_before(low, total), low / WORD, randomness)
+
+
+def marked_places(total: int, gaps: Geometric, chance: float, randomness: Randomness) -> Iterator[tuple[int, int, Ids]]:
+    """As `false_places`, with the law of the gaps between marked places, drawn up to `total` at least.
+
+    Args:
+        chance: about what each place is marked with; it decides how many gaps are drawn at once, nothing else.
+    """
     first = 0
     while first < total:
-        gaps = failures_before(low, total).draw(_wanted(total - first, low), randomness)
+        drawn = gaps.draw(_wanted(total - first, chance), randomness)
         # A gap reaches at most to the end, so the first place behind it cannot overflow; those after it may.
-        places = first + np.cumsum(gaps + 1) - 1
+        places = first + np.cumsum(drawn + 1) - 1
         behind = int(np.argmax(places >= total))
         if places[behind] >= total:
             yield first, total, places[:behind]
@@ -74,13 +83,13 @@ def false_places(total: int, low: int, randomness: Randomness) -> Iterator[tuple
         first = int(places[-1]) + 1
 
 
-def _wanted(places: int, low: int) -> int:
+def _wanted(places: int, chance: float) -> int:
     """How many gaps to draw at once: nearly always all that are needed, at most a block."""
-    expected = places * (low / WORD)
+    expected = places * chance
     return min(BLOCK, math.ceil(expected + 5 * math.sqrt(expected)) + 8)
 
 
-def _survives(count: int, low: int, randomness: Randomness) -> npt.NDArray[np.bool_]:
+def survives(count: int, low: int, randomness: Randomness) -> npt.NDArray[np.bool_]:
     """For each bit that is 1 whether it still is after randomized response."""
     result = np.empty(count, np.bool_)
     for start, stop in blocks(count, 1):

@@ -1,7 +1,8 @@
-"""The guarantee of a report that one user makes alone, in words that every mechanism shares."""
+"""The guarantee of a report that one user makes alone, or a curator for all, in words that mechanisms share."""
 
 from __future__ import annotations
 
+from graphveil.mechanisms.pair_domain import PairDomain
 from graphveil.privacy import Guarantee
 
 FEATURES = "one user's whole feature vector"
@@ -9,6 +10,8 @@ LABEL = "one user's label"
 RELATIONSHIP = "one relationship"
 LINK = "one directed link"
 ENTRY = "one bit of one neighbour list"
+PRIVATE_EDGE = "one private undirected edge"
+READERS = "everybody who sees the released graph"
 OBSERVERS = "the server and everybody it shares with"
 
 
@@ -43,6 +46,22 @@ def list_guarantee(epsilon: float, mode: str, nodes: int) -> Guarantee:
 def entry_guarantee(epsilon: float, nodes: int) -> Guarantee:
     """The local guarantee of one bit of one list: in an undirected graph a relationship may stand in two lists."""
     return _local(ENTRY, epsilon, 0.0, f"the {nodes} users and their ids are public", relation="add/remove")
+
+
+def pair_guarantee(epsilon: float, domain: PairDomain) -> Guarantee:
+    """The guarantee of one release of a curator who alone knows which protected pairs are related."""
+    return Guarantee(
+        unit=PRIVATE_EDGE,
+        relation="add/remove",
+        model="central",
+        epsilon=epsilon,
+        delta=0.0,
+        against=READERS,
+        assumes=(
+            f"the {domain.nodes} nodes, the {len(domain.ids)} private ones among them and the public edges are public",
+            "the graph is released once",
+        ),
+    )
 
 
 def _local(unit: str, epsilon: float, delta: float, *assumes: str, relation: str = "replace") -> Guarantee:

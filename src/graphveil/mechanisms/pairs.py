@@ -56,6 +56,28 @@ class AdjacencyEstimate:
     background: float
 
 
+@dataclass(frozen=True, eq=False)
+class PairEstimate:
+    """An estimate of who is related among protected pairs: `named` for some, one number for all others.
+
+    Args:
+        pairs: int64 [2, S], u < v, the pairs that a release names.
+        named: the estimate of each of them.
+        others: the estimate of every other protected pair.
+        size: the number of protected pairs.
+    """
+
+    pairs: Tensor
+    named: float
+    others: float
+    size: int
+
+    @property
+    def total(self) -> float:
+        """The estimated number of private edges."""
+        return self.named * self.pairs.shape[1] + self.others * (self.size - self.pairs.shape[1])
+
+
 def named_pairs(lists: NeighbourLists, reports: EdgeReports) -> tuple[Tensor, Tensor, Tensor]:
     """The pairs that some report names, sorted, and how many reports name each: three int64 [S]."""
     users, named = lists.check(reports)

@@ -1,0 +1,90 @@
+"""Every set of protected pairs there is on a few nodes, a graph of fifty, and what tests of edge methods share."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import torch
+from scipy import stats
+from torch import Tensor
+
+from graphveil.mechanisms import PairDomain
+
+FALSE_ALARM = 1e-6
+# Rounding of float64 logarithms; the integers themselves leave nothing over.
+ROUNDING = 1e-9
+NODES = 50
+
+
+def tiny(nodes: int = 4) -> PairDomain:
+    """All pairs but one, which is a public edge."""
+    return PairDomain(nodes, None, torch.tensor([[0], [2]]))
+
+
+def all_sets(domain: PairDomain) -> list[Tensor]:
+    """Every set of protected pairs: set number g has the pair of rank k exactly if bit k of g is 1."""
+    ranks = [[k for k in range(domain.size) if g >> k & 1] for g in range(1 << domain.size)]
+    return [domain.unrank(torch.tensor(chosen, dtype=torch.int64)) for chosen in ranks]
+
+
+def number_of(domain: PairDomain, released: Tensor) -> int:
+    """The inverse of `all_sets`."""
+    return sum(1 << rank for rank in domain.rank(released).tolist())
+
+
+def table(mechanism: Any) -> np.ndarray[Any, Any]:
+    """Pr[released | private edges] of all sets: [private, released]."""
+    sets = all_sets(mechanism.domain)
+    return np.array([[float(mechanism.log_likelihood(out, true).exp()) for out in sets] for true in sets])
+
+
+def worst_ratio(probabilities: np.ndarray[Any, Any]) -> float:
+    """The largest |log ratio| over all releases when one private edge comes or goes."""
+    logs = np.log(probabilities)
+    size = len(logs).bit_length() - 1
+    neighbours = [(g, g ^ (1 << k)) for g, k in itertools.product(range(len(logs)), range(size))]
+    return max(float(np.abs(logs[g] - logs[h]).max()) for g, h in neighbours)
+
+
+def fits(counts: np.ndarray[Any, Any], probabilities: np.ndarray[Any, Any]) -> bool:
+    """Whether a chi-square test at a false-alarm rate of 1e-6 accepts counts of releases; rare ones are merged."""
+    expected = probabilities * counts.sum()
+    order = np.argsort(expected)
+    counts, expected = counts[order], expected[order]
+    group = np.minimum(np.floor(np.cumsum(expected) / 10), np.floor(expected.sum() / 10) - 1).astype(int)
+    seen, hoped = np.bincount(group, counts), np.bincount(group, expected)
+    seen, hoped = seen[hoped > 0], hoped[hoped > 0]
+    return float(stats.chisquare(seen, hoped * seen.sum() / hoped.sum()).pvalue) > FALSE_ALARM
+
+
+def fifty() -> tuple[PairDomain, Tensor]:
+    """Forty private of fifty nodes with a hundred public and a hundred private edges."""
+    order = np.random.default_rng(1)
+    members = torch.from_numpy(np.sort(order.choice(NODES, 40, replace=False)))
+    inside = PairDomain(NODES, members)
+    chosen = order.choice(inside.size, 200, replace=False)
+    pairs = inside.unrank(np.sort(chosen))
+    known = torch.zeros(200, dtype=torch.bool)
+    known[order.choice(200, 100, replace=False)] = True
+    return PairDomain(NODES, members, pairs[:, known]), pairs[:, ~known]
+
+
+def same_law(first: np.ndarray[Any, Any], second: np.ndarray[Any, Any]) -> float:
+    """The least p-value of chi-square tests that two sets of releases, bool [releases, pairs], have one law.
+
+    Four tests: of each pair, of pairs of pairs at two distances, and of the number of edges.
+    """
+    results, many = [], len(first)
+    for shift in (0, 1, 7):
+        ones = [(bits & np.roll(bits, shift, axis=1)).sum(0) for bits in (first, second)]
+        pooled = (ones[0] + ones[1]) / (2 * many)
+        used = (pooled * many > 10) & (pooled < 1)
+        spread = 2 * many * (pooled * (1 - pooled))[used]
+        results.append(float(stats.chi2.sf((((ones[0] - ones[1]) ** 2)[used] / spread).sum(), used.sum())))
+    totals = [bits.sum(1) for bits in (first, second)]
+    cuts = np.unique(np.quantile(np.concatenate(totals), np.linspace(0, 1, 21)[1:-1]))
+    counts = [np.bincount(np.searchsorted(cuts, total), minlength=len(cuts) + 1) for total in totals]
+    results.append(float(stats.chi2_contingency(counts).pvalue))
+    return min(results)
