@@ -23,9 +23,8 @@ def features_of(released: Released, seed: int) -> tuple[Any, float]:
 
 def labels_of(released: Released) -> Labels:
     """Return the released labels with the randomized response they went through."""
-    classes = len(released.schema.classes)
-    keep, flip = released.privacy.channel(classes)
-    return Labels(released.labels, released.train, released.val, classes, keep, flip)
+    keep, flip = released.channel
+    return Labels(released.labels, released.train, released.val, len(released.schema.classes), keep, flip)
 
 
 def random_features(num_nodes: int, dimension: int, seed: int) -> sp.csr_matrix:

@@ -90,6 +90,7 @@ class FittedLabels:
     fingerprint: str
     probabilities: Tensor
     variant: str
+    published: Guarantee | None = None
 
 
 class LabelPropagation:
@@ -143,7 +144,12 @@ class LabelPropagation:
             self.ledger = self.ledger.spend(*self.privacy.spends(released.schema))
         rule = _pool if self.rule == "pool" else _propagate
         found, variant = rule(self, released, topology, progress)
-        self._fitted = FittedLabels(released.schema, released.void, topology.fingerprint, found.cpu(), variant)
+        origin = released.origin
+        published = None if origin is None else origin.guarantee
+        place = topology.fingerprint
+        self._fitted = FittedLabels(released.schema, released.void, place, found.cpu(), variant, published)
+        if origin is not None:
+            self.ledger = origin.ledger
         self.released, self.topology = released, topology
         return self
 
@@ -196,9 +202,9 @@ class LabelPropagation:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What the collection that was fitted protects."""
+        """What the collection that was fitted protects; of a published graph, what its release protects."""
         fitted = self._require_fitted()
-        return self.privacy.guarantee(fitted.schema, fitted.void)
+        return fitted.published or self.privacy.guarantee(fitted.schema, fitted.void)
 
     def save(self, path: str | Path) -> Path:
         """Write predictions, settings, guarantee and ledger to one safetensors file; no reports, no edges."""
@@ -211,6 +217,7 @@ class LabelPropagation:
             "void": fitted.void,
             "fingerprint": fitted.fingerprint,
             "variant": fitted.variant,
+            "published": None if fitted.published is None else fitted.published.to_dict(),
             "ledger": self.ledger.to_dict(),
             "guarantee": self.guarantee.to_dict(),
         }
@@ -231,7 +238,10 @@ class LabelPropagation:
             found = tensors["probabilities"]
             if found.dim() != 2 or found.shape[1] != len(schema.classes):
                 raise InputError(f"probabilities are {tuple(found.shape)}", allowed=f"(nodes, {len(schema.classes)})")
-            method._fitted = FittedLabels(schema, facts["void"], facts["fingerprint"], found, facts["variant"])
+            published = facts.get("published")
+            guarantee = None if published is None else Guarantee.from_dict(published)
+            place, variant = facts["fingerprint"], facts["variant"]
+            method._fitted = FittedLabels(schema, facts["void"], place, found, variant, guarantee)
         return method
 
     def _require_fitted(self) -> FittedLabels:
@@ -244,7 +254,7 @@ def _propagate(
     method: LabelPropagation, released: Released, topology: Topology, progress: Progress | None
 ) -> tuple[Tensor, str]:
     classes = len(released.schema.classes)
-    keep, flip = method.privacy.channel(classes)
+    keep, flip = released.channel
     p = normalised(topology.edge_index, topology.num_nodes).to(method.device)
     places = (t.to(method.device) for t in (released.labels, released.train, released.val))
     found = propagate_labels(p, *places, classes=classes, keep=keep, flip=flip)
@@ -257,7 +267,7 @@ def _pool(
     method: LabelPropagation, released: Released, topology: Topology, progress: Progress | None
 ) -> tuple[Tensor, str]:
     classes = len(released.schema.classes)
-    keep, flip = method.privacy.channel(classes)
+    keep, flip = released.channel
     pool = pool_labels(
         topology,
         released.labels,

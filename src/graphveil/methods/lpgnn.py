@@ -47,12 +47,16 @@ from graphveil.training import Epoch
 
 @dataclass(frozen=True)
 class Fitted:
-    """What a fitted LPGNN keeps: the public facts of its collection and the trained network."""
+    """What a fitted LPGNN keeps: the public facts of its collection and the trained network.
+
+    `published` is the guarantee of the release that it was trained on, if it was.
+    """
 
     schema: GraphSchema
     void: str | None
     fingerprint: str
     network: Network
+    published: Guarantee | None = None
 
 
 class LPGNN:
@@ -121,7 +125,11 @@ class LPGNN:
             self.ledger = self.ledger.spend(*self.privacy.spends(released.schema))
         features, offset = features_of(released, self.settings.seed)
         network = train_network(features, offset, labels_of(released), topology, self.settings, progress=progress)
-        self._fitted = Fitted(released.schema, released.void, topology.fingerprint, network)
+        origin = released.origin
+        published = None if origin is None else origin.guarantee
+        self._fitted = Fitted(released.schema, released.void, topology.fingerprint, network, published)
+        if origin is not None:
+            self.ledger = origin.ledger
         self.released, self.topology = released, topology
         return self
 
@@ -190,9 +198,9 @@ class LPGNN:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What the collection that was fitted protects."""
+        """What the collection that was fitted protects; of a published graph, what its release protects."""
         fitted = self._require_fitted()
-        return self.privacy.guarantee(fitted.schema, fitted.void)
+        return fitted.published or self.privacy.guarantee(fitted.schema, fitted.void)
 
     @property
     def history(self) -> tuple[Epoch, ...]:
@@ -203,8 +211,12 @@ class LPGNN:
 
     def save(self, path: str | Path) -> Path:
         """Write weights, predictions, settings, guarantee and ledger to one safetensors file; no reports, no edges."""
+        return save_method(path, self.kind, self.facts(), self.tensors())
+
+    def facts(self) -> dict[str, Any]:
+        """Return everything a saved file holds beside tensors, as JSON values."""
         fitted = self._require_fitted()
-        facts = {
+        return {
             "privacy": {
                 "epsilon_x": number(self.privacy.epsilon_x),
                 "epsilon_y": number(self.privacy.epsilon_y),
@@ -215,13 +227,16 @@ class LPGNN:
             "schema": schema_facts(fitted.schema),
             "void": fitted.void,
             "fingerprint": fitted.fingerprint,
+            "published": None if fitted.published is None else fitted.published.to_dict(),
             **network_facts(fitted.network),
             "ledger": self.ledger.to_dict(),
             "guarantee": self.guarantee.to_dict(),
         }
-        tensors = network_tensors(fitted.network)
-        tensors |= {f"answers.{fingerprint}": found for fingerprint, found in self._answers.items()}
-        return save_method(path, self.kind, facts, tensors)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return the tensors of a saved file by name."""
+        found = network_tensors(self._require_fitted().network)
+        return found | {f"answers.{fingerprint}": answer for fingerprint, answer in self._answers.items()}
 
     @classmethod
     def load(cls, path: str | Path) -> LPGNN:
@@ -232,10 +247,11 @@ class LPGNN:
         """
         _, facts, tensors = read_method(path, cls.kind)
         with restoring(path):
-            return cls._restore(facts, tensors)
+            return cls.restore(facts, tensors)
 
     @classmethod
-    def _restore(cls, facts: dict[str, Any], tensors: dict[str, Tensor]) -> LPGNN:
+    def restore(cls, facts: dict[str, Any], tensors: dict[str, Tensor]) -> LPGNN:
+        """Return what `facts` and `tensors` gave; raises KeyError, TypeError or ValueError for anything else."""
         privacy = dict(facts["privacy"])
         for name in ("epsilon_x", "epsilon_y"):
             privacy[name] = None if privacy[name] is None else float(privacy[name])
@@ -244,7 +260,9 @@ class LPGNN:
         network = restored_network(facts, tensors)
         schema = schema_from(facts["schema"])
         require_shapes(network, method.settings, dimension=schema.dimension, classes=len(schema.classes))
-        method._fitted = Fitted(schema, facts["void"], facts["fingerprint"], network)
+        published = facts.get("published")
+        guarantee = None if published is None else Guarantee.from_dict(published)
+        method._fitted = Fitted(schema, facts["void"], facts["fingerprint"], network, guarantee)
         method.ledger = Ledger.from_dict(facts["ledger"])
         method._answers = {
             name.removeprefix("answers."): t for name, t in tensors.items() if name.startswith("answers.")

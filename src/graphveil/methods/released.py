@@ -15,7 +15,7 @@ from torch import Tensor
 
 from graphveil.aggregation import normalised
 from graphveil.errors import InputError
-from graphveil.graphs import GraphSchema, Split
+from graphveil.graphs import GraphSchema, Release, Split
 from graphveil.methods.local_privacy import LocalPrivacy
 from graphveil.models import structure_for
 from graphveil.privacy import Ledger, Randomness
@@ -59,6 +59,8 @@ class Released:
         schema: the public facts that the reports were made under.
         privacy: the budgets and mechanisms that they were made with.
         void: why the guarantee does not hold, or None.
+        origin: of a graph that was published already: what its publisher says of it. Everything here is then made of
+            what anybody may know, whatever else was done to it.
     """
 
     features: Any
@@ -68,11 +70,22 @@ class Released:
     schema: GraphSchema
     privacy: LocalPrivacy
     void: str | None = None
+    origin: Release | None = None
 
     @property
     def labelled(self) -> Tensor:
         """Mask [n] of the nodes that sent a label."""
         return self.train | self.val
+
+    @property
+    def channel(self) -> tuple[float, float]:
+        """(p, q): the probabilities that a label is the true one, and that it is a given other one."""
+        classes = len(self.schema.classes)
+        keep, flip = self.privacy.channel(classes)
+        if self.origin is None:
+            return keep, flip
+        true = keep * self.origin.keep + (classes - 1) * flip * self.origin.flip
+        return true, (1 - true) / (classes - 1)
 
 
 def topology_of(graph: Any) -> Topology:
@@ -149,7 +162,8 @@ def randomize_people(graph: Any, split: Split, privacy: LocalPrivacy, *, randomn
     everyone = torch.full((int(graph.num_nodes),), -1, dtype=torch.int64)
     everyone[asked] = sent
     void = randomness.void if labels is not None or features not in (None, "public") else None
-    return Released(released, everyone, split.train.clone(), split.val.clone(), schema, privacy, void)
+    origin = getattr(graph, "release", None)
+    return Released(released, everyone, split.train.clone(), split.val.clone(), schema, privacy, void, origin)
 
 
 def collect(
