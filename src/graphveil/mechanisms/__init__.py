@@ -14,6 +14,7 @@ from graphveil.mechanisms.hybrid import Hybrid
 from graphveil.mechanisms.labels import Labels, RandomizedResponse
 from graphveil.mechanisms.laplace import Laplace
 from graphveil.mechanisms.multibit import MultiBit
+from graphveil.mechanisms.noisy_counts import NoisyCounts
 from graphveil.mechanisms.onebit import OneBit
 from graphveil.mechanisms.pair_domain import PairDomain, protected_pairs
 from graphveil.mechanisms.pairs import AdjacencyEstimate, PairEstimate, PairEvidence
@@ -45,6 +46,7 @@ __all__ = [
     "MechanismInfo",
     "MultiBit",
     "MultiBitReports",
+    "NoisyCounts",
     "NoisyDegree",
     "OneBit",
     "OneBitReports",

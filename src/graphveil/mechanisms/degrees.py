@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from decimal import Decimal, localcontext
-from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -20,26 +18,18 @@ import torch
 from torch import Tensor
 
 from graphveil.errors import InputError
-from graphveil.mechanisms.bits import PRECISION
 from graphveil.mechanisms.checks import require_epsilon
 from graphveil.mechanisms.edge_reports import DegreeReports
 from graphveil.mechanisms.guarantees import list_guarantee
 from graphveil.mechanisms.neighbour_lists import EdgeIndex, Ids, NeighbourLists, owners
 from graphveil.mechanisms.reports import require_inside, require_pairs
-from graphveil.mechanisms.values import FloatArray
-from graphveil.mechanisms.waiting import Geometric, geometric
+from graphveil.mechanisms.two_sided import TwoSided, two_sided
 from graphveil.privacy import Guarantee, Randomness
 
 Degrees = Tensor | npt.NDArray[Any]
 
 # Reports reach this many noise scales beyond the possible degrees; noise further out has probability e^-40.
 _REACH: Final = 40
-# More hides nothing: the noise is then 0 except with probability 3e-14.
-_LARGEST_RATE: Final = 32.0
-# Taken off epsilon, far more than 256-bit coins can add to it.
-_SLACK: Final = 1e-12
-# Noise is drawn up to here, 2^9 times further than any report reaches.
-_FURTHEST: Final = 1 << 40
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +69,7 @@ class NoisyDegree:
     @property
     def variance(self) -> float:
         """The variance of each report: 2 r / (1 - r)^2 with r = e^-epsilon."""
-        return 0.5 / math.sinh(self._rate / 2) ** 2
+        return self._noise.variance
 
     def count(self, edge_index: EdgeIndex) -> Tensor:
         """The true degrees, int64 [n]: how many relationships stand in each user's list; private."""
@@ -98,7 +88,6 @@ class NoisyDegree:
         """
         levels = self._open(degrees).copy()
         levels += self._noise.draw(self.nodes, randomness)
-        levels -= self._noise.draw(self.nodes, randomness)
         lowest, highest = self._ends
         return DegreeReports(torch.from_numpy(np.clip(levels, lowest, highest).astype(np.int32)))
 
@@ -111,18 +100,13 @@ class NoisyDegree:
         """log Pr[report | degree] of each user, float64 [n]; the ends collect what was clamped."""
         self._check(reports)
         levels = reports.levels.numpy().astype(np.int64)
-        distance = np.abs(levels - self._open(degrees)).astype(np.float64)
-        inside: FloatArray = math.log(math.tanh(self._rate / 2)) - self._rate * distance
-        beyond = -self._rate * distance - math.log1p(math.exp(-self._rate))
-        return torch.from_numpy(np.where(np.isin(levels, self._ends), beyond, inside))
-
-    @property
-    def _rate(self) -> float:
-        return min(self.epsilon, _LARGEST_RATE) * (1 - _SLACK)
+        distance = np.abs(levels - self._open(degrees))
+        at_end = np.isin(levels, self._ends)
+        return torch.from_numpy(np.where(at_end, self._noise.log_tail(distance), self._noise.log_pmf(distance)))
 
     @property
     def _reach(self) -> int:
-        return math.ceil(_REACH / self._rate)
+        return math.ceil(_REACH / self._noise.rate)
 
     @property
     def _ends(self) -> tuple[int, int]:
@@ -130,8 +114,8 @@ class NoisyDegree:
         return -self._reach, self.nodes - 1 + self._reach
 
     @property
-    def _noise(self) -> Geometric:
-        return _noise(self._rate)
+    def _noise(self) -> TwoSided:
+        return two_sided(self.epsilon)
 
     def _check(self, reports: DegreeReports) -> None:
         require_pairs(len(reports), self.nodes)
@@ -147,10 +131,3 @@ class NoisyDegree:
             where = f"degrees, row {int(outside[0])}"
             raise InputError("the degree does not fit the user's list", where=where, allowed=f"mode {self.mode!r}")
         return array.astype(np.int64)
-
-
-@lru_cache(maxsize=16)
-def _noise(rate: float) -> Geometric:
-    with localcontext(PRECISION) as context:
-        context.prec = 120
-        return geometric((-Decimal(rate)).exp(), _FURTHEST)
