@@ -1,0 +1,205 @@
+"""Steps of a Markov chain over the trees on n leaves, each near the cost of the smallest subtree it rearranges.
+
+One of the n - 2 inner nodes below the root is picked, with its two subtrees A and B and its sibling C, and one of the
+two other arrangements of ((A, B), C). The new counts follow from the edges between A and C alone: those between A and B
+are the count of the picked node, and those between A and C and between B and C add up to the count of its parent. To
+find them, the edges of the smallest of the three are gone through, and two comparisons of places say whether the far
+end lies in another (see `stretches`). They are kept until one of A, B and C becomes another set of leaves, that is
+until a neighbouring node is rearranged: where large subtrees have settled, asking about them costs nothing.
+
+Import this module inside functions only: it loads the compiler.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from graphveil.hierarchy.compiled import compiled
+from graphveil.hierarchy.dendrogram import IntArray
+from graphveil.hierarchy.stretches import (
+    COUNT,
+    CROSS,
+    ENDS,
+    LEFT,
+    PARENT,
+    PRIVATE,
+    PUBLIC,
+    RIGHT,
+    SIZE,
+    WORK,
+    Tree,
+    deal_all,
+    least_work,
+    shift,
+)
+
+#: Uniform numbers that a step takes.
+COINS: Final = 2
+_UNIT: Final = 2.0**-53
+
+
+class Edges(NamedTuple):
+    """The neighbours of every leaf.
+
+    Attributes:
+        starts: int64 [n+1], the neighbours of leaf v are ends[starts[v] : starts[v+1]].
+        middle: int64 [n], those before middle[v] are public, the others private.
+        ends: int32 [2m].
+    """
+
+    starts: npt.NDArray[np.int64]
+    middle: npt.NDArray[np.int64]
+    ends: npt.NDArray[np.int32]
+
+
+@compiled
+def pair_score(edges: int, pairs: int) -> float:
+    """N chi(e/N) with chi(t) = t ln t + (1 - t) ln(1 - t): the log-likelihood of e edges among N pairs at its best."""
+    if edges <= 0 or edges >= pairs:
+        return 0.0
+    share = edges / pairs
+    return edges * math.log(share) + (pairs - edges) * math.log1p(-share)
+
+
+@compiled
+def score_all(tree: Tree) -> None:
+    """Fill `score` of all inner nodes from their counts."""
+    node, nodes = tree.node, len(tree.first)
+    for inner in range((nodes + 1) // 2, nodes):
+        left, right = node[inner, LEFT], node[inner, RIGHT]
+        for layer in range(2):
+            pairs = np.int64(node[left, ENDS + layer]) * node[right, ENDS + layer]
+            tree.score[inner, layer] = pair_score(node[inner, COUNT + layer], pairs)
+
+
+@compiled
+def lower_left(left: IntArray, right: IntArray) -> None:
+    """Swap children [n-1] of a dendrogram so that the smallest leaf below an inner node lies to its left."""
+    leaves = len(left) + 1
+    least = np.arange(2 * leaves - 1)
+    for row in range(leaves - 1):
+        if least[left[row]] > least[right[row]]:
+            left[row], right[row] = right[row], left[row]
+        least[leaves + row] = least[left[row]]
+
+
+@compiled
+def count_between(tree: Tree, edges: Edges, below: int, goal: int) -> tuple[int, int]:
+    """Public and private edges between two subtrees, in time of the edges that end in the first."""
+    node, first, stack = tree.node, tree.first, tree.stack
+    leaves = len(edges.middle)
+    low, high = first[goal], tree.last[goal]
+    public, private = 0, 0
+    stack[0] = below
+    waiting = 1
+    while waiting > 0:
+        waiting -= 1
+        item = stack[waiting]
+        if item >= leaves:
+            stack[waiting] = node[item, LEFT]
+            stack[waiting + 1] = node[item, RIGHT]
+            waiting += 2
+            continue
+        for at in range(edges.starts[item], edges.middle[item]):
+            public += low <= first[edges.ends[at]] <= high
+        for at in range(edges.middle[item], edges.starts[item + 1]):
+            private += low <= first[edges.ends[at]] <= high
+    return public, private
+
+
+@compiled
+def split(tree: Tree, edges: Edges, inner: int, outer: int, other: int) -> None:
+    """Fill CROSS of `inner`: how many edges its left child has with its sibling."""
+    node = tree.node
+    public, private = node[outer, COUNT + PUBLIC], node[outer, COUNT + PRIVATE]
+    if public + private > 0:
+        left, right = node[inner, LEFT], node[inner, RIGHT]
+        small = least_work(tree, left, right, other)
+        found, hidden = count_between(tree, edges, small, left if small == other else other)
+        public = public - found if small == right else found
+        private = private - hidden if small == right else hidden
+    node[inner, CROSS + PUBLIC] = public
+    node[inner, CROSS + PRIVATE] = private
+
+
+@compiled
+def sibling(tree: Tree, inner: int) -> int:
+    """The other child of a node's parent."""
+    outer = tree.node[inner, PARENT]
+    left, right = tree.node[outer, LEFT], tree.node[outer, RIGHT]
+    return int(right if left == inner else left)
+
+
+@compiled
+def gains(tree: Tree, edges: Edges, inner: int, swap: int) -> tuple[float, float]:
+    """What a rearrangement would add to the public and to the private log-likelihood; leaves the details in `tree`.
+
+    With `swap` 0 the left child of `inner` stays and its sibling takes the place of the right one; with 1 the right
+    one stays.
+    """
+    node, score = tree.node, tree.score
+    outer, other = node[inner, PARENT], sibling(tree, inner)
+    keep, leave = node[inner, LEFT + swap], node[inner, RIGHT - swap]
+    if node[inner, CROSS] < 0:
+        split(tree, edges, inner, outer, other)
+    for layer in range(2):
+        within, across = node[inner, COUNT + layer], node[outer, COUNT + layer]
+        kept = node[inner, CROSS + layer] if swap == 0 else across - node[inner, CROSS + layer]
+        tree.counts[layer, 0] = kept
+        tree.counts[layer, 1] = within + across - kept
+        a, b, c = np.int64(node[keep, ENDS + layer]), node[leave, ENDS + layer], node[other, ENDS + layer]
+        tree.values[layer, 0] = pair_score(kept, a * c)
+        tree.values[layer, 1] = pair_score(within + across - kept, (a + c) * b)
+    value = tree.values
+    public = value[0, 0] + value[0, 1] - score[inner, 0] - score[outer, 0]
+    private = value[1, 0] + value[1, 1] - score[inner, 1] - score[outer, 1]
+    return public, private
+
+
+@compiled
+def rearrange(tree: Tree, inner: int, swap: int) -> None:
+    """Do what `gains` was asked about last."""
+    node = tree.node
+    outer, other = node[inner, PARENT], sibling(tree, inner)
+    keep, leave = node[inner, LEFT + swap], node[inner, RIGHT - swap]
+    if not shift(tree, inner, outer, keep, leave, other):
+        deal_all(tree)
+        shift(tree, inner, outer, keep, leave, other)
+    node[inner, LEFT], node[inner, RIGHT] = keep, other
+    node[outer, LEFT], node[outer, RIGHT] = inner, leave
+    node[other, PARENT], node[leave, PARENT] = inner, outer
+    node[inner, SIZE] = node[keep, SIZE] + node[other, SIZE]
+    node[inner, WORK] = node[keep, WORK] + node[other, WORK]
+    for layer in range(2):
+        node[inner, CROSS + layer] = node[inner, COUNT + layer]  # between `keep`, now left, and `leave`, now sibling
+        node[inner, COUNT + layer] = tree.counts[layer, 0]
+        node[outer, COUNT + layer] = tree.counts[layer, 1]
+        node[inner, ENDS + layer] = node[keep, ENDS + layer] + node[other, ENDS + layer]
+        tree.score[inner, layer] = tree.values[layer, 0]
+        tree.score[outer, layer] = tree.values[layer, 1]
+    for changed in (keep, leave, other, outer):
+        node[changed, CROSS] = -1
+
+
+@compiled
+def walk(tree: Tree, edges: Edges, coins: npt.NDArray[np.uint64], weight: float) -> int:
+    """Take len(coins) / COINS Metropolis steps towards exp(public + weight * private); the number accepted.
+
+    The index of the move is a 64-bit number modulo 2 (n - 2): uniform to 1 part in 2^64 / 2n.
+    """
+    leaves = len(edges.middle)
+    moves = np.uint64(2 * (leaves - 2))
+    accepted = 0
+    for at in range(0, len(coins), COINS):
+        move = int(np.int64(coins[at] % moves))
+        inner, swap = leaves + (move >> 1), move & 1
+        public, private = gains(tree, edges, inner, swap)
+        gain = public + weight * private
+        if gain >= 0.0 or math.log((np.float64(coins[at + 1] >> np.uint64(11)) + 0.5) * _UNIT) < gain:
+            rearrange(tree, inner, swap)
+            accepted += 1
+    return accepted

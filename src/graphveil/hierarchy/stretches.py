@@ -1,0 +1,135 @@
+"""Places in a row for the nodes of a tree that changes, so that "is v below x?" is two comparisons.
+
+Every node has an opening and a closing place, the same one for a leaf, and a node's places enclose those of all below
+it. The places are 64-bit numbers with wide gaps. A rearrangement of three subtrees moves the smallest of them into a
+gap beside another, and one or two brackets with it; the two larger ones stay where they are. Where a gap has become too
+narrow all places are dealt out anew.
+
+Import this module inside functions only: it loads the compiler.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from graphveil.hierarchy.compiled import compiled
+
+#: Columns of `Tree.node`. LAYERS stand side by side where a column is one of a pair: public, then private.
+LEFT: Final = 0
+RIGHT: Final = 1
+PARENT: Final = 2
+SIZE: Final = 3
+WORK: Final = 4
+COUNT: Final = 5
+ENDS: Final = 7
+CROSS: Final = 9
+COLUMNS: Final = 11
+PUBLIC: Final = 0
+PRIVATE: Final = 1
+
+_ROOM: Final = 1 << 62
+
+
+class Tree(NamedTuple):
+    """A tree over n leaves that a chain changes in place.
+
+    Attributes:
+        node: int32 [2n-1, COLUMNS]: LEFT and RIGHT child, PARENT, SIZE (leaves below), WORK (leaves below and edges
+            that end there); and for the public and the private layer COUNT (edges whose lowest common ancestor it is),
+            ENDS (leaves below that take part in the layer) and CROSS (edges between the left child and the sibling;
+            the first is -1 where they were not counted since a subtree changed).
+        first, last: int64 [2n-1], opening and closing place.
+        score: float64 [2n-1, 2], each node's part of the log-likelihood of each layer.
+        counts, values: [2, 2] room for what a rearrangement makes of COUNT and `score`: layers by inner, outer node.
+        stack: int32 [2n] room to walk through a subtree.
+    """
+
+    node: npt.NDArray[np.int32]
+    first: npt.NDArray[np.int64]
+    last: npt.NDArray[np.int64]
+    score: npt.NDArray[np.float64]
+    counts: npt.NDArray[np.int64]
+    values: npt.NDArray[np.float64]
+    stack: npt.NDArray[np.int32]
+
+
+@compiled
+def least_work(tree: Tree, one: int, two: int, three: int) -> int:
+    """The subtree that is walked through soonest."""
+    work = tree.node[:, WORK]
+    least = one
+    if work[two] < work[least]:
+        least = two
+    if work[three] < work[least]:
+        least = three
+    return least
+
+
+@compiled
+def deal(tree: Tree, top: int, place: int, step: int) -> None:
+    """Give the subtree of `top` the places place, place + step, ...: 3 k - 2 of them for k leaves."""
+    node, first, last, stack = tree.node, tree.first, tree.last, tree.stack
+    leaves = (len(first) + 1) // 2
+    stack[0] = top
+    waiting = 1
+    while waiting > 0:
+        waiting -= 1
+        item = stack[waiting]
+        if item < 0:
+            last[~item] = place
+        else:
+            first[item] = place
+            last[item] = place
+            if item >= leaves:
+                stack[waiting] = ~item
+                stack[waiting + 1] = node[item, RIGHT]
+                stack[waiting + 2] = node[item, LEFT]
+                waiting += 3
+        place += step
+
+
+@compiled
+def deal_all(tree: Tree) -> None:
+    """Give every node new places, evenly."""
+    nodes = len(tree.first)
+    deal(tree, nodes - 1, 0, _ROOM // (2 * nodes))
+
+
+@compiled
+def shift(tree: Tree, inner: int, outer: int, keep: int, leave: int, other: int) -> bool:
+    """Move places for ((keep, leave), other) becoming ((keep, other), leave); False, and no change, without room.
+
+    `inner` is the parent of `keep` and `leave`, `outer` that of `inner` and `other`; children are not touched yet.
+    """
+    first, last = tree.first, tree.last
+    small = least_work(tree, keep, leave, other)
+    after = first[other] > last[inner]
+    if small == other:  # goes beside `keep`, away from `leave`, and a bracket goes between those two
+        closing = first[keep] < first[leave]
+        low, high = (first[inner], first[keep]) if closing else (last[keep], last[inner])
+        near, far = (last[keep], first[leave]) if closing else (last[leave], first[keep])
+    else:  # a bracket goes round `other`, and the small one leaves on the other side or goes beside `other`
+        closing = after
+        near, far = (last[other], last[outer]) if closing else (first[outer], first[other])
+        if small == leave:
+            low, high = (first[outer], first[inner]) if closing else (last[inner], last[outer])
+        else:
+            low, high = (last[leave], first[other]) if closing else (last[other], first[leave])
+    taken = 3 * np.int64(tree.node[small, SIZE]) - 2
+    riding = small == keep  # together with the bracket of `inner` that stands on its side
+    step = (high - low) // (taken + 2)
+    if step < 1 or far - near < 2:
+        return False
+    deal(tree, small, low + (2 if riding and closing else 1) * step, step)
+    if closing:
+        last[inner] = near + (far - near) // 2
+        if riding:
+            first[inner] = low + step
+    else:
+        first[inner] = near + (far - near) // 2
+        if riding:
+            last[inner] = low + (taken + 1) * step
+    return True
