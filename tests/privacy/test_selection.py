@@ -7,6 +7,7 @@ import math
 import dp_accounting
 import numpy as np
 import pytest
+from dp_accounting import rdp
 from scipy import stats
 
 from graphveil.errors import InputError
@@ -17,11 +18,22 @@ from graphveil.privacy import (
     SeededRandomness,
     calibrate_pipeline,
     epsilon_of,
+    gaussian_epsilon,
+    pipeline_event,
     repeat_and_select,
 )
+from graphveil.privacy.accountant import RDP_ORDERS
+from graphveil.privacy.selection import LAWS, allowance
 
 TRIAL = dp_accounting.GaussianDpEvent(4.0)
 DELTA = 1e-5
+LAW_NAMES = pytest.mark.parametrize("law", LAWS)
+
+
+def directly(trial: dp_accounting.DpEvent, mean: float, shape: float, delta: float = DELTA) -> float:
+    """dp-accounting's own answer."""
+    tuning = dp_accounting.dp_event.RepeatAndSelectDpEvent(trial, mean, shape)
+    return float(rdp.RdpAccountant(orders=RDP_ORDERS).compose(tuning).get_epsilon(delta))
 
 
 def test_tuning_costs_more_than_a_trial_and_less_than_all_of_them() -> None:
@@ -29,22 +41,79 @@ def test_tuning_costs_more_than_a_trial_and_less_than_all_of_them() -> None:
     prices = [repeat_and_select(TRIAL, DELTA, RepeatAndSelect(mean)) for mean in (5.0, 10.0, 20.0)]
     assert once < prices[0] < prices[1] < prices[2]
     assert prices == pytest.approx([1.6507, 1.7843, 1.8996], abs=1e-4)
+    assert prices == [directly(TRIAL, mean, 0.0) for mean in (5.0, 10.0, 20.0)]
     for mean, price in zip((5, 10, 20), prices, strict=True):
         assert price < epsilon_of(dp_accounting.SelfComposedDpEvent(TRIAL, mean), DELTA, "rdp")
 
 
-@pytest.mark.parametrize("law", ["logarithmic", "geometric", "poisson"])
+@pytest.mark.parametrize(("mean", "published"), [(5.0, 1.63), (10.0, 1.76), (20.0, 1.88)])
+def test_a_trial_of_epsilon_1_costs_what_others_measured(mean: float, published: float) -> None:
+    """A Gaussian release of epsilon 1 by Renyi accounting, with every order that is easy to try."""
+    orders = [1 + k / 10 for k in range(1, 100)] + list(range(11, 64))
+    low, high = 1.0, 10.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        event = dp_accounting.GaussianDpEvent(middle)
+        price = rdp.RdpAccountant(orders=orders).compose(event).get_epsilon(DELTA)
+        low, high = (middle, high) if price > 1.0 else (low, middle)
+    tuned = repeat_and_select(dp_accounting.GaussianDpEvent(high), DELTA, RepeatAndSelect(mean))
+    assert published - 0.005 <= tuned <= published + 0.03
+
+
+@LAW_NAMES
+@pytest.mark.parametrize("mean", [2.0, 10.0, 60.0])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
+def test_an_allowance_is_spent_by_its_gaussian_and_no_more(law: str, mean: float, epsilon: float) -> None:
+    """The closed form finds what a search over dp-accounting's prices would find, and never too much."""
+    tuning = RepeatAndSelect(mean, law)
+    allowed = allowance(epsilon, DELTA, tuning)
+    event = dp_accounting.GaussianDpEvent(1 / allowed.mu)
+    assert allowed.used(event) == pytest.approx(1.0, rel=1e-12)
+    assert epsilon * (1 - 1e-6) < directly(event, mean, LAWS[law]) <= epsilon
+    assert allowed.used(dp_accounting.GaussianDpEvent(0.99 / allowed.mu)) > 1.0
+
+
+@LAW_NAMES
+def test_a_mixture_of_different_trials_keeps_the_promise(law: str) -> None:
+    """Trials that differ in sampling each keep within the allowance; so does the worse of them at every order."""
+    tuning = RepeatAndSelect(8.0, law)
+    allowed = allowance(4.0, DELTA, tuning)
+    kinds = ([Hops(count=2)], [Descent(steps=40, rate=0.1), Hops(count=1)], [Descent(steps=500, rate=0.01)])
+    curves = []
+    for parts in kinds:
+        found = calibrate_pipeline(4.0, DELTA, parts, tuning=tuning)
+        trial = pipeline_event(found.parts, found.noise)
+        assert 0.999 < allowed.used(trial) <= 1.0
+        curves.append(rdp.RdpAccountant(orders=RDP_ORDERS).compose(trial).rdp)
+    worst, orders = np.max(curves, axis=0), np.array(RDP_ORDERS, dtype=float)
+    inner = ((1 - 1 / orders) * worst - math.log(tuning.gamma) / orders).min()
+    whole = worst + math.log(tuning.mean) / (orders - 1) + (1 + tuning.shape) * inner
+    price = (whole + np.log1p(-1 / orders) - np.log(DELTA * orders) / (orders - 1)).min()
+    assert 3.9 < price <= 4.0
+
+
+@LAW_NAMES
 def test_a_tuned_pipeline_keeps_its_promise(law: str) -> None:
     tuning = RepeatAndSelect(8.0, law)
     for parts in ([Hops(count=2)], [Descent(steps=40, rate=0.1), Hops(count=1)]):
         found = calibrate_pipeline(4.0, DELTA, parts, tuning=tuning)
-        assert 4.0 * (1 - 3e-4) <= found.epsilon == epsilon_of(found.event, DELTA, "rdp") <= 4.0
+        assert 4.0 * (1 - 3e-2) <= epsilon_of(found.event, DELTA, "rdp") <= found.epsilon == 4.0
         assert found.sigmas("hops")[0] > calibrate_pipeline(4.0, DELTA, parts).sigmas("hops")[0]
+
+
+def test_the_price_of_one_trial_does_not_pay_for_the_best_of_many() -> None:
+    """Item 13: noise made for one run, under the same tuning, would cost far more than was promised."""
+    once = calibrate_pipeline(1.0, DELTA, [Hops(count=2)])
+    tuning = RepeatAndSelect(10.0)
+    trial = pipeline_event(once.parts, once.noise)
+    assert allowance(1.0, DELTA, tuning).used(trial) > 3.0
+    assert repeat_and_select(trial, DELTA, tuning) > 1.76
+    assert gaussian_epsilon(1 / allowance(1.0, DELTA, tuning).mu, DELTA) < 0.51
 
 
 @pytest.mark.parametrize(
     ("law", "mean"),
-    [("logarithmic", 5.0), ("logarithmic", 1.5), ("geometric", 10.0), ("geometric", 1.2), ("poisson", 6.0)],
+    [("logarithmic", 5.0), ("logarithmic", 1.5), ("geometric", 10.0), ("geometric", 1.2)],
 )
 def test_the_number_of_trials_follows_its_law(law: str, mean: float) -> None:
     """Chi-square at a false alarm rate of 1e-6 with a fixed seed; a mean 10 % off is rejected."""
@@ -56,9 +125,7 @@ def test_the_number_of_trials_follows_its_law(law: str, mean: float) -> None:
 
 def misfit(draws: np.ndarray, law: str, mean: float) -> float:
     """The p-value of the draws under scipy's own law of that mean."""
-    if law == "poisson":
-        frozen = stats.poisson(mean)
-    elif law == "geometric":
+    if law == "geometric":
         frozen = stats.geom(1 / mean)
     else:
         grid = np.geomspace(1e-9, 1 - 1e-9, 400_001)
@@ -71,9 +138,43 @@ def misfit(draws: np.ndarray, law: str, mean: float) -> float:
     return float(stats.chisquare(seen[kept], expected[kept] * seen.sum() / expected[kept].sum()).pvalue)
 
 
+class Extreme:
+    """A source of the smallest or the largest numbers there are."""
+
+    void = None
+
+    def __init__(self, byte: int) -> None:
+        self._byte = byte
+
+    def bytes(self, count: int) -> bytes:
+        return bytes([self._byte]) * count
+
+    def uint64(self, count: int) -> np.ndarray:
+        raise AssertionError
+
+
+@LAW_NAMES
+def test_the_ends_of_the_law_are_reached_and_no_further(law: str) -> None:
+    """The least uniform number gives one trial; the greatest ends, where about 2^-128 of the law is left."""
+    tuning = RepeatAndSelect(5.0, law)
+    assert tuning.draw(Extreme(0)) == 1
+    last = tuning.draw(Extreme(255))
+    left = stats.geom(0.2).logsf(last) if law == "geometric" else stats.logser(1 - tuning.gamma).logsf(last)
+    assert -100 < left < -80 if math.isfinite(left) else last > 300
+
+
 @pytest.mark.parametrize(
-    ("mean", "law"), [(1.0, "geometric"), (math.nan, "poisson"), (5.0, "uniform"), (1e9, "geometric")]
+    ("mean", "law"),
+    [(1.0, "geometric"), (math.nan, "logarithmic"), (5.0, "uniform"), (5.0, "poisson"), (1e9, "geometric"), (True, "")],
 )
 def test_bad_tunings_are_refused(mean: float, law: str) -> None:
     with pytest.raises(InputError):
         RepeatAndSelect(mean, law)
+
+
+def test_targets_out_of_reach_are_refused() -> None:
+    for epsilon, delta in ((0.0, DELTA), (math.inf, DELTA), (1.0, 0.0), (1.0, 1.0)):
+        with pytest.raises(InputError):
+            allowance(epsilon, delta, RepeatAndSelect(5.0))
+    with pytest.raises(InputError, match="no noise reaches epsilon"):
+        allowance(1e-3, DELTA, RepeatAndSelect(1000.0))

@@ -19,7 +19,7 @@ from graphveil.privacy.accountant import AccountantName, epsilon_of
 from graphveil.privacy.calibration import calibrate
 from graphveil.privacy.gaussian import analytic_gaussian_sigma
 from graphveil.privacy.pipeline import Descent, Hops, Noise, Part, pipeline_epsilon, pipeline_event, require_parts
-from graphveil.privacy.selection import RepeatAndSelect, repeat_and_select
+from graphveil.privacy.selection import RepeatAndSelect, allowance, repeat_and_select
 
 if TYPE_CHECKING:
     from dp_accounting import DpEvent
@@ -38,7 +38,7 @@ class CalibratedPipeline:
     Args:
         parts: the pipeline.
         noise: part name -> standard deviations in units of the clipped norm (one a hop, one for all steps).
-        epsilon: what the accountant charges, never above the target.
+        epsilon: what the accountant charges, never above the target; with a tuning the target, see `selection`.
         delta: the whole promised delta, `reserved` included.
         reserved: the part of delta kept for the cut tails of the noise.
         tuning: the repetition that was priced, or None.
@@ -87,7 +87,7 @@ def calibrate_pipeline(
         parts: everything that is released; what costs this unit nothing is left out.
         split: part name -> share of mu^2, positive, any scale; default: `default_split`.
         reserved: a part of delta kept for the cut tails of the noise, in [0, delta).
-        tuning: price this repetition on top; Renyi accounting then, since it is the one that can.
+        tuning: price this repetition on top, whatever other settings it tries at the same price; Renyi accounting then.
 
     Returns:
         The noise; exact for stacks of Gaussians, else within 0.02 % of epsilon below the target.
@@ -119,27 +119,27 @@ def _search(
     epsilon: float, delta: float, parts: tuple[Part, ...], shares: tuple[float, ...], tuning: RepeatAndSelect | None
 ) -> tuple[Sigmas, float]:
     """The standard deviations of every part and their joint epsilon. Depends on public numbers alone."""
-    mu = 1.0 / analytic_gaussian_sigma(epsilon, delta, 1.0)
+    allowed = None if tuning is None else allowance(epsilon, delta, tuning)
+    mu = 1.0 / analytic_gaussian_sigma(epsilon, delta, 1.0) if allowed is None else allowed.mu
     base = tuple(_alone(part, math.sqrt(share) * mu, delta) for part, share in zip(parts, shares, strict=True))
 
     def scaled(factor: float) -> Sigmas:
         return tuple(tuple(factor * sigma for sigma in sigmas) for sigmas in base)
 
-    def cost(accountant: AccountantName) -> Callable[[float], float]:
-        def of(factor: float) -> float:
-            noise = dict(zip((part.name for part in parts), scaled(factor), strict=True))
-            if tuning is not None:
-                return repeat_and_select(pipeline_event(parts, noise), delta, tuning)
-            return pipeline_epsilon(parts, noise, delta, accountant=accountant)
+    def noise(factor: float) -> Noise:
+        return dict(zip((part.name for part in parts), scaled(factor), strict=True))
 
-        return of
+    def cost(accountant: AccountantName) -> Callable[[float], float]:
+        return lambda factor: pipeline_epsilon(parts, noise(factor), delta, accountant=accountant)
+
+    if allowed is not None:
+        used = allowed.used
+        return scaled(least_factor(lambda factor: used(pipeline_event(parts, noise(factor))), 1.0, 1.0)[0]), epsilon
 
     # Stacks of Gaussians are right at once, up to rounding; Renyi accounting brings the others near quickly.
     start = 1.0
-    if tuning is not None or not all(part.exact for part in parts):
+    if not all(part.exact for part in parts):
         start = least_factor(cost("rdp"), epsilon, 1.0)[0]
-    if tuning is not None:
-        return scaled(start), cost("rdp")(start)
     factor, price = least_factor(cost("pld"), epsilon, start)
     return scaled(factor), price
 
@@ -224,5 +224,7 @@ def _require_sound(
     sigmas = [sigma for part in parts for sigma in noise[part.name]]
     if not all(0.0 < sigma < math.inf for sigma in sigmas) or not 0.0 < cost <= epsilon:
         raise GraphveilError(f"calibration gave noise {sigmas} at epsilon {cost!r}", allowed=f"epsilon {epsilon!r}")
+    if tuning is not None and repeat_and_select(pipeline_event(parts, noise), delta, tuning) > epsilon:
+        raise GraphveilError("the price of the tuning exceeds what was promised", remedy="report this")
     if tuning is None and cost > pipeline_epsilon(parts, noise, delta, accountant="rdp") * (1 + _ROUNDING):
         raise GraphveilError("two accountants contradict each other", remedy="nothing was released; report this")
