@@ -149,6 +149,8 @@ RAW_READERS = {
     "methods/dp_mlp.py:DPMLP.score": "true labels, to measure accuracy in a simulation",
     "methods/controls.py:ceiling_of": "the non-private ceiling of a simulation",
     "methods/controls.py:hits": "true test labels, to measure accuracy in a simulation",
+    "methods/release_scores.py:public_part": "features and labels of the nodes that are declared public",
+    "methods/extractor.py:embedded": "features, which become each user's own embedding",
     "methods/plan.py:_cost": "the number of stored features",
     "methods/plan.py:_reported": "the number of stored features",
 }

@@ -1,0 +1,39 @@
+"""A declared vector in a text file: one number a line, for each feature; `#` begins a comment."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+from graphveil.errors import DataError
+
+
+def read_scores(path: str | Path, dimension: int) -> tuple[float, ...]:
+    """Return the `dimension` numbers of a file.
+
+    Raises:
+        DataError: the file cannot be read, a line is no finite number of at least 0, or the count is another.
+    """
+    where = str(path)
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"cannot be read ({error})", where=where, allowed="a text file, one number a line") from error
+    found = []
+    for number, line in enumerate(lines, start=1):
+        text = line.split("#", 1)[0].strip()
+        if text:
+            found.append(_number(text, where, number))
+    if len(found) != dimension:
+        raise DataError(f"{len(found)} scores", where=where, allowed=f"{dimension}, one for each feature")
+    return tuple(found)
+
+
+def _number(text: str, where: str, line: int) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not (math.isfinite(value) and value >= 0):
+        raise DataError(f"line {line} is {text!r}", where=where, allowed="a number of at least 0")
+    return value

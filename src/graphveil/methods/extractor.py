@@ -1,0 +1,100 @@
+"""From a user's raw input to an embedding: a feature extractor with a declared range, applied row by row.
+
+The extractor is public: pretrained, or trained on public data.  It runs on each row by itself, which is tried out, so
+that one user's embedding says nothing about another; what leaves the declared range is clipped to it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from graphveil.errors import InputError
+from graphveil.graphs import GraphSchema, make_graph
+
+_BLOCK = 4096
+_CLOSE = 1e-4
+
+
+@dataclass(frozen=True)
+class Extractor:
+    """A public map from raw rows to embeddings.
+
+    Attributes:
+        embed: rows [m, r] float32 -> [m, dimension]; a `torch.nn.Module` is put into evaluation mode.
+        dimension: d of the embeddings.
+        low, high: their declared range.
+        source: what the extractor was trained on, for the schema.
+    """
+
+    embed: Callable[[Tensor], Tensor]
+    dimension: int
+    low: float
+    high: float
+    source: str
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high) or not self.source:
+            raise InputError(
+                f"the range is {self.low!r} to {self.high!r}, from {self.source!r}",
+                where="feature extractor",
+                allowed="two finite numbers, low < high, and a sentence on where the extractor comes from",
+            )
+
+    def __call__(self, rows: Tensor) -> Tensor:
+        """Return the embeddings [m, d] float32 of rows [m, r], clipped to the range.
+
+        Raises:
+            InputError: another width, an entry that is no number, or a row that depends on other rows.
+        """
+        if isinstance(self.embed, nn.Module):
+            self.embed.eval()
+        with torch.no_grad():
+            parts = [self.embed(rows[start : start + _BLOCK]).float() for start in range(0, len(rows), _BLOCK)]
+            found = torch.cat(parts) if parts else torch.zeros(0, self.dimension)
+            if found.shape != (len(rows), self.dimension) or bool(torch.isnan(found).any()):
+                raise InputError(
+                    f"embeddings are {tuple(found.shape)}, or not numbers",
+                    where="feature extractor",
+                    allowed=f"[{len(rows)}, {self.dimension}]",
+                )
+            if len(rows) and not torch.allclose(self.embed(rows[:1]).float(), found[:1], rtol=_CLOSE, atol=_CLOSE):
+                raise InputError(
+                    "the embedding of a row changes with the other rows",
+                    where="feature extractor",
+                    remedy="leave out batch statistics: every user's embedding must come from that user's row alone",
+                )
+        return found.clamp(self.low, self.high)
+
+
+def masked_rows(rows: Tensor, columns: Tensor, fill: float) -> Tensor:
+    """Return rows [m, r] with the sensitive `columns` replaced by `fill`: what z^ is made of (eq. 5)."""
+    found = rows.clone()
+    found[:, columns] = fill
+    return found
+
+
+def embedded(graph: Any, extractor: Extractor) -> Any:
+    """Return the graph with each user's embedding in place of the raw features; labels and edges as they are.
+
+    Raises:
+        InputError: see `Extractor`.
+    """
+    rows = graph.x if graph.x.layout == torch.strided else graph.x.to_dense()
+    schema: GraphSchema = replace(
+        graph.schema,
+        dimension=extractor.dimension,
+        low=extractor.low,
+        high=extractor.high,
+        source=f"declared with the feature extractor: {extractor.source}",
+    )
+    found = make_graph(extractor(rows), graph.edge_index, graph.y, schema)
+    for name in graph.keys():  # noqa: SIM118 (a PyG graph is no dictionary)
+        if name not in ("x", "y", "edge_index", "schema", "num_nodes"):
+            found[name] = graph[name]
+    return found
