@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from hypothesis import strategies as st
 
-from graphveil.hierarchy import Dendrogram
+from graphveil.hierarchy import Dendrogram, PairTree, balanced_dendrogram, pair_tree
 
 Shape = int | tuple["Shape", "Shape"]
 
@@ -91,3 +91,31 @@ def _shapes(leaves: tuple[int, ...]) -> Iterator[Shape]:
         for one in _shapes((first, *inside)):
             for other in _shapes(outside):
                 yield one, other
+
+
+@st.composite
+def sorted_pairs(draw: st.DrawFn, largest: int = 16) -> PairTree:
+    """A tree with some nodes private and some edges public."""
+    tree = draw(trees(smallest=2, largest=largest))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    members = np.flatnonzero(rng.random(tree.leaves) < rng.choice([0.5, 1.0]))
+    public = all_pairs(np.arange(tree.leaves))
+    return pair_tree(tree, members=members, public=public[:, rng.random(public.shape[1]) < rng.choice([0.0, 0.3, 1.0])])
+
+
+def all_pairs(nodes: np.ndarray) -> np.ndarray:
+    """Every pair u < v of the nodes, [2, p]."""
+    low, high = np.triu_indices(len(nodes), 1)
+    return np.sort(np.stack([nodes[low], nodes[high]]), axis=0).astype(np.int64)
+
+
+def protected(sorted_pairs: PairTree) -> np.ndarray:
+    """Every pair of private nodes that is no public edge, [2, p]."""
+    public = {tuple(sorted(pair)) for pair in sorted_pairs.public.T.tolist()}
+    kept = [pair for pair in all_pairs(sorted_pairs.row).T.tolist() if tuple(pair) not in public]
+    return np.array(kept, np.int64).reshape(-1, 2).T
+
+
+def balanced(leaves: int) -> Dendrogram:
+    """The flat tree of the leaves in their order."""
+    return balanced_dendrogram(np.arange(leaves))

@@ -2,11 +2,39 @@
 
 from __future__ import annotations
 
+from graphveil.hierarchy.counts import PairTree, count_edges, lowest_common_ancestors, pair_tree, sums_below
 from graphveil.hierarchy.dendrogram import Dendrogram, Layout, balanced_dendrogram, dendrogram_of
+from graphveil.hierarchy.likelihood import likelihood_sensitivity, log_likelihood, predictive_log_likelihood
+from graphveil.hierarchy.noisy_blocks import (
+    Blocks,
+    NoisyBlocks,
+    choose_blocks,
+    clamped_density,
+    collapse_by_scale,
+    release_counts,
+)
+from graphveil.hierarchy.public_tree import public_tree
+from graphveil.hierarchy.sampling import sample_edges
 
 __all__ = [
+    "Blocks",
     "Dendrogram",
     "Layout",
+    "NoisyBlocks",
+    "PairTree",
     "balanced_dendrogram",
+    "choose_blocks",
+    "clamped_density",
+    "collapse_by_scale",
+    "count_edges",
     "dendrogram_of",
+    "likelihood_sensitivity",
+    "log_likelihood",
+    "lowest_common_ancestors",
+    "pair_tree",
+    "predictive_log_likelihood",
+    "public_tree",
+    "release_counts",
+    "sample_edges",
+    "sums_below",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from graphveil.hierarchy.compiled import compiled
+from graphveil.hierarchy.counts import BoolArray
 from graphveil.hierarchy.dendrogram import IntArray
 
 
@@ -54,3 +55,26 @@ def number_from_below(left: IntArray, right: IntArray, root: int) -> IntArray:
         pending[waiting + 1] = right[node - leaves]
         waiting += 2
     return number if upper == leaves - 1 else number[:0]
+
+
+@compiled
+def add_up(left: IntArray, right: IntArray, total: IntArray) -> None:
+    """Add to each inner node [n-1] what its children have, from the leaves up."""
+    leaves = len(left) + 1
+    for row in range(leaves - 1):
+        for child in (left[row], right[row]):
+            if child >= leaves:
+                total[row] += total[child - leaves]
+
+
+@compiled
+def hand_down(left: IntArray, right: IntArray, collapse: BoolArray) -> IntArray:
+    """For each inner node [n-1] the row of the highest one above it, or itself, that collapses; itself without."""
+    leaves = len(left) + 1
+    top = np.arange(leaves - 1)
+    for row in range(leaves - 2, -1, -1):
+        if collapse[row] or top[row] != row:
+            for child in (left[row], right[row]):
+                if child >= leaves:
+                    top[child - leaves] = top[row]
+    return top

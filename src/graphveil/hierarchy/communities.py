@@ -1,0 +1,100 @@
+"""Communities inside communities, from edges that everybody knows.
+
+V. Blondel et al., "Fast unfolding of communities in large networks", J. Stat. Mech. 2008,
+https://arxiv.org/abs/0803.0476, run again inside every community it found, all of them at once: edges between
+communities are left out, and each community has a modularity of its own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from graphveil.hierarchy.dendrogram import IntArray
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+_SWEEPS: Final = 12
+
+
+def nested_communities(adjacency: csr_matrix, *, smallest: int, rng: np.random.Generator) -> list[IntArray]:
+    """Partitions of the nodes, each inside the one before, the first into one group.
+
+    Args:
+        adjacency: symmetric [n, n] without diagonal.
+        smallest: groups of fewer nodes are not divided.
+        rng: the order in which nodes look for a better community.
+
+    Returns:
+        int64 [n] each, the groups numbered from 0 without gaps.
+    """
+    levels = [np.zeros(adjacency.shape[0], np.int64)]
+    while True:
+        groups = levels[-1]
+        open_ = np.bincount(groups) >= smallest
+        inside = _within(adjacency, groups, open_)
+        if not inside.nnz:
+            return levels
+        finer = _numbered(groups, np.where(open_[groups], _communities(inside, groups, rng), 0))
+        if finer.max() == groups.max():
+            return levels
+        levels.append(finer)
+        adjacency = inside
+
+
+def _communities(adjacency: csr_matrix, groups: IntArray, rng: np.random.Generator) -> IntArray:
+    """One run in all groups: nodes move, communities become nodes, until nothing moves; int64 [n]."""
+    from graphveil.hierarchy.community_loops import move_nodes
+
+    result = np.arange(len(groups))
+    while True:
+        weight = np.asarray(adjacency.sum(axis=1), np.float64).ravel()
+        total = np.bincount(groups, weight)[groups]
+        found = np.arange(len(groups))
+        order = rng.permutation(len(groups))
+        moved = move_nodes(adjacency.indptr, adjacency.indices, adjacency.data, weight, total, order, found, _SWEEPS)
+        found = np.unique(found, return_inverse=True)[1].astype(np.int64)
+        result = found[result]
+        if moved == 0 or found.max() + 1 == len(groups):
+            return result
+        groups = _first_of_each(found, groups)
+        adjacency = _merged(adjacency, found)
+
+
+def _within(adjacency: csr_matrix, groups: IntArray, open_: np.ndarray) -> csr_matrix:
+    """The edges inside groups that may be divided further."""
+    from scipy.sparse import csr_matrix
+
+    source = np.repeat(groups, np.diff(adjacency.indptr))
+    keep = (source == groups[adjacency.indices]) & open_[source]
+    ends = np.concatenate([[0], np.cumsum(keep)])[adjacency.indptr]
+    kind = adjacency.indptr.dtype
+    return csr_matrix((adjacency.data[keep], adjacency.indices[keep], ends.astype(kind)), shape=adjacency.shape)
+
+
+def _merged(adjacency: csr_matrix, found: IntArray) -> csr_matrix:
+    """The weights between communities."""
+    from scipy.sparse import csr_matrix
+
+    count = int(found.max()) + 1
+    to = found.astype(np.int32)
+    source = np.repeat(to, np.diff(adjacency.indptr))
+    return csr_matrix((adjacency.data, (source, to[adjacency.indices])), shape=(count, count))
+
+
+def _numbered(groups: IntArray, inner: IntArray) -> IntArray:
+    """Numbers without gaps for the pairs of an outer and an inner group, rising with the outer one."""
+    order = np.lexsort((inner, groups))
+    new = (np.diff(groups[order], prepend=-1) != 0) | (np.diff(inner[order], prepend=-1) != 0)
+    result = np.empty(len(groups), np.int64)
+    result[order] = np.cumsum(new) - 1
+    return result
+
+
+def _first_of_each(found: IntArray, values: IntArray) -> IntArray:
+    """The value that all members of a community share."""
+    result = np.empty(int(found.max()) + 1, np.int64)
+    result[found] = values
+    return result

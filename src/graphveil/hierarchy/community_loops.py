@@ -1,0 +1,136 @@
+"""Compiled loops for communities and for joining them. Import this module inside functions only."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from graphveil.hierarchy.compiled import compiled
+from graphveil.hierarchy.dendrogram import IntArray
+
+
+@compiled
+def move_nodes(
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    data: np.ndarray,
+    weight: np.ndarray,
+    total: np.ndarray,
+    order: IntArray,
+    community: IntArray,
+    sweeps: int,
+) -> int:
+    """Move each node to the neighbouring community where modularity gains most, until few move; how many did."""
+    nodes = len(order)
+    mass = weight.copy()
+    towards = np.zeros(nodes)
+    touched = np.empty(nodes, np.int64)
+    everything = 0
+    for _ in range(sweeps):
+        moved = 0
+        for node in order:
+            if total[node] == 0:
+                continue
+            own, many = community[node], 0
+            for place in range(indptr[node], indptr[node + 1]):
+                other = indices[place]
+                if other == node:
+                    continue
+                group = community[other]
+                if towards[group] == 0:
+                    touched[many] = group
+                    many += 1
+                towards[group] += data[place]
+            mass[own] -= weight[node]
+            rate = weight[node] / total[node]
+            best, most = own, towards[own] - rate * mass[own]
+            for place in range(many):
+                group = touched[place]
+                gain = towards[group] - rate * mass[group]
+                if gain > most + 1e-9:
+                    best, most = group, gain
+                towards[group] = 0
+            mass[best] += weight[node]
+            if best != own:
+                community[node] = best
+                moved += 1
+        everything += moved
+        if moved * 200 < nodes:
+            break
+    return everything
+
+
+@compiled
+def join_stretches(row: IntArray, firsts: IntArray, children: IntArray, made: int) -> IntArray:
+    """Join the trees of each stretch of a row in pairs of neighbours, level by level; the root of each stretch.
+
+    `children` [2, n-1] is filled from place `made`; `row` is used up.
+    """
+    leaves = children.shape[1] + 1
+    roots = np.empty(len(firsts) - 1, np.int64)
+    for stretch in range(len(firsts) - 1):
+        first, count = firsts[stretch], firsts[stretch + 1] - firsts[stretch]
+        while count > 1:
+            pairs = count // 2
+            for pair in range(pairs):
+                children[0, made], children[1, made] = row[first + 2 * pair], row[first + 2 * pair + 1]
+                row[first + pair] = leaves + made
+                made += 1
+            if count % 2:
+                row[first + pairs] = row[first + count - 1]
+            count -= pairs
+        roots[stretch] = row[first]
+    return roots
+
+
+@compiled
+def join_by_density(root: IntArray, size: np.ndarray, edges: np.ndarray, children: IntArray, made: int) -> int:
+    """Join k trees, always the two with the densest pairs between them (average linkage); the root of all.
+
+    `edges` [k, k] holds the edges between them; `root`, `size` and `edges` are used up. Where no edges are left, the
+    smallest come first.
+    """
+    count, leaves = len(root), children.shape[1] + 1
+    best = np.full(count, -1, np.int64)
+    gone = np.zeros(count, np.bool_)
+    for a in range(count):
+        best[a] = _densest(a, size, edges, gone)
+    for _ in range(count - 1):
+        a = -1
+        for b in range(count):
+            if not gone[b] and best[b] >= 0 and (a < 0 or _before(b, best[b], a, best[a], size, edges)):
+                a = b
+        b = best[a]
+        children[0, made], children[1, made] = root[a], root[b]
+        root[a] = leaves + made
+        made += 1
+        gone[b] = True
+        size[a] += size[b]
+        for c in range(count):
+            edges[a, c] += edges[b, c]
+            edges[c, a] = edges[a, c]
+        for c in range(count):
+            if not gone[c] and (c == a or best[c] == a or best[c] == b):
+                best[c] = _densest(c, size, edges, gone)
+            elif not gone[c] and _before(c, a, c, best[c], size, edges):
+                best[c] = a
+        best[b] = -1
+    for a in range(count):
+        if not gone[a]:
+            return int(root[a])
+    return -1
+
+
+@compiled
+def _densest(a: int, size: np.ndarray, edges: np.ndarray, gone: np.ndarray) -> int:
+    best = -1
+    for b in range(len(size)):
+        if b != a and not gone[b] and (best < 0 or _before(a, b, a, best, size, edges)):
+            best = b
+    return best
+
+
+@compiled
+def _before(a: int, b: int, c: int, d: int, size: np.ndarray, edges: np.ndarray) -> bool:
+    """Whether a and b are to be joined before c and d."""
+    one, other = edges[a, b] / (size[a] * size[b]), edges[c, d] / (size[c] * size[d])
+    return bool(one > other or (one == other and size[a] + size[b] < size[c] + size[d]))

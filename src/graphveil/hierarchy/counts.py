@@ -1,0 +1,155 @@
+"""How many pairs, and how many edges, have their lowest common ancestor at each inner node of a dendrogram.
+
+Laid out in a row, the leaves have n - 1 gaps between them, and each inner node owns the gap between its two halves.
+The lowest common ancestor of two leaves owns the highest-numbered gap between them, because children are numbered below
+their parents: a range maximum, which a table of all ranges of 2^k gaps answers with two looks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from graphveil.errors import InputError
+from graphveil.hierarchy.dendrogram import Dendrogram, IntArray
+
+BoolArray = npt.NDArray[np.bool_]
+_SLAB: Final = 1 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class PairTree:
+    """A tree together with what is public about the pairs it sorts.
+
+    Attributes:
+        tree: the dendrogram over all n nodes.
+        row: [k] the private nodes in the order of the tree's leaves.
+        place: [n] where each node stands in `row`; who is no private node has the place of the next that is.
+        start, middle, stop: [2n-1] the stretch of `row` under each node, as in `Layout`.
+        public: int64 [2, m] the public edges among the private nodes.
+        public_counts, pairs: int64 [n-1], public edges and protected pairs whose lowest common ancestor is inner
+            node n + row.
+    """
+
+    tree: Dendrogram
+    row: IntArray
+    place: IntArray
+    start: IntArray
+    middle: IntArray
+    stop: IntArray
+    public: IntArray
+    public_counts: IntArray
+    pairs: IntArray
+
+    @cached_property
+    def pairs_below(self) -> IntArray:
+        """[n-1] protected pairs inside each subtree."""
+        return sums_below(self.tree, self.pairs)
+
+
+def pair_tree(tree: Dendrogram, *, members: npt.ArrayLike | None = None, public: Any = None) -> PairTree:
+    """Sort the protected pairs, those among the private nodes that are no public edge, by lowest common ancestor.
+
+    Args:
+        tree: a dendrogram over all n nodes.
+        members: [k] declared private nodes, each once. None: all.
+        public: integers [2, m], public edges, each once; those with an end outside `members` do not matter. None: none.
+
+    Raises:
+        InputError: an id is no node or stands twice, or an edge is none between two different nodes.
+    """
+    inside = _inside(members, tree.leaves)
+    known = read_pairs(np.zeros((2, 0), np.int64) if public is None else public, tree.leaves, "the public edges")
+    known = known[:, inside[known[0]] & inside[known[1]]]
+    layout = tree.layout
+    ranks = np.concatenate([[0], np.cumsum(inside[layout.order])])
+    start, middle, stop = (ranks[ends] for ends in (layout.start, layout.middle, layout.stop))
+    crossing = ((middle - start) * (stop - middle))[tree.leaves :]
+    counts = count_edges(tree, known)
+    if (counts > crossing).any():
+        raise InputError("a public edge stands twice", where="the public edges", allowed="each edge once, either way")
+    row = layout.order[inside[layout.order]]
+    return PairTree(tree, row, start[: tree.leaves], start, middle, stop, known, counts, crossing - counts)
+
+
+def count_edges(tree: Dendrogram, pairs: Any) -> IntArray:
+    """How many of the pairs [2, S] have their lowest common ancestor at each inner node, int64 [n-1].
+
+    Adding or removing one pair changes one count, by one.
+
+    Raises:
+        InputError: see `lowest_common_ancestors`.
+    """
+    counts = np.bincount(lowest_common_ancestors(tree, pairs) - tree.leaves, minlength=tree.leaves - 1)
+    return counts.astype(np.int64, copy=False)
+
+
+def lowest_common_ancestors(tree: Dendrogram, pairs: Any) -> IntArray:
+    """The lowest common ancestor of each pair of different leaves [2, S], int64 [S], in time n log n + S.
+
+    Raises:
+        InputError: another shape or type, an id that is no leaf, or a pair of one leaf with itself.
+    """
+    ends = read_pairs(pairs, tree.leaves, "pairs")
+    result = np.empty(ends.shape[1], np.int64)
+    if not ends.size:
+        return result
+    highest, place = _highest_gaps(tree), tree.layout.place
+    for first in range(0, len(result), _SLAB):
+        one, other = place[ends[:, first : first + _SLAB]]
+        low, high = np.minimum(one, other), np.maximum(one, other)
+        level = np.frexp((high - low).astype(np.float64))[1] - 1
+        result[first : first + _SLAB] = np.maximum(highest[level, low], highest[level, high - (1 << level)])
+    return result
+
+
+def sums_below(tree: Dendrogram, values: IntArray) -> IntArray:
+    """What the inner nodes [n-1] of each subtree hold together, int64 [n-1]."""
+    from graphveil.hierarchy.loops import add_up
+
+    total: IntArray = np.ascontiguousarray(values, np.int64).copy()
+    add_up(tree.left, tree.right, total)
+    return total
+
+
+def read_pairs(pairs: Any, nodes: int, where: str) -> IntArray:
+    """Pairs of different nodes as int64 [2, S]; raises InputError for anything else, naming the column only."""
+    array = np.asarray(pairs)
+    if array.ndim != 2 or array.shape[0] != 2 or array.dtype.kind not in "iu":
+        raise InputError(f"pairs are {array.dtype} with shape {array.shape}", where=where, allowed="integers, two rows")
+    wrong = np.flatnonzero((array < 0).any(0) | (array >= nodes).any(0) | (array[0] == array[1]))
+    if wrong.size:
+        allowed = f"ids 0 to {nodes - 1}, two different ones"
+        raise InputError("no pair of nodes", where=f"{where}, column {int(wrong[0])}", allowed=allowed)
+    return array.astype(np.int64, copy=False)
+
+
+def _inside(members: npt.ArrayLike | None, nodes: int) -> BoolArray:
+    """Whether each node is private."""
+    if members is None:
+        return np.ones(nodes, np.bool_)
+    ids = np.asarray(members)
+    if ids.ndim != 1 or (ids.size and (ids.dtype.kind not in "iu" or ids.min() < 0 or ids.max() >= nodes)):
+        raise InputError("the private nodes are no list of nodes", where="members", allowed=f"ids 0 to {nodes - 1}")
+    result = np.zeros(nodes, np.bool_)
+    result[ids.astype(np.int64)] = True
+    if np.count_nonzero(result) != len(ids):
+        raise InputError("a private node stands twice", where="members", allowed="each id once")
+    return result
+
+
+def _highest_gaps(tree: Dendrogram) -> npt.NDArray[np.int32]:
+    """At [k, g] the highest-numbered owner of the gaps g .. g + 2^k - 1; gap g lies behind place g."""
+    layout, gaps = tree.layout, tree.leaves - 1
+    levels = max(1, gaps.bit_length())
+    table = np.zeros((levels, gaps), np.int32)
+    table[0, layout.middle[tree.leaves :] - 1] = np.arange(tree.leaves, tree.nodes)
+    for level in range(1, levels):
+        half = 1 << (level - 1)
+        width = gaps - 2 * half + 1
+        np.maximum(table[level - 1, :width], table[level - 1, half : half + width], out=table[level, :width])
+    return table

@@ -1,0 +1,174 @@
+"""Blocks of protected pairs with one noisy count each.
+
+Q. Xiao, R. Chen, K.-L. Tan, "Differentially private network data release via structural inference", KDD 2014 (its
+CalculateNoisyProb): from the root down an inner node is a block of its own, the pairs between its two halves, or its
+whole subtree collapses into one block. Every protected pair lies in one block, so one private edge moves one count by
+one, and the noise of one count is paid for once whatever the number of blocks (parallel composition). Which blocks
+there are follows from public facts alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from graphveil.errors import InputError
+from graphveil.hierarchy.counts import BoolArray, PairTree, lowest_common_ancestors
+from graphveil.hierarchy.dendrogram import IntArray
+
+FloatArray = npt.NDArray[np.float64]
+#: Exact counts [B] in, noisy counts [B] out; called once, and all that leaves the room of what is private.
+Noise = Callable[[IntArray], npt.ArrayLike]
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """A partition of the protected pairs.
+
+    Attributes:
+        sorted_pairs: the tree and its private nodes in a row.
+        node: int64 [B] the inner node of each block, falling.
+        whole: bool [B] all pairs among the nodes at places start..stop-1 of the row; else those between
+            start..middle-1 and middle..stop-1.
+        start, middle, stop: int64 [B]; pairs: int64 [B], protected ones, at least 1.
+        owner: int64 [n-1] the block in which the pairs of each inner node lie; -1 where there are none.
+    """
+
+    sorted_pairs: PairTree
+    node: IntArray
+    whole: BoolArray
+    start: IntArray
+    middle: IntArray
+    stop: IntArray
+    pairs: IntArray
+    owner: IntArray
+
+    def __len__(self) -> int:
+        return len(self.node)
+
+    @cached_property
+    def places(self) -> IntArray:
+        """int64 [B] all pairs of each block, public ones included."""
+        across = (self.middle - self.start) * (self.stop - self.middle)
+        size = self.stop - self.start
+        return np.where(self.whole, size * (size - 1) // 2, across)
+
+    def of(self, pairs: Any) -> IntArray:
+        """The block of each pair [2, S]; raises InputError for a pair in none of them, naming the column only."""
+        tree = self.sorted_pairs.tree
+        block = self.owner[lowest_common_ancestors(tree, pairs) - tree.leaves]
+        if (block < 0).any():
+            column = int(np.flatnonzero(block < 0)[0])
+            raise InputError("no protected pair", where=f"pairs, column {column}", allowed="pairs of private nodes")
+        return block
+
+    def counts(self, edges: Any) -> IntArray:
+        """How many edges [2, S] each block has, int64 [B]: L1 sensitivity 1 for one edge added or removed.
+
+        Raises:
+            InputError: an edge is no protected pair.
+        """
+        return np.bincount(self.of(edges), minlength=len(self)).astype(np.int64, copy=False)
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyBlocks:
+    """Blocks with noisy counts: what a release publishes, and all that is made of it is post-processing.
+
+    Attributes:
+        noisy: float64 [B] counts with noise, below 0 or above the pairs where the noise put them.
+        density: float64 [B] the share of a block's pairs that are edges, 0 to 1.
+    """
+
+    blocks: Blocks
+    noisy: FloatArray
+    density: FloatArray
+
+
+def choose_blocks(sorted_pairs: PairTree, collapse: BoolArray) -> Blocks:
+    """Go down from the root and stop at each subtree that is to collapse.
+
+    Args:
+        sorted_pairs: the tree and the public facts of its pairs.
+        collapse: bool [n-1], whether each inner node's subtree is one block, if none above it is.
+    """
+    from graphveil.hierarchy.loops import hand_down
+
+    tree = sorted_pairs.tree
+    if collapse.shape != (tree.leaves - 1,) or collapse.dtype != np.bool_:
+        raise InputError(f"collapse has shape {list(collapse.shape)}", allowed="true or false for each inner node")
+    top = hand_down(tree.left, tree.right, collapse)
+    own = top == np.arange(len(top))
+    pairs = np.where(collapse, sorted_pairs.pairs_below, sorted_pairs.pairs)
+    rows = np.flatnonzero(own & (pairs > 0))[::-1]
+    number = np.full(len(top), -1, np.int64)
+    number[rows] = np.arange(len(rows))
+    nodes = rows + tree.leaves
+    return Blocks(
+        sorted_pairs,
+        node=nodes,
+        whole=collapse[rows],
+        start=sorted_pairs.start[nodes],
+        middle=sorted_pairs.middle[nodes],
+        stop=sorted_pairs.stop[nodes],
+        pairs=pairs[rows],
+        owner=number[top],
+    )
+
+
+def collapse_by_scale(
+    sorted_pairs: PairTree, epsilon: float, *, between: float = 0.05, within: float = 0.01
+) -> BoolArray:
+    """The rule of the paper: collapse where noise 1 / epsilon is large beside the pairs, bool [n-1].
+
+    1 / (epsilon L R) >= tau1 = `between` and 1 / (epsilon pairs below) >= tau2 = `within`, with L and R the private
+    nodes on either side (the /2 that the paper drops in tau2 stands here, as in its authors' code).
+
+    Raises:
+        InputError: an epsilon or threshold that is not above 0.
+    """
+    _positive(epsilon=epsilon, between=between, within=within)
+    tree, start, stop = sorted_pairs.tree, sorted_pairs.start, sorted_pairs.stop
+    size = (stop - start)[tree.leaves :]
+    left = (sorted_pairs.middle - start)[tree.leaves :]
+    across, below = left * (size - left), size * (size - 1) // 2
+    collapse: BoolArray = (across * (epsilon * between) <= 1) & (below * (epsilon * within) <= 1)
+    return collapse
+
+
+def release_counts(blocks: Blocks, edges: Any, *, noise: Noise, share: Callable[..., FloatArray]) -> NoisyBlocks:
+    """Count the private edges [2, S] of each block, add noise to all counts in one draw, and forget the counts.
+
+    Args:
+        blocks: the partition; nothing in it may depend on the private edges.
+        edges: integers [2, S], the private edges, each once.
+        noise: called once with the exact counts int64 [B], of L1 sensitivity 1.
+        share: how densities are made of noisy counts: `clamped_density` or a rule of one's own.
+
+    Raises:
+        InputError: an edge is no protected pair, or the noise gives back another shape or what is no number.
+    """
+    noisy = np.asarray(noise(blocks.counts(edges)), np.float64)
+    if noisy.shape != (len(blocks),) or not np.isfinite(noisy).all():
+        raise InputError(f"noisy counts have shape {list(noisy.shape)}", allowed=f"{len(blocks)} numbers")
+    return NoisyBlocks(blocks, noisy, share(noisy, blocks.pairs))
+
+
+def clamped_density(noisy: FloatArray, pairs: IntArray) -> FloatArray:
+    """Noisy counts [B] over pairs [B], each brought into 0 to 1 for itself.
+
+    Unbiased but for the clamp, which adds up to half of the noise's mean size to every empty block.
+    """
+    return np.clip(noisy / pairs, 0.0, 1.0)
+
+
+def _positive(**values: float) -> None:
+    for name, value in values.items():
+        if not (math.isfinite(value) and value > 0):
+            raise InputError(f"{name} is {value!r}", allowed="a number above 0")

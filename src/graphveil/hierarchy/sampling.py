@@ -1,0 +1,134 @@
+"""Graphs drawn from block densities, in time of the edges that come out.
+
+The pairs of a block are numbered without gaps by closed forms in integers:
+
+    between A and B     i |B| + j                                    i, j: positions inside the two stretches
+    inside A            (s - 1) |A| + i,  j = i + s mod |A|          each pair once for s = 1 .. |A| / 2
+
+Blocks follow each other; public edges among the numbers are stepped over by a sorted search. An edge for each pair with
+the block's density is the same as a binomial number of different pairs drawn evenly.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from graphveil.errors import InputError
+from graphveil.hierarchy.counts import BoolArray
+from graphveil.hierarchy.dendrogram import IntArray
+from graphveil.hierarchy.noisy_blocks import Blocks, FloatArray
+
+
+def sample_edges(blocks: Blocks, density: FloatArray, rng: np.random.Generator) -> IntArray:
+    """Make every protected pair an edge with its block's density, independently.
+
+    Args:
+        blocks: a partition of the protected pairs.
+        density: float64 [B], from 0 to 1.
+        rng: no noise of a guarantee comes from here: densities that are safe to publish stay so whatever is drawn.
+
+    Returns:
+        int64 [2, S], u < v, each pair once, sorted, none of them public.
+
+    Raises:
+        InputError: a density outside 0 to 1.
+    """
+    if density.shape != (len(blocks),) or not ((density >= 0) & (density <= 1)).all():
+        raise InputError("densities that are no shares", allowed=f"{len(blocks)} numbers from 0 to 1")
+    ranks = _subsets(blocks.pairs, rng.binomial(blocks.pairs, density), rng)
+    return _pairs(blocks, _step_over(ranks, _public_numbers(blocks)))
+
+
+def pair_numbers(blocks: Blocks, pairs: IntArray) -> IntArray:
+    """The number of each pair [2, S] among all pairs of all blocks, public ones included, int64 [S]."""
+    sorted_pairs, block = blocks.sorted_pairs, blocks.of(pairs)
+    one, other = np.sort(sorted_pairs.place[pairs], axis=0)
+    start, middle, stop = blocks.start[block], blocks.middle[block], blocks.stop[block]
+    across = (one - start) * (stop - middle) + other - middle
+    inside = _circle_numbers(one - start, other - start, stop - start)
+    return _firsts(blocks.places)[block] + np.where(blocks.whole[block], inside, across)
+
+
+def _pairs(blocks: Blocks, numbers: IntArray) -> IntArray:
+    """The inverse of `pair_numbers`, each pair u < v, sorted by u and then v."""
+    firsts = _firsts(blocks.places)
+    block = np.searchsorted(firsts, numbers, side="right") - 1
+    within = numbers - firsts[block]
+    start, middle, stop = blocks.start[block], blocks.middle[block], blocks.stop[block]
+    whole, width = blocks.whole[block], np.where(blocks.whole[block], stop - start, stop - middle)
+    rest = within % width
+    one = np.where(whole, rest, within // width)
+    other = np.where(whole, (rest + within // width + 1) % width, rest)
+    row = blocks.sorted_pairs.row
+    ends = np.stack([row[start + one], row[np.where(whole, start, middle) + other]])
+    ends.sort(axis=0)
+    return ends[:, np.lexsort((ends[1], ends[0]))]
+
+
+def _circle_numbers(i: IntArray, j: IntArray, size: IntArray) -> IntArray:
+    """Number the pairs i < j of a circle by the shorter way round, then by where it starts; of two equal ways by i."""
+    step = j - i
+    back = 2 * step > size
+    start = np.where(back, j, i)
+    return (np.where(back, size - step, step) - 1) * size + start
+
+
+def _public_numbers(blocks: Blocks) -> IntArray:
+    """The numbers of the public edges that lie in blocks, ascending."""
+    sorted_pairs = blocks.sorted_pairs
+    public = sorted_pairs.public
+    tree = sorted_pairs.tree
+    if not public.size:
+        return np.zeros(0, np.int64)
+    # A block without protected pairs is none, so that the public edges it consists of have no number.
+    from graphveil.hierarchy.counts import lowest_common_ancestors
+
+    known = blocks.owner[lowest_common_ancestors(tree, public) - tree.leaves] >= 0
+    return np.sort(pair_numbers(blocks, public[:, known]))
+
+
+def _step_over(ranks: IntArray, skipped: IntArray) -> IntArray:
+    """The numbers with the given ranks among those that are not skipped."""
+    return ranks + np.searchsorted(skipped - np.arange(len(skipped)), ranks, side="right")
+
+
+def _firsts(sizes: IntArray) -> IntArray:
+    """Where each of a row of stretches starts."""
+    return np.cumsum(sizes) - sizes
+
+
+def _subsets(sizes: IntArray, wanted: IntArray, rng: np.random.Generator) -> IntArray:
+    """For each stretch of a row of numbers `wanted` different ones of its `sizes`, all subsets alike; ascending."""
+    firsts = _firsts(sizes)
+    inverted = 2 * wanted > sizes
+    drawn = _few(firsts, sizes, np.where(inverted, sizes - wanted, wanted), rng)
+    owner = np.searchsorted(firsts, drawn, side="right") - 1
+    left_out, kept = drawn[inverted[owner]], drawn[~inverted[owner]]
+    full = _stretches(firsts[inverted], sizes[inverted])
+    return np.sort(np.concatenate([kept, full[~_contains(left_out, full)]]))
+
+
+def _few(firsts: IntArray, sizes: IntArray, wanted: IntArray, rng: np.random.Generator) -> IntArray:
+    """`wanted` different numbers of each stretch, at most half of it: draw again what came twice; ascending."""
+    found, lacking = np.zeros(0, np.int64), wanted
+    while lacking.any():
+        owner = np.repeat(np.arange(len(sizes)), lacking)
+        found = np.concatenate([found, firsts[owner] + rng.integers(0, sizes[owner])])
+        found.sort(kind="stable")
+        found = found[np.diff(found, prepend=-1) > 0]
+        ends = np.searchsorted(found, firsts + sizes)
+        lacking = wanted - np.diff(ends, prepend=0)
+    return found
+
+
+def _stretches(firsts: IntArray, sizes: IntArray) -> IntArray:
+    """All numbers of some stretches, ascending."""
+    return np.arange(int(sizes.sum())) + np.repeat(firsts - _firsts(sizes), sizes)
+
+
+def _contains(row: IntArray, numbers: IntArray) -> BoolArray:
+    """Whether each number stands in an ascending row."""
+    place = np.searchsorted(row, numbers)
+    result = place < len(row)
+    result[result] = row[place[result]] == numbers[result]
+    return result

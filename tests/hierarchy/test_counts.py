@@ -1,0 +1,107 @@
+"""Counts by lowest common ancestor: against slow walks, and what one edge can change."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from graphveil.errors import InputError
+from graphveil.hierarchy import Dendrogram, PairTree, count_edges, lowest_common_ancestors, pair_tree, sums_below
+from tests.hierarchy.trees import (
+    all_pairs,
+    all_trees,
+    below,
+    caterpillar,
+    drawn_tree,
+    protected,
+    slow_ancestor,
+    sorted_pairs,
+    trees,
+)
+
+
+@settings(derandomize=True, deadline=None, max_examples=60)
+@given(trees(smallest=2))
+def test_ancestors_are_those_of_two_walks_up(tree: Dendrogram) -> None:
+    pairs = all_pairs(np.arange(tree.leaves))
+    expected = [slow_ancestor(tree, u, v) for u, v in pairs.T.tolist()]
+    np.testing.assert_array_equal(lowest_common_ancestors(tree, pairs), expected)
+    np.testing.assert_array_equal(lowest_common_ancestors(tree, pairs[::-1]), expected)
+
+
+@settings(derandomize=True, deadline=None, max_examples=60)
+@given(sorted_pairs())
+def test_protected_pairs_are_counted_once(facts: PairTree) -> None:
+    tree = facts.tree
+    np.testing.assert_array_equal(facts.pairs, count_edges(tree, protected(facts)))
+    np.testing.assert_array_equal(facts.public_counts, count_edges(tree, facts.public))
+    private = set(facts.row.tolist())
+    for node in range(tree.nodes):
+        leaves = [leaf for leaf in below(tree, node) if leaf in private]
+        assert facts.row[facts.start[node] : facts.stop[node]].tolist() == leaves
+        if node >= tree.leaves:
+            inside = [u in leaves and v in leaves for u, v in protected(facts).T.tolist()]
+            assert facts.pairs_below[node - tree.leaves] == sum(inside)
+    for leaf in private:
+        assert facts.row[facts.place[leaf]] == leaf
+
+
+def test_one_edge_moves_one_count_by_one_whatever_graph_and_tree() -> None:
+    pairs = all_pairs(np.arange(5))
+    for tree in all_trees(5):
+        singles = np.stack([count_edges(tree, pairs[:, [column]]) for column in range(10)])
+        assert (np.abs(singles).sum(1) == 1).all()
+        for graph in range(0, 2**10, 7):
+            chosen = np.array([graph >> column & 1 for column in range(10)], bool)
+            counts = count_edges(tree, pairs[:, chosen])
+            np.testing.assert_array_equal(counts, singles[chosen].sum(0))
+
+
+def test_sums_below_are_those_of_the_subtree() -> None:
+    tree = drawn_tree(30, np.random.default_rng(3))
+    values = np.arange(29) ** 2
+    expected = [
+        sum(values[other] for other in range(29) if set(below(tree, 30 + other)) <= set(below(tree, 30 + row)))
+        for row in range(29)
+    ]
+    np.testing.assert_array_equal(sums_below(tree, values), expected)
+
+
+def test_a_deep_tree_takes_no_longer_than_a_flat_one() -> None:
+    tree = caterpillar(200_000)
+    pairs = np.random.default_rng(0).integers(0, 100_000, (2, 100_000))
+    pairs[1] += 100_000
+    np.testing.assert_array_equal(lowest_common_ancestors(tree, pairs), tree.leaves + pairs[1] - 1)
+
+
+def test_more_edges_than_a_slab_are_counted() -> None:
+    tree = caterpillar(4)
+    pairs = np.tile(np.array([[0, 1], [3, 2]]), (1, 600_000))
+    np.testing.assert_array_equal(count_edges(tree, pairs), [0, 600_000, 600_000])
+
+
+@pytest.mark.parametrize(
+    ("pairs", "message"),
+    [
+        (np.array([[0, 1], [1, 1]]), "pairs, column 1: no pair of nodes; allowed: ids 0 to 3, two different ones"),
+        (np.array([[0], [4]]), "column 0"),
+        (np.array([[-1], [2]]), "column 0"),
+        (np.array([[0.0], [1.0]]), "float64"),
+        (np.array([0, 1]), r"shape \(2,\)"),
+    ],
+)
+def test_what_is_no_pair_is_refused(pairs: np.ndarray, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        lowest_common_ancestors(caterpillar(4), pairs)
+
+
+@pytest.mark.parametrize("members", [[0, 0], [4], [-1], [[0, 1]], [0.5]])
+def test_members_are_nodes_each_once(members: list[int]) -> None:
+    with pytest.raises(InputError, match="members"):
+        pair_tree(caterpillar(4), members=members)
+
+
+def test_a_public_edge_that_stands_twice_is_refused() -> None:
+    with pytest.raises(InputError, match="stands twice"):
+        pair_tree(caterpillar(4), public=np.array([[0, 1], [1, 0]]))

@@ -1,0 +1,76 @@
+"""The likelihood of a tree, and by how much one edge can move it."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphveil.errors import InputError
+from graphveil.hierarchy import (
+    count_edges,
+    likelihood_sensitivity,
+    log_likelihood,
+    pair_tree,
+    predictive_log_likelihood,
+)
+from tests.hierarchy.trees import all_pairs, all_trees
+
+
+@pytest.mark.parametrize(("members", "nats"), [(2, 0.0), (3, 1.386294), (4, 2.249341), (5, 2.703367), (6, 3.139489)])
+def test_sensitivity_is_the_largest_change_of_all_trees_and_graphs(members: int, nats: float) -> None:
+    assert likelihood_sensitivity(members) == pytest.approx(nats, abs=1e-6)
+    # Only the node above a pair changes, so that all graphs and edges come down to its number of edges and pairs.
+    sizes = {(int(total), e) for tree in all_trees(members) for total in pair_tree(tree).pairs for e in range(total)}
+    change = [abs(log_likelihood([e + 1], [total]) - log_likelihood([e], [total])) for total, e in sizes]
+    assert max(change) == pytest.approx(likelihood_sensitivity(members), rel=1e-12)
+
+
+def test_a_toggled_edge_changes_a_whole_tree_by_no_more() -> None:
+    rng, pairs, bound = np.random.default_rng(1), all_pairs(np.arange(6)), likelihood_sensitivity(6)
+    facts = [pair_tree(tree) for tree in all_trees(6)]
+    for _ in range(20):
+        graph, column = rng.random(15) < rng.random(), int(rng.integers(15))
+        other = graph ^ (np.arange(15) == column)
+        for fact in facts[:: int(rng.integers(1, 40))]:
+            one, two = (log_likelihood(count_edges(fact.tree, pairs[:, edges]), fact.pairs) for edges in (graph, other))
+            assert abs(one - two) <= bound + 1e-12
+
+
+def test_sensitivity_grows_like_the_logarithm_and_takes_any_size() -> None:
+    values = [likelihood_sensitivity(members) for members in range(2, 60)]
+    assert all(low <= high for low, high in pairwise(values))
+    assert likelihood_sensitivity(10**6) == pytest.approx(math.log(10**12 / 4) + 1, rel=1e-9)
+
+
+@pytest.mark.parametrize("members", [1, 0, -3, 2.5, True])
+def test_sensitivity_needs_a_pair(members: int) -> None:
+    with pytest.raises(InputError, match="at least 2"):
+        likelihood_sensitivity(members)
+
+
+def test_all_or_none_explain_everything_and_halves_nothing() -> None:
+    assert log_likelihood([0, 4, 0], [5, 4, 0]) == 0.0
+    assert log_likelihood([2], [4]) == pytest.approx(4 * math.log(0.5))
+
+
+@settings(derandomize=True, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 50), st.floats(0, 1)), min_size=1, max_size=8))
+def test_no_densities_fit_better_than_the_shares(rows: list[tuple[int, int, float]]) -> None:
+    edges, rest, density = (np.array(column) for column in zip(*rows, strict=True))
+    pairs = edges + rest
+    best = log_likelihood(edges, pairs)
+    assert best <= 0
+    assert predictive_log_likelihood(edges, pairs, density) <= best + 1e-9
+    share = np.divide(edges, pairs, out=np.zeros(len(pairs)), where=pairs > 0)
+    assert predictive_log_likelihood(edges, pairs, share) == pytest.approx(best, abs=1e-9)
+
+
+def test_a_likelihood_of_what_cannot_be() -> None:
+    assert predictive_log_likelihood([1], [3], [0.0]) == -math.inf
+    with pytest.raises(InputError, match="share of the pairs"):
+        log_likelihood([4], [3])

@@ -1,0 +1,140 @@
+"""Blocks: a partition made of public facts, one count a block, one draw for all of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphveil.errors import InputError
+from graphveil.hierarchy import (
+    Blocks,
+    Dendrogram,
+    PairTree,
+    choose_blocks,
+    clamped_density,
+    collapse_by_scale,
+    pair_tree,
+    release_counts,
+)
+from tests.hierarchy.trees import all_pairs, all_trees, balanced, below, drawn_tree, protected, sorted_pairs
+
+
+def drawn_blocks(facts: PairTree, seed: int) -> Blocks:
+    rng = np.random.default_rng(seed)
+    return choose_blocks(facts, rng.random(facts.tree.leaves - 1) < rng.choice([0.0, 0.2, 1.0]))
+
+
+def literal_blocks(tree: Dendrogram, node: int, collapse: np.ndarray) -> list[tuple[int, bool]]:
+    """The recursion as the paper writes it, stopping at a collapse."""
+    if node < tree.leaves:
+        return []
+    if collapse[node - tree.leaves]:
+        return [(node, True)]
+    row = node - tree.leaves
+    children = int(tree.left[row]), int(tree.right[row])
+    return [(node, False), *(block for child in children for block in literal_blocks(tree, child, collapse))]
+
+
+@settings(derandomize=True, deadline=None, max_examples=80)
+@given(sorted_pairs(), st.integers(0, 1000))
+def test_blocks_are_those_of_the_recursion_and_partition_the_protected_pairs(facts: PairTree, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    collapse = rng.random(facts.tree.leaves - 1) < 0.2
+    blocks, pairs = choose_blocks(facts, collapse), protected(facts)
+    found = list(zip(blocks.node.tolist(), blocks.whole.tolist(), strict=True))
+    literal = literal_blocks(facts.tree, facts.tree.root, collapse)
+    assert set(found) <= set(literal) and len(set(found)) == len(found)
+    np.testing.assert_array_equal(np.bincount(blocks.of(pairs), minlength=len(blocks)), blocks.pairs)
+    assert blocks.pairs.sum() == pairs.shape[1] and (blocks.pairs > 0).all()
+    for block, (node, whole) in enumerate(found):
+        inside = set(below(facts.tree, node))
+        for u, v in pairs[:, blocks.of(pairs) == block].T.tolist():
+            assert {u, v} <= inside
+            left = set(below(facts.tree, int(facts.tree.left[node - facts.tree.leaves])))
+            assert whole or (u in left) != (v in left)
+
+
+def test_one_edge_moves_one_block_by_one_in_every_small_graph() -> None:
+    pairs = all_pairs(np.arange(4))
+    for tree in all_trees(4):
+        for bits in range(8):
+            blocks = choose_blocks(pair_tree(tree), np.array([bits >> row & 1 for row in range(3)], bool))
+            counts = np.stack(
+                [blocks.counts(pairs[:, [bool(graph >> c & 1) for c in range(6)]]) for graph in range(64)]
+            )
+            for graph in range(64):
+                for column in range(6):
+                    assert np.abs(counts[graph] - counts[graph ^ 1 << column]).sum() == 1
+
+
+@settings(derandomize=True, deadline=None, max_examples=40)
+@given(sorted_pairs(), st.integers(0, 1000))
+def test_noise_is_drawn_once_for_each_block(facts: PairTree, seed: int) -> None:
+    blocks, edges, calls = drawn_blocks(facts, seed), protected(facts)[:, ::2], []
+
+    def noise(counts: np.ndarray) -> np.ndarray:
+        calls.append(counts)
+        return counts - 3
+
+    released = release_counts(blocks, edges, noise=noise, share=clamped_density)
+    assert len(calls) == 1 and calls[0].shape == (len(blocks),)
+    np.testing.assert_array_equal(released.noisy, blocks.counts(edges) - 3)
+    assert ((released.density >= 0) & (released.density <= 1)).all()
+
+
+def test_a_collapsed_tree_is_one_draw() -> None:
+    facts = pair_tree(drawn_tree(40, np.random.default_rng(0)))
+    blocks = choose_blocks(facts, np.ones(39, bool))
+    assert len(blocks) == 1 and blocks.whole.all() and blocks.pairs.tolist() == [40 * 39 // 2]
+    released = release_counts(blocks, all_pairs(np.arange(40)), noise=lambda counts: counts + 7, share=clamped_density)
+    assert released.noisy.tolist() == [787] and released.density.tolist() == [1.0]
+
+
+def test_blocks_know_nothing_of_private_edges() -> None:
+    facts = pair_tree(balanced(64))
+    for epsilon in (0.1, 1.0, 10.0):
+        blocks = [choose_blocks(facts, collapse_by_scale(facts, epsilon)) for _ in range(2)]
+        np.testing.assert_array_equal(blocks[0].node, blocks[1].node)
+
+
+def test_the_rule_of_the_paper_at_its_thresholds() -> None:
+    facts = pair_tree(balanced(32))  # across 256 64 16 4 1, below 496 120 28 6 1
+    sizes = facts.tree.sizes[32:]
+    for epsilon, largest in ((0.1, 16), (0.8, 8), (1.0, 8), (20.0, 2), (20.1, 0)):
+        collapse = collapse_by_scale(facts, epsilon)
+        assert sizes[collapse].max(initial=0) == largest
+    wide = collapse_by_scale(facts, 1.0, between=0.01, within=0.002)
+    assert sizes[wide].max() == 16
+
+
+def test_a_lower_epsilon_never_gives_more_blocks() -> None:
+    facts = pair_tree(drawn_tree(300, np.random.default_rng(5)))
+    counts = [len(choose_blocks(facts, collapse_by_scale(facts, epsilon))) for epsilon in (0.01, 0.1, 1.0, 10.0)]
+    assert counts == sorted(counts)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, -1.0, float("nan"), float("inf")])
+def test_a_scale_needs_an_epsilon(epsilon: float) -> None:
+    with pytest.raises(InputError, match="epsilon"):
+        collapse_by_scale(pair_tree(balanced(4)), epsilon)
+
+
+def test_edges_that_are_public_or_of_others_are_refused_without_naming_them() -> None:
+    blocks = choose_blocks(pair_tree(balanced(4), members=[0, 1]), np.zeros(3, bool))
+    with pytest.raises(InputError, match="pairs, column 1: no protected pair"):
+        blocks.counts(np.array([[0, 0], [1, 2]]))
+
+
+@pytest.mark.parametrize("noisy", [np.zeros(2), np.full(3, np.nan), np.zeros((3, 1))])
+def test_noise_gives_one_number_for_each_block(noisy: np.ndarray) -> None:
+    blocks = choose_blocks(pair_tree(balanced(4)), np.zeros(3, bool))
+    with pytest.raises(InputError, match="allowed: 3 numbers"):
+        release_counts(blocks, np.zeros((2, 0), np.int64), noise=lambda counts: noisy, share=clamped_density)
+
+
+@pytest.mark.parametrize("collapse", [np.zeros(2, bool), np.zeros(3)])
+def test_a_collapse_is_said_for_each_inner_node(collapse: np.ndarray) -> None:
+    with pytest.raises(InputError, match="collapse"):
+        choose_blocks(pair_tree(balanced(4)), collapse)

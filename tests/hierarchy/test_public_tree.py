@@ -1,0 +1,88 @@
+"""A tree of public edges: it finds planted communities, is the same for the same seed, and takes any graph."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphveil.errors import InputError
+from graphveil.hierarchy import balanced_dendrogram, count_edges, log_likelihood, pair_tree, public_tree
+from tests.hierarchy.trees import all_pairs, below
+
+
+def planted(groups: int, size: int, inside: float, outside: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """A graph with communities: its edges [2, m] and each node's community, in no order."""
+    rng = np.random.default_rng(seed)
+    label = rng.permutation(np.repeat(np.arange(groups), size))
+    pairs = all_pairs(np.arange(groups * size))
+    chance = np.where(label[pairs[0]] == label[pairs[1]], inside, outside)
+    return pairs[:, rng.random(pairs.shape[1]) < chance], label
+
+
+def test_planted_communities_are_subtrees() -> None:
+    edges, label = planted(6, 30, 0.5, 0.02)
+    tree = public_tree(180, edges)
+    found = {frozenset(below(tree, node)) for node in range(tree.nodes)}
+    assert all(frozenset(np.flatnonzero(label == group).tolist()) in found for group in range(6))
+
+
+def test_communities_inside_communities_are_found() -> None:
+    edges, label = planted(4, 40, 0.7, 0.15)
+    both, _ = np.concatenate([edges, edges + 160], axis=1), label
+    tree = public_tree(320, np.concatenate([both, [[0], [160]]], axis=1))
+    found = {frozenset(below(tree, node)) for node in range(tree.nodes)}
+    assert frozenset(range(160)) in found and frozenset(range(160, 320)) in found
+    assert all(frozenset(np.flatnonzero(label == group).tolist()) in found for group in range(4))
+
+
+def test_a_tree_of_public_edges_explains_held_back_ones() -> None:
+    edges, _ = planted(5, 40, 0.3, 0.03)
+    held = np.random.default_rng(1).random(edges.shape[1]) < 0.2
+    trees = public_tree(200, edges[:, ~held]), balanced_dendrogram(np.arange(200))
+    told = []
+    for tree in trees:
+        facts = pair_tree(tree, public=edges[:, ~held])
+        large = tree.sizes[200:] >= 20
+        counts = count_edges(tree, edges[:, held])
+        told.append(log_likelihood(counts[large], facts.pairs[large]))
+    assert told[0] > told[1] + 100
+
+
+def test_the_same_seed_gives_the_same_tree() -> None:
+    edges, _ = planted(5, 20, 0.3, 0.1)
+    one, again, other = public_tree(100, edges), public_tree(100, edges[:, ::-1][::-1]), public_tree(100, edges, seed=1)
+    assert (one.left == again.left).all() and (one.right == again.right).all()
+    assert (one.left != other.left).any()
+
+
+@settings(derandomize=True, deadline=None, max_examples=60)
+@given(st.integers(1, 40), st.floats(0, 1), st.integers(0, 100))
+def test_any_graph_has_a_tree(nodes: int, density: float, seed: int) -> None:
+    pairs = all_pairs(np.arange(nodes))
+    tree = public_tree(nodes, pairs[:, np.random.default_rng(seed).random(pairs.shape[1]) < density**3])
+    assert tree.leaves == nodes and sorted(below(tree, tree.root)) == list(range(nodes))
+
+
+def test_many_small_pieces_are_joined_flatly() -> None:
+    pieces = np.arange(0, 6_000, 3)
+    edges = np.concatenate([[pieces, pieces + 1], [pieces + 1, pieces + 2]], axis=1)
+    tree = public_tree(6_100, edges)
+    found = {frozenset(below(tree, int(tree.parent[tree.parent[first]]))) for first in (0, 3, 5_997)}
+    assert {frozenset(range(first, first + 3)) for first in (0, 3, 5_997)} <= found | {
+        frozenset(below(tree, int(tree.parent[first]))) for first in (0, 3, 5_997)
+    }
+
+
+def test_no_public_edges_give_a_flat_tree() -> None:
+    tree = public_tree(1_000, np.zeros((2, 0), np.int64))
+    depth, node = 0, 0
+    while tree.parent[node] >= 0:
+        node, depth = int(tree.parent[node]), depth + 1
+    assert depth <= 11
+
+
+def test_an_edge_between_one_node_is_refused() -> None:
+    with pytest.raises(InputError, match="the public edges, column 0"):
+        public_tree(4, np.array([[2], [2]]))

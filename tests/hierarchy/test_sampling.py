@@ -1,0 +1,105 @@
+"""Edges drawn from densities: never a public one, none twice, and with the right law."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from graphveil.errors import InputError
+from graphveil.hierarchy import Blocks, PairTree, choose_blocks, lowest_common_ancestors, pair_tree, sample_edges
+from graphveil.hierarchy.sampling import pair_numbers
+from tests.hierarchy.trees import all_pairs, balanced, drawn_tree, protected, sorted_pairs
+
+FALSE_ALARM = 1e-6
+
+
+def drawn_blocks(facts: PairTree, seed: int) -> Blocks:
+    rng = np.random.default_rng(seed)
+    return choose_blocks(facts, rng.random(facts.tree.leaves - 1) < rng.choice([0.0, 0.2, 1.0]))
+
+
+@settings(derandomize=True, deadline=None, max_examples=80)
+@given(sorted_pairs(), st.integers(0, 1000))
+def test_pairs_of_a_block_are_numbered_without_gaps(facts: PairTree, seed: int) -> None:
+    blocks, pairs = drawn_blocks(facts, seed), all_pairs(facts.row)
+    rows = lowest_common_ancestors(facts.tree, pairs) - facts.tree.leaves
+    pairs = pairs[:, blocks.owner[rows] >= 0]
+    numbers = pair_numbers(blocks, pairs)
+    assert sorted(numbers) == list(range(int(blocks.places.sum())))
+    np.testing.assert_array_equal(numbers, pair_numbers(blocks, pairs[::-1]))
+
+
+@settings(derandomize=True, deadline=None, max_examples=80)
+@given(sorted_pairs(), st.integers(0, 1000), st.sampled_from([0.0, 0.1, 0.5, 0.9, 1.0]))
+def test_edges_are_protected_pairs_each_once(facts: PairTree, seed: int, density: float) -> None:
+    blocks = drawn_blocks(facts, seed)
+    edges = sample_edges(blocks, np.full(len(blocks), density), np.random.default_rng(seed))
+    drawn, allowed = ({tuple(pair) for pair in pairs.T.tolist()} for pairs in (edges, protected(facts)))
+    assert len(drawn) == edges.shape[1] and drawn <= allowed
+    assert edges.T.tolist() == sorted(edges.T.tolist())
+    if density in (0.0, 1.0):
+        assert drawn == (allowed if density else set())
+
+
+def drawn_counts(density: np.ndarray, rounds: int = 4_000) -> tuple[np.ndarray, np.ndarray]:
+    """How often each protected pair of a graph of 9 nodes came out, and its block."""
+    public = np.array([[0, 2, 4], [1, 7, 5]])
+    facts = pair_tree(drawn_tree(9, np.random.default_rng(2)), public=public)
+    collapse = np.isin(np.arange(8), [2, 4])
+    blocks, pairs, rng = choose_blocks(facts, collapse), protected(facts), np.random.default_rng(7)
+    times = {tuple(pair): 0 for pair in pairs.T.tolist()}
+    for _ in range(rounds):
+        for pair in sample_edges(blocks, np.resize(density, len(blocks)), rng).T.tolist():
+            times[tuple(pair)] += 1
+    return np.array(list(times.values())), blocks.of(pairs)
+
+
+@pytest.mark.parametrize(("wrong", "accepted"), [(1.0, True), (1.1, False), (0.9, False)])
+def test_every_pair_comes_with_its_blocks_density(wrong: float, accepted: bool) -> None:
+    density = np.array([0.1, 0.35, 0.6, 0.85])
+    times, block = drawn_counts(density)
+    share = np.resize(density, block.max() + 1)[block] * wrong
+    deviation = (times - 4_000 * share) ** 2 / (4_000 * share * (1 - share))
+    assert (stats.chi2.sf(deviation.sum(), len(times)) > FALSE_ALARM) == accepted
+
+
+@pytest.mark.parametrize(("wrong", "accepted"), [(1.0, True), (1.3, False), (0.7, False)])
+def test_the_number_of_edges_is_binomial(wrong: float, accepted: bool) -> None:
+    blocks = choose_blocks(pair_tree(balanced(12)), np.ones(11, bool))
+    rng = np.random.default_rng(3)
+    drawn = [sample_edges(blocks, np.array([0.3]), rng).shape[1] for _ in range(4_000)]
+    variance = 66 * 0.3 * 0.7 * wrong
+    # The sum of squares of 4,000 nearly normal numbers, scaled, is close to chi-square.
+    total = ((np.array(drawn) - 66 * 0.3) ** 2).sum() / variance
+    assert (2 * min(stats.chi2.sf(total, 4_000), stats.chi2.cdf(total, 4_000)) > FALSE_ALARM) == accepted
+
+
+def test_all_pairs_of_edges_come_alike() -> None:
+    blocks = choose_blocks(pair_tree(balanced(4)), np.ones(3, bool))
+    rng, seen = np.random.default_rng(11), {}
+    for _ in range(20_000):
+        edges = sample_edges(blocks, np.array([1 / 3]), rng)
+        if edges.shape[1] == 2:
+            name = tuple(map(tuple, edges.T.tolist()))
+            seen[name] = seen.get(name, 0) + 1
+    assert len(seen) == 15 and stats.chisquare(list(seen.values())).pvalue > FALSE_ALARM
+
+
+def test_a_large_sparse_graph_costs_what_comes_out() -> None:
+    leaves = 200_000
+    facts = pair_tree(balanced(leaves))
+    blocks = choose_blocks(facts, facts.tree.sizes[leaves:] < 1_000)
+    density = np.full(len(blocks), 100_000 / blocks.pairs.sum())
+    edges = sample_edges(blocks, density, np.random.default_rng(0))
+    assert abs(edges.shape[1] - 100_000) < 2_000
+    assert (edges[0] < edges[1]).all() and edges.max() < leaves
+
+
+@pytest.mark.parametrize("density", [np.array([1.5]), np.array([-0.1]), np.array([np.nan]), np.zeros(2)])
+def test_densities_are_shares(density: np.ndarray) -> None:
+    blocks = choose_blocks(pair_tree(balanced(4)), np.ones(3, bool))
+    with pytest.raises(InputError, match="allowed: 1 numbers from 0 to 1"):
+        sample_edges(blocks, density, np.random.default_rng(0))
