@@ -76,6 +76,11 @@ class MultiBit:
         return self.dimension / self.coordinates * (self.high - self.low) / 2 * self._law.gain
 
     @property
+    def largest(self) -> float:
+        """The largest size of a number of `centred`: they are all of one size."""
+        return self.scale
+
+    @property
     def worst_variance(self) -> float:
         """The largest variance of one coordinate's estimate, that of a value in the middle of the range."""
         return self.coordinates / self.dimension * self.scale**2

@@ -61,6 +61,11 @@ class Piecewise:
         return self._vectors.midpoint
 
     @property
+    def largest(self) -> float:
+        """The largest size of a number of `centred`."""
+        return self._vectors.largest
+
+    @property
     def worst_variance(self) -> float:
         """The largest variance of one coordinate's estimate over all inputs in the range."""
         return self._vectors.worst_variance

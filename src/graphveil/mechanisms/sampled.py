@@ -78,6 +78,11 @@ class SampledVectors:
         return self.dimension / self.coordinates * (self.high - self.low) / 2
 
     @property
+    def largest(self) -> float:
+        """The largest size of a number of `centred`."""
+        return self.scale * float(np.abs(self.law.values()).max())
+
+    @property
     def midpoint(self) -> float:
         """The middle of the range."""
         return self.low + (self.high - self.low) / 2
