@@ -134,6 +134,7 @@ def test_functions_stay_short() -> None:
 #: Every function outside graphs/ that touches a graph's raw features or labels, and what for.
 RAW_READERS = {
     "methods/released.py:require_one_label": "the number of dimensions of the labels",
+    "methods/released.py:require_labels": "the number of dimensions of the labels",
     "methods/released.py:randomize_people": "the collection itself",
     "methods/released.py:_features": "the collection itself",
     "methods/lpgnn.py:LPGNN.predict_proba": "features declared public, of a new graph",
@@ -147,6 +148,7 @@ RAW_READERS = {
     "methods/curator.py:read_features": "features, which the curator knows",
     "methods/curator_method.py:CuratorMethod.score": "true labels, to measure accuracy in a simulation",
     "methods/dp_mlp.py:DPMLP.score": "true labels, to measure accuracy in a simulation",
+    "methods/experiment.py:_result": "the number of dimensions of the labels",
     "methods/controls.py:ceiling_of": "the non-private ceiling of a simulation",
     "methods/controls.py:hits": "true test labels, to measure accuracy in a simulation",
     "methods/release_scores.py:public_part": "features and labels of the nodes that are declared public",

@@ -114,6 +114,8 @@ class MethodSuite(NewGraphSuite):
         graph = case.graph()
         several = made.changed(graph, y=torch.nn.functional.one_hot(graph.y.clamp_min(0), 3).float())
         method = case.build()
+        if math.isinf(case.labels) and isinstance(method, LPGNN):
+            return  # several public labels are what a plain network takes: see test_many_labels
         with pytest.raises(InputError, match="several labels for each node; allowed: graphs with one label a node"):
             method.randomize(several, split=made.split_of(graph), randomness=SeededRandomness(1))
         assert method.ledger.spends == ()

@@ -25,6 +25,7 @@ from graphveil.graphs import Split
 from graphveil.methods.features import features_of, labels_of, random_features
 from graphveil.methods.label_propagation import LabelPropagation, propagate_labels
 from graphveil.methods.lpgnn import LPGNN
+from graphveil.methods.many_labels import f1_shares
 from graphveil.methods.network import Labels, NetworkSettings, train_network
 from graphveil.methods.released import Released, topology_of
 
@@ -39,6 +40,8 @@ def controls_of(method: LPGNN | LabelPropagation, graph: Any, split: Split) -> M
     if released is None:
         return {}
     labels = labels_of(released)
+    if labels.values.dim() == 2:  # none of these has a form for several labels a node
+        return {}
     controls: dict[str, Control] = {"public-only": lambda: _public_only(method, labels, graph, split)}
     if isinstance(method, LPGNN) or method.rule != "propagation":
         controls["label-propagation"] = lambda: _label_propagation(labels, graph, split)
@@ -53,12 +56,18 @@ def ceiling_of(settings: NetworkSettings, graph: Any, split: Split) -> np.ndarra
     """Return the hits of a plain network trained on raw features and labels; it protects nothing."""
     plain = replace(settings, steps_x=0, steps_y=0, selection="robust", scaling="standard")
     truth = Labels(graph.y, split.train, split.val, len(graph.schema.classes), 1.0, 0.0)
-    return hits(train_network(graph.x, 0.0, truth, topology_of(graph), plain).logits, graph, split)
+    logits = train_network(graph.x, 0.0, truth, topology_of(graph), plain).logits
+    return hits(logits.sigmoid() if graph.y.dim() == 2 else logits, graph, split)
 
 
 def hits(scores: Tensor, graph: Any, split: Split) -> np.ndarray:
-    """Return 1.0 for every test node whose highest score is its true class, else 0.0."""
+    """Return 1.0 for every test node whose highest score is its true class, else 0.0.
+
+    Where a node has several labels the scores are probabilities, above 1/2 is yes, and the mean is micro-averaged F1.
+    """
     test = split.test
+    if graph.y.dim() == 2:
+        return f1_shares(scores[test] > 0.5, graph.y[test])
     found: np.ndarray = (scores.argmax(dim=1)[test] == graph.y[test]).numpy().astype(float)
     return found
 

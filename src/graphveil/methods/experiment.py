@@ -25,6 +25,7 @@ from graphveil.methods.intervals import Interval, interval
 from graphveil.methods.link_advice import link_plan
 from graphveil.methods.link_beliefs import LinkBeliefs
 from graphveil.methods.link_controls import link_controls_of, rivals_left_out, rivals_of, settings_of
+from graphveil.methods.many_labels import SEVERAL
 from graphveil.methods.solitude import Solitude
 from graphveil.methods.tuning import TRIALS, Tuned, tune
 from graphveil.privacy import Guarantee, Ledger, Randomness
@@ -237,7 +238,10 @@ def _result(
         seconds=seconds,
         seconds_method=seconds_method,
         peak_memory_mb=peak_memory_mb(),
-        notes=_notes(len(methods), settled, methods[0], controlled=bool(controls)),
+        notes=(
+            *((SEVERAL,) if graph.y.dim() == 2 else ()),
+            *_notes(len(methods), settled, methods[0], controlled=bool(controls)),
+        ),
         rivals=others,
         best_rival=_best(others),
         epsilon_relationship=getattr(methods[0], "epsilon_relationship", None),

@@ -20,9 +20,10 @@ import torch
 from torch import Tensor
 
 from graphveil.errors import InputError
-from graphveil.graphs import GraphSchema, Split, random_split
+from graphveil.graphs import GraphSchema, Split, known_labels, random_split
 from graphveil.methods.features import features_of, labels_of
 from graphveil.methods.local_privacy import LocalPrivacy
+from graphveil.methods.many_labels import micro_f1
 from graphveil.methods.network import (
     Network,
     NetworkSettings,
@@ -49,7 +50,8 @@ from graphveil.training import Epoch
 class Fitted:
     """What a fitted LPGNN keeps: the public facts of its collection and the trained network.
 
-    `published` is the guarantee of the release that it was trained on, if it was.
+    `published` is the guarantee of the release that it was trained on, if it was; `several` says that a node has
+    several labels, each found or not by itself.
     """
 
     schema: GraphSchema
@@ -57,6 +59,11 @@ class Fitted:
     fingerprint: str
     network: Network
     published: Guarantee | None = None
+    several: bool = False
+
+    def probabilities(self, logits: Tensor) -> Tensor:
+        """Return the probabilities [n, c] of the classes, or of each label by itself where a node has several."""
+        return torch.sigmoid(logits) if self.several else torch.softmax(logits, dim=1)
 
 
 class LPGNN:
@@ -109,7 +116,7 @@ class LPGNN:
             BudgetError: when this collection has already been made (one report per person), before data is read.
             DataError, InputError: for values outside the declared range or classes.
         """
-        released, self.ledger = collect(self.ledger, graph, split, self.privacy, randomness=randomness)
+        released, self.ledger = collect(self.ledger, graph, split, self.privacy, randomness=randomness, several=True)
         return released
 
     # ---- the server ----
@@ -127,7 +134,8 @@ class LPGNN:
         network = train_network(features, offset, labels_of(released), topology, self.settings, progress=progress)
         origin = released.origin
         published = None if origin is None else origin.guarantee
-        self._fitted = Fitted(released.schema, released.void, topology.fingerprint, network, published)
+        several = released.labels.dim() == 2
+        self._fitted = Fitted(released.schema, released.void, topology.fingerprint, network, published, several)
         if origin is not None:
             self.ledger = origin.ledger
         self.released, self.topology = released, topology
@@ -166,10 +174,10 @@ class LPGNN:
         """
         fitted = self._require_fitted()
         if graph is None:
-            return torch.softmax(fitted.network.logits, dim=1)
+            return fitted.probabilities(fitted.network.logits)
         topology = topology_of(graph)
         if topology.fingerprint == fitted.fingerprint:
-            return torch.softmax(fitted.network.logits, dim=1)
+            return fitted.probabilities(fitted.network.logits)
         self._require_same_features(graph.schema)
         if topology.fingerprint in self._answers:
             return self._answers[topology.fingerprint]
@@ -177,19 +185,26 @@ class LPGNN:
         features, offset = (graph.x, 0.0) if mechanism == "public" else self._collect(graph, topology, randomness)
         classes = len(fitted.schema.classes)
         logits = apply_network(fitted.network, features, offset, topology, self.settings, classes=classes)
-        found = torch.softmax(logits, dim=1)
+        found = fitted.probabilities(logits)
         if mechanism != "public":
             self._answers[topology.fingerprint] = found
         return found
 
     def predict(self, graph: Any = None, *, randomness: Randomness | None = None) -> Tensor:
-        """Return the most likely class of every node [n]."""
-        return self.predict_proba(graph, randomness=randomness).argmax(dim=1)
+        """Return the most likely class of every node [n]; 0/1 [n, c] where a node has several labels."""
+        found = self.predict_proba(graph, randomness=randomness)
+        return (found > 0.5).long() if self._require_fitted().several else found.argmax(dim=1)
 
     def score(self, graph: Any, mask: Tensor | None = None, *, randomness: Randomness | None = None) -> float:
-        """Return the accuracy against the true labels of `graph` on `mask` (default: all nodes with a label)."""
-        known = graph.y >= 0 if mask is None else mask
-        return float((self.predict(graph, randomness=randomness)[known] == graph.y[known]).float().mean())
+        """Return the accuracy against the true labels of `graph` on `mask` (default: all nodes with a label).
+
+        Where a node has several labels: the micro-averaged F1.
+        """
+        found = self.predict(graph, randomness=randomness)
+        known = known_labels(graph) if mask is None else mask
+        if self._require_fitted().several:
+            return micro_f1(found[known] > 0, graph.y[known])
+        return float((found[known] == graph.y[known]).float().mean())
 
     @property
     def schema(self) -> GraphSchema:
@@ -227,6 +242,7 @@ class LPGNN:
             "schema": schema_facts(fitted.schema),
             "void": fitted.void,
             "fingerprint": fitted.fingerprint,
+            "several": fitted.several,
             "published": None if fitted.published is None else fitted.published.to_dict(),
             **network_facts(fitted.network),
             "ledger": self.ledger.to_dict(),
@@ -262,7 +278,8 @@ class LPGNN:
         require_shapes(network, method.settings, dimension=schema.dimension, classes=len(schema.classes))
         published = facts.get("published")
         guarantee = None if published is None else Guarantee.from_dict(published)
-        method._fitted = Fitted(schema, facts["void"], facts["fingerprint"], network, guarantee)
+        several = bool(facts.get("several"))
+        method._fitted = Fitted(schema, facts["void"], facts["fingerprint"], network, guarantee, several)
         method.ledger = Ledger.from_dict(facts["ledger"])
         method._answers = {
             name.removeprefix("answers."): t for name, t in tensors.items() if name.startswith("answers.")

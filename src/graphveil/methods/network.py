@@ -18,6 +18,7 @@ from torch import Tensor
 from graphveil.aggregation import Inputs, SparseMatrix, Support, build_inputs, standardise
 from graphveil.errors import InputError
 from graphveil.methods.drop import drop_objective
+from graphveil.methods.many_labels import many_labels
 from graphveil.methods.released import Topology
 from graphveil.methods.smooth_labels import smooth_labels
 from graphveil.models import BACKBONES, Backbone, build_backbone, first_width
@@ -135,7 +136,10 @@ class Network:
 
 @dataclass(frozen=True)
 class Labels:
-    """Released labels [n] (-1 where none), the masks [n] that train and select, and the channel they went through."""
+    """Released labels [n] (-1 where none), the masks [n] that train and select, and the channel they went through.
+
+    Public labels may be several a node: values [n, c] 0/1, and a channel that changes nothing.
+    """
 
     values: Tensor
     train: Tensor
@@ -204,9 +208,13 @@ def _objective(labels: Labels, p: Any, settings: NetworkSettings, label_smoothin
     """Return what is minimised: Drop, or label smoothing where labels are public and smoothed.
 
     Raises:
-        InputError: when no label reaches a training node.
+        InputError: when no label reaches a training node, or several labels a node are private or propagated.
     """
     values, train_mask, val_mask = (t.to(settings.device) for t in (labels.values, labels.train, labels.val))
+    if values.dim() == 2:
+        if labels.keep < 1 or settings.steps_y:
+            raise InputError("several labels a node", where="training", allowed="public labels, and steps_y = 0")
+        return many_labels(values, train_mask, val_mask)
     if label_smoothing:
         return smooth_labels(values, train_mask, val_mask, p, settings.steps_y, classes=labels.classes)
     objective = drop_objective(

@@ -7,6 +7,7 @@ it returns and may be rerun, tuned and inspected freely.
 from __future__ import annotations
 
 import hashlib
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,7 +55,8 @@ class Released:
     Attributes:
         features: a feature mechanism's reports; the features themselves where they are public; None where none are
             collected.
-        labels: [n] int64, randomized (or public) labels of the train and validation nodes, -1 for all others.
+        labels: [n] int64, randomized (or public) labels of the train and validation nodes, -1 for all others; or public
+            ones [n, c] float, 0 for all others.
         train, val: masks [n]: whose label trains and whose label selects.
         schema: the public facts that the reports were made under.
         privacy: the budgets and mechanisms that they were made with.
@@ -93,7 +95,7 @@ def topology_of(graph: Any) -> Topology:
     return Topology(graph.edge_index, int(graph.num_nodes))
 
 
-def require_servable(graph: Any) -> GraphSchema:
+def require_servable(graph: Any, *, several: bool = False) -> GraphSchema:
     """Return the schema of a graph that a local collection of features and labels can serve.
 
     Raises:
@@ -109,7 +111,7 @@ def require_servable(graph: Any) -> GraphSchema:
             remedy="train solitude or link-beliefs, which collect neighbour lists privately; declare the edges public "
             "only if they are: every link would be shown as it is",
         )
-    return require_one_label(graph)
+    return require_labels(graph, public=several)
 
 
 def require_one_label(graph: Any) -> GraphSchema:
@@ -143,6 +145,16 @@ def require_same_features(found: GraphSchema, trained: GraphSchema) -> None:
         )
 
 
+def require_labels(graph: Any, *, public: bool) -> GraphSchema:
+    """Return the schema of a graph whose labels can be used: several a node where they are public alone.
+
+    Raises:
+        InputError: for a graph with several private labels a node.
+    """
+    schema: GraphSchema = graph.schema
+    return schema if public and graph.y is not None and graph.y.dim() == 2 else require_one_label(graph)
+
+
 def randomize_people(graph: Any, split: Split, privacy: LocalPrivacy, *, randomness: Randomness) -> Released:
     """Return every person's features and label report: the one place where raw features and labels are read.
 
@@ -152,14 +164,14 @@ def randomize_people(graph: Any, split: Split, privacy: LocalPrivacy, *, randomn
         privacy: budgets and mechanisms; public parts are sent as they are.
         randomness: the source of the devices' noise.
     """
-    schema = require_one_label(graph)
+    schema = require_labels(graph, public=math.isinf(privacy.epsilon_y))
     features, labels = privacy.features(schema), privacy.labels(len(schema.classes))
     released = _features(graph, features, randomness)
     asked = split.train | split.val
     sent = graph.y[asked]
     if labels is not None:
         sent = labels.randomize(sent, randomness=randomness).labels
-    everyone = torch.full((int(graph.num_nodes),), -1, dtype=torch.int64)
+    everyone = torch.full_like(graph.y, -1 if graph.y.dim() == 1 else 0)
     everyone[asked] = sent
     void = randomness.void if labels is not None or features not in (None, "public") else None
     origin = getattr(graph, "release", None)
@@ -167,18 +179,21 @@ def randomize_people(graph: Any, split: Split, privacy: LocalPrivacy, *, randomn
 
 
 def collect(
-    ledger: Ledger, graph: Any, split: Split, privacy: LocalPrivacy, *, randomness: Randomness
+    ledger: Ledger, graph: Any, split: Split, privacy: LocalPrivacy, *, randomness: Randomness, several: bool = False
 ) -> tuple[Released, Ledger]:
     """Return the reports and the ledger after paying for them.
 
     The ledger is asked before any data is read; where the data is refused, nothing was sent and nothing is spent.
+
+    Args:
+        several: whether the method takes several labels a node where labels are public.
 
     Raises:
         BudgetError: when the ledger cannot pay.
         InputError: for data outside the declared range or classes.
     """
     paid = ledger.spend(*privacy.spends(graph.schema))
-    require_servable(graph)
+    require_servable(graph, several=several and math.isinf(privacy.epsilon_y))
     return randomize_people(graph, split, privacy, randomness=randomness), paid
 
 
