@@ -17,6 +17,7 @@ from graphveil.mechanisms import (
     AnalyticGaussian,
     DegreePreservingRR,
     Duchi,
+    FeatureRR,
     Hybrid,
     Laplace,
     MultiBit,
@@ -43,6 +44,7 @@ VECTORS = (
     Laplace(epsilon=1.0, dimension=4),
     AnalyticGaussian(epsilon=1.0, delta=1e-6, dimension=4),
     PrivUnit(epsilon=1.0, dimension=4),
+    FeatureRR(epsilon=1.0, dimension=4),
 )
 
 
@@ -145,7 +147,7 @@ def test_catalogue_lists_every_mechanism_once() -> None:
     listed = catalogue()
     assert [info.mechanism for info in listed] == [
         MultiBit, Duchi, Piecewise, SubOptimal, Hybrid, ThreeOutputs, OneBit, Laplace, AnalyticGaussian, PrivUnit,
-        RandomizedResponse, AdjacencyRR, DegreePreservingRR, NoisyDegree,
+        FeatureRR, RandomizedResponse, AdjacencyRR, DegreePreservingRR, NoisyDegree,
     ]  # fmt: skip
     for info in listed:
         assert all(vars(info).values())

@@ -1,5 +1,6 @@
 """Randomizers: what each user's device sends, and what a server may conclude from it."""
 
+from graphveil.mechanisms.bin_reports import BinReports
 from graphveil.mechanisms.catalogue import MechanismInfo, catalogue
 from graphveil.mechanisms.clipping import clip_to_range
 from graphveil.mechanisms.codeword_reports import CodewordReports
@@ -9,6 +10,7 @@ from graphveil.mechanisms.duchi import Duchi
 from graphveil.mechanisms.edge_rand import EdgeRand
 from graphveil.mechanisms.edge_reports import DegreePreservingReports, DegreeReports, EdgeReports
 from graphveil.mechanisms.edges import AdjacencyRR
+from graphveil.mechanisms.feature_rr import FeatureRR
 from graphveil.mechanisms.gaussian import AnalyticGaussian
 from graphveil.mechanisms.hybrid import Hybrid
 from graphveil.mechanisms.labels import Labels, RandomizedResponse
@@ -30,6 +32,7 @@ __all__ = [
     "AdjacencyEstimate",
     "AdjacencyRR",
     "AnalyticGaussian",
+    "BinReports",
     "CodewordReports",
     "DegreePreservingRR",
     "DegreePreservingReports",
@@ -38,6 +41,7 @@ __all__ = [
     "Duchi",
     "EdgeRand",
     "EdgeReports",
+    "FeatureRR",
     "Hybrid",
     "LabelReports",
     "Labels",

@@ -9,6 +9,7 @@ from graphveil.mechanisms.degree_preserving import DegreePreservingRR
 from graphveil.mechanisms.degrees import NoisyDegree
 from graphveil.mechanisms.duchi import Duchi
 from graphveil.mechanisms.edges import AdjacencyRR
+from graphveil.mechanisms.feature_rr import FeatureRR
 from graphveil.mechanisms.gaussian import AnalyticGaussian
 from graphveil.mechanisms.guarantees import FEATURES, LABEL, RELATIONSHIP
 from graphveil.mechanisms.hybrid import Hybrid
@@ -114,6 +115,14 @@ _ENTRIES: Final = (
         FEATURES,
         "log2 K bits, K = 2 to 1024 codewords, 32 at epsilon 1",
         "pure epsilon; the least noise for vectors of bounded length, from epsilon 3.2 on for all; dense estimates",
+    ),
+    MechanismInfo(
+        "feature-rr",
+        FeatureRR,
+        "Tran et al., IEEE Big Data 2022 (HeteroRR)",
+        FEATURES,
+        "d log2 k bits, k = 10 bins",
+        "pure epsilon, in public parts by feature; every feature is sent, so far noisier: a rival rather than a choice",
     ),
     MechanismInfo(
         "randomized-response",
