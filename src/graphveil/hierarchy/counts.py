@@ -62,7 +62,7 @@ def pair_tree(tree: Dendrogram, *, members: npt.ArrayLike | None = None, public:
     Raises:
         InputError: an id is no node or stands twice, or an edge is none between two different nodes.
     """
-    inside = _inside(members, tree.leaves)
+    inside = member_mask(members, tree.leaves)
     known = read_pairs(np.zeros((2, 0), np.int64) if public is None else public, tree.leaves, "the public edges")
     known = known[:, inside[known[0]] & inside[known[1]]]
     layout = tree.layout
@@ -128,8 +128,8 @@ def read_pairs(pairs: Any, nodes: int, where: str) -> IntArray:
     return array.astype(np.int64, copy=False)
 
 
-def _inside(members: npt.ArrayLike | None, nodes: int) -> BoolArray:
-    """Whether each node is private."""
+def member_mask(members: npt.ArrayLike | None, nodes: int) -> BoolArray:
+    """Whether each node is private, bool [n]; None stands for all; raises InputError for ids that are no such list."""
     if members is None:
         return np.ones(nodes, np.bool_)
     ids = np.asarray(members)

@@ -22,6 +22,7 @@ from graphveil.hierarchy.compiled import compiled
 from graphveil.hierarchy.dendrogram import IntArray
 from graphveil.hierarchy.stretches import (
     COUNT,
+    COUNTED,
     CROSS,
     ENDS,
     LEFT,
@@ -119,6 +120,7 @@ def split(tree: Tree, edges: Edges, inner: int, outer: int, other: int) -> None:
     if public + private > 0:
         left, right = node[inner, LEFT], node[inner, RIGHT]
         small = least_work(tree, left, right, other)
+        tree.effort[COUNTED] += node[small, WORK]
         found, hidden = count_between(tree, edges, small, left if small == other else other)
         public = public - found if small == right else found
         private = private - hidden if small == right else hidden

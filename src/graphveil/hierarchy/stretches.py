@@ -30,6 +30,10 @@ COLUMNS: Final = 11
 PUBLIC: Final = 0
 PRIVATE: Final = 1
 
+#: Places of `Tree.effort`.
+COUNTED: Final = 0
+DEALT: Final = 1
+
 _ROOM: Final = 1 << 62
 
 
@@ -45,6 +49,7 @@ class Tree(NamedTuple):
         score: float64 [2n-1, 2], each node's part of the log-likelihood of each layer.
         counts, values: [2, 2] room for what a rearrangement makes of COUNT and `score`: layers by inner, outer node.
         stack: int32 [2n] room to walk through a subtree.
+        effort: int64 [2], edges and leaves gone through to count, and places dealt out, since the chain was opened.
     """
 
     node: npt.NDArray[np.int32]
@@ -54,6 +59,7 @@ class Tree(NamedTuple):
     counts: npt.NDArray[np.int64]
     values: npt.NDArray[np.float64]
     stack: npt.NDArray[np.int32]
+    effort: npt.NDArray[np.int64]
 
 
 @compiled
@@ -73,6 +79,7 @@ def deal(tree: Tree, top: int, place: int, step: int) -> None:
     """Give the subtree of `top` the places place, place + step, ...: 3 k - 2 of them for k leaves."""
     node, first, last, stack = tree.node, tree.first, tree.last, tree.stack
     leaves = (len(first) + 1) // 2
+    tree.effort[DEALT] += 3 * np.int64(node[top, SIZE]) - 2
     stack[0] = top
     waiting = 1
     while waiting > 0:

@@ -1,0 +1,129 @@
+"""One Markov chain over the trees on n leaves: built from edges and a first tree, walked, and read back as a tree."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from graphveil.errors import InputError
+from graphveil.hierarchy.counts import count_edges
+from graphveil.hierarchy.dendrogram import Dendrogram, IntArray, dendrogram_of
+from graphveil.privacy import Randomness
+
+if TYPE_CHECKING:
+    from graphveil.hierarchy.moves import Edges
+    from graphveil.hierarchy.stretches import Tree
+
+BoolArray = npt.NDArray[np.bool_]
+
+#: Steps between two moments at which a walk can be interrupted.
+BLOCK: Final = 1 << 16
+_LARGEST: Final = 2**31 - 1
+
+
+@dataclass(frozen=True, eq=False)
+class Layer:
+    """Edges, and the nodes among which their pairs are counted.
+
+    Attributes:
+        edges: int64 [2, m], every edge once.
+        ends: bool [n].
+    """
+
+    edges: IntArray
+    ends: BoolArray
+
+
+@dataclass(frozen=True, eq=False)
+class Chain:
+    """A walk towards exp(L_public + weight * L_private); `walk` changes the arrays in place.
+
+    Attributes:
+        tree, edges: the arrays of the compiled loops.
+        weight: what a nat of the private log-likelihood counts.
+    """
+
+    tree: Tree
+    edges: Edges
+    weight: float
+
+    def walk(self, steps: int, randomness: Randomness) -> int:
+        """Take steps, at most BLOCK of them, and return how many were accepted."""
+        from graphveil.hierarchy.moves import COINS, walk
+
+        if len(self.edges.middle) < 3:
+            return 0
+        return int(walk(self.tree, self.edges, randomness.uint64(COINS * steps), self.weight))
+
+    def scores(self) -> tuple[float, float]:
+        """The public and the private log-likelihood of the present tree, in nats."""
+        public, private = self.tree.score.sum(0)
+        return float(public), float(private)
+
+    def dendrogram(self) -> Dendrogram:
+        """The present tree, with sides and numbers that follow from it alone and tell nothing of the way to it."""
+        from graphveil.hierarchy.moves import lower_left
+        from graphveil.hierarchy.stretches import LEFT, RIGHT
+
+        inner = self.tree.node[len(self.edges.middle) :]
+        tree = dendrogram_of(inner[:, LEFT], inner[:, RIGHT])
+        left, right = tree.left.copy(), tree.right.copy()
+        lower_left(left, right)
+        return dendrogram_of(left, right)
+
+
+def open_chain(start: Dendrogram, public: Layer, private: Layer, weight: float) -> Chain:
+    """A chain that stands at the tree `start`.
+
+    Raises:
+        InputError: more nodes and edges than 32-bit counts can hold.
+    """
+    from graphveil.hierarchy import stretches as at
+    from graphveil.hierarchy.moves import score_all
+
+    edges = _neighbours(start.leaves, public.edges, private.edges)
+    if 2 * start.nodes + len(edges.ends) > _LARGEST:
+        raise InputError(f"{start.leaves} nodes and {len(edges.ends) // 2} edges", allowed="2^31 - 1 in all")
+    node = np.zeros((start.nodes, at.COLUMNS), np.int32)
+    node[start.leaves :, at.LEFT], node[start.leaves :, at.RIGHT] = start.left, start.right
+    node[:, at.PARENT], node[:, at.SIZE], node[:, at.CROSS] = start.parent, start.sizes, -1
+    node[:, at.WORK] = _below(start, 1 + np.diff(edges.starts))
+    for layer, part in enumerate((public, private)):
+        node[start.leaves :, at.COUNT + layer] = count_edges(start, part.edges)
+        node[:, at.ENDS + layer] = _below(start, part.ends)
+    tree = at.Tree(
+        node=node,
+        first=np.zeros(start.nodes, np.int64),
+        last=np.zeros(start.nodes, np.int64),
+        score=np.zeros((start.nodes, 2)),
+        counts=np.zeros((2, 2), np.int64),
+        values=np.zeros((2, 2)),
+        stack=np.zeros(2 * start.leaves, np.int32),
+        effort=np.zeros(2, np.int64),
+    )
+    at.deal_all(tree)
+    score_all(tree)
+    return Chain(tree, edges, weight)
+
+
+def _neighbours(nodes: int, public: IntArray, private: IntArray) -> Edges:
+    """Every leaf's neighbours, the public ones first."""
+    from graphveil.hierarchy.moves import Edges
+
+    near = np.concatenate([2 * public, 2 * private + 1], axis=1)
+    keys = np.concatenate([near[0], near[1]])
+    ends = np.concatenate([near[1], near[0]]) >> 1
+    bounds = np.concatenate([[0], np.cumsum(np.bincount(keys, minlength=2 * nodes))])
+    order = np.argsort(keys, kind="stable")
+    return Edges(bounds[::2].copy(), bounds[1::2].copy(), ends[order].astype(np.int32))
+
+
+def _below(tree: Dendrogram, values: npt.NDArray[np.int64] | BoolArray) -> IntArray:
+    """What the leaves [n] below each node hold together, int64 [2n-1]."""
+    layout = tree.layout
+    sums = np.concatenate([[0], np.cumsum(values[layout.order])])
+    below: IntArray = sums[layout.stop] - sums[layout.start]
+    return below

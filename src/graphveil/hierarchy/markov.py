@@ -1,0 +1,194 @@
+"""A tree drawn with a preference for those that explain public and private edges, by Metropolis steps.
+
+One joint law over the trees D on n leaves,
+
+    pi(D) proportional to exp( L_public(D) + epsilon / (2 Delta) L_private(D) ),
+
+the exponential mechanism on L_private with the public likelihood as its base measure. L is `log_likelihood` of edges
+among L_r R_r pairs at each inner node r: for the public layer among the nodes with a public edge, for the private
+layer among the declared private nodes. One private edge changes L_private by at most Delta (`likelihood_sensitivity`),
+either way, so a tree from pi is epsilon-DP in one edge. A tree after finitely many steps is not: nobody can say how far
+from pi it is, and the guarantee of whatever is built on it has to say so. Sources: N.-D. Tran et al., "Heterogeneous
+Randomized Response for Differential Privacy in Graph Neural Networks", 2022, eq. 10 to 15; Q. Xiao, R. Chen, K.-L. Tan,
+"Differentially Private Network Data Release via Structural Inference", KDD 2014 (all edges private).
+
+Different from the papers: one law instead of turns of public and private steps, whose common limit can cost more than
+epsilon; the Delta of Lemma 4 with its exponent; a number of steps that is fixed beforehand; private nodes are declared.
+
+Formal guarantees:
+- one tree leaves the chain that private edges steer: no trace, no acceptance rate, no choice among several;
+- the number and the kind of steps follow from public numbers alone;
+- chains for diagnosis read public edges only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from graphveil.errors import InputError
+from graphveil.hierarchy.chain import BLOCK, BoolArray, Chain, Layer, open_chain
+from graphveil.hierarchy.counts import member_mask, read_pairs
+from graphveil.hierarchy.dendrogram import Dendrogram, IntArray, balanced_dendrogram
+from graphveil.hierarchy.diagnostics import split_rhat
+from graphveil.hierarchy.likelihood import likelihood_sensitivity
+from graphveil.privacy import Randomness
+
+Progress = Callable[[Mapping[str, object]], None]
+
+#: What a guarantee built on such a tree has to assume.
+ASYMPTOTIC: Final = "asymptotic: no finite-time guarantee; assumes that the Markov chain over trees has converged"
+#: Numbers kept of the trace of a chain that is walked for diagnosis.
+POINTS: Final = 256
+
+
+@dataclass(frozen=True, eq=False)
+class MarkovFit:
+    """A drawn tree, and what public chains of the same length say about it.
+
+    Attributes:
+        dendrogram: the last tree of the one chain that private edges steer.
+        weight: epsilon / (2 Delta), the weight of a nat of the private log-likelihood.
+        steps: the steps of every chain.
+        public_traces: float64 [chains - 1, POINTS], the public log-likelihood in nats along chains towards
+            exp(L_public); they read no private edge.
+        assumes: for the guarantee.
+    """
+
+    dendrogram: Dendrogram
+    weight: float
+    steps: int
+    public_traces: npt.NDArray[np.float64]
+    assumes: tuple[str, ...] = (ASYMPTOTIC,)
+
+    @property
+    def public_rhat(self) -> float:
+        """`split_rhat` of the second half of the public traces; nan without any, or where they are constant."""
+        if not len(self.public_traces):
+            return math.nan
+        return split_rhat(self.public_traces[:, POINTS // 2 :])
+
+
+def fit_markov(
+    nodes: int,
+    members: npt.ArrayLike | None,
+    public: Any,
+    private: Any,
+    *,
+    epsilon: float,
+    steps: int,
+    chains: int,
+    randomness: Randomness,
+    start: Dendrogram | None = None,
+    progress: Progress | None = None,
+) -> MarkovFit:
+    """Draw a tree after a fixed number of steps.
+
+    Args:
+        nodes: the public number of nodes n, the leaves of the tree.
+        members: [k] ids of the private nodes, each once; declared, never read off private edges. None: all nodes.
+        public: integers [2, m], the public edges, each once. None of them (m = 0): privHRG's setting.
+        private: integers [2, S], the private edges, each once, between members, none of them public.
+        epsilon: what the tree may cost one private edge once the chain has converged; at 0 none has a say.
+        steps: the steps of every chain; a public number, and no trace may shorten it.
+        chains: how many; the tree comes from the first, the others read public edges only and are for diagnosis.
+        randomness: where the steps come from; what it decides is released.
+        start: the first tree of the first two chains, made from public facts only. None: a random balanced tree, which
+            every other chain begins with.
+        progress: called with {"stage", "done", "total"} every 65,536 steps or sooner; it, or an interrupt, may raise.
+
+    Raises:
+        InputError: a setting out of range, a `start` over other leaves, or edges that are not as above.
+    """
+    _check_settings(nodes, epsilon, steps, chains)
+    inside = member_mask(members, nodes)
+    known, hidden = read_pairs(public, nodes, "the public edges"), read_pairs(private, nodes, "the private edges")
+    _check_edges(nodes, inside, known, hidden)
+    if start is not None and start.leaves != nodes:
+        raise InputError(f"a first tree over {start.leaves} leaves", where="start", allowed=f"{nodes} leaves")
+    weight = private_weight(epsilon, int(np.count_nonzero(inside)))
+    none = Layer(np.zeros((2, 0), np.int64), np.zeros(nodes, np.bool_))
+    public_layer = Layer(known, _touched(known, nodes))
+    tell = progress if progress is not None else _tell_nobody
+    first = _first_tree(start, nodes, randomness)
+    chain = open_chain(first, public_layer, Layer(hidden, inside) if weight else none, weight)
+    _advance(chain, 0, steps, randomness, lambda done: tell(_stage("tree", done, steps)))
+    traces = np.empty((chains - 1, POINTS))
+    for number in range(chains - 1):
+        first = _first_tree(start if number == 0 else None, nodes, randomness)
+        stage = f"public chain {number + 1} of {chains - 1}"
+        traces[number] = _trace(open_chain(first, public_layer, none, 0.0), stage, steps, randomness, tell)
+    return MarkovFit(chain.dendrogram(), weight, steps, traces)
+
+
+def private_weight(epsilon: float, members: int) -> float:
+    """epsilon / (2 Delta) for k declared private nodes; 0 where no tree can tell their edges from none.
+
+    Half of epsilon / Delta, because more edges make some trees more and others less likely: both the weight of a tree
+    and the sum of all weights may move.
+    """
+    delta = likelihood_sensitivity(members) if members >= 2 else 0.0
+    return epsilon / (2 * delta) if delta > 0.0 else 0.0
+
+
+def _advance(chain: Chain, begin: int, end: int, randomness: Randomness, tell: Callable[[int], None]) -> None:
+    """Walk from step `begin` to step `end` in blocks."""
+    for done in range(begin, end, BLOCK):
+        chain.walk(min(BLOCK, end - done), randomness)
+        tell(min(done + BLOCK, end))
+
+
+def _trace(chain: Chain, stage: str, steps: int, randomness: Randomness, tell: Progress) -> npt.NDArray[np.float64]:
+    """The public log-likelihood at POINTS moments of a whole walk, the last one its end."""
+    trace, done = np.empty(POINTS), 0
+    for point in range(POINTS):
+        until = steps * (point + 1) // POINTS
+        _advance(chain, done, until, randomness, lambda at: tell(_stage(stage, at, steps)))
+        trace[point], done = chain.scores()[0], until
+    return trace
+
+
+def _first_tree(start: Dendrogram | None, nodes: int, randomness: Randomness) -> Dendrogram:
+    """The given tree, or one that joins a random row of leaves in pairs."""
+    return balanced_dendrogram(np.argsort(randomness.uint64(nodes), kind="stable")) if start is None else start
+
+
+def _stage(name: str, done: int, total: int) -> dict[str, object]:
+    return {"stage": f"Markov chain: {name}", "done": done, "total": total}
+
+
+def _tell_nobody(_: Mapping[str, object]) -> None:
+    pass
+
+
+def _touched(pairs: IntArray, nodes: int) -> BoolArray:
+    """Which nodes have an edge; asked of public edges only."""
+    result = np.zeros(nodes, np.bool_)
+    result[pairs.ravel()] = True
+    return result
+
+
+def _check_edges(nodes: int, inside: BoolArray, public: IntArray, private: IntArray) -> None:
+    if not inside[private].all():
+        raise InputError(
+            "a private edge ends outside the declared private nodes",
+            where="the private edges",
+            allowed="edges with both ends among the private nodes",
+            remedy="declare more private nodes (default: all), or declare the edge public",
+        )
+    both = np.concatenate([public, private], axis=1)
+    if len(np.unique(both.min(0) * nodes + both.max(0))) != both.shape[1]:
+        raise InputError("an edge stands twice", where="fit_markov", allowed="each edge once, public or private")
+
+
+def _check_settings(nodes: int, epsilon: float, steps: int, chains: int) -> None:
+    if isinstance(epsilon, bool) or not isinstance(epsilon, int | float | np.number) or not 0 <= epsilon < math.inf:
+        raise InputError(f"epsilon is {epsilon!r}", where="fit_markov", allowed="a number from 0, not infinite")
+    for name, value in (("nodes", nodes), ("steps", steps), ("chains", chains)):
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+            raise InputError(f"{name} is {value!r}", where="fit_markov", allowed="a whole number from 1")

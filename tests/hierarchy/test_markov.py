@@ -1,0 +1,212 @@
+"""One tree leaves the private chain; settings and edges are refused; public chains read public edges only."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from graphveil.errors import InputError
+from graphveil.hierarchy import (
+    ASYMPTOTIC,
+    MarkovFit,
+    balanced_dendrogram,
+    count_edges,
+    fit_markov,
+    likelihood_sensitivity,
+    log_likelihood,
+    private_weight,
+)
+from graphveil.privacy import SecureRandomness, SeededRandomness
+from tests.hierarchy.trees import below
+
+NONE = np.zeros((2, 0), np.int64)
+NODES = 40
+
+
+class Counted:
+    """Seeded numbers, and how many were asked for."""
+
+    def __init__(self, seed: int) -> None:
+        self.inner, self.asked = SeededRandomness(seed), [0]
+
+    @property
+    def void(self) -> str | None:
+        return self.inner.void
+
+    def uint64(self, count: int) -> npt.NDArray[np.uint64]:
+        self.asked.append(count)
+        return self.inner.uint64(count)
+
+    def bytes(self, count: int) -> bytes:
+        raise NotImplementedError
+
+
+def blocks(seed: int, density: float = 0.8) -> npt.NDArray[np.int64]:
+    """Edges inside four groups of ten, hardly any between."""
+    rng = np.random.default_rng(seed)
+    one, other = np.triu_indices(NODES, 1)
+    chance = np.where(one // 10 == other // 10, density, 0.02)
+    return np.stack([one, other])[:, rng.random(len(one)) < chance]
+
+
+def halves(seed: int = 0) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Public and private edges of blocks."""
+    edges = blocks(seed)
+    private = np.random.default_rng(seed + 1).random(edges.shape[1]) < 0.4
+    return edges[:, ~private], edges[:, private]
+
+
+def fit(public: Any = None, private: Any = None, **changed: Any) -> MarkovFit:
+    edges = halves()
+    settings: dict[str, Any] = {"epsilon": 1.0, "steps": 4000, "chains": 1, "randomness": SeededRandomness(3)}
+    members = changed.pop("members", None)
+    nodes = changed.pop("nodes", NODES)
+    public, private = edges[0] if public is None else public, edges[1] if private is None else private
+    return fit_markov(nodes, members, public, private, **{**settings, **changed})
+
+
+def likelihood(fitted: MarkovFit, edges: npt.NDArray[np.int64]) -> float:
+    """L of a fitted tree among all nodes."""
+    tree = fitted.dendrogram
+    sizes = np.array([len(below(tree, node)) for node in range(tree.nodes)])
+    return log_likelihood(count_edges(tree, edges), sizes[tree.left] * sizes[tree.right])
+
+
+def test_public_chains_see_no_private_edge() -> None:
+    """Formal guarantee: with the noise the same, other private edges change no trace, not in its last bit."""
+    public = halves()[0]
+    allowed = np.stack(np.triu_indices(NODES, 1))
+    free = allowed[:, ~(allowed[:, None, :] == public[:, :, None]).all(0).any(0)]
+    some = [fit(private=private, chains=3, epsilon=50.0) for private in (free[:, :1], free[:, ::2], NONE)]
+    assert some[0].public_traces.shape == (2, 256)
+    for other in some[1:]:
+        np.testing.assert_array_equal(other.public_traces, some[0].public_traces)
+    assert not np.array_equal(some[0].dendrogram.left, some[1].dendrogram.left)
+
+
+def test_the_number_of_coins_is_public() -> None:
+    """Formal guarantee: the same count and order of draws whatever the private edges are."""
+    asked = []
+    for private in (halves()[1], NONE, halves()[1][:, ::3]):
+        randomness = Counted(1)
+        fit(private=private, chains=2, epsilon=5.0, steps=70_000, randomness=randomness)
+        asked.append(randomness.asked)
+    assert asked[0] == asked[1] == asked[2]
+    assert sum(asked[0]) == 2 * (NODES + 2 * 70_000)
+
+
+def test_the_tree_is_the_first_chains_however_many_there_are() -> None:
+    one, three = fit(chains=1), fit(chains=3)
+    np.testing.assert_array_equal(one.dendrogram.left, three.dendrogram.left)
+    np.testing.assert_array_equal(one.dendrogram.right, three.dendrogram.right)
+    assert one.public_traces.shape == (0, 256)
+    assert math.isnan(one.public_rhat)
+
+
+def test_nothing_but_the_tree_and_public_facts_comes_out() -> None:
+    fields = set(MarkovFit.__dataclass_fields__)
+    assert fields == {"dendrogram", "weight", "steps", "public_traces", "assumes"}
+    assert fit().assumes == (ASYMPTOTIC,)
+    assert "no finite-time guarantee" in ASYMPTOTIC
+
+
+def test_no_epsilon_is_no_say() -> None:
+    with_edges, without = fit(epsilon=0.0), fit(epsilon=0.0, private=NONE)
+    assert with_edges.weight == 0.0
+    np.testing.assert_array_equal(with_edges.dendrogram.left, without.dendrogram.left)
+
+
+def test_weight_is_half_of_epsilon_over_delta_of_the_declared_nodes() -> None:
+    assert fit(epsilon=3.0).weight == pytest.approx(1.5 / likelihood_sensitivity(NODES))
+    few = np.arange(10)
+    private = halves()[1]
+    inside = private[:, (private < 10).all(0)]
+    assert fit(epsilon=3.0, members=few, private=inside).weight == pytest.approx(1.5 / likelihood_sensitivity(10))
+
+
+@pytest.mark.parametrize("members", [0, 1, 2])
+def test_too_few_private_nodes_for_a_tree_to_tell(members: int) -> None:
+    assert private_weight(1.0, members) == 0.0
+
+
+def test_public_blocks_are_found_by_all_chains() -> None:
+    fitted = fit(steps=60_000, chains=4)
+    planted = balanced_dendrogram(np.arange(NODES))
+    assert likelihood(fitted, halves()[0]) > likelihood(fit(steps=1), halves()[0]) + 100
+    assert fitted.public_traces[:, -1].min() > likelihood(_standing(planted), halves()[0])
+    assert fitted.public_rhat < 1.2
+    assert fit(steps=256, chains=4).public_rhat > fitted.public_rhat + 0.2
+
+
+def _standing(tree: Any) -> MarkovFit:
+    return MarkovFit(tree, 0.0, 0, np.empty((0, 256)))
+
+
+def test_all_private_trees_follow_their_edges_as_far_as_epsilon_lets_them() -> None:
+    """privHRG: no public edge at all, so nothing to diagnose either."""
+    edges = blocks(0)
+    little, more = (likelihood(fit(NONE, edges, epsilon=epsilon, steps=40_000), edges) for epsilon in (0.01, 6.0))
+    assert little + 150 < more
+    assert math.isnan(fit(NONE, edges, chains=3).public_rhat)
+
+
+def test_the_given_first_tree_is_where_it_starts() -> None:
+    start = balanced_dendrogram(np.arange(NODES))
+    traces = [fit(start=start, chains=3, steps=256, randomness=SeededRandomness(seed)).public_traces for seed in (1, 2)]
+    for trace in traces:
+        assert trace[0, 0] > trace[1, 0] + 50, "the second public chain starts at a random tree"
+    with pytest.raises(InputError, match="a first tree over 39 leaves; allowed: 40 leaves"):
+        fit(start=balanced_dendrogram(np.arange(39)))
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"epsilon": -1.0}, "epsilon is -1.0"),
+        ({"epsilon": math.nan}, "epsilon is nan"),
+        ({"epsilon": math.inf}, "epsilon is inf"),
+        ({"steps": 0}, "steps is 0"),
+        ({"steps": 2.5}, "steps is 2.5"),
+        ({"chains": 0}, "chains is 0"),
+        ({"nodes": 0}, "nodes is 0"),
+        ({"nodes": True}, "nodes is True"),
+        ({"nodes": 20}, "no pair of nodes"),
+        ({"members": [0, 0]}, "twice"),
+        ({"members": [40]}, "no list of nodes"),
+        ({"members": np.arange(20)}, "a private edge ends outside the declared private nodes"),
+        ({"private": np.array([[3, 4], [4, 3]])}, "an edge stands twice"),
+        ({"public": np.array([[3, 3], [4, 4]]), "private": NONE}, "an edge stands twice"),
+        ({"public": np.array([[3], [4]]), "private": np.array([[4], [3]])}, "an edge stands twice"),
+        ({"private": np.array([[3], [3]])}, "no pair of nodes"),
+    ],
+)
+def test_what_is_refused(changed: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        fit(**changed)
+
+
+def test_progress_comes_in_fixed_steps_and_may_stop_the_walk() -> None:
+    seen: list[Mapping[str, object]] = []
+    fit(steps=100_000, chains=2, progress=seen.append)
+    assert seen[:2] == [
+        {"stage": "Markov chain: tree", "done": 65_536, "total": 100_000},
+        {"stage": "Markov chain: tree", "done": 100_000, "total": 100_000},
+    ]
+    assert seen[-1] == {"stage": "Markov chain: public chain 1 of 1", "done": 100_000, "total": 100_000}
+
+    def stop(_: Mapping[str, object]) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fit(steps=10**12, progress=stop)
+
+
+@pytest.mark.parametrize("nodes", [1, 2, 3])
+def test_the_smallest_graphs_have_trees_too(nodes: int) -> None:
+    private = np.array([[0], [1]]) if nodes > 1 else NONE
+    assert fit(NONE, private, nodes=nodes, chains=2, randomness=SecureRandomness()).dendrogram.leaves == nodes

@@ -1,0 +1,181 @@
+"""The chain's stationary law is the one stated, checked on all 105 trees over 5 leaves.
+
+Exactly: the kernel's own gains give a transition matrix that is in detailed balance with a law computed from nothing
+but the trees' clusters. By simulation: observed transitions follow that matrix, and trees many steps apart that law.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from scipy.stats import chi2
+
+from graphveil.hierarchy import Dendrogram
+from graphveil.hierarchy.chain import Chain, Layer, open_chain
+from graphveil.hierarchy.likelihood import log_likelihood
+from graphveil.hierarchy.moves import gains, rearrange
+from graphveil.hierarchy.stretches import LEFT, RIGHT
+from graphveil.privacy import SeededRandomness
+from tests.hierarchy.trees import all_trees, below
+
+LEAVES = 5
+WEIGHT = 0.4
+#: One true chain in this many is refused by a test.
+FALSE_ALARM = 1e-4
+#: A chain of the wrong temperature is refused with a p-value below this.
+CAUGHT = 1e-8
+PUBLIC = Layer(np.array([[0, 0, 1, 3], [1, 2, 2, 4]]), np.array([True, True, True, True, True]))
+PRIVATE = Layer(np.array([[0, 1, 2], [3, 4, 4]]), np.array([True, True, True, True, True]))
+NOBODY = Layer(np.zeros((2, 0), np.int64), np.zeros(LEAVES, np.bool_))
+FEW = Layer(np.array([[0, 1], [3, 3]]), np.array([True, True, False, True, False]))
+
+Matrix = npt.NDArray[np.float64]
+Name = frozenset[int]
+
+
+def name_of(tree: Dendrogram) -> Name:
+    """A tree as the set of its clusters, a bit for each leaf."""
+    return frozenset(sum(1 << leaf for leaf in below(tree, node)) for node in range(tree.leaves, tree.nodes))
+
+
+def place_of(chain: Chain) -> int:
+    """The number of a chain's present tree among all of them."""
+    rows = chain.tree.node[:, [LEFT, RIGHT]].tolist()
+
+    def mask(item: int) -> int:
+        return 1 << item if item < LEAVES else mask(rows[item][0]) | mask(rows[item][1])
+
+    return numbers()[frozenset(mask(item) for item in range(LEAVES, 2 * LEAVES - 1))]
+
+
+@functools.cache
+def numbers() -> dict[Name, int]:
+    return {name_of(tree): number for number, tree in enumerate(all_trees(LEAVES))}
+
+
+def law(public: Layer, private: Layer, weight: float) -> Matrix:
+    """exp(L_public + weight L_private) over its sum, from sets of leaves."""
+    logs = []
+    for tree in all_trees(LEAVES):
+        total = 0.0
+        for row in range(LEAVES - 1):
+            one, other = below(tree, int(tree.left[row])), below(tree, int(tree.right[row]))
+            for part, factor in ((public, 1.0), (private, weight)):
+                edges = sum((u in one and v in other) or (v in one and u in other) for u, v in part.edges.T.tolist())
+                total += factor * log_likelihood([edges], [int(part.ends[one].sum() * part.ends[other].sum())])
+        logs.append(total)
+    weights = np.exp(np.array(logs) - max(logs))
+    return weights / weights.sum()
+
+
+def transitions(public: Layer, private: Layer, weight: float) -> Matrix:
+    """The chain's transition matrix from the gains that the compiled step asks for."""
+    result = np.zeros((105, 105))
+    for number, tree in enumerate(all_trees(LEAVES)):
+        for inner, swap in itertools.product(range(LEAVES, 2 * LEAVES - 2), range(2)):
+            chain = open_chain(tree, public, private, weight)
+            shown, hidden = gains(chain.tree, chain.edges, inner, swap)
+            rearrange(chain.tree, inner, swap)
+            result[number, place_of(chain)] += min(1.0, math.exp(shown + weight * hidden)) / 6
+        result[number, number] += 1 - result[number].sum()
+    return result
+
+
+@functools.cache
+def joint() -> Matrix:
+    return transitions(PUBLIC, PRIVATE, WEIGHT)
+
+
+@pytest.mark.parametrize(
+    ("public", "private", "weight"),
+    [
+        pytest.param(PUBLIC, PRIVATE, WEIGHT, id="public and private"),
+        pytest.param(PUBLIC, PRIVATE, 1.7, id="another temperature"),
+        pytest.param(PUBLIC, NOBODY, 0.0, id="public only"),
+        pytest.param(NOBODY, PRIVATE, 1.0, id="all private"),
+        pytest.param(PUBLIC, FEW, 1.0, id="few private nodes"),
+    ],
+)
+def test_detailed_balance_holds_exactly(public: Layer, private: Layer, weight: float) -> None:
+    matrix, target = transitions(public, private, weight), law(public, private, weight)
+    flow = target[:, None] * matrix
+    np.testing.assert_allclose(flow, flow.T, rtol=1e-12, atol=1e-18)
+    np.testing.assert_allclose(target @ matrix, target, rtol=1e-12)
+    # Every tree is reached from every other, and the chain has no period: one stationary law, and it is approached.
+    assert (np.linalg.matrix_power(matrix, 20) > 0).all()
+
+
+def test_another_law_is_not_in_balance() -> None:
+    wrong = law(PUBLIC, PRIVATE, 1.02 * WEIGHT)
+    flow = wrong[:, None] * joint()
+    assert np.abs(flow - flow.T).max() > 1e-5
+
+
+@functools.cache
+def observed() -> Matrix:
+    """Counts of transitions in a simulated run, step by step."""
+    chain, random = open_chain(next(all_trees(LEAVES)), PUBLIC, PRIVATE, WEIGHT), SeededRandomness(1)
+    counts, now = np.zeros((105, 105)), place_of(open_chain(next(all_trees(LEAVES)), PUBLIC, PRIVATE, WEIGHT))
+    for _ in range(120_000):
+        chain.walk(1, random)
+        before, now = now, place_of(chain)
+        counts[before, now] += 1
+    return counts
+
+
+def p_value(counts: Matrix, expected: Matrix, free: int) -> float:
+    """Pearson's test; `free` is the number of cells that are not determined by the others."""
+    return float(chi2.sf(((counts - expected) ** 2 / expected).sum(), free))
+
+
+def transition_p_value(counts: Matrix, matrix: Matrix) -> float:
+    """Given where a chain is, where it goes next is one draw from a row: rows are independent multinomials."""
+    assert not counts[matrix == 0].any()
+    seen, free = [], 0
+    for row, expected in zip(counts, counts.sum(1, keepdims=True) * matrix, strict=True):
+        many = expected >= 8
+        merged = [(row[many], expected[many]), (row[~many].sum()[None], expected[~many].sum()[None])]
+        cells = [part for part in merged if part[1].size and part[1].min() > 0]
+        if sum(part[1].size for part in cells) > 1:
+            seen.append([np.concatenate(column) for column in zip(*cells, strict=True)])
+            free += len(seen[-1][0]) - 1
+    return p_value(np.concatenate([one[0] for one in seen]), np.concatenate([one[1] for one in seen]), free)
+
+
+def test_simulated_steps_follow_the_matrix() -> None:
+    assert transition_p_value(observed(), joint()) > FALSE_ALARM
+
+
+@pytest.mark.parametrize("factor", [0.6, 1.5])
+def test_steps_of_another_temperature_are_caught(factor: float) -> None:
+    assert transition_p_value(observed(), transitions(PUBLIC, PRIVATE, factor * WEIGHT)) < CAUGHT
+
+
+@functools.cache
+def visited(factor: float) -> Matrix:
+    """How often each tree stands at the end of stretches after which the chain has forgotten where it was."""
+    chain, random = open_chain(next(all_trees(LEAVES)), PUBLIC, PRIVATE, factor * WEIGHT), SeededRandomness(2)
+    second = np.sort(np.abs(np.linalg.eigvals(joint())))[-2]
+    apart = math.ceil(math.log(1e-4) / math.log(second))
+    assert apart < 400
+    counts = np.zeros(105)
+    for _ in range(30_000):
+        chain.walk(apart, random)
+        counts[place_of(chain)] += 1
+    return counts
+
+
+def test_a_long_run_visits_trees_by_the_law() -> None:
+    expected = 30_000 * law(PUBLIC, PRIVATE, WEIGHT)
+    assert expected.min() > 8
+    assert p_value(visited(1.0), expected, 104) > FALSE_ALARM
+
+
+@pytest.mark.parametrize("factor", [0.7, 1.3])
+def test_a_long_run_at_another_temperature_is_caught(factor: float) -> None:
+    assert p_value(visited(factor), 30_000 * law(PUBLIC, PRIVATE, WEIGHT), 104) < CAUGHT
