@@ -11,7 +11,7 @@ import pytest
 from scipy.io import savemat
 from scipy.sparse import coo_matrix, save_npz
 
-from graphveil.errors import DataError, MissingDataError
+from graphveil.errors import DataError, InputError, MissingDataError
 from graphveil.graphs import load_graph, validate
 
 
@@ -111,6 +111,41 @@ def test_facebook100(tmp_path):
     row = graph.x.to_dense()[0].nonzero().flatten().tolist()
     assert row == [1, 8 + 2, 12 + 270 % 256, 12 + 512 + 95, 12 + 768 + 50379 % 1024]
     assert graph.x.to_dense()[1].sum() == 0
+
+
+def test_facebook100_of_some_class_years_is_the_people_of_those_years(tmp_path):
+    fields = [
+        [1, 2, 270, 0, 95, 2005, 50379],
+        [1, 1, 1, 1, 1, 2004, 1],
+        [6, 1, 14, 14, 0, 2009, 1],
+        [1, 1, 1, 1, 1, 0, 1],
+        [1, 1, 1, 1, 1, 2006, 1],
+    ]
+    graph = validate(load_graph("facebook100-made1-2005-2009", university(tmp_path, fields)))
+    assert graph.schema.name == "facebook100-made1-2005-2009"
+    assert graph.schema.classes == ("2005", "2006", "2007", "2008", "2009")
+    assert graph.y.tolist() == [0, 4, 1]
+    # The path 0-1-2-3-4 loses nodes 1 and 3: nobody who is left knows anybody who is left.
+    assert graph.num_nodes == 3 and graph.edge_index.shape == (2, 0)
+    assert graph.x.shape == (3, 8 + 4 + 256 * 3)
+    assert graph.x.to_dense()[0].nonzero().flatten().tolist() == [1, 8 + 2, 12 + 270 % 256, 12 + 512 + 95]
+    assert any("2 nodes of other class years are left out" in note for note in graph.schema.notes)
+    everybody = load_graph("facebook100-made1", tmp_path)
+    assert (everybody.num_nodes, len(everybody.schema.classes)) == (5, 6)
+
+
+def test_facebook100_of_some_class_years_keeps_edges_between_them(tmp_path):
+    fields = [[1] * 5 + [year, 1] for year in (2005, 2006, 2006, 2001)]
+    graph = load_graph("facebook100-made1-2005-2006", university(tmp_path, fields))
+    assert graph.edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
+    assert graph.y.tolist() == [0, 1, 1]
+
+
+@pytest.mark.parametrize("years", ["2009-2005", "2005-2005"])
+def test_facebook100_years_that_are_no_range_are_refused(tmp_path, years):
+    root = university(tmp_path, [[1] * 7] * 2)
+    with pytest.raises(InputError, match="at least two, the first one first"):
+        load_graph(f"facebook100-made1-{years}", root)
 
 
 def test_facebook100_declares_the_same_whatever_the_codes(tmp_path):
