@@ -3,6 +3,7 @@
 from graphveil.privacy.accountant import compose, epsilon_of
 from graphveil.privacy.budget_split import CalibratedPipeline, calibrate_pipeline, default_split
 from graphveil.privacy.calibration import analytic_gaussian_sigma, calibrate
+from graphveil.privacy.changed_samples import ChangedSamples
 from graphveil.privacy.gaussian import gaussian_delta, gaussian_epsilon
 from graphveil.privacy.guarantee import Guarantee
 from graphveil.privacy.ledger import Budget, Ledger, Spend
@@ -13,6 +14,7 @@ from graphveil.privacy.selection import RepeatAndSelect, repeat_and_select
 __all__ = [
     "Budget",
     "CalibratedPipeline",
+    "ChangedSamples",
     "Descent",
     "Guarantee",
     "Hops",

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 from graphveil.errors import GraphveilError, InputError
 from graphveil.privacy.accountant import AccountantName, epsilon_of
 from graphveil.privacy.calibration import calibrate
+from graphveil.privacy.changed_samples import ChangedSamples
 from graphveil.privacy.gaussian import analytic_gaussian_sigma
 from graphveil.privacy.pipeline import Descent, Hops, Noise, Part, pipeline_epsilon, pipeline_event, require_parts
 from graphveil.privacy.selection import RepeatAndSelect, allowance, repeat_and_select
@@ -67,8 +68,8 @@ class CalibratedPipeline:
 def default_split(parts: Sequence[Part]) -> dict[str, float]:
     """Half of mu^2 to the hops and half to the training, each divided equally; all to one kind if it is alone."""
     require_parts(parts)
-    kinds = [type(part) for part in parts]
-    return {part.name: 1 / (len(set(kinds)) * kinds.count(type(part))) for part in parts}
+    kinds = [isinstance(part, Hops) for part in parts]
+    return {part.name: 1 / (len(set(kinds)) * kinds.count(isinstance(part, Hops))) for part in parts}
 
 
 def calibrate_pipeline(
@@ -194,6 +195,13 @@ def _alone(part: Part, mu: float, delta: float) -> tuple[float, ...]:
     if part.exact:
         return (part.sensitivity * math.sqrt(part.steps) / mu * (1 + 1e-13),)
     same = epsilon_of(dp_accounting.GaussianDpEvent(1 / mu), delta, "rdp")
+    if isinstance(part, ChangedSamples):
+        changing: ChangedSamples = part
+
+        def cost(sigma: float) -> float:
+            return pipeline_epsilon((changing,), {changing.name: (sigma,)}, delta, accountant="rdp")
+
+        return (least_factor(cost, same, part.sensitivity)[0],)
     return (calibrate(_descent_event(part), same, delta, accountant="rdp", tolerance=1e-3 * part.sensitivity),)
 
 

@@ -5,7 +5,8 @@ gradient descent on Poisson samples. Parts say everything but the noise, which i
 deviations in units of the norm to which rows or gradients are clipped:
 
     Hops       mu^2 = sum_k (sensitivity / sigma_k)^2, by the analytic Gaussian curve (exact, adaptive hops included)
-    Descent    steps x Poisson(rate) x Gaussian(sigma / sensitivity)
+    Descent    steps x Poisson(rate) x Gaussian(sigma / sensitivity)   the unit is one sample
+    Changed    steps x mixtures of Gaussians on both sides       the unit changes samples, `ChangedSamples`
     together   a product of privacy loss distributions, or the Gaussian curve where nothing is sampled
 
 Sources: J. Dong, A. Roth, W. Su, "Gaussian Differential Privacy", https://arxiv.org/abs/1905.02383v3, Corollary 3.3
@@ -19,8 +20,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from graphveil.errors import InputError
-from graphveil.privacy.accountant import AccountantName, epsilon_of
+from graphveil.privacy.accountant import PLD_GRID, AccountantName, epsilon_of
+from graphveil.privacy.changed_samples import ORDERS, ChangedSamples
 from graphveil.privacy.gaussian import gaussian_epsilon
 
 if TYPE_CHECKING:
@@ -83,8 +87,8 @@ class Descent:
     Args:
         steps: how many, empty batches included.
         rate: the probability with which a step's batch has the unit, in (0, 1]; public, never from a private count.
-        sensitivity: the largest L2 change of one clipped sum, in units of the clipping norm (1 where the unit is one
-            sample; 2 where one directed edge changes one sample, 4 where an undirected edge changes two).
+        sensitivity: the largest L2 norm of what the unit adds to a clipped sum, in units of the clipping norm (1 where
+            the unit is one sample). A unit that changes samples is no such unit: `ChangedSamples`.
         name: under which `calibrate_pipeline` returns its noise and `split` names its share.
 
     Raises:
@@ -124,7 +128,7 @@ class Descent:
         return dp_accounting.SelfComposedDpEvent(dp_accounting.PoissonSampledDpEvent(self.rate, step), self.steps)
 
 
-Part = Hops | Descent
+Part = Hops | Descent | ChangedSamples
 Noise = Mapping[str, tuple[float, ...]]
 
 
@@ -134,12 +138,15 @@ def pipeline_event(parts: Sequence[Part], noise: Noise) -> DpEvent:
     The Gaussian releases stand in it as the one Gaussian to which they compose exactly.
 
     Raises:
-        InputError: no parts, two of the same name, or the noise does not fit them (absent, zero, infinite, NaN).
+        InputError: no parts, two of the same name, the noise does not fit them (absent, zero, infinite, NaN), or a part
+            changes samples, for which dp-accounting has no event.
     """
     import dp_accounting
 
     require_parts(parts)
     _require_noise(parts, noise)
+    if _changing(parts):
+        raise InputError("no event says what changed samples cost", where="pipeline", remedy="ask pipeline_epsilon")
     events: list[DpEvent] = [
         part.event(noise[part.name][0]) for part in parts if isinstance(part, Descent) and not part.exact
     ]
@@ -160,10 +167,41 @@ def pipeline_epsilon(parts: Sequence[Part], noise: Noise, delta: float, *, accou
     Raises:
         InputError: see `pipeline_event`; delta is not allowed.
     """
+    if _changing(parts):
+        return _changing_epsilon(parts, noise, delta, accountant)
     event = pipeline_event(parts, noise)
     if accountant == "pld" and all(part.exact for part in parts):
         return gaussian_epsilon(1.0 / _gaussian_mu(parts, noise), delta)
     return epsilon_of(event, delta, accountant)
+
+
+def _changing(parts: Sequence[Part]) -> list[ChangedSamples]:
+    """The sampled parts in which the unit changes samples."""
+    return [part for part in parts if isinstance(part, ChangedSamples) and not part.exact]
+
+
+def _changing_epsilon(parts: Sequence[Part], noise: Noise, delta: float, accountant: AccountantName) -> float:
+    """The epsilon of Gaussian releases and descents in which the unit changes samples, by either accountant."""
+    from dp_accounting.pld import privacy_loss_distribution as pld
+    from dp_accounting.rdp import compute_epsilon
+
+    require_parts(parts)
+    _require_noise(parts, noise)
+    if not 0.0 < delta < 1.0:
+        raise InputError(f"delta is {delta!r}", allowed="a number in (0, 1)")
+    changing, mu = _changing(parts), _gaussian_mu(parts, noise)
+    if len(changing) + sum(part.exact for part in parts) < len(parts):
+        raise InputError("the unit is a sample in one part and changes samples in another", where="pipeline")
+    sampled = [(part, noise[part.name][0]) for part in changing]
+    if accountant == "rdp":
+        renyi = sum(part.renyi(sigma) for part, sigma in sampled) + np.array(ORDERS) * mu**2 / 2
+        return float(compute_epsilon(ORDERS, renyi, delta)[0])
+    joint = pld.identity(PLD_GRID)
+    if mu > 0.0:
+        joint = pld.from_gaussian_mechanism(1.0 / mu, value_discretization_interval=PLD_GRID, use_connect_dots=True)
+    for part, sigma in sampled:
+        joint = joint.compose(part.losses(sigma, PLD_GRID))
+    return float(joint.get_epsilon_for_delta(delta))
 
 
 def require_parts(parts: Sequence[Part]) -> None:
