@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from graphveil.errors import InputError
-from graphveil.graphs import known_labels, published_split, random_split, social_graph
+from graphveil.graphs import known_labels, published_split, random_split, shares_of, social_graph
 from tests.graphs.made import tiny_graph
 
 
@@ -53,6 +53,23 @@ def test_several_labels_a_node_count_as_known():
 def test_bad_fractions_are_refused(fractions):
     with pytest.raises(InputError, match="random_split: fractions are"):
         random_split(tiny_graph(), 0, fractions)
+
+
+def test_shares_are_read_from_percentages():
+    assert shares_of("75/10/15") == (0.75, 0.1, 0.15)
+    assert shares_of(" 12.5/0/ 87.5") == (0.125, 0.0, 0.875)
+
+
+@pytest.mark.parametrize("text", ["mine", "75/25", "75/10/10/5", "a/b/c", "", "0.75,0.1,0.15"])
+def test_what_is_no_share_is_refused(text):
+    with pytest.raises(InputError, match="allowed: random, declared, or three shares in % such as 75/10/15"):
+        shares_of(text)
+
+
+@pytest.mark.parametrize("text", ["75/10/16", "-1/50/50", "nan/1/1", "0/50/50"])
+def test_shares_that_cannot_be_drawn_are_refused(text):
+    with pytest.raises(InputError):
+        random_split(tiny_graph(), 0, shares_of(text))
 
 
 def test_no_training_node_is_refused():

@@ -302,6 +302,10 @@ def test_a_declared_split_is_used_when_asked_for() -> None:
         experiment.run("label-propagation", graph, split="declared", **options)
     with pytest.raises(InputError, match="split 'mine' is not known; allowed: random, declared"):
         experiment.run("label-propagation", graph, split="mine", **options)
+    drawn = experiment.run("label-propagation", graph, split="70/10/20", seed=4, **options)
+    assert torch.equal(drawn.model.released.train, random_split(graph, 4, (0.7, 0.1, 0.2)).train)
+    with pytest.raises(InputError, match="at most 1 in all"):
+        experiment.run("label-propagation", graph, split="75/10/20", **options)
     own = random_split(graph, 99)
     graph.train_mask, graph.val_mask, graph.test_mask = own.train, own.val, own.test
     result = experiment.run("label-propagation", graph, split="declared", **options)

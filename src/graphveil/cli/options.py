@@ -89,7 +89,11 @@ Repeats = Annotated[
 ]
 SplitKind = Annotated[
     str,
-    typer.Option("--split", help="random (50/25/25), or declared: the graph's own split.", rich_help_panel=_RUN),
+    typer.Option(
+        "--split",
+        help="random (50/25/25), shares in % such as 75/10/15, or declared: the graph's own.",
+        rich_help_panel=_RUN,
+    ),
 ]
 NoControls = Annotated[bool, typer.Option("--no-controls", help="Do not train the controls.", rich_help_panel=_RUN)]
 NoiseSeed = Annotated[

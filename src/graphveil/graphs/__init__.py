@@ -12,7 +12,7 @@ from graphveil.graphs.release import Release, write_release
 from graphveil.graphs.root import data_root
 from graphveil.graphs.schema import GraphSchema
 from graphveil.graphs.social import social_graph
-from graphveil.graphs.splits import Split, known_labels, published_split, random_split
+from graphveil.graphs.splits import Split, known_labels, published_split, random_split, shares_of
 from graphveil.graphs.value import make_graph, validate
 from graphveil.graphs.write import write_folder
 
@@ -34,6 +34,7 @@ __all__ = [
     "published_split",
     "random_split",
     "require_degree",
+    "shares_of",
     "social_graph",
     "validate",
     "write_folder",

@@ -57,6 +57,21 @@ def random_split(graph: Data, seed: int, fractions: tuple[float, float, float] =
     return Split(*(_mask(part, graph.num_nodes) for part in parts))
 
 
+def shares_of(text: str) -> tuple[float, float, float]:
+    """Read the shares of train, validation and test nodes from percentages, such as 75/10/15, for `random_split`.
+
+    Raises:
+        InputError: the text is no three numbers.
+    """
+    try:
+        train, val, test = (float(part) / 100 for part in text.split("/"))
+    except ValueError:
+        raise InputError(
+            f"split {text!r} is not known", allowed="random, declared, or three shares in % such as 75/10/15"
+        ) from None
+    return train, val, test
+
+
 def _mask(nodes: np.ndarray, count: int) -> Tensor:
     mask = torch.zeros(count, dtype=torch.bool)
     mask[torch.from_numpy(nodes)] = True

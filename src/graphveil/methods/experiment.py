@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from graphveil.errors import InputError
-from graphveil.graphs import Split, published_split, random_split
+from graphveil.graphs import Split, published_split, random_split, shares_of
 from graphveil.methods.catalogue import METHODS, build_method, used_settings
 from graphveil.methods.controls import ceiling_of, controls_of, hits, network_settings
 from graphveil.methods.curator_controls import Curator, curator_ceiling, curator_controls_of, curator_rivals_of
@@ -32,7 +32,6 @@ from graphveil.privacy import Guarantee, Ledger, Randomness
 
 Report = Callable[[dict[str, Any]], None]
 CEILING = "ceiling"
-SPLITS = ("random", "declared")
 
 
 @dataclass(frozen=True)
@@ -90,7 +89,8 @@ def run(
     Args:
         settings: the method's own settings; the rest take their defaults.
         seed: fixes splits and weights; never privacy noise, which comes from `randomness`.
-        split: "random" draws half, a quarter, a quarter anew for each repeat; "declared" takes the graph's own.
+        split: "random" draws half, a quarter, a quarter anew for each repeat, "75/10/15" shares of so many percent;
+            "declared" takes the graph's own.
         over: settings to choose by validation labels of one collection in each repeat, and the values to try, of which
             at most `trials` combinations are; see `methods.tuning`.
         progress: called with {"stage", "done", "total", "epsilon"}.
@@ -151,9 +151,10 @@ def _split(graph: Any, kind: str, seed: int) -> Split:
     Raises:
         InputError: for an unknown kind, a graph that declares no split, or no test nodes.
     """
-    if kind not in SPLITS:
-        raise InputError(f"split {kind!r} is not known", allowed=", ".join(SPLITS))
-    found = random_split(graph, seed) if kind == "random" else published_split(graph)
+    if kind == "declared":
+        found = published_split(graph)
+    else:
+        found = random_split(graph, seed) if kind == "random" else random_split(graph, seed, shares_of(kind))
     if found is None:
         raise InputError(f"{graph.schema.name} declares no split", remedy="use split random, or declare a split column")
     if not bool(found.test.any()):
