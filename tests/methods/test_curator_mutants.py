@@ -132,8 +132,8 @@ def a_degree_normalises(patch: Patch) -> None:
     seen: list[Any] = []
     rows_of = curator_method.receiver_rows
 
-    def watched(*arguments: Any) -> Any:
-        seen.append(rows_of(*arguments))
+    def watched(*arguments: Any, **named: Any) -> Any:
+        seen.append(rows_of(*arguments, **named))
         return seen[-1]
 
     patch.setattr(CuratorMethod, "_train", scaled)
