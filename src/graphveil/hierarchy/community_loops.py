@@ -83,6 +83,46 @@ def join_stretches(row: IntArray, firsts: IntArray, children: IntArray, made: in
 
 
 @compiled
+def join_level(
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    data: np.ndarray,
+    sizes: np.ndarray,
+    firsts: IntArray,
+    roots: IntArray,
+    children: IntArray,
+    most: int,
+) -> IntArray:
+    """Join the groups firsts[p] .. firsts[p+1]-1 of each parent p; the roots of the parents.
+
+    The `most` largest are joined by density, the rest flatly beside them. Rows of weights name groups of one parent.
+    """
+    leaves = children.shape[1] + 1
+    made, tops = leaves - len(roots), np.empty(len(firsts) - 1, np.int64)
+    rank = np.empty(len(roots), np.int64)
+    for parent in range(len(firsts) - 1):
+        first, stop = firsts[parent], firsts[parent + 1]
+        by_size = first + np.argsort(-sizes[first:stop], kind="mergesort")
+        count = min(stop - first, most)
+        rank[by_size] = np.arange(stop - first)
+        edges = np.zeros((count, count))
+        for group in by_size[:count]:
+            for place in range(indptr[group], indptr[group + 1]):
+                if rank[indices[place]] < count:
+                    edges[rank[group], rank[indices[place]]] += data[place]
+        tops[parent] = join_by_density(roots[by_size[:count]], sizes[by_size[:count]], edges, children, made)
+        made += count - 1
+        rest = roots[by_size[count:]]
+        if len(rest) > 0:
+            bounds = np.array([0, len(rest)])
+            children[1, made + len(rest) - 1] = join_stretches(rest, bounds, children, made)[0]
+            made += len(rest)
+            children[0, made - 1] = tops[parent]
+            tops[parent] = leaves + made - 1
+    return tops
+
+
+@compiled
 def join_by_density(root: IntArray, size: np.ndarray, edges: np.ndarray, children: IntArray, made: int) -> int:
     """Join k trees, always the two with the densest pairs between them (average linkage); the root of all.
 

@@ -5,7 +5,6 @@ No private edge is read, so the tree costs nothing and the whole budget goes to 
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -52,7 +51,7 @@ def _adjacency(nodes: int, pairs: IntArray) -> csr_matrix:
 
 def _joined(adjacency: csr_matrix, levels: list[IntArray]) -> Dendrogram:
     """One binary tree of nested groups."""
-    from graphveil.hierarchy.community_loops import join_stretches
+    from graphveil.hierarchy.community_loops import join_level, join_stretches
 
     groups = levels[-1]
     children = np.empty((2, len(groups) - 1), np.int64)
@@ -62,34 +61,10 @@ def _joined(adjacency: csr_matrix, levels: list[IntArray]) -> Dendrogram:
         parents = np.empty(len(roots), np.int64)
         parents[groups] = coarser
         sizes, between = np.bincount(groups).astype(np.float64), _between(adjacency, groups, parents)
-        roots = _join_level(between, sizes, parents, roots, children)
+        arrays = between.indptr, between.indices, between.data
+        roots = join_level(*arrays, sizes, _bounds(parents), roots, children, _MOST)
         groups = coarser
     return dendrogram_of(*children)
-
-
-def _join_level(
-    between: csr_matrix, sizes: np.ndarray, parents: IntArray, roots: IntArray, children: IntArray
-) -> IntArray:
-    """Join the groups of each parent and fill `children`; the roots of the parents. Groups are numbered by parent."""
-    from graphveil.hierarchy.community_loops import join_by_density, join_stretches
-
-    leaves = children.shape[1] + 1
-    made, tops = leaves - len(roots), []
-    for first, stop in pairwise(_bounds(parents)):
-        by_size = first + np.argsort(-sizes[first:stop], kind="stable")
-        big, small = by_size[:_MOST], by_size[_MOST:]
-        top = int(roots[big[0]])
-        if len(big) > 1:
-            dense = between[big][:, big].toarray().astype(np.float64)
-            top = join_by_density(roots[big], sizes[big], dense, children, made)
-            made += len(big) - 1
-        if len(small):
-            rest = join_stretches(roots[small], np.array([0, len(small)]), children, made)
-            made += len(small)
-            children[:, made - 1] = top, rest[0]
-            top = leaves + made - 1
-        tops.append(top)
-    return np.array(tops, np.int64)
 
 
 def _between(adjacency: csr_matrix, groups: IntArray, parents: IntArray) -> csr_matrix:
