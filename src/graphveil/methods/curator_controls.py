@@ -22,7 +22,7 @@ from torch import Tensor
 from graphveil.graphs import Split
 from graphveil.methods.class_sums import ClassSums, train_fusion
 from graphveil.methods.controls import Control, hits
-from graphveil.methods.curator import CuratorSettings, blocks, fresh, read_people, train_openly
+from graphveil.methods.curator import CuratorSettings, People, blocks, fresh, read_people, train_openly
 from graphveil.methods.curator_method import CuratorMethod
 from graphveil.methods.dp_mlp import DPMLP
 from graphveil.methods.gap import GAP
@@ -45,7 +45,7 @@ def curator_controls_of(method: Curator, graph: Any, split: Split, *, randomness
         rival = DPMLP(epsilon=privacy.epsilon, delta=privacy.delta, **asdict(settings))
         fit = partial(rival.fit, graph, split=split, randomness=randomness)
         return {"no-edges": lambda: hits(fit().predict_proba(), graph, split)}
-    return {"no-edges": lambda: hits(_hop_zero(settings, graph, split), graph, split)}
+    return {"no-edges": lambda: hits(_hop_zero(method, graph, split), graph, split)}
 
 
 def curator_ceiling(method: Curator, graph: Any, split: Split, *, randomness: Randomness) -> np.ndarray:
@@ -83,18 +83,14 @@ def _features_alone(method: ClassSums, graph: Any, split: Split) -> Tensor:
     return train_fusion(people, torch.zeros(people.nodes, 0), method.settings).logits
 
 
-def _hop_zero(settings: CuratorSettings, graph: Any, split: Split) -> Tensor:
+def _hop_zero(method: CuratorMethod, graph: Any, split: Split) -> Tensor:
     """Return the scores of encoder or classifier on hop 0, whichever validates better."""
-    people, hidden = read_people(graph, split), settings.hidden
-    encoder: Encoder = fresh(
-        lambda: Encoder(graph.schema.dimension, hidden, people.classes, batch_norm=True), settings.seed
-    )
-    classifier: HopClassifier = fresh(
-        lambda: HopClassifier([hidden], hidden, people.classes, batch_norm=True), settings.seed
-    )
+    settings, people = method.settings, read_people(graph, split)
     train, val = people.labels[people.train], people.labels[people.val]
-    rows = Rows(blocks([people.features], people.train), train)
-    train_openly(encoder, rows, Rows(blocks([people.features], people.val), val), settings)
+    encoder = _encoder_of(method, people) or _encoder(settings, people)
+    classifier: HopClassifier = fresh(
+        lambda: HopClassifier([settings.hidden], settings.hidden, people.classes, batch_norm=True), settings.seed
+    )
     with torch.no_grad():
         first = encoder.embed(blocks([people.features]))
         alone: Tensor = encoder(blocks([people.features]))
@@ -103,3 +99,22 @@ def _hop_zero(settings: CuratorSettings, graph: Any, split: Split) -> Tensor:
         both: Tensor = classifier(first)
     right = [float((scores[people.val].argmax(dim=1) == val).float().mean()) for scores in (alone, both)]
     return alone if right[0] >= right[1] else both
+
+
+def _encoder_of(method: CuratorMethod, people: People) -> Encoder | None:
+    """Return the encoder that `method` trained on these very people, from public facts alone: GAP has one."""
+    found = method.published
+    if found is None or not isinstance(found.networks[0], Encoder):
+        return None
+    same = found.people.key == people.key and torch.equal(found.people.labels, people.labels)
+    return found.networks[0] if same and torch.equal(found.people.train, people.train) else None
+
+
+def _encoder(settings: CuratorSettings, people: People) -> Encoder:
+    """Return GAP's encoder, trained on features and labels."""
+    found: Encoder = fresh(
+        lambda: Encoder(people.schema.dimension, settings.hidden, people.classes, batch_norm=True), settings.seed
+    )
+    rows, val = (Rows(blocks([people.features], part), people.labels[part]) for part in (people.train, people.val))
+    train_openly(found, rows, val, settings)
+    return found
