@@ -77,6 +77,8 @@ def timed(chain: Chain, repeats: int) -> tuple[float, float, float, float]:
     """Return CPU seconds and looks of a step, the share accepted, and the mean depth of a leaf beside log2 n."""
     nodes, randomness = len(chain.edges.middle), SecureRandomness()
     steps, best, accepted = max(2 * nodes, 4 * BLOCK), float("inf"), 0
+    for done in range(0, steps, BLOCK):
+        chain.walk(min(BLOCK, steps - done), randomness)
     chain.tree.effort[:] = 0
     for _ in range(repeats):
         start = time.process_time()

@@ -110,6 +110,39 @@ def test_detailed_balance_holds_exactly(public: Layer, private: Layer, weight: f
     assert (np.linalg.matrix_power(matrix, 20) > 0).all()
 
 
+class Given:
+    """Randomness with numbers chosen by the test."""
+
+    void = None
+
+    def __init__(self, *numbers: int) -> None:
+        self.numbers = np.array(numbers, np.uint64)
+
+    def uint64(self, count: int) -> npt.NDArray[np.uint64]:
+        assert count == len(self.numbers)
+        return self.numbers
+
+    def bytes(self, count: int) -> bytes:
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize(("public", "weight"), [(PUBLIC, WEIGHT), (NOBODY, 0.01)])
+def test_a_coin_below_the_odds_takes_the_step_and_one_above_does_not(public: Layer, weight: float) -> None:
+    near = 0
+    for tree, move in itertools.product(itertools.islice(all_trees(LEAVES), 0, None, 4), range(6)):
+        chain = open_chain(tree, public, PRIVATE, weight)
+        shown, hidden = gains(chain.tree, chain.edges, LEAVES + move // 2, move % 2)
+        odds = math.exp(shown + weight * hidden)
+        if odds < 1:
+            near += odds > 0.97
+            for factor, taken in ((1 - 1e-9, 1), (1 + 1e-9, 0)):
+                chain = open_chain(tree, public, PRIVATE, weight)
+                assert chain.walk(1, Given(move, int(min(odds * factor, 1 - 2**-53) * 2**53) << 11)) == taken
+        else:
+            assert chain.walk(1, Given(move, 2**64 - 1)) == 1
+    assert near > 15 or public is PUBLIC
+
+
 def test_another_law_is_not_in_balance() -> None:
     wrong = law(PUBLIC, PRIVATE, 1.02 * WEIGHT)
     flow = wrong[:, None] * joint()
