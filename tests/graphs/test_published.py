@@ -30,6 +30,7 @@ COUNTS = {
     "twitch-es": (4_648, 59_382, 3_170, 2),
     "twitch-ru": (4_385, 37_304, 3_170, 2),
     "ppi": (14_755, 222_109, 50, 121),
+    "ppi-graphsaint": (14_755, 222_109, 50, 121),
     "facebook100-caltech36": (769, 16_656, 1_804, 6),
     "facebook100-harvard1": (15_126, 824_617, 1_804, 6),
     "facebook100-wisconsin87": (23_842, 835_952, 1_804, 6),
@@ -41,6 +42,7 @@ MASKS = {
     "citeseer": (120, 500, 1000),
     "pubmed": (60, 500, 1000),
     "ppi": (9716, 1825, 3214),
+    "ppi-graphsaint": (9716, 1825, 3214),
 }
 DENSE = {"pubmed", "amazon-computers", "digits"}
 
@@ -80,6 +82,7 @@ def test_every_name_is_known_here():
         "coauthor-cs",
         "dblp",
         "lastfm",
+        "mir-flickr",
         "reddit",
         "ogbn-arxiv",
         "twitch-fr",
@@ -122,6 +125,14 @@ def test_the_same_graph_as_through_pyg(tmp_path, name, kind, part):
     assert torch.equal(graph.x.to_dense(), data.x)
     assert torch.equal(graph.y, data.y)
     assert torch.equal(graph.edge_index, edges)
+
+
+def test_both_layouts_of_ppi_hold_the_same_graph():
+    one, other = published("ppi"), published("ppi-graphsaint")
+    assert torch.equal(one.x.to_dense(), other.x.to_dense())
+    assert torch.equal(one.y, other.y)
+    assert torch.equal(one.edge_index, other.edge_index)
+    assert torch.equal(one.val_mask, other.val_mask)
 
 
 def test_the_uncut_citeseer_gives_the_same_largest_component(tmp_path):

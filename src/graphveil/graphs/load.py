@@ -16,9 +16,11 @@ from graphveil.graphs.digits import digits_graph
 from graphveil.graphs.facebook100 import load_facebook100
 from graphveil.graphs.folder import read_folder
 from graphveil.graphs.large import load_arxiv, load_ppi, load_reddit
+from graphveil.graphs.mir_flickr import load_mir_flickr
 from graphveil.graphs.musae import load_musae
 from graphveil.graphs.planetoid import load_planetoid
 from graphveil.graphs.root import Progress, data_root
+from graphveil.graphs.saint import load_saint
 from graphveil.graphs.social import social_graph
 
 if TYPE_CHECKING:
@@ -29,6 +31,8 @@ _STORED: dict[str, Callable[..., Data]] = {
     **{name: partial(load_musae, name) for name in ("facebook", "lastfm")},
     **{name: partial(load_arrays, name) for name in ARRAY_SETS},
     "ppi": load_ppi,
+    "ppi-graphsaint": load_saint,
+    "mir-flickr": load_mir_flickr,
     "reddit": load_reddit,
     "ogbn-arxiv": load_arxiv,
 }

@@ -1,0 +1,89 @@
+"""PPI in the file layout of GraphSAINT: one graph, one matrix of features, several labels a node, three roles.
+
+    adj_full.npz      the adjacency matrix in compressed rows: data, indices, indptr, shape
+    feats.npy         [n, d]
+    class_map.json    node number -> a list of 121 zeros and ones
+    role.json         "tr", "va", "te" -> node numbers
+
+Source: Zeng et al., "GraphSAINT: Graph Sampling Based Inductive Learning Method", ICLR 2020, and its data folder.
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from graphveil.errors import DataError
+from graphveil.graphs.edges import normalise_edges
+from graphveil.graphs.embedded import EMBEDDED_SOURCE, embedded_features
+from graphveil.graphs.features import features_from_dense
+from graphveil.graphs.root import Progress, ensure_files
+from graphveil.graphs.schema import GraphSchema
+from graphveil.graphs.value import MASKS, make_graph
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+CLASSES = 121
+_FILES = ("adj_full.npz", "class_map.json", "feats.npy", "role.json")
+_ROLES = ("tr", "va", "te")
+_DAMAGED = (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError, EOFError, zipfile.BadZipFile)
+
+
+def load_saint(root: Path, *, fetch_absent: bool, progress: Progress | None) -> Data:
+    """PPI under `root/pyg/PPI-GraphSAINT/raw`; the files have no address that a program may fetch them from.
+
+    Raises:
+        MissingDataError: a file is absent.
+        DataError: a file is damaged.
+    """
+    del fetch_absent
+    folder = root / "pyg" / "PPI-GraphSAINT" / "raw"
+    ensure_files(folder, _FILES, name="ppi-graphsaint", fetch=None, progress=progress)
+    try:
+        source, target = _edges(folder / "adj_full.npz")
+        values = np.load(folder / "feats.npy", allow_pickle=False)
+        labels, masks = _labels(folder, len(values)), _masks(folder, len(values))
+        if max(source.max(initial=0), target.max(initial=0)) >= len(values):
+            raise ValueError(f"adj_full.npz joins more nodes than the {len(values)} of feats.npy")
+    except _DAMAGED as error:
+        raise DataError(f"the files of 'ppi-graphsaint' cannot be read ({error})", where=str(folder)) from error
+    edge_index, changes = normalise_edges(source, target, len(values), directed=False)
+    if bool(np.isin(values, (0, 1)).all()):  # the example version of GraphSAGE; else the features are standardised
+        x, low, high, origin = features_from_dense(values), 0.0, 1.0, "published benchmark: gene sets, 0 or 1"
+    else:
+        x, (low, high), clipped = embedded_features(values, str(folder))
+        changes, origin = clipped + changes, EMBEDDED_SOURCE
+    names = tuple(f"function {index}" for index in range(CLASSES))
+    schema = GraphSchema("ppi-graphsaint", x.shape[1], low, high, names, source=origin, notes=changes)
+    return make_graph(x, edge_index, torch.from_numpy(labels), schema, masks=masks)
+
+
+def _edges(path: Path) -> tuple[np.ndarray, np.ndarray]:
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+        starts, target = arrays["indptr"], arrays["indices"].astype(np.int64)
+    source = np.repeat(np.arange(len(starts) - 1, dtype=np.int64), np.diff(starts))
+    if source.shape != target.shape or (len(target) and int(target.min()) < 0):
+        raise ValueError("the rows of adj_full.npz do not fit its indices")
+    return source, target
+
+
+def _labels(folder: Path, nodes: int) -> np.ndarray:
+    found = np.zeros((nodes, CLASSES), dtype=np.float32)
+    for node, row in json.loads((folder / "class_map.json").read_bytes()).items():
+        found[int(node)] = row
+    return found
+
+
+def _masks(folder: Path, nodes: int) -> dict[str, torch.Tensor]:
+    roles = json.loads((folder / "role.json").read_bytes())
+    masks = {}
+    for name, role in zip(MASKS, _ROLES, strict=True):
+        masks[name] = torch.zeros(nodes, dtype=torch.bool)
+        masks[name][torch.tensor(roles[role], dtype=torch.int64)] = True
+    return masks
