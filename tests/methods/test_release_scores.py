@@ -15,6 +15,7 @@ import torch
 
 from graphveil.errors import BudgetError, DataError, InputError, MissingExtraError
 from graphveil.graphs.score_file import read_scores
+from graphveil.mechanisms import FeatureRR
 from graphveil.methods.release_scores import (
     ESTIMATED,
     PUBLIC,
@@ -122,6 +123,11 @@ def test_a_stamp_names_source_and_shares() -> None:
     assert one.stamp == declared_scores([2, 6]).stamp
     stamps = {one.stamp, declared_scores([1, 2]).stamp, Scores((0.25, 0.75), PUBLIC, "elsewhere").stamp}
     assert len(stamps) == 3
+
+
+def test_a_share_that_no_randomizer_could_honour_is_none() -> None:
+    assert declared_scores([1.0, 1e-9, 1.0]).shares == (0.5, 0.0, 0.5)
+    FeatureRR(epsilon=0.1, dimension=3, shares=declared_scores([1.0, 1e-9, 1.0]).shares)
 
 
 def test_an_estimate_cannot_be_free_and_nothing_else_has_a_price() -> None:

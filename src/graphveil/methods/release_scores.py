@@ -32,6 +32,8 @@ from graphveil.privacy import Guarantee, Ledger, Randomness, Spend
 
 PUBLIC, DECLARED, ESTIMATED = SOURCES = ("public data", "a declared vector", "a private estimate")
 GAMMA: Final = 0.5
+#: Shares below this become 0.
+LEAST: Final = 1e-6
 _OFF: Final = 1e-6
 
 
@@ -216,7 +218,9 @@ def _normalised(values: Tensor, what: str) -> Tensor:
 
 
 def _tuple(values: Tensor) -> tuple[float, ...]:
-    return tuple(float(value) for value in values)
+    """The shares, those too small for a randomizer to honour set to 0: the feature is not sent at all."""
+    kept = torch.where(values < LEAST, 0.0, values)
+    return tuple(float(value) for value in kept / kept.sum())
 
 
 def _dense_rows(x: Tensor, chosen: Tensor) -> Tensor:
