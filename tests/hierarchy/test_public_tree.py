@@ -9,16 +9,7 @@ from hypothesis import strategies as st
 
 from graphveil.errors import InputError
 from graphveil.hierarchy import balanced_dendrogram, count_edges, log_likelihood, pair_tree, public_tree
-from tests.hierarchy.trees import all_pairs, below
-
-
-def planted(groups: int, size: int, inside: float, outside: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """A graph with communities: its edges [2, m] and each node's community, in no order."""
-    rng = np.random.default_rng(seed)
-    label = rng.permutation(np.repeat(np.arange(groups), size))
-    pairs = all_pairs(np.arange(groups * size))
-    chance = np.where(label[pairs[0]] == label[pairs[1]], inside, outside)
-    return pairs[:, rng.random(pairs.shape[1]) < chance], label
+from tests.hierarchy.trees import all_pairs, below, planted
 
 
 def test_planted_communities_are_subtrees() -> None:

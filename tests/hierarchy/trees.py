@@ -119,3 +119,12 @@ def protected(sorted_pairs: PairTree) -> np.ndarray:
 def balanced(leaves: int) -> Dendrogram:
     """The flat tree of the leaves in their order."""
     return balanced_dendrogram(np.arange(leaves))
+
+
+def planted(groups: int, size: int, inside: float, outside: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """A graph with communities: its edges [2, m] and each node's community, in no order."""
+    rng = np.random.default_rng(seed)
+    label = rng.permutation(np.repeat(np.arange(groups), size))
+    pairs = all_pairs(np.arange(groups * size))
+    chance = np.where(label[pairs[0]] == label[pairs[1]], inside, outside)
+    return pairs[:, rng.random(pairs.shape[1]) < chance], label

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from graphveil.hierarchy.counts import PairTree, count_edges, lowest_common_ancestors, pair_tree, sums_below
 from graphveil.hierarchy.dendrogram import Dendrogram, Layout, balanced_dendrogram, dendrogram_of
+from graphveil.hierarchy.densities import collapse_by_support, informed_density
 from graphveil.hierarchy.diagnostics import split_rhat
 from graphveil.hierarchy.likelihood import likelihood_sensitivity, log_likelihood, predictive_log_likelihood
 from graphveil.hierarchy.markov import ASYMPTOTIC, MarkovFit, fit_markov, private_weight
@@ -30,9 +31,11 @@ __all__ = [
     "choose_blocks",
     "clamped_density",
     "collapse_by_scale",
+    "collapse_by_support",
     "count_edges",
     "dendrogram_of",
     "fit_markov",
+    "informed_density",
     "likelihood_sensitivity",
     "log_likelihood",
     "lowest_common_ancestors",

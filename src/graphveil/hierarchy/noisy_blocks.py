@@ -133,7 +133,7 @@ def collapse_by_scale(
     Raises:
         InputError: an epsilon or threshold that is not above 0.
     """
-    _positive(epsilon=epsilon, between=between, within=within)
+    require_positive(epsilon=epsilon, between=between, within=within)
     tree, start, stop = sorted_pairs.tree, sorted_pairs.start, sorted_pairs.stop
     size = (stop - start)[tree.leaves :]
     left = (sorted_pairs.middle - start)[tree.leaves :]
@@ -149,7 +149,7 @@ def release_counts(blocks: Blocks, edges: Any, *, noise: Noise, share: Callable[
         blocks: the partition; nothing in it may depend on the private edges.
         edges: integers [2, S], the private edges, each once.
         noise: called once with the exact counts int64 [B], of L1 sensitivity 1.
-        share: how densities are made of noisy counts: `clamped_density` or a rule of one's own.
+        share: how densities are made of noisy counts: `clamped_density`, or what `informed_density` gives.
 
     Raises:
         InputError: an edge is no protected pair, or the noise gives back another shape or what is no number.
@@ -168,7 +168,8 @@ def clamped_density(noisy: FloatArray, pairs: IntArray) -> FloatArray:
     return np.clip(noisy / pairs, 0.0, 1.0)
 
 
-def _positive(**values: float) -> None:
+def require_positive(**values: float) -> None:
+    """Raise InputError, naming the value, unless all are finite numbers above 0."""
     for name, value in values.items():
         if not (math.isfinite(value) and value > 0):
             raise InputError(f"{name} is {value!r}", allowed="a number above 0")

@@ -1,0 +1,68 @@
+"""Densities of blocks from noisy counts, with what public edges say of the blocks; all of it post-processing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from graphveil.hierarchy.counts import BoolArray, PairTree, sums_below
+from graphveil.hierarchy.dendrogram import IntArray
+from graphveil.hierarchy.noisy_blocks import Blocks, FloatArray, require_positive
+
+
+def collapse_by_support(sorted_pairs: PairTree, epsilon: float, *, edges: float = 32.0) -> BoolArray:
+    """Collapse subtrees with fewer than `edges` / epsilon public edges below, bool [n-1].
+
+    The rule of the paper looks at densities: in a sparse graph it keeps blocks of a few dozen pairs, of which hardly
+    one holds an edge, and their noise is all they tell. Private edges are taken to lie roughly where public ones do; a
+    block then has a count worth its noise 1 / epsilon. Without public edges everything collapses: use
+    `collapse_by_scale`.
+
+    Raises:
+        InputError: an epsilon or a number of edges that is not above 0.
+    """
+    require_positive(epsilon=epsilon, edges=edges)
+    collapse: BoolArray = sums_below(sorted_pairs.tree, sorted_pairs.public_counts) * epsilon < edges
+    return collapse
+
+
+def informed_density(blocks: Blocks, *, variance: float) -> Callable[[FloatArray, IntArray], FloatArray]:
+    """A rule that weighs each noisy count against what the block's public edges let expect.
+
+    Expected is mu = r (a + B N / 2 sum N) for a block with a public edges and N protected pairs among B blocks (half
+    an edge a block, spread over the pairs), r such that the expectations sum to the noisy total. How far true counts
+    may lie from mu has the variance t = mu (1 + r) + phi mu^2: that of a Poisson number whose rate is known from public
+    edges of the same kind, and a part by which private edges lie elsewhere than public ones; phi >= 0 is estimated from
+    the noisy counts by moments. The best linear estimate is then
+
+        mu + t / (t + variance) (noisy - mu),
+
+    brought into 0 to N and scaled to the noisy total, so that clamping adds no edges. As epsilon grows it becomes the
+    noisy count; as epsilon falls, the public structure at the private number of edges.
+
+    Args:
+        blocks: the partition.
+        variance: of the noise of one count; of two-sided geometric noise 1 / (2 sinh^2(epsilon / 2)).
+
+    Raises:
+        InputError: a variance that is not above 0.
+    """
+    require_positive(variance=variance)
+    places, pairs = blocks.places, blocks.pairs
+    weight = places - pairs + 0.5 * len(blocks) * pairs / max(1, int(pairs.sum()))
+
+    def density(noisy: FloatArray, pairs: IntArray) -> FloatArray:
+        total = max(float(noisy.sum()), 0.0)
+        if total == 0:
+            return np.zeros(len(noisy))
+        rate = total / weight.sum()
+        expected = np.minimum(rate * weight, pairs)
+        spread = expected * (1 + rate)
+        beyond = ((noisy - expected) ** 2 - variance - spread).sum() / (expected**2).sum()
+        spread = spread + max(beyond, 0.0) * expected**2
+        estimate = np.clip(expected + spread / (spread + variance) * (noisy - expected), 0, pairs)
+        share: FloatArray = np.clip(estimate / pairs * (total / estimate.sum()), 0.0, 1.0)
+        return share
+
+    return density
