@@ -147,6 +147,7 @@ RAW_READERS = {
     "methods/curator.py:read_people": "features and labels, which the curator knows",
     "methods/curator.py:read_features": "features, which the curator knows",
     "methods/curator_method.py:CuratorMethod.score": "true labels, to measure accuracy in a simulation",
+    "methods/paid_tuning.py:score_of": "validation labels: public, or counted behind noise that is paid for",
     "methods/dp_mlp.py:DPMLP.score": "true labels, to measure accuracy in a simulation",
     "methods/experiment.py:_result": "the number of dimensions of the labels",
     "methods/controls.py:ceiling_of": "the non-private ceiling of a simulation",

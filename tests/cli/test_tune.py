@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from graphveil.reports.trial_log import TrialLog, read_trials
 from tests.cli.conftest import Terminal
 
 BASE = ("tune", "lpgnn", "social-200", "--epsilon-x", 2, "--epsilon-y", 2, "--epochs", 2, "--no-controls")
@@ -44,7 +45,61 @@ def test_bad_grids_are_refused_in_one_line(
     assert not (tmp_path / "run").exists()
 
 
-def test_methods_that_would_publish_again_are_refused(type_in: Terminal) -> None:
-    done = type_in("tune", "gap", "social-200", "--over", "hops=1,2")
+GAP = ("tune", "gap", "social-200", "--epsilon", 4, "--epochs", 2, "--no-controls", "--set", "bits=5")
+
+
+def test_a_paid_tuning_says_its_price_and_logs_its_trials_beside_the_run(type_in: Terminal, tmp_path: Path) -> None:
+    words = ("--over", "hops=1,2", "--over", "learning-rate=0.01,0.1", "--trials", 3, "--out", tmp_path / "run")
+    done = type_in(*GAP, *words, "--json")
+    found, log = done.json, tmp_path / "run.trials.jsonl"
+    assert f"log of all trials, for the curator alone: {log}" in done.err
+    assert "repeat-and-select" in found["notes"][0] and found["notes"][1].startswith("run 1 chose hops=")
+    assert (found["options"]["law"], found["options"]["mean_trials"]) == ("logarithmic", 3)
+    assert found["guarantee"]["epsilon"] == 4.0
+    (row,) = found["ledger"]["spends"]
+    assert row["epsilon"] == 4.0 and row["parameters"]["epsilon_of_one_trial"] < 3.0
+    trials, ended = read_trials(log)
+    assert ended and max(trials, key=lambda trial: trial["score"])["settings"]["hops"] == found["settings"]["hops"]
+    assert "repeat-and-select" in (tmp_path / "run" / "card.md").read_text()
+    assert "trials.jsonl" not in "".join(file.name for file in (tmp_path / "run").iterdir())
+    assert type_in("report", tmp_path / "run").code == 0
+
+
+def test_a_second_tuning_into_the_same_folder_is_refused(type_in: Terminal, tmp_path: Path) -> None:
+    log = TrialLog(tmp_path / "run.trials.jsonl")
+    log({"trial": 1, "score": 0.5})
+    done = type_in(*GAP, "--over", "hops=1,2", "--out", tmp_path / "run")
     assert done.code == 2
-    assert "gap would publish again in every trial" in done.err
+    assert "holds 1 trials of a tuning that was not finished" in done.err and "name another folder" in done.err
+
+
+def test_a_proxy_chooses_and_one_training_is_paid_for(type_in: Terminal, tmp_path: Path) -> None:
+    words = ("--over", "hops=1,2", "--proxy", "social-100", "--out", tmp_path / "run", "--json")
+    found = type_in(*GAP, *words).json
+    assert "assumes that social-100 is public and was chosen without looking at social-200" in found["notes"][0]
+    assert found["options"]["proxy"] == "social-100"
+    (row,) = found["ledger"]["spends"]
+    assert row["epsilon"] == 4.0 and "law" not in row["parameters"]
+    assert not (tmp_path / "run.trials.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("--over", "epsilon=1,2"), "epsilon was given twice"),
+        (("--over", "unit=edge,node"), "unit is what is promised"),
+        (("--over", "hops=1,2", "--trials", 1), "the mean number of trials is 1"),
+        (("--over", "hops=1,2", "--law", "poisson"), "law is 'poisson'; allowed: logarithmic, geometric"),
+        (("--over", "hops=1,2", "--proxy", "social-200"), "the proxy is the private graph itself"),
+        (("--over", "hops=1,2", "--proxy", "social-100", "--law", "geometric"), "--law: trials cost nothing"),
+        (("--over", "delta=1e-6,1e-5", "--proxy", "social-100"), "delta is what is promised"),
+        (("--over", "hops=1,2", "--delta", "1e-30"), "less than the noise's cut tails weigh"),
+    ],
+)
+def test_paid_and_public_searches_refuse_in_one_line(
+    type_in: Terminal, tmp_path: Path, words: tuple[str, ...], complaint: str
+) -> None:
+    done = type_in(*GAP, *words, "--out", tmp_path / "run")
+    assert done.code == 2
+    assert complaint in done.err and "error: " in done.err.splitlines()[-1]
+    assert not (tmp_path / "run").exists() and not (tmp_path / "run.trials.jsonl").exists()

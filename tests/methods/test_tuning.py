@@ -12,6 +12,7 @@ from graphveil.errors import InputError
 from graphveil.methods import METHODS
 from graphveil.methods.catalogue import build_method
 from graphveil.methods.experiment import run
+from graphveil.methods.search import Search
 from graphveil.methods.tuning import candidates, require_tunable, tunable, tune
 from graphveil.privacy import SecureRandomness, SeededRandomness
 from tests.methods import made
@@ -120,7 +121,12 @@ def test_candidates_are_all_combinations_or_so_many_different_ones() -> None:
 
 def test_a_run_says_what_was_tried_and_chosen() -> None:
     result = run(
-        "lpgnn", made.graph(), settings=BUDGETS["lpgnn"], over=OVER, randomness=SeededRandomness(1), controls=False
+        "lpgnn",
+        made.graph(),
+        settings=BUDGETS["lpgnn"],
+        search=Search(OVER),
+        randomness=SeededRandomness(1),
+        controls=False,
     )
     assert result.notes[0] == "tuned on one collection in each run, 4 trials: this costs no privacy"
     assert f"run 1 chose hidden={result.settings['hidden']}" in result.notes[1]

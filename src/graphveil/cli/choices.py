@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from graphveil.cli.console import complain
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from graphveil.privacy import Randomness
     from graphveil.reports.comparison import Comparison
 
+Grid = dict[str, tuple[Any, ...]]
 NAMED = ("epsilon_x", "epsilon_y", "epsilon_a", "epsilon", "delta", "unit", "model", "epochs")
 """The settings that have an option of their own; all others go through ``--set``."""
 AXES = ("epsilon_x", "epsilon_y", "epsilon_a", "epsilon")
@@ -113,23 +114,24 @@ def read_value(method: str, info: MethodInfo, key: str, text: str) -> Any:
 
 
 def grid(
-    method: str, info: MethodInfo, over: Iterable[str], chosen: Mapping[str, Any], trials: int
-) -> dict[str, tuple[Any, ...]]:
+    method: str, info: MethodInfo, over: Iterable[str], chosen: Mapping[str, Any], require: Callable[[Grid], None]
+) -> Grid:
     """The settings to choose and the values to try, each written ``key=v1,v2``.
+
+    Args:
+        require: refuses settings that may not be chosen.
 
     Raises:
         InputError: a setting is unknown, fixed, given twice or by ``--set`` too, or a value cannot be read.
     """
-    from graphveil.methods.tuning import require_tunable
-
-    found: dict[str, tuple[Any, ...]] = {}
+    found: Grid = {}
     for pair in over:
         key, text = split_pair(pair)
         if key in found or key in chosen:
             raise InputError(f"{key} was given twice", where=f"--over {pair}")
         words = [word for word in text.split(",") if word.strip()]
         found[key] = tuple(read_value(method, info, key, word) for word in words)
-    require_tunable(method, found, trials)
+    require(found)
     for key, values in found.items():
         for value in values:
             _refuse_bad_values(method, {**chosen, key: value})

@@ -1,21 +1,50 @@
-"""``graphveil tune``: choose settings on one collection, at no privacy cost, and train with the best."""
+"""``graphveil tune``: choose settings on one collection, at a price, or on a public graph, and train with the best."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from graphveil.cli import choices, options
-from graphveil.cli.console import emit, working
+from graphveil.cli.console import complain, emit, working
 from graphveil.cli.train import Out
+from graphveil.errors import InputError
+
+if TYPE_CHECKING:
+    from graphveil.methods.search import Search
+    from graphveil.reports.trial_log import TrialLog
 
 Over = Annotated[
     list[str],
     typer.Option("--over", metavar="KEY=V1,V2,...", help="A setting to choose, and the values to try; repeatable."),
 ]
-Trials = Annotated[int, typer.Option("--trials", min=1, help="At most so many combinations, drawn with --seed.")]
+Trials = Annotated[
+    int | None,
+    typer.Option(
+        "--trials",
+        min=1,
+        help="At most so many combinations, drawn with --seed; 20. Where trials have a price (gap, progap, dp-mlp), "
+        "the mean of their random number; 10.",
+    ),
+]
+Law = Annotated[
+    str | None,
+    typer.Option(
+        "--law",
+        metavar="logarithmic|geometric",
+        help="The law of the number of trials where they have a price; logarithmic is cheaper, and wider.",
+    ),
+]
+Proxy = Annotated[
+    str | None,
+    typer.Option(
+        "--proxy", metavar="DATA", help="Choose on this PUBLIC graph, then train once on the private one, at its price."
+    ),
+]
 
 
 def tune(
@@ -23,7 +52,9 @@ def tune(
     method: options.Method,
     data: options.Data,
     over: Over,
-    trials: Trials = 20,
+    trials: Trials = None,
+    law: Law = None,
+    proxy: Proxy = None,
     data_root: options.DataRoot = None,
     epsilon_x: options.EpsilonX = None,
     epsilon_y: options.EpsilonY = None,
@@ -44,10 +75,10 @@ def tune(
     out: Out = None,
     as_json: options.Json = False,
 ) -> None:
-    """Collect once, train every candidate on the same reports, keep the best on released validation labels."""
+    """Choose settings and train with the best: free on one collection, at a price with gap, progap and dp-mlp."""
     info = choices.find_method(method)
     chosen = choices.collect(method, info, context.params)
-    tried = choices.grid(method, info, over, chosen, trials)
+    search = _search(method, info, over, chosen, context.params)
     choices.prepare(device, threads)
 
     from graphveil.cli import screens
@@ -57,16 +88,18 @@ def tune(
 
     folder = out or run_folder.default_folder(data, f"{method}-tuned", datetime.now())
     files.refuse_used_folder(folder)
+    log = _log(folder) if search.paid(method) else None
     with working() as tell:
         graph = load_graph(data, root=data_root, progress=tell)
+        if proxy is not None:
+            search = replace(search, proxy=load_graph(proxy, root=data_root, progress=tell))
         choices.warn_of_size([(method, chosen)], graph)
         choices.settle_threads(threads, graph)
         result = experiment.run(
             method,
             graph,
             settings=chosen,
-            over=tried,
-            trials=trials,
+            search=replace(search, log=log),
             repeats=repeats,
             seed=seed,
             controls=not no_controls,
@@ -82,6 +115,44 @@ def tune(
             "controls": not no_controls,
             "device": device,
             "source": data,
+            **_said(search, method, proxy),
         }
+        if log is not None:
+            log.end()
+            complain(f"log of all trials, for the curator alone: {log.path}")
+            # The time at which the tuning began is not told: how long it took says how many trials there were.
+            folder = out or run_folder.default_folder(data, f"{method}-tuned", datetime.now())
         record = run_folder.write_run(result, folder, options=kept)
     emit(record.to_dict(), as_json=as_json, screen=lambda: screens.run(record))
+
+
+def _search(method: str, info: Any, over: list[str], chosen: dict[str, Any], typed: dict[str, Any]) -> Search:
+    """What to try, checked; the proxy is still a name.
+
+    Raises:
+        InputError: a setting may not be chosen, a value cannot be read, or an option does not apply.
+    """
+    from graphveil.methods.search import Search
+
+    def search(found: choices.Grid) -> Search:
+        return Search(found, typed["trials"], typed["law"] or "logarithmic", typed["proxy"])
+
+    if typed["law"] is not None and not search({}).paid(method):
+        raise InputError("trials cost nothing", where="--law", allowed="with gap, progap or dp-mlp, without --proxy")
+    if typed["proxy"] is not None and typed["proxy"] == typed["data"]:
+        raise InputError("the proxy is the private graph itself", where="--proxy", remedy="name a public graph like it")
+    found = choices.grid(method, info, over, chosen, lambda found: search(found).require(method, chosen))
+    return search(found)
+
+
+def _log(folder: Path) -> TrialLog:
+    from graphveil.reports.trial_log import TrialLog
+
+    return TrialLog(folder.with_name(f"{folder.name}.trials.jsonl"))
+
+
+def _said(search: Search, method: str, proxy: str | None) -> dict[str, Any]:
+    """What a run folder keeps of the search."""
+    if search.paid(method):
+        return {"law": search.tuning.law, "mean_trials": search.tuning.mean}
+    return {} if proxy is None else {"proxy": proxy}

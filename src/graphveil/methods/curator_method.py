@@ -39,12 +39,12 @@ from graphveil.methods.curator import (
     train_with_noise,
     without_prefix,
 )
-from graphveil.methods.curator_privacy import CuratorPrivacy, Noise
+from graphveil.methods.curator_privacy import CuratorPrivacy, Noise, budget_from
 from graphveil.methods.network import Progress
 from graphveil.methods.private_links import people_key
 from graphveil.methods.released import require_same_features
 from graphveil.methods.storage import number, read_method, restoring, save_method, schema_facts, schema_from
-from graphveil.privacy import Guarantee, Ledger, Randomness
+from graphveil.privacy import Guarantee, Ledger, Randomness, RepeatAndSelect
 from graphveil.training import Epoch
 from graphveil.training.full_batch import Rows
 
@@ -114,7 +114,7 @@ class CuratorMethod:
     """The estimator of one recipe; `fit` is `publish` followed by `fit_published`.
 
     Args:
-        epsilon, delta, unit, degree_bound, rule, queries: see `CuratorPrivacy`.
+        epsilon, delta, unit, degree_bound, rule, queries, tuning: see `CuratorPrivacy`.
         settings: any field of `CuratorSettings`.
 
     After fitting: `guarantee`, `ledger`, `history`, `published`.
@@ -134,13 +134,14 @@ class CuratorMethod:
         degree_bound: int | None = None,
         rule: str = "lists",
         queries: int = 0,
+        tuning: RepeatAndSelect | None = None,
         **settings: Any,
     ) -> None:
         known = [field.name for field in fields(CuratorSettings)]
         for name in settings:
             if name not in known:
                 raise InputError(f"setting {name!r} is not known", where=self.kind, allowed=", ".join(known))
-        self.privacy = CuratorPrivacy(epsilon, delta, unit, degree_bound, rule, queries)
+        self.privacy = CuratorPrivacy(epsilon, delta, unit, degree_bound, rule, queries, tuning)
         self.settings = CuratorSettings(**settings)
         require_usable(self.settings, self.privacy)
         self.ledger: Ledger = self.privacy.open_ledger()
@@ -332,8 +333,7 @@ class CuratorMethod:
         """
         _, facts, tensors = read_method(path, cls.recipe.kind)
         with restoring(path):
-            privacy = {**facts["privacy"], "epsilon": float(facts["privacy"]["epsilon"])}
-            method = cls(**privacy, **facts["settings"])
+            method = cls(**budget_from(facts["privacy"]), **facts["settings"])
             method._restore(facts, tensors)
         return method
 

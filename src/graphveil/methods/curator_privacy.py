@@ -19,7 +19,19 @@ from graphveil.aggregation import PerturbedSum, Unit, sensitivity_of
 from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema
 from graphveil.graphs.degree_bound import Rule
-from graphveil.privacy import Descent, Guarantee, Hops, Ledger, Spend, calibrate_pipeline, gaussian_epsilon
+from graphveil.privacy import (
+    Descent,
+    Guarantee,
+    Hops,
+    Ledger,
+    RepeatAndSelect,
+    Spend,
+    calibrate_pipeline,
+    default_split,
+    gaussian_epsilon,
+    pipeline_epsilon,
+    repeat_and_select,
+)
 from graphveil.training.dp_sgd import PrivateSchedule
 
 UNITS: tuple[str, ...] = get_args(Unit)
@@ -29,6 +41,8 @@ DEFAULT_DEGREE = 100
 # What is kept back of epsilon and delta for the rounding of noise tables, which is checked afterwards.
 _KEPT = (1e-7, 1e-5)
 _MARGIN = 1.1
+# A trial's score where nodes are protected: how many validation nodes it meets, and its part of the budget (of mu^2).
+_SCORE, _SCORE_SHARE = Hops(count=1, name="score"), 0.05
 
 
 @dataclass(frozen=True)
@@ -39,12 +53,16 @@ class Noise:
         sigmas: one a hop; 0 where nothing is protected.
         multipliers: descent -> noise multiplier; empty where no training is private.
         epsilon, delta: what everything together costs one unit, rounding included.
+        score: of the number of validation nodes a trial meets, where that is private, else 0.
+        trial: what the noise would cost a single run, of which a tuning makes several; else 0.
     """
 
     sigmas: tuple[float, ...]
     multipliers: Mapping[str, float] = field(default_factory=dict, hash=False)
     epsilon: float = math.inf
     delta: float = 0.0
+    score: float = 0.0
+    trial: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -59,6 +77,7 @@ class CuratorPrivacy:
         degree_bound: D for unit "node", 100 unless said; None for edges.
         rule: how D is kept, see `graphs.degree_bound`: each node's own list is cut ("lists"), or promised ("declared").
         queries: how many times another graph may be predicted later, at the same price each.
+        tuning: the training is one of so many trials, and epsilon is the price of all of them, see `paid_tuning`.
 
     Raises:
         InputError: for a value outside its range.
@@ -70,6 +89,7 @@ class CuratorPrivacy:
     degree_bound: int | None = None
     rule: str = "lists"
     queries: int = 0
+    tuning: RepeatAndSelect | None = None
 
     def __post_init__(self) -> None:
         number = isinstance(self.epsilon, int | float) and not isinstance(self.epsilon, bool)
@@ -93,6 +113,8 @@ class CuratorPrivacy:
             sensitivity_of("node", 1.0, self.degree_bound)
         if isinstance(self.queries, bool) or not isinstance(self.queries, int) or not 0 <= self.queries <= 10**6:
             raise InputError(f"queries = {self.queries!r}", allowed="a whole number of at least 0")
+        if self.tuning is not None and self.public:
+            raise InputError("nothing is protected at epsilon inf, so trials cost nothing", where="tuning")
 
     @property
     def nodes(self) -> bool:
@@ -168,24 +190,39 @@ class CuratorPrivacy:
         unit, descents = self.unit_for(schema), [descent for descent, _ in charged.values()]
         reach = sensitivity_of(unit, w_max, self.degree)
         every: list[Hops | Descent] = [*([_hops(hops, reach, hop_ratio)] if hops else []), *descents]
-        target, reserved = self._less_rounding(list(charged.values()))
+        many = 1 if self.tuning is None else self.tuning.trials_charged
+        target, reserved = self._less_rounding(
+            [(part, many * parameters) for part, parameters in charged.values()], many
+        )
         split = None if share_hops is None or not (hops and descents) else _split(share_hops, descents)
-        found = calibrate_pipeline(target, self.delta, every, split=split, reserved=reserved)
+        if self.tuning is not None and self.nodes:
+            split = _beside_score(split or default_split(every))
+            every.append(_SCORE)
+        found = calibrate_pipeline(target, self.delta, every, split=split, reserved=reserved, tuning=self.tuning)
         sigmas = found.sigmas("hops") if hops else ()
         epsilon, delta = found.epsilon, found.delta - found.reserved
         for descent, parameters in charged.values():
-            epsilon, delta = _schedule(descent, found.sigmas(descent.name)[0]).price(epsilon, delta, parameters)
+            epsilon, delta = _schedule(descent, found.sigmas(descent.name)[0]).price(
+                epsilon, delta, many * (parameters + 1)
+            )
         if hops:
             sums = PerturbedSum(unit=unit, sigmas=sigmas, w_max=w_max, degree=self.degree)
-            epsilon, delta = sums.price(epsilon, delta, columns)
+            epsilon, delta = sums.price(epsilon, delta, many * (columns + 1))
+        if self.tuning is not None:
+            delta += self.tuning.law_slack(epsilon)
         if epsilon > self.epsilon or delta > self.delta:
             raise InputError(f"delta = {self.delta:g} is less than the noise's cut tails weigh", remedy="raise delta")
         multipliers = {name: found.sigmas(descent.name)[0] for name, (descent, _) in charged.items()}
-        return Noise(sigmas, multipliers, epsilon, self.delta)
+        if self.tuning is None:
+            return Noise(sigmas, multipliers, epsilon, self.delta)
+        alone: Any = "pld" if all(part.exact for part in every) else "rdp"
+        trial = pipeline_epsilon(found.parts, found.noise, self.delta, accountant=alone)
+        score = found.sigmas(_SCORE.name)[0] if self.nodes else 0.0
+        return Noise(sigmas, multipliers, epsilon, self.delta, score, trial)
 
-    def _less_rounding(self, charged: Sequence[tuple[Descent, int]]) -> tuple[float, float]:
+    def _less_rounding(self, charged: Sequence[tuple[Descent, int]], many: int) -> tuple[float, float]:
         """Return the epsilon to aim at and the delta to set aside, so that the noise tables' rounding fits as well."""
-        epsilon, delta = self.epsilon * (1 - _KEPT[0]), self.delta * _KEPT[1]
+        epsilon, delta = self.epsilon * (1 - _KEPT[0] * many), self.delta * _KEPT[1]
         for descent, parameters in charged:
             more, cut = _schedule(descent, 1.0).price(self.epsilon, self.delta, parameters)
             epsilon -= _MARGIN * (more - self.epsilon)
@@ -203,6 +240,9 @@ class CuratorPrivacy:
         said |= {f"multiplier_{part}": value for part, value in noise.multipliers.items()}
         if self.nodes and noise.sigmas:
             said |= {"degree": self.degree or 0, "rule": self.rule}
+        if self.tuning is not None:
+            said |= {"law": self.tuning.law, "mean_trials": self.tuning.mean, "epsilon_of_one_trial": noise.trial}
+            said |= {"sigma_score": noise.score} if noise.score else {}
         return (Spend(name, self.account, "noisy sums" if noise.sigmas else "dp-sgd", said, self.epsilon, self.delta),)
 
     def guarantee(
@@ -238,6 +278,8 @@ class CuratorPrivacy:
         if self.public or schema.directed or self.unit_for(schema) == "edge":
             return self.epsilon
         both = PerturbedSum(unit="edge", sigmas=noise.sigmas, w_max=w_max)
+        if self.tuning is not None:
+            return repeat_and_select(both.event(), self.delta, self.tuning)
         return gaussian_epsilon(1.0 / both.mu, self.delta)
 
     def _protected(self, schema: GraphSchema, edges: bool) -> str:
@@ -258,7 +300,7 @@ class CuratorPrivacy:
             private = [part for part in schema.private if part != "edges"]
             declared = f", though {schema.name} declares {' and '.join(private)} private" if private else ""
             said.append(f"features and labels are NOT protected{declared}: the model and predictions may show them")
-            return tuple(said)
+            return (*said, *self._of_trials())
         said.append(
             "joint privacy: it is everybody else's view; what is computed for a node itself (its prediction, its row "
             "of the cache) is for that node alone and must not be shown to others"
@@ -267,7 +309,22 @@ class CuratorPrivacy:
             said.append(f"no node has more than {self.degree} edges, as was promised before anybody looked")
         elif edges:
             said.append(f"each node's own list is cut to {self.degree} neighbours by a public hash")
-        return tuple(said)
+        return (*said, *self._of_trials())
+
+    def _of_trials(self) -> tuple[str, ...]:
+        if self.tuning is None:
+            return ()
+        law = f"{self.tuning.law} law, mean {self.tuning.mean:g}"
+        return (
+            f"settings were chosen by repeat-and-select, a random number of trials ({law}), which epsilon covers; "
+            "nothing of the other trials is shown, nor how many there were",
+        )
+
+
+def budget_from(said: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a curator's method from what `dataclasses.asdict` made of its privacy."""
+    tuning = said.get("tuning")
+    return {**said, "epsilon": float(said["epsilon"]), "tuning": None if tuning is None else RepeatAndSelect(**tuning)}
 
 
 def _schedule(descent: Descent, multiplier: float) -> PrivateSchedule:
@@ -277,6 +334,11 @@ def _schedule(descent: Descent, multiplier: float) -> PrivateSchedule:
 def _hops(count: int, reach: float, ratio: float) -> Hops:
     sizes = () if ratio == 1.0 else tuple(ratio**hop for hop in range(count))
     return Hops(count=count, sensitivity=reach, sizes=sizes)
+
+
+def _beside_score(split: Mapping[str, float]) -> dict[str, float]:
+    whole = math.fsum(split.values())
+    return {**split, _SCORE.name: whole * _SCORE_SHARE / (1 - _SCORE_SHARE)}
 
 
 def _split(share_hops: float, parts: list[Any]) -> dict[str, float]:

@@ -31,13 +31,13 @@ from graphveil.methods.curator import (
     without_prefix,
 )
 from graphveil.methods.curator_method import FittedCurator
-from graphveil.methods.curator_privacy import CuratorPrivacy, Noise
+from graphveil.methods.curator_privacy import CuratorPrivacy, Noise, budget_from
 from graphveil.methods.network import Progress
 from graphveil.methods.private_links import people_key
 from graphveil.methods.released import require_same_features
 from graphveil.methods.storage import number, read_method, restoring, save_method, schema_facts, schema_from
 from graphveil.models.perceptrons import Encoder
-from graphveil.privacy import Guarantee, Ledger, Randomness
+from graphveil.privacy import Guarantee, Ledger, Randomness, RepeatAndSelect
 from graphveil.training import Epoch
 from graphveil.training.full_batch import Rows
 
@@ -49,6 +49,7 @@ class DPMLP:
 
     Args:
         epsilon, delta: what training costs one node; inf trains without noise.
+        tuning: see `CuratorPrivacy`.
         settings: any field of `CuratorSettings` but those about hops, which it ignores.
 
     After fitting: `guarantee`, `ledger`, `history` (empty where training was private).
@@ -59,7 +60,15 @@ class DPMLP:
 
     kind = "dp-mlp"
 
-    def __init__(self, *, epsilon: float, delta: float = 1e-5, unit: str = "node", **settings: Any) -> None:
+    def __init__(
+        self,
+        *,
+        epsilon: float,
+        delta: float = 1e-5,
+        unit: str = "node",
+        tuning: RepeatAndSelect | None = None,
+        **settings: Any,
+    ) -> None:
         known = [field.name for field in fields(CuratorSettings)]
         for name in settings:
             if name not in known:
@@ -70,7 +79,7 @@ class DPMLP:
                 allowed="node",
                 remedy="train mlp: features and labels are open where edges are the unit",
             )
-        self.privacy = CuratorPrivacy(epsilon, delta, "node")
+        self.privacy = CuratorPrivacy(epsilon, delta, "node", tuning=tuning)
         self.settings = CuratorSettings(**settings)
         self.ledger: Ledger = self.privacy.open_ledger()
         self._fitted: FittedCurator | None = None
@@ -163,7 +172,11 @@ class DPMLP:
         """Write weights, settings, guarantee and ledger to one safetensors file; no features, no predictions."""
         fitted = self._require_fitted()
         facts = {
-            "privacy": {"epsilon": number(self.privacy.epsilon), "delta": self.privacy.delta},
+            "privacy": {
+                "epsilon": number(self.privacy.epsilon),
+                "delta": self.privacy.delta,
+                "tuning": None if self.privacy.tuning is None else asdict(self.privacy.tuning),
+            },
             "settings": asdict(self.settings),
             "schema": schema_facts(fitted.schema),
             "people": fitted.people,
@@ -184,8 +197,7 @@ class DPMLP:
         """
         _, facts, tensors = read_method(path, cls.kind)
         with restoring(path):
-            budget = facts["privacy"]
-            method = cls(epsilon=float(budget["epsilon"]), delta=budget["delta"], **facts["settings"])
+            method = cls(**budget_from(facts["privacy"]), **facts["settings"])
             method._restore(facts, tensors)
         return method
 

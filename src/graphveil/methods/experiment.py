@@ -7,10 +7,8 @@ one report per person.  Accuracies are measured on test nodes whose labels no me
 from __future__ import annotations
 
 import math
-import resource
-import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -26,8 +24,10 @@ from graphveil.methods.link_advice import link_plan
 from graphveil.methods.link_beliefs import LinkBeliefs
 from graphveil.methods.link_controls import link_controls_of, rivals_left_out, rivals_of, settings_of
 from graphveil.methods.many_labels import SEVERAL
+from graphveil.methods.memory import peak_memory_mb
+from graphveil.methods.search import Search, choose
 from graphveil.methods.solitude import Solitude
-from graphveil.methods.tuning import TRIALS, Tuned, tune
+from graphveil.methods.tuning import Tuned
 from graphveil.privacy import Guarantee, Ledger, Randomness
 
 Report = Callable[[dict[str, Any]], None]
@@ -80,8 +80,7 @@ def run(
     controls: bool = True,
     device: str = "cpu",
     split: str = "random",
-    over: Mapping[str, Sequence[Any]] | None = None,
-    trials: int = TRIALS,
+    search: Search | None = None,
     progress: Report | None = None,
 ) -> Result:
     """Train method `name` on `graph` `repeats` times, each time with its controls unless `controls` is False.
@@ -91,8 +90,7 @@ def run(
         seed: fixes splits and weights; never privacy noise, which comes from `randomness`.
         split: "random" draws half, a quarter, a quarter anew for each repeat, "75/10/15" shares of so many percent;
             "declared" takes the graph's own.
-        over: settings to choose by validation labels of one collection in each repeat, and the values to try, of which
-            at most `trials` combinations are; see `methods.tuning`.
+        search: settings to choose by validation labels, in each repeat anew.
         progress: called with {"stage", "done", "total", "epsilon"}.
 
     Raises:
@@ -110,15 +108,19 @@ def run(
     for number in range(repeats):
         nodes = _split(graph, split, seed + number)
         method = build_method(name, settings, len(graph.schema.classes), seed=seed + number, device=device)
-        tell = _teller(progress, f"{name} {number + 1}/{repeats}", method)
+        stage = f"{name} {number + 1}/{repeats}"
+        tell = _teller(progress, stage, method if search is None else None)
         began = time.perf_counter()
-        if over is None:
+        if search is None:
             method.fit(graph, split=nodes, randomness=randomness, progress=tell)
         else:
-            how: dict[str, Any] = {"trials": trials, "seed": seed + number, "device": device, "progress": tell}
-            tuned.append(tune(name, graph, settings, over, split=nodes, randomness=randomness, **how))
+            how: dict[str, Any] = {"seed": seed + number, "device": device, "progress": tell}
+            tuned.append(choose(name, graph, settings, search, split=nodes, randomness=randomness, **how))
             method = tuned[-1].method
         seconds.append(time.perf_counter() - began)
+        if tuned and tuned[-1].seconds is not None:  # how long all trials took says how many there were
+            start += seconds[-1] - tuned[-1].seconds
+            seconds[-1] = tuned[-1].seconds
         methods.append(method)
         rows.setdefault(name, []).append(hits(method.predict_proba(), graph, nodes))
         if controls:
@@ -130,18 +132,18 @@ def run(
     if tuned:
         settled |= tuned[0].settings
     result = _result(name, graph, settled, rows, rivals, methods, elapsed, float(np.mean(seconds)))
-    return replace(result, notes=(*_tuning_notes(tuned), *result.notes))
+    memory = next((one.peak_memory_mb for one in tuned if one.peak_memory_mb is not None), result.peak_memory_mb)
+    return replace(result, notes=(*_tuning_notes(tuned), *result.notes), peak_memory_mb=memory)
 
 
 def _tuning_notes(tuned: list[Tuned]) -> tuple[str, ...]:
     """Return what was tried and chosen, a line for each repeat."""
     if not tuned:
         return ()
-    said = [f"tuned on one collection in each run, {len(tuned[0].trials)} trials: this costs no privacy"]
+    said = [tuned[0].how]
     for number, one in enumerate(tuned, start=1):
         chosen = ", ".join(f"{key}={value}" for key, value in one.settings.items())
-        best = max(trial.score for trial in one.trials)
-        said.append(f"run {number} chose {chosen} (met {100 * best:.1f} % of released validation labels)")
+        said.append(f"run {number} chose {chosen} ({one.met})")
     return tuple(said)
 
 
@@ -284,11 +286,16 @@ def _link_notes(method: Any, controlled: bool) -> tuple[str, ...]:
     return (*used, *(found.advice if found is not None else ()), *left)
 
 
-def _teller(progress: Report | None, stage: str, method: Any) -> Callable[[int, int], None] | None:
+def _teller(progress: Report | None, stage: str, method: Any | None) -> Callable[[int, int], None] | None:
     if progress is None:
         return None
     report = progress
-    return lambda done, total: report({"stage": stage, "done": done, "total": total, "epsilon": _epsilon(method)})
+
+    def tell(done: int, total: int) -> None:
+        spent = None if method is None else _epsilon(method)  # what trials cost is known at the end
+        report({"stage": stage, "done": done, "total": total, "epsilon": spent})
+
+    return tell
 
 
 def _epsilon(method: Any) -> float:
@@ -296,9 +303,3 @@ def _epsilon(method: Any) -> float:
     if not method.ledger.spends:
         return math.inf
     return float(sum(method.ledger.total(entry.unit)[0] for entry in method.ledger.budget))
-
-
-def peak_memory_mb() -> float:
-    """Return the most memory this process has held, in MB."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / (1e6 if sys.platform == "darwin" else 1e3)

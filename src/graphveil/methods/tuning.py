@@ -3,9 +3,9 @@
     collect once  ->  for each candidate: fit_reports or fit_published  ->  keep the best on released validation labels
 
 Only settings that nothing sent or published depends on may be tried: budgets, mechanisms and modes are fixed before
-anybody reports.  A method whose settings change what is published (GAP's hops, say) would publish again in each trial;
-that has a price (`privacy.RepeatAndSelect`) and is refused here.  Validation labels went through the same randomized
-response as all others; the candidate that meets most of them meets most true ones, on average.
+anybody reports.  A method whose settings change what is published (GAP's hops, say) publishes again in each trial: that
+has a price, see `paid_tuning`, or is done on public data, see `proxy_tuning`.  Validation labels went through the same
+randomized response as all others; the candidate that meets most of them meets most true ones, on average.
 """
 
 from __future__ import annotations
@@ -47,11 +47,22 @@ class Trial:
 
 @dataclass(frozen=True)
 class Tuned:
-    """The fitted method with the best candidate's settings, that candidate, and all trials in their order."""
+    """The fitted method with the best candidate's settings, and what may be said about the trials.
+
+    Attributes:
+        trials: all of them in their order; none where only the best may be shown.
+        how: what was done and what it costs; met: what the best did, both in words.
+        seconds: of the best one's training; None: of everything.
+        peak_memory_mb: of a tuning whose number of trials may not be shown, else None.
+    """
 
     method: Any
     settings: Mapping[str, Any]
     trials: tuple[Trial, ...]
+    how: str
+    met: str
+    seconds: float | None = None
+    peak_memory_mb: float | None = None
 
 
 def tunable(name: str) -> tuple[str, ...]:
@@ -97,11 +108,16 @@ def require_tunable(name: str, over: Mapping[str, Sequence[Any]], trials: int) -
             allowed=", ".join(method for method in METHODS if tunable(method)),
             remedy="choose its settings on public data",
         )
-    if not over or not all(over.values()) or trials < 1:
-        raise InputError("nothing to try", where="tune", remedy="give settings with values, and at least one trial")
+    require_grid(over, trials)
     for key in over:
         if key not in allowed:
             raise InputError(f"{key} is fixed before anybody reports", where="tune", allowed=", ".join(sorted(allowed)))
+
+
+def require_grid(over: Mapping[str, Sequence[Any]], trials: float) -> None:
+    """Refuse a grid without values, or less than one trial."""
+    if not over or not all(over.values()) or not trials >= 1:
+        raise InputError("nothing to try", where="tune", remedy="give settings with values, and at least one trial")
 
 
 def tune(
@@ -142,7 +158,9 @@ def tune(
         if progress is not None:
             progress(number, len(tried))
     best, kept = max(found, key=lambda pair: pair[0].score)
-    return Tuned(kept, best.settings, tuple(trial for trial, _ in found))
+    how = f"tuned on one collection in each run, {len(found)} trials: this costs no privacy"
+    met = f"met {100 * best.score:.1f} % of released validation labels"
+    return Tuned(kept, best.settings, tuple(trial for trial, _ in found), how, met)
 
 
 def _collect(method: Any, graph: Any, split: Split, randomness: Randomness) -> Any:
