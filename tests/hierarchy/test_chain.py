@@ -82,11 +82,11 @@ def test_kept_counts_are_the_counts(tree: Dendrogram, density: float, weight: fl
 
 @settings(derandomize=True, deadline=None, max_examples=30)
 @given(trees(smallest=3), st.integers(0, 2**32))
-def test_places_without_gaps_are_dealt_out_anew(tree: Dendrogram, seed: int) -> None:
+def test_narrow_places_are_dealt_out_anew(tree: Dendrogram, seed: int) -> None:
     layers = drawn_layers(tree.leaves, 0.3, seed)
     chain = open_chain(tree, *layers, 0.1)
     for part in range(30):
-        deal(chain.tree, tree.root, 0, 1)
+        deal(chain.tree, tree.root, 0, 1 + part % 6)
         take(chain, 10, seed + part)
         check(chain, layers)
 
