@@ -220,6 +220,23 @@ def test_settings_of_a_curators_methods_are_those_of_the_program(heading: str) -
         }, method
 
 
+@pytest.mark.parametrize("method", ["heterorr", "feature-rr", "edge-rr", "edge-rand", "lap-graph", "priv-hrg"])
+def test_settings_of_methods_that_publish_are_those_of_the_program(method: str) -> None:
+    """The network's settings stand in the table of lpgnn."""
+    listed = {row[0].strip("`"): row[1] for row in rows("methods.md", method)}
+    network = set(METHODS["gcn"].options) | {"model", "steps_x"}
+    options = {key: option for key, option in METHODS[method].options.items() if key not in network}
+    assert listed == {key: "none" if option.default is None else str(option.default) for key, option in options.items()}
+
+
+def test_every_way_to_make_edges_is_explained() -> None:
+    from graphveil.methods.release_privacy import EDGE_METHODS
+
+    text = (ROOT / "docs" / "methods.md").read_text(encoding="utf-8").split("| `edges` | the private part is |", 1)[1]
+    listed = re.findall(r"^\| `([\w-]+)` \|", text.split("\n\n", 1)[0], re.MULTILINE)
+    assert listed == list(EDGE_METHODS)
+
+
 def test_every_kind_of_weights_is_explained() -> None:
     from graphveil.aggregation.weights import WEIGHT_KINDS, largest_weight
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 import graphveil
-from graphveil.cli import compare, data, mechanisms, plan, predict, report, train, tune
+from graphveil.cli import compare, data, mechanisms, plan, predict, release, report, train, tune
 from graphveil.cli.console import complain
 from graphveil.errors import GraphveilError
 
@@ -49,7 +49,15 @@ def build() -> typer.Typer:
     """The application with all its commands."""
     app = typer.Typer(epilog=EPILOG, add_completion=False, pretty_exceptions_enable=False)
     app.callback()(_common)
-    for command in (train.train, tune.tune, predict.predict, plan.plan, compare.compare, report.report):
+    for command in (
+        train.train,
+        tune.tune,
+        predict.predict,
+        plan.plan,
+        compare.compare,
+        release.release,
+        report.report,
+    ):
         app.command(epilog=EPILOG)(command)
     for name, group in (("data", data.group), ("mechanisms", mechanisms.group)):
         app.add_typer(group(), name=name)

@@ -200,7 +200,11 @@ def comparison(methods: str, data: str, typed: Mapping[str, Any]) -> Comparison:
         axes=axes,
         takes={name: [key for key in axes if key in info.options] for name, info in found.items()},
         seeds=range(typed["seed"], typed["seed"] + typed["repeats"]),
-        options={"controls": not typed["no_controls"], "reproducible_noise": typed["reproducible_noise"]},
+        options={
+            "controls": not typed["no_controls"],
+            "reproducible_noise": typed["reproducible_noise"],
+            **({} if typed.get("private_share") is None else {"private_share": typed["private_share"]}),
+        },
     )
     for cell in made.cells():
         _refuse_bad_values(cell.method, cell.settings)
@@ -225,6 +229,13 @@ def _refuse_useless(found: Mapping[str, MethodInfo], typed: Mapping[str, Any]) -
             )
 
 
+def drawn(graph: Any, share: float | None, seed: int) -> Any:
+    """The graph, with a share of its edges drawn as private where that was asked for."""
+    from graphveil.graphs import draw_private
+
+    return graph if share is None else draw_private(graph, share, seed)
+
+
 def noise_of_cell(base: int | None, seed: int) -> Randomness:
     """The source of the noise of one cell of a comparison: another stream for each seed."""
     return noise(None if base is None else base + seed)
@@ -244,11 +255,18 @@ def warn_of_size(planned: Iterable[tuple[str, Mapping[str, Any]]], graph: Any) -
         InputError: neighbour lists cannot be collected as asked in a graph of this kind.
     """
     from graphveil.methods.catalogue import build_method
+    from graphveil.methods.heterorr import HeteroRR
     from graphveil.methods.link_advice import link_plan
+    from graphveil.methods.release_controls import release_warning
 
     said = {}
     for name, settings in planned:
         method = build_method(name, settings, len(graph.schema.classes))
+        if isinstance(method, HeteroRR):
+            warning = release_warning(method, graph)
+            if warning:
+                said[warning] = name
+            continue
         links = getattr(method, "links", None)
         found = None if links is None else link_plan(links, graph.schema, int(graph.num_nodes))
         if found is not None and found.warning:

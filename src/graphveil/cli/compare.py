@@ -32,6 +32,7 @@ def compare(
     model: options.Model = None,
     epochs: options.Epochs = None,
     settings: options.Settings = None,
+    private_share: options.PrivateShare = None,
     seed: options.Seed = 0,
     repeats: options.Repeats = 3,
     no_controls: options.NoControls = False,
@@ -52,7 +53,7 @@ def compare(
 
     folder = out or cells.default_folder(data)
     with working() as tell:
-        graph = load_graph(data, root=data_root, progress=tell)
+        graph = choices.drawn(load_graph(data, root=data_root, progress=tell), private_share, seed)
         choices.warn_of_size([(cell.method, cell.settings) for cell in comparison.cells()], graph)
         cells.open_folder(comparison, folder)
         choices.settle_threads(threads, graph)

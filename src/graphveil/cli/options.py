@@ -80,6 +80,14 @@ Settings = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Any other setting; repeatable.", rich_help_panel=_METHOD),
 ]
+PrivateShare = Annotated[
+    float | None,
+    typer.Option(
+        "--private-share",
+        metavar="RHO",
+        help="For experiments: draw this share of the edges (by --seed) as private, the rest as public.",
+    ),
+]
 Seed = Annotated[
     int,
     typer.Option("--seed", min=0, help="Fixes splits and weights, never the privacy noise.", rich_help_panel=_RUN),

@@ -22,6 +22,7 @@ def plan(
     model: options.Model = None,
     epochs: options.Epochs = None,
     settings: options.Settings = None,
+    private_share: options.PrivateShare = None,
     seed: options.Seed = 0,
     repeats: options.Repeats = 1,
     split: options.SplitKind = "random",
@@ -40,5 +41,6 @@ def plan(
     from graphveil.methods import plan as planning
 
     with working() as tell:
-        made = planning.plan(method, load_graph(data, root=data_root, progress=tell), chosen)
+        graph = choices.drawn(load_graph(data, root=data_root, progress=tell), private_share, seed)
+        made = planning.plan(method, graph, chosen)
     emit(made.to_dict(), as_json=as_json, screen=lambda: screens.planned(made))

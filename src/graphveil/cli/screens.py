@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from graphveil.methods.curator_plan import CuratorPlan
     from graphveil.methods.link_advice import LinkPlan
     from graphveil.methods.plan import Plan
+    from graphveil.methods.release_plan import ReleasePlan
     from graphveil.reports.comparison import Comparison
     from graphveil.reports.comparison_table import Row
 
@@ -32,7 +33,7 @@ def run(record: RunRecord) -> RenderableType:
     if record.rivals:
         parts += [_lead(record), Text()]
     if record.guarantee.void:
-        parts[:0] = [_void(record.guarantee.void), Text()]
+        parts[:0] = [voided(record.guarantee.void, "run"), Text()]
     facts = [
         *promise(record.guarantee, record.settings, record.epsilon_relationship),
         *(("Note", note) for note in record.notes),
@@ -71,8 +72,9 @@ def _headline(record: RunRecord) -> Text:
     )
 
 
-def _void(reason: str) -> Text:
-    return Text(f" !! VOID: this run protects nobody ({printable(reason)}) !! ", style="bold white on red")
+def voided(reason: str, what: str) -> Text:
+    """A line that nobody overlooks: what was made protects nobody."""
+    return Text(f" !! VOID: this {what} protects nobody ({printable(reason)}) !! ", style="bold white on red")
 
 
 def _scores(record: RunRecord) -> Table:
@@ -160,19 +162,22 @@ def planned(plan: Plan) -> RenderableType:
         parts += [*_lists(links), Text()]
     if plan.curator is not None:
         parts += [*_sums(plan.curator), Text()]
+    if plan.release is not None:
+        parts += [*_release(plan.release), Text()]
     more, price = "", None
     if links is not None:
         thinned = links.mechanism == "degree-preserving"
         more = f", and 4 more for each {'entry of its noisy degree' if thinned else 'true entry of the list'}"
         price = links.epsilon_relationship
-    sent = [] if plan.curator is not None else [("Report", f"{plan.report_bytes:,.1f} bytes a person{more}")]
-    rivals = " and rivals" if links or plan.curator is not None else ""
+    by_curator = plan.curator is not None or plan.release is not None
+    sent = [] if by_curator else [("Report", f"{plan.report_bytes:,.1f} bytes a person{more}")]
+    rivals = " and rivals" if links or by_curator else ""
     cost = [
         ("Time", f"about {seconds(plan.seconds)} for one run, controls{rivals} not counted"),
         ("Memory", f"about {memory(plan.memory_mb)}"),
         *sent,
         *(("Advice" if place == 0 else "", line) for place, line in enumerate(plan.advice)),
-        *([("Warning", links.warning)] if links is not None and links.warning else []),
+        *(("Warning", one.warning) for one in (links, plan.release) if one is not None and one.warning),
     ]
     return Group(*parts, pairs([*promise(plan.guarantee, plan.settings, price), *cost]))
 
@@ -199,6 +204,24 @@ def _sums(plan: CuratorPlan) -> list[RenderableType]:
         noise,
         Text("Sigma is in units of the longest row, or of a clipped gradient; above 1 a sum drowns in noise."),
     ]
+
+
+def _release(found: ReleasePlan) -> list[RenderableType]:
+    """What is protected, and the noise of features by mechanism."""
+    facts = [
+        ("Nodes", f"{found.nodes:,}, {found.private_nodes:,} of them may have private edges"),
+        ("Pairs", f"{found.protected_pairs:,} protected; {found.public_edges:,} public edges beside them"),
+    ]
+    if found.false_edges is not None:
+        facts.append(("False edges", f"about {found.false_edges:,.0f}"))
+    if found.steps is not None:
+        facts.append(("Chains", f"{found.steps:,} steps each, fixed beforehand"))
+    parts: list[RenderableType] = [pairs(facts)]
+    if found.noise:
+        order = sorted(found.noise, key=lambda name: found.noise[name])
+        lines = ((name, _ratio(found.noise[name]), "least" if name == found.least_noisy else "") for name in order)
+        parts += [Text(), rows(("features by", "noise of one feature, in half-ranges", ""), lines)]
+    return [*parts, Text("No private edge and no feature has been looked at: this follows from public facts.")]
 
 
 _REPORTERS = {
@@ -258,7 +281,9 @@ def compared(comparison: Comparison, lines: Sequence[Row], folder: Path) -> Rend
         table = _without_rivals(lines, varied, with_controls=with_controls)
     where = pairs([("Folder", f"{folder} (table.md, table.csv, figure.png, figure.svg)")])
     void = next((row.void for row in lines if row.void), None)
-    return Group(*([_void(void), Text()] if void else []), Text(head, style="bold"), Text(), table, Text(), where)
+    return Group(
+        *([voided(void, "run"), Text()] if void else []), Text(head, style="bold"), Text(), table, Text(), where
+    )
 
 
 def _without_rivals(lines: Sequence[Row], varied: Sequence[str], *, with_controls: bool) -> Table:

@@ -30,6 +30,7 @@ def train(
     model: options.Model = None,
     epochs: options.Epochs = None,
     settings: options.Settings = None,
+    private_share: options.PrivateShare = None,
     seed: options.Seed = 0,
     repeats: options.Repeats = 1,
     split: options.SplitKind = "random",
@@ -53,7 +54,7 @@ def train(
     folder = out or run_folder.default_folder(data, method, datetime.now())
     files.refuse_used_folder(folder)
     with working() as tell:
-        graph = load_graph(data, root=data_root, progress=tell)
+        graph = choices.drawn(load_graph(data, root=data_root, progress=tell), private_share, seed)
         choices.warn_of_size([(method, chosen)], graph)
         choices.settle_threads(threads, graph)
         result = experiment.run(
@@ -75,6 +76,7 @@ def train(
             "controls": not no_controls,
             "device": device,
             "source": data,
+            **({} if private_share is None else {"private_share": private_share}),
         }
         record = run_folder.write_run(result, folder, options=kept)
     emit(record.to_dict(), as_json=as_json, screen=lambda: screens.run(record))

@@ -98,6 +98,11 @@ class FeatureRR:
         return self.low + (self.high - self.low) / 2
 
     @property
+    def largest(self) -> float:
+        """The largest size of a number of `centred`."""
+        return float(np.abs(self._laws.decoded - 0.5).max()) * (self.high - self.low)
+
+    @property
     def worst_variance(self) -> float:
         """The largest variance of one coordinate's estimate over all inputs; infinite if a feature is not sent."""
         if len(self.sent) < self.dimension:

@@ -19,19 +19,21 @@ from graphveil.methods.curator_privacy import RULES, UNITS
 from graphveil.methods.denoisers import DENOISERS
 from graphveil.methods.dp_mlp import DPMLP
 from graphveil.methods.gap import GAP
+from graphveil.methods.heterorr import HeteroRR
 from graphveil.methods.label_propagation import LabelPropagation
 from graphveil.methods.link_beliefs import LinkBeliefs
 from graphveil.methods.local_privacy import FEATURE_MECHANISMS
 from graphveil.methods.lpgnn import LPGNN
 from graphveil.methods.network import NetworkSettings
 from graphveil.methods.progap import ProGAP
+from graphveil.methods.releases import RELEASES, SUMMARIES, build_release, refuse_idle_release, settings_taken
 from graphveil.methods.solitude import Solitude
 from graphveil.methods.storage import read_method
 from graphveil.models.block_beliefs import ROUNDS
 
 Curator = GAP | ProGAP | DPMLP | ClassSums
-Method = LPGNN | LabelPropagation | Solitude | LinkBeliefs | Curator
-_ESTIMATORS = (LPGNN, LabelPropagation, Solitude, LinkBeliefs, DPMLP, ClassSums)
+Method = LPGNN | LabelPropagation | Solitude | LinkBeliefs | Curator | HeteroRR
+_ESTIMATORS = (LPGNN, LabelPropagation, Solitude, LinkBeliefs, DPMLP, ClassSums, HeteroRR)
 #: Settings of the calibration alone.
 CALIBRATION = ("lambda1", "lambda2", "learning_rate_a", "complement")
 
@@ -120,6 +122,8 @@ def build_method(name: str, settings: Mapping[str, Any], classes: int, *, seed: 
     if name not in METHODS:
         raise InputError(f"method {name!r} is not known", allowed=", ".join(METHODS))
     settled = METHODS[name].settle(settings)
+    if name in RELEASES:
+        refuse_idle_release(name, settings)
     if METHODS[name].trust == "central":
         return METHODS[name].build(**settled, seed=seed, device=device)
     total = settled.pop("epsilon", None)
@@ -135,7 +139,7 @@ def build_method(name: str, settings: Mapping[str, Any], classes: int, *, seed: 
 
 def used_settings(settled: Mapping[str, Any], method: Method) -> dict[str, Any]:
     """Return settings as a built method uses them: budgets after the split, hops after their defaults."""
-    if isinstance(method, LinkBeliefs | Curator):
+    if isinstance(method, LinkBeliefs | Curator | HeteroRR):
         return dict(settled)
     used = {"epsilon_x": method.privacy.epsilon_x, "epsilon_y": method.privacy.epsilon_y}
     if isinstance(method, LPGNN | Solitude):
@@ -294,6 +298,17 @@ def _curator_methods() -> dict[str, MethodInfo]:
     }
 
 
+def _release_methods() -> dict[str, MethodInfo]:
+    """Return the methods that train on a graph which a trusted curator publishes."""
+    network = _network_options()
+    del network["steps_y"]
+    found = {}
+    for name in RELEASES:
+        own = {key: Option(*about) for key, about in settings_taken(name).items()}
+        found[name] = MethodInfo(build_release(name), SUMMARIES[name], "central", {**own, **network})
+    return found
+
+
 def _methods() -> dict[str, MethodInfo]:
     private = {
         "epsilon_x": Option(1.0, float, "epsilon of one feature report; inf: features are public"),
@@ -329,6 +344,7 @@ def _methods() -> dict[str, MethodInfo]:
         ),
         **_link_methods(private),
         **_curator_methods(),
+        **_release_methods(),
     }
     for model in BASELINES:
         options = _network_options()

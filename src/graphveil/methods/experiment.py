@@ -17,14 +17,23 @@ import numpy as np
 from graphveil.errors import InputError
 from graphveil.graphs import Split, published_split, random_split, shares_of
 from graphveil.methods.catalogue import METHODS, build_method, used_settings
-from graphveil.methods.controls import ceiling_of, controls_of, hits, network_settings
+from graphveil.methods.controls import Control, ceiling_of, controls_of, hits, network_settings
 from graphveil.methods.curator_controls import Curator, curator_ceiling, curator_controls_of, curator_rivals_of
+from graphveil.methods.heterorr import HeteroRR
 from graphveil.methods.intervals import Interval, interval
 from graphveil.methods.link_advice import link_plan
 from graphveil.methods.link_beliefs import LinkBeliefs
 from graphveil.methods.link_controls import link_controls_of, rivals_left_out, rivals_of, settings_of
 from graphveil.methods.many_labels import SEVERAL
 from graphveil.methods.memory import peak_memory_mb
+from graphveil.methods.release_controls import (
+    made_edge_controls,
+    release_ceiling,
+    release_controls_of,
+    release_notes,
+    release_rivals_of,
+    require_trainable,
+)
 from graphveil.methods.search import Search, choose
 from graphveil.methods.solitude import Solitude
 from graphveil.methods.tuning import Tuned
@@ -108,6 +117,7 @@ def run(
     for number in range(repeats):
         nodes = _split(graph, split, seed + number)
         method = build_method(name, settings, len(graph.schema.classes), seed=seed + number, device=device)
+        require_trainable(name, method, graph)
         stage = f"{name} {number + 1}/{repeats}"
         tell = _teller(progress, stage, method if search is None else None)
         began = time.perf_counter()
@@ -168,25 +178,38 @@ def _run_controls(
     method: Any, graph: Any, split: Any, randomness: Randomness, progress: Report | None
 ) -> list[tuple[str, np.ndarray]]:
     found = []
-    linked = isinstance(method, Solitude | LinkBeliefs)
-    if isinstance(method, Curator):
-        planned = curator_controls_of(method, graph, split, randomness=randomness)
-    else:
-        planned = (link_controls_of if linked else controls_of)(method, graph, split)
+    planned = _controls(method, graph, split, randomness)
+    ceiling = _ceiling(method, graph, split, randomness)
+    if ceiling is not None:
+        planned[CEILING] = ceiling
     for done, (control, train) in enumerate(planned.items()):
         if progress is not None:
-            spent = _epsilon(method)
-            progress({"stage": f"control {control}", "done": done, "total": len(planned) + 1, "epsilon": spent})
+            stage = control if control == CEILING else f"control {control}"
+            progress({"stage": stage, "done": done, "total": len(planned), "epsilon": _epsilon(method)})
         found.append((control, train()))
-    if progress is not None:
-        total = len(planned) + 1
-        progress({"stage": CEILING, "done": total - 1, "total": total, "epsilon": _epsilon(method)})
-    if isinstance(method, Curator):
-        best = curator_ceiling(method, graph, split, randomness=randomness)
-    else:
-        best = ceiling_of(settings_of(method) if linked else network_settings(method), graph, split)
-    found.append((CEILING, best))
     return found
+
+
+def _controls(method: Any, graph: Any, split: Any, randomness: Randomness) -> dict[str, Control]:
+    if isinstance(method, Curator):
+        return dict(curator_controls_of(method, graph, split, randomness=randomness))
+    if isinstance(method, HeteroRR):
+        return dict(release_controls_of(method, graph, split))
+    if isinstance(method, Solitude | LinkBeliefs):
+        return dict(link_controls_of(method, graph, split))
+    return {**controls_of(method, graph, split), **made_edge_controls(method, graph, split)}
+
+
+def _ceiling(method: Any, graph: Any, split: Any, randomness: Randomness) -> Control | None:
+    """Return what trains the same on raw data, or None where only a release of it is at hand."""
+    if getattr(graph, "release", None) is not None:
+        return None
+    if isinstance(method, Curator):
+        return lambda: curator_ceiling(method, graph, split, randomness=randomness)
+    if isinstance(method, HeteroRR):
+        return lambda: release_ceiling(method, graph, split)
+    linked = isinstance(method, Solitude | LinkBeliefs)
+    return lambda: ceiling_of(settings_of(method) if linked else network_settings(method), graph, split)
 
 
 def _run_rivals(
@@ -196,6 +219,8 @@ def _run_rivals(
         planned = curator_rivals_of(method, graph, split, randomness=randomness)
     elif isinstance(method, Solitude | LinkBeliefs):
         planned = rivals_of(method, graph, split, randomness=randomness)
+    elif isinstance(method, HeteroRR):
+        planned = release_rivals_of(method, graph, split, randomness=randomness)
     else:
         return []
     found = []
@@ -243,6 +268,7 @@ def _result(
         peak_memory_mb=peak_memory_mb(),
         notes=(
             *((SEVERAL,) if graph.y.dim() == 2 else ()),
+            *release_notes(methods[0], graph),
             *_notes(len(methods), settled, methods[0], controlled=bool(controls)),
         ),
         rivals=others,
@@ -267,9 +293,12 @@ def _notes(repeats: int, settled: Mapping[str, Any], method: Any, *, controlled:
         )
     notes.extend(_link_notes(method, controlled))
     if repeats > 1:
-        notes.append(
-            f"{repeats} repeats with fresh noise and splits: a simulation; a real collection has one report per person"
+        once = (
+            "a real release is made once"
+            if isinstance(method, HeteroRR)
+            else "a real collection has one report per person"
         )
+        notes.append(f"{repeats} repeats with fresh noise and splits: a simulation; {once}")
     else:
         notes.append("one run: the interval covers the test nodes, not other splits or other noise")
     return tuple(notes)

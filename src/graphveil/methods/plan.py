@@ -24,12 +24,15 @@ from graphveil.methods.catalogue import METHODS, build_method, used_settings
 from graphveil.methods.curator_controls import Curator
 from graphveil.methods.curator_plan import CuratorPlan, curator_plan
 from graphveil.methods.dp_mlp import DPMLP
+from graphveil.methods.heterorr import HeteroRR, domain_of
 from graphveil.methods.label_pool import FOLDS, pool_products
 from graphveil.methods.link_advice import LinkPlan, link_plan
 from graphveil.methods.link_beliefs import LinkBeliefs
 from graphveil.methods.local_privacy import LocalPrivacy
 from graphveil.methods.lpgnn import LPGNN
 from graphveil.methods.network import NetworkSettings
+from graphveil.methods.release_controls import require_trainable
+from graphveil.methods.release_plan import ReleasePlan, release_plan
 from graphveil.methods.released import require_one_label
 from graphveil.methods.solitude import Solitude
 from graphveil.models import first_width
@@ -75,6 +78,7 @@ class Plan:
     advice: tuple[str, ...]
     links: LinkPlan | None = None
     curator: CuratorPlan | None = None
+    release: ReleasePlan | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as JSON types."""
@@ -92,6 +96,7 @@ class Plan:
             "advice": list(self.advice),
             "links": None if self.links is None else asdict(self.links),
             "curator": None if self.curator is None else _curator_dict(self.curator),
+            "release": None if self.release is None else _release_dict(self.release),
         }
 
 
@@ -113,6 +118,9 @@ def plan(name: str, graph: Any, settings: Mapping[str, Any]) -> Plan:
         raise InputError(f"method {name!r} is not known", allowed=", ".join(METHODS))
     method = build_method(name, settings, len(graph.schema.classes))
     settled = used_settings(METHODS[name].settle(settings), method)
+    require_trainable(name, method, graph)
+    if isinstance(method, HeteroRR):
+        return plan_release(name, method, graph, settled)
     if isinstance(method, Solitude | LinkBeliefs):
         return plan_links(name, method, graph, settled)
     if isinstance(method, Curator):
@@ -120,19 +128,49 @@ def plan(name: str, graph: Any, settings: Mapping[str, Any]) -> Plan:
     privacy: LocalPrivacy = method.privacy
     schema = graph.schema
     network: NetworkSettings | None = method.settings if isinstance(method, LPGNN) else None
+    origin = getattr(graph, "release", None)
     p = normalised(graph.edge_index, int(graph.num_nodes))
     seconds, memory = _cost(p, graph, network, privacy, getattr(method, "rule", None))
     return Plan(
         method=name,
         data=schema.name,
         settings=settled,
-        guarantee=privacy.guarantee(schema),
+        guarantee=privacy.guarantee(schema) if origin is None else origin.guarantee,
         epsilon={"features": privacy.epsilon_x or 0.0, "labels": privacy.epsilon_y},
         noise=_noise(p, privacy, schema, network),
         seconds=seconds,
         memory_mb=memory,
         report_bytes=_report_bytes(privacy, schema),
-        advice=_advice(privacy, len(schema.classes)),
+        advice=_advice(privacy, len(schema.classes)) if origin is None else ("the graph is a release: this is free",),
+    )
+
+
+def plan_release(name: str, method: HeteroRR, graph: Any, settled: Mapping[str, Any]) -> Plan:
+    """Return the plan of a release and a network on it; of the edges only public ones are looked at."""
+    schema, privacy, nodes = graph.schema, method.privacy, int(graph.num_nodes)
+    found = release_plan(method, graph)
+    domain = domain_of(graph) if found.protected_pairs else None
+    entries = min(int(nodes * ASSUMED_DEGREE + (found.false_edges or 0)), MOST_TIMED)
+    generator = torch.Generator().manual_seed(0)
+    p = normalised(torch.randint(0, nodes, (2, entries), generator=generator), nodes)
+    local = LocalPrivacy(math.inf, math.inf)
+    seconds, memory = _cost(p, graph, method.network.settings, local, None)
+    return Plan(
+        method=name,
+        data=schema.name,
+        settings=settled,
+        guarantee=privacy.guarantee(schema, domain),
+        epsilon={
+            "features": privacy.epsilon_x,
+            "labels": privacy.epsilon_y,
+            "one private edge": privacy.epsilon_a,
+        },
+        noise=(),
+        seconds=seconds + found.seconds,
+        memory_mb=memory + ((found.false_edges or 0) + nodes * ASSUMED_DEGREE) * 100 / 1e6,
+        report_bytes=0.0,
+        advice=found.advice,
+        release=found,
     )
 
 
@@ -193,6 +231,10 @@ def plan_curator(name: str, method: Curator, graph: Any, settled: Mapping[str, A
         advice=found.advice,
         curator=found,
     )
+
+
+def _release_dict(found: ReleasePlan) -> dict[str, Any]:
+    return {**_spelled(asdict(found)), "noise": _spelled(found.noise), "advice": list(found.advice)}
 
 
 def _curator_dict(found: CuratorPlan) -> dict[str, Any]:

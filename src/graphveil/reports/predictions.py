@@ -11,6 +11,7 @@ import polars as pl
 
 from graphveil.errors import InputError
 from graphveil.methods.curator_privacy import CuratorPrivacy
+from graphveil.methods.local_privacy import LocalPrivacy
 from graphveil.reports.text import number
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
     from graphveil.methods.link_privacy import LinkPrivacy
-    from graphveil.methods.local_privacy import LocalPrivacy
+    from graphveil.methods.release_privacy import ReleasePrivacy
 
 _ENDINGS = (".csv", ".parquet")
 
@@ -76,7 +77,9 @@ def write(table: pl.DataFrame, path: Path) -> None:
         partial.unlink(missing_ok=True)
 
 
-def cost(privacy: LocalPrivacy | CuratorPrivacy, links: LinkPrivacy | None = None, *, others: bool = True) -> str:
+def cost(
+    privacy: LocalPrivacy | CuratorPrivacy | ReleasePrivacy, links: LinkPrivacy | None = None, *, others: bool = True
+) -> str:
     """What predicting costs the people of a graph, in one sentence.
 
     Args:
@@ -86,6 +89,8 @@ def cost(privacy: LocalPrivacy | CuratorPrivacy, links: LinkPrivacy | None = Non
     """
     if isinstance(privacy, CuratorPrivacy):
         return _cost_of_query(privacy)
+    if not isinstance(privacy, LocalPrivacy):
+        return "predicting costs nothing more; this model knows only the nodes that were released"
     if links is not None:
         return _cost_with_lists(privacy, links, others and privacy.collects_features)
     if not privacy.collects_features:

@@ -27,7 +27,12 @@ class Total:
 
 def card_markdown(record: RunRecord) -> str:
     """The privacy card: what is protected, from whom, under which assumption, what it bought. Markdown."""
-    card = _environment("md").get_template("card.md.j2").render(**_content(record))
+    return markdown("card.md.j2", _content(record))
+
+
+def markdown(template: str, content: Mapping[str, Any]) -> str:
+    """A card in Markdown from one of our templates; every value is escaped."""
+    card = _environment("md").get_template(template).render(**content)
     return re.sub(r"\n{3,}", "\n\n", card).strip() + "\n"
 
 

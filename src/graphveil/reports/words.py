@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from graphveil.mechanisms.guarantees import READERS
 from graphveil.methods.intervals import Interval
 from graphveil.privacy import Guarantee, Ledger
 from graphveil.reports import rivals
@@ -19,6 +20,8 @@ CONTROL_MEANING = {
     "no-edges": "the released features only, without the graph",
     "random-graph": "strangers in place of the connections, as many and with the same noise",
     "public-only": "what needs no private data at all",
+    "public-edges": "the public edges alone: the private ones left out",
+    "random-edges": "as many random edges in place of those made from private ones",
 }
 
 RIVAL_MEANING = {
@@ -28,6 +31,9 @@ RIVAL_MEANING = {
     "link-beliefs": "the same reports: every one weighed by its likelihood",
     "blink": "reports of its own, both ends at half the price each: connections by their posterior",
     "dprr": "reports of its own, both ends at half the price each: about as many as each person has",
+    "edge-rr": "a release of its own: edges made from noisy counts of blocks",
+    "edge-rand": "a release of its own: randomized response on every pair",
+    "lap-graph": "a release of its own: the largest pairs after noise",
 }
 
 _CONNECTIONS = re.compile(r"edge|neighbo|relationship|\blink")
@@ -39,6 +45,8 @@ _AS_WELL = {
     "no-edges": "the released features alone, without the graph, score as well",
     "random-graph": "a random graph with as many connections scores as well",
     "public-only": "what is public anyway scores as well",
+    "public-edges": "the public edges alone, without any private one, score as well",
+    "random-edges": "as many random edges score as well",
 }
 
 
@@ -104,6 +112,8 @@ def relationship_line(epsilon: float) -> str:
 def _bought(record: RunRecord, control: str) -> str:
     """What a run has that a control lacks, and so what a lift over the control was bought with."""
     links = any(_CONNECTIONS.search(unit) and epsilon < math.inf for unit, epsilon, _ in _units(record))
+    if control in ("public-edges", "random-edges"):
+        return "the private edges"
     if control in ("no-edges", "random-graph"):
         return "the private connections" if links else "the graph"
     if control == "public-only" and links:
@@ -118,7 +128,8 @@ def _features(record: RunRecord) -> str:
     """The features a run used, in words; nothing where it used none."""
     if any("feature" in unit and epsilon < math.inf for unit, epsilon, _ in _units(record)):
         return "the private features"
-    used = record.guarantee.epsilon == math.inf or record.settings.get("epsilon_x") == math.inf
+    known = record.guarantee.epsilon == math.inf or record.guarantee.against == READERS
+    used = known or record.settings.get("epsilon_x") == math.inf
     return "the features" if used else ""
 
 
@@ -178,6 +189,8 @@ def not_protected(guarantee: Guarantee, settings: Mapping[str, Any]) -> tuple[st
     lines = [f"Anything, in this run: {printable(guarantee.void)}."] if guarantee.void else []
     if guarantee.epsilon == math.inf:
         return (*lines, "Features, labels and connections: all are used as they are.")
+    if guarantee.against == READERS:
+        return (*lines, *_open_in_release(guarantee, units))
     if not (_CONNECTIONS.search(units) or "node" in units):
         lines.append("Who is connected to whom: the server sees the whole graph.")
     elif guarantee.model == "local" and _CONNECTIONS.search(units):
@@ -197,3 +210,17 @@ def not_protected(guarantee: Guarantee, settings: Mapping[str, Any]) -> tuple[st
         "right, and unwelcome, for one person."
     )
     return tuple(lines)
+
+
+def _open_in_release(guarantee: Guarantee, units: str) -> list[str]:
+    """What a published graph shows as it is."""
+    lines = [f"The {part}s: published as they are." for part in ("feature", "label", "edge") if part not in units]
+    if "edge" in units:
+        slip = ", at a larger delta" if guarantee.delta else ""
+        lines.append(f"Several edges at once: k of one node's together cost up to k times the epsilon of one{slip}.")
+        lines.append("Public edges, who may have private ones, and which nodes there are: all of it is in the release.")
+    lines.append(
+        "What the released graph says about a group: what follows from everybody's data may still be right, and "
+        "unwelcome, for one node."
+    )
+    return lines

@@ -1,0 +1,141 @@
+"""``graphveil release``: publish one private graph, once, as a folder that anybody may train on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from graphveil.cli import choices, options
+from graphveil.cli.console import complain, emit, working
+from graphveil.errors import InputError
+
+if TYPE_CHECKING:
+    from graphveil.methods import MethodInfo
+
+Method = Annotated[
+    str,
+    typer.Argument(
+        metavar="METHOD",
+        help="Features and edges: heterorr; features: feature-rr; edges: edge-rr, edge-rand, lap-graph, priv-hrg.",
+    ),
+]
+Out = Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="The folder to make.")]
+NoiseSeed = Annotated[
+    int | None,
+    typer.Option(
+        "--reproducible-noise", metavar="SEED", help="Repeatable noise, for experiments. It VOIDS the guarantee."
+    ),
+]
+DrawSeed = Annotated[int, typer.Option("--seed", min=0, help="Fixes which edges --private-share draws; never noise.")]
+
+
+def release(
+    context: typer.Context,
+    method: Method,
+    data: options.Data,
+    out: Out,
+    data_root: options.DataRoot = None,
+    epsilon_x: options.EpsilonX = None,
+    epsilon_a: options.EpsilonA = None,
+    epsilon_y: options.EpsilonY = None,
+    delta: options.Delta = None,
+    settings: options.Settings = None,
+    private_share: options.PrivateShare = None,
+    seed: DrawSeed = 0,
+    reproducible_noise: NoiseSeed = None,
+    as_json: options.Json = False,
+) -> None:
+    """Publish a graph with private features or edges; what is made of it later costs nothing more.
+
+    An epsilon must be given for what the method protects: what is published cannot be taken back.
+    """
+    info = find_release(method)
+    chosen = choices.collect(method, info, context.params)
+
+    from graphveil.graphs import load_graph, write_release
+    from graphveil.methods import release_report
+    from graphveil.methods.catalogue import build_method
+    from graphveil.methods.releases import require_epsilons
+    from graphveil.reports import files
+    from graphveil.reports.release_card import release_card
+
+    require_epsilons(method, chosen)
+    files.refuse_used_folder(out)
+    with working() as tell:
+        graph = choices.drawn(load_graph(data, root=data_root, progress=tell), private_share, seed)
+        refuse_release(graph, method)
+        choices.warn_of_size([(method, chosen)], graph)
+        maker = build_method(method, chosen, len(graph.schema.classes))
+        warn_of_open_parts(maker, graph)
+        released = maker.release(graph, randomness=choices.noise(reproducible_noise), method=method, progress=tell)
+        kept = release_report.kept_structure(graph, released)
+        released = release_report.with_statistics(released, kept)
+        if out.is_dir():  # empty, as was seen above
+            out.rmdir()
+        write_release(released, out, released.release, card=release_card(released))
+    curator = None if kept is None else dict(kept.curator)
+    answer = answered(released, out, curator)
+    from graphveil.cli import release_screen
+
+    emit(answer, as_json=as_json, screen=lambda: release_screen.released(released, out, curator))
+
+
+def find_release(name: str) -> MethodInfo:
+    """The way to publish called ``name``, with the settings that publishing takes.
+
+    Raises:
+        InputError: there is none.
+    """
+    from dataclasses import replace
+
+    from graphveil.methods import METHODS
+    from graphveil.methods.releases import RELEASES, settings_taken
+
+    if name not in RELEASES:
+        raise InputError(
+            f"no release method {name!r}", allowed=", ".join(RELEASES), remedy=choices.nearest(name, RELEASES)
+        )
+    info = METHODS[name]
+    return replace(info, options={key: info.options[key] for key in settings_taken(name)})
+
+
+def refuse_release(graph: Any, method: str) -> None:
+    """Refuse to publish a release again.
+
+    Raises:
+        InputError: the graph is one.
+    """
+    if graph.get("release") is not None:
+        raise InputError(
+            f"is a release already ({graph.release.method})",
+            where=graph.schema.name,
+            remedy="copy the folder, or release the original graph with a new budget",
+        )
+
+
+def warn_of_open_parts(maker: Any, graph: Any) -> None:
+    """Say on stderr what is published as it is although the owner declares it private."""
+    exposed = [part for part in graph.schema.private if part not in maker.privacy.protected]
+    if exposed:
+        what = " and ".join(exposed)
+        complain(f"warning: {what} are published AS THEY ARE, though {graph.schema.name} declares them private")
+
+
+def answered(released: Any, out: Path, curator: dict[str, Any] | None) -> dict[str, Any]:
+    """What ``--json`` prints: the release, its folder, and what only the curator may see."""
+    from graphveil.reports.release_card import counts
+
+    about = released.release.to_dict()
+    told = {key: about[key] for key in ("method", "settings", "guarantee", "guarantee_sentence", "labels", "notes")}
+    return {
+        **told,
+        "data": released.schema.name,
+        "nodes": int(released.num_nodes),
+        **counts(released),
+        "ledger": released.release.ledger.to_dict(),
+        "statistics": about["statistics"],
+        "curator": curator,
+        "folder": str(out),
+    }

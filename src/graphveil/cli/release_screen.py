@@ -1,0 +1,61 @@
+"""The answer of ``graphveil release`` as people read it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from graphveil.cli import screens
+from graphveil.reports import release_card, words
+from graphveil.reports.text import printable
+
+
+def released(graph: Any, out: Path, curator: Mapping[str, Any] | None) -> RenderableType:
+    """What was published, what it promises, what it keeps, and what to do with it."""
+    release = graph.release
+    head = Text(
+        f"{release.method} on {printable(graph.schema.name)}: released into {printable(str(out))}", style="bold"
+    )
+    parts: list[RenderableType] = [head, Text()]
+    if release.guarantee.void:
+        parts[:0] = [screens.voided(release.guarantee.void, "release"), Text()]
+    parts += _structure(graph, curator)
+    exposed = words.not_protected(release.guarantee, release.settings)
+    facts = [
+        ("Guarantee", release.guarantee.sentence()),
+        *(("Not protected" if place == 0 else "", line) for place, line in enumerate(exposed)),
+        ("In it", _content(graph)),
+        *(("Note", note) for note in release.notes),
+        ("Next", f"graphveil train gcn {out} (costs nothing more; the guarantee stays this one)"),
+    ]
+    return Group(*parts, screens.pairs(facts))
+
+
+def _content(graph: Any) -> str:
+    found = release_card.counts(graph)
+    text = f"{int(graph.num_nodes):,} nodes, {found['edges']:,} edges"
+    if found["made"] is not None:
+        text += f": {found['public']:,} public, {found['made']:,} made in place of the private ones"
+    return text
+
+
+def _structure(graph: Any, curator: Mapping[str, Any] | None) -> list[RenderableType]:
+    figures = release_card.figures(graph.release.statistics)
+    if not figures or curator is None:
+        return []
+    public = screens.rows(("figure", "released", "public edges alone", "made edges alone"), figures)
+    private = screens.rows(
+        ("distance to the truth", "released", "public edges alone"), release_card.curator_figures(curator)
+    )
+    return [
+        public,
+        Text(),
+        Text("For the curator alone, computed from the true edges; NOT in the folder:", style="bold"),
+        private,
+        Text(release_card.overlap_sentence(curator)),
+        Text(),
+    ]

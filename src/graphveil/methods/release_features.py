@@ -1,0 +1,76 @@
+"""Features as they are published: unbiased estimates, with the range that public facts alone give them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from graphveil.errors import InputError
+
+#: Deviations of noise beside half the declared range, where a mechanism's own numbers have no small bound.
+DEVIATIONS = 16.0
+#: Numbers of a dense table of estimates.
+LARGEST = 200_000_000
+
+
+@dataclass(frozen=True)
+class PublishedFeatures:
+    """Features x [n, d] (dense or sparse CSR), the public range of every entry, and what a reader must know of them."""
+
+    x: Tensor
+    low: float
+    high: float
+    note: str
+
+
+def published_features(mechanism: Any, reports: Any) -> PublishedFeatures:
+    """Return what is published of reports: post-processing.
+
+    Sparse estimates are stored less the middle of the declared range, so that what nobody reported stays 0; dense ones
+    likewise, so that both mean the same.
+
+    Raises:
+        InputError: a dense table of estimates that would be too large.
+    """
+    rows, columns = len(reports), mechanism.dimension
+    sparse = hasattr(mechanism, "coordinates")
+    if not sparse and rows * columns > LARGEST:
+        raise InputError(
+            f"{rows:,} x {columns:,} noisy numbers are too many",
+            where="features",
+            allowed=f"{LARGEST:,}",
+            remedy="take a mechanism that samples coordinates: multi-bit, duchi, piecewise, hybrid",
+        )
+    bound = bound_of(mechanism)
+    found = mechanism.centred(reports)
+    x = _tensor(found) if sp.issparse(found) else torch.from_numpy(np.clip(found, -bound, bound).astype(np.float32))
+    middle, deviation = mechanism.midpoint, math.sqrt(mechanism.worst_variance)
+    said = (
+        f"features are unbiased estimates less the middle {middle:g} of the declared range, with standard deviation "
+        f"up to {deviation:.3g}: add {middle:g} to compare with the original"
+    )
+    return PublishedFeatures(x, -bound, bound, said)
+
+
+def bound_of(mechanism: Any) -> float:
+    """Return the largest size that a published number may have, from public facts, as a 32-bit number.
+
+    Exact where a mechanism has few possible numbers (its `largest`); else half the range and DEVIATIONS deviations of
+    noise, to which the rare number beyond is clipped.
+    """
+    largest = getattr(mechanism, "largest", None)
+    if largest is None:
+        largest = (mechanism.high - mechanism.low) / 2 + DEVIATIONS * math.sqrt(mechanism.worst_variance)
+    return float(np.nextafter(np.float32(largest), np.float32(np.inf)))
+
+
+def _tensor(rows: sp.csr_matrix) -> Tensor:
+    from graphveil.graphs.features import features_from_rows
+
+    return features_from_rows(rows)
