@@ -14,6 +14,7 @@ from graphveil.mechanisms.feature_rr import FeatureRR
 from graphveil.mechanisms.gaussian import AnalyticGaussian
 from graphveil.mechanisms.hybrid import Hybrid
 from graphveil.mechanisms.labels import Labels, RandomizedResponse
+from graphveil.mechanisms.lap_graph import LapGraph
 from graphveil.mechanisms.laplace import Laplace
 from graphveil.mechanisms.multibit import MultiBit
 from graphveil.mechanisms.noisy_counts import NoisyCounts
@@ -45,6 +46,7 @@ __all__ = [
     "Hybrid",
     "LabelReports",
     "Labels",
+    "LapGraph",
     "Laplace",
     "LatticeReports",
     "MechanismInfo",

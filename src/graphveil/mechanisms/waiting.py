@@ -67,11 +67,14 @@ def geometric(ratio: Decimal, limit: int) -> Geometric:
         digits: list[Coin] = []
         power = ratio
         while power > _RARE and 2 << len(digits) <= limit:
-            digits.append(_coin(power / (1 + power)))
+            digits.append(coin(power / (1 + power)))
             power *= power
-        return Geometric(tuple(digits), _coin(power), limit)
+        return Geometric(tuple(digits), coin(power), limit)
 
 
-def _coin(chance: Decimal) -> Coin:
-    first, rest = divmod(int(2**_COIN * chance), 2**_REST)
+def coin(chance: Decimal) -> Coin:
+    """2^256 times a probability in [0, 1), as the first 64 bits and the rest, rounded down."""
+    with localcontext(PRECISION) as context:
+        context.prec = _DIGITS
+        first, rest = divmod(int(2**_COIN * chance), 2**_REST)
     return first, rest
