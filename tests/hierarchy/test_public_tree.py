@@ -77,3 +77,32 @@ def test_no_public_edges_give_a_flat_tree() -> None:
 def test_an_edge_between_one_node_is_refused() -> None:
     with pytest.raises(InputError, match="the public edges, column 0"):
         public_tree(4, np.array([[2], [2]]))
+
+
+def test_the_well_connected_stand_together_where_there_are_no_communities() -> None:
+    rng = np.random.default_rng(4)
+    hub = np.arange(200) < 60
+    pairs = all_pairs(np.arange(200))
+    chance = np.array([0.02, 0.2, 0.6])[hub[pairs[0]].astype(int) + hub[pairs[1]]]
+    edges = pairs[:, rng.random(pairs.shape[1]) < chance]
+    tree, rows = public_tree(200, edges), np.arange(199)
+    half = next(set(below(tree, 200 + row)) for row in rows[::-1] if tree.sizes[200 + row] <= 100)
+    inside = sum(bool(hub[node]) for node in half) / len(half)
+    assert inside < 0.05 or inside > 0.5
+
+
+def test_communities_that_an_order_by_degree_does_better_are_dropped() -> None:
+    rng = np.random.default_rng(5)
+    pairs = all_pairs(np.arange(300))
+    weight = rng.pareto(2.0, 300) + 0.5
+    edges = pairs[:, rng.random(pairs.shape[1]) < np.minimum(0.03 * weight[pairs[0]] * weight[pairs[1]], 1)]
+    degree = np.bincount(edges.ravel(), minlength=300)
+    order = degree[public_tree(300, edges).layout.order]
+    assert (order == np.sort(degree)[::-1]).all()
+
+
+def test_planted_communities_survive_beside_uneven_degrees() -> None:
+    edges, label = planted(4, 60, 0.4, 0.02, seed=6)
+    tree = public_tree(240, edges)
+    found = {frozenset(below(tree, node)) for node in range(tree.nodes)}
+    assert all(frozenset(np.flatnonzero(label == group).tolist()) in found for group in range(4))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from graphveil.hierarchy.dendrogram import IntArray
+from graphveil.hierarchy.worthwhile import numbered
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -37,7 +38,7 @@ def nested_communities(adjacency: csr_matrix, *, smallest: int, rng: np.random.G
         inside = _within(adjacency, groups, open_)
         if not inside.nnz:
             return levels
-        finer = _numbered(groups, np.where(open_[groups], _communities(inside, groups, rng), 0))
+        finer = numbered(groups, np.where(open_[groups], _communities(inside, groups, rng), 0))
         if finer.max() == groups.max():
             return levels
         levels.append(finer)
@@ -82,15 +83,6 @@ def _merged(adjacency: csr_matrix, found: IntArray) -> csr_matrix:
     to = found.astype(np.int32)
     source = np.repeat(to, np.diff(adjacency.indptr))
     return csr_matrix((adjacency.data, (source, to[adjacency.indices])), shape=(count, count))
-
-
-def _numbered(groups: IntArray, inner: IntArray) -> IntArray:
-    """Numbers without gaps for the pairs of an outer and an inner group, rising with the outer one."""
-    order = np.lexsort((inner, groups))
-    new = (np.diff(groups[order], prepend=-1) != 0) | (np.diff(inner[order], prepend=-1) != 0)
-    result = np.empty(len(groups), np.int64)
-    result[order] = np.cumsum(new) - 1
-    return result
 
 
 def _first_of_each(found: IntArray, values: IntArray) -> IntArray:

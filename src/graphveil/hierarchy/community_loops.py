@@ -174,3 +174,40 @@ def _before(a: int, b: int, c: int, d: int, size: np.ndarray, edges: np.ndarray)
     """Whether a and b are to be joined before c and d."""
     one, other = edges[a, b] / (size[a] * size[b]), edges[c, d] / (size[c] * size[d])
     return bool(one > other or (one == other and size[a] + size[b] < size[c] + size[d]))
+
+
+@compiled
+def best_values(
+    left: IntArray,
+    right: IntArray,
+    edges: IntArray,
+    pairs: IntArray,
+    edges_below: IntArray,
+    pairs_below: IntArray,
+    offers: np.ndarray,
+    support: float,
+) -> tuple[np.ndarray, np.ndarray]:
+    """The log-likelihood of what is below each node [2n-1], or of what is offered in its place, whichever is more.
+
+    A subtree with fewer than `support` edges is one block. Also whether each offer was taken.
+    """
+    leaves = len(left) + 1
+    value, taken = np.zeros(2 * leaves - 1), np.zeros(2 * leaves - 1, np.bool_)
+    for row in range(leaves - 1):
+        node = leaves + row
+        if edges_below[row] < support:
+            value[node] = _likelihood(edges_below[row], pairs_below[row])
+        else:
+            value[node] = _likelihood(edges[row], pairs[row]) + value[left[row]] + value[right[row]]
+        if offers[node] > value[node]:
+            value[node] = offers[node]
+            taken[node] = True
+    return value, taken
+
+
+@compiled
+def _likelihood(edges: int, pairs: int) -> float:
+    if edges <= 0 or edges >= pairs:
+        return 0.0
+    share = edges / pairs
+    return float(edges * np.log(share) + (pairs - edges) * np.log1p(-share))

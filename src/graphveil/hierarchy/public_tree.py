@@ -12,6 +12,7 @@ import numpy as np
 from graphveil.hierarchy.communities import nested_communities
 from graphveil.hierarchy.counts import read_pairs
 from graphveil.hierarchy.dendrogram import Dendrogram, IntArray, dendrogram_of
+from graphveil.hierarchy.worthwhile import bounds, by_degree, worthwhile_levels
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -37,6 +38,8 @@ def public_tree(nodes: int, public: Any, *, seed: int = 0) -> Dendrogram:
     known = read_pairs(public, nodes, "the public edges")
     adjacency = _adjacency(nodes, known)
     levels = nested_communities(adjacency, smallest=_SMALLEST, rng=np.random.default_rng(seed))
+    if len(levels) > 1:
+        levels = worthwhile_levels(adjacency, known, levels, _joined(adjacency, levels))
     return _joined(adjacency, levels)
 
 
@@ -55,14 +58,13 @@ def _joined(adjacency: csr_matrix, levels: list[IntArray]) -> Dendrogram:
 
     groups = levels[-1]
     children = np.empty((2, len(groups) - 1), np.int64)
-    by_degree = np.lexsort((-np.diff(adjacency.indptr), groups)).astype(np.int64)
-    roots = join_stretches(by_degree, _bounds(groups), children, 0)
+    roots = join_stretches(by_degree(adjacency, groups), bounds(groups), children, 0)
     for coarser in reversed(levels[:-1]):
         parents = np.empty(len(roots), np.int64)
         parents[groups] = coarser
         sizes, between = np.bincount(groups).astype(np.float64), _between(adjacency, groups, parents)
         arrays = between.indptr, between.indices, between.data
-        roots = join_level(*arrays, sizes, _bounds(parents), roots, children, _MOST)
+        roots = join_level(*arrays, sizes, bounds(parents), roots, children, _MOST)
         groups = coarser
     return dendrogram_of(*children)
 
@@ -76,8 +78,3 @@ def _between(adjacency: csr_matrix, groups: IntArray, parents: IntArray) -> csr_
     keep = (source != target) & (parents[source] == parents[target])
     shape = (len(parents), len(parents))
     return csr_matrix((adjacency.data[keep], (source[keep], target[keep])), shape=shape)
-
-
-def _bounds(groups: IntArray) -> IntArray:
-    """Where each of the groups 0, 1, .. starts when sorted, and the end."""
-    return np.concatenate([[0], np.cumsum(np.bincount(groups))])

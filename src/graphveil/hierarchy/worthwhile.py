@@ -1,0 +1,95 @@
+"""Which communities are worth dividing further, and which nodes are better told apart by how well connected they are.
+
+Inside a community two orders compete for the same number of blocks: its own communities, or its nodes by public degree.
+The one under which the public edges are more likely wins, from the smallest communities up.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from graphveil.hierarchy.counts import count_edges, lowest_common_ancestors, sums_below
+from graphveil.hierarchy.dendrogram import Dendrogram, IntArray, dendrogram_of
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+_SUPPORT: Final = 64  # public edges below which a subtree counts as one block; it decides which order wins, no more
+_PRICE: Final = 1.0  # nats a node that its finer community must be worth, which is read off the same edges
+
+
+def worthwhile_levels(
+    adjacency: csr_matrix, pairs: IntArray, levels: list[IntArray], nested: Dendrogram
+) -> list[IntArray]:
+    """Nested partitions [n] again, without the divisions that an order by degree does better.
+
+    Args:
+        adjacency: symmetric [n, n]; pairs: int64 [2, m] its edges.
+        levels: partitions of the nodes, each inside the one before.
+        nested: the tree made of them.
+    """
+    from graphveil.hierarchy.community_loops import best_values
+
+    offers = np.full(nested.nodes, -np.inf)
+    tops = [_tops(nested, groups) for groups in levels]
+    for groups, top in zip(levels[:-1], tops, strict=False):
+        inside = pairs[:, groups[pairs[0]] == groups[pairs[1]]]
+        tree = degree_tree(adjacency, groups)
+        value, _ = best_values(*_facts(tree, inside), np.full(tree.nodes, -np.inf), _SUPPORT)
+        offers[top] = value[_tops(tree, groups)] + _PRICE * np.bincount(groups)
+    taken = best_values(*_facts(nested, pairs), offers, _SUPPORT)[1]
+    result, settled = [levels[0]], np.zeros(len(levels[0]), np.bool_)
+    for groups, top, finer in zip(levels[:-1], tops, levels[1:], strict=False):
+        settled |= taken[top][groups]
+        result.append(numbered(result[-1], np.where(settled, 0, finer)))
+    return result
+
+
+def degree_tree(adjacency: csr_matrix, groups: IntArray) -> Dendrogram:
+    """The nodes of each group by falling degree, joined in pairs of neighbours; then the groups in their order."""
+    from graphveil.hierarchy.community_loops import join_stretches
+
+    children = np.empty((2, len(groups) - 1), np.int64)
+    roots = join_stretches(by_degree(adjacency, groups), bounds(groups), children, 0)
+    join_stretches(roots, np.array([0, len(roots)]), children, len(groups) - len(roots))
+    return dendrogram_of(*children)
+
+
+def by_degree(adjacency: csr_matrix, groups: IntArray) -> IntArray:
+    """The nodes by group and, inside one, by falling degree."""
+    return np.lexsort((-np.diff(adjacency.indptr), groups)).astype(np.int64)
+
+
+def bounds(groups: IntArray) -> IntArray:
+    """Where each of the groups 0, 1, .. starts when sorted, and the end."""
+    return np.concatenate([[0], np.cumsum(np.bincount(groups))])
+
+
+def numbered(groups: IntArray, inner: IntArray) -> IntArray:
+    """Numbers without gaps for the pairs of an outer and an inner group, rising with the outer one."""
+    order = np.lexsort((inner, groups))
+    new = (np.diff(groups[order], prepend=-1) != 0) | (np.diff(inner[order], prepend=-1) != 0)
+    result = np.empty(len(groups), np.int64)
+    result[order] = np.cumsum(new) - 1
+    return result
+
+
+def _tops(tree: Dendrogram, groups: IntArray) -> IntArray:
+    """The node above all members of each group, each of which is a subtree."""
+    place = tree.layout.place
+    order = np.lexsort((place, groups))
+    ends = bounds(groups)
+    first, last = order[ends[:-1]], order[ends[1:] - 1]
+    result, several = first.copy(), first != last
+    result[several] = lowest_common_ancestors(tree, np.stack([first, last])[:, several])
+    return result
+
+
+def _facts(tree: Dendrogram, pairs: IntArray) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray, IntArray]:
+    """Children, edges and pairs of each inner node, and both of all below it."""
+    layout = tree.layout
+    across = ((layout.middle - layout.start) * (layout.stop - layout.middle))[tree.leaves :]
+    edges, sizes = count_edges(tree, pairs), tree.sizes[tree.leaves :]
+    return tree.left, tree.right, edges, across, sums_below(tree, edges), sizes * (sizes - 1) // 2
