@@ -1,7 +1,7 @@
 """How likely a set of noisy cells is to be the k largest: one integral over where the k-th largest lies.
 
-With a number u in [0, 1) that ranks equal cells at random, a cell's place is its level + u. A set is that of the largest
-if its lowest place t lies above all others: the integral over t of (a1 f1 / S1 + a0 f0 / S0) S1^a1 S0^a0 F1^b1 F0^b0.
+With a number u in [0, 1) that ranks equal cells at random, a cell's place is its level + u. A set is the largest if its
+lowest place t lies above all others: the integral over t of (a1 f1 / S1 + a0 f0 / S0) S1^a1 S0^a0 F1^b1 F0^b0.
 Here a1 (a0) cells of the set and b1 (b0) others hold 1 (0), and f, S, F are density, upper and lower tail of a place.
 Inside a level S and F are linear in u, so the powers are polynomials, and their product is log-concave: each level is
 integrated by Gauss and Legendre on both sides of its peak, as far as it is not negligible.

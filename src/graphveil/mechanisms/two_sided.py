@@ -63,17 +63,11 @@ class TwoSided:
 
     def chance(self, level: int) -> Decimal:
         """Pr[Z = level] to 100 digits."""
-        with localcontext(PRECISION) as context:
-            context.prec = DIGITS
-            ratio = (-Decimal(self.rate)).exp()
-            return (1 - ratio) / (1 + ratio) * (-Decimal(self.rate) * abs(level)).exp()
+        return _chance(self.rate, level)
 
     def tail(self, level: int) -> Decimal:
         """Pr[Z >= level] to 100 digits."""
-        with localcontext(PRECISION) as context:
-            context.prec = DIGITS
-            beyond = (-Decimal(self.rate) * max(level, 1 - level)).exp() / (1 + (-Decimal(self.rate)).exp())
-            return beyond if level > 0 else 1 - beyond
+        return _tail(self.rate, level)
 
 
 def two_sided(epsilon: float) -> TwoSided:
@@ -86,3 +80,19 @@ def _geometric(rate: float) -> Geometric:
     with localcontext(PRECISION) as context:
         context.prec = DIGITS
         return geometric((-Decimal(rate)).exp(), _FURTHEST)
+
+
+@lru_cache(maxsize=1024)
+def _chance(rate: float, level: int) -> Decimal:
+    with localcontext(PRECISION) as context:
+        context.prec = DIGITS
+        ratio = (-Decimal(rate)).exp()
+        return (1 - ratio) / (1 + ratio) * (-Decimal(rate) * abs(level)).exp()
+
+
+@lru_cache(maxsize=1024)
+def _tail(rate: float, level: int) -> Decimal:
+    with localcontext(PRECISION) as context:
+        context.prec = DIGITS
+        beyond = (-Decimal(rate) * max(level, 1 - level)).exp() / (1 + (-Decimal(rate)).exp())
+        return beyond if level > 0 else 1 - beyond
