@@ -81,18 +81,18 @@ def edges_between_training_nodes(start: Any, count: int) -> list[int]:
 # ---- items 2, 3, 4, 18: what one edge moves, what noise it meets, what that is worth ----
 
 
-def one_edge_costs_what_was_said(name: str, unit: str) -> None:
+def one_edge_costs_what_was_said(name: str, unit: str, **settings: Any) -> None:
     """Items 2 and 4: the largest measured move over the measured spread of the noise keeps (epsilon, delta)."""
     epsilon, start = 2.0, crowd()
     with pytest.MonkeyPatch.context() as patch:
         replay = cm.Replay(patch)
-        method = fit(name, start, unit=unit, epsilon=epsilon)
+        method = fit(name, start, unit=unit, epsilon=epsilon, **settings)
         answers, moves = list(replay.answers), np.zeros(len(replay.answers))
         first = replay.again()
         spread = [float((y - exact(call)).std()) for y, call in zip(answers, first, strict=True)]
         for edge in edges_between_training_nodes(start, 4):
             other = cm.without_edge(start, edge)
-            fit(name, other, unit=unit, epsilon=epsilon)
+            fit(name, other, unit=unit, epsilon=epsilon, **settings)
             moves = np.maximum(moves, [moved(a, b, unit) for a, b in zip(first, replay.calls, strict=True)])
             replay.calls.clear()
     assert moves.min() > 0.0

@@ -42,6 +42,12 @@ def test_item_2_sensitivity_is_measured(name: str, unit: str) -> None:
     audits.one_edge_costs_what_was_said(name, unit)
 
 
+@pytest.mark.parametrize("weights", ["similarity", "kernel", "learned"])
+@pytest.mark.parametrize("name", ["gap", "progap"])
+def test_item_2_sensitivity_is_measured_with_weights(name: str, weights: str) -> None:
+    audits.one_edge_costs_what_was_said(name, "edge", weights=weights, sharpness=3.0, bits=6)
+
+
 @EDGES
 def test_item_3_no_control_flow_depends_on_edges(name: str) -> None:
     audits.nothing_else_reads_edges(name)

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from graphveil.aggregation import PerturbedSum, grid, perturbed
 from graphveil.graphs import keep_lists
-from graphveil.methods import curator, curator_method
+from graphveil.methods import ClassSums, curator, curator_method
 from graphveil.methods.curator_method import CuratorMethod
 from graphveil.privacy import budget_split
 from graphveil.training import clipped_sum, dp_sgd
@@ -60,14 +60,16 @@ def validation_labels_leak(patch: Patch) -> None:
 
 
 def delta_comes_from_the_number_of_edges(patch: Patch) -> None:
-    real = CuratorMethod.publish
+    def mutant(real: Any) -> Any:
+        def publish(me: Any, graph: Any, **rest: Any) -> Any:
+            me.privacy = replace(me.privacy, delta=0.1 / graph.edge_index.shape[1])
+            me.ledger = me.privacy.open_ledger()
+            return real(me, graph, **rest)
 
-    def publish(me: Any, graph: Any, **rest: Any) -> Any:
-        me.privacy = replace(me.privacy, delta=0.1 / graph.edge_index.shape[1])
-        me.ledger = me.privacy.open_ledger()
-        return real(me, graph, **rest)
+        return publish
 
-    patch.setattr(CuratorMethod, "publish", publish)
+    for kind in (CuratorMethod, ClassSums):
+        patch.setattr(kind, "publish", mutant(kind.publish))
 
 
 def batches_are_shuffled(patch: Patch) -> None:
@@ -178,6 +180,7 @@ MUTANTS = (
     Mutant("12", validation_labels_leak, _LEAK, ("progap",)),
     Mutant("5", delta_comes_from_the_number_of_edges, audits.edges_decide_no_public_number, ("gap",)),
     Mutant("5", delta_comes_from_the_number_of_edges, audits.edges_decide_no_public_number, ("progap",)),
+    Mutant("5", delta_comes_from_the_number_of_edges, audits.edges_decide_no_public_number, ("class-sums",)),
     Mutant("15", batches_are_shuffled, audits.batches_are_poisson),
     Mutant("16", sums_let_nan_through, _BROKEN),
     Mutant("16", clipping_lets_nan_through, _BROKEN),
