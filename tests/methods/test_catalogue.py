@@ -10,6 +10,8 @@ import pytest
 from graphveil.errors import InputError
 from graphveil.methods import DPMLP, GAP, LPGNN, METHODS, ClassSums, LabelPropagation, LinkBeliefs, ProGAP, Solitude
 from graphveil.methods.catalogue import build_method
+from graphveil.methods.heterorr import HeteroRR
+from graphveil.methods.releases import RELEASES
 
 
 def test_the_catalogue_names_every_method() -> None:
@@ -28,6 +30,7 @@ def test_every_method_is_built_from_its_defaults_with_seed_and_device(name: str)
         "progap": ProGAP,
         "dp-mlp": DPMLP,
         "class-sums": ClassSums,
+        **dict.fromkeys(RELEASES, HeteroRR),
     }
     assert type(method) is others.get(name, expected)
     assert (getattr(method, "settings", method).seed, getattr(method, "settings", method).device) == (3, "cpu")

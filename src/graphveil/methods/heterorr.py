@@ -227,6 +227,11 @@ class HeteroRR:
         return float((self.predict(graph)[known] == graph.y[known]).float().mean())
 
     @property
+    def settings(self) -> NetworkSettings:
+        """The settings of the network that is trained on the release."""
+        return self.network.settings
+
+    @property
     def schema(self) -> GraphSchema:
         """The public facts of the released graph."""
         self._require_fitted()

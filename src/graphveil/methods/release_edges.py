@@ -86,7 +86,8 @@ def make_edges(
         made = LapGraph(epsilon=budgets["edges"], domain=domain, count_share=privacy.count_share)
         return MadeEdges(made.randomize(private, randomness=randomness))
     tree, facts = _tree(privacy, domain, private, chains, randomness, progress)
-    return _drawn(tree, facts, domain, private, budgets["block counts"], randomness)
+    informed = privacy.edges not in CHAINS
+    return _drawn(tree, facts, domain, private, budgets["block counts"], randomness, informed=informed)
 
 
 def warning_of(privacy: ReleasePrivacy, domain: PairDomain) -> str | None:
@@ -130,22 +131,35 @@ def _tree(
 
 
 def _drawn(
-    tree: Dendrogram, facts: dict[str, Any], domain: PairDomain, private: Tensor, epsilon: float, randomness: Randomness
+    tree: Dendrogram,
+    facts: dict[str, Any],
+    domain: PairDomain,
+    private: Tensor,
+    epsilon: float,
+    randomness: Randomness,
+    *,
+    informed: bool,
 ) -> MadeEdges:
-    """Noisy counts of the blocks of a tree, and the edges drawn from them."""
+    """Noisy counts of the blocks of a tree, and the edges drawn from them.
+
+    Args:
+        informed: whether public edges say which subtrees are one block and what counts to expect, or the paper's rules.
+    """
     from graphveil.hierarchy.counts import pair_tree
+    from graphveil.hierarchy.densities import collapse_by_support, informed_density
     from graphveil.hierarchy.noisy_blocks import choose_blocks, clamped_density, collapse_by_scale, release_counts
     from graphveil.hierarchy.sampling import sample_edges
 
-    members = None if domain.members is None else domain.ids
-    found = pair_tree(tree, members=members, public=_known(domain))
-    blocks = choose_blocks(found, collapse_by_scale(found, epsilon))
+    public, members = _known(domain), None if domain.members is None else domain.ids
+    found = pair_tree(tree, members=members, public=public)
+    collapse = collapse_by_support if informed and found.public.size else collapse_by_scale
+    blocks = choose_blocks(found, collapse(found, epsilon))
     noise = NoisyCounts(epsilon=epsilon)
     noisy = release_counts(
         blocks,
         private.numpy(),
         noise=lambda counts: noise.randomize(torch.from_numpy(counts), randomness=randomness).numpy(),
-        share=clamped_density,
+        share=informed_density(blocks, variance=noise.variance) if informed else clamped_density,
     )
     rng = np.random.default_rng(randomness.uint64(4))  # what is drawn from published densities protects nothing
     pairs = torch.from_numpy(sample_edges(blocks, noisy.density, rng))

@@ -1,0 +1,60 @@
+"""Small graphs with public and private edges that the tests of published graphs share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from graphveil.graphs import draw_private, make_graph
+from tests.methods import made
+
+QUICK = {"epochs": 3, "hidden": 4, "steps_x": 2}
+
+
+def graph(dimension: int = 20, *, share: float = 0.5, seed: int = 1) -> Any:
+    """60 people, half of whose connections are private."""
+    return draw_private(made.graph(dimension, seed=seed), share, seed=seed)
+
+
+def private_pairs(start: Any) -> Tensor:
+    """The private edges of a graph, u < v."""
+    hidden = start.edge_index[:, ~start.public_edges]
+    return hidden[:, hidden[0] < hidden[1]]
+
+
+def with_private(start: Any, pairs: Tensor, **parts: Any) -> Any:
+    """The same graph with other private edges [2, m], u < v."""
+    known = start.edge_index[:, start.public_edges]
+    both = torch.cat([known, pairs, pairs.flip(0)], dim=1)
+    public = torch.arange(both.shape[1]) < known.shape[1]
+    order = torch.argsort(both[0] * int(start.num_nodes) + both[1])
+    rest = {"x": start.x, "y": start.y, "schema": start.schema, **parts}
+    members = start.get("private_nodes")
+    x, y, schema = rest["x"], rest["y"], rest["schema"]
+    return make_graph(x, both[:, order], y, schema, public_edges=public[order], private_nodes=members)
+
+
+def without_one(start: Any) -> Any:
+    """A neighbour: one private edge less."""
+    return with_private(start, private_pairs(start)[:, 1:])
+
+
+class Sealed:
+    """The public part of a graph; whoever touches features, labels or private edges is caught.
+
+    `edge_index` may be looked at through its public columns alone.
+    """
+
+    def __init__(self, start: Any) -> None:
+        self.num_nodes, self.schema, self.edge_index = start.num_nodes, start.schema, start.edge_index
+        self._public = {"public_edges": start.public_edges, "private_nodes": start.get("private_nodes")}
+
+    def get(self, name: str) -> Any:
+        return self._public.get(name)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("x", "y"):
+            raise RuntimeError(f"{name} was read")
+        raise AttributeError(name)
