@@ -15,6 +15,7 @@ from graphveil.aggregation.weights import WEIGHT_KINDS, cosines, edge_weights, l
 from graphveil.errors import InputError
 
 KERNELS = ("kernel", "learned")
+UNTRAINED = [kind for kind in WEIGHT_KINDS if kind != "attention"]
 
 
 def rows(n: int = 40, seed: int = 0) -> Tensor:
@@ -28,7 +29,7 @@ def pairs(n: int = 40, seed: int = 1) -> Tensor:
 SCALES = st.sampled_from([1e-30, 1e-3, 1.0, 1e30])
 
 
-@given(st.sampled_from(WEIGHT_KINDS), st.integers(0, 10**6), st.floats(0, 50), SCALES)
+@given(st.sampled_from(UNTRAINED), st.integers(0, 10**6), st.floats(0, 50), SCALES)
 @settings(max_examples=40, deadline=None)
 def test_every_weight_is_between_0_and_the_declared_largest(
     kind: str, seed: int, sharpness: float, scale: float
@@ -111,3 +112,24 @@ def test_what_is_not_known_is_refused() -> None:
     for sharpness in (-1.0, math.inf, math.nan):
         with pytest.raises(InputError, match="sharpness"):
             edge_weights("kernel", rows(), pairs(), sharpness=sharpness)
+
+
+def test_attention_is_what_somebody_trained() -> None:
+    edges = pairs()
+    found, w_max = edge_weights("attention", rows(), edges, attention=lambda x, e: torch.full((e.shape[1],), 2.0))
+    assert (found is not None, w_max) == (True, 1.0)
+    assert torch.equal(found, torch.ones(200))  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="nobody trained attention"):
+        edge_weights("attention", rows(), edges)
+
+
+@pytest.mark.parametrize("kind", ["similarity", *KERNELS])
+def test_other_edges_change_no_bit_of_a_weight(kind: str) -> None:
+    """Weights fall on a grid afterwards: a last bit that depends on an edge's place could move another edge's step."""
+    x, edges = rows(400), pairs(400).repeat(1, 3)
+    whole, _ = edge_weights(kind, x, edges, sharpness=3.0)
+    assert whole is not None
+    for start in range(70):
+        part, _ = edge_weights(kind, x, edges[:, start:], sharpness=3.0)
+        assert part is not None
+        assert torch.equal(part, whole[start:])

@@ -4,6 +4,7 @@
     similarity  w = sigmoid(cos(x_u, x_v))              w_max = sigmoid(1) = 0.731
     kernel      w = exp(sharpness (cos(x_u, x_v) - 1))  w_max = 1, and all of (0, 1] is used
     learned     the kernel of an embedding that was learned from public labels, see `models.pair_similarity`
+    attention   a sigmoid that was trained on edges, which costs privacy, see `models.attention`; w_max = 1
 
 A weight may look at its two ends and nothing else: under a softmax over a neighbourhood one edge would change the
 weights of all the others.  The noise is calibrated to w_max; "similarity" as published pays for 1 and uses 0.731.
@@ -14,6 +15,7 @@ the kernel is ours.  Shapes: x [n, c] (rows of any length), edges int64 [2, E], 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Final, Literal, get_args
 
 import torch
@@ -21,12 +23,13 @@ from torch import Tensor
 
 from graphveil.errors import InputError
 
-WeightKind = Literal["uniform", "similarity", "kernel", "learned"]
+WeightKind = Literal["uniform", "similarity", "kernel", "learned", "attention"]
 WEIGHT_KINDS: tuple[str, ...] = get_args(WeightKind)
 # sigmoid(1), rounded up to float32, in which weights are kept.
 _SIMILAR: Final = 0.7310585975646973
 # Edges whose ends are compared at a time.
 _CHUNK: Final = 1 << 18
+_BLOCK: Final = 1 << 14
 
 
 def largest_weight(kind: str) -> float:
@@ -40,25 +43,50 @@ def largest_weight(kind: str) -> float:
     return _SIMILAR if kind == "similarity" else 1.0
 
 
-def edge_weights(kind: str, x: Tensor, edges: Tensor, *, sharpness: float = 1.0) -> tuple[Tensor | None, float]:
+def edge_weights(
+    kind: str,
+    x: Tensor,
+    edges: Tensor,
+    *,
+    sharpness: float = 1.0,
+    attention: Callable[[Tensor, Tensor], Tensor] | None = None,
+) -> tuple[Tensor | None, float]:
     """Return the weight of every edge [E] (None for uniform) and w_max.
 
     Args:
         x: what the ends are compared by; must be public where edges are what is protected.
         edges: row 0 sends to row 1.
         sharpness: of the kernel, learned or not; 0 is uniform.
+        attention: x and edges to weights in [0, 1], trained at its price; for that kind alone.
 
     Raises:
-        InputError: no such kind, or a sharpness that is negative or not finite.
+        InputError: no such kind, a sharpness that is negative or not finite, or attention that nobody trained.
     """
     w_max = largest_weight(kind)
     if not 0.0 <= sharpness < math.inf:
         raise InputError(f"sharpness = {sharpness!r}", allowed="a finite number of at least 0")
     if kind == "uniform":
         return None, w_max
+    if kind == "attention":
+        if attention is None:
+            raise InputError("nobody trained attention", where="weights")
+        return attention(x, edges).clamp_(max=w_max), w_max
     close = cosines(x, edges)
-    found = torch.sigmoid(close) if kind == "similarity" else torch.exp(sharpness * (close - 1))
+    found = in_blocks(torch.sigmoid, close) if kind == "similarity" else in_blocks(torch.exp, sharpness * (close - 1))
     return found.clamp_(max=w_max), w_max
+
+
+def in_blocks(function: Callable[[Tensor], Tensor], values: Tensor) -> Tensor:
+    """Return an elementwise function of values of any shape, each result to the last bit a function of its value alone.
+
+    Kernels treat the last few numbers of a piece of work otherwise than the rest, and may differ in the last bit there:
+    when an edge comes or goes the others move up, and one that ends up there could fall on another step of its grid.
+    Blocks of one size, too small to be shared between threads and a multiple of every vector length, have no such end.
+    """
+    flat = values.reshape(-1)
+    padded = torch.cat([flat, flat.new_zeros(-len(flat) % _BLOCK)])
+    found = torch.cat([function(block) for block in torch.split(padded, _BLOCK)]) if len(padded) else padded
+    return found[: len(flat)].view_as(values)
 
 
 def cosines(x: Tensor, edges: Tensor) -> Tensor:

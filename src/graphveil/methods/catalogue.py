@@ -233,10 +233,10 @@ _CURATOR_HELP = {
     "weights": "weights of messages: " + ", ".join(WEIGHT_KINDS),
     "sharpness": "of the weights kernel",
     "bits": "of the rows' grid; default: as the noise allows",
-    "batch": "expected batch of private training (unit node)",
-    "passes": "passes over the nodes in private training (unit node)",
-    "clip": "norm to which private training clips a gradient (unit node)",
-    "share_hops": "part of the budget for the sums beside private training (unit node); default a half",
+    "batch": "expected batch of private training (unit node, or weights attention)",
+    "passes": "passes over the nodes in private training (the same)",
+    "clip": "norm to which private training clips a gradient (the same)",
+    "share_hops": "part of the budget for the sums beside private training (the same); default a half",
     "hop_ratio": "noise of each sum over that of the sum before; above 1 the earlier sums get more of the budget",
 }
 #: Settings of hops, which a method without edges does not have.

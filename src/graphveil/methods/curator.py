@@ -17,18 +17,22 @@ from graphveil.aggregation.grid import require_bits
 from graphveil.aggregation.weights import edge_weights, largest_weight
 from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema, Split, keep_lists, require_degree
-from graphveil.methods.curator_privacy import CuratorPrivacy
+from graphveil.methods.curator_privacy import CuratorPrivacy, Noise
 from graphveil.methods.network import Progress, as_matrix
 from graphveil.methods.private_links import people_key
 from graphveil.methods.released import require_one_label
+from graphveil.models.attention import PairAttention
 from graphveil.models.pair_similarity import learned_embedding
-from graphveil.privacy import Descent, Randomness
+from graphveil.privacy import ChangedSamples, Descent, Randomness
 from graphveil.training import Epoch
+from graphveil.training.attention import train_attention
 from graphveil.training.dp_sgd import PrivateSchedule, train_privately
 from graphveil.training.full_batch import FullBatch, Rows, train_full_batch
 
 Part: TypeAlias = "sp.csr_matrix | Tensor"
 Built = TypeVar("Built")
+#: The weights that are trained on edges, and the name of that training.
+ATTENTION = "attention"
 #: More than this many numbers are not made dense for private training (2 GB).
 _MOST_DENSE = 500_000_000
 
@@ -43,8 +47,9 @@ class CuratorSettings:
         patience: training without noise stops after so many epochs without a better one; 0: never.
         weights, sharpness: of messages, see `aggregation.weights`.
         bits: of the rows' grid; None chooses by the noise.
-        batch, passes, clip: expected batch, passes over the nodes and clipping norm of private training (unit node).
-        share_hops: the part of the budget that noisy sums get beside private training (unit node).
+        batch, passes, clip: expected batch, passes over the nodes and clipping norm of private training (unit node, or
+            of the weights "attention").
+        share_hops: the part of the budget that noisy sums get beside private training.
         hop_ratio: noise of each sum over that of the sum before; above 1 the earlier ones get more of the budget.
         seed: fixes initial weights, never privacy noise.
         device: "cpu".
@@ -108,8 +113,17 @@ class CuratorSettings:
 
     def descent(self, name: str, people: int) -> Descent:
         """Return one private training on `people` nodes, whose number is public."""
+        steps, rate = self._sampling(people)
+        return Descent(steps=steps, rate=rate, name=name)
+
+    def changing(self, name: str, people: int, samples: int) -> ChangedSamples:
+        """Return the same training where the unit is no node but changes so many nodes' gradients."""
+        steps, rate = self._sampling(people)
+        return ChangedSamples(steps=steps, rate=rate, samples=samples, name=name)
+
+    def _sampling(self, people: int) -> tuple[int, float]:
         rate = min(1.0, self.batch / max(people, 1))
-        return Descent(steps=math.ceil(self.passes / rate), rate=rate, name=name)
+        return math.ceil(self.passes / rate), rate
 
 
 def _number(value: Any) -> float:
@@ -208,16 +222,21 @@ def dense_blocks(parts: Sequence[Part], nodes: Tensor) -> Tensor:
     return torch.cat(found, dim=1)
 
 
-def require_usable(settings: CuratorSettings, privacy: CuratorPrivacy) -> None:
+def require_usable(settings: CuratorSettings, privacy: CuratorPrivacy, kind: str) -> None:
     """Refuse settings of a method on noisy sums that do not go together.
 
     Raises:
-        InputError: no hops; or weights learned from labels that are private, or that a query would not have.
+        InputError: no hops; weights learned from labels that are private, or that a query would not have; or attention
+            in another method than gap or over more than one hop.
     """
     if settings.hops < 1:
         raise InputError("hops = 0 reads no edges", allowed="at least 1", remedy="train mlp or dp-mlp instead")
-    if settings.weights == "learned" and privacy.nodes:
+    if settings.weights in ("learned", ATTENTION) and privacy.nodes:
         raise InputError("weights learned from labels", where="unit node", allowed="uniform, similarity, kernel")
+    if settings.weights == ATTENTION and kind != "gap":
+        raise InputError("weights attention", where=kind, allowed="with gap", remedy="choose other weights")
+    if settings.weights == ATTENTION and settings.hops != 1:
+        raise InputError(f"weights attention over {settings.hops} hops", allowed="hops = 1")
     if settings.weights == "learned" and privacy.queries:
         raise InputError("weights learned from labels know the training graph alone", allowed="queries = 0")
 
@@ -236,13 +255,19 @@ def compared_by(settings: CuratorSettings, x: Tensor, people: People | None) -> 
 
 
 def receiver_rows(
-    graph: Any, privacy: CuratorPrivacy, settings: CuratorSettings, x: Tensor, people: People | None = None
+    graph: Any,
+    privacy: CuratorPrivacy,
+    settings: CuratorSettings,
+    x: Tensor,
+    people: People | None = None,
+    attention: PairAttention | None = None,
 ) -> ReceiverRows:
     """Read the edges of a graph, cut or checked as the unit needs, with the weights of their messages.
 
     Args:
         x: rows [n, c] that decide the weights; they read no edge.
         people: whose labels learned weights are learned from.
+        attention: trained, for those weights.
     """
     close = compared_by(settings, x, people)
     edges, nodes = graph.edge_index, int(graph.num_nodes)
@@ -250,7 +275,8 @@ def receiver_rows(
         bound = keep_lists if privacy.rule == "lists" else require_degree
         edges = bound(edges, nodes, privacy.degree or 1)
     plain = edges if isinstance(edges, Tensor) else edges.edge_index
-    weights, w_max = edge_weights(settings.weights, close, plain, sharpness=settings.sharpness)
+    weigh = None if attention is None else attention.weigh
+    weights, w_max = edge_weights(settings.weights, close, plain, sharpness=settings.sharpness, attention=weigh)
     return ReceiverRows.of(edges, nodes, weights=weights, w_max=w_max)
 
 
@@ -291,6 +317,47 @@ def train_with_noise(
     model.eval()
 
 
+def attend(
+    network: PairAttention,
+    graph: Any,
+    x: Tensor,
+    people: People,
+    settings: CuratorSettings,
+    privacy: CuratorPrivacy,
+    noise: Noise,
+    randomness: Randomness,
+    progress: Progress | None = None,
+) -> None:
+    """Read the edges of a graph to train the weights of messages on them, behind the noise that was paid for.
+
+    Args:
+        x: rows of hop 0 [n, c]; they read no edge.
+        noise: of the whole run; the weights are trained for sums with that noise.
+    """
+    protect, count = not privacy.public, len(people.train)
+    part = settings.changing(ATTENTION, count, 1)
+    schedule = PrivateSchedule(
+        steps=part.steps,
+        rate=part.rate,
+        expected_batch=part.rate * count,
+        noise_multiplier=noise.multipliers[ATTENTION] if protect else 1.0,
+        clip=settings.clip,
+        learning_rate=settings.learning_rate,
+    )
+    train_attention(
+        network,
+        x,
+        ReceiverRows.of(graph.edge_index, int(graph.num_nodes)),
+        people.train,
+        people.labels[people.train],
+        schedule,
+        randomness=randomness,
+        soft=noise.sigmas[0] * math.sqrt(x.shape[1]),
+        protect=protect,
+        progress=progress,
+    )
+
+
 def parameters_of(model: nn.Module) -> int:
     """Return the number of trained numbers."""
     return sum(parameter.numel() for parameter in model.parameters())
@@ -325,3 +392,23 @@ def without_prefix(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tens
     """Return the tensors whose names begin so, under shorter names."""
     start = f"{prefix}."
     return {name.removeprefix(start): value for name, value in tensors.items() if name.startswith(start)}
+
+
+def logits_of(network: nn.Module, parts: Sequence[Part]) -> Tensor:
+    """Return a network's logits [n, c] of all nodes."""
+    network.eval()
+    with torch.no_grad():
+        found: Tensor = network(blocks(parts))
+    return found
+
+
+def progress_of(progress: Progress | None, networks: int) -> Callable[[int], Progress | None]:
+    """Return, for each network, a teller that counts on where the one before it ended, in thousandths."""
+    if progress is None:
+        return lambda which: None
+    tell = progress
+
+    def of(which: int) -> Progress:
+        return lambda done, total: tell(round(1000 * (which + done / total) / networks), 1000)
+
+    return of

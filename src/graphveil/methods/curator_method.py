@@ -18,18 +18,23 @@ import torch
 from torch import Tensor, nn
 
 from graphveil.aggregation import PerturbedSum, unit_rows
+from graphveil.aggregation.perturbed import entries_of
 from graphveil.aggregation.weights import largest_weight
 from graphveil.errors import BudgetError, InputError
 from graphveil.graphs import GraphSchema, Split, random_split
 from graphveil.methods.curator import (
+    ATTENTION,
     CuratorSettings,
     Part,
     People,
+    attend,
     blocks,
     dense_blocks,
     fresh,
+    logits_of,
     parameters_of,
     prefixed,
+    progress_of,
     read_features,
     read_people,
     receiver_rows,
@@ -44,7 +49,8 @@ from graphveil.methods.network import Progress
 from graphveil.methods.private_links import people_key
 from graphveil.methods.released import require_same_features
 from graphveil.methods.storage import number, read_method, restoring, save_method, schema_facts, schema_from
-from graphveil.privacy import Guarantee, Ledger, Randomness, RepeatAndSelect
+from graphveil.models.attention import PairAttention
+from graphveil.privacy import ChangedSamples, Descent, Guarantee, Ledger, Randomness, RepeatAndSelect
 from graphveil.training import Epoch
 from graphveil.training.full_batch import Rows
 
@@ -143,7 +149,7 @@ class CuratorMethod:
                 raise InputError(f"setting {name!r} is not known", where=self.kind, allowed=", ".join(known))
         self.privacy = CuratorPrivacy(epsilon, delta, unit, degree_bound, rule, queries, tuning)
         self.settings = CuratorSettings(**settings)
-        require_usable(self.settings, self.privacy)
+        require_usable(self.settings, self.privacy, self.kind)
         self.ledger: Ledger = self.privacy.open_ledger()
         self.published: Published | None = None
         self._fitted: FittedCurator | None = None
@@ -176,13 +182,13 @@ class CuratorMethod:
         paid = self.ledger.spend(*self.privacy.spend("training", schema, noise, **self._said()))
         people = read_people(graph, split)
         history: list[Epoch] = []
-        done = _steps(progress, len(networks))
+        done = progress_of(progress, len(networks))
 
         def learn(which: int, parts: Sequence[Part]) -> None:
             self.recipe.start(networks, which)
             history.extend(self._train(networks[which], which, parts, people, noise, randomness, done(which)))
 
-        add = self._sums(graph, schema, noise, randomness, people)
+        add = self._sums(graph, schema, noise, randomness, networks, people, done(1))
         self.ledger = paid
         parts = self.recipe.parts(networks, people.features, self.settings.hops, learn, add)
         void = None if self.privacy.public else randomness.void
@@ -210,7 +216,7 @@ class CuratorMethod:
         network = self._fresh(schema)[last]
         self.recipe.start((*published.networks[:last], network), last)
         history = self._train(
-            network, last, published.parts, people, published.noise, randomness, _steps(progress, last + 1)(last)
+            network, last, published.parts, people, published.noise, randomness, progress_of(progress, last + 1)(last)
         )
         networks = (*published.networks[:last], network)
         self._fitted = FittedCurator(
@@ -218,7 +224,7 @@ class CuratorMethod:
             people.key,
             networks,
             published.noise,
-            _logits(network, published.parts),
+            logits_of(network, published.parts),
             (*published.history, *history),
             published.void,
         )
@@ -346,8 +352,7 @@ class CuratorMethod:
         logits = tensors.get("logits")
         if logits is not None and (logits.dim() != 2 or logits.shape[1] != len(schema.classes)):
             raise InputError(f"logits are {tuple(logits.shape)}", allowed=f"(nodes, {len(schema.classes)})")
-        said = facts["noise"]
-        noise = Noise(tuple(said["sigmas"]), said["multipliers"], float(said["epsilon"]), said["delta"])
+        noise = Noise.from_dict(facts["noise"])
         history = tuple(Epoch(**row) for row in facts["history"])
         self._fitted = FittedCurator(schema, facts["people"], tuple(networks), noise, logits, history, facts["void"])
         self.ledger = Ledger.from_dict(facts["ledger"])
@@ -376,10 +381,13 @@ class CuratorMethod:
 
     def _noise(self, schema: GraphSchema, networks: Sequence[nn.Module], people: int) -> Noise:
         names = [f"network{which}" for which in range(len(networks))]
-        trained = {
+        trained: dict[str, tuple[Descent | ChangedSamples, int]] = {
             name: (self.settings.descent(name, people), parameters_of(network))
             for name, network in zip(names, networks, strict=True)
         }
+        if self.settings.weights == ATTENTION:
+            changed = self.settings.changing(ATTENTION, people, entries_of(self.privacy.unit_for(schema)))
+            trained[ATTENTION] = changed, parameters_of(networks[1])
         return self.privacy.noise(
             schema,
             hops=self.settings.hops,
@@ -391,15 +399,29 @@ class CuratorMethod:
         )
 
     def _sums(
-        self, graph: Any, schema: GraphSchema, noise: Noise, randomness: Randomness, people: People | None = None
+        self,
+        graph: Any,
+        schema: GraphSchema,
+        noise: Noise,
+        randomness: Randomness,
+        networks: Sequence[nn.Module],
+        people: People | None = None,
+        progress: Progress | None = None,
     ) -> Sum:
-        """Return the noisy sums over the neighbours in `graph`: whoever calls them reads its edges, behind noise."""
+        """Return the noisy sums over the neighbours in `graph`: whoever calls them reads its edges, behind noise.
+
+        With `people` they train attention first, where it weighs the messages.
+        """
         sums: PerturbedSum = self.privacy.sums(schema, noise, w_max=self.w_max, bits=self.settings.bits)
+        attention = next((network for network in networks if isinstance(network, PairAttention)), None)
         rows: list[Any] = []
 
         def add(x: Tensor, hop: int) -> Tensor:
             if not rows:
-                rows.append(receiver_rows(graph, self.privacy, self.settings, unit_rows(x), people))
+                start, own = unit_rows(x), self.settings
+                if attention is not None and people is not None:
+                    attend(attention, graph, start, people, own, self.privacy, noise, randomness, progress)
+                rows.append(receiver_rows(graph, self.privacy, own, start, people, attention))
             return sums.perturb(rows[0], x, hop, randomness)
 
         return add
@@ -442,14 +464,15 @@ class CuratorMethod:
                 remedy="pass randomness=SecureRandomness()",
             )
         name = f"query on {graph.schema.name} ({people_key(graph)[:8]})"
-        self.ledger = self.ledger.spend(*self.privacy.spend(name, schema, fitted.noise, **self._said()))
+        noise = fitted.noise.of_sums
+        self.ledger = self.ledger.spend(*self.privacy.spend(name, schema, noise, **self._said()))
         features = read_features(graph)
         source: Any = randomness
-        add = self._sums(graph, schema, fitted.noise, source)
+        add = self._sums(graph, schema, noise, source, fitted.networks)
         parts = self.recipe.parts(fitted.networks, features, self.settings.hops, lambda which, parts: None, add)
         void = fitted.void or (None if self.privacy.public or randomness is None else randomness.void)
         self._fitted = FittedCurator(**{**_shallow(fitted), "void": void})
-        return torch.softmax(_logits(fitted.networks[-1], parts), dim=1)
+        return torch.softmax(logits_of(fitted.networks[-1], parts), dim=1)
 
     def _require_own(self, published: Published) -> None:
         if published.privacy != self.privacy:
@@ -473,24 +496,5 @@ class CuratorMethod:
         return self._fitted
 
 
-def _logits(network: nn.Module, parts: Sequence[Part]) -> Tensor:
-    network.eval()
-    with torch.no_grad():
-        found: Tensor = network(blocks(parts))
-    return found
-
-
 def _shallow(value: Any) -> dict[str, Any]:
     return {field.name: getattr(value, field.name) for field in fields(value)}
-
-
-def _steps(progress: Progress | None, networks: int) -> Callable[[int], Progress | None]:
-    """Return, for each network, a teller that counts on where the one before it ended, in thousandths."""
-    if progress is None:
-        return lambda which: None
-    tell = progress
-
-    def of(which: int) -> Progress:
-        return lambda done, total: tell(round(1000 * (which + done / total) / networks), 1000)
-
-    return of

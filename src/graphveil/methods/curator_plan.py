@@ -55,7 +55,19 @@ def curator_plan(method: CuratorMethod | DPMLP | ClassSums, schema: GraphSchema,
         per_node,
         _seconds(settings, people, hops, private=bool(noise.multipliers)),
         nodes * columns * 4 * 8 / 1e6,
-        _advice(method, nodes, per_node),
+        (*_advice(method, nodes, per_node), *_of_attention(method, schema, noise)),
+    )
+
+
+def _of_attention(method: CuratorMethod | DPMLP, schema: GraphSchema, noise: Noise) -> tuple[str, ...]:
+    """Say what training on edges takes from the sum."""
+    if noise.changed is None or not isinstance(method, CuratorMethod):
+        return ()
+    alone = method.privacy.noise(schema, hops=len(noise.sigmas), w_max=method.w_max, columns=method.settings.hidden)
+    part, ratio = noise.changed, noise.sigmas[0] / alone.sigmas[0]
+    return (
+        f"attention is trained on edges in {part.steps:,} steps, in each of which an edge changes {part.samples} "
+        f"target(s): the sum's noise is {ratio:.1f} times that of weights which read no edge (share_hops)",
     )
 
 

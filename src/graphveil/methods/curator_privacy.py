@@ -1,18 +1,19 @@
 """What a trusted curator's training costs one edge or one node, and what it guarantees.
 
-    directed-edge  one entry of A                                      noisy sums alone, w_max
-    edge           one undirected edge, two entries of A               noisy sums alone, sqrt(2) w_max
+    directed-edge  one entry of A                                      noisy sums, w_max (attention: and training)
+    edge           one undirected edge, two entries of A               noisy sums, sqrt(2) w_max (the same)
     node           a node's features, label and list of neighbours     noisy sums, sqrt(D) w_max, and private training
 
 The curator holds the graph and adds the noise; everybody else sees what comes out. For edges the noisy sums are the
-only place that reads what is protected: training on them is free. A node is in every step, so every step is charged.
+only place that reads what is protected: training on them is free; attention is trained on edges before them, and its
+steps are charged. A node is in every step, so every step is charged.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, get_args
 
 from graphveil.aggregation import PerturbedSum, Unit, sensitivity_of
@@ -20,6 +21,7 @@ from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema
 from graphveil.graphs.degree_bound import Rule
 from graphveil.privacy import (
+    ChangedSamples,
     Descent,
     Guarantee,
     Hops,
@@ -53,6 +55,7 @@ class Noise:
         sigmas: one a hop; 0 where nothing is protected.
         multipliers: descent -> noise multiplier; empty where no training is private.
         epsilon, delta: what everything together costs one unit, rounding included.
+        changed: the training on edges that is in it, or None.
         score: of the number of validation nodes a trial meets, where that is private, else 0.
         trial: what the noise would cost a single run, of which a tuning makes several; else 0.
     """
@@ -61,8 +64,20 @@ class Noise:
     multipliers: Mapping[str, float] = field(default_factory=dict, hash=False)
     epsilon: float = math.inf
     delta: float = 0.0
+    changed: ChangedSamples | None = None
     score: float = 0.0
     trial: float = 0.0
+
+    @property
+    def of_sums(self) -> Noise:
+        """The noise of the sums, where nothing is trained (a query); still at the whole price."""
+        return replace(self, multipliers={}, changed=None)
+
+    @staticmethod
+    def from_dict(said: Mapping[str, Any]) -> Noise:
+        """Return the noise from what `dataclasses.asdict` made of it."""
+        changed = None if said.get("changed") is None else ChangedSamples(**said["changed"])
+        return Noise(tuple(said["sigmas"]), said["multipliers"], float(said["epsilon"]), said["delta"], changed)
 
 
 @dataclass(frozen=True)
@@ -168,7 +183,7 @@ class CuratorPrivacy:
         hops: int,
         w_max: float = 1.0,
         columns: int = 16,
-        trained: Mapping[str, tuple[Descent, int]] | None = None,
+        trained: Mapping[str, tuple[Descent | ChangedSamples, int]] | None = None,
         share_hops: float | None = None,
         hop_ratio: float = 1.0,
     ) -> Noise:
@@ -177,19 +192,22 @@ class CuratorPrivacy:
         Args:
             hops: noisy sums, one after the other; may be 0 where training is charged.
             columns: the most columns of a summed row.
-            trained: name -> private training and number of parameters; charged for unit "node" alone.
+            trained: name -> private training and number of parameters; training on samples is charged for unit "node",
+                where those are protected, and training on edges for the others.
             share_hops: the part of the budget (of mu^2) that goes to the sums; default a half.
             hop_ratio: noise of each sum over that of the sum before.
 
         Raises:
             InputError: no noise reaches the target.
         """
-        charged = dict(trained or {}) if self.nodes else {}
+        charged = {
+            name: found for name, found in (trained or {}).items() if isinstance(found[0], Descent) == self.nodes
+        }
         if self.public or not (hops or charged):
             return Noise((0.0,) * hops)
         unit, descents = self.unit_for(schema), [descent for descent, _ in charged.values()]
         reach = sensitivity_of(unit, w_max, self.degree)
-        every: list[Hops | Descent] = [*([_hops(hops, reach, hop_ratio)] if hops else []), *descents]
+        every: list[Hops | Descent | ChangedSamples] = [*([_hops(hops, reach, hop_ratio)] if hops else []), *descents]
         many = 1 if self.tuning is None else self.tuning.trials_charged
         target, reserved = self._less_rounding(
             [(part, many * parameters) for part, parameters in charged.values()], many
@@ -213,14 +231,15 @@ class CuratorPrivacy:
         if epsilon > self.epsilon or delta > self.delta:
             raise InputError(f"delta = {self.delta:g} is less than the noise's cut tails weigh", remedy="raise delta")
         multipliers = {name: found.sigmas(descent.name)[0] for name, (descent, _) in charged.items()}
+        changed = next((part for part in descents if isinstance(part, ChangedSamples)), None)
         if self.tuning is None:
-            return Noise(sigmas, multipliers, epsilon, self.delta)
+            return Noise(sigmas, multipliers, epsilon, self.delta, changed)
         alone: Any = "pld" if all(part.exact for part in every) else "rdp"
         trial = pipeline_epsilon(found.parts, found.noise, self.delta, accountant=alone)
         score = found.sigmas(_SCORE.name)[0] if self.nodes else 0.0
-        return Noise(sigmas, multipliers, epsilon, self.delta, score, trial)
+        return Noise(sigmas, multipliers, epsilon, self.delta, changed, score, trial)
 
-    def _less_rounding(self, charged: Sequence[tuple[Descent, int]], many: int) -> tuple[float, float]:
+    def _less_rounding(self, charged: Sequence[tuple[Descent | ChangedSamples, int]], many: int) -> tuple[float, float]:
         """Return the epsilon to aim at and the delta to set aside, so that the noise tables' rounding fits as well."""
         epsilon, delta = self.epsilon * (1 - _KEPT[0] * many), self.delta * _KEPT[1]
         for descent, parameters in charged:
@@ -243,7 +262,11 @@ class CuratorPrivacy:
         if self.tuning is not None:
             said |= {"law": self.tuning.law, "mean_trials": self.tuning.mean, "epsilon_of_one_trial": noise.trial}
             said |= {"sigma_score": noise.score} if noise.score else {}
-        return (Spend(name, self.account, "noisy sums" if noise.sigmas else "dp-sgd", said, self.epsilon, self.delta),)
+        mechanism = "noisy sums" if noise.sigmas else "dp-sgd"
+        if noise.changed is not None:
+            mechanism, part = "noisy sums and dp-sgd on edges", noise.changed
+            said |= {"steps": part.steps, "rate": part.rate, "targets_of_an_edge": part.samples}
+        return (Spend(name, self.account, mechanism, said, self.epsilon, self.delta),)
 
     def guarantee(
         self, schema: GraphSchema, ledger: Ledger | None = None, *, void: str | None = None, edges: bool = True
@@ -280,7 +303,11 @@ class CuratorPrivacy:
         both = PerturbedSum(unit="edge", sigmas=noise.sigmas, w_max=w_max)
         if self.tuning is not None:
             return repeat_and_select(both.event(), self.delta, self.tuning)
-        return gaussian_epsilon(1.0 / both.mu, self.delta)
+        if noise.changed is None:
+            return gaussian_epsilon(1.0 / both.mu, self.delta)
+        hops, changed = Hops(count=both.hops, sensitivity=both.sensitivity), replace(noise.changed, samples=2)
+        known = {hops.name: noise.sigmas, changed.name: (noise.multipliers[changed.name],)}
+        return pipeline_epsilon((hops, changed), known, self.delta)
 
     def _protected(self, schema: GraphSchema, edges: bool) -> str:
         unit = self.unit_for(schema)
@@ -327,7 +354,7 @@ def budget_from(said: Mapping[str, Any]) -> dict[str, Any]:
     return {**said, "epsilon": float(said["epsilon"]), "tuning": None if tuning is None else RepeatAndSelect(**tuning)}
 
 
-def _schedule(descent: Descent, multiplier: float) -> PrivateSchedule:
+def _schedule(descent: Descent | ChangedSamples, multiplier: float) -> PrivateSchedule:
     return PrivateSchedule(steps=descent.steps, rate=descent.rate, expected_batch=1.0, noise_multiplier=multiplier)
 
 

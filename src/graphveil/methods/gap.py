@@ -20,8 +20,9 @@ from torch import nn
 
 from graphveil.aggregation import unit_rows
 from graphveil.graphs import GraphSchema
-from graphveil.methods.curator import CuratorSettings, Part, blocks
+from graphveil.methods.curator import ATTENTION, CuratorSettings, Part, blocks
 from graphveil.methods.curator_method import CuratorMethod, Learn, Recipe, Sum
+from graphveil.models.attention import PairAttention
 from graphveil.models.perceptrons import Encoder, HopClassifier
 
 
@@ -32,10 +33,11 @@ class GapRecipe:
     kind: str = "gap"
 
     def networks(self, settings: CuratorSettings, schema: GraphSchema, *, batch_norm: bool) -> list[nn.Module]:
-        """Return encoder and classifier."""
+        """Return encoder, attention where it weighs the messages, and classifier."""
         hidden, classes = settings.hidden, len(schema.classes)
         return [
             Encoder(schema.dimension, hidden, classes, batch_norm=batch_norm),
+            *([PairAttention(hidden, classes)] if settings.weights == ATTENTION else []),
             HopClassifier([hidden] * (settings.hops + 1), hidden, classes, batch_norm=batch_norm),
         ]
 

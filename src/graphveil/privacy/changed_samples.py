@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import log_ndtr, logsumexp
+from scipy.special import logsumexp, ndtr
 
 from graphveil.errors import InputError
 
@@ -127,11 +127,13 @@ class ChangedSamples:
 
 def _logs(shares: FloatArray, sigma: float, x: FloatArray) -> tuple[FloatArray, FloatArray]:
     """log P/A and log Q/A at x, where A = N(0, sigma^2)."""
-    k = np.arange(len(shares))[:, None]
     with np.errstate(divide="ignore"):
-        weights = np.log(shares)[:, None] - (k / sigma) ** 2 / 2
-    tilt = k * x / sigma**2
-    return logsumexp(weights + tilt, axis=0), logsumexp(weights - tilt, axis=0)
+        weights = np.log(shares) - (np.arange(len(shares)) / sigma) ** 2 / 2
+    tilt, up, down = x / sigma**2, np.full_like(x, weights[0]), np.full_like(x, weights[0])
+    for k, weight in enumerate(weights[1:], start=1):
+        np.logaddexp(up, weight + k * tilt, out=up)
+        np.logaddexp(down, weight - k * tilt, out=down)
+    return up, down
 
 
 def _loss(shares: FloatArray, sigma: float, x: FloatArray) -> FloatArray:
@@ -147,10 +149,9 @@ def _thresholds(shares: FloatArray, sigma: float, epsilons: FloatArray) -> Float
         end *= 2
     table = np.linspace(0.0, end, 20_001)
     x = np.interp(epsilons, _loss(shares, sigma, table), table)
-    h = end * 1e-7
+    slopes = np.gradient(_loss(shares, sigma, table), table)
     for _ in range(_NEWTON):
-        slope = (_loss(shares, sigma, x + h) - _loss(shares, sigma, x - h)) / (2 * h)
-        x = np.clip(x - (_loss(shares, sigma, x) - epsilons) / np.maximum(slope, 1e-300), 0.0, end)
+        x = np.clip(x - (_loss(shares, sigma, x) - epsilons) / np.interp(x, table, slopes), 0.0, end)
     return np.asarray(x)
 
 
@@ -160,13 +161,10 @@ def _deltas(shares: FloatArray, sigma: float, epsilons: FloatArray) -> FloatArra
     A threshold that is off by h lowers a delta by O(h^2): nothing, after Newton's steps.
     """
     size = np.abs(epsilons)
-    t, k = _thresholds(shares, sigma, size), np.arange(len(shares))[:, None]
-    with np.errstate(divide="ignore"):
-        weights = np.log(shares)[:, None]
-    over = logsumexp(weights + log_ndtr((k - t) / sigma), axis=0)
-    under = logsumexp(weights + log_ndtr((-k - t) / sigma), axis=0)
-    with np.errstate(under="ignore"):
-        found = np.maximum(0.0, -np.exp(over) * np.expm1(np.minimum(0.0, size + under - over)))
+    t = _thresholds(shares, sigma, size)
+    over, under = (sum(share * ndtr((side * k - t) / sigma) for k, share in enumerate(shares)) for side in (1, -1))
+    with np.errstate(under="ignore", over="ignore"):
+        found = np.maximum(0.0, over - np.exp(size) * under)
         return np.asarray(np.where(epsilons >= 0, found, -np.expm1(-size) + np.exp(-size) * found))
 
 

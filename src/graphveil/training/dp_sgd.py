@@ -130,7 +130,7 @@ class PrivateDescent:
         self._schedule, self._loss = schedule, loss or _cross_entropy
         self._noise = schedule.noise
         self._parameters = [p for layer in self._layers for p in (layer.weight, layer.bias) if p is not None]
-        self._optimiser = _optimiser(model, schedule)
+        self._optimiser = make_optimiser(model, schedule)
         self._lengths: dict[bool, Lengths] = {}
         self._taken = 0
 
@@ -247,7 +247,8 @@ def train_privately(
     return descent.steps_taken
 
 
-def _optimiser(model: nn.Module, schedule: PrivateSchedule) -> torch.optim.Optimizer:
+def make_optimiser(model: nn.Module, schedule: PrivateSchedule) -> torch.optim.Optimizer:
+    """Return the optimiser that a schedule names."""
     if schedule.optimiser == "adam":
         return torch.optim.Adam(model.parameters(), lr=schedule.learning_rate, fused=True)
     return torch.optim.SGD(model.parameters(), lr=schedule.learning_rate, momentum=schedule.momentum)

@@ -1,0 +1,170 @@
+"""Attention trained by private gradient descent on targets, each with all of its incoming edges.
+
+    g_t = step * ( sum_{v in batch} clip(g_v) + Z ) / expected batch,   Z = round(N(0, (multiplier cap)^2))
+
+g_v is the gradient of the loss of target v, see `models.attention`.  What may change is an edge: one entry of A changes
+g_v of its target into another vector of length at most the clipping norm, so the sum moves by up to twice that norm; an
+undirected edge does it to both ends.  Targets, labels and rows are public, and a batch has a target with probability
+`rate`, independently: `privacy.ChangedSamples` prices it.  Sums inside a step never leave it and cost nothing.
+
+Formal guarantees, for rows, labels, targets and schedule that are public:
+
+1. What a target adds to a step's sum is an integer vector of length at most `cap`; NaN and infinite ones are zero.
+2. Toggling an edge changes what its target adds, and nothing else: not the batch, its size or the divisor.
+3. Every step adds noise, an empty batch too, and no more steps are taken than the schedule declares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import torch
+from torch import Tensor, nn
+
+from graphveil.aggregation import ReceiverRows, quantise
+from graphveil.errors import BudgetError, InputError
+from graphveil.models.attention import Incoming, PairAttention
+from graphveil.privacy import Randomness
+from graphveil.training.dp_sgd import PrivateSchedule, make_optimiser, poisson_batch
+
+# Targets at a time; a public number, so that shapes say nothing about edges.
+_TARGETS: Final = 256
+_HEAD_STEPS: Final = 200
+
+
+class AttentionDescent:
+    """The private training of one attention network, step by step; the mean of the later weights is kept in the end.
+
+    Args:
+        network: trained in place.
+        x: public rows [n, c] of length at most 1.
+        rows: who sends to whom; read in steps, behind noise.
+        targets: int64 numbers of the nodes that train; public.
+        labels: int64 [len(targets)], none below 0.
+        schedule: steps, sampling, noise.
+        soft: the length of the noise that the final sums will get.
+        protect: False adds no noise and protects nothing.
+
+    Raises:
+        InputError: rows, targets and labels do not match.
+    """
+
+    def __init__(
+        self,
+        network: PairAttention,
+        x: Tensor,
+        rows: ReceiverRows,
+        targets: Tensor,
+        labels: Tensor,
+        schedule: PrivateSchedule,
+        *,
+        soft: float = 0.0,
+        protect: bool = True,
+    ) -> None:
+        if len(x) != rows.num_nodes or len(labels) != len(targets) or bool((labels < 0).any()):
+            raise InputError(
+                f"{len(x)} rows of {rows.num_nodes} nodes, {len(labels)} labels of {len(targets)} targets",
+                allowed="one row a node and one known label a target",
+            )
+        self._network, self._x, self._rows = network, x.detach().float().contiguous(), rows
+        self._targets, self._labels = targets, labels
+        self._schedule, self._soft, self._protect = schedule, soft, protect
+        self._noise = schedule.noise
+        self._optimiser = make_optimiser(network, schedule)
+        self._taken, self._mean, self._averaged = 0, [torch.zeros_like(p.data) for p in network.parameters()], 0
+
+    @property
+    def steps_taken(self) -> int:
+        """How many noisy gradients were released, counted before they are made."""
+        return self._taken
+
+    def step(self, randomness: Randomness) -> None:
+        """One batch, one noisy gradient, one update.
+
+        Raises:
+            BudgetError: all steps of the schedule are taken.
+        """
+        if self._taken >= self._schedule.steps:
+            raise BudgetError(
+                f"all {self._schedule.steps} private steps are taken", remedy="declare more steps before training"
+            )
+        self._taken += 1
+        total = self.clipped_sum(poisson_batch(len(self._targets), self._schedule.rate, randomness))
+        if self._protect:
+            total += torch.from_numpy(self._noise.draw(total.numel(), randomness))
+        gradient = (total * (self._schedule.grid.step / self._schedule.expected_batch)).float()
+        parameters = list(self._network.parameters())
+        for parameter, part in zip(parameters, torch.split(gradient, [p.numel() for p in parameters]), strict=True):
+            parameter.grad = part.view_as(parameter)
+        self._optimiser.step()
+        if 2 * self._taken > self._schedule.steps:
+            self._averaged += 1
+            for mean, parameter in zip(self._mean, parameters, strict=True):
+                mean += (parameter.data - mean) / self._averaged
+
+    def clipped_sum(self, chosen: Tensor) -> Tensor:
+        """Return the sum of the clipped gradients of some targets in whole steps, float64 [P].
+
+        Args:
+            chosen: their places in `targets`.
+        """
+        grid = self._schedule.grid
+        total = torch.zeros(sum(p.numel() for p in self._network.parameters()), dtype=torch.float64)
+        for places in torch.split(chosen, _TARGETS):
+            found = self._network.target_gradients(
+                self._x, self._labels[places], incoming(self._rows, self._targets[places]), self._soft
+            )
+            clipped = quantise(found, cap=grid.clip, bits=grid.cap.bit_length() - 1, normalise=False)
+            total += clipped.values.sum(dim=0, dtype=torch.float64)
+        return total
+
+    def finish(self) -> None:
+        """Put the mean of the later half of the weights into the network: post-processing of what was released."""
+        if self._averaged:
+            for parameter, mean in zip(self._network.parameters(), self._mean, strict=True):
+                parameter.data.copy_(mean)
+
+
+def incoming(rows: ReceiverRows, targets: Tensor) -> Incoming:
+    """Return the messages of some targets, int64 [b], in the order of the rows."""
+    first, lengths = rows.starts.long()[targets], torch.diff(rows.starts).long()[targets]
+    starts = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
+    places = torch.repeat_interleave(first - starts[:-1], lengths) + torch.arange(int(starts[-1]))
+    return Incoming(targets.int(), starts.int(), rows.senders[places])
+
+
+def train_attention(
+    network: PairAttention,
+    x: Tensor,
+    rows: ReceiverRows,
+    targets: Tensor,
+    labels: Tensor,
+    schedule: PrivateSchedule,
+    *,
+    randomness: Randomness,
+    soft: float = 0.0,
+    protect: bool = True,
+    progress: Callable[[int, int], None] | None = None,
+) -> int:
+    """Train for all steps of the schedule and return their number; the head starts from what public rows alone say.
+
+    See `AttentionDescent`.
+    """
+    start_head(network.head, x[targets], labels)
+    descent = AttentionDescent(network, x, rows, targets, labels, schedule, soft=soft, protect=protect)
+    for step in range(1, schedule.steps + 1):
+        descent.step(randomness)
+        if progress is not None:
+            progress(step, schedule.steps)
+    descent.finish()
+    return descent.steps_taken
+
+
+def start_head(head: nn.Linear, x: Tensor, labels: Tensor) -> None:
+    """Fit the head to public rows and labels; no edge is read."""
+    optimiser = torch.optim.Adam(head.parameters(), lr=0.1)
+    for _ in range(_HEAD_STEPS if len(labels) else 0):
+        optimiser.zero_grad()
+        nn.functional.cross_entropy(head(x), labels).backward()  # type: ignore[no-untyped-call]
+        optimiser.step()

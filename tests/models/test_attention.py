@@ -1,0 +1,93 @@
+"""Attention over incoming edges: closed-form gradients beside autograd, and weights that look at two ends alone."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from graphveil.aggregation import ReceiverRows, unit_rows
+from graphveil.models.attention import Incoming, PairAttention
+from graphveil.training.attention import incoming
+
+NODES, COLUMNS, CLASSES = 40, 5, 3
+
+
+def made(seed: int = 0) -> tuple[PairAttention, Tensor, Tensor, ReceiverRows]:
+    """A network, unit rows, labels and a graph in which nobody sends to node 7 and half of all send to node 3."""
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        network = PairAttention(COLUMNS, CLASSES)
+        x, labels = unit_rows(torch.randn(NODES, COLUMNS)), torch.randint(0, CLASSES, (NODES,))
+        edges = torch.cat([torch.randint(0, NODES, (2, 150)), torch.stack([torch.arange(20), torch.full((20,), 3)])], 1)
+    edges = edges[:, (edges[0] != edges[1]) & (edges[1] != 7)]
+    return network, x, labels, ReceiverRows.of(edges, NODES)
+
+
+def one_by_one(network: PairAttention, x: Tensor, labels: Tensor, heard: Incoming, soft: float) -> Tensor:
+    """Each target's gradient by autograd, in a loop."""
+    scores, found = network(x, heard, soft), []
+    for place in range(len(labels)):
+        loss = functional.cross_entropy(scores[place : place + 1], labels[place : place + 1])
+        parts = torch.autograd.grad(loss, list(network.parameters()), retain_graph=True)
+        found.append(torch.cat([part.flatten() for part in parts]))
+    return torch.stack(found)
+
+
+@pytest.mark.parametrize("soft", [0.0, 0.3, 10.0])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_gradients_are_those_of_autograd(seed: int, soft: float) -> None:
+    network, x, labels, rows = made(seed)
+    targets = torch.tensor([3, 7, 9, 20, 39, 0])
+    heard = incoming(rows, targets)
+    found = network.target_gradients(x, labels[targets], heard, soft)
+    assert torch.allclose(found, one_by_one(network, x, labels[targets], heard, soft), rtol=1e-4, atol=1e-6)
+
+
+def test_a_graph_without_edges_still_has_gradients_of_the_head() -> None:
+    network, x, labels, _ = made()
+    rows, targets = ReceiverRows.of(torch.zeros(2, 0, dtype=torch.int64), NODES), torch.arange(4)
+    heard = incoming(rows, targets)
+    found = network.target_gradients(x, labels[targets], heard, 0.1)
+    assert torch.allclose(found[:, -CLASSES:].sum(dim=1), torch.zeros(4), atol=1e-6)
+    assert bool((found[:, :-CLASSES] == 0).all())
+    assert bool((found[:, -CLASSES:] != 0).any())
+
+
+def test_a_target_hears_its_own_senders_in_order() -> None:
+    _, _, _, rows = made()
+    targets = torch.tensor([7, 3, 11])
+    heard, matrix = incoming(rows, targets), rows.to_scipy()
+    for place, target in enumerate(targets.tolist()):
+        own = heard.senders[int(heard.starts[place]) : int(heard.starts[place + 1])]
+        assert own.tolist() == sorted(matrix.indices[matrix.indptr[target] : matrix.indptr[target + 1]].tolist())
+
+
+def test_other_targets_gradients_keep_every_bit() -> None:
+    """A target's edges come and go: no other row changes, not even in its last digit (so nothing moves on the grid)."""
+    network, x, labels, _ = made()
+    generator = torch.Generator().manual_seed(5)
+    targets = torch.arange(NODES)
+    for trial in range(20):
+        edges = torch.randint(0, NODES, (2, 10 * trial + 1), generator=generator)
+        more = torch.stack([torch.randperm(NODES, generator=generator)[: trial + 1], torch.full((trial + 1,), 3)])
+        both = [
+            network.target_gradients(x, labels, incoming(ReceiverRows.of(e, NODES), targets), 0.5)
+            for e in (edges, torch.cat([edges, more], dim=1))
+        ]
+        others = targets != 3
+        assert torch.equal(both[0][others], both[1][others])
+
+
+def test_weights_look_at_both_ends_alone_and_stay_within_one() -> None:
+    network, x, _, _ = made()
+    edges = torch.randint(0, NODES, (2, 300), generator=torch.Generator().manual_seed(1))
+    found = network.weigh(x, edges)
+    assert bool(((found > 0) & (found <= 1)).all())
+    assert torch.equal(network.weigh(x, edges[:, 17:]), found[17:])
+    swapped = network.weigh(x, edges.flip(0))
+    assert not torch.allclose(found, swapped)
+    torch.nn.init.constant_(network.out.bias, 1e6)
+    assert float(network.weigh(x, edges).max()) <= 1.0
+    assert network.weigh(x, edges[:, :0]).shape == (0,)
