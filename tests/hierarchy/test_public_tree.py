@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse import csr_matrix
 
 from graphveil.errors import InputError
 from graphveil.hierarchy import balanced_dendrogram, count_edges, log_likelihood, pair_tree, public_tree
@@ -106,3 +107,48 @@ def test_planted_communities_survive_beside_uneven_degrees() -> None:
     tree = public_tree(240, edges)
     found = {frozenset(below(tree, node)) for node in range(tree.nodes)}
     assert all(frozenset(np.flatnonzero(label == group).tolist()) in found for group in range(4))
+
+
+def featured(seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Public edges of a planted graph of which 40 nodes have none, labels, 0/1 features, and who those are."""
+    edges, label = planted(4, 50, 0.4, 0.02, seed=seed)
+    rng = np.random.default_rng(seed)
+    lonely = rng.permutation(200)[:40]
+    edges = edges[:, ~np.isin(edges, lonely).any(0)]
+    features = (rng.random((200, 80)) < np.where(np.arange(80) // 20 == label[:, None], 0.5, 0.05)).astype(np.float32)
+    return edges, label, features, lonely
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_nodes_without_public_edges_go_where_their_like_are(sparse: bool) -> None:
+    edges, label, features, lonely = featured()
+    tree = public_tree(200, edges, features=csr_matrix(features) if sparse else features)
+    top = tree.layout.place * 4 // 200
+    shares = [np.bincount(top[label == group], minlength=4).max() for group in range(4)]
+    assert sum(shares) > 170
+    assert len({int(top[node]) for node in lonely}) == 4
+
+
+def test_without_features_they_stand_together() -> None:
+    edges, _, _, lonely = featured()
+    tree = public_tree(200, edges)
+    assert frozenset(lonely.tolist()) in {frozenset(below(tree, node)) for node in range(tree.nodes)}
+
+
+def test_features_alone_put_like_beside_like() -> None:
+    _, label, features, _ = featured()
+    row = label[public_tree(200, np.zeros((2, 0), np.int64), features=features).layout.order]
+    alike = (row[1:] == row[:-1]).mean()
+    assert alike > 0.5
+
+
+@pytest.mark.parametrize("features", [np.zeros((3, 2)), np.full((4, 2), np.nan), np.zeros(4)])
+def test_features_are_a_finite_row_for_each_node(features: np.ndarray) -> None:
+    with pytest.raises(InputError, match="features"):
+        public_tree(4, np.array([[0], [1]]), features=features)
+
+
+def test_zero_features_do_no_harm() -> None:
+    edges, _, features, _ = featured()
+    tree = public_tree(200, edges, features=0 * features)
+    assert sorted(below(tree, tree.root)) == list(range(200))

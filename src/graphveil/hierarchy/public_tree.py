@@ -12,7 +12,8 @@ import numpy as np
 from graphveil.hierarchy.communities import nested_communities
 from graphveil.hierarchy.counts import read_pairs
 from graphveil.hierarchy.dendrogram import Dendrogram, IntArray, dendrogram_of
-from graphveil.hierarchy.worthwhile import bounds, by_degree, worthwhile_levels
+from graphveil.hierarchy.similar import nearest_groups, similar_order, sketch
+from graphveil.hierarchy.worthwhile import bounds, numbered, worthwhile_levels
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -21,26 +22,48 @@ _SMALLEST: Final = 4
 _MOST: Final = 512  # groups joined by density at once; the work is their square
 
 
-def public_tree(nodes: int, public: Any, *, seed: int = 0) -> Dendrogram:
+def public_tree(nodes: int, public: Any, *, features: Any = None, seed: int = 0) -> Dendrogram:
     """Divide the nodes into communities, these again, and so on; join what is found two by two.
 
-    Communities of one parent are joined where their pairs are densest first; nodes of a community that is not divided
-    stand by falling public degree, so that its blocks tell the well connected from the others.
+    Communities of one parent are joined where their pairs are densest first. The nodes of a community that is not
+    divided stand by falling public degree, so that its blocks tell the well connected from the others. Nodes without
+    public edges join the community whose features are most like theirs and stand there with their like; without
+    features they stand together.
 
     Args:
         nodes: n.
         public: integers [2, m], public edges, each once.
+        features: [n, d] numbers that are public, a numpy array or a scipy CSR matrix. None: there are none.
         seed: the same seed gives the same tree.
 
     Raises:
-        InputError: an edge is none between two different nodes.
+        InputError: an edge is none between two different nodes, or features are not n rows of finite numbers.
     """
-    known = read_pairs(public, nodes, "the public edges")
+    known, rng = read_pairs(public, nodes, "the public edges"), np.random.default_rng(seed)
     adjacency = _adjacency(nodes, known)
-    levels = nested_communities(adjacency, smallest=_SMALLEST, rng=np.random.default_rng(seed))
+    degree = np.diff(adjacency.indptr)
+    lonely, like = np.flatnonzero(degree == 0), np.zeros(nodes, np.int64)
+    levels = nested_communities(adjacency, smallest=_SMALLEST, rng=rng)
+    homes = None
+    if features is not None and len(lonely):
+        rows = sketch(features, nodes, rng)
+        like[lonely] = similar_order(rows, lonely)
+        homes = nearest_groups(rows, levels[1], lonely) if len(levels) > 1 else None
+    rank = np.argsort(np.lexsort((like, -degree)))
     if len(levels) > 1:
-        levels = worthwhile_levels(adjacency, known, levels, _joined(adjacency, levels))
-    return _joined(adjacency, levels)
+        levels = _placed(levels, lonely, homes)
+        levels = worthwhile_levels(rank, known, levels, _joined(adjacency, levels, rank))
+    return _joined(adjacency, levels, rank)
+
+
+def _placed(levels: list[IntArray], lonely: IntArray, homes: IntArray | None) -> list[IntArray]:
+    """The partitions with the lonely nodes in one group of their own inside their home, or inside the whole."""
+    result = [levels[0]]
+    for level, finer in enumerate(levels[1:]):
+        inner = finer.copy()
+        inner[lonely] = homes if homes is not None and level == 0 else -1
+        result.append(numbered(result[-1], inner))
+    return result
 
 
 def _adjacency(nodes: int, pairs: IntArray) -> csr_matrix:
@@ -52,13 +75,13 @@ def _adjacency(nodes: int, pairs: IntArray) -> csr_matrix:
     return (half + half.T).tocsr()
 
 
-def _joined(adjacency: csr_matrix, levels: list[IntArray]) -> Dendrogram:
+def _joined(adjacency: csr_matrix, levels: list[IntArray], rank: IntArray) -> Dendrogram:
     """One binary tree of nested groups."""
     from graphveil.hierarchy.community_loops import join_level, join_stretches
 
     groups = levels[-1]
     children = np.empty((2, len(groups) - 1), np.int64)
-    roots = join_stretches(by_degree(adjacency, groups), bounds(groups), children, 0)
+    roots = join_stretches(np.lexsort((rank, groups)), bounds(groups), children, 0)
     for coarser in reversed(levels[:-1]):
         parents = np.empty(len(roots), np.int64)
         parents[groups] = coarser

@@ -6,27 +6,23 @@ The one under which the public edges are more likely wins, from the smallest com
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
 from graphveil.hierarchy.counts import count_edges, lowest_common_ancestors, sums_below
 from graphveil.hierarchy.dendrogram import Dendrogram, IntArray, dendrogram_of
 
-if TYPE_CHECKING:
-    from scipy.sparse import csr_matrix
-
 _SUPPORT: Final = 64  # public edges below which a subtree counts as one block; it decides which order wins, no more
 _PRICE: Final = 1.0  # nats a node that its finer community must be worth, which is read off the same edges
 
 
-def worthwhile_levels(
-    adjacency: csr_matrix, pairs: IntArray, levels: list[IntArray], nested: Dendrogram
-) -> list[IntArray]:
+def worthwhile_levels(rank: IntArray, pairs: IntArray, levels: list[IntArray], nested: Dendrogram) -> list[IntArray]:
     """Nested partitions [n] again, without the divisions that an order by degree does better.
 
     Args:
-        adjacency: symmetric [n, n]; pairs: int64 [2, m] its edges.
+        rank: [n] the nodes' places by falling degree.
+        pairs: int64 [2, m], the edges.
         levels: partitions of the nodes, each inside the one before.
         nested: the tree made of them.
     """
@@ -36,7 +32,7 @@ def worthwhile_levels(
     tops = [_tops(nested, groups) for groups in levels]
     for groups, top in zip(levels[:-1], tops, strict=False):
         inside = pairs[:, groups[pairs[0]] == groups[pairs[1]]]
-        tree = degree_tree(adjacency, groups)
+        tree = ranked_tree(rank, groups)
         value, _ = best_values(*_facts(tree, inside), np.full(tree.nodes, -np.inf), _SUPPORT)
         offers[top] = value[_tops(tree, groups)] + _PRICE * np.bincount(groups)
     taken = best_values(*_facts(nested, pairs), offers, _SUPPORT)[1]
@@ -47,19 +43,14 @@ def worthwhile_levels(
     return result
 
 
-def degree_tree(adjacency: csr_matrix, groups: IntArray) -> Dendrogram:
-    """The nodes of each group by falling degree, joined in pairs of neighbours; then the groups in their order."""
+def ranked_tree(rank: IntArray, groups: IntArray) -> Dendrogram:
+    """The nodes of each group by rank, joined in pairs of neighbours; then the groups in their order."""
     from graphveil.hierarchy.community_loops import join_stretches
 
     children = np.empty((2, len(groups) - 1), np.int64)
-    roots = join_stretches(by_degree(adjacency, groups), bounds(groups), children, 0)
+    roots = join_stretches(np.lexsort((rank, groups)), bounds(groups), children, 0)
     join_stretches(roots, np.array([0, len(roots)]), children, len(groups) - len(roots))
     return dendrogram_of(*children)
-
-
-def by_degree(adjacency: csr_matrix, groups: IntArray) -> IntArray:
-    """The nodes by group and, inside one, by falling degree."""
-    return np.lexsort((-np.diff(adjacency.indptr), groups)).astype(np.int64)
 
 
 def bounds(groups: IntArray) -> IntArray:

@@ -1,0 +1,82 @@
+"""Places in a tree for nodes without public edges, from public features."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from graphveil.errors import InputError
+from graphveil.hierarchy.dendrogram import IntArray
+from graphveil.hierarchy.noisy_blocks import FloatArray
+
+_WIDTH: Final = 16
+_ROWS: Final = 1 << 16
+_NEAR: Final = 16  # so few nodes are near enough as they are
+
+
+def sketch(features: Any, nodes: int, rng: np.random.Generator) -> FloatArray:
+    """Public features [n, d], dense or sparse, as a few random sums of each row, scaled to length 1, float64 [n, 16].
+
+    Angles between rows are kept up to about a quarter (Johnson and Lindenstrauss); a row of zeros stays one.
+
+    Raises:
+        InputError: another number of rows, or what is no number.
+    """
+    if len(features.shape) != 2 or features.shape[0] != nodes:
+        raise InputError(f"features have shape {list(features.shape)}", allowed=f"{nodes} rows")
+    projection = rng.normal(size=(features.shape[1], _WIDTH))
+    result: FloatArray = np.empty((nodes, _WIDTH))
+    for first in range(0, nodes, _ROWS):
+        result[first : first + _ROWS] = features[first : first + _ROWS] @ projection
+    if not np.isfinite(result).all():
+        raise InputError("features that are no numbers", where="public features", allowed="finite numbers")
+    length = np.linalg.norm(result, axis=1, keepdims=True)
+    np.divide(result, length, out=result, where=length > 0)
+    return result
+
+
+def nearest_groups(rows: FloatArray, groups: IntArray, lonely: IntArray) -> IntArray:
+    """For each lonely node the group whose other members are most like it: the largest product with their mean row.
+
+    Args:
+        rows: [n, k] of length 1; groups: [n], numbered from 0; lonely: the nodes to place.
+
+    Returns:
+        int64, a group with other members for each lonely node.
+    """
+    others = np.ones(len(groups), np.bool_)
+    others[lonely] = False
+    count = int(groups.max()) + 1
+    sizes = np.bincount(groups[others], minlength=count)
+    sums = np.stack([np.bincount(groups[others], column, count) for column in rows[others].T], axis=1)
+    there = np.flatnonzero(sizes)
+    means = sums[there] / sizes[there, None]
+    result = np.empty(len(lonely), np.int64)
+    step = max(1, (1 << 22) // len(there))
+    for first in range(0, len(lonely), step):
+        result[first : first + step] = there[np.argmax(rows[lonely[first : first + step]] @ means.T, axis=1)]
+    return result
+
+
+def similar_order(rows: FloatArray, nodes: IntArray) -> IntArray:
+    """Ranks that put like nodes side by side: sorted along the widest direction and halved, again and again.
+
+    Args:
+        rows: [n, k]; nodes: the ones to rank.
+
+    Returns:
+        int64, a rank 0..len(nodes)-1 for each of the nodes.
+    """
+    order = np.arange(len(nodes))
+    width = 1 << max(0, len(nodes) - 1).bit_length()  # powers of two, as the leaves are joined in pairs of neighbours
+    while width > _NEAR:
+        for first in range(0, len(order), width):
+            part = order[first : first + width]
+            values = rows[nodes[part]] - rows[nodes[part]].mean(axis=0)
+            widest = np.linalg.eigh(values.T @ values)[1][:, -1]
+            order[first : first + width] = part[np.argsort(values @ widest, kind="stable")]
+        width //= 2
+    ranks = np.empty(len(nodes), np.int64)
+    ranks[order] = np.arange(len(nodes))
+    return ranks
