@@ -27,7 +27,6 @@ from graphveil.graphs import Split
 from graphveil.graphs.fingerprint import fingerprint
 from graphveil.mechanisms.rounded_normal import RoundedNormal
 from graphveil.methods.catalogue import METHODS
-from graphveil.methods.class_sums import ClassSums
 from graphveil.methods.curator_privacy import Noise
 from graphveil.methods.memory import peak_memory_mb
 from graphveil.methods.proxy_tuning import PROMISED
@@ -35,6 +34,8 @@ from graphveil.methods.tuning import Tell, Tuned, require_grid
 from graphveil.privacy import Ledger, Randomness, RepeatAndSelect
 
 MEAN = 10
+#: Methods whose trials can be priced together.
+PAID = ("gap", "progap", "dp-mlp")
 Log = Callable[[Mapping[str, Any]], None]
 #: Steps of the count's noise, at most, where it is small; and where it ends, in standard deviations, which
 #: `CuratorPrivacy.noise` charges.
@@ -53,11 +54,11 @@ class _Trial:
 
 def payable(name: str, settings: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the settings of a method that trials may choose at a price; none where they are free or there are none."""
-    info = METHODS[name]
-    if info.trust != "central" or name == ClassSums.kind:
+    if name not in PAID:
         return ()
-    declared = settings.get("rule") == "declared" or settings.get("unit") != "node"
-    return tuple(key for key in info.options if key not in PROMISED and not (key == "degree_bound" and declared))
+    open_bound = settings.get("unit") == "node" and settings.get("rule") != "declared"
+    fixed = PROMISED if open_bound else PROMISED | {"degree_bound"}
+    return tuple(key for key in METHODS[name].options if key not in fixed)
 
 
 def require_payable(
@@ -70,7 +71,7 @@ def require_payable(
     """
     allowed = payable(name, settings)
     if not allowed:
-        raise InputError(f"{name} is no method whose trials are paid for", where="tune", allowed="gap, progap, dp-mlp")
+        raise InputError(f"{name} is no method whose trials are paid for", where="tune", allowed=", ".join(PAID))
     require_grid(over, tuning.mean)
     for key in over:
         if key not in allowed:

@@ -106,7 +106,7 @@ def require_tunable(name: str, over: Mapping[str, Sequence[Any]], trials: int) -
             f"{name} would publish again in every trial, or has nothing to choose",
             where="tune",
             allowed=", ".join(method for method in METHODS if tunable(method)),
-            remedy="choose its settings on public data",
+            remedy="choose its settings on public data (--proxy)",
         )
     require_grid(over, trials)
     for key in over:
