@@ -3,13 +3,13 @@
     python benchmarks/markov.py
 
 Made graphs of ten edges a node: an edge joins two leaves of a balanced tree whose lowest common ancestor is k levels
-up with probability falling by 1.3 with k, so that every level has edges to count.  CPU time of one thread, compiled
-before, best of `--repeats`.  Two chains start at that balanced tree: "joint" has a fifth of the edges private (epsilon
-1) and is held near it by the public ones; "private" has all of them private (epsilon 1), accepts nearly everything and
-drifts to ever deeper trees.  "looks" are the edges and leaves gone through and the places dealt out in a step: its
-cost before caches have their say.  "depth" is the mean depth of a leaf after the run, in units of log2 n.  The authors'
-figures are those of their own C++ tool with all edges private, -O2, measured before on a machine like this one.  The
-exponents are those of powers of n fitted to the columns.
+up with probability falling by 1.3 with k, so that every level has edges to count; nodes are numbered at random.  CPU
+time of one thread, compiled before, best of `--repeats`.  Two chains start at that balanced tree: "joint" has a fifth
+of the edges private (epsilon 1) and is held near it by the public ones; "private" has all of them private (epsilon 1),
+accepts nearly everything and drifts to ever deeper trees.  "looks" are the edges and leaves gone through and the
+places dealt out in a step: its cost before caches have their say.  "depth" is the mean depth of a leaf after the run,
+in units of log2 n.  The authors' figures are those of their own C++ tool with all edges private, -O2, measured before
+on a machine like this one.  The exponents are those of powers of n fitted to the columns.
 """
 
 from __future__ import annotations
@@ -68,8 +68,10 @@ def made(nodes: int, share: float) -> tuple[Chain, int]:
     low, high = np.minimum(one, other), np.maximum(one, other)
     keys = rng.permutation(np.unique((low * nodes + high)[(low < high) & (high < nodes)]))[: nodes * DEGREE // 2]
     edges, private = np.stack([keys // nodes, keys % nodes]), rng.random(len(keys)) < share
+    names = rng.permutation(nodes)
+    edges = names[edges]
     layers = [Layer(part, np.ones(nodes, np.bool_)) for part in (edges[:, ~private], edges[:, private])]
-    tree = balanced_dendrogram(np.arange(nodes))
+    tree = balanced_dendrogram(names)
     return open_chain(tree, *layers, private_weight(EPSILON, nodes)), len(keys)
 
 
