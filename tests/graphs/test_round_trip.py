@@ -111,6 +111,23 @@ def test_a_made_network_survives_the_round_trip(tmp_path):
         assert_same(graph, load_graph(write_folder(graph, tmp_path / format, format=format)))
 
 
+@pytest.mark.parametrize("format", ["csv", "parquet"])
+def test_several_labels_a_node_survive_the_round_trip(tmp_path, format):
+    y = torch.tensor([[0.0, 1.0], [1.0, 1.0], [0.0, 0.0], [1.0, 0.0]])
+    again = validate(load_graph(write_folder(tiny_graph(y=y), tmp_path / "graph", format=format)))
+    assert torch.equal(again.y, y)
+
+
+def test_a_label_that_was_not_declared_among_several_is_named(tmp_path):
+    path = write_folder(
+        tiny_graph(y=torch.tensor([[0.0, 1.0], [1.0, 1.0], [0.0, 0.0], [1.0, 0.0]])), tmp_path / "graph"
+    )
+    nodes = (path / "nodes.csv").read_text()
+    (path / "nodes.csv").write_text(nodes.replace("cat;dog", "cat;cow"))
+    with pytest.raises(DataError, match=r"nodes.csv, line 3: label is 'cat;cow', not all of it declared classes"):
+        load_graph(path)
+
+
 def test_writing_is_whole_or_not_at_all(tmp_path, monkeypatch):
     import polars
 
@@ -127,7 +144,11 @@ def test_writing_is_whole_or_not_at_all(tmp_path, monkeypatch):
     "options, fields, message",
     [
         ({"format": "json"}, {}, "format is 'json'; allowed: csv, parquet"),
-        ({}, {"y": torch.zeros(4, 2)}, "nodes have several labels each; allowed: one label a node"),
+        (
+            {},
+            {"y": torch.zeros(4, 2), "schema": GraphSchema("tiny", 2, 0.0, 1.0, ("cat;mouse", "dog"))},
+            "nodes have several labels each, and a class name is empty or holds ';'",
+        ),
     ],
 )
 def test_refusals(tmp_path, options, fields, message):

@@ -226,7 +226,7 @@ def test_directed_graphs_are_refused_where_edges_are_protected() -> None:
     edges, _ = normalise_edges(*start.edge_index.numpy(), made.NODES, directed=True)
     graph = made.changed(start, directed=True)
     graph.edge_index = edges
-    with pytest.raises(InputError, match="edges have a direction.*allowed: undirected graphs"):
+    with pytest.raises(InputError, match=r"edges have a direction.*allowed: undirected graphs"):
         release(graph)
     assert release(graph, epsilon_a=INFINITE).schema.directed
 

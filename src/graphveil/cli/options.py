@@ -46,7 +46,7 @@ EpsilonA = Annotated[
         "--epsilon-a",
         metavar="E",
         help="Epsilon of one bit of one neighbour list. A relationship stands in two: it costs E where one end "
-        "reports it, 2 E where both do. inf: not protected.",
+        "reports it, 2 E where both do. In a published graph: of one private edge. inf: not protected.",
         rich_help_panel=_METHOD,
     ),
 ]

@@ -31,6 +31,7 @@ class Declaration:
         out_of_range: "refuse" or "clip" feature values outside the range.
         name: name of the graph.
         id, label, split: columns of the nodes file; None when not declared.
+        label_separator: what stands between the names where a node has several labels; None: one label a node.
         features: feature columns of the nodes file; None for all the others.
         source, target: columns of the edges file.
         dimension: d of the sparse features file.
@@ -49,6 +50,7 @@ class Declaration:
     name: str | None = None
     id: str = "id"
     label: str | None = None
+    label_separator: str | None = None
     split: str | None = None
     features: tuple[str, ...] | None = None
     source: str = "source"
@@ -66,6 +68,7 @@ _KEYS = (
     "name",
     "id",
     "label",
+    "label_separator",
     "split",
     "features",
     "source",
@@ -127,6 +130,7 @@ def _parse(content: Mapping[str, object], where: str) -> Declaration:
         name=_word(content, "name", where),
         id=_word(content, "id", where) or "id",
         label=_word(content, "label", where),
+        label_separator=_word(content, "label_separator", where),
         split=_word(content, "split", where),
         features=_words(content, "features", where) if "features" in content else None,
         source=_word(content, "source", where) or "source",

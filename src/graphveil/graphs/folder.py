@@ -251,6 +251,8 @@ def _labels(nodes: Table, declared: Declaration) -> tuple[Tensor, tuple[str, ...
     import polars
 
     column = declared.label or "label"
+    if declared.label_separator is not None:
+        return _several_labels(nodes, column, declared.classes, declared.label_separator), ()
     if declared.label is None and column not in nodes.frame.columns:
         return torch.full((nodes.frame.height,), -1), ("no label column: every label unknown",)
     text = nodes.text(column)
@@ -261,6 +263,25 @@ def _labels(nodes: Table, declared: Declaration) -> tuple[Tensor, tuple[str, ...
     labels = codes.to_physical().cast(polars.Int64).fill_null(-1).to_numpy()
     unknown = int((labels < 0).sum())
     return torch.from_numpy(labels.copy()), (f"{unknown:,} labels unknown",) if unknown else ()
+
+
+def _several_labels(nodes: Table, column: str, classes: tuple[str, ...], separator: str) -> Tensor:
+    """Several labels a node, names with a separator between them: float32 0/1 [n, c]; nothing: none of them."""
+    import polars
+
+    text = nodes.text(column).fill_null("")
+    listed = polars.DataFrame({"row": np.arange(len(text)), "name": text.str.split(separator)}).explode("name")
+    listed = listed.filter(polars.col("name") != "")
+    codes = listed["name"].cast(polars.Enum(classes), strict=False)
+    wrong = np.zeros(len(text), dtype=bool)
+    wrong[listed["row"].to_numpy()[codes.is_null().to_numpy()]] = True
+    some = ", ".join(classes[:8]) + (", ..." if len(classes) > 8 else "")
+    nodes.refuse(polars.Series(wrong), "{column} is {value}, not all of it declared classes", column, some)
+    y = torch.zeros(len(text), len(classes))
+    y[
+        torch.from_numpy(listed["row"].to_numpy().copy()), torch.from_numpy(codes.to_physical().to_numpy().astype(int))
+    ] = 1
+    return y
 
 
 def _masks(nodes: Table, declared: Declaration) -> dict[str, Tensor] | None:

@@ -23,20 +23,25 @@ if TYPE_CHECKING:
     import polars
     from torch_geometric.data import Data
 
+SEPARATOR = ";"
+"""Between the names of several labels of one node."""
+
 
 def write_folder(graph: Data, path: str | os.PathLike[str], *, format: str = "csv") -> Path:
     """Write a graph as `graph.toml`, `nodes`, `edges` and, with sparse features, `features`.
 
     The folder is there whole or not at all: it is written beside and renamed. The files hold the raw private
-    data. Undirected edges are written once, labels as class names, unknown labels empty.
+    data. Undirected edges are written once, labels as class names, unknown labels empty; several labels a node as
+    their names with SEPARATOR between them.
 
     Args:
-        graph: a graph with one label a node.
+        graph: the graph.
         path: the new folder.
         format: "csv" or "parquet".
 
     Raises:
-        InputError: the folder is already there, the format is unknown, or nodes have several labels.
+        InputError: the folder is already there, the format is unknown, or nodes have several labels and the name of a
+            class holds SEPARATOR.
     """
     if format not in ("csv", "parquet"):
         raise InputError(f"format is {format!r}", where="write_folder", allowed="csv, parquet")
@@ -66,10 +71,12 @@ def write_graph(graph: Data, inside: Path, *, format: str, release: bool = False
     """Write the tables of a graph and its declaration into an empty folder.
 
     Raises:
-        InputError: nodes have several labels each.
+        InputError: nodes have several labels, and the name of a class holds SEPARATOR.
     """
-    if graph.y.dim() != 1:
-        raise InputError("nodes have several labels each", where="write_folder", allowed="one label a node")
+    if graph.y.dim() == 2 and any(SEPARATOR in name or not name for name in graph.schema.classes):
+        raise InputError(
+            f"nodes have several labels each, and a class name is empty or holds {SEPARATOR!r}", where="write_folder"
+        )
     for stem, frame in _tables(graph).items():
         file = inside / f"{stem}.{format}"
         _ = frame.write_csv(file) if format == "csv" else frame.write_parquet(file)
@@ -105,6 +112,10 @@ def _tables(graph: Data) -> dict[str, polars.DataFrame]:
 def _label_names(graph: Data) -> polars.Series:
     import polars
 
+    if graph.y.dim() == 2:
+        held = [np.flatnonzero(row) for row in graph.y.numpy()]
+        classes = graph.schema.classes
+        return polars.Series("label", [SEPARATOR.join(classes[place] for place in row) for row in held])
     names = polars.Series("label", [*graph.schema.classes, None], dtype=polars.String)
     return names[np.where(graph.y.numpy() < 0, len(graph.schema.classes), graph.y.numpy())]
 
@@ -119,6 +130,7 @@ def _declaration(graph: Data, *, release: bool) -> str:
         "classes": schema.classes,
         "directed": schema.directed,
         "dimension": schema.dimension,
+        **({"label_separator": SEPARATOR} if graph.y.dim() == 2 else {}),
         **({"split": "split"} if published_split(graph) is not None else {}),
         **({"public_edges": "public"} if graph.get("public_edges") is not None else {}),
         **({"private_nodes": "private"} if graph.get("private_nodes") is not None else {}),
