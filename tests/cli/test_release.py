@@ -1,0 +1,169 @@
+"""``graphveil release``: publish, train on it, report; and what is refused."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from graphveil.graphs import load_graph
+from graphveil.privacy import Guarantee, Ledger
+from tests.cli.conftest import Terminal
+
+SHARE = ("--private-share", 0.3)
+RELEASE = ("release", "heterorr", "social-200", "--epsilon-x", 2, "--epsilon-a", 2, *SHARE, "-o", "out")
+
+
+def test_release_then_train_then_report_as_a_newcomer_would(type_in: Terminal) -> None:
+    answer = type_in(*RELEASE)
+    assert answer.code == 0
+    words = " ".join(answer.out.split())
+    for part in (
+        "heterorr on social-200: released into out",
+        "For the curator alone, computed from the true edges; NOT in the folder",
+        "made edges are true private ones",
+        "everything released hides one node's whole feature vector and whether one private undirected edge exists",
+        "Next graphveil train gcn out",
+    ):
+        assert part in words, part
+    assert "labels are published AS THEY ARE" in answer.err
+    trained = type_in("train", "gcn", "out", "--epochs", 3, "--out", "run", "--json").json
+    release = load_graph("out").release
+    assert Guarantee.from_dict(trained["guarantee"]) == release.guarantee
+    assert Ledger.from_dict(trained["ledger"]) == release.ledger
+    assert {"public-edges", "random-edges", "no-edges", "random-features"} <= set(trained["controls"])
+    assert trained["ceiling"] is None
+    assert any("trained on a release (heterorr), at no further cost" in note for note in trained["notes"])
+    assert type_in("report", "run").code == 0
+    assert release.guarantee.sentence() in Path("run/card.md").read_text()
+    assert type_in("predict", "run", "out").code == 0
+    described = type_in("data", "describe", "out", "--json").json
+    assert described["release"]["guarantee"] == release.guarantee.sentence()
+
+
+def test_the_answer_and_the_folder_say_the_same_and_the_truth_stays_outside(type_in: Terminal) -> None:
+    found = type_in(*RELEASE, "--json").json
+    assert found["guarantee"]["epsilon"] == 4.0
+    assert found["curator"]["overlap"]["true"] > 0
+    assert (found["edges"], found["data"]) == (found["public"] + found["made"], "social-200")
+    content = json.loads(Path("out/release.json").read_text())
+    assert content["guarantee"] == found["guarantee"]
+    everything = "".join(file.read_text("utf-8", "ignore") for file in Path("out").iterdir())
+    for word in ("overlap", "distance_of", 'truth"'):
+        assert word not in everything, word
+    card = Path("out/card.md").read_text()
+    assert "| homophily (edges inside a class) |" in card and "| mean degree |" in card
+
+
+@pytest.mark.parametrize("method", ["edge-rr", "edge-rand", "lap-graph", "priv-hrg"])
+def test_every_edge_method_publishes(type_in: Terminal, method: str) -> None:
+    steps = ("--set", "steps=100") if method == "priv-hrg" else ()
+    answer = type_in("release", method, "social-200", "--epsilon-a", 6, *SHARE, *steps, "-o", "out")
+    assert answer.code == 0
+    assert load_graph("out").release.method == method
+    asymptotic = "asymptotic: no finite-time guarantee"
+    places = (" ".join(answer.out.split()), Path("out/card.md").read_text(), Path("out/release.json").read_text())
+    for text in places:
+        assert (asymptotic in text) == (method == "priv-hrg")
+
+
+def test_features_alone_and_randomized_labels(type_in: Terminal) -> None:
+    words = ("release", "feature-rr", "social-200", "--epsilon-x", 4, "--epsilon-y", 1, "-o", "out")
+    answer = type_in(*words)
+    assert answer.code == 0
+    assert "The edges: published as they are." in answer.out
+    assert "For the curator alone" not in answer.out
+    notes = type_in("train", "gcn", "out", "--epochs", 3, "--no-controls", "--out", "run", "--json").json["notes"]
+    assert any("measured against the labels in the folder, which are randomized" in note for note in notes)
+
+
+def test_reproducible_noise_is_void_on_screen_card_and_in_every_run_on_it(type_in: Terminal) -> None:
+    answer = type_in(*RELEASE, "--reproducible-noise", 3)
+    assert "VOID: this release protects nobody" in answer.out
+    assert "VOID. This release protects nobody" in Path("out/card.md").read_text()
+    run = type_in("train", "mlp", "out", "--epochs", 2, "--no-controls")
+    assert "VOID" in run.out
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        (("magic", "social-200", "-o", "x"), "no release method 'magic'; allowed: heterorr, feature-rr, edge-rr"),
+        (("edge-rnd", "social-200", "-o", "x"), "did you mean edge-rand?"),
+        (("gcn", "social-200", "-o", "x"), "no release method 'gcn'"),
+        (("edge-rand", "social-200", "-o", "x"), "--epsilon-a is not given: what one private edge may cost, for ever"),
+        (("heterorr", "social-200", "--epsilon-a", 1, "-o", "x"), "--epsilon-x is not given"),
+        (("edge-rand", "social-200", "--epsilon-a", 1), "Missing option"),
+        (("edge-rand", "social-200", "--epsilon-a", 1, "-o", "taken"), "taken is not empty; name a new folder"),
+        (("edge-rand", "social-200", "--epsilon-a", 0, "-o", "x"), "epsilon_a = 0.0 is not a privacy budget"),
+        (("edge-rand", "social-200", "--epsilon-x", 1, "-o", "x"), "--epsilon-x does not apply to edge-rand"),
+        (("edge-rand", "social-200", "--epsilon-a", 1, "--private-share", 2, "-o", "x"), "private share 2.0; allowed"),
+        (("edge-rr", "social-200", "--epsilon-a", 1, "--set", "steps=5", "-o", "x"), "steps says nothing here"),
+        (("edge-rr", "social-200", "--epsilon-a", 1, "--set", "edges=edge-rand", "-o", "x"), "allowed: public-tree"),
+        (("edge-rand", "social-200", "--epsilon-a", 1, "--set", "hidden=5", "-o", "x"), "has no setting 'hidden'"),
+    ],
+)
+def test_refusals_are_one_line_and_leave_nothing(type_in: Terminal, words: tuple[object, ...], message: str) -> None:
+    Path("taken").mkdir()
+    (Path("taken") / "file").write_text("mine")
+    answer = type_in("release", *words)
+    assert answer.code == 2
+    assert answer.out == ""
+    assert message in answer.err.splitlines()[-1]
+    assert [entry.name for entry in Path().iterdir() if entry.name != "data"] == ["taken"]
+
+
+def test_a_release_is_not_released_again_nor_protected_again(type_in: Terminal) -> None:
+    type_in(*RELEASE)
+    again = type_in("release", "edge-rand", "out", "--epsilon-a", 1, "-o", "second")
+    assert (again.code, "is a release already (heterorr)" in again.err) == (2, True)
+    for method in ("gap", "solitude", "heterorr"):
+        answer = type_in("train", method, "out")
+        assert answer.code == 2
+        assert f"the graph is a release: {method} would protect what anybody may know already" in answer.err
+        assert type_in("plan", method, "out").code == 2
+    assert "this is free" in type_in("plan", "gcn", "out").out
+
+
+def test_a_changed_release_is_refused_by_name(type_in: Terminal) -> None:
+    type_in(*RELEASE)
+    ledger = Path("out/ledger.json")
+    ledger.write_text(ledger.read_text().replace("2.0", "1.0"))
+    answer = type_in("train", "gcn", "out")
+    assert answer.code == 2
+    assert "ledger.json: was changed since it was published" in answer.err
+
+
+def test_a_warning_comes_before_a_huge_number_of_false_edges(type_in: Terminal) -> None:
+    answer = type_in("plan", "edge-rand", "social-20000", "--epsilon-a", 1, "--json")
+    plan = answer.json["release"]
+    assert plan["false_edges"] > 5e7
+    assert "false edges" in plan["warning"]
+
+
+def test_a_plan_says_how_noisy_features_are_and_recommends(type_in: Terminal) -> None:
+    answer = type_in("plan", "feature-rr", "social-200", "--epsilon-x", 1)
+    assert answer.code == 0
+    words = " ".join(answer.out.split())
+    assert "features by" in words and "multi-bit" in words and "piecewise" in words and "hybrid" in words
+    assert "has the least noise here: the variance of feature-rr is larger" in words
+    found = type_in("plan", "heterorr", "social-200", "--epsilon-a", 1, "--set", "edges=mcmc", "--json").json
+    assert found["guarantee"]["assumes"][0].startswith("asymptotic: no finite-time guarantee")
+    assert found["release"]["steps"] == 20_000
+    assert math.isclose(found["epsilon"]["one private edge"], 1.0)
+
+
+def test_training_and_comparing_in_one_run(type_in: Terminal) -> None:
+    found = type_in("train", "heterorr", "social-200", *SHARE, "--epochs", 2, "--out", "run", "--json").json
+    assert {"public-edges", "random-edges", "no-edges", "random-features", "label-propagation"} <= set(
+        found["controls"]
+    )
+    assert found["ceiling"] is not None
+    assert set(found["rivals"]) == {"edge-rand", "lap-graph"}
+    assert found["epsilon_relationship"] == 1.0
+    assert found["options"]["private_share"] == 0.3
+    words = ("compare", "edge-rr,lap-graph", "social-200", "--epsilon-a", "1,8", *SHARE, "--repeats", 1, "--epochs", 2)
+    compared = type_in(*words, "--no-controls", "--out", "study", "--json").json
+    assert len(compared["rows"]) == 4
