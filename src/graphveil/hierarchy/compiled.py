@@ -15,5 +15,11 @@ Loop = TypeVar("Loop", bound=Callable[..., Any])
 
 
 def compiled(loop: Loop) -> Loop:
-    """Compile a loop over typed arrays at its first call, and keep the machine code beside the source."""
-    return cast(Loop, njit(cache=True)(loop))
+    """Compile a loop over typed arrays at its first call, and keep the machine code for later runs if a disk takes it.
+
+    It is kept beside the source or else in the user's cache folder; without either it is compiled in each process.
+    """
+    try:
+        return cast(Loop, njit(cache=True)(loop))
+    except RuntimeError:
+        return cast(Loop, njit(loop))
