@@ -197,8 +197,9 @@ def _sums(plan: CuratorPlan) -> list[RenderableType]:
     lines = []
     for hop, (sigma, ratio) in enumerate(zip(plan.noise.sigmas, plan.per_node, strict=True), start=1):
         lines.append((f"sum {hop} over neighbours", plain(sigma), f"{ratio:.2g}"))
-    for place, multiplier in enumerate(plan.noise.multipliers.values(), start=1):
-        lines.append((f"private training {place}", plain(multiplier), "-"))
+    for place, (part, multiplier) in enumerate(plan.noise.multipliers.items(), start=1):
+        what = "training of attention" if part == "attention" else f"private training {place}"
+        lines.append((what, plain(multiplier), "-"))
     noise = rows(("noise of", "sigma", f"noise/signal at {ASSUMED_DEGREE:g} neighbours"), lines)
     return [
         noise,
