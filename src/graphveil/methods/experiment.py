@@ -32,6 +32,7 @@ from graphveil.methods.release_controls import (
     release_controls_of,
     release_notes,
     release_rivals_of,
+    repeats_note,
     require_trainable,
 )
 from graphveil.methods.search import Search, choose
@@ -119,7 +120,7 @@ def run(
         method = build_method(name, settings, len(graph.schema.classes), seed=seed + number, device=device)
         require_trainable(name, method, graph)
         stage = f"{name} {number + 1}/{repeats}"
-        tell = _teller(progress, stage, method if search is None else None)
+        tell = _teller(progress, stage, method if search is None else None, graph)
         began = time.perf_counter()
         if search is None:
             method.fit(graph, split=nodes, randomness=randomness, progress=tell)
@@ -293,12 +294,7 @@ def _notes(repeats: int, settled: Mapping[str, Any], method: Any, *, controlled:
         )
     notes.extend(_link_notes(method, controlled))
     if repeats > 1:
-        once = (
-            "a real release is made once"
-            if isinstance(method, HeteroRR)
-            else "a real collection has one report per person"
-        )
-        notes.append(f"{repeats} repeats with fresh noise and splits: a simulation; {once}")
+        notes.append(repeats_note(method, repeats))
     else:
         notes.append("one run: the interval covers the test nodes, not other splits or other noise")
     return tuple(notes)
@@ -315,13 +311,15 @@ def _link_notes(method: Any, controlled: bool) -> tuple[str, ...]:
     return (*used, *(found.advice if found is not None else ()), *left)
 
 
-def _teller(progress: Report | None, stage: str, method: Any | None) -> Callable[[int, int], None] | None:
+def _teller(progress: Report | None, stage: str, method: Any | None, graph: Any) -> Callable[[int, int], None] | None:
     if progress is None:
         return None
-    report = progress
+    report, origin = progress, getattr(graph, "release", None)
 
     def tell(done: int, total: int) -> None:
         spent = None if method is None else _epsilon(method)  # what trials cost is known at the end
+        if origin is not None:  # it was spent before
+            spent = origin.guarantee.epsilon
         report({"stage": stage, "done": done, "total": total, "epsilon": spent})
 
     return tell

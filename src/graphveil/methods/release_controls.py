@@ -13,7 +13,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
 
@@ -24,13 +24,13 @@ from torch import Tensor
 from graphveil.errors import InputError
 from graphveil.graphs import Release, Split
 from graphveil.mechanisms import PairDomain
-from graphveil.methods.controls import Control, ceiling_of, controls_of, hits
-from graphveil.methods.features import labels_of
+from graphveil.methods.controls import CONTROL_HOPS, Control, ceiling_of, controls_of, hits
+from graphveil.methods.features import labels_of, random_features
 from graphveil.methods.heterorr import HeteroRR, domain_of, joined
 from graphveil.methods.label_propagation import LabelPropagation, propagate_labels
 from graphveil.methods.lpgnn import LPGNN
 from graphveil.methods.release_edges import warning_of
-from graphveil.methods.released import Released, Topology
+from graphveil.methods.released import Released, Topology, topology_of
 from graphveil.privacy import Randomness
 
 #: Rivals where edges are protected; chains are left out, which take long and promise less.
@@ -61,20 +61,35 @@ def release_warning(method: HeteroRR, graph: Any) -> str | None:
 
 
 def made_edge_controls(method: LPGNN | LabelPropagation, graph: Any, split: Split) -> Mapping[str, Control]:
-    """Return the controls of a method trained on a released graph whose private edges are made ones."""
+    """Return what a method trained on a released graph has for controls beside those of every method."""
     origin: Release | None = getattr(graph, "release", None)
     released = method.released
-    if origin is None or not origin.edges or released is None:
+    if origin is None or released is None:
         return {}
+    found: dict[str, Control] = {}
+    if isinstance(method, LPGNN) and released.labels.dim() == 2:
+        found |= _several_labels(method, released, graph, split)
+    if not origin.edges:
+        return found
     public = Topology(graph.edge_index[:, graph.public_edges], int(graph.num_nodes))
     random = Topology(_random_in_place(graph, _seed(method)), int(graph.num_nodes))
-    found: dict[str, Control] = {
-        "public-edges": lambda: _again(method, released, public, graph, split),
-        "random-edges": lambda: _again(method, released, random, graph, split),
-    }
+    found["public-edges"] = lambda: _again(method, released, public, graph, split)
+    found["random-edges"] = lambda: _again(method, released, random, graph, split)
     if released.labels.dim() == 1:
         found["public-only"] = lambda: _public_only(released, public, graph, split)
     return found
+
+
+def _several_labels(method: LPGNN, released: Released, graph: Any, split: Split) -> dict[str, Control]:
+    """Return the controls that other methods have, for several labels a node."""
+    topology, settings = topology_of(graph), method.settings
+    noise = random_features(released.labels.shape[0], released.schema.dimension, settings.seed)
+    strangers = replace(released, features=noise)
+    hops = max(settings.steps_x, CONTROL_HOPS)
+    return {
+        "random-features": lambda: _again(method, strangers, topology, graph, split, steps_x=hops),
+        "no-edges": lambda: _again(method, released, topology, graph, split, steps_x=0, model="mlp"),
+    }
 
 
 def release_controls_of(method: HeteroRR, graph: Any, split: Split) -> Mapping[str, Control]:
@@ -146,6 +161,15 @@ def release_notes(method: Any, graph: Any) -> tuple[str, ...]:
     return tuple(notes)
 
 
+def repeats_note(method: Any, repeats: int) -> str:
+    """Return what repeating a run is: one release and many splits, or more than anybody does in earnest."""
+    if isinstance(method, HeteroRR):
+        return f"{repeats} repeats with fresh noise and splits: a simulation; a real release is made once"
+    if getattr(getattr(method, "released", None), "origin", None) is not None:
+        return f"{repeats} repeats with fresh splits of one release"
+    return f"{repeats} repeats with fresh noise and splits: a simulation; a real collection has one report per person"
+
+
 def _adds_noise(method: LPGNN | LabelPropagation) -> bool:
     """Whether a method randomizes features or labels that were released already."""
     return any(math.isfinite(epsilon) for epsilon in (method.privacy.epsilon_y, method.privacy.epsilon_x or math.inf))
@@ -162,12 +186,12 @@ def _steps(origin: Release) -> tuple[str, ...]:
 
 
 def _again(
-    method: LPGNN | LabelPropagation, released: Released, topology: Topology, graph: Any, split: Split
+    method: LPGNN | LabelPropagation, released: Released, topology: Topology, graph: Any, split: Split, **other: Any
 ) -> np.ndarray:
-    """Return the hits of the same method on the same release with other edges."""
+    """Return the hits of the same method on the same release with other edges, or `other` settings of its network."""
     privacy = method.privacy
     if isinstance(method, LPGNN):
-        network = asdict(method.settings)
+        network = {**asdict(method.settings), **other}
         budgets: dict[str, Any] = {
             "epsilon_x": privacy.epsilon_x,
             "mechanism": privacy.mechanism,
