@@ -17,10 +17,13 @@ from graphveil.mechanisms import (
     AnalyticGaussian,
     DegreePreservingRR,
     Duchi,
+    EdgeRand,
     FeatureRR,
     Hybrid,
+    LapGraph,
     Laplace,
     MultiBit,
+    NoisyCounts,
     NoisyDegree,
     OneBit,
     Piecewise,
@@ -148,6 +151,7 @@ def test_catalogue_lists_every_mechanism_once() -> None:
     assert [info.mechanism for info in listed] == [
         MultiBit, Duchi, Piecewise, SubOptimal, Hybrid, ThreeOutputs, OneBit, Laplace, AnalyticGaussian, PrivUnit,
         FeatureRR, RandomizedResponse, AdjacencyRR, DegreePreservingRR, NoisyDegree,
+        EdgeRand, LapGraph, NoisyCounts,
     ]  # fmt: skip
     for info in listed:
         assert all(vars(info).values())

@@ -133,14 +133,14 @@ def test_selections_have_the_exact_law(epsilon: float) -> None:
     assert not pair_cases.fits(counts, true_hits(60, 10, 12, 1.3 * epsilon + 0.1))
 
 
-@pytest.mark.parametrize(("epsilon", "bars"), [(0.3, 3.0), (1.5, 1.5)])
+@pytest.mark.parametrize(("epsilon", "bars"), [(0.6, 2.0), (2.0, 1.2)])
 def test_a_bar_that_too_few_cells_pass_is_lowered_without_a_trace(
     epsilon: float, bars: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As above with 600 selections that take several bars each."""
+    """As above with 400 selections that take several bars each."""
     targets = low_bars(monkeypatch)
-    assert pair_cases.fits(hits(epsilon, 2, 600), true_hits(60, 10, 12, epsilon))
-    assert len(targets) > bars * 600
+    assert pair_cases.fits(hits(epsilon, 2, 400), true_hits(60, 10, 12, epsilon))
+    assert len(targets) > bars * 400
 
 
 def test_bars_that_forget_who_passed_before_are_found(monkeypatch: pytest.MonkeyPatch) -> None:

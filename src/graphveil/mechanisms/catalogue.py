@@ -8,14 +8,17 @@ from typing import Any, Final
 from graphveil.mechanisms.degree_preserving import DegreePreservingRR
 from graphveil.mechanisms.degrees import NoisyDegree
 from graphveil.mechanisms.duchi import Duchi
+from graphveil.mechanisms.edge_rand import EdgeRand
 from graphveil.mechanisms.edges import AdjacencyRR
 from graphveil.mechanisms.feature_rr import FeatureRR
 from graphveil.mechanisms.gaussian import AnalyticGaussian
-from graphveil.mechanisms.guarantees import FEATURES, LABEL, RELATIONSHIP
+from graphveil.mechanisms.guarantees import FEATURES, LABEL, PRIVATE_EDGE, RELATIONSHIP
 from graphveil.mechanisms.hybrid import Hybrid
 from graphveil.mechanisms.labels import RandomizedResponse
+from graphveil.mechanisms.lap_graph import LapGraph
 from graphveil.mechanisms.laplace import Laplace
 from graphveil.mechanisms.multibit import MultiBit
+from graphveil.mechanisms.noisy_counts import NoisyCounts
 from graphveil.mechanisms.onebit import OneBit
 from graphveil.mechanisms.piecewise import Piecewise
 from graphveil.mechanisms.privunit import PrivUnit
@@ -155,6 +158,30 @@ _ENTRIES: Final = (
         RELATIONSHIP,
         "one integer of 32 bits",
         "pure epsilon if the lower id reports, 2 epsilon if both ends do; what a prior of links is made from",
+    ),
+    MechanismInfo(
+        "edge-rand",
+        EdgeRand,
+        "Wu, Long, Zhang and Li, IEEE S&P 2022 (LinkTeller)",
+        PRIVATE_EDGE,
+        "about edges + pairs / (e^epsilon + 1) pairs of ids",
+        "a curator's; pure epsilon; most edges stay, among many false ones unless epsilon exceeds log of the pairs",
+    ),
+    MechanismInfo(
+        "lap-graph",
+        LapGraph,
+        "Wu, Long, Zhang and Li, IEEE S&P 2022 (LinkTeller)",
+        PRIVATE_EDGE,
+        "about as many pairs of ids as edges",
+        "a curator's; pure epsilon; keeps the number of edges, not which, unless epsilon exceeds log of the pairs",
+    ),
+    MechanismInfo(
+        "noisy-counts",
+        NoisyCounts,
+        "Ghosh, Roughgarden and Sundararajan, STOC 2009; McSherry, SIGMOD 2009",
+        PRIVATE_EDGE,
+        "one integer of 64 bits a count",
+        "a curator's; pure epsilon for all counts of disjoint sets together; what made graphs are drawn from",
     ),
 )
 
