@@ -404,7 +404,7 @@ class CuratorMethod:
         schema: GraphSchema,
         noise: Noise,
         randomness: Randomness,
-        networks: Sequence[nn.Module],
+        networks: Sequence[nn.Module] = (),
         people: People | None = None,
         progress: Progress | None = None,
     ) -> Sum:
