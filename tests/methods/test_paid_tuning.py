@@ -24,6 +24,7 @@ from graphveil.methods.search import Search
 from graphveil.privacy import Ledger, RepeatAndSelect, SecureRandomness, SeededRandomness
 from graphveil.privacy.accountant import RDP_ORDERS
 from tests.methods import curator_made as cm
+from tests.methods import made
 
 TUNING = RepeatAndSelect(5.0)
 FAST: dict[str, Any] = {"epochs": 4, "hidden": 4, "batch": 1000, "epsilon": 4.0}
@@ -355,6 +356,26 @@ def test_a_saved_model_still_says_what_tuning_cost(kind: str, tmp_path: Path) ->
     loaded: Any = load_method(tmp_path / "model.safetensors")
     assert loaded.privacy == found.privacy and loaded.privacy.tuning == RepeatAndSelect(5.0)
     assert loaded.guarantee == found.guarantee and loaded.ledger == found.ledger
+
+
+def test_a_query_of_a_tuned_model_is_one_more_row_at_the_whole_price() -> None:
+    start = cm.graph()
+    other, third = (made.changed(start, name=name) for name in ("elsewhere", "third"))
+    found = tune_at_a_price(
+        "gap",
+        start,
+        {**FAST, "bits": 5, "queries": 1},
+        {"hops": (1, 2)},
+        tuning=TUNING,
+        split=cm.split_of(start),
+        randomness=SeededRandomness(2),
+    ).method
+    found.predict(other, randomness=SeededRandomness(3))
+    first, second = found.ledger.spends
+    assert "law" in first.parameters and "law" not in second.parameters
+    assert found.guarantee.epsilon == 8.0
+    with pytest.raises(BudgetError):
+        found.predict(third, randomness=SeededRandomness(3))
 
 
 def test_a_run_tells_the_price_and_the_best_and_nothing_of_the_others(monkeypatch: pytest.MonkeyPatch) -> None:

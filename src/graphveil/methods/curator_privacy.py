@@ -71,7 +71,7 @@ class Noise:
     @property
     def of_sums(self) -> Noise:
         """The noise of the sums, where nothing is trained (a query); still at the whole price."""
-        return replace(self, multipliers={}, changed=None)
+        return replace(self, multipliers={}, changed=None, score=0.0, trial=0.0)
 
     @staticmethod
     def from_dict(said: Mapping[str, Any]) -> Noise:
@@ -259,7 +259,7 @@ class CuratorPrivacy:
         said |= {f"multiplier_{part}": value for part, value in noise.multipliers.items()}
         if self.nodes and noise.sigmas:
             said |= {"degree": self.degree or 0, "rule": self.rule}
-        if self.tuning is not None:
+        if self.tuning is not None and noise.trial:
             said |= {"law": self.tuning.law, "mean_trials": self.tuning.mean, "epsilon_of_one_trial": noise.trial}
             said |= {"sigma_score": noise.score} if noise.score else {}
         mechanism = "noisy sums" if noise.sigmas else "dp-sgd"
