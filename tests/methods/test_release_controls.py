@@ -21,6 +21,7 @@ from graphveil.methods.release_controls import (
     require_trainable,
 )
 from graphveil.methods.release_report import kept_structure, pairs_of, with_statistics
+from graphveil.methods.search import Search
 from graphveil.privacy import SecureRandomness, SeededRandomness
 from tests.methods import made, released_made
 from tests.methods.test_controls import OnlyTestLabels
@@ -144,3 +145,14 @@ def test_what_a_release_keeps_is_public_and_its_distance_to_the_truth_is_not() -
     assert told["released"]["edges"] == pairs_of(out, known=True).shape[1] + pairs_of(out, known=False).shape[1]
     assert "truth" not in told and "overlap" not in told
     assert kept_structure(graph, released(epsilon_a=math.inf)) is None
+
+
+def test_settings_are_chosen_on_one_release() -> None:
+    search = Search({"hidden": (2, 4), "steps_x": (1, 2)})
+    run = {"randomness": SecureRandomness(), "controls": False, "search": search}
+    found = experiment.run("heterorr", released_made.graph(), settings={"epochs": 2}, **run)
+    assert found.ledger.total("edges")[0] == 1.0
+    assert found.ledger.total("features")[0] == 1.0
+    assert "4 trials: this costs no privacy" in found.notes[0]
+    with pytest.raises(InputError, match="edges is fixed before anybody reports"):
+        Search({"edges": ("mcmc",)}).require("heterorr", {})

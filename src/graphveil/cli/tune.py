@@ -65,6 +65,7 @@ def tune(
     model: options.Model = None,
     epochs: options.Epochs = None,
     settings: options.Settings = None,
+    private_share: options.PrivateShare = None,
     seed: options.Seed = 0,
     repeats: options.Repeats = 1,
     split: options.SplitKind = "random",
@@ -90,7 +91,7 @@ def tune(
     files.refuse_used_folder(folder)
     log = _log(folder) if search.paid(method) else None
     with working() as tell:
-        graph = load_graph(data, root=data_root, progress=tell)
+        graph = choices.drawn(load_graph(data, root=data_root, progress=tell), private_share, seed)
         if proxy is not None:
             search = replace(search, proxy=load_graph(proxy, root=data_root, progress=tell))
         choices.warn_of_size([(method, chosen)], graph)
@@ -115,6 +116,7 @@ def tune(
             "controls": not no_controls,
             "device": device,
             "source": data,
+            **({} if private_share is None else {"private_share": private_share}),
             **_said(search, method, proxy),
         }
         if log is not None:

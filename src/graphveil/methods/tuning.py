@@ -24,9 +24,11 @@ from graphveil.errors import InputError
 from graphveil.graphs import Split
 from graphveil.methods.catalogue import CALIBRATION, METHODS, build_method
 from graphveil.methods.class_sums import ClassSums
+from graphveil.methods.heterorr import HeteroRR
 from graphveil.methods.lpgnn import LPGNN
 from graphveil.methods.network import NetworkSettings
 from graphveil.methods.released import topology_of
+from graphveil.methods.releases import RELEASES
 from graphveil.methods.solitude import Solitude
 from graphveil.privacy import Randomness
 
@@ -69,7 +71,7 @@ def tunable(name: str) -> tuple[str, ...]:
     """Return the settings of a method that may be tried on one collection; none where trials would publish again."""
     info = METHODS[name]
     network = set(NetworkSettings.__dataclass_fields__)
-    if info.trust == "central" and name != ClassSums.kind:
+    if info.trust == "central" and name != ClassSums.kind and name not in RELEASES:
         return ()
     return tuple(
         key
@@ -166,6 +168,8 @@ def tune(
 def _collect(method: Any, graph: Any, split: Split, randomness: Randomness) -> Any:
     if isinstance(method, ClassSums):
         return method.publish(graph, split=split, randomness=randomness)
+    if isinstance(method, HeteroRR):
+        return method.release(graph, randomness=randomness), split
     if isinstance(method, LPGNN | Solitude):
         return method.randomize(graph, split=split, randomness=randomness)
     raise InputError("this total is spent on the label alone, which leaves nothing to choose", where="tune")
@@ -176,6 +180,10 @@ def _fit(method: Any, reports: Any, graph: Any) -> Tensor:
     if isinstance(method, ClassSums):
         method.fit_published(reports)
         return torch.as_tensor(reports.people.labels)
+    if isinstance(method, HeteroRR):
+        released, split = reports
+        method.fit_released(released, split=split)
+        return torch.as_tensor(released.y)
     if isinstance(method, Solitude):
         method.fit_reports(reports)
         return torch.as_tensor(reports.people.labels)
