@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from html.parser import HTMLParser
+from typing import Any
 
 import pytest
 
+from graphveil.methods.many_labels import SEVERAL
 from graphveil.reports.render import card_markdown, page_html
 from tests.reports import made
 
@@ -161,3 +164,11 @@ def test_a_run_without_controls_ceiling_history_or_spends_renders() -> None:
     assert "Nothing was spent" in page
     assert "Training" not in page
     assert "nothing says what the private data bought" in card
+
+
+@pytest.mark.parametrize("render", [page_html, card_markdown])
+def test_figures_of_several_labels_a_node_are_called_f1(render: Callable[[Any], str]) -> None:
+    said = render(made.record(notes=(SEVERAL,)))
+    assert "micro F1 on" in said
+    assert "Accuracy on" not in said
+    assert "Accuracy on" in render(made.record())

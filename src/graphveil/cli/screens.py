@@ -68,7 +68,7 @@ def _headline(record: RunRecord) -> Text:
     score = record.accuracy
     return Text.assemble(
         (f"{record.method} on {printable(record.data)}: {percent(score.mean)} %", "bold"),
-        f" of the test nodes right (95%: {words.interval(score)}, over {words.spread_over(score)})",
+        f" {words.figure(record)[1]} (95%: {words.interval(score)}, over {words.spread_over(score)})",
     )
 
 
@@ -78,7 +78,7 @@ def voided(reason: str, what: str) -> Text:
 
 
 def _scores(record: RunRecord) -> Table:
-    table = _table("", "accuracy, %", "95% interval", "")
+    table = _table("", f"{words.figure(record)[0]}, %", "95% interval", "")
     table.add_row(record.method, percent(record.accuracy.mean), words.interval(record.accuracy), style="bold")
     for name, score in sorted(record.rivals.items(), key=lambda item: -item[1].mean):
         mark = "best rival, same price" if name == record.best_rival else "rival, same price"

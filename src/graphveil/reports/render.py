@@ -67,6 +67,7 @@ def _content(record: RunRecord) -> dict[str, Any]:
         "record": record,
         "parts": record.guarantee.parts or (record.guarantee,),
         "exposed": words.not_protected(record.guarantee, record.settings),
+        "figure": words.figure(record)[0],
         "meaning": words.lift_sentence(record),
         "spent": words.spent_line(record.ledger, record.settings),
         "controls": sorted(record.controls.items(), key=lambda item: -item[1].mean),

@@ -9,6 +9,7 @@ from typing import Any
 
 from graphveil.mechanisms.guarantees import READERS
 from graphveil.methods.intervals import Interval
+from graphveil.methods.many_labels import SEVERAL
 from graphveil.privacy import Guarantee, Ledger
 from graphveil.reports import rivals
 from graphveil.reports.record import RunRecord
@@ -63,6 +64,13 @@ def interval(score: Interval) -> str:
 def lift_interval(lift: Interval) -> str:
     """The 95% interval of a lift in signed points, or a dash when there is none."""
     return f"{points(lift.low)} to {points(lift.high)}" if measured(lift) else "-"
+
+
+def figure(record: RunRecord) -> tuple[str, str]:
+    """What the scores of a run are called, and what they say of the test nodes: several labels a node have an F1."""
+    if SEVERAL in record.notes:
+        return "micro F1", "micro-averaged F1 on the test nodes"
+    return "accuracy", "of the test nodes right"
 
 
 def spread_over(score: Interval) -> str:
