@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -14,6 +16,7 @@ from graphveil.hierarchy.sampling import pair_numbers
 from tests.hierarchy.trees import all_pairs, balanced, drawn_tree, protected, sorted_pairs
 
 FALSE_ALARM = 1e-6
+DENSITY = np.array([0.1, 0.35, 0.6, 0.85])
 
 
 def drawn_blocks(facts: PairTree, seed: int) -> Blocks:
@@ -44,24 +47,24 @@ def test_edges_are_protected_pairs_each_once(facts: PairTree, seed: int, density
         assert drawn == (allowed if density else set())
 
 
-def drawn_counts(density: np.ndarray, rounds: int = 4_000) -> tuple[np.ndarray, np.ndarray]:
-    """How often each protected pair of a graph of 9 nodes came out, and its block."""
+@cache
+def drawn_counts() -> tuple[np.ndarray, np.ndarray]:
+    """How often each protected pair of a graph of 9 nodes came out in 4,000 draws, and its block."""
     public = np.array([[0, 2, 4], [1, 7, 5]])
     facts = pair_tree(drawn_tree(9, np.random.default_rng(2)), public=public)
     collapse = np.isin(np.arange(8), [2, 4])
     blocks, pairs, rng = choose_blocks(facts, collapse), protected(facts), np.random.default_rng(7)
     times = {tuple(pair): 0 for pair in pairs.T.tolist()}
-    for _ in range(rounds):
-        for pair in sample_edges(blocks, np.resize(density, len(blocks)), rng).T.tolist():
+    for _ in range(4_000):
+        for pair in sample_edges(blocks, np.resize(DENSITY, len(blocks)), rng).T.tolist():
             times[tuple(pair)] += 1
     return np.array(list(times.values())), blocks.of(pairs)
 
 
 @pytest.mark.parametrize(("wrong", "accepted"), [(1.0, True), (1.1, False), (0.9, False)])
 def test_every_pair_comes_with_its_blocks_density(wrong: float, accepted: bool) -> None:
-    density = np.array([0.1, 0.35, 0.6, 0.85])
-    times, block = drawn_counts(density)
-    share = np.resize(density, block.max() + 1)[block] * wrong
+    times, block = drawn_counts()
+    share = np.resize(DENSITY, block.max() + 1)[block] * wrong
     deviation = (times - 4_000 * share) ** 2 / (4_000 * share * (1 - share))
     assert (stats.chi2.sf(deviation.sum(), len(times)) > FALSE_ALARM) == accepted
 
@@ -80,7 +83,7 @@ def test_the_number_of_edges_is_binomial(wrong: float, accepted: bool) -> None:
 def test_all_pairs_of_edges_come_alike() -> None:
     blocks = choose_blocks(pair_tree(balanced(4)), np.ones(3, bool))
     rng, seen = np.random.default_rng(11), {}
-    for _ in range(20_000):
+    for _ in range(5_000):
         edges = sample_edges(blocks, np.array([1 / 3]), rng)
         if edges.shape[1] == 2:
             name = tuple(map(tuple, edges.T.tolist()))
