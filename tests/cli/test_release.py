@@ -127,6 +127,19 @@ def test_a_release_is_not_released_again_nor_protected_again(type_in: Terminal) 
     assert "this is free" in type_in("plan", "gcn", "out").out
 
 
+def test_the_card_of_a_release_is_written_anew(type_in: Terminal) -> None:
+    type_in(*RELEASE)
+    card = Path("out/card.md")
+    before = card.read_text()
+    card.unlink()
+    found = type_in("report", "out", "--json").json
+    assert card.read_text() == before
+    assert (found["card"], found["report"], found["method"]) == ("out/card.md", None, "heterorr")
+    Path("out/ledger.json").unlink()
+    answer = type_in("report", "out")
+    assert (answer.code, "the release is incomplete: ledger.json is missing" in answer.err) == (2, True)
+
+
 def test_a_changed_release_is_refused_by_name(type_in: Terminal) -> None:
     type_in(*RELEASE)
     ledger = Path("out/ledger.json")

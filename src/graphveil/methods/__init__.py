@@ -5,6 +5,7 @@ from graphveil.methods.catalogue import METHODS, MethodInfo, Option, load_method
 from graphveil.methods.class_sums import ClassSums
 from graphveil.methods.dp_mlp import DPMLP
 from graphveil.methods.gap import GAP
+from graphveil.methods.heterorr import HeteroRR
 from graphveil.methods.intervals import Interval, interval
 from graphveil.methods.label_propagation import LabelPropagation
 from graphveil.methods.link_beliefs import LinkBeliefs
@@ -20,6 +21,7 @@ __all__ = [
     "LPGNN",
     "METHODS",
     "ClassSums",
+    "HeteroRR",
     "Interval",
     "LabelPropagation",
     "LinkBeliefs",

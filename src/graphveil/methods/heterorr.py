@@ -30,7 +30,7 @@ from graphveil.graphs.score_file import read_scores
 from graphveil.graphs.value import MASKS
 from graphveil.mechanisms import PairDomain, protected_pairs
 from graphveil.methods.lpgnn import LPGNN
-from graphveil.methods.network import NetworkSettings, Progress
+from graphveil.methods.network import NetworkSettings, Progress, as_matrix
 from graphveil.methods.private_links import people_key
 from graphveil.methods.release_edges import Chains, MadeEdges, make_edges
 from graphveil.methods.release_edges import Progress as Tell
@@ -146,15 +146,17 @@ class HeteroRR:
     ) -> _Parts:
         """Return what the mechanisms make of features, labels and edges; what is public, as it is."""
         schema: GraphSchema = graph.schema
-        made = None
-        if domain is not None:
-            facts = {"public_edges": graph.get("public_edges"), "members": graph.get("private_nodes")}
-            _, private = protected_pairs(int(graph.num_nodes), graph.edge_index, **facts)
-            made = make_edges(privacy, domain, private, chains=self.chains, randomness=randomness, progress=tell)
         mechanism = privacy.feature_mechanism(schema)
         features = PublishedFeatures(graph.x, schema.low, schema.high, "")
         if mechanism is not None:
             features = published_features(mechanism, mechanism.randomize(graph.x, randomness=randomness))
+        made = None
+        if domain is not None:
+            facts = {"public_edges": graph.get("public_edges"), "members": graph.get("private_nodes")}
+            _, private = protected_pairs(int(graph.num_nodes), graph.edge_index, **facts)
+            known = _rows(features.x) if mechanism is None else None  # noisy ones would say little of who is alike
+            how: dict[str, Any] = {"chains": self.chains, "randomness": randomness, "progress": tell}
+            made = make_edges(privacy, domain, private, features=known, **how)
         labels, y = privacy.label_mechanism(len(schema.classes)), graph.y
         if labels is not None:
             require_one_label(graph)
@@ -348,6 +350,12 @@ def _described(
         version=graphveil.__version__,
         created=datetime.now().astimezone().isoformat(timespec="seconds"),
     )
+
+
+def _rows(x: Tensor) -> Any:
+    """Return features [n, d] as numpy, or CSR where they are sparse."""
+    found = as_matrix(x)
+    return found.numpy() if isinstance(found, Tensor) else found
 
 
 def joined(domain: PairDomain, made: Tensor) -> tuple[Tensor, Tensor]:

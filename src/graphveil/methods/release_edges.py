@@ -70,9 +70,14 @@ def make_edges(
     *,
     chains: Chains,
     randomness: Randomness,
+    features: Any = None,
     progress: Progress | None = None,
 ) -> MadeEdges:
     """Return made edges in place of the private ones [2, m], at the price of `privacy.edge_budgets`.
+
+    Args:
+        features: [n, d] numpy or CSR, features that are PUBLIC: they place nodes without public edges. None: there are
+            none.
 
     Raises:
         InputError: a budget that a mechanism refuses, or a private edge that is no protected pair.
@@ -85,7 +90,10 @@ def make_edges(
     if privacy.edges == "lap-graph":
         made = LapGraph(epsilon=budgets["edges"], domain=domain, count_share=privacy.count_share)
         return MadeEdges(made.randomize(private, randomness=randomness))
-    tree, facts = _tree(privacy, domain, private, chains, randomness, progress)
+    facts: dict[str, Any] = {}
+    tree = _start(privacy, domain, features)
+    if tree is None or privacy.edges in CHAINS:
+        tree, facts = _walked(privacy, domain, private, chains, tree, randomness, progress)
     informed = privacy.edges not in CHAINS
     return _drawn(tree, facts, domain, private, budgets["block counts"], randomness, informed=informed)
 
@@ -97,21 +105,31 @@ def warning_of(privacy: ReleasePrivacy, domain: PairDomain) -> str | None:
     return None
 
 
-def _tree(
+def _start(privacy: ReleasePrivacy, domain: PairDomain, features: Any) -> Dendrogram | None:
+    """Return the tree over public edges and features; None for a chain that has none to begin with."""
+    from graphveil.hierarchy.public_tree import public_tree
+
+    public = _known(domain)
+    if privacy.edges == "priv-hrg" or (privacy.edges == "mcmc" and not public.size):
+        return None
+    return public_tree(domain.nodes, public, features=features)
+
+
+def _walked(
     privacy: ReleasePrivacy,
     domain: PairDomain,
     private: Tensor,
     chains: Chains,
+    start: Dendrogram | None,
     randomness: Randomness,
     progress: Progress | None,
 ) -> tuple[Dendrogram, dict[str, Any]]:
+    """Return a tree drawn by a Markov chain with the help of private edges, and what may be said of it."""
     from graphveil.hierarchy.markov import fit_markov
-    from graphveil.hierarchy.public_tree import public_tree
 
     public = _known(domain)
-    if privacy.edges not in CHAINS:
-        return public_tree(domain.nodes, public), {}
     steps = chains.steps or STEPS_A_NODE * domain.nodes
+    count = chains.chains if privacy.edges == "mcmc" else 1
     found = fit_markov(
         domain.nodes,
         None if domain.members is None else domain.ids,
@@ -119,12 +137,12 @@ def _tree(
         private.numpy(),
         epsilon=privacy.edge_budgets()["tree"],
         steps=steps,
-        chains=chains.chains if privacy.edges == "mcmc" else 1,
+        chains=count,
         randomness=randomness,
-        start=public_tree(domain.nodes, public) if privacy.edges == "mcmc" and public.size else None,
+        start=start,
         progress=progress,
     )
-    told: dict[str, Any] = {"steps": steps, "chains": chains.chains}
+    told: dict[str, Any] = {"steps": steps, "chains": count}
     if np.isfinite(found.public_rhat):
         told["public_rhat"] = float(found.public_rhat)
     return found.dendrogram, told

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphveil.reports import words
+from graphveil.reports.files import write_text
 from graphveil.reports.render import Total, markdown
 from graphveil.reports.text import number
 
@@ -47,6 +49,25 @@ def release_card(graph: Data) -> str:
             ],
         },
     )
+
+
+def is_release(folder: Path) -> bool:
+    """Whether a folder says that it is a released graph."""
+    return (folder / "release.json").is_file()
+
+
+def rewrite_card(folder: Path) -> dict[str, str | None]:
+    """Write card.md of a released graph anew; return what the command answers.
+
+    Raises:
+        DataError: the release is incomplete or was changed.
+    """
+    from graphveil.graphs import load_graph
+
+    graph = load_graph(folder)
+    write_text(folder / "card.md", release_card(graph))
+    about = {"method": graph.release.method, "data": graph.schema.name}
+    return {"run": str(folder), "report": None, "card": str(folder / "card.md"), **about}
 
 
 def counts(graph: Data) -> dict[str, int | None]:
