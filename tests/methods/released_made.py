@@ -49,10 +49,7 @@ class Sealed:
 
     def __init__(self, start: Any) -> None:
         self.num_nodes, self.schema, self.edge_index = start.num_nodes, start.schema, start.edge_index
-        self._public = {"public_edges": start.public_edges, "private_nodes": start.get("private_nodes")}
-
-    def get(self, name: str) -> Any:
-        return self._public.get(name)
+        self.public_edges, self.private_nodes = start.public_edges, start.get("private_nodes")
 
     def __getattr__(self, name: str) -> Any:
         if name in ("x", "y"):

@@ -293,3 +293,20 @@ def test_advice_is_given_where_there_is_a_choice() -> None:
     assert "label" in " ".join(planned(cycle(20), epsilon_x=1.0, epsilon_y=1.0).advice)
     assert planned(cycle(20), epsilon_x=None, epsilon_y=1.0).advice == ()
     assert planned(cycle(20), epsilon_x=math.inf, epsilon_y=1.0).advice == ()
+
+
+def test_a_plan_of_a_release_says_how_many_pairs_and_how_much_noise() -> None:
+    found = planned(cycle(100), "heterorr", epsilon_a=4.0, edges="edge-rand").release
+    assert found is not None
+    assert (found.nodes, found.private_nodes, found.public_edges) == (100, 100, 0)
+    assert found.protected_pairs == 100 * 99 // 2
+    assert found.false_edges == pytest.approx(4950 / (math.exp(4) + 1), rel=1e-6)
+    assert found.noise["feature-rr"] > 5 * found.noise["multi-bit"]
+    assert planned(cycle(100), "feature-rr").release.protected_pairs == 0  # type: ignore[union-attr]
+
+
+def test_a_plan_of_a_markov_chain_is_called_asymptotic() -> None:
+    found = planned(cycle(100), "priv-hrg")
+    assert found.guarantee.assumes[0].startswith("asymptotic: no finite-time guarantee")
+    assert found.advice[0].startswith("asymptotic")
+    assert found.release is not None and found.release.steps == 10_000

@@ -11,7 +11,8 @@ _METHOD, _RUN, _SPEED = "What to train", "The run", "Speed (never changes what i
 
 METHODS = (
     "Private features and labels: lpgnn, label-propagation, label-pool; private connections too: solitude, "
-    "link-beliefs, blink, dprr; a trusted curator: class-sums, gap, progap, dp-mlp; not private: sage, gcn, gat, mlp."
+    "link-beliefs, blink, dprr; a trusted curator: class-sums, gap, progap, dp-mlp; one who publishes a graph: "
+    "heterorr, feature-rr, edge-rr, edge-rand, lap-graph, priv-hrg; not private: sage, gcn, gat, mlp."
 )
 Method = Annotated[
     str,

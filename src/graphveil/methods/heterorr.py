@@ -300,9 +300,9 @@ def domain_of(graph: Any) -> PairDomain:
             allowed="undirected graphs",
             remedy="declare directed = false if both directions mean the same, or protect features alone",
         )
-    public = graph.get("public_edges")
+    public = getattr(graph, "public_edges", None)
     known = graph.edge_index[:, public] if public is not None else graph.edge_index[:, :0]
-    return PairDomain(int(graph.num_nodes), graph.get("private_nodes"), known[:, known[0] < known[1]])
+    return PairDomain(int(graph.num_nodes), getattr(graph, "private_nodes", None), known[:, known[0] < known[1]])
 
 
 def _assemble(graph: Any, domain: PairDomain | None, parts: _Parts) -> Any:
