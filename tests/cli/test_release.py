@@ -180,3 +180,24 @@ def test_training_and_comparing_in_one_run(type_in: Terminal) -> None:
     words = ("compare", "edge-rr,lap-graph", "social-200", "--epsilon-a", "1,8", *SHARE, "--repeats", 1, "--epochs", 2)
     compared = type_in(*words, "--no-controls", "--out", "study", "--json").json
     assert len(compared["rows"]) == 4
+
+
+def test_a_comparison_says_that_a_markov_chain_is_asymptotic(type_in: Terminal) -> None:
+    words = (
+        "compare",
+        "priv-hrg,edge-rand",
+        "social-200",
+        "--epsilon-a",
+        4,
+        "--set",
+        "steps=50",
+        *SHARE,
+        "--epochs",
+        2,
+    )
+    answer = type_in(*words, "--repeats", 1, "--no-controls", "--out", "study")
+    asymptotic = "priv-hrg: asymptotic: no finite-time guarantee"
+    assert asymptotic in " ".join(answer.out.split())
+    assert asymptotic in Path("study/table.md").read_text()
+    rows = type_in(*words, "--repeats", 1, "--no-controls", "--out", "study", "--json").json["rows"]
+    assert {row["method"]: bool(row["caution"]) for row in rows} == {"priv-hrg": True, "edge-rand": False}

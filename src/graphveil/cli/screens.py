@@ -280,7 +280,8 @@ def compared(comparison: Comparison, lines: Sequence[Row], folder: Path) -> Rend
         table = _with_rivals(lines, varied, with_controls=with_controls)
     else:
         table = _without_rivals(lines, varied, with_controls=with_controls)
-    where = pairs([("Folder", f"{folder} (table.md, table.csv, figure.png, figure.svg)")])
+    said = [("Mind", text) for text in comparison_table.cautions(lines)]
+    where = pairs([*said, ("Folder", f"{folder} (table.md, table.csv, figure.png, figure.svg)")])
     void = next((row.void for row in lines if row.void), None)
     return Group(
         *([voided(void, "run"), Text()] if void else []), Text(head, style="bold"), Text(), table, Text(), where

@@ -20,7 +20,7 @@ from graphveil.reports.comparison import Cell, Comparison
 from graphveil.reports.files import write_bytes, write_text
 from graphveil.reports.record import RunRecord
 from graphveil.reports.text import markdown, number, percent, points, printable
-from graphveil.reports.words import interval, lift_interval
+from graphveil.reports.words import asymptotic, interval, lift_interval
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,7 @@ class Row:
     best_rival: str | None = None
     lead: Interval | None = None
     epsilon_relationship: float | None = None
+    caution: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The row as a JSON object."""
@@ -53,6 +54,7 @@ class Row:
             "best_rival": self.best_rival,
             "lead": None if self.lead is None else self.lead.to_dict(),
             "epsilon_relationship": self.epsilon_relationship,
+            "caution": self.caution,
         }
 
 
@@ -88,6 +90,7 @@ def _row(method: str, axes: Mapping[str, Any], group: Sequence[RunRecord]) -> Ro
         best_rival=rival,
         lead=lead,
         epsilon_relationship=group[0].epsilon_relationship,
+        caution=asymptotic(group[0].guarantee),
     )
 
 
@@ -169,9 +172,16 @@ def markdown_text(comparison: Comparison, rows: Sequence[Row]) -> str:
     void = next((row.void for row in rows if row.void), None)
     if void:
         lines += [f"**VOID, these runs protect nobody: {markdown(void)}.**", ""]
+    lines += [f"**{markdown(said)}.**\n" for said in cautions(rows)]
     lines += ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
     lines += ["| " + " | ".join(markdown(cell) for cell in cells(comparison, row, rows)) + " |" for row in rows]
     return "\n".join(lines) + "\n"
+
+
+def cautions(rows: Sequence[Row]) -> list[str]:
+    """What must stand beside the figures of some methods: that their guarantee has no finite-time proof."""
+    said = {row.caution: None for row in rows if row.caution}
+    return [f"{', '.join(dict.fromkeys(row.method for row in rows if row.caution == text))}: {text}" for text in said]
 
 
 def csv_text(comparison: Comparison, rows: Sequence[Row]) -> str:

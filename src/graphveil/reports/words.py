@@ -110,6 +110,11 @@ def rival_sentence(record: RunRecord) -> str:
     return f"At the same privacy price it does not differ measurably from its best rival{where}, {best}."
 
 
+def asymptotic(guarantee: Guarantee) -> str | None:
+    """The assumption that a guarantee is asymptotic, if it makes it: nobody may read its epsilon without."""
+    return next((fact for fact in guarantee.assumes if fact.startswith("asymptotic")), None)
+
+
 def relationship_line(epsilon: float) -> str:
     """What one relationship costs, everything that is released about it counted."""
     if epsilon == math.inf:
