@@ -379,6 +379,9 @@ def _notes(privacy: ReleasePrivacy, parts: _Parts) -> tuple[str, ...]:
         notes.append("edges that are not marked public are made ones: none of them says that two nodes are related")
         if privacy.edges in CHAINS:
             notes.append(ASYMPTOTIC)
+        if "public_rhat" in parts.made.facts:
+            rhat = f"split R-hat {parts.made.facts['public_rhat']:.2f}, far from each other above 1.1"
+            notes.append(f"chains of as many steps on public edges alone: {rhat}; near 1 proves nothing")
     if "labels" in privacy.protected:
         notes.append(f"labels went through randomized response at epsilon {privacy.epsilon_y:g}: not all are true ones")
     return tuple(notes)

@@ -143,7 +143,7 @@ def release_notes(method: Any, graph: Any) -> tuple[str, ...]:
     """Return what to mind when reading a run on a released graph, or of a method that releases one."""
     if isinstance(method, HeteroRR):
         origin: Release | None = None if method.released is None else method.released.release
-        return () if origin is None else (*origin.notes, *_steps(origin))
+        return () if origin is None else origin.notes
     origin = getattr(graph, "release", None)
     if origin is None:
         return ()
@@ -173,16 +173,6 @@ def repeats_note(method: Any, repeats: int) -> str:
 def _adds_noise(method: LPGNN | LabelPropagation) -> bool:
     """Whether a method randomizes features or labels that were released already."""
     return any(math.isfinite(epsilon) for epsilon in (method.privacy.epsilon_y, method.privacy.epsilon_x or math.inf))
-
-
-def _steps(origin: Release) -> tuple[str, ...]:
-    """Return what a Markov chain over public edges says about itself."""
-    rhat = origin.statistics.get("public_rhat")
-    if rhat is None:
-        return ()
-    return (
-        f"chains on public edges alone: split R-hat {rhat:.2f} (far from each other above 1.1), whatever it proves",
-    )
 
 
 def _again(
