@@ -269,7 +269,7 @@ def _result(
         peak_memory_mb=peak_memory_mb(),
         notes=(
             *((SEVERAL,) if graph.y.dim() == 2 else ()),
-            *release_notes(methods[0], graph),
+            *release_notes(methods[0], graph, controlled=bool(controls)),
             *_notes(len(methods), settled, methods[0], controlled=bool(controls)),
         ),
         rivals=others,

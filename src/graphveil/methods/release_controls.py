@@ -139,11 +139,13 @@ def release_rivals_left_out(method: HeteroRR, graph: Any) -> Mapping[str, str]:
     return found
 
 
-def release_notes(method: Any, graph: Any) -> tuple[str, ...]:
+def release_notes(method: Any, graph: Any, *, controlled: bool = False) -> tuple[str, ...]:
     """Return what to mind when reading a run on a released graph, or of a method that releases one."""
     if isinstance(method, HeteroRR):
         origin: Release | None = None if method.released is None else method.released.release
-        return () if origin is None else origin.notes
+        missing = release_rivals_left_out(method, graph) if controlled else {}
+        left = [f"rival {name} was left out: {why}" for name, why in missing.items()]
+        return () if origin is None else (*origin.notes, *left)
     origin = getattr(graph, "release", None)
     if origin is None:
         return ()
