@@ -51,13 +51,22 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             HOLDER, SERVER, torch.int64, "together with the other holders' shares, noisy embeddings", priced=True
         ),
         "embeddings": Kind(HOLDER, SERVER, torch.float32, "one embedding a node, clipped and noisy", priced=True),
-        "hidden": Kind(SERVER, LABELS, torch.float32, "the last hidden layer of all nodes: what is computed from noisy embeddings"),
+        "labelled-rows": Kind(LABELS, SERVER, torch.int64, "which nodes train; their gradients would show it anyway"),
+        "hidden": Kind(
+            SERVER, LABELS, torch.float32, "the last hidden layer of all nodes: what is computed from noisy embeddings"
+        ),
         "hidden-gradient": Kind(
-            LABELS, SERVER, torch.float32, "which nodes are labelled, and their labels up to names unless noise is added", priced=True
+            LABELS,
+            SERVER,
+            torch.float32,
+            "which nodes are labelled, and their labels up to names unless noise is added",
+            priced=True,
         ),
         "embedding-gradient": Kind(SERVER, HOLDER, torch.float32, "how the labels pull at this holder's embeddings"),
         "gradient-share": Kind(SERVER, HOLDER, torch.int64, UNIFORM),
-        "scores": Kind(LABELS, SERVER, torch.float64, "loss and accuracies of the label holder's own nodes, where it declares so"),
+        "scores": Kind(
+            LABELS, SERVER, torch.float64, "loss and accuracies of the label holder's own nodes, where it declares so"
+        ),
         "done": Kind(SERVER, HOLDER, torch.int64, "that the run is over, and its best round"),
     }
 )

@@ -1,0 +1,59 @@
+"""The server's part in modes "individual" and "paper": it deals masks, combines embeddings and trains its own layers.
+
+    round    embeddings of all holders -> (shrink) -> combine -> steps with the label holder -> gradient to every holder
+
+It follows the protocol and colludes with no holder.  It never sees a masked matrix: those pass between holders.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from graphveil.federation.holder import lefts_of, products_of
+from graphveil.federation.messages import Receive, Send
+from graphveil.federation.networks import Combination
+from graphveil.federation.products import Dealer, Talk
+from graphveil.federation.programs import Checkpoint
+from graphveil.federation.publication import james_stein
+from graphveil.federation.setting import Setting
+from graphveil.privacy import Randomness
+
+
+def server(setting: Setting, nodes: int, rows: int, *, randomness: Randomness, generator: torch.Generator) -> Talk:
+    """The server's program; returns its network.
+
+    Args:
+        rows: how many nodes train, agreed.
+    """
+    network = Combination(
+        setting.combine, len(setting.names), setting.width, setting.layers, setting.dropout, generator=generator
+    )
+    optimiser = torch.optim.Adam(network.parameters(), lr=setting.learning_rate, weight_decay=setting.weight_decay)
+    dealer = Dealer(lefts_of(setting, nodes), randomness=randomness)
+    if setting.mode == "paper":
+        yield from dealer.deal(setting.names)
+    train = yield Receive(setting.label_holder, "labelled-rows", (rows,))
+    for round in range(1, setting.publications + 1):
+        yield from dealer.correct(products_of(setting, nodes), f"forward {round}")
+        leaves = []
+        for name in setting.names:
+            seen = yield Receive(name, "embeddings", (nodes, setting.width))
+            leaves.append((james_stein(seen, setting.publication) if setting.shrink else seen).requires_grad_())
+        for _ in range(setting.steps(round)):
+            for leaf in leaves:
+                leaf.grad = None
+            network.train()
+            z = network(leaves)[train]
+            yield Send(setting.label_holder, "hidden", z.detach())
+            slope = yield Receive(setting.label_holder, "hidden-gradient", (rows, setting.width))
+            optimiser.zero_grad()
+            z.backward(slope)
+            optimiser.step()
+        network.eval()
+        with torch.no_grad():
+            yield Send(setting.label_holder, "hidden", network(leaves))
+        for name, leaf in zip(setting.names, leaves, strict=True):
+            yield Send(name, "embedding-gradient", leaf.grad if leaf.grad is not None else torch.zeros_like(leaf))
+        yield from dealer.correct(products_of(setting, nodes, transposed=True), f"backward {round}")
+        yield Checkpoint(round, dict)
+    return network
