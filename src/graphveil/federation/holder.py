@@ -163,7 +163,8 @@ class _Shared:
     def forward(self, round: int) -> Talk:
         setting, others = self._setting, [name for name in self._setting.names if name != self._me]
         products = products_of(setting, self._nodes)
-        found = yield from multiply(self._me, setting.server, self._kept(), products, self.shares, f"forward {round}")
+        rights = {product: self.shares[product.left.name] for product in products}
+        found = yield from multiply(self._me, setting.server, self._kept(), products, rights, f"forward {round}")
         mine = reconstruct([ring.matmul(self._matrix, self.shares[self._me]), *found.values()])
         for other in others:
             yield Send(other, "opened-share", mine)
@@ -178,7 +179,7 @@ class _Shared:
         self._pull = slope if self._pull is None else setting.momentum * self._pull + slope
         step = ring.encode(setting.shared_rate * self._pull, setting.bits)
         products = products_of(setting, self._nodes, transposed=True)
-        rights = dict.fromkeys((left.name for left in self._lefts if left.owner != me), step)
+        rights = dict.fromkeys(products, step)
         found = yield from multiply(me, setting.server, self._kept(), products, rights, f"backward {round}")
         self.shares[me] = self.shares[me] - (ring.matmul(self._turned, step) >> setting.bits)
         for product, share in found.items():

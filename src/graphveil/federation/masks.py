@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -52,3 +53,14 @@ class MaskKey:
         if sys.byteorder == "big":
             words = words.astype(np.int64)
         return torch.from_numpy(words).reshape(shape)
+
+
+def packed(keys: Sequence[MaskKey]) -> Tensor:
+    """Return keys as the bytes of a message, uint8 [keys, 32]."""
+    rows = np.frombuffer(b"".join(key.secret for key in keys), dtype=np.uint8)
+    return torch.from_numpy(rows.reshape(-1, KEY_BYTES).copy())
+
+
+def unpacked(message: Tensor) -> list[MaskKey]:
+    """Return the keys of a message."""
+    return [MaskKey(row.numpy().tobytes()) for row in message]

@@ -14,12 +14,11 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import scipy.sparse
 import torch
 from torch import Tensor
 
-from graphveil.federation.masks import KEY_BYTES, MaskKey
+from graphveil.federation.masks import KEY_BYTES, MaskKey, packed, unpacked
 from graphveil.federation.messages import Receive, Send
 from graphveil.federation.sharing import (
     DealtKeys,
@@ -83,8 +82,7 @@ class Dealer:
         """Send every holder the keys of its masks."""
         for holder in holders:
             keys = [key for left in self._lefts for key in self._of(left, holder)]
-            rows = np.frombuffer(b"".join(key.secret for key in keys), dtype=np.uint8).reshape(-1, KEY_BYTES)
-            yield Send(holder, "mask-keys", torch.from_numpy(rows.copy()))
+            yield Send(holder, "mask-keys", packed(keys))
 
     def correct(self, products: Sequence[Product], step: str) -> Talk:
         """Send the other party of every product its correction."""
@@ -138,7 +136,7 @@ def set_up(me: str, server: str, lefts: Sequence[Left], matrices: Mapping[str, A
         transposes: keep transposed copies too, for products X^T w.
     """
     dealt = yield Receive(server, "mask-keys", (keys_for(lefts, me), KEY_BYTES))
-    left_keys = iter([MaskKey(bytes(row.numpy().tobytes())) for row in dealt])
+    left_keys = iter(unpacked(dealt))
     own: dict[str, _Own] = {}
     rights: dict[str, MaskKey] = {}
     for left in lefts:
@@ -161,20 +159,19 @@ def set_up(me: str, server: str, lefts: Sequence[Left], matrices: Mapping[str, A
 
 
 def multiply(
-    me: str, server: str, masked: Masked, products: Sequence[Product], rights: Mapping[str, Tensor], step: str
+    me: str, server: str, masked: Masked, products: Sequence[Product], rights: Mapping[Product, Tensor], step: str
 ) -> Talk:
     """Return product -> this holder's share of it, for the products that this holder takes part in.
 
     Args:
-        rights: left name -> this holder's matrix w, of the products in which it is the other party.
+        rights: product -> this holder's matrix w, for the products in which it is the other party.
         step: names this call; never used again in a run.
     """
     for product in products:
         if product.other == me:
             key = masked.foreign[product.left.name].key
-            yield Send(
-                product.left.owner, "masked-right", masked_right(rights[product.left.name], key, _label(product, step))
-            )
+            f = masked_right(rights[product], key, _label(product, step))
+            yield Send(product.left.owner, "masked-right", f)
     shares: dict[Product, Tensor] = {}
     for product in products:
         label = _label(product, step)

@@ -29,8 +29,8 @@ from graphveil.privacy import gaussian_epsilon
 from graphveil.privacy.gaussian import analytic_gaussian_sigma
 
 UNIT = "one published embedding row of one holder"
-#: Noise ends at this many standard deviations; what is cut off is charged.
-_CUT = 12.0
+#: A larger epsilon hides nothing, and the noise's table does not reach far enough to prove it.
+LARGEST_EPSILON = 200.0
 _FINEST, _MOST_STEPS = 10, 1 << 17
 # What is kept back of epsilon and delta for the rounding of the noise table, which is checked afterwards.
 _KEPT = (1e-7, 1e-5)
@@ -65,6 +65,12 @@ class Publication:
         if self.rounds < 1 or self.columns < 1 or not 0 < self.clip < math.inf:
             raise InputError(
                 f"rounds {self.rounds}, columns {self.columns}, clip {self.clip}", allowed="numbers above 0"
+            )
+        if LARGEST_EPSILON < self.epsilon < math.inf:
+            raise InputError(
+                f"epsilon = {self.epsilon:g} over {self.rounds} publications hides nothing",
+                allowed=f"at most {LARGEST_EPSILON:g}, or inf",
+                remedy="publish less often: raise republish",
             )
         if not self.public and self.total > self.epsilon:
             raise InputError(f"no noise reaches epsilon {self.epsilon:g}, delta {self.delta:g}", remedy="raise them")
@@ -101,8 +107,14 @@ class Publication:
             return math.inf
         below = self.delta * (1 - _KEPT[1] / 2)
         exact = gaussian_epsilon(self.sigma, below, 2.0 * math.sqrt(rounds))
-        epsilon, delta = RoundedNormal(1.0, int(_CUT)).price(exact, below, rounds * self.columns)
+        epsilon, delta = RoundedNormal(1.0, self.cut).price(exact, below, rounds * self.columns)
         return epsilon if delta <= self.delta else math.inf
+
+    @property
+    def cut(self) -> int:
+        """Where the noise ends, in standard deviations: what is cut off weighs e^-30 delta at most, and is charged."""
+        weight = self.epsilon + math.log(self.rounds * self.columns / self.delta)
+        return math.ceil(math.sqrt(2 * (weight + 30)))
 
     @property
     def bits(self) -> int:
@@ -138,37 +150,58 @@ class Publisher:
         """
         if self.publication.public:
             return clip_rows(x.detach(), self.publication.clip)
-        steps, noise = self._noisy(x, round)
-        return self._scaled(steps + noise)
+        to = self.publication
+        grid = quantise(x.detach(), cap=to.clip, bits=to.bits, normalise=False).values
+        digest = hashlib.sha256(f"{round} ".encode() + grid.numpy().tobytes()).hexdigest()
+        self._count(digest)
+        return self._scaled(grid + self._noise(digest, tuple(grid.shape)))
 
-    def noise_for(self, x: Tensor, round: int) -> Tensor:
-        """Return the noise [n, d] alone, float64 in units of the rows, for rows that are added up on shares."""
-        return self._scaled(self._noisy(x, round)[1].double())
+    def noise_for(self, label: str, state: Tensor, shape: tuple[int, int]) -> Tensor:
+        """Return noise [n, d] alone, float64, for rows that nobody holds: the same for the same label and state.
+
+        Args:
+            state: what the rows depend on at this holder.
+        """
+        digest = hashlib.sha256(label.encode() + b" " + state.numpy().tobytes()).hexdigest()
+        return self._scaled(self._noise(digest, shape).double())
+
+    def count(self, round: int, state: Tensor) -> None:
+        """Count the publication of rows that nobody holds, before it is made.
+
+        Raises:
+            BudgetError: more publications than were paid for.
+        """
+        self._count(hashlib.sha256(f"{round} ".encode() + state.numpy().tobytes()).hexdigest())
 
     def _scaled(self, steps: Tensor) -> Tensor:
-        return steps.mul(self.publication.clip * 2.0**-self.publication.bits)
+        scaled: Tensor = steps * (self.publication.clip * 2.0**-self.publication.bits)
+        return scaled
 
     @property
     def spent(self) -> float:
         """The epsilon of all publications so far."""
         return self.publication.spent(len(self.seen))
 
-    def _noisy(self, x: Tensor, round: int) -> tuple[Tensor, Tensor]:
-        to = self.publication
-        grid = quantise(x.detach(), cap=to.clip, bits=to.bits, normalise=False).values
-        digest = hashlib.sha256(f"{round} ".encode() + grid.numpy().tobytes()).hexdigest()
-        if digest not in self.seen:
-            if len(self.seen) >= to.rounds:
-                raise BudgetError(
-                    f"publication {len(self.seen) + 1} of {to.rounds}",
-                    where="embeddings",
-                    remedy="agree on more rounds before the next run",
-                )
-            self.seen = (*self.seen, digest)
-        sigma = to.sigma * 2.0**to.bits
-        table = RoundedNormal(sigma, math.ceil(_CUT * sigma))
-        drawn = table.draw(grid.numel(), _Keyed(self._key, digest))
-        return grid, torch.from_numpy(drawn).view(grid.shape).float()
+    def _count(self, digest: str) -> None:
+        if digest in self.seen:
+            return
+        if len(self.seen) >= self.publication.rounds:
+            raise BudgetError(
+                f"publication {len(self.seen) + 1} of {self.publication.rounds}",
+                where="embeddings",
+                remedy="agree on more rounds before the next run",
+            )
+        self.seen = (*self.seen, digest)
+
+    def _noise(self, label: str, shape: tuple[int, ...]) -> Tensor:
+        """Return noise in steps of the grid."""
+        sigma = self.publication.sigma * 2.0**self.publication.bits
+        if sigma == 0.0:
+            return torch.zeros(shape)
+        drawn = RoundedNormal(sigma, math.ceil(self.publication.cut * sigma)).draw(
+            math.prod(shape), _Keyed(self._key, label)
+        )
+        return torch.from_numpy(drawn).view(shape).float()
 
 
 class _Keyed:

@@ -9,6 +9,8 @@ from typing import Any
 import torch
 
 from graphveil.federation.holder import Holding, holder
+from graphveil.federation.linear import linear_holder
+from graphveil.federation.linear_server import linear_server
 from graphveil.federation.messages import Transcript
 from graphveil.federation.programs import Program, Watch, simulate
 from graphveil.federation.server import server
@@ -41,11 +43,16 @@ def train_together(
     desk = next(held.desk for held in holdings.values() if held.desk is not None)
     desk.open(setting, randomness=randomness, generator=generator)
     nodes = next(iter(holdings.values())).nodes
+    rows, linear = int(desk.train.sum()), setting.mode == "shared-linear"
+    serve = linear_server if linear else server
     programs: dict[str, Program] = {
-        setting.server: server(setting, nodes, int(desk.train.sum()), randomness=randomness, generator=generator)
+        setting.server: serve(setting, nodes, rows, randomness=randomness, generator=generator)
     }
     for name in setting.names:
-        programs[name] = holder(name, setting, holdings[name], randomness=randomness, generator=generator)
+        if linear:
+            programs[name] = linear_holder(name, setting, holdings[name], randomness=randomness)
+        else:
+            programs[name] = holder(name, setting, holdings[name], randomness=randomness, generator=generator)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         results, transcript = simulate(programs, watch=watch)
