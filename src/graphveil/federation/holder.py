@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import scipy.sparse
@@ -30,6 +31,15 @@ from graphveil.federation.programs import Checkpoint
 from graphveil.federation.publication import Publisher
 from graphveil.federation.setting import Setting
 from graphveil.federation.sharing import reconstruct, truncate
+from graphveil.federation.states import (
+    State,
+    adam_state,
+    load_adam,
+    load_module,
+    load_publisher,
+    module_state,
+    publisher_state,
+)
 from graphveil.models.initial import glorot
 from graphveil.privacy import Randomness
 
@@ -76,11 +86,21 @@ def products_of(setting: Setting, nodes: int, *, transposed: bool = False) -> tu
     )
 
 
-def holder(me: str, setting: Setting, holding: Holding, *, randomness: Randomness, generator: torch.Generator) -> Talk:
+def holder(
+    me: str,
+    setting: Setting,
+    holding: Holding,
+    *,
+    randomness: Randomness,
+    generator: torch.Generator,
+    done: int = 0,
+    state: State | None = None,
+) -> Talk:
     """The program of one holder; returns its trained networks, its publisher, and at the label holder the predictions.
 
     Args:
         randomness: of shares and of the noise's key. generator: of initial weights.
+        done: rounds that are finished; state: as of then, of a checkpoint.
     """
     propagation = Propagation(setting.aggregator, setting.width, setting.hops, generator=generator)
     structure = own_structure(setting.aggregator, holding.edge_index, holding.nodes)
@@ -91,10 +111,19 @@ def holder(me: str, setting: Setting, holding: Holding, *, randomness: Randomnes
         lr=setting.learning_rate,
         weight_decay=setting.weight_decay,
     )
+    parts = {
+        "propagation": propagation,
+        "adam": optimiser,
+        "first": first,
+        "publisher": publisher,
+        "desk": holding.desk,
+    }
+    if state is not None:
+        restore(parts, state)
     yield from first.prepare()
     if holding.desk is not None:
         yield from holding.desk.announce(setting)
-    for round in range(1, setting.publications + 1):
+    for round in range(done + 1, setting.publications + 1):
         h0 = yield from first.forward(round)
         h = propagation(h0, structure)
         yield Send(setting.server, "embeddings", publisher.publish(h, round))
@@ -105,8 +134,8 @@ def holder(me: str, setting: Setting, holding: Holding, *, randomness: Randomnes
         h.backward(slope)
         optimiser.step()
         yield from first.backward(h0, round)
-        yield Checkpoint(round, dict, publisher.spent)
-    return {"propagation": propagation, "first": first, "publisher": publisher, "desk": holding.desk}
+        yield Checkpoint(round, partial(snapshot, parts), publisher.spent)
+    return parts
 
 
 class _Own:
@@ -120,6 +149,13 @@ class _Own:
 
     def parameters(self) -> list[nn.Parameter]:
         return [self.weight]
+
+    def state(self) -> dict[str, Tensor]:
+        return {"first/weight": self.weight.detach().clone()}
+
+    def load(self, state: State) -> None:
+        with torch.no_grad():
+            self.weight.copy_(state["first/weight"])
 
     def prepare(self) -> Talk:
         yield from ()
@@ -156,6 +192,14 @@ class _Shared:
     def parameters(self) -> list[nn.Parameter]:
         return []
 
+    def state(self) -> dict[str, Tensor]:
+        found = {f"first/shares/{name}": share for name, share in self.shares.items()}
+        return found if self._pull is None else found | {"first/pull": self._pull}
+
+    def load(self, state: State) -> None:
+        self.shares = {name: state[f"first/shares/{name}"] for name in self.shares}
+        self._pull = state.get("first/pull")
+
     def prepare(self) -> Talk:
         me = self._me
         self._masked = yield from set_up(me, self._setting.server, self._lefts, {me: self._matrix}, transposes=True)
@@ -190,6 +234,23 @@ class _Shared:
         if self._masked is None:
             raise RuntimeError("the set-up has not run")
         return self._masked
+
+
+def snapshot(parts: Mapping[str, Any]) -> dict[str, Tensor]:
+    """Return the state of a holder's networks, optimiser, first layer, publisher and desk."""
+    found = module_state("propagation", parts["propagation"]) | adam_state("adam", parts["adam"])
+    found |= parts["first"].state() | publisher_state(parts["publisher"])
+    return found | (parts["desk"].state() if parts["desk"] is not None else {})
+
+
+def restore(parts: Mapping[str, Any], state: State) -> None:
+    """Set all of them from a checkpoint."""
+    load_module("propagation", parts["propagation"], state)
+    load_adam("adam", parts["adam"], state)
+    parts["first"].load(state)
+    load_publisher(parts["publisher"], state)
+    if parts["desk"] is not None:
+        parts["desk"].load(state)
 
 
 def ring_matrix(features: Any, bits: int) -> Any:

@@ -9,6 +9,7 @@ everything that leaves the desk is computed from randomized labels: one label co
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor
@@ -18,8 +19,11 @@ from graphveil.federation.messages import Receive, Send
 from graphveil.federation.networks import Head
 from graphveil.federation.products import Talk
 from graphveil.federation.setting import Setting
+from graphveil.federation.states import State, adam_state, load_adam, load_module, module_state
 from graphveil.mechanisms import RandomizedResponse
 from graphveil.privacy import Randomness
+
+_ROW = ("epoch", "loss", "val_loss", "val_accuracy")
 
 
 class LabelDesk:
@@ -52,6 +56,26 @@ class LabelDesk:
                 self._heard[mask] = sent.labels
             channel = response.transition().float()
         self._channel = channel
+
+    def state(self) -> dict[str, Tensor]:
+        """Return the last layer, the labels as they were randomized, the history and the best predictions."""
+        rows = [list(row.values()) for row in self.history]
+        found = module_state("desk/head", self._head) | adam_state("desk/adam", self._optimiser)
+        found |= {
+            "desk/heard": self._heard,
+            "desk/history": torch.tensor(rows, dtype=torch.float64).view(-1, len(_ROW)),
+        }
+        return found if self.predictions is None else found | {"desk/best": self.predictions}
+
+    def load(self, state: State) -> None:
+        """Set all of them from a checkpoint; labels are not randomized a second time."""
+        load_module("desk/head", self._head, state)
+        load_adam("desk/adam", self._optimiser, state)
+        self._heard = state["desk/heard"]
+        self.history = [dict(zip(_ROW, row, strict=True)) for row in state["desk/history"].tolist()]
+        self.predictions = state.get("desk/best")
+        if self.predictions is not None:
+            self.best = max(range(len(self.history)), key=lambda place: _rank(self.history[place])) + 1
 
     def announce(self, setting: Setting) -> Talk:
         """Tell the server which rows train: their gradients would show it anyway."""
@@ -86,7 +110,10 @@ class LabelDesk:
             val_loss = float(self._loss(z[self.val], self._heard[self.val])) if bool(self.val.any()) else loss
         hit = found.argmax(dim=1) == self._heard
         score = float(hit[self.val].float().mean()) if bool(self.val.any()) else float(hit[self.train].float().mean())
-        self.history.append({"epoch": round, "loss": loss, "val_loss": val_loss, "val_accuracy": score})
-        best = None if self.best is None else self.history[self.best - 1]
-        if best is None or (score, -val_loss) > (best["val_accuracy"], -best["val_loss"]):
+        self.history.append(dict(zip(_ROW, (round, loss, val_loss, score), strict=True)))
+        if self.best is None or _rank(self.history[-1]) > _rank(self.history[self.best - 1]):
             self.best, self.predictions = round, found
+
+
+def _rank(row: Mapping[str, float]) -> tuple[float, float]:
+    return row["val_accuracy"], -row["val_loss"]

@@ -12,6 +12,7 @@ Shapes: P_ij [n, d_j], W_j [d_j, h], z_i [n, h].
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import torch
@@ -19,6 +20,7 @@ from torch import Tensor
 
 from graphveil.federation import ring
 from graphveil.federation.holder import Holding
+from graphveil.federation.labels import LabelDesk
 from graphveil.federation.masks import MaskKey
 from graphveil.federation.messages import Receive, Send
 from graphveil.federation.onceonly import propagate_once, short_rows
@@ -27,6 +29,7 @@ from graphveil.federation.programs import Checkpoint
 from graphveil.federation.publication import Publisher
 from graphveil.federation.setting import Setting
 from graphveil.federation.sharing import reconstruct, truncate
+from graphveil.federation.states import State, load_publisher, publisher_state
 from graphveil.privacy import Randomness
 
 
@@ -73,26 +76,41 @@ def start_scale(setting: Setting) -> float:
     return float(free if setting.publication.public else min(free, bound))
 
 
-def linear_holder(me: str, setting: Setting, holding: Holding, *, randomness: Randomness) -> Talk:
-    """The program of one holder; returns its shares of W, its publisher, and at the label holder the predictions."""
+def linear_holder(
+    me: str,
+    setting: Setting,
+    holding: Holding,
+    *,
+    randomness: Randomness,
+    done: int = 0,
+    state: State | None = None,
+) -> Talk:
+    """The program of one holder; returns its shares of W, its publisher, and at the label holder the predictions.
+
+    Args:
+        done: rounds that are finished; state: as of then, of a checkpoint.
+    """
     nodes, names, bits = holding.nodes, setting.names, setting.bits
     sizes = {member.name: member.columns for member in setting.members}
-    x = short_rows(holding.features, len(names))
-    mine, theirs = yield from propagate_once(
-        me, setting.server, names, sizes, holding.edge_index, x, setting.hops, bits
-    )
+    kept = (state or {}).items()
+    matrices = {name.removeprefix("p/"): part for name, part in kept if name.startswith("p/")}
+    if not matrices:
+        matrices = yield from _propagated(me, setting, holding, sizes)
     lefts = linear_lefts(setting, nodes)
-    matrices = {f"{i}:{me}": theirs[i] for i in names if i != me}
-    matrices[f"{me}:{me}"] = torch.cat([mine[name] for name in names], dim=1)
     masked = yield from set_up(me, setting.server, list(lefts.values()), matrices, transposes=True)
     turned = {name: matrix.T.contiguous() for name, matrix in matrices.items()}
     scale = start_scale(setting)
     w = {name: ring.encode(_uniform((sizes[name], setting.width), randomness) * scale, bits) for name in names}
     publisher = Publisher(setting.publication, MaskKey.fresh(randomness))
+    if state is not None:
+        w = {name: state[f"w/{name}"] for name in names}
+        load_publisher(publisher, state)
+        if holding.desk is not None:
+            holding.desk.load(state)
     if holding.desk is not None:
         yield from holding.desk.announce(setting)
     forward, backward = forward_products(setting, nodes), backward_products(setting, nodes)
-    for round in range(1, setting.publications + 1):
+    for round in range(done + 1, setting.publications + 1):
         whole = torch.cat([w[name] for name in names])
         full = {f"{name}:{name}" for name in names}
         rights = {p: whole if p.left.name in full else w[p.left.owner] for p in forward}
@@ -111,8 +129,27 @@ def linear_holder(me: str, setting: Setting, holding: Holding, *, randomness: Ra
                 if i != j and me in (i, j):
                     slopes[i, j] = yield Receive(setting.server, "gradient-share", (nodes, setting.width))
         yield from _descend(me, setting, masked, turned, backward, slopes, w, round)
-        yield Checkpoint(round, dict, publisher.spent)
+        yield Checkpoint(round, partial(_snapshot, matrices, dict(w), publisher, holding.desk), publisher.spent)
     return {"shares": w, "publisher": publisher, "desk": holding.desk}
+
+
+def _propagated(me: str, setting: Setting, holding: Holding, sizes: dict[str, int]) -> Talk:
+    """Return this holder's parts of every P_i: "i:me" -> ring elements."""
+    names, x = setting.names, short_rows(holding.features, len(setting.members))
+    mine, theirs = yield from propagate_once(
+        me, setting.server, names, sizes, holding.edge_index, x, setting.hops, setting.bits
+    )
+    return {f"{i}:{me}": part for i, part in theirs.items()} | {
+        f"{me}:{me}": torch.cat([mine[name] for name in names], dim=1)
+    }
+
+
+def _snapshot(
+    matrices: dict[str, Tensor], w: dict[str, Tensor], publisher: Publisher, desk: LabelDesk | None
+) -> dict[str, Tensor]:
+    found = {f"p/{name}": part for name, part in matrices.items()} | {f"w/{name}": part for name, part in w.items()}
+    found |= publisher_state(publisher)
+    return found | (desk.state() if desk is not None else {})
 
 
 def _descend(

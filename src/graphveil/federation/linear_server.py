@@ -7,6 +7,7 @@ keeps W inside the publication's bound C, step by step:  |dW| <= sqrt(n) |dz_i|,
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -21,6 +22,7 @@ from graphveil.federation.products import Dealer, Talk
 from graphveil.federation.programs import Checkpoint
 from graphveil.federation.setting import Setting
 from graphveil.federation.sharing import reconstruct, share
+from graphveil.federation.states import State, adam_state, load_adam, load_module, module_state
 from graphveil.models.initial import glorot
 from graphveil.privacy import Randomness
 
@@ -42,18 +44,31 @@ class LinearCombination(nn.Module):
 
 
 def linear_server(
-    setting: Setting, nodes: int, rows: int, *, randomness: Randomness, generator: torch.Generator
+    setting: Setting,
+    nodes: int,
+    rows: int,
+    *,
+    randomness: Randomness,
+    generator: torch.Generator,
+    done: int = 0,
+    state: State | None = None,
 ) -> Talk:
-    """The server's program; returns its network."""
+    """The server's program; returns its network. Arguments as of `server`."""
     network = LinearCombination(setting, generator=generator)
     optimiser = torch.optim.Adam(network.parameters(), lr=setting.learning_rate, weight_decay=setting.weight_decay)
     sizes = {member.name: member.columns for member in setting.members}
-    yield from deal_once(setting.names, sizes, nodes, randomness=randomness)
+    if state is not None:
+        load_module("network", network, state)
+        load_adam("adam", optimiser, state)
+    else:
+        yield from deal_once(setting.names, sizes, nodes, randomness=randomness)
     dealer = Dealer(list(linear_lefts(setting, nodes).values()), randomness=randomness)
     yield from dealer.deal(setting.names)
     train = yield Receive(setting.label_holder, "labelled-rows", (rows,))
     steps = [torch.zeros(nodes, setting.width) for _ in setting.names]
-    for round in range(1, setting.publications + 1):
+    if state is not None:
+        steps = list(state["steps"])
+    for round in range(done + 1, setting.publications + 1):
         yield from dealer.correct(forward_products(setting, nodes), f"forward {round}")
         leaves = yield from _open(setting, nodes)
         yield from _train(network, optimiser, setting, leaves, train)
@@ -63,8 +78,12 @@ def linear_server(
         moved = _bounded([setting.shared_rate * step for step in steps], setting, nodes)
         yield from _share_out(setting, moved, randomness)
         yield from dealer.correct(backward_products(setting, nodes), f"backward {round}")
-        yield Checkpoint(round, dict)
+        yield Checkpoint(round, partial(_snapshot, network, optimiser, steps))
     return network
+
+
+def _snapshot(network: nn.Module, optimiser: torch.optim.Optimizer, steps: list[Tensor]) -> dict[str, Tensor]:
+    return module_state("network", network) | adam_state("adam", optimiser) | {"steps": torch.stack(steps)}
 
 
 def _open(setting: Setting, nodes: int) -> Talk:

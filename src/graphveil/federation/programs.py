@@ -31,7 +31,7 @@ class Checkpoint:
     """
 
     round: int
-    state: Callable[[], Mapping[str, Any]]
+    state: Callable[[], Mapping[str, Tensor]]
     epsilon: float = 0.0
 
 

@@ -125,7 +125,8 @@ class Publication:
 def clip_rows(x: Tensor, clip: float) -> Tensor:
     """Return rows [n, d] shortened to length `clip` where they are longer."""
     lengths = torch.linalg.vector_norm(x, dim=1, keepdim=True)
-    return x * (clip / lengths.clamp_min(clip))
+    scale: Tensor = lengths.clamp_min(clip).reciprocal() * clip
+    return x * scale
 
 
 class Publisher:
@@ -140,7 +141,7 @@ class Publisher:
     """
 
     def __init__(self, publication: Publication, key: MaskKey, seen: tuple[str, ...] = ()) -> None:
-        self.publication, self._key, self.seen = publication, key, seen
+        self.publication, self.key, self.seen = publication, key, seen
 
     def publish(self, x: Tensor, round: int) -> Tensor:
         """Return clipped noisy rows float32 [n, d].
@@ -199,7 +200,7 @@ class Publisher:
         if sigma == 0.0:
             return torch.zeros(shape)
         drawn = RoundedNormal(sigma, math.ceil(self.publication.cut * sigma)).draw(
-            math.prod(shape), _Keyed(self._key, label)
+            math.prod(shape), _Keyed(self.key, label)
         )
         return torch.from_numpy(drawn).view(shape).float()
 

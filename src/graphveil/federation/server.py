@@ -16,24 +16,38 @@ from graphveil.federation.products import Dealer, Talk
 from graphveil.federation.programs import Checkpoint
 from graphveil.federation.publication import james_stein
 from graphveil.federation.setting import Setting
+from graphveil.federation.states import State, adam_state, load_adam, load_module, module_state
 from graphveil.privacy import Randomness
 
 
-def server(setting: Setting, nodes: int, rows: int, *, randomness: Randomness, generator: torch.Generator) -> Talk:
+def server(
+    setting: Setting,
+    nodes: int,
+    rows: int,
+    *,
+    randomness: Randomness,
+    generator: torch.Generator,
+    done: int = 0,
+    state: State | None = None,
+) -> Talk:
     """The server's program; returns its network.
 
     Args:
         rows: how many nodes train, agreed.
+        done: rounds that are finished; state: as of then, of a checkpoint.
     """
     network = Combination(
         setting.combine, len(setting.names), setting.width, setting.layers, setting.dropout, generator=generator
     )
     optimiser = torch.optim.Adam(network.parameters(), lr=setting.learning_rate, weight_decay=setting.weight_decay)
+    if state is not None:
+        load_module("network", network, state)
+        load_adam("adam", optimiser, state)
     dealer = Dealer(lefts_of(setting, nodes), randomness=randomness)
     if setting.mode == "paper":
         yield from dealer.deal(setting.names)
     train = yield Receive(setting.label_holder, "labelled-rows", (rows,))
-    for round in range(1, setting.publications + 1):
+    for round in range(done + 1, setting.publications + 1):
         yield from dealer.correct(products_of(setting, nodes), f"forward {round}")
         leaves = []
         for name in setting.names:
@@ -55,5 +69,5 @@ def server(setting: Setting, nodes: int, rows: int, *, randomness: Randomness, g
         for name, leaf in zip(setting.names, leaves, strict=True):
             yield Send(name, "embedding-gradient", leaf.grad if leaf.grad is not None else torch.zeros_like(leaf))
         yield from dealer.correct(products_of(setting, nodes, transposed=True), f"backward {round}")
-        yield Checkpoint(round, dict)
+        yield Checkpoint(round, lambda: module_state("network", network) | adam_state("adam", optimiser))
     return network
