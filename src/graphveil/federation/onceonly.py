@@ -73,15 +73,11 @@ def deal_once(names: Sequence[str], columns: dict[str, int], nodes: int, *, rand
         mine = [keys[me, j] for j in names if j != me]
         parts = [mine[0].left, *(key.blind for key in mine), *(keys[i, me].right for i in names if i != me)]
         yield Send(me, "mask-keys", packed(parts))
-    for i in names:
-        for number, rows in enumerate(row_blocks(nodes)):
-            for j in names:
-                if i != j:
-                    dealt, size = keys[i, j], rows.stop - rows.start
-                    u = dealt.left.expand(f"U {number}", (size, nodes))
-                    v = dealt.right.expand("V", (nodes, columns[j]))
-                    z = ring.matmul(u, v) - dealt.blind.expand(f"r {number}", (size, columns[j]))
-                    yield Send(j, "correction", z)
+    for number, rows in enumerate(row_blocks(nodes)):
+        size = rows.stop - rows.start
+        for (_, j), dealt in keys.items():
+            u, v = dealt.left.expand(f"U {number}", (size, nodes)), dealt.right.expand("V", (nodes, columns[j]))
+            yield Send(j, "correction", ring.matmul(u, v) - dealt.blind.expand(f"r {number}", (size, columns[j])))
 
 
 def propagate_once(
@@ -111,7 +107,8 @@ def propagate_once(
     for j in others:
         f[j] = yield Receive(j, "masked-right", (nodes, columns[j]))
     own: list[Tensor] = []
-    shares: dict[str, list[Tensor]] = {j: [] for j in others}
+    mine: dict[str, list[Tensor]] = {j: [] for j in others}
+    theirs: dict[str, list[Tensor]] = {i: [] for i in others}
     for number, rows in enumerate(propagation_rows(edge_index, nodes, hops)):
         s = ring.encode(rows, ONCE_BITS)
         own.append(rows @ x)
@@ -119,16 +116,10 @@ def propagate_once(
         for j in others:
             yield Send(j, "masked-left", e)
             r = blind[j].expand(f"r {number}", (len(s), columns[j]))
-            shares[j].append(truncate(ring.matmul(s, f[j]) + r, 2 * ONCE_BITS - bits, first=True))
-    theirs: dict[str, Tensor] = {}
-    for i in others:
-        pieces: list[Tensor] = []
-        for here in row_blocks(nodes):
-            size = here.stop - here.start
-            masked = yield Receive(i, "masked-left", (size, nodes))
-            z = yield Receive(server, "correction", (size, columns[me]))
-            pieces.append(truncate(ring.matmul(masked, v[i]) + z, 2 * ONCE_BITS - bits, first=False))
-        theirs[i] = torch.cat(pieces)
-    mine = {j: torch.cat(parts) for j, parts in shares.items()}
-    mine[me] = ring.encode(torch.cat(own), bits)
-    return mine, theirs
+            mine[j].append(truncate(ring.matmul(s, f[j]) + r, 2 * ONCE_BITS - bits, first=True))
+        for i in others:  # a block at a time, so that nobody is more than one ahead
+            masked = yield Receive(i, "masked-left", tuple(s.shape))
+            z = yield Receive(server, "correction", (len(s), columns[me]))
+            theirs[i].append(truncate(ring.matmul(masked, v[i]) + z, 2 * ONCE_BITS - bits, first=False))
+    found = {j: torch.cat(parts) for j, parts in mine.items()} | {me: ring.encode(torch.cat(own), bits)}
+    return found, {i: torch.cat(parts) for i, parts in theirs.items()}

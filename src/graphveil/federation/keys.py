@@ -1,0 +1,138 @@
+"""A party's identity: a private key, a self-signed certificate for TLS, and signatures of the agreement.
+
+Certificates are pinned: every party knows the others' by their SHA-256 fingerprints, from the agreement, and trusts no
+authority.  The private key is a file that only its owner can read and never leaves its folder.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from graphveil.errors import DataError, InputError
+
+KEY, CERTIFICATE = "key.pem", "certificate.pem"
+_YEARS = 2
+
+
+@dataclass(frozen=True)
+class Identity:
+    """A party's name, certificate and private key, both in PEM."""
+
+    name: str
+    certificate: bytes
+    private_key: bytes = field(repr=False)
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of the certificate, as hexadecimal digits."""
+        return fingerprint_of(self.certificate)
+
+    def sign(self, data: bytes) -> bytes:
+        """Return the party's signature of `data`."""
+        key = serialization.load_pem_private_key(self.private_key, password=None)
+        if not isinstance(key, ec.EllipticCurvePrivateKey):
+            raise DataError("is no key of ours", where=KEY)
+        return key.sign(data, ec.ECDSA(hashes.SHA256()))
+
+
+def new_identity(name: str) -> Identity:
+    """Return a fresh key and certificate for the party `name`."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    now = datetime.datetime.now(datetime.UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=365 * _YEARS))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    encoding, plain = serialization.Encoding.PEM, serialization.NoEncryption()
+    return Identity(
+        name,
+        certificate.public_bytes(encoding),
+        key.private_bytes(encoding, serialization.PrivateFormat.PKCS8, plain),
+    )
+
+
+def write_identity(identity: Identity, folder: Path) -> None:
+    """Write key and certificate into a new folder that its owner alone can read.
+
+    Raises:
+        InputError: the folder is already there.
+    """
+    if folder.exists():
+        raise InputError("is already there", where=str(folder), remedy="name a new folder")
+    folder.mkdir(parents=True, mode=0o700)
+    (folder / CERTIFICATE).write_bytes(identity.certificate)
+    with os.fdopen(os.open(folder / KEY, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(identity.private_key)
+
+
+def read_identity(folder: Path) -> Identity:
+    """Return the identity in a folder.
+
+    Raises:
+        DataError: key or certificate is missing, damaged, or of two different parties.
+    """
+    try:
+        certificate, key = (folder / CERTIFICATE).read_bytes(), (folder / KEY).read_bytes()
+        private = serialization.load_pem_private_key(key, password=None)
+        public = x509.load_pem_x509_certificate(certificate)
+    except FileNotFoundError as error:
+        raise DataError("is missing", where=str(error.filename), remedy="graphveil federation init makes it") from error
+    except ValueError as error:
+        raise DataError("key or certificate is damaged", where=str(folder)) from error
+    if private.public_key() != public.public_key():
+        raise DataError("key and certificate do not belong together", where=str(folder))
+    return Identity(_name_of(public), certificate, key)
+
+
+def fingerprint_of(certificate: bytes) -> str:
+    """Return SHA-256 of a PEM certificate.
+
+    Raises:
+        DataError: it cannot be read.
+    """
+    return _load(certificate).fingerprint(hashes.SHA256()).hex()
+
+
+def require_signature(certificate: bytes, data: bytes, signature: bytes) -> None:
+    """Refuse a signature that is not the certificate holder's.
+
+    Raises:
+        DataError: it is not.
+    """
+    found = _load(certificate)
+    key = found.public_key()
+    try:
+        if not isinstance(key, ec.EllipticCurvePublicKey):
+            raise InvalidSignature
+        key.verify(signature, data, ec.ECDSA(hashes.SHA256()))
+    except InvalidSignature as error:
+        raise DataError(f"the signature of {_name_of(found)} does not fit", where="agreement") from error
+
+
+def _load(certificate: bytes) -> x509.Certificate:
+    try:
+        return x509.load_pem_x509_certificate(certificate)
+    except ValueError as error:
+        raise DataError("is no certificate", where="certificate") from error
+
+
+def _name_of(certificate: x509.Certificate) -> str:
+    return str(certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)[0].value)
