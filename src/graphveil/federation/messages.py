@@ -51,6 +51,13 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             HOLDER, SERVER, torch.int64, "together with the other holders' shares, noisy embeddings", priced=True
         ),
         "embeddings": Kind(HOLDER, SERVER, torch.float32, "one embedding a node, clipped and noisy", priced=True),
+        "blinded-ids": Kind(
+            HOLDER, HOLDER, torch.uint8, "how many ids a holder has; the ids are blinded by its secret"
+        ),
+        "blinded-set": Kind(
+            HOLDER, HOLDER, torch.uint8, "which of the reader's own ids the sender has too, and no other"
+        ),
+        "aligned": Kind(HOLDER, SERVER, torch.int64, "how many ids all holders share"),
         "labelled-rows": Kind(LABELS, SERVER, torch.int64, "which nodes train; their gradients would show it anyway"),
         "hidden": Kind(
             SERVER, LABELS, torch.float32, "the last hidden layer of all nodes: what is computed from noisy embeddings"
@@ -83,7 +90,7 @@ class Send:
 
 @dataclass(frozen=True)
 class Receive:
-    """Wait for a message of one party, of exactly this shape."""
+    """Wait for a message of one party, of exactly this shape; -1 for a size that only the sender knows."""
 
     sender: str
     kind: str
@@ -124,7 +131,10 @@ def require_shape(receive: Receive, body: Tensor) -> None:
         InputError: another type or shape.
     """
     require_kind(receive.kind, body)
-    if tuple(body.shape) != receive.shape:
+    fits = len(receive.shape) == body.dim() and all(
+        want in (-1, size) for want, size in zip(receive.shape, body.shape, strict=True)
+    )
+    if not fits:
         raise InputError(
             f"{receive.kind} of shape {tuple(body.shape)}", where=receive.sender, allowed=str(receive.shape)
         )

@@ -33,7 +33,7 @@ def server(
     """The server's program; returns its network.
 
     Args:
-        rows: how many nodes train, agreed.
+        rows: how many nodes train; -1 where only the label holder knows.
         done: rounds that are finished; state: as of then, of a checkpoint.
     """
     network = Combination(
@@ -59,7 +59,7 @@ def server(
             network.train()
             z = network(leaves)[train]
             yield Send(setting.label_holder, "hidden", z.detach())
-            slope = yield Receive(setting.label_holder, "hidden-gradient", (rows, setting.width))
+            slope = yield Receive(setting.label_holder, "hidden-gradient", (len(train), setting.width))
             optimiser.zero_grad()
             z.backward(slope)
             optimiser.step()
