@@ -54,7 +54,7 @@ def holding_of(graph: Any, order: Tensor, *, labels: bool, seed: int) -> Holding
     place = torch.full((int(graph.num_nodes),), -1, dtype=torch.int64)
     place[order] = torch.arange(len(order))
     ends = place[graph.edge_index]
-    rows = to_rows(graph.x)[order.numpy()]
+    rows = to_rows(graph.x)[order.numpy()] if graph.x.layout == torch.sparse_csr else graph.x[order]
     desk = None
     if labels:
         split = published_split(graph) or random_split(graph, seed)

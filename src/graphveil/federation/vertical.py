@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 import torch
+from torch import Tensor
 
 from graphveil.errors import InputError
 from graphveil.federation.holder import Holding
@@ -21,10 +21,8 @@ from graphveil.graphs import Split
 from graphveil.graphs.features import to_rows
 
 
-def deal_out(
-    graph: Any, split: Split, shares: Sequence[float], *, seed: int
-) -> tuple[tuple[Member, ...], dict[str, Holding]]:
-    """Return the members "holder1".. and what each holds.
+def deal_columns(graph: Any, shares: Sequence[float], *, seed: int) -> list[tuple[Any, Tensor]]:
+    """Return (features, edge_index) for every holder.
 
     Args:
         shares: one number a holder, any scale; 5, 5 halves columns and edges.
@@ -34,26 +32,31 @@ def deal_out(
     """
     rng = np.random.default_rng(seed)
     columns = _parts(rng.permutation(graph.schema.dimension), shares)
-    forth = (
-        graph.edge_index[:, graph.edge_index[0] < graph.edge_index[1]]
-        if not graph.schema.directed
-        else graph.edge_index
-    )
+    both = not graph.schema.directed
+    forth = graph.edge_index[:, graph.edge_index[0] < graph.edge_index[1]] if both else graph.edge_index
     edges = _parts(rng.permutation(forth.shape[1]), shares)
-    rows = to_rows(graph.x)
-    dense = not scipy.sparse.issparse(rows)
-    members, holdings = [], {}
+    rows, found = to_rows(graph.x), []
     for number, (mine, here) in enumerate(zip(columns, edges, strict=True), start=1):
         if not len(mine):
             raise InputError(f"holder {number} gets no feature column", allowed="shares that leave each at least one")
-        name = f"holder{number}"
         picked = forth[:, torch.from_numpy(np.sort(here))]
-        own = picked if graph.schema.directed else torch.cat([picked, picked.flip(0)], dim=1)
-        part = rows[:, np.sort(mine)]
+        own = torch.cat([picked, picked.flip(0)], dim=1) if both else picked
+        found.append((rows[:, np.sort(mine)], own))
+    return found
+
+
+def deal_out(
+    graph: Any, split: Split, shares: Sequence[float], *, seed: int
+) -> tuple[tuple[Member, ...], dict[str, Holding]]:
+    """Return the members "holder1".. and what each holds; arguments as of `deal_columns`."""
+    members, holdings = [], {}
+    bound = max(abs(graph.schema.low), abs(graph.schema.high))
+    for number, (part, own) in enumerate(deal_columns(graph, shares, seed=seed), start=1):
+        name = f"holder{number}"
         desk = LabelDesk(graph.y, split.train, split.val, split.test) if number == 1 else None
-        bound = max(abs(graph.schema.low), abs(graph.schema.high))
-        holdings[name] = Holding(torch.as_tensor(part) if dense else part.tocsr(), own, bound, desk)
-        members.append(Member(name, len(mine), number == 1))
+        features = part if graph.x.layout == torch.sparse_csr else torch.from_numpy(part.toarray())
+        holdings[name] = Holding(features, own, bound, desk)
+        members.append(Member(name, int(part.shape[1]), number == 1))
     return tuple(members), holdings
 
 

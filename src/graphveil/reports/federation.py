@@ -1,0 +1,134 @@
+"""What a party of a federation keeps of a run: status while it runs, then guarantee, ledger, transcript, predictions.
+
+status.json        round, rounds, epsilon so far, when
+guarantee.json     what is protected from whom      ledger.json   of a holder      card.md   both in words
+transcript.jsonl   every message: from, to, kind, shape, bytes, what it reveals, epsilon
+predictions.csv    at the label holder: id, class, probability of each class, for all aligned nodes
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from graphveil.errors import DataError
+from graphveil.federation.agreement import Agreement
+from graphveil.federation.guarantees import guarantee_of, ledger_of
+from graphveil.federation.labels import LabelDesk
+from graphveil.federation.messages import KINDS, Transcript
+from graphveil.federation.party import Outcome
+from graphveil.federation.setting import MODES
+from graphveil.reports.files import to_json, write_text
+from graphveil.reports.text import number
+
+STATUS = "status.json"
+
+
+def write_status(folder: Path, name: str, round: int, rounds: int, epsilon: float, *, state: str) -> None:
+    """Write where a party stands."""
+    content = {
+        "party": name,
+        "state": state,
+        "round": round,
+        "rounds": rounds,
+        "epsilon": epsilon,
+        "time": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    write_text(folder / STATUS, to_json(content, indent=1) + "\n")
+
+
+def read_status(folder: Path) -> dict[str, Any]:
+    """Return where a party stands.
+
+    Raises:
+        DataError: it has not started, or the file is damaged.
+    """
+    file = folder / STATUS
+    try:
+        found: dict[str, Any] = json.loads(file.read_text())
+    except FileNotFoundError as error:
+        raise DataError("no run has started here", where=str(folder)) from error
+    except ValueError as error:
+        raise DataError("is no JSON", where=str(file)) from error
+    return found
+
+
+def write_outcome(
+    folder: Path, name: str, agreement: Agreement, outcome: Outcome, *, ids: Sequence[str] | None = None
+) -> dict[str, Any]:
+    """Write what a finished party keeps, and return it in short."""
+    setting = agreement.setting
+    guarantee, transcript = guarantee_of(setting), outcome.finished.transcript
+    publisher = outcome.finished.result.get("publisher") if outcome.order is not None else None
+    published = len(publisher.seen) if publisher is not None else setting.publications
+    per_round = setting.publication.per_round
+    lines = [to_json(row | _price(row["kind"], per_round)) for row in transcript.to_rows()]
+    write_text(folder / "transcript.jsonl", "\n".join(lines) + "\n")
+    write_text(folder / "guarantee.json", to_json(guarantee.to_dict(), indent=1) + "\n")
+    write_text(folder / "ledger.json", to_json(ledger_of(setting, published).to_dict(), indent=1) + "\n")
+    answer: dict[str, Any] = {
+        "party": name,
+        "mode": setting.mode,
+        "rounds": setting.publications,
+        "guarantee": guarantee.to_dict(),
+        "epsilon_per_round": per_round,
+        "sent_mb": sum(e.bytes for e in transcript.entries if e.sender == name) / 1e6,
+        "received_mb": sum(e.bytes for e in transcript.entries if e.receiver == name) / 1e6,
+        "folder": str(folder),
+    }
+    if outcome.desk is not None and outcome.order is not None:
+        answer |= _predicted(folder, agreement, outcome.desk, [(ids or [])[row] for row in outcome.order.tolist()])
+    write_text(folder / "card.md", card(name, agreement, answer, transcript))
+    return answer
+
+
+def card(name: str, agreement: Agreement, answer: dict[str, Any], transcript: Transcript) -> str:
+    """Return one page in words: what is protected, what is revealed, what was measured."""
+    setting, guarantee = agreement.setting, guarantee_of(agreement.setting)
+    kinds = sorted({(e.sender, e.receiver, e.kind) for e in transcript.entries})
+    lines = [
+        f"# {agreement.name}: {name}",
+        "",
+        guarantee.sentence(),
+        "",
+        f"Mode `{setting.mode}`: {MODES[setting.mode]}.",
+        f"{setting.publications} publications; per publication epsilon {number(setting.publication.per_round)}, "
+        f"all together {number(setting.epsilon)} at delta {number(setting.delta)}.",
+        "",
+        "## Assumed",
+        "",
+        *(f"- {sentence}" for sentence in guarantee.assumes),
+        "",
+        "## What crossed the wire",
+        "",
+        "| from | to | what | what it reveals |",
+        "| --- | --- | --- | --- |",
+        *(f"| {sender} | {to} | {kind} | {KINDS[kind].reveals} |" for sender, to, kind in kinds),
+        "",
+    ]
+    if "accuracy" in answer:
+        lines += [f"Accuracy on the label holder's {answer['test_nodes']} test nodes: {answer['accuracy']:.3f}.", ""]
+    return "\n".join(lines)
+
+
+def _price(kind: str, per_round: float) -> dict[str, float]:
+    return {"epsilon": per_round if KINDS[kind].priced and kind != "hidden-gradient" else 0.0}
+
+
+def _predicted(folder: Path, agreement: Agreement, desk: LabelDesk, ids: list[str]) -> dict[str, Any]:
+    found = desk.predictions
+    if found is None:
+        return {}
+    names = [agreement.classes[place] for place in found.argmax(dim=1).tolist()]
+    columns = {f"p_{label}": found[:, place].tolist() for place, label in enumerate(agreement.classes)}
+    text = pl.DataFrame({"id": ids, "class": names, **columns}).write_csv()
+    write_text(folder / "predictions.csv", text)
+    rows = "\n".join(to_json(row) for row in desk.history)
+    write_text(folder / "metrics.jsonl", rows + "\n")
+    hit = (found.argmax(dim=1) == desk.labels)[desk.test]
+    return {"accuracy": float(hit.float().mean()), "test_nodes": int(desk.test.sum()), "best_round": desk.best}
