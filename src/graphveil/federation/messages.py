@@ -44,6 +44,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "masked-left": Kind(HOLDER, HOLDER, torch.int64, UNIFORM),
         "masked-right": Kind(HOLDER, HOLDER, torch.int64, UNIFORM),
         "correction": Kind(SERVER, HOLDER, torch.int64, UNIFORM),
+        "masked-sum": Kind(HOLDER, HOLDER, torch.int64, UNIFORM),
         "opened-share": Kind(
             HOLDER, HOLDER, torch.int64, "the first layer h0 of all nodes: a projection of the other holders' features"
         ),

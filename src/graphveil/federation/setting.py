@@ -2,7 +2,7 @@
 
 individual     h0^i = X_i W_i at each holder; nothing of it leaves
 paper          h0 = sum_i X_i W_i on shares, opened to every holder each round
-shared-linear  z_i = S_i^K X W on shares, opened to the server alone, noise added inside the sharing
+shared-linear  z = S^K X W on shares, S the mean of all holders' graphs, opened to the server, noise within
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MODES: Mapping[str, str] = MappingProxyType(
         "paper": "every round all holders see X W, a projection of all features: enough rounds give a holder the other "
         "holders' features; the server sees each holder's published embeddings",
         "shared-linear": "nothing of a holder reaches another holder but uniform shares; the server sees the "
-        "propagated projections S_i^K X W, published with noise that no single holder can take away",
+        "propagated projections S^K X W of all nodes, with noise that no single holder can take away",
     }
 )
 #: Paper mode is refused where opened columns reach this share of a holder's columns.
@@ -109,6 +109,11 @@ class Setting:
     def names(self) -> tuple[str, ...]:
         """The holders' names in order."""
         return tuple(member.name for member in self.members)
+
+    @property
+    def columns(self) -> int:
+        """d, feature columns of all holders together."""
+        return sum(member.columns for member in self.members)
 
     @property
     def label_holder(self) -> str:

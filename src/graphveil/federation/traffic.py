@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from graphveil.federation.holder import lefts_of, products_of
-from graphveil.federation.linear import backward_products, forward_products, linear_lefts
+from graphveil.federation.linear import linear_lefts, linear_products
 from graphveil.federation.products import Left, Product
 from graphveil.federation.setting import Setting
 
@@ -34,11 +34,11 @@ def traffic_of(setting: Setting, nodes: int, rows: int) -> Traffic:
     labels = setting.republish * 2 * rows * width * FLOAT + nodes * width * FLOAT
     once = LONG * (rows + holders)
     if setting.mode == "shared-linear":
-        lefts = list(linear_lefts(setting, nodes).values())
-        products = forward_products(setting, nodes) + backward_products(setting, nodes)
-        opened = holders * holders * nodes * width * WORD
-        back = holders * (holders - 1) * 2 * nodes * width * WORD
-        return Traffic(once + _set_up(lefts) + _one_off(setting, nodes), _shares(products) + opened + back + labels)
+        products = [*linear_products(setting, nodes), *linear_products(setting, nodes, transposed=True)]
+        opened = 2 * holders * nodes * width * WORD  # noisy shares, and shares of the gradient
+        cut = holders * setting.columns * width * WORD
+        set_up = _set_up(linear_lefts(setting, nodes)) + _spread(setting, nodes)
+        return Traffic(once + set_up, _shares(products) + opened + cut + labels)
     published = 2 * holders * nodes * width * FLOAT
     if setting.mode == "individual":
         return Traffic(once, published + labels)
@@ -58,9 +58,9 @@ def _set_up(lefts: list[Left]) -> int:
     return masked + 32 * sum(1 + 2 * len(left.others) for left in lefts)
 
 
-def _one_off(setting: Setting, nodes: int) -> int:
-    """S_i^K masked to every other holder, F and Z of every ordered pair, and keys."""
-    holders = len(setting.names)
-    total = sum(member.columns for member in setting.members)
+def _spread(setting: Setting, nodes: int) -> int:
+    """S_i masked to every other holder in each hop, F and Z of every ordered pair, truncation, and keys."""
+    holders, shares = len(setting.names), nodes * setting.columns * WORD
     pairs = holders * (holders - 1)
-    return pairs * nodes * nodes * WORD + 2 * (holders - 1) * nodes * total * WORD + 32 * holders * (2 * holders - 1)
+    hop = pairs * (nodes * nodes * WORD + 2 * shares) + holders * shares
+    return setting.hops * hop + 32 * holders * (holders + 3)
