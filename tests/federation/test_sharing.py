@@ -19,6 +19,7 @@ from graphveil.federation.masks import MaskKey
 from graphveil.federation.sharing import (
     DealtKeys,
     correction,
+    left_mask,
     masked_left,
     masked_right,
     other_share,
@@ -47,7 +48,8 @@ def product(x: Tensor, w: Tensor, *, transposed: bool = False, seed: int = 0) ->
     """Both parties' shares of X w (or X^T w), each computed from what that party has."""
     keys = DealtKeys.fresh(SeededRandomness(seed))
     e, f = masked_left(x, keys.owner), masked_right(w, keys.right, "step 1")
-    z = correction(keys, "step 1", *x.shape, w.shape[1], transposed=transposed)
+    u = left_mask(keys.left, *x.shape)
+    z = correction(keys, "step 1", u.T.contiguous() if transposed else u, w.shape[1])
     mine = owner_share(x.T.contiguous() if transposed else x, f, keys.owner, "step 1")
     theirs = other_share(e.T.contiguous() if transposed else e, keys.right, z, "step 1")
     return mine, theirs
@@ -93,7 +95,7 @@ def test_what_crosses_the_wire_of_a_product_is_uniform_though_the_secrets_are_al
     x, w = torch.zeros(400, 300, dtype=torch.int64), torch.zeros(300, 200, dtype=torch.int64)
     keys = DealtKeys.fresh(SeededRandomness(3))
     e, f = masked_left(x, keys.owner), masked_right(w, keys.right, "1")
-    z = correction(keys, "1", 400, 300, 200)
+    z = correction(keys, "1", left_mask(keys.left, 400, 300), 200)
     assert all(is_uniform(t) for t in (e, f, z, owner_share(x, f, keys.owner, "1"), other_share(e, keys.right, z, "1")))
     assert not is_uniform(x)
 

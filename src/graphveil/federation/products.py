@@ -24,6 +24,7 @@ from graphveil.federation.sharing import (
     DealtKeys,
     OwnerKeys,
     correction,
+    left_mask,
     masked_left,
     masked_right,
     other_share,
@@ -71,6 +72,7 @@ class Dealer:
 
     def __init__(self, lefts: Sequence[Left], *, randomness: Randomness) -> None:
         self._lefts = tuple(lefts)
+        self._masks: dict[tuple[str, bool], Tensor] = {}
         u = {left.name: MaskKey.fresh(randomness) for left in lefts}
         self._keys = {
             (left.name, other): DealtKeys(u[left.name], MaskKey.fresh(randomness), MaskKey.fresh(randomness))
@@ -89,9 +91,17 @@ class Dealer:
         for product in products:
             left = product.left
             keys, label = self._keys[left.name, product.other], _label(product, step)
-            sizes = (left.rows, left.columns, product.width)
-            z = correction(keys, label, *sizes, transposed=product.transposed)
+            z = correction(keys, label, self._mask(left, transposed=product.transposed), product.width)
             yield Send(product.other, "correction", z)
+
+    def _mask(self, left: Left, *, transposed: bool) -> Tensor:
+        """Return U or U^T, kept: drawing it takes longer than multiplying it."""
+        found = self._masks.get((left.name, transposed))
+        if found is None:
+            key = self._keys[left.name, left.others[0]].left
+            u = left_mask(key, left.rows, left.columns)
+            found = self._masks[left.name, transposed] = u.T.contiguous() if transposed else u
+        return found
 
     def _of(self, left: Left, holder: str) -> list[MaskKey]:
         dealt = [self._keys[left.name, other] for other in left.others]

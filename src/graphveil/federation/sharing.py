@@ -85,7 +85,12 @@ class DealtKeys:
 
 def masked_left(x: Tensor, keys: OwnerKeys) -> Tensor:
     """E = X - U, sent by the owner to the other party once."""
-    return x - keys.left.expand("U", tuple(x.shape))
+    return x - left_mask(keys.left, *x.shape)
+
+
+def left_mask(key: MaskKey, rows: int, columns: int) -> Tensor:
+    """U [n, d], which hides X in all products of a run."""
+    return key.expand("U", (rows, columns))
 
 
 def masked_right(w: Tensor, right: MaskKey, step: str) -> Tensor:
@@ -93,14 +98,12 @@ def masked_right(w: Tensor, right: MaskKey, step: str) -> Tensor:
     return w - right.expand(f"V {step}", tuple(w.shape))
 
 
-def correction(keys: DealtKeys, step: str, rows: int, columns: int, width: int, *, transposed: bool = False) -> Tensor:
-    """Z = U V - r [n, h], or U^T V - r [d, h], made by the dealer for the other party.
+def correction(keys: DealtKeys, step: str, u: Tensor, width: int) -> Tensor:
+    """Z = U V - r [n, h], made by the dealer for the other party.
 
     Args:
-        rows, columns: n and d of X; width: h.
+        u: U [n, d], see `left_mask`; its transpose (contiguous) for the transposed product. width: h.
     """
-    u = keys.left.expand("U", (rows, columns))
-    u = u.T.contiguous() if transposed else u
     v = keys.right.expand(f"V {step}", (u.shape[1], width))
     return matmul(u, v) - keys.blind.expand(f"r {step}", (u.shape[0], width))
 
