@@ -1,25 +1,22 @@
 """Streams between every two parties: gRPC over TLS with both certificates pinned.
 
 Of two parties the one that stands first in the agreement listens; the other connects, and connects again after a cut.
-Every stream begins with a greeting of both ends: agreement, place, the process that speaks, what it has received.  An
-unknown certificate never gets a stream; a different agreement is told so and refused.
+Every stream begins with a greeting of both ends: agreement, place, the process that speaks.  An unknown certificate
+never gets a stream; a different agreement is told so and refused.
 """
 
 from __future__ import annotations
 
-import json
-import queue
 import secrets
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from graphveil.errors import InputError
 from graphveil.federation.keys import Identity, fingerprint_of
-from graphveil.federation.mailbox import Ends, Mailbox, PeerError
-from graphveil.federation.wire import CHUNK, HELLO, Frame, WireError, parse
+from graphveil.federation.mailbox import Ends, Mailbox, Pace, PeerError
+from graphveil.federation.wire import CHUNK, HELLO, Frame, WireError, parse, word_bytes, word_of
 
 _METHOD: Final = "/graphveil.Federation/Exchange"
 _OPTIONS: Final = [
@@ -77,8 +74,15 @@ class Links:
         self._process = secrets.token_hex(16)
         self._known: dict[str, str] = {}
         self._closing = threading.Event()
+        self._server: Any = None
+        self._calls: dict[str, Any] = {}
+        self._threads: list[threading.Thread] = []
+        self.pace = Pace()
+        self.refused: dict[str, str] = {}  # name -> why its stream was last refused or lost, for who waits in vain
         self.mail: Mapping[str, Mailbox] = {
-            peer.name: Mailbox(Ends(agreement, place, peer.place, peer.name), largest=largest, patience=patience)
+            peer.name: Mailbox(
+                Ends(agreement, place, peer.place, peer.name), self.pace, largest=largest, patience=patience
+            )
             for peer in peers
         }
 
@@ -91,18 +95,25 @@ class Links:
         import grpc  # type: ignore[import-untyped]
 
         after = [peer for peer in self._peers if peer.place > self._place]
-        self._server = None
         if after:
             self._server = self._listen(grpc, after)
         for peer in self._peers:
             if peer.place < self._place:
-                threading.Thread(target=self._connect, args=(grpc, peer), daemon=True).start()
+                thread = threading.Thread(target=self._connect, args=(grpc, peer), daemon=True)
+                thread.start()
+                self._threads.append(thread)
 
     def close(self) -> None:
         """Close all streams; what is not acknowledged is lost."""
         self._closing.set()
+        for mail in self.mail.values():
+            mail.close_stream()
+        for call in list(self._calls.values()):
+            call.cancel()
         if self._server is not None:
             self._server.stop(grace=0.5).wait()
+        for thread in self._threads:
+            thread.join(timeout=2 * _RETRY)
 
     # ---- listening ----
 
@@ -118,15 +129,20 @@ class Links:
                 context.abort(grpc.StatusCode.UNAUTHENTICATED, "this certificate is not in the agreement")
                 return
             try:
-                yield from self._exchange(peer, incoming)
+                self._greeted(peer, next(incoming, b""))
             except WireError as error:
-                self._note(f"{peer.name}: {error}")
+                self._refuse(peer, error)
                 context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+            mail = self.mail[peer.name]
+            stream = mail.open_stream()
+            threading.Thread(target=self._listening, args=(peer, incoming, stream), daemon=True).start()
+            yield self._greeting(peer)
+            yield from mail.outgoing(stream)
 
         handler = grpc.method_handlers_generic_handler(
             "graphveil.Federation", {"Exchange": grpc.stream_stream_rpc_method_handler(exchange)}
         )
-        server = grpc.server(ThreadPoolExecutor(max_workers=2 * len(peers) + 2), options=_OPTIONS)
+        server = grpc.server(ThreadPoolExecutor(max_workers=4 * len(peers) + 2), options=_OPTIONS)
         server.add_generic_rpc_handlers((handler,))
         credentials = grpc.ssl_server_credentials(
             [(self._identity.private_key, self._identity.certificate)],
@@ -137,10 +153,31 @@ class Links:
             server.add_secure_port(self._address, credentials)
         except RuntimeError as error:
             raise InputError(
-                f"cannot listen on {self._address}", where=self._identity.name, remedy="is another program there?"
+                f"cannot listen on {self._address}",
+                where=self._identity.name,
+                remedy="is another program there, or is it not an address of this machine?",
             ) from error
         server.start()
         return server
+
+    def _listening(self, peer: Peer, incoming: Iterator[bytes], stream: int) -> None:
+        """Take what comes in on a stream until it ends."""
+        mail = self.mail[peer.name]
+        self._note(f"connected with {peer.name}")
+        try:
+            for data in incoming:
+                word = mail.arrived(data, stream)
+                if word is not None:
+                    self._on_control(peer.name, word_of(word))
+        except WireError as error:
+            self._refuse(peer, error)
+            self.pace.end(PeerError(f"broke the protocol: {error}", where=peer.name))
+        except Exception as error:  # the stream was cut; the connecting end opens another
+            self._too_large(peer, error)
+        finally:
+            mail.close_stream(stream)
+            if not self._closing.is_set():
+                self._note(f"lost the stream with {peer.name}; it is opened again")
 
     # ---- connecting ----
 
@@ -153,64 +190,66 @@ class Links:
         options = [*_OPTIONS, ("grpc.ssl_target_name_override", peer.name)]
         while not self._closing.is_set():
             with grpc.secure_channel(peer.address, credentials, options=options) as channel:
-                talk = channel.stream_stream(_METHOD)
-                outbox: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-                outbox.put(self._greeting(peer))
-                call = talk(iter(outbox.get, None), wait_for_ready=True)
                 try:
-                    for data in self._exchange(peer, call, greeted=True):
-                        outbox.put(data)
+                    self._call(peer, channel.stream_stream(_METHOD))
                 except grpc.RpcError as error:
                     self._told(peer, error)
                 except WireError as error:
-                    self._note(f"{peer.name}: {error}")
-                finally:
-                    outbox.put(None)
-                    call.cancel()
-            time.sleep(_RETRY)
+                    self._refuse(peer, error)
+                except ValueError:  # the channel was closed under the call
+                    continue
+            self._closing.wait(_RETRY)
+
+    def _call(self, peer: Peer, method: Any) -> None:
+        """Open a stream, greet, and exchange until it ends."""
+        mail, greeted = self.mail[peer.name], threading.Event()
+        stream: int | None = None
+
+        def going() -> Iterator[bytes]:
+            yield self._greeting(peer)
+            greeted.wait()
+            if stream is not None:
+                yield from mail.outgoing(stream)
+
+        call = method(going())
+        self._calls[peer.name] = call
+        try:
+            if self._closing.is_set():
+                return
+            self._greeted(peer, next(call, b""))
+            stream = mail.open_stream()
+            greeted.set()
+            self._listening(peer, call, stream)
+        finally:
+            greeted.set()
+            call.cancel()
 
     def _told(self, peer: Peer, error: Any) -> None:
-        code = error.code().name
-        if code in ("UNAUTHENTICATED", "INVALID_ARGUMENT") and not self._closing.is_set():
-            self.mail[peer.name].end(PeerError(f"refused this party: {error.details()}", where=peer.name))
+        """Note why no stream came about; a refusal ends the run."""
+        if self._closing.is_set():
+            return
+        code, said = error.code().name, _line(error.details())
+        if code in ("UNAUTHENTICATED", "INVALID_ARGUMENT"):
+            self.pace.end(PeerError(f"refused this party: {said}", where=peer.name))
+        elif any(word in said.lower() for word in ("certificate", "handshake")):
+            self._refuse(peer, f"one of both sides does not accept the other's certificate ({said})")
+        self._too_large(peer, error)
 
-    # ---- one stream, either end ----
+    def _too_large(self, peer: Peer, error: Any) -> None:
+        code = getattr(error, "code", None)
+        if code is not None and code() is not None and code().name == "RESOURCE_EXHAUSTED":
+            self.pace.end(PeerError("broke the protocol: a frame that is too large", where=peer.name))
+
+    def _refuse(self, peer: Peer, why: object) -> None:
+        if self.refused.get(peer.name) != str(why):
+            self.refused[peer.name] = str(why)
+            self._note(f"{peer.name}: {why}")
+
+    # ---- greetings ----
 
     def _greeting(self, peer: Peer) -> bytes:
-        body = json.dumps({"process": self._process}).encode()
+        body = word_bytes({"process": self._process})
         return Frame(HELLO, self._agreement, bytes(16), self._place, peer.place, body=body).to_bytes()
-
-    def _exchange(self, peer: Peer, incoming: Iterator[bytes], *, greeted: bool = False) -> Iterator[bytes]:
-        """Yield what goes out on a stream while a thread takes what comes in."""
-        self._greeted(peer, next(iter(incoming), b""))
-        if not greeted:
-            yield self._greeting(peer)
-        mail, broken = self.mail[peer.name], threading.Event()
-        outgoing = mail.outgoing()
-
-        def listen() -> None:
-            try:
-                for data in incoming:
-                    word = mail.arrived(data)
-                    if word is not None:
-                        self._on_control(peer.name, json.loads(word))
-            except WireError as error:
-                self._note(f"{peer.name}: {error}")
-                mail.end(PeerError(f"broke the protocol: {error}", where=peer.name))
-            except Exception:
-                pass  # the stream was cut; the connecting end opens another
-            finally:
-                broken.set()
-                mail.interrupt()
-
-        self._note(f"connected with {peer.name}")
-        threading.Thread(target=listen, daemon=True).start()
-        for data in outgoing:
-            yield data
-            if broken.is_set() or self._closing.is_set():
-                break
-        if not self._closing.is_set():
-            self._note(f"lost the stream with {peer.name}; it is opened again")
 
     def _greeted(self, peer: Peer, data: bytes) -> None:
         """Check how the other end introduces itself."""
@@ -219,12 +258,15 @@ class Links:
             raise WireError("no greeting", where=peer.name)
         if frame.agreement != self._agreement:
             raise WireError("its agreement differs from ours", where=peer.name, remedy="compare the agreement files")
-        try:
-            process = str(json.loads(frame.body)["process"])
-        except (ValueError, KeyError, TypeError) as error:
-            raise WireError("no greeting", where=peer.name) from error
+        process = word_of(frame.body).get("process")
+        if not isinstance(process, str):
+            raise WireError("no greeting", where=peer.name)
+        self.refused.pop(peer.name, None)
         known = self._known.get(peer.name)
         self._known[peer.name] = process
-        self.mail[peer.name].heard()
         if known is not None and known != process:
             self._on_restart(peer.name)
+
+
+def _line(text: str | None) -> str:
+    return " ".join((text or "no reason given").split())[:300]

@@ -10,11 +10,12 @@ Fixed fields and raw numbers alone: nothing is evaluated, unpickled or allocated
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import torch
@@ -33,6 +34,10 @@ _NAMES: Final = tuple(KINDS)
 _DTYPES: Final = (torch.uint8, torch.int64, torch.float32, torch.float64)
 _WORDS: Final = ("<u1", "<i8", "<f4", "<f8")
 _MOST_PARTS: Final = 1 << 20
+_MOST_SIZE: Final = 1 << 40
+_MOST_WORD: Final = 4096
+#: Bytes of kinds that are always small.
+_SMALL: Final = {"mask-keys": 1 << 16, "aligned": 8, "done": 1 << 10}
 
 
 class WireError(InputError):
@@ -41,7 +46,7 @@ class WireError(InputError):
 
 @dataclass(frozen=True)
 class Frame:
-    """One frame; `kind` is a place in the list of kinds, 255 for what is no message."""
+    """One frame; `kind` is a place in the list of kinds, 255 for what is no message; a message's numbers begin at 1."""
 
     type: int
     agreement: bytes
@@ -75,7 +80,9 @@ class Frame:
             *dims,
             len(self.body),
         )
-        return header + self.body + hashlib.sha256(header + self.body).digest()
+        seal = hashlib.sha256(header)
+        seal.update(self.body)
+        return b"".join((header, self.body, seal.digest()))
 
 
 def parse(data: bytes) -> Frame:
@@ -94,12 +101,14 @@ def parse(data: bytes) -> Frame:
         raise _bad("another protocol or version", "GVF1")
     if length != len(data) - _HEADER.size - _SEAL:
         raise _bad(f"a body of {len(data) - _HEADER.size - _SEAL} bytes where {length} are announced")
-    if hashlib.sha256(data[:-_SEAL]).digest() != data[-_SEAL:]:
+    if hashlib.sha256(memoryview(data)[:-_SEAL]).digest() != data[-_SEAL:]:
         raise _bad("the seal does not fit: damaged on the way")
     if type_ == DATA:
-        if kind >= len(_NAMES) or dtype >= len(_DTYPES) or rank > 4 or not 0 <= part < parts <= _MOST_PARTS:
-            raise _bad("a field is outside its range")
-    elif (part, parts, rank) != (0, 1, 0):
+        fits = kind < len(_NAMES) and dtype < len(_DTYPES) and rank <= 4 and 0 <= part < parts <= _MOST_PARTS
+        fits = fits and number > 0 and _DTYPES[dtype] == KINDS[_NAMES[kind]].dtype
+    else:
+        fits = (part, parts, rank, kind, dtype) == (0, 1, 0, 255, 0) and length <= _MOST_WORD
+    if not fits or any(dims[rank:]) or max(dims) > _MOST_SIZE:
         raise _bad("a field is outside its range")
     shape = tuple(dims[:rank])
     return Frame(
@@ -124,19 +133,24 @@ def frames_of(
     """Yield the frames of a message, in order."""
     dtype = _DTYPES.index(body.dtype)
     words = np.ascontiguousarray(body.detach().cpu().numpy()).astype(_WORDS[dtype], copy=False)
-    data = words.tobytes()
+    data = words.reshape(-1).view(np.uint8)  # no copy: a chunk at a time is made into bytes
     parts = max(1, -(-len(data) // CHUNK))
     for part in range(parts):
-        chunk = data[part * CHUNK : (part + 1) * CHUNK]
+        chunk = data[part * CHUNK : (part + 1) * CHUNK].tobytes()
         shape, place = tuple(body.shape), _NAMES.index(kind)
         yield Frame(DATA, agreement, session, sender, receiver, number, part, parts, place, dtype, shape, chunk)
 
 
 class Assembly:
-    """Puts the frames of one message together, in order, and nothing else."""
+    """Puts the frames of one message together, in order, and nothing else; holds no more than has arrived.
+
+    Raises:
+        WireError: the message is larger than `largest` bytes, or than its kind can be.
+    """
 
     def __init__(self, first: Frame, *, largest: int) -> None:
         size = math.prod(first.shape) * np.dtype(_WORDS[first.dtype]).itemsize
+        largest = min(largest, _SMALL.get(_NAMES[first.kind], largest))
         if size > largest:
             raise _bad(f"a message of {size} bytes", f"at most {largest}")
         if first.parts != max(1, -(-size // CHUNK)):
@@ -159,18 +173,39 @@ class Assembly:
         )
         if not same or frame.part != self._have:
             raise _bad("parts of different messages, or out of order")
+        if len(frame.body) != min(CHUNK, self._size - self._have * CHUNK):
+            raise _bad("more or fewer bytes than announced")
         self._got += frame.body
         self._have += 1
-        if len(self._got) > self._size:
-            raise _bad("more bytes than announced")
         if self._have < first.parts:
             return None
-        if len(self._got) != self._size:
-            raise _bad("fewer bytes than announced")
-        words = np.frombuffer(bytes(self._got), dtype=_WORDS[first.dtype]).copy()
-        if words.dtype.byteorder == ">":
-            words = words.astype(words.dtype.newbyteorder("="))
-        return _NAMES[first.kind], torch.from_numpy(words).view(first.shape)
+        words = np.frombuffer(self._got, dtype=_WORDS[first.dtype])
+        own = words.astype(words.dtype.newbyteorder("="), copy=False)
+        return _NAMES[first.kind], torch.from_numpy(own).reshape(first.shape)
+
+
+def word_bytes(word: Mapping[str, Any]) -> bytes:
+    """Return the body of a control frame: one flat JSON object."""
+    return json.dumps(word).encode()
+
+
+def word_of(body: bytes) -> dict[str, Any]:
+    """Return the word in a control frame's body.
+
+    Raises:
+        WireError: no flat JSON object of short texts, whole numbers and lists of those.
+    """
+    try:
+        word = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise _bad("a word that is no JSON") from error
+    if not isinstance(word, dict):
+        raise _bad("a word that is no JSON object")
+    for value in word.values():
+        for entry in value if isinstance(value, list) else (value,):
+            if isinstance(entry, bool) or not isinstance(entry, str | int):
+                raise _bad("a word with something else than texts and whole numbers")
+    return word
 
 
 def _bad(what: str, allowed: str | None = None) -> WireError:
