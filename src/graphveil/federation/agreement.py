@@ -11,18 +11,28 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from graphveil.errors import DataError, InputError
-from graphveil.federation.keys import Identity, require_signature
+from graphveil.federation.keys import Identity, fingerprint_of, name_of, require_signature
 from graphveil.federation.setting import Member, Setting
 
 FILE, SIGNATURES = "agreement.toml", "signatures.json"
-_SETTINGS = tuple(f.name for f in fields(Setting) if f.name not in ("members", "classes", "server"))
+_SETTINGS: Mapping[str, type] = MappingProxyType(
+    {f.name: type(f.default) for f in fields(Setting) if f.name not in ("members", "classes", "server")}
+)
+_FIELDS: Mapping[str, type] = MappingProxyType(
+    {"name": str, "classes": list, "range": list, "directed": bool, "settings": dict, "party": list}
+)
+_PARTY: Mapping[str, type] = MappingProxyType({"name": str, "role": str, "address": str, "certificate": str})
+_HOLDS: Mapping[str, type] = MappingProxyType({"columns": int, "labels": bool})
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,39}")
 
 
 @dataclass(frozen=True)
@@ -116,32 +126,23 @@ def parse_agreement(data: bytes, *, where: str = FILE) -> Agreement:
     """
     try:
         content = tomllib.loads(data.decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise DataError(f"is no agreement: {error}", where=where) from error
+    try:
+        _require_fields(content, _FIELDS, "agreement")
         parties = tuple(_party(entry) for entry in content["party"])
         low, high = (float(value) for value in content["range"])
-        classes = tuple(str(value) for value in content["classes"])
-        found = Agreement(
-            str(content["name"]),
-            parties,
-            classes,
-            low,
-            high,
-            bool(content["directed"]),
-            dict(content["settings"]),
-            data,
-        )
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, KeyError, TypeError, ValueError) as error:
-        raise DataError(f"is no agreement: {error}", where=where) from error
-    if [party.role for party in parties] != ["server", *["holder"] * (len(parties) - 1)]:
-        raise DataError("parties are not one server and then holders", where=where)
-    for key in found.settings:
-        if key not in _SETTINGS:
-            raise DataError(f"setting {key!r} is not known", where=where, allowed=", ".join(_SETTINGS))
-    if not (math.isfinite(low) and math.isfinite(high) and low < high):
-        raise DataError(f"range is {low:g} to {high:g}", where=where, allowed="two finite numbers, low < high")
-    try:
+        _require_settings(content["settings"])
+        classes, settings = tuple(content["classes"]), dict(content["settings"])
+        found = Agreement(content["name"], parties, classes, low, high, content["directed"], settings, data)
+        _require_parties(parties)
+        if not (math.isfinite(low) and math.isfinite(high) and low < high):
+            raise InputError(f"range is {low:g} to {high:g}", allowed="two finite numbers, low < high")
+        if not all(isinstance(label, str) for label in classes) or len({*classes}) != len(classes):
+            raise InputError("classes are not different texts")
         _ = found.setting
-    except (InputError, TypeError) as error:
-        raise DataError(str(error), where=where) from error
+    except (InputError, TypeError, ValueError) as error:
+        raise DataError(f"is no agreement: {error}", where=where) from error
     return found
 
 
@@ -158,12 +159,22 @@ def read_agreement(folder: Path) -> Agreement:
         raise DataError("is missing", where=str(error.filename), remedy="graphveil federation init makes it") from error
     except ValueError as error:
         raise DataError("is no JSON", where=str(folder / SIGNATURES)) from error
+    if not isinstance(signatures, dict):
+        raise DataError("is no JSON object", where=str(folder / SIGNATURES))
     found = parse_agreement(data, where=str(folder / FILE))
     for party in found.parties:
         signed = signatures.get(party.name)
         if not isinstance(signed, str):
-            raise DataError(f"{party.name} has not signed", where=str(folder / SIGNATURES))
-        require_signature(party.certificate.encode(), data, bytes.fromhex(signed))
+            raise DataError(
+                f"{party.name} has not signed",
+                where=str(folder / SIGNATURES),
+                remedy="graphveil federation sign at that party, then pass on its signatures.json",
+            )
+        try:
+            signature = bytes.fromhex(signed)
+        except ValueError as error:
+            raise DataError(f"the signature of {party.name} is no signature", where=str(folder / SIGNATURES)) from error
+        require_signature(party.certificate.encode(), data, signature)
     return found
 
 
@@ -173,9 +184,52 @@ def sign(data: bytes, identities: tuple[Identity, ...]) -> str:
 
 
 def _party(entry: Mapping[str, Any]) -> Party:
-    role = str(entry["role"])
-    columns, labels = (int(entry["columns"]), bool(entry["labels"])) if role == "holder" else (0, False)
-    return Party(str(entry["name"]), role, str(entry["address"]), str(entry["certificate"]), columns, labels)
+    holds = isinstance(entry, Mapping) and entry.get("role") == "holder"
+    _require_fields(entry, {**_PARTY, **(_HOLDS if holds else {})}, "party")
+    return Party(**entry)
+
+
+def _require_fields(content: Any, known: Mapping[str, type], what: str) -> None:
+    """Refuse fields that are missing, unknown or of another type."""
+    if not isinstance(content, Mapping):
+        raise InputError("is no table", where=what)
+    for key in {*content, *known}:
+        if key not in content:
+            raise InputError(f"{key} is missing", where=what)
+        if key not in known:
+            raise InputError(f"{key!r} is not known", where=what, allowed=", ".join(known))
+        if type(content[key]) is not known[key]:
+            raise InputError(f"{key} = {content[key]!r}", where=what, allowed=known[key].__name__)
+
+
+def _require_settings(settings: Mapping[str, Any]) -> None:
+    for key, value in settings.items():
+        if key not in _SETTINGS:
+            raise InputError(f"setting {key!r} is not known", allowed=", ".join(_SETTINGS))
+        want = _SETTINGS[key]
+        if type(value) is not want and not (want is float and type(value) is int):
+            raise InputError(f"setting {key} = {value!r}", allowed=f"one {want.__name__}")
+
+
+def _require_parties(parties: tuple[Party, ...]) -> None:
+    if [party.role for party in parties] != ["server", *["holder"] * (len(parties) - 1)]:
+        raise InputError("parties are not one server and then holders")
+    for party in parties:
+        if not _NAME.fullmatch(party.name):
+            raise InputError(f"name {party.name!r}", allowed="up to 40 letters, digits and -, a letter first")
+        host, _, port = party.address.rpartition(":")
+        if not host or not (port.isdecimal() and 0 < int(port) < 65536):
+            raise InputError(f"address {party.address!r}", where=party.name, allowed="HOST:PORT")
+        if name_of(party.certificate.encode()) != party.name:
+            raise InputError("its certificate is made out to another name", where=party.name)
+        if party.role == "holder" and party.columns < 1:
+            raise InputError(f"columns = {party.columns}", where=party.name, allowed="a whole number of at least 1")
+    for what, values in (
+        ("address", [party.address for party in parties]),
+        ("certificate", [fingerprint_of(party.certificate.encode()) for party in parties]),
+    ):
+        if len({*values}) != len(parties):
+            raise InputError(f"two parties have one {what}", allowed=f"a different {what} for every party")
 
 
 def _toml(value: Any) -> str:

@@ -1,18 +1,31 @@
-"""A party's finished rounds on disk, written beside and renamed, readable by their owner alone."""
+"""A party's finished rounds on disk, written beside and renamed, sealed, readable by their owner alone.
+
+    <agreement>-<round>.checkpoint    tensors (safetensors), and SHA-256 of the file
+    <agreement>-<n>.kept              a large tensor that stayed the same from round to round, written once
+
+A party that runs in two processes at once would publish twice: the folder is locked while one runs.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save
+from safetensors.torch import load, save
 from torch import Tensor
 
-from graphveil.errors import ModelFileError
+from graphveil.errors import InputError, ModelFileError
 
 _KEPT = 3
+_LARGE = 1 << 20
+_SEAL = 32
+_ELSEWHERE = "elsewhere"
 
 
 class Checkpoints:
@@ -20,42 +33,123 @@ class Checkpoints:
 
     Args:
         agreement: hash of the agreement; rounds of another are not gone on from.
+
+    Raises:
+        InputError: the party runs already, with this folder.
     """
 
     def __init__(self, folder: Path, agreement: str) -> None:
-        self._folder, self._agreement = folder, agreement
+        self._folder, self._agreement = folder, agreement[:16]
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._lock = _locked(folder / "lock")
+        self._large: dict[str, tuple[Tensor, int, str]] = {}  # name -> tensor, its version, file
+
+    def close(self) -> None:
+        """Let another process use the folder."""
+        if self._lock is not None:
+            self._lock.close()
 
     def rounds(self) -> list[int]:
         """Return the finished rounds that can be gone on from."""
-        return sorted(
-            int(file.stem.split("-")[1]) for file in self._folder.glob(f"{self._agreement[:16]}-*.safetensors")
-        )
+        found = (file.stem.removeprefix(f"{self._agreement}-") for file in self._files("checkpoint"))
+        return sorted(int(round) for round in found if round.isdecimal())
 
     def load(self, round: int) -> Mapping[str, Tensor]:
         """Return the state after a round.
 
         Raises:
-            ModelFileError: the file is missing or damaged.
+            ModelFileError: a file is missing or damaged.
         """
-        file = self._file(round)
-        try:
-            state: dict[str, Tensor] = load_file(file)
-        except (OSError, SafetensorError) as error:
-            raise ModelFileError("the checkpoint cannot be read", where=str(file), remedy="remove it") from error
+        state = _read(self._file(round))
+        elsewhere = state.pop(_ELSEWHERE, None)
+        if elsewhere is not None:
+            for name, file in json.loads(bytes(elsewhere.numpy())).items():
+                state[name] = _read(self._folder / file)["kept"]
+                self._large[name] = (state[name], state[name]._version, file)
         return state
 
     def save(self, round: int, state: Mapping[str, Tensor]) -> None:
         """Keep the state after a round, and the two before it."""
-        beside = self._folder / f".{round}.partial"
-        data = save({name: value.contiguous() for name, value in state.items()})
-        with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.rename(self._file(round))
+        small, files = {}, {}
+        for name, value in state.items():
+            if value.numel() * value.element_size() < _LARGE:
+                small[name] = value.contiguous()
+            else:
+                files[name] = self._keep(name, value)
+        if files:
+            small[_ELSEWHERE] = _as_bytes(json.dumps(files))
+        self._write(self._file(round), small)
         for old in self.rounds()[:-_KEPT]:
             self._file(old).unlink()
+        self._tidy()
+
+    def _keep(self, name: str, value: Tensor) -> str:
+        """Write a large tensor unless it is the one that was written last; return its file's name."""
+        known = self._large.get(name)
+        if known is not None and known[0] is value and known[1] == value._version:
+            return known[2]
+        file = f"{self._agreement}-{os.urandom(6).hex()}.kept"
+        self._write(self._folder / file, {"kept": value.contiguous()})
+        self._large[name] = (value, value._version, file)
+        return file
+
+    def _tidy(self) -> None:
+        """Remove large tensors that no round needs."""
+        needed: set[str] = set()
+        for round in self.rounds():
+            elsewhere = _read(self._file(round)).get(_ELSEWHERE)
+            needed |= set(json.loads(bytes(elsewhere.numpy())).values()) if elsewhere is not None else set()
+        for file in self._files("kept"):
+            if file.name not in needed:
+                file.unlink()
+
+    def _write(self, file: Path, tensors: Mapping[str, Tensor]) -> None:
+        beside, data = file.with_suffix(".partial"), save(dict(tensors))
+        with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
+            out.write(data)
+            out.write(hashlib.sha256(data).digest())
+            out.flush()
+            os.fsync(out.fileno())
+        beside.replace(file)
+
+    def _files(self, kind: str) -> list[Path]:
+        return list(self._folder.glob(f"{self._agreement}-*.{kind}"))
 
     def _file(self, round: int) -> Path:
-        return self._folder / f"{self._agreement[:16]}-{round}.safetensors"
+        return self._folder / f"{self._agreement}-{round}.checkpoint"
+
+
+def _read(file: Path) -> dict[str, Tensor]:
+    try:
+        data = file.read_bytes()
+        if hashlib.sha256(data[:-_SEAL]).digest() != data[-_SEAL:]:
+            raise SafetensorError("the seal does not fit")
+        state: dict[str, Tensor] = load(data[:-_SEAL])
+    except (OSError, SafetensorError) as error:
+        raise ModelFileError(
+            f"the checkpoint cannot be read: {error}",
+            where=str(file),
+            remedy="restore it, or remove it to go on from the round before",
+        ) from error
+    return state
+
+
+def _as_bytes(text: str) -> Tensor:
+    return torch.tensor(list(text.encode()), dtype=torch.uint8)
+
+
+def _locked(file: Path) -> Any:
+    """Return the open lock file, or None on a system without file locks."""
+    try:
+        import fcntl
+    except ImportError:
+        return None
+    held = os.fdopen(os.open(file, os.O_RDWR | os.O_CREAT, 0o600), "w")
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        held.close()
+        raise InputError(
+            "this party is running already", where=str(file.parent), remedy="stop the other run"
+        ) from error
+    return held

@@ -123,6 +123,8 @@ def holder(
     yield from first.prepare()
     if holding.desk is not None:
         yield from holding.desk.announce(setting)
+    if state is None:  # so that a first round that runs again has the same key, weights and randomized labels
+        yield Checkpoint(0, partial(snapshot, parts))
     for round in range(done + 1, setting.publications + 1):
         h0 = yield from first.forward(round)
         h = propagation(h0, structure)

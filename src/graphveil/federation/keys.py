@@ -21,6 +21,8 @@ from graphveil.errors import DataError, InputError
 
 KEY, CERTIFICATE = "key.pem", "certificate.pem"
 _YEARS = 2
+#: Before what is signed, so that a signature of an agreement is one of nothing else.
+_PURPOSE = b"graphveil/agreement/1\n"
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class Identity:
         key = serialization.load_pem_private_key(self.private_key, password=None)
         if not isinstance(key, ec.EllipticCurvePrivateKey):
             raise DataError("is no key of ours", where=KEY)
-        return key.sign(data, ec.ECDSA(hashes.SHA256()))
+        return key.sign(_PURPOSE + data, ec.ECDSA(hashes.SHA256()))
 
 
 def new_identity(name: str) -> Identity:
@@ -87,19 +89,29 @@ def read_identity(folder: Path) -> Identity:
     """Return the identity in a folder.
 
     Raises:
-        DataError: key or certificate is missing, damaged, or of two different parties.
+        DataError: key or certificate is missing, damaged, of two different parties, or past its time, or others than
+            its owner can read the key.
     """
+    file = folder / KEY
     try:
-        certificate, key = (folder / CERTIFICATE).read_bytes(), (folder / KEY).read_bytes()
+        certificate, key = (folder / CERTIFICATE).read_bytes(), file.read_bytes()
         private = serialization.load_pem_private_key(key, password=None)
-        public = x509.load_pem_x509_certificate(certificate)
     except FileNotFoundError as error:
         raise DataError("is missing", where=str(error.filename), remedy="graphveil federation init makes it") from error
-    except ValueError as error:
-        raise DataError("key or certificate is damaged", where=str(folder)) from error
+    except (OSError, ValueError, TypeError) as error:  # TypeError: it is under a password
+        raise DataError("key or certificate cannot be read", where=str(folder)) from error
+    if os.name == "posix" and file.stat().st_mode & 0o077:
+        raise DataError("others can read this key", where=str(file), remedy=f"chmod 600 {file}")
+    public = _load(certificate)
     if private.public_key() != public.public_key():
         raise DataError("key and certificate do not belong together", where=str(folder))
-    return Identity(_name_of(public), certificate, key)
+    if not public.not_valid_before_utc <= datetime.datetime.now(datetime.UTC) <= public.not_valid_after_utc:
+        raise DataError(
+            f"the certificate was for {public.not_valid_before_utc:%Y-%m-%d} to {public.not_valid_after_utc:%Y-%m-%d}",
+            where=str(folder / CERTIFICATE),
+            remedy="check the clock, or make a new identity and agree anew",
+        )
+    return Identity(name_of(certificate), certificate, key)
 
 
 def fingerprint_of(certificate: bytes) -> str:
@@ -122,9 +134,18 @@ def require_signature(certificate: bytes, data: bytes, signature: bytes) -> None
     try:
         if not isinstance(key, ec.EllipticCurvePublicKey):
             raise InvalidSignature
-        key.verify(signature, data, ec.ECDSA(hashes.SHA256()))
+        key.verify(signature, _PURPOSE + data, ec.ECDSA(hashes.SHA256()))
     except InvalidSignature as error:
         raise DataError(f"the signature of {_name_of(found)} does not fit", where="agreement") from error
+
+
+def name_of(certificate: bytes) -> str:
+    """Return the name in a PEM certificate.
+
+    Raises:
+        DataError: it cannot be read, or has no name.
+    """
+    return _name_of(_load(certificate))
 
 
 def _load(certificate: bytes) -> x509.Certificate:
@@ -135,4 +156,7 @@ def _load(certificate: bytes) -> x509.Certificate:
 
 
 def _name_of(certificate: x509.Certificate) -> str:
-    return str(certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)[0].value)
+    names = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    if not names:
+        raise DataError("has no name", where="certificate")
+    return str(names[0].value)

@@ -21,7 +21,7 @@ from graphveil.errors import DataError, InputError
 from graphveil.federation.agreement import Agreement
 from graphveil.federation.checkpoints import Checkpoints
 from graphveil.federation.holder import Holding, holder
-from graphveil.federation.keys import Identity
+from graphveil.federation.keys import Identity, fingerprint_of
 from graphveil.federation.labels import LabelDesk
 from graphveil.federation.linear import linear_holder
 from graphveil.federation.linear_server import linear_server
@@ -29,7 +29,7 @@ from graphveil.federation.links import Links, Peer
 from graphveil.federation.messages import Receive, Send
 from graphveil.federation.products import Talk
 from graphveil.federation.programs import Checkpoint, Program
-from graphveil.federation.psi import align
+from graphveil.federation.psi import MOST_IDS, align
 from graphveil.federation.server import server
 from graphveil.federation.session import Finished, Session
 from graphveil.federation.setting import Setting
@@ -38,8 +38,8 @@ from graphveil.graphs import published_split, random_split
 from graphveil.graphs.features import to_rows
 from graphveil.privacy import Randomness, SecureRandomness
 
-#: Bytes of the largest message: the masked features of the widest holder, or a whole h0, for this many nodes.
-LARGEST = 1 << 33
+#: Room for the masks' blocks of rows, whatever the agreement says.
+_LEAST_ROOM = 1 << 26
 
 
 def holding_of(graph: Any, order: Tensor, *, labels: bool, seed: int) -> Holding:
@@ -82,6 +82,12 @@ def require_agreed(graph: Any, agreement: Agreement, name: str) -> None:
             raise DataError(f"{what}: {found}", where=schema.name, allowed=f"{agreed}, as agreed")
 
 
+def largest_of(setting: Setting) -> int:
+    """Return the bytes of the largest message that can be honest: a row of every column for the most nodes."""
+    columns = sum(member.columns for member in setting.members)
+    return max(_LEAST_ROOM, 8 * MOST_IDS * max(columns, len(setting.members) * setting.width))
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What a finished party has: its rows in the agreed order (holders), its parts, and the messages it saw."""
@@ -105,6 +111,8 @@ def holder_program(
     """Align, then the mode's program; returns (order, desk, the program's result)."""
     if state is not None:
         order = state["order"]
+        if len(order) and int(order.max()) >= int(graph.num_nodes):
+            raise DataError("has fewer rows than when the run began", where=name, remedy="restore the folder")
     else:
         order = yield from align(name, setting.names, ids, randomness=randomness)
     holding = holding_of(graph, order, labels=name == setting.label_holder, seed=seed)
@@ -161,8 +169,12 @@ def run_party(
     """
     setting, name = agreement.setting, identity.name
     me = agreement.party(name)
-    if me.certificate.encode() != identity.certificate:
-        raise DataError(f"the key of {name} is not the one in the agreement", where=str(folder))
+    if fingerprint_of(me.certificate.encode()) != identity.fingerprint:
+        raise DataError(
+            f"the certificate of {name} is not the one in the agreement",
+            where=str(folder),
+            remedy="use the folder whose certificate was agreed on, or agree anew",
+        )
     randomness = SecureRandomness()
 
     def build(done: int, state: Mapping[str, Tensor] | None) -> Program:
@@ -186,17 +198,18 @@ def run_party(
         me.address,
         peers,
         agreement.hash,
-        largest=LARGEST,
+        largest=largest_of(setting),
         patience=patience,
         on_control=session.on_control,
         on_restart=session.on_restart,
         note=note,
     )
-    session.links.open()
     try:
+        session.links.open()
         finished = session.run()
     finally:
         session.links.close()
+        store.close()
     if me.role == "server":
         return Outcome(None, None, finished)
     order, desk, result = finished.result

@@ -4,28 +4,28 @@
     every holder's points go round all others, each multiplies by its own secret:   [k_1 k_2 ... k_I] point(id)
     an id that all have gives the same point at all; rows are put in the order of those points
 
-Nobody sees another's ids, or can test a guess without all secrets.  What is revealed: how many ids each holder has, and
-which of its own ids all others have too.  Semi-honest; 31 microseconds a multiplication, so up to 100,000 ids.
+A holder sends its points in an order drawn at random, and its finished set sorted: where an id stands in its files is
+not shown.  Nobody sees another's ids, or can test a guess without all secrets.  What is revealed, to every holder: how
+many ids each holder has, how many any two share, and which of its own ids each other holder has too.  Semi-honest.
+About 35 microseconds of a core a multiplication, two a row with two holders: see benchmarks; up to 100,000 ids.
 Source: Meadows, IEEE S&P 1986; Huberman, Franklin, Hogg, EC 1999; X25519: Langley, Hamburg, Turner, RFC 7748.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 
 import numpy as np
 import torch
-from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from torch import Tensor
 
 from graphveil.errors import DataError, InputError
+from graphveil.federation import curve
 from graphveil.federation.messages import Receive, Send
 from graphveil.federation.products import Talk
 from graphveil.privacy import Randomness
 
 MOST_IDS = 100_000
-_POINT = 32
 
 
 def align(me: str, names: Sequence[str], ids: Sequence[str], *, randomness: Randomness) -> Talk:
@@ -33,60 +33,54 @@ def align(me: str, names: Sequence[str], ids: Sequence[str], *, randomness: Rand
 
     Args:
         names: all holders in the agreement's order. ids: of this holder's rows, as text.
+        randomness: of the secret and of the order in which points are sent.
 
     Raises:
-        DataError: an id twice, or no id that all have. InputError: too many ids.
+        DataError: an id twice, no ids, no id that all have, or a point that is none. InputError: too many ids.
     """
-    if len(set(ids)) != len(ids):
-        raise DataError("an id stands in several rows", where=me)
+    if len(set(ids)) != len(ids) or not ids:
+        raise DataError("an id stands in several rows" if ids else "has no rows", where=me)
     if len(ids) > MOST_IDS:
-        raise InputError(
-            f"{len(ids)} ids", where=me, allowed=f"at most {MOST_IDS}", remedy='install "graphveil[psi]" for more'
-        )
-    secret = X25519PrivateKey.from_private_bytes(randomness.bytes(32))
+        raise InputError(f"{len(ids)} ids", where=me, allowed=f"at most {MOST_IDS}")
+    secret = randomness.bytes(curve.POINT)
+    order = np.argsort(randomness.uint64(len(ids)), kind="stable")
     place, count = list(names).index(me), len(names)
     after, before = names[(place + 1) % count], names[place - 1]
-    going = multiplied(secret, hashed(ids))
+    going = _multiplied(secret, _tensor(curve.hashed([ids[row] for row in order])))
     for _ in range(count - 1):  # every set passes through all holders and comes home
         yield Send(after, "blinded-ids", going)
-        arrived = yield Receive(before, "blinded-ids", (-1, _POINT))
-        going = multiplied(secret, arrived)
+        arrived = yield Receive(before, "blinded-ids", (-1, curve.POINT))
+        going = _multiplied(secret, arrived)
     yield Send(after, "blinded-ids", going)
-    mine = yield Receive(before, "blinded-ids", (len(ids), _POINT))
+    mine = yield Receive(before, "blinded-ids", (len(ids), curve.POINT))
     others = [name for name in names if name != me]
+    points = _rows(mine)
+    finished = _tensor(b"".join(sorted(points)))
     for name in others:
-        yield Send(name, "blinded-set", mine[_sorted(mine)])
-    points = [row.tobytes() for row in mine.numpy()]
+        yield Send(name, "blinded-set", finished)
     common = set(points)
     for name in others:
-        theirs = yield Receive(name, "blinded-set", (-1, _POINT))
-        common &= {row.tobytes() for row in theirs.numpy()}
+        theirs = yield Receive(name, "blinded-set", (-1, curve.POINT))
+        common &= set(_rows(theirs))
     if not common:
         raise DataError("the holders share no node id", where=me, remedy="check that all write ids the same way")
-    row_of = {point: row for row, point in enumerate(points)}
+    row_of = dict(zip(points, order.tolist(), strict=True))
     return torch.tensor([row_of[point] for point in sorted(common)])
 
 
-def hashed(ids: Sequence[str]) -> Tensor:
-    """Return a point for every id, uint8 [ids, 32]."""
-    data = b"".join(hashlib.sha256(b"graphveil/psi/1" + text.encode()).digest() for text in ids)
-    return torch.from_numpy(np.frombuffer(data, dtype=np.uint8).copy()).view(-1, _POINT)
-
-
-def multiplied(secret: X25519PrivateKey, points: Tensor) -> Tensor:
-    """Return every point times the secret.
-
-    Raises:
-        DataError: a point of small order, which no hash of an id is.
-    """
+def _multiplied(secret: bytes, points: Tensor) -> Tensor:
+    if len(points) > MOST_IDS:
+        raise InputError(f"a set of {len(points)} blinded ids", where="alignment", allowed=f"at most {MOST_IDS}")
     try:
-        data = b"".join(secret.exchange(X25519PublicKey.from_public_bytes(row.tobytes())) for row in points.numpy())
+        return _tensor(curve.multiplied(secret, points.numpy().tobytes()))
     except ValueError as error:
         raise DataError("a blinded id is no point", where="alignment") from error
-    return torch.from_numpy(np.frombuffer(data, dtype=np.uint8).copy()).view(-1, _POINT)
 
 
-def _sorted(points: Tensor) -> Tensor:
-    """The order of rows as bytes: what is sent says nothing of the order in which ids are kept."""
-    order = np.lexsort(points.numpy().T[::-1])
-    return torch.from_numpy(order)
+def _tensor(points: bytes) -> Tensor:
+    return torch.from_numpy(np.frombuffer(points, dtype=np.uint8).copy()).view(-1, curve.POINT)
+
+
+def _rows(points: Tensor) -> list[bytes]:
+    data = points.numpy().tobytes()
+    return [data[start : start + curve.POINT] for start in range(0, len(data), curve.POINT)]

@@ -7,6 +7,8 @@ It follows the protocol and colludes with no holder.  It never sees a masked mat
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 
 from graphveil.federation.holder import lefts_of, products_of
@@ -47,6 +49,9 @@ def server(
     if setting.mode == "paper":
         yield from dealer.deal(setting.names)
     train = yield Receive(setting.label_holder, "labelled-rows", (rows,))
+    kept = partial(_snapshot, network, optimiser)
+    if state is None:
+        yield Checkpoint(0, kept)
     for round in range(done + 1, setting.publications + 1):
         yield from dealer.correct(products_of(setting, nodes), f"forward {round}")
         leaves = []
@@ -69,5 +74,9 @@ def server(
         for name, leaf in zip(setting.names, leaves, strict=True):
             yield Send(name, "embedding-gradient", leaf.grad if leaf.grad is not None else torch.zeros_like(leaf))
         yield from dealer.correct(products_of(setting, nodes, transposed=True), f"backward {round}")
-        yield Checkpoint(round, lambda: module_state("network", network) | adam_state("adam", optimiser))
+        yield Checkpoint(round, kept)
     return network
+
+
+def _snapshot(network: torch.nn.Module, optimiser: torch.optim.Optimizer) -> dict[str, torch.Tensor]:
+    return module_state("network", network) | adam_state("adam", optimiser)
