@@ -19,6 +19,7 @@ CORE = {
     "models": {"aggregation"},
     "training": {"aggregation", "mechanisms", "models", "privacy"},
     "methods": {"privacy", "graphs", "mechanisms", "aggregation", "models", "training"},
+    "federation": {"privacy", "graphs", "mechanisms", "aggregation", "models", "training", "methods"},
 }
 EDGES = {
     "reports": {*CORE, "reports"},
@@ -142,6 +143,9 @@ RAW_READERS = {
     "methods/dp_mlp.py:DPMLP.score": "true labels, to measure accuracy in a simulation",
     "methods/controls.py:ceiling_of": "the non-private ceiling of a simulation",
     "methods/controls.py:hits": "true test labels, to measure accuracy in a simulation",
+    "federation/party.py:holding_of": "a holder's own features and labels, in its own process",
+    "federation/vertical.py:deal_columns": "features, dealt out to simulated holders",
+    "federation/vertical.py:deal_out": "labels, given to the simulated label holder",
     "methods/plan.py:_cost": "the number of stored features",
     "methods/plan.py:_reported": "the number of stored features",
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,6 +13,9 @@ from graphveil.cli.console import complain, emit
 
 Folder = Annotated[Path, typer.Argument(metavar="PARTY", help="A party's folder, which federation init made.")]
 Nodes = Annotated[int, typer.Option("--nodes", min=2, help="How many nodes all holders share, as far as known.")]
+Training = Annotated[
+    int | None, typer.Option("--training", min=1, help="How many of them have labels and train; else a tenth.")
+]
 Patience = Annotated[float, typer.Option("--patience", metavar="S", help="Seconds to wait for the other parties.")]
 
 
@@ -21,6 +25,7 @@ def group() -> typer.Typer:
     app.callback()(lambda: None)
     for command in (
         federation_init.split,
+        federation_init.key,
         federation_init.init,
         federation_init.sign,
         plan,
@@ -32,14 +37,14 @@ def group() -> typer.Typer:
     return app
 
 
-def plan(folder: Folder, nodes: Nodes = 10_000, as_json: options.Json = False) -> None:
-    """What a run would send, cost and reveal, before anything leaves."""
-    from graphveil.cli import screens
-    from graphveil.federation.agreement import read_agreement
-    from graphveil.reports.federation_plan import planned
+def plan(folder: Folder, nodes: Nodes = 10_000, training: Training = None, as_json: options.Json = False) -> None:
+    """What a run would send, cost and reveal, before anything leaves; also before all have signed."""
+    from graphveil.cli import federation_screens as screens
+    from graphveil.reports.federation_plan import draft, planned
 
-    answer = planned(read_agreement(folder), nodes)
-    emit(answer, as_json=as_json, screen=lambda: screens.blocks([answer]))
+    agreement, unsigned = draft(folder)
+    answer = planned(agreement, nodes, training or max(nodes // 10, 1), unsigned)
+    emit(answer, as_json=as_json, screen=lambda: screens.planned(answer))
 
 
 def serve(folder: Folder, patience: Patience = 600.0, as_json: options.Json = False) -> None:
@@ -63,15 +68,15 @@ def join(
 
 def status(folder: Folder, as_json: options.Json = False) -> None:
     """Where a party's run stands."""
-    from graphveil.cli import screens
+    from graphveil.cli import federation_screens as screens
     from graphveil.reports.federation import read_status
 
     answer = read_status(folder)
-    emit(answer, as_json=as_json, screen=lambda: screens.blocks([answer]))
+    emit(answer, as_json=as_json, screen=lambda: screens.status(answer))
 
 
 def _run(folder: Path, graph: Any, seed: int, patience: float, as_json: bool) -> None:
-    from graphveil.cli import screens
+    from graphveil.cli import federation_screens as screens
     from graphveil.errors import InputError
     from graphveil.federation.agreement import read_agreement
     from graphveil.federation.keys import read_identity
@@ -79,23 +84,29 @@ def _run(folder: Path, graph: Any, seed: int, patience: float, as_json: bool) ->
     from graphveil.reports import federation
 
     agreement, identity = read_agreement(folder), read_identity(folder)
-    role = agreement.party(identity.name).role
-    if (role == "server") != (graph is None):
-        raise InputError(f"{identity.name} is a {role}", remedy="serve is for the server, join for holders")
+    name, setting = identity.name, agreement.setting
+    if (agreement.party(name).role == "server") != (graph is None):
+        role = agreement.party(name).role
+        raise InputError(f"{name} is a {role}", remedy="serve is for the server, join for holders")
     if graph is not None:
-        require_agreed(graph, agreement, identity.name)
+        require_agreed(graph, agreement, name)
     ids = [str(value) for value in getattr(graph, "ids", range(graph.num_nodes))] if graph is not None else None
-    rounds = agreement.setting.publications
+    rounds, price = setting.publications, setting.epsilon if graph is not None else None
+    log = federation.StatusFile(folder, name, rounds, price)
 
     def tell(round: int, epsilon: float) -> None:
-        federation.write_status(folder, identity.name, round, rounds, epsilon, state="running")
-        if round == 1 or round % max(rounds // 20, 1) == 0 or round == rounds:
-            complain(f"{identity.name}: round {round} of {rounds}, epsilon spent {epsilon:.3g}")
+        log.write("running", round, epsilon)
+        if round == 0:
+            complain(f"{name}: all have begun")
+        elif round == 1 or round % max(rounds // 20, 1) == 0 or round == rounds:
+            paid = f", {screens.spent(epsilon, setting.epsilon)}" if graph is not None else ""
+            complain(f"{name}: round {round} of {rounds}{paid}")
 
-    federation.write_status(folder, identity.name, 0, rounds, 0.0, state="waiting for the others")
-    outcome = run_party(
-        agreement, identity, folder, graph=graph, ids=ids, seed=seed, patience=patience, note=complain, tell=tell
-    )
-    answer = federation.write_outcome(folder, identity.name, agreement, outcome, ids=ids)
-    federation.write_status(folder, identity.name, rounds, rounds, agreement.setting.epsilon, state="finished")
-    emit(answer, as_json=as_json, screen=lambda: screens.blocks([answer]))
+    complain(f"{name}: waiting for {', '.join(p.name for p in agreement.parties if p.name != name)}")
+    started = time.monotonic()
+    with log.watched():
+        outcome = run_party(
+            agreement, identity, folder, graph=graph, ids=ids, seed=seed, patience=patience, note=complain, tell=tell
+        )
+        answer = federation.write_outcome(folder, name, agreement, outcome, ids=ids, seconds=time.monotonic() - started)
+    emit(answer, as_json=as_json, screen=lambda: screens.finished(answer))

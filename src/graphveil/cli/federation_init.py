@@ -1,4 +1,4 @@
-"""``graphveil federation split|init|sign``: folders for experiments, keys, and the signed agreement."""
+"""``graphveil federation split|key|init|sign``: folders for experiments, keys, and the signed agreement."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import typer
 from graphveil.cli import options
 from graphveil.cli.console import emit
 
+_MODES = ("shared-linear", "individual", "paper")
 New = Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="The folder to make.")]
 Split = Annotated[
     Path | None,
@@ -49,13 +50,26 @@ def split(
     as_json: options.Json = False,
 ) -> None:
     """Cut a graph into what several holders would have, one folder each, for experiments."""
-    from graphveil.cli import screens
+    from graphveil.cli import federation_screens as screens
     from graphveil.graphs import load_graph
     from graphveil.reports.federation_files import shares_of, write_split
 
     shares = shares_of(proportion, parties)
     answer = write_split(load_graph(data, root=data_root), shares, out, seed=seed)
-    emit(answer, as_json=as_json, screen=lambda: screens.blocks([answer]))
+    emit(answer, as_json=as_json, screen=lambda: screens.split(answer))
+
+
+def key(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The party's name, as the agreement will have it.")],
+    out: New,
+    as_json: options.Json = False,
+) -> None:
+    """Make a party's own key and certificate; the certificate goes to whoever runs init, the key stays."""
+    from graphveil.cli import federation_screens as screens
+    from graphveil.reports.federation_files import make_key
+
+    answer = make_key(name, out)
+    emit(answer, as_json=as_json, screen=lambda: screens.keyed(answer))
 
 
 def init(
@@ -67,30 +81,43 @@ def init(
     classes: Classes = None,
     feature_range: Range = "0,1",
     name: Annotated[str, typer.Option("--name", help="Name of the run.")] = "federation",
+    directed: Annotated[bool, typer.Option("--directed", help="Edges have a direction.")] = False,
+    mode: Annotated[
+        str | None, typer.Option("--mode", metavar="|".join(_MODES), help="What is opened to whom; shared-linear.")
+    ] = None,
+    epsilon: Annotated[
+        str | None,
+        typer.Option("--epsilon", metavar="E", help="Total of a holder's publications; inf: no privacy."),
+    ] = None,
     settings: options.Settings = None,
     certificate: Certificates = None,
     as_json: options.Json = False,
 ) -> None:
     """Make one folder a party: its key, its certificate and the agreement, signed by every key made here."""
-    from graphveil.cli import screens
+    from graphveil.cli import federation_screens as screens
     from graphveil.reports import federation_files as files
 
-    chosen = files.settings_from(settings or [])
+    named = {"mode": mode, "epsilon": epsilon}
+    chosen = files.settings_from([*(settings or []), *(f"{key}={text}" for key, text in named.items() if text)])
     if source is not None:
         facts = files.facts_of(source, port)
     else:
-        facts = files.facts_from(server, holder or [], classes, feature_range)
+        facts = files.facts_from(server, holder or [], classes, feature_range, directed=directed)
     answer = files.write_parties(out, name, facts, chosen, files.read_certificates(certificate or []))
-    emit(answer, as_json=as_json, screen=lambda: screens.blocks([answer]))
+    emit(answer, as_json=as_json, screen=lambda: screens.made(answer))
 
 
 def sign(
     folder: Annotated[Path, typer.Argument(metavar="PARTY", help="A folder with a key and an agreement.")],
+    others: Annotated[
+        list[Path] | None,
+        typer.Option("--with", metavar="FILE", help="signatures.json of another party, to be added; repeatable."),
+    ] = None,
     as_json: options.Json = False,
 ) -> None:
     """Add this party's signature to the agreement in its folder, after reading it."""
-    from graphveil.cli import screens
+    from graphveil.cli import federation_screens as screens
     from graphveil.reports.federation_files import add_signature
 
-    answer = add_signature(folder)
-    emit(answer, as_json=as_json, screen=lambda: screens.blocks([answer]))
+    answer = add_signature(folder, others or ())
+    emit(answer, as_json=as_json, screen=lambda: screens.signed(answer))

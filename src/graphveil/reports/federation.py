@@ -9,37 +9,66 @@ predictions.csv    at the label holder: id, class, probability of each class, fo
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from graphveil.errors import DataError
+from graphveil.errors import DataError, GraphveilError
 from graphveil.federation.agreement import Agreement
 from graphveil.federation.guarantees import guarantee_of, ledger_of
 from graphveil.federation.labels import LabelDesk
 from graphveil.federation.messages import KINDS, Transcript
 from graphveil.federation.party import Outcome
 from graphveil.federation.setting import MODES
+from graphveil.methods.intervals import interval
 from graphveil.reports.files import to_json, write_text
 from graphveil.reports.text import number
 
 STATUS = "status.json"
 
 
-def write_status(folder: Path, name: str, round: int, rounds: int, epsilon: float, *, state: str) -> None:
-    """Write where a party stands."""
-    content = {
-        "party": name,
-        "state": state,
-        "round": round,
-        "rounds": rounds,
-        "epsilon": epsilon,
-        "time": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
-    write_text(folder / STATUS, to_json(content, indent=1) + "\n")
+class StatusFile:
+    """Writes where a party stands.
+
+    Args:
+        price: total epsilon of a holder; None at the server, which has no rows.
+    """
+
+    def __init__(self, folder: Path, name: str, rounds: int, price: float | None) -> None:
+        self._folder, self._name, self._rounds, self._price = folder, name, rounds, price
+        self._round, self._epsilon = 0, 0.0
+
+    def write(self, state: str, round: int, epsilon: float) -> None:
+        """Write the state after `round` rounds."""
+        self._round, self._epsilon = round, epsilon
+        content = {
+            "party": self._name,
+            "state": state,
+            "round": round,
+            "rounds": self._rounds,
+            "epsilon": epsilon if self._price is not None else None,
+            "epsilon_total": self._price,
+            "time": datetime.now(UTC).isoformat(timespec="seconds"),
+        }
+        write_text(self._folder / STATUS, to_json(content, indent=1) + "\n")
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Say that the party waits, and at the end how it ended."""
+        self.write("waiting for the others", 0, 0.0)
+        try:
+            yield
+        except GraphveilError as error:
+            self.write(f"stopped: {error}", self._round, self._epsilon)
+            raise
+        except BaseException:
+            self.write("interrupted; the same command goes on", self._round, self._epsilon)
+            raise
+        self.write("finished", self._rounds, self._epsilon)
 
 
 def read_status(folder: Path) -> dict[str, Any]:
@@ -59,7 +88,13 @@ def read_status(folder: Path) -> dict[str, Any]:
 
 
 def write_outcome(
-    folder: Path, name: str, agreement: Agreement, outcome: Outcome, *, ids: Sequence[str] | None = None
+    folder: Path,
+    name: str,
+    agreement: Agreement,
+    outcome: Outcome,
+    *,
+    ids: Sequence[str] | None = None,
+    seconds: float = 0.0,
 ) -> dict[str, Any]:
     """Write what a finished party keeps, and return it in short."""
     setting = agreement.setting
@@ -75,16 +110,41 @@ def write_outcome(
         "party": name,
         "mode": setting.mode,
         "rounds": setting.publications,
+        "publications": setting.publications,
+        "epsilon": setting.epsilon,
+        "delta": setting.delta,
+        "epsilon_per_publication": per_round,
+        "sigma": setting.publication.sigma,
+        "clip": setting.clip,
+        "width": setting.width,
+        "epsilon_y": setting.epsilon_y,
         "guarantee": guarantee.to_dict(),
-        "epsilon_per_round": per_round,
-        "sent_mb": sum(e.bytes for e in transcript.entries if e.sender == name) / 1e6,
-        "received_mb": sum(e.bytes for e in transcript.entries if e.receiver == name) / 1e6,
+        "guarantee_sentence": guarantee.sentence(),
+        "messages": by_kind(transcript),
+        "bytes_sent": sum(e.bytes for e in transcript.entries if e.sender == name),
+        "bytes_received": sum(e.bytes for e in transcript.entries if e.receiver == name),
+        "seconds": seconds,
         "folder": str(folder),
+        "files": ["transcript.jsonl", "guarantee.json", "ledger.json", "card.md"],
     }
     if outcome.desk is not None and outcome.order is not None:
         answer |= _predicted(folder, agreement, outcome.desk, [(ids or [])[row] for row in outcome.order.tolist()])
+        answer["files"] += ["predictions.csv", "metrics.jsonl"]
     write_text(folder / "card.md", card(name, agreement, answer, transcript))
     return answer
+
+
+def by_kind(transcript: Transcript) -> list[dict[str, Any]]:
+    """Return count and bytes of each kind of message between each two parties, in the order of first sight."""
+    found: dict[tuple[str, str, str], list[int]] = {}
+    for entry in transcript.entries:
+        sums = found.setdefault((entry.kind, entry.sender, entry.receiver), [0, 0])
+        sums[0] += 1
+        sums[1] += entry.bytes
+    return [
+        {"kind": kind, "from": sender, "to": to, "count": count, "bytes": size}
+        for (kind, sender, to), (count, size) in found.items()
+    ]
 
 
 def card(name: str, agreement: Agreement, answer: dict[str, Any], transcript: Transcript) -> str:
@@ -112,7 +172,8 @@ def card(name: str, agreement: Agreement, answer: dict[str, Any], transcript: Tr
         "",
     ]
     if "accuracy" in answer:
-        lines += [f"Accuracy on the label holder's {answer['test_nodes']} test nodes: {answer['accuracy']:.3f}.", ""]
+        score = answer["accuracy"]["mean"]
+        lines += [f"Accuracy on the label holder's {answer['test_nodes']} test nodes: {score:.3f}.", ""]
     return "\n".join(lines)
 
 
@@ -131,4 +192,7 @@ def _predicted(folder: Path, agreement: Agreement, desk: LabelDesk, ids: list[st
     rows = "\n".join(to_json(row) for row in desk.history)
     write_text(folder / "metrics.jsonl", rows + "\n")
     hit = (found.argmax(dim=1) == desk.labels)[desk.test]
-    return {"accuracy": float(hit.float().mean()), "test_nodes": int(desk.test.sum()), "best_round": desk.best}
+    said: dict[str, Any] = {"test_nodes": len(hit), "best_round": desk.best}
+    if len(hit):
+        said["accuracy"] = interval([hit.numpy()]).to_dict()
+    return said

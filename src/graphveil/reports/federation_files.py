@@ -18,18 +18,31 @@ from graphveil.errors import DataError, InputError
 from graphveil.federation.agreement import (
     FILE,
     SIGNATURES,
+    Agreement,
     Party,
     agreement_text,
     parse_agreement,
     sign,
 )
-from graphveil.federation.keys import CERTIFICATE, fingerprint_of, new_identity, read_identity, write_identity
+from graphveil.federation.keys import (
+    CERTIFICATE,
+    KEY,
+    fingerprint_of,
+    name_of,
+    new_identity,
+    read_identity,
+    require_signature,
+    write_identity,
+)
 from graphveil.federation.setting import Setting
 from graphveil.federation.vertical import deal_columns
 from graphveil.graphs import load_graph, make_graph, published_split, random_split
 from graphveil.graphs.features import features_from_rows
 from graphveil.graphs.write import write_folder
 from graphveil.reports.files import new_folder, write_text
+
+_NOT_SET = ("members", "classes", "server")
+_WORDS = {bool: "true or false", int: "a whole number", float: "a number, or inf", str: "a word"}
 
 
 @dataclass(frozen=True)
@@ -67,7 +80,7 @@ def write_split(graph: Any, shares: Sequence[float], path: Path, *, seed: int) -
     nodes, ids = int(graph.num_nodes), [str(value) for value in getattr(graph, "ids", range(int(graph.num_nodes)))]
     split = published_split(graph) or random_split(graph, seed)
     generator = torch.Generator().manual_seed(seed)
-    said: dict[str, Any] = {"folder": str(path), "nodes": nodes}
+    said: dict[str, Any] = {"folder": str(path), "nodes": nodes, "holders": []}
     with new_folder(path) as folder:
         for number, (x, edge_index) in enumerate(deal_columns(graph, shares, seed=seed), start=1):
             name, order = f"holder{number}", torch.randperm(nodes, generator=generator)
@@ -84,7 +97,8 @@ def write_split(graph: Any, shares: Sequence[float], path: Path, *, seed: int) -
                 masks=masks,
             )
             write_folder(part, folder / name, format="parquet")
-            said[name] = f"{x.shape[1]} columns, {edge_index.shape[1]} edge entries{', the labels' if mine else ''}"
+            counts = {"columns": int(x.shape[1]), "edges": int(edge_index.shape[1])}
+            said["holders"].append({"name": name, **counts, "labels": mine})
     return said
 
 
@@ -106,12 +120,16 @@ def facts_of(source: Path, port: int) -> Facts:
     return Facts(tuple(parties), first.classes, first.low, first.high, first.directed)
 
 
-def facts_from(server: str, holders: Sequence[str], classes: str | None, feature_range: str) -> Facts:
+def facts_from(
+    server: str, holders: Sequence[str], classes: str | None, feature_range: str, *, directed: bool = False
+) -> Facts:
     """Return the facts that were typed.
 
     Raises:
         InputError: something is missing or cannot be read.
     """
+    if not holders:
+        raise InputError("no holders", remedy="--from FOLDER of federation split, or --holder NAME=HOST:PORT=COLUMNS")
     parties = [Party("server", "server", server, "")]
     for number, text in enumerate(holders):
         try:
@@ -125,7 +143,7 @@ def facts_from(server: str, holders: Sequence[str], classes: str | None, feature
         raise InputError(f"range {feature_range!r}", allowed="LOW,HIGH") from error
     if not classes:
         raise InputError("no classes", where="--classes", remedy="declare all class names, for example yes,no")
-    return Facts(tuple(parties), tuple(classes.split(",")), low, high)
+    return Facts(tuple(parties), tuple(classes.split(",")), low, high, directed)
 
 
 def settings_from(pairs: Sequence[str]) -> dict[str, Any]:
@@ -134,8 +152,7 @@ def settings_from(pairs: Sequence[str]) -> dict[str, Any]:
     Raises:
         InputError: an unknown key, or a value of another type.
     """
-    own = ("members", "classes", "server")
-    kinds: dict[str, Any] = {f.name: type(f.default) for f in fields(Setting) if f.name not in own}
+    kinds: dict[str, Any] = {f.name: type(f.default) for f in fields(Setting) if f.name not in _NOT_SET}
     found: dict[str, Any] = {}
     for pair in pairs:
         key, _, text = pair.partition("=")
@@ -146,7 +163,13 @@ def settings_from(pairs: Sequence[str]) -> dict[str, Any]:
         try:
             found[key] = {"true": True, "false": False}[text] if kind is bool else kind(text)
         except (ValueError, KeyError) as error:
-            raise InputError(f"{key} = {text!r}", where="--set", allowed=f"one {kind.__name__}") from error
+            raise InputError(f"{key} = {text!r}", where="--set", allowed=_WORDS[kind]) from error
+    if "epsilon" not in found:
+        raise InputError(
+            "no epsilon",
+            where="--epsilon",
+            allowed="the total of all publications of one holder, such as 8; or inf: no privacy against the server",
+        )
     return found
 
 
@@ -154,7 +177,7 @@ def read_certificates(pairs: Sequence[str]) -> dict[str, bytes]:
     """Return the certificates of parties that keep their own keys.
 
     Raises:
-        InputError: not NAME=FILE, or no such file.
+        InputError: not NAME=FILE, no such file, or a certificate made out to another name.
     """
     found = {}
     for pair in pairs:
@@ -162,8 +185,21 @@ def read_certificates(pairs: Sequence[str]) -> dict[str, bytes]:
         if not file or not Path(file).is_file():
             raise InputError(f"certificate {pair!r}", allowed="NAME=FILE of a certificate in PEM")
         found[name] = Path(file).read_bytes()
-        fingerprint_of(found[name])
+        if name_of(found[name]) != name:
+            raise InputError(f"the certificate is that of {name_of(found[name])}", where=file, allowed=name)
     return found
+
+
+def make_key(name: str, path: Path) -> dict[str, Any]:
+    """Write a new key and its certificate.
+
+    Raises:
+        InputError: the folder is already there.
+    """
+    identity = new_identity(name)
+    write_identity(identity, path)
+    files = {"certificate": str(path / CERTIFICATE), "key": str(path / KEY)}
+    return {"party": name, "folder": str(path), "fingerprint": identity.fingerprint, **files}
 
 
 def write_parties(
@@ -171,16 +207,24 @@ def write_parties(
 ) -> dict[str, Any]:
     """Write one folder a party and return who is in it.
 
+    Args:
+        settings: at least epsilon; all others are written with their defaults, so that whoever signs reads them.
+        known: certificates of parties that keep their own keys.
+
     Raises:
-        InputError: the folder is already there, or the agreement is not one.
+        InputError: the folder is already there, a certificate is of nobody, or the agreement is not one.
     """
-    made = {party.name: new_identity(party.name) for party in facts.parties if party.name not in known}
+    names = [party.name for party in facts.parties]
+    for who in known:
+        if who not in names:
+            raise InputError(f"a certificate of {who}", where="--certificate", allowed=", ".join(names))
+    made = {who: new_identity(who) for who in names if who not in known}
     certificates = {**{who: identity.certificate for who, identity in made.items()}, **known}
     parties = tuple(replace(party, certificate=certificates[party.name].decode()) for party in facts.parties)
-    text = agreement_text(name, parties, facts.classes, facts.low, facts.high, settings, directed=facts.directed)
+    whole = {**_defaults(), **settings}
+    text = agreement_text(name, parties, facts.classes, facts.low, facts.high, whole, directed=facts.directed)
     agreement = parse_agreement(text.encode(), where=str(path))
     signatures = sign(text.encode(), tuple(made.values()))
-    said: dict[str, Any] = {"folder": str(path), "mode": agreement.setting.mode, "agreement": agreement.hash.hex()[:16]}
     with new_folder(path) as folder:
         for party in parties:
             place = folder / party.name
@@ -191,29 +235,64 @@ def write_parties(
                 (place / CERTIFICATE).write_bytes(certificates[party.name])
             write_text(place / FILE, text)
             write_text(place / SIGNATURES, signatures)
-            said[party.name] = (
-                f"{party.role} at {party.address}, certificate {fingerprint_of(certificates[party.name])[:16]}"
-            )
-    return said
+    return {
+        "run": name,
+        "folder": str(path),
+        "mode": agreement.setting.mode,
+        "agreement": agreement.hash.hex(),
+        "parties": [_introduced(party, party.name in made) for party in parties],
+        "unsigned": [who for who in names if who not in made],
+    }
 
 
-def add_signature(folder: Path) -> dict[str, Any]:
-    """Add the signature of the key in a folder to the agreement there.
+def add_signature(folder: Path, others: Sequence[Path] = ()) -> dict[str, Any]:
+    """Add the signature of the key in a folder to the agreement there, and those in files of other parties.
 
     Raises:
-        DataError: key or agreement is missing, or the key is not of a party.
+        DataError: key or agreement is missing, the key is not of a party, or a signature does not fit.
     """
     identity = read_identity(folder)
     try:
         data = (folder / FILE).read_bytes()
     except FileNotFoundError as error:
-        raise DataError("is missing", where=str(folder / FILE)) from error
+        raise DataError("is missing", where=str(folder / FILE), remedy="copy the agreement there first") from error
     agreement = parse_agreement(data, where=str(folder / FILE))
-    if agreement.party(identity.name).certificate.encode() != identity.certificate:
+    if fingerprint_of(agreement.party(identity.name).certificate.encode()) != identity.fingerprint:
         raise DataError(f"the key is not the one agreed for {identity.name}", where=str(folder))
     file = folder / SIGNATURES
-    signed = json.loads(file.read_text()) if file.is_file() else {}
+    signed: dict[str, str] = {}
+    for source in (file, *others):
+        if source != file or file.is_file():
+            signed |= _signatures(source, agreement)
     signed |= json.loads(sign(data, (identity,)))
     write_text(file, json.dumps(signed, indent=1) + "\n")
-    missing = [party.name for party in agreement.parties if party.name not in signed]
-    return {"party": identity.name, "signed": ", ".join(sorted(signed)), "missing": ", ".join(missing) or "nobody"}
+    return {
+        "party": identity.name,
+        "agreement": agreement.hash.hex(),
+        "signed": sorted(signed),
+        "unsigned": [party.name for party in agreement.parties if party.name not in signed],
+        "file": str(file),
+    }
+
+
+def _defaults() -> dict[str, Any]:
+    return {f.name: f.default for f in fields(Setting) if f.name not in _NOT_SET}
+
+
+def _introduced(party: Party, made: bool) -> dict[str, Any]:
+    shown = {"certificate": fingerprint_of(party.certificate.encode()), "made": made}
+    return {"name": party.name, "role": party.role, "address": party.address, **shown}
+
+
+def _signatures(file: Path, agreement: Agreement) -> dict[str, str]:
+    """Return the signatures in a file after checking each."""
+    try:
+        found = dict(json.loads(file.read_text()))
+        checked = {str(name): bytes.fromhex(str(text)) for name, text in found.items()}
+    except FileNotFoundError as error:
+        raise DataError("is missing", where=str(file)) from error
+    except (ValueError, TypeError) as error:
+        raise DataError("holds no signatures", where=str(file)) from error
+    for name, signature in checked.items():
+        require_signature(agreement.party(name).certificate.encode(), agreement.data, signature)
+    return {name: signature.hex() for name, signature in checked.items()}
