@@ -7,6 +7,7 @@ never gets a stream; a different agreement is told so and refused.
 
 from __future__ import annotations
 
+import os
 import secrets
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -31,6 +32,7 @@ _OPTIONS: Final = [
     ("grpc.so_reuseport", 0),
 ]
 _RETRY: Final = 0.3
+_COMPARE: Final = "compare the certificates in both agreement files"
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,7 @@ class Links:
         Raises:
             InputError: the address cannot be listened on.
         """
+        os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # what matters is said by `note` and by errors
         import grpc  # type: ignore[import-untyped]
 
         after = [peer for peer in self._peers if peer.place > self._place]
@@ -225,14 +228,18 @@ class Links:
             call.cancel()
 
     def _told(self, peer: Peer, error: Any) -> None:
-        """Note why no stream came about; a refusal ends the run."""
+        """Note why no stream came about; a refusal ends the run, anything else may pass."""
         if self._closing.is_set():
             return
         code, said = error.code().name, _line(error.details())
         if code in ("UNAUTHENTICATED", "INVALID_ARGUMENT"):
             self.pace.end(PeerError(f"refused this party: {said}", where=peer.name))
-        elif any(word in said.lower() for word in ("certificate", "handshake")):
-            self._refuse(peer, f"one of both sides does not accept the other's certificate ({said})")
+        elif "CERTIFICATE_VERIFY_FAILED" in said:
+            self.pace.end(PeerError("shows another certificate than agreed", where=peer.name, remedy=_COMPARE))
+        elif "Connection refused" in said:
+            self._refuse(peer, f"nobody listens at {peer.address} yet")
+        elif "Socket closed" in said or "handshake" in said:
+            self._refuse(peer, f"hangs up before a word, as for a certificate that it does not know; {_COMPARE}")
         self._too_large(peer, error)
 
     def _too_large(self, peer: Peer, error: Any) -> None:
