@@ -193,9 +193,10 @@ def _require_fields(content: Any, known: Mapping[str, type], what: str) -> None:
     """Refuse fields that are missing, unknown or of another type."""
     if not isinstance(content, Mapping):
         raise InputError("is no table", where=what)
-    for key in {*content, *known}:
+    for key in known:
         if key not in content:
             raise InputError(f"{key} is missing", where=what)
+    for key in content:
         if key not in known:
             raise InputError(f"{key!r} is not known", where=what, allowed=", ".join(known))
         if type(content[key]) is not known[key]:

@@ -13,7 +13,6 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import torch
 from safetensors import SafetensorError
@@ -47,7 +46,8 @@ class Checkpoints:
     def close(self) -> None:
         """Let another process use the folder."""
         if self._lock is not None:
-            self._lock.close()
+            os.close(self._lock)
+            self._lock = None
 
     def rounds(self) -> list[int]:
         """Return the finished rounds that can be gone on from."""
@@ -138,18 +138,17 @@ def _as_bytes(text: str) -> Tensor:
     return torch.tensor(list(text.encode()), dtype=torch.uint8)
 
 
-def _locked(file: Path) -> Any:
+def _locked(file: Path) -> int | None:
     """Return the open lock file, or None on a system without file locks."""
     try:
         import fcntl
     except ImportError:
         return None
-    held = os.fdopen(os.open(file, os.O_RDWR | os.O_CREAT, 0o600), "w")
+    held = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
-        held.close()
-        raise InputError(
-            "this party is running already", where=str(file.parent), remedy="stop the other run"
-        ) from error
+        os.close(held)
+        where = str(file.parent)
+        raise InputError("this party is running already", where=where, remedy="stop the other run") from error
     return held

@@ -114,7 +114,7 @@ class Links:
         for call in list(self._calls.values()):
             call.cancel()
         if self._server is not None:
-            self._server.stop(grace=0.5).wait()
+            self._server.stop(grace=0.1).wait()
         for thread in self._threads:
             thread.join(timeout=2 * _RETRY)
 
@@ -264,7 +264,10 @@ class Links:
         if frame.type != HELLO or (frame.sender, frame.receiver) != (peer.place, self._place):
             raise WireError("no greeting", where=peer.name)
         if frame.agreement != self._agreement:
-            raise WireError("its agreement differs from ours", where=peer.name, remedy="compare the agreement files")
+            raise WireError(
+                f"the agreement of {peer.name} is another than that of {self._identity.name}",
+                remedy="compare the agreement files, byte by byte",
+            )
         process = word_of(frame.body).get("process")
         if not isinstance(process, str):
             raise WireError("no greeting", where=peer.name)
