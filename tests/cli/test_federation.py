@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import stat
 from pathlib import Path
 
@@ -80,14 +79,15 @@ def test_own_keys_signatures_and_the_plan_before_them(type_in: Terminal) -> None
     answer = type_in("federation", "init", *TYPED, *certificates, "--epsilon", "4", "--out", "drafts", "--json")
     assert answer.json["unsigned"] == ["server", "clinic", "bank"]
     assert not list(Path("drafts").rglob("key.pem"))
-    for name in ("server", "clinic", "bank"):
-        os.link(f"drafts/{name}/agreement.toml", f"keys/{name}/agreement.toml")
-    assert type_in("federation", "plan", "keys/bank", "--json").json["unsigned"] == ["server", "clinic", "bank"]
-    one_line(type_in("federation", "serve", "keys/server"), "signatures.json")
-    assert type_in("federation", "sign", "keys/bank", "--json").json["unsigned"] == ["server", "clinic"]
-    type_in("federation", "sign", "keys/clinic")
+    assert type_in("federation", "plan", "drafts/bank", "--json").json["unsigned"] == ["server", "clinic", "bank"]
+    one_line(type_in("federation", "sign", "keys/bank"), "--agreement")
+    one_line(type_in("federation", "sign", "keys/bank", "--agreement", "nowhere"), "cannot be read")
+    draft = ("--agreement", "drafts/server/agreement.toml")
+    assert type_in("federation", "sign", "keys/bank", *draft, "--json").json["unsigned"] == ["server", "clinic"]
+    one_line(type_in("federation", "join", "keys/bank", "digits"), "has not signed")
+    type_in("federation", "sign", "keys/clinic", *draft)
     given = ("--with", "keys/bank/signatures.json", "--with", "keys/clinic/signatures.json")
-    assert type_in("federation", "sign", "keys/server", *given, "--json").json["unsigned"] == []
+    assert type_in("federation", "sign", "keys/server", *draft, *given, "--json").json["unsigned"] == []
     assert "the run can begin" in type_in("federation", "sign", "keys/server").out
     assert type_in("federation", "plan", "keys/server", "--json").json["unsigned"] == []
 

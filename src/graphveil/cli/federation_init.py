@@ -109,6 +109,9 @@ def init(
 
 def sign(
     folder: Annotated[Path, typer.Argument(metavar="PARTY", help="A folder with a key and an agreement.")],
+    agreement: Annotated[
+        Path | None, typer.Option("--agreement", metavar="FILE", help="The agreement, to be copied into the folder.")
+    ] = None,
     others: Annotated[
         list[Path] | None,
         typer.Option("--with", metavar="FILE", help="signatures.json of another party, to be added; repeatable."),
@@ -117,7 +120,11 @@ def sign(
 ) -> None:
     """Add this party's signature to the agreement in its folder, after reading it."""
     from graphveil.cli import federation_screens as screens
-    from graphveil.reports.federation_files import add_signature
+    from graphveil.federation.keys import read_identity
+    from graphveil.reports.federation_files import add_signature, take_agreement
 
+    if agreement is not None:
+        read_identity(folder)
+        take_agreement(folder, agreement)
     answer = add_signature(folder, others or ())
     emit(answer, as_json=as_json, screen=lambda: screens.signed(answer))

@@ -39,7 +39,7 @@ from graphveil.federation.vertical import deal_columns
 from graphveil.graphs import load_graph, make_graph, published_split, random_split
 from graphveil.graphs.features import features_from_rows
 from graphveil.graphs.write import write_folder
-from graphveil.reports.files import new_folder, write_text
+from graphveil.reports.files import new_folder, write_bytes, write_text
 
 _NOT_SET = ("members", "classes", "server")
 _WORDS = {bool: "true or false", int: "a whole number", float: "a number, or inf", str: "a word"}
@@ -245,6 +245,23 @@ def write_parties(
     }
 
 
+def take_agreement(folder: Path, file: Path) -> None:
+    """Copy an agreement into a party's folder; signatures of another one there are dropped.
+
+    Raises:
+        DataError: no such file, or no agreement.
+    """
+    try:
+        data = file.read_bytes()
+    except OSError as error:
+        raise DataError("cannot be read", where=str(file)) from error
+    parse_agreement(data, where=str(file))
+    there = folder / FILE
+    if not (there.is_file() and there.read_bytes() == data):
+        (folder / SIGNATURES).unlink(missing_ok=True)
+        write_bytes(there, data)
+
+
 def add_signature(folder: Path, others: Sequence[Path] = ()) -> dict[str, Any]:
     """Add the signature of the key in a folder to the agreement there, and those in files of other parties.
 
@@ -255,7 +272,7 @@ def add_signature(folder: Path, others: Sequence[Path] = ()) -> dict[str, Any]:
     try:
         data = (folder / FILE).read_bytes()
     except FileNotFoundError as error:
-        raise DataError("is missing", where=str(folder / FILE), remedy="copy the agreement there first") from error
+        raise DataError("is missing", where=str(folder / FILE), remedy="--agreement FILE copies it there") from error
     agreement = parse_agreement(data, where=str(folder / FILE))
     if fingerprint_of(agreement.party(identity.name).certificate.encode()) != identity.fingerprint:
         raise DataError(f"the key is not the one agreed for {identity.name}", where=str(folder))
