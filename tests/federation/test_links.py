@@ -90,6 +90,7 @@ class Rogue:
         identity, server = place.identities["holder2"], place.identities["server"]
         credentials = grpc.ssl_channel_credentials(server.certificate, identity.private_key, identity.certificate)
         options = [("grpc.ssl_target_name_override", "server")]
+        options += [(f"grpc.{which}_reconnect_backoff_ms", 100) for which in ("initial", "min", "max")]
         hello = Frame(HELLO, place.agreement, bytes(16), 2, 0, body=word_bytes({"process": "rogue"})).to_bytes()
         said = [hello, *frames] if greet else list(frames)
         self.code = "OK"
@@ -141,7 +142,7 @@ def test_a_frame_beyond_the_limit_ends_its_stream_unread(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("first", [b"", b"hello", "data", "other place"])
 def test_a_stream_without_a_greeting_is_refused(first: Any, tmp_path: Path) -> None:
-    place = Place(tmp_path, patience=1.0)
+    place = Place(tmp_path, patience=0.7)
     server = Running(place, "server")
     if first == "data":
         first = frame(place, DATA, number=1, kind=6, dtype=2, body=bytes(4))
