@@ -175,6 +175,8 @@ def run_party(
             where=str(folder),
             remedy="use the folder whose certificate was agreed on, or agree anew",
         )
+    if graph is not None:
+        require_agreed(graph, agreement, name)
     randomness = SecureRandomness()
 
     def build(done: int, state: Mapping[str, Tensor] | None) -> Program:
