@@ -47,6 +47,8 @@ GRID = {
     "shared_rate": (20.0, 5.0, 60.0),
 }
 SEARCHED = 2
+#: Of the secure runs beside their plaintext twins.
+SAME_EPOCHS = 60
 DELTA = 1e-4
 Row = dict[str, Any]
 
@@ -61,6 +63,7 @@ class Bench:
     partitions: int
     epochs: int
     kinds: tuple[str, ...]
+    combines: tuple[str, ...] = COMBINES
 
     def rows(self) -> list[Row]:
         """Return the finished runs of this data set."""
@@ -85,6 +88,7 @@ def main() -> None:
     parser.add_argument("--data", default="cora")
     parser.add_argument("--data-root", default=None)
     parser.add_argument("--kinds", default=",".join(KINDS))
+    parser.add_argument("--combines", default=",".join(COMBINES))
     parser.add_argument("--partitions", type=int, default=5)
     parser.add_argument("--epochs", type=int, default=150)
     parser.add_argument("--out", type=Path, default=Path("federation.jsonl"))
@@ -92,7 +96,8 @@ def main() -> None:
     torch.set_num_threads(1)
     graph = load_graph(chosen.data, root=chosen.data_root)
     kinds = tuple(chosen.kinds.split(","))
-    bench = Bench(graph, chosen.data, chosen.out, chosen.partitions, chosen.epochs, kinds)
+    combines = tuple(chosen.combines.split(","))
+    bench = Bench(graph, chosen.data, chosen.out, chosen.partitions, chosen.epochs, kinds, combines)
     parts = {"search": search, "same": same, "total": totals, "5": noise}
     for part in chosen.part.split(","):
         if part in parts:
@@ -163,7 +168,7 @@ def _searched(bench: Bench, kind: str, plan: Plan, partition: int, compute: bool
     return bench.find(key)
 
 
-def cells(part: str, kinds: tuple[str, ...]) -> Iterator[tuple[str, str, str, int]]:
+def cells(part: str, kinds: tuple[str, ...], combines: tuple[str, ...]) -> Iterator[tuple[str, str, str, int]]:
     """Yield (kind, shares, combine, holder) of table 2, 3 or 4."""
     proportions = {"2": ("5:5",), "3": ("9:1", "8:2", "7:3"), "4": ("1:1:1", "1:1:1:1")}[part]
     for shares in proportions:
@@ -173,7 +178,7 @@ def cells(part: str, kinds: tuple[str, ...]) -> Iterator[tuple[str, str, str, in
             elif kind == "alone":
                 yield from ((kind, shares, "mean", holder) for holder in range(shares.count(":") + 1))
             elif kind in ("individual", "paper"):
-                yield from ((kind, shares, combine, 0) for combine in COMBINES)
+                yield from ((kind, shares, combine, 0) for combine in combines)
             elif kind == "shared-linear":
                 yield kind, shares, "mean", 0
 
@@ -182,10 +187,10 @@ def accuracy(bench: Bench, part: str) -> None:
     """Fill and print table 2, 3 or 4."""
     plans = {kind: chosen_plan(bench, kind) for kind in bench.kinds}
     for partition in range(bench.partitions):
-        for kind, shares, combine, holder in cells(part, bench.kinds):
+        for kind, shares, combine, holder in cells(part, bench.kinds, bench.combines):
             fill(bench, kind, replace(plans[kind], combine=combine), partition, shares, holder)
     print(f"\n{bench.name}, table {part}: test accuracy in %")
-    for kind, shares, combine, holder in cells(part, bench.kinds):
+    for kind, shares, combine, holder in cells(part, bench.kinds, bench.combines):
         found = [
             fill(bench, kind, replace(plans[kind], combine=combine), partition, shares, holder)
             for partition in range(bench.partitions)
@@ -243,7 +248,7 @@ def same(bench: Bench) -> None:
 
 def both(bench: Bench, kind: str, partition: int) -> Row:
     """Return the test accuracies of a secure run and of its plaintext twin."""
-    split, plan = published_split(bench.graph), chosen_plan(bench, kind)
+    split, plan = published_split(bench.graph), replace(chosen_plan(bench, kind), epochs=SAME_EPOCHS)
     members, holdings = deal_out(bench.graph, split, (5, 5), seed=partition)
     setting = setting_of(plan, members, bench.graph)
     sizes = [setting.columns] if kind == "shared-linear" else [member.columns for member in members]
