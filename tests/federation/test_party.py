@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
+import multiprocessing
 import os
-import signal
 import socket
-import subprocess
 import sys
 import threading
 import time
@@ -18,6 +18,7 @@ import pytest
 import torch
 import typer.testing
 
+from graphveil.cli import main
 from graphveil.cli.app import build
 from graphveil.errors import DataError
 from graphveil.federation import party as party_module
@@ -27,8 +28,6 @@ from graphveil.federation.mailbox import Mailbox
 from graphveil.federation.party import Outcome, largest_of, run_party
 from graphveil.graphs import load_graph
 from tests.federation.parties import NAMES, Killed
-
-START = "import sys; from graphveil.cli import main; sys.exit(main())"
 
 
 def free_ports(count: int) -> int:
@@ -119,37 +118,52 @@ def run_threads(path: Path, *, kills: dict[str, list[int]] | None = None, **chan
     return found
 
 
-def start(*words: object) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-c", START, "federation", *map(str, words), "--patience", "60", "--json"],
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+def command(words: tuple[str, ...], out: str) -> None:
+    """Run ``graphveil WORDS...`` in a process of its own."""
+    with Path(out).open("w") as file, contextlib.redirect_stdout(file), contextlib.redirect_stderr(file):
+        code = main(["federation", *words, "--patience", "60", "--json"])
+    sys.exit(code)
+
+
+class Started:
+    """A process that runs a command; all of a test are forks of one that has imported everything already."""
+
+    def __init__(self, out: Path, *words: object) -> None:
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload([__name__, "torch._dynamo", "graphveil.reports.federation"])
+        self._out = out
+        self._process = context.Process(target=command, args=(tuple(map(str, words)), str(out)))
+        self._process.start()
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.join()
+
+    def answer(self) -> dict[str, Any]:
+        self._process.join(90)
+        said = self._out.read_text()
+        assert self._process.exitcode == 0, said
+        found = json.loads(said.splitlines()[-1])
+        assert isinstance(found, dict)
+        return found
 
 
 def test_three_processes_one_killed_and_started_again(tmp_path: Path) -> None:
     """Split, init, serve, join, join; holder 2 is killed in the middle, comes back, and all end with exit code 0."""
-    path = folders(tmp_path, "mode=individual", "epochs=150")
+    path = folders(tmp_path, "mode=individual", "epochs=40")
     run, parts = path / "run", path / "parts"
     joining = ("join", run / "holder2", parts / "holder2")
     running = {
-        "server": start("serve", run / "server"),
-        "holder1": start("join", run / "holder1", parts / "holder1"),
-        "holder2": start(*joining),
+        "server": Started(tmp_path / "s", "serve", run / "server"),
+        "holder1": Started(tmp_path / "1", "join", run / "holder1", parts / "holder1"),
+        "holder2": Started(tmp_path / "2", *joining),
     }
     status, until = run / "holder2" / "status.json", time.monotonic() + 60
     while time.monotonic() < until and not (status.exists() and json.loads(status.read_text())["round"] >= 2):
-        time.sleep(0.02)
-    running["holder2"].send_signal(signal.SIGKILL)
-    running["holder2"].communicate()
-    running["holder2"] = start(*joining)
-    answers = {}
-    for name, process in running.items():
-        out, err = process.communicate(timeout=90)
-        assert process.returncode == 0, (name, err)
-        answers[name] = json.loads(out)
+        time.sleep(0.01)
+    running["holder2"].kill()
+    running["holder2"] = Started(tmp_path / "2", *joining)
+    answers = {name: process.answer() for name, process in running.items()}
     assert answers["holder1"]["guarantee"]["epsilon"] == pytest.approx(8, rel=1e-2)
     predictions = (run / "holder1" / "predictions.csv").read_text().splitlines()
     assert len(predictions) == 101 and predictions[0].startswith("id,class,")
