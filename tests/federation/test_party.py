@@ -26,6 +26,7 @@ from graphveil.federation.agreement import read_agreement
 from graphveil.federation.keys import new_identity, read_identity
 from graphveil.federation.mailbox import Mailbox
 from graphveil.federation.party import Outcome, largest_of, run_party
+from graphveil.federation.psi import MOST_IDS
 from graphveil.graphs import load_graph
 from tests.federation.parties import NAMES, Killed
 
@@ -247,4 +248,4 @@ def test_holders_that_align_different_rows_are_refused(tmp_path: Path, monkeypat
 def test_the_largest_message_follows_from_the_agreement(tmp_path: Path) -> None:
     setting = read_agreement(folders(tmp_path, "mode=individual") / "run" / "server").setting
     columns = sum(member.columns for member in setting.members)
-    assert largest_of(setting) == max(1 << 26, 8 * 100_000 * max(columns, 8))
+    assert largest_of(setting) == max(1 << 26, 8 * MOST_IDS * max(columns, 8))

@@ -27,7 +27,7 @@ from graphveil.federation.wire import (
 )
 
 AGREEMENT, SESSION = bytes(range(32)), bytes(range(16))
-QUIET = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+QUIET = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def frames(kind: str, body: torch.Tensor, number: int = 1) -> list[Frame]:

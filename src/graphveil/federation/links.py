@@ -106,6 +106,10 @@ class Links:
                 thread.start()
                 self._threads.append(thread)
 
+    def leave(self) -> None:
+        """Expect the others to go: open no stream again, and say nothing of those that end."""
+        self._closing.set()
+
     def close(self) -> None:
         """Close all streams; what is not acknowledged is lost."""
         self._closing.set()

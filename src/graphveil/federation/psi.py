@@ -7,7 +7,11 @@
 A holder sends its points in an order drawn at random, and its finished set sorted: where an id stands in its files is
 not shown.  Nobody sees another's ids, or can test a guess without all secrets.  What is revealed, to every holder: how
 many ids each holder has, how many any two share, and which of its own ids each other holder has too.  Semi-honest.
-Two multiplications a row with two holders, I with I: about 7 seconds of a core for 100,000 ids, the most that is taken.
+Two multiplications a row with two holders, I with I: about 7 seconds of a core for every 100,000 ids.
+
+SPU's RR22 is some thirty times cheaper, and is no extra here: the only release beside NumPy 2 is a pre-release that
+pins JAX; it takes two parties, opens sockets of its own beside the pinned streams, so that no transcript sees it, and
+writes ids in clear to temporary files.
 Source: Meadows, IEEE S&P 1986; Huberman, Franklin, Hogg, EC 1999; X25519: Langley, Hamburg, Turner, RFC 7748.
 """
 
@@ -25,7 +29,7 @@ from graphveil.federation.messages import Receive, Send
 from graphveil.federation.products import Talk
 from graphveil.privacy import Randomness
 
-MOST_IDS = 100_000
+MOST_IDS = 1_000_000
 
 
 def align(me: str, names: Sequence[str], ids: Sequence[str], *, randomness: Randomness) -> Talk:

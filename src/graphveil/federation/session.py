@@ -88,7 +88,7 @@ class Session:
         self._me, self._server, self._peers = me, server, peers
         self._build, self._store, self._patience, self._tell = build, store, patience, tell
         self._words: deque[tuple[str, dict[str, Any]]] = deque(maxlen=_MOST_WORDS)
-        self._anew = False
+        self._anew = self._stopped = False
         self._nonce, self._going, self._session = "", "", ""
         self._saved: dict[str, int] = {}
         self._common = 0
@@ -107,6 +107,7 @@ class Session:
         with pace.lock:
             if "stop" in word:
                 why = WHY.get(str(word["stop"]), "no reason given")
+                self._stopped = True  # by another, who has told everybody
                 pace.end(PeerError(f"stopped: {why}", where=name, remedy="its own screen says more"))
             elif "saved" in word and self._leads:
                 self._note_saved(name, word)
@@ -156,8 +157,9 @@ class Session:
             except SessionOver:
                 continue
             except Exception as error:
-                self._say({"stop": _why(error)})
-                time.sleep(_REPEAT)  # for the word to leave
+                if not self._stopped:
+                    self._say({"stop": _why(error)})
+                    time.sleep(_REPEAT)  # for the word to leave
                 raise
 
     def _agree(self) -> tuple[int, Mapping[str, Tensor] | None]:
@@ -366,6 +368,7 @@ class Session:
             if word.get("ask") == self._nonce:
                 self._say({"finished": self._nonce}, self._server)
             elif word.get("over") == self._nonce:
+                self._open().leave()
                 self._say({"left": self._nonce}, self._server)
                 time.sleep(_REPEAT / 3)  # for the word to leave
                 return
@@ -376,6 +379,7 @@ class Session:
     def _bid_farewell(self) -> None:
         """Say that it is over until all have heard, or some seconds: who misses it has finished all the same."""
         patience, self._patience = self._patience, min(self._patience, 3.0)
+        self._open().leave()
         try:
             self._gather({"over": self._nonce}, "left")
         except (PeerError, SessionOver):
