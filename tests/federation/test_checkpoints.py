@@ -98,3 +98,20 @@ def test_a_party_runs_once_at_a_time(tmp_path: Path) -> None:
         Checkpoints(tmp_path / "c", RUN)
     store.close()
     Checkpoints(tmp_path / "c", RUN).close()
+
+
+def test_later_rounds_are_forgotten_and_publications_are_not(tmp_path: Path) -> None:
+    store = Checkpoints(tmp_path / "c", RUN)
+    assert store.published() == 0
+    for round in range(3):
+        store.save(round, state(round))
+        store.publish(round + 1)
+    store.forget(1)
+    assert store.rounds() == [0, 1] and store.published() == 3
+    store.forget(-1)
+    assert store.rounds() == [] and store.published() == 3
+    (file,) = (tmp_path / "c").glob("*.published")
+    assert file.stat().st_mode & 0o777 == 0o600
+    file.write_text("x")
+    with pytest.raises(ModelFileError, match="is no round"):
+        store.published()

@@ -167,7 +167,11 @@ def test_lost_checkpoints_are_not_forgotten_publications(tmp_path: Path) -> None
         file.unlink()
     before = len(place.sent)
     found = run_all(place)
-    assert isinstance(found["server"].error, BudgetError) and "new agreement" in str(found["server"].error)
+    refused = [running.error for running in found.values() if isinstance(running.error, BudgetError)]
+    assert refused and all(
+        "new agreement" in str(error) and "has published for round 3" in str(error) for error in refused
+    )
+    assert all(running.error is not None for running in found.values())
     assert len(place.sent) == before  # nothing was published again
 
 
@@ -200,6 +204,15 @@ def test_nobody_publishes_before_all_have_saved(tmp_path: Path) -> None:
                 session = next(session for session, _ in place.lines if session._me == "holder1")
                 left.extend(entry.round for entry in session._entries if entry.kind == "embeddings")
             self.kept[round] = state
+
+        def forget(self, after: int) -> None:
+            assert max(self.kept, default=-1) <= after
+
+        def published(self) -> int:
+            return 0
+
+        def publish(self, round: int) -> None:
+            pass
 
     found = run_all(place, holder2={"store": Slow()})
     assert left == [1, 2]

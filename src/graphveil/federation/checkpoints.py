@@ -2,6 +2,7 @@
 
     <agreement>-<round>.checkpoint    tensors (safetensors), and SHA-256 of the file
     <agreement>-<n>.kept              a large tensor that stayed the same from round to round, written once
+    <agreement>.published             the last round for which this party has begun to publish
 
 A party that runs in two processes at once would publish twice: the folder is locked while one runs.
 """
@@ -83,10 +84,34 @@ class Checkpoints:
             self._file(old).unlink()
         self._tidy()
 
+    def forget(self, after: int) -> None:
+        """Remove the rounds after this one: their shares belong to a session that is over."""
+        for round in self.rounds():
+            if round > after:
+                self._file(round).unlink()
+
+    def published(self) -> int:
+        """Return the last round for which this party has begun to publish, 0 for none.
+
+        Raises:
+            ModelFileError: the note is damaged.
+        """
+        try:
+            return int(self._published.read_text())
+        except FileNotFoundError:
+            return 0
+        except ValueError as error:
+            raise ModelFileError("is no round", where=str(self._published), remedy="restore it") from error
+
+    def publish(self, round: int) -> None:
+        """Note, before anything leaves, that this party publishes for a round."""
+        self._replace(self._published, str(round).encode())
+
     def _keep(self, name: str, value: Tensor) -> str:
         """Write a large tensor unless it is the one that was written last; return its file's name."""
         known = self._large.get(name)
-        if known is not None and known[0] is value and known[1] == value._version:
+        same = known is not None and known[0] is value and known[1] == value._version
+        if known is not None and same and (self._folder / known[2]).exists():
             return known[2]
         file = f"{self._agreement}-{os.urandom(6).hex()}.kept"
         self._write(self._folder / file, {"kept": value.contiguous()})
@@ -104,16 +129,25 @@ class Checkpoints:
                 file.unlink()
 
     def _write(self, file: Path, tensors: Mapping[str, Tensor]) -> None:
-        beside, data = file.with_suffix(".partial"), save(dict(tensors))
+        data = save(dict(tensors))
+        self._replace(file, data, hashlib.sha256(data).digest())
+
+    def _replace(self, file: Path, *parts: bytes) -> None:
+        """Write a file beside, and put it in its place whole."""
+        beside = file.with_suffix(".partial")
         with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
-            out.write(data)
-            out.write(hashlib.sha256(data).digest())
+            for part in parts:
+                out.write(part)
             out.flush()
             os.fsync(out.fileno())
         beside.replace(file)
 
     def _files(self, kind: str) -> list[Path]:
         return list(self._folder.glob(f"{self._agreement}-*.{kind}"))
+
+    @property
+    def _published(self) -> Path:
+        return self._folder / f"{self._agreement}.published"
 
     def _file(self, round: int) -> Path:
         return self._folder / f"{self._agreement}-{round}.checkpoint"

@@ -12,7 +12,9 @@ A cut stream loses nothing (see `mailbox`).  A process that ends and starts agai
 drops the session and goes on from the last round that all have saved, with new masks.  Words are repeated.
 
 Nobody publishes for round r + 1 before all have saved round r.  So a round that runs again starts from what it started
-from, publishes the same noisy rows, and costs nothing more; a party that is asked to go further back refuses.
+from, publishes the same noisy rows, and costs nothing more.  A party notes on disk for which round it publishes,
+before it does, and refuses to go further back than that.  What it saved after the round that is gone on from has the
+shares of a session that is over, and is removed.
 """
 
 from __future__ import annotations
@@ -59,6 +61,15 @@ class Store(Protocol):
 
     def save(self, round: int, state: Mapping[str, Tensor]) -> None:
         """Keep the state after a round."""
+
+    def forget(self, after: int) -> None:
+        """Remove the rounds after this one."""
+
+    def published(self) -> int:
+        """Return the last round for which this party has begun to publish, 0 for none."""
+
+    def publish(self, round: int) -> None:
+        """Note, before anything leaves, that this party publishes for a round."""
 
 
 Build = Callable[[int, Mapping[str, Tensor] | None], Program]
@@ -178,7 +189,7 @@ class Session:
         for word in ready.values():
             rounds &= {-1, *word.get("rounds", [])}
         done, session = max(rounds), secrets.token_bytes(16)
-        self._require_not_back(done)
+        self._go_on_from(done)
         self._begin(session, done)
         self._gather({"start": self._nonce, "session": session.hex(), "round": done}, "started")
         self._going = self._nonce
@@ -200,7 +211,7 @@ class Session:
                 say = {"ready": self._nonce, "rounds": self._store.rounds()}
             elif "start" in word and word["start"] == self._nonce:
                 done = _whole(word, "round")
-                self._require_not_back(done)
+                self._go_on_from(done)
                 session = _session(word)
                 if session.hex() != self._session:
                     self._begin(session, done)
@@ -210,17 +221,17 @@ class Session:
             if say is not None:
                 self._say(say, self._server)
 
-    def _require_not_back(self, done: int) -> None:
-        """Refuse to forget rounds whose publications were made."""
-        mine = max(self._store.rounds(), default=-1)
-        if done < mine - 1 and mine > 0:
+    def _go_on_from(self, done: int) -> None:
+        """Make ready to go on from a round, -1 for the very beginning; refuse to publish anew what was published."""
+        published = self._store.published()
+        if done < published - 1:
             raise BudgetError(
-                f"the others go on from round {done}, this party has finished and published {mine}"
-                if done >= 0
-                else f"another party has lost its checkpoints, this party has finished and published {mine} rounds",
+                f"another party has lost its checkpoints after round {max(done, 0)}, and this one has published for "
+                f"round {published}",
                 where=self._me,
                 remedy="restore the checkpoints of all parties, or make a new agreement for a new run",
             )
+        self._store.forget(done)
 
     def _begin(self, session: bytes, done: int) -> None:
         links = self._open()
@@ -307,6 +318,13 @@ class Session:
             self._say(word, self._server)
         self._tell(effect.round, effect.epsilon)
 
+    def _publishing(self, round: int, saved: int | None) -> None:
+        """Before a message that is paid for: all have saved the round before, and it is noted."""
+        if saved is not None:
+            self._await_all(saved)
+        if round > self._store.published():
+            self._store.publish(round)
+
     def _await_all(self, round: int) -> None:
         """Wait until all have saved this round."""
         began = time.monotonic()
@@ -335,8 +353,8 @@ class Session:
                 reply = None
                 if isinstance(effect, Send):
                     require_kind(effect.kind, effect.body)
-                    if saved is not None and KINDS[effect.kind].priced and not self._leads:
-                        self._await_all(saved)
+                    if KINDS[effect.kind].priced:
+                        self._publishing(round + 1, saved)
                     mail[effect.to].send(effect.kind, effect.body)
                     self._entries.append(_entry(round + 1, self._me, effect.to, effect.kind, effect.body))
                 elif isinstance(effect, Receive):
