@@ -95,7 +95,7 @@ def planned(answer: Mapping[str, Any]) -> RenderableType:
         ("Parties", f"{who}; labels: {answer['label_holder']}"),
         ("Not signed by", ", ".join(answer["unsigned"]) or "nobody is missing"),
         ("Threat model", "all follow the protocol; the server colludes with no holder, or features are lost"),
-        ("Mode opens", answer["opens"]),
+        *_mode(answer),
         *_price(answer),
         ("Labels", _labels(answer["epsilon_y"])),
         ("Bytes", _bytes_line(answer)),
@@ -133,19 +133,17 @@ def finished(answer: Mapping[str, Any]) -> RenderableType:
         score = answer["accuracy"]
         parts.append(
             Text.assemble(
-                (f"{percent(score['mean'])} %", "bold"),
+                (f"{answer['party']}: {percent(score['mean'])} %", "bold"),
                 f" of the {answer['test_nodes']:,} test nodes right (95%: {percent(score['low'])} to "
                 f"{percent(score['high'])}); round {answer['best_round']} of {answer['rounds']} was best on validation",
             )
         )
     else:
         parts.append(Text(f"{answer['party']} has finished {answer['rounds']} rounds", style="bold"))
-    table = rows(
-        ("message", "from", "to", "count", "size"),
-        ((one["kind"], one["from"], one["to"], f"{one['count']:,}", size(one["bytes"])) for one in answer["messages"]),
-    )
+    table = rows(("message", "sent", "received"), _by_kind(answer))
     facts = [
         ("Guarantee", claim(answer["guarantee_sentence"])),
+        *_mode(answer),
         *_price(answer),
         ("Labels", _labels(answer["epsilon_y"])),
         (
@@ -162,7 +160,7 @@ def spent(epsilon: float, total: float) -> str:
     """What was paid so far."""
     if math.isinf(float(total)):
         return _NO_PRIVACY
-    return f"{number(epsilon)} of {number(total)} spent"
+    return f"epsilon {number(float(f'{epsilon:.3g}'))} of {number(total)} spent"
 
 
 def claim(sentence: str) -> str:
@@ -192,6 +190,27 @@ def _price(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
         ),
         ("Noise", f"{noise}: as long as {answer['sigma'] * answer['width'] ** 0.5:.3g} such rows"),
     ]
+
+
+def _mode(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
+    found = [("Mode opens", answer["opens"])]
+    if answer["mode"] == "paper" and answer["opened"]:
+        found.append(("Acknowledged", "paper mode was chosen although it opens features to the other holders"))
+    return found
+
+
+def _by_kind(answer: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """Messages of each kind, and their bytes, that this party sent and received."""
+    found: dict[str, dict[bool, tuple[int, int]]] = {}
+    for one in answer["messages"]:
+        sums, sent = found.setdefault(one["kind"], {}), one["from"] == answer["party"]
+        count, total = sums.get(sent, (0, 0))
+        sums[sent] = count + one["count"], total + one["bytes"]
+
+    def shown(pair: tuple[int, int] | None) -> str:
+        return f"{pair[0]:,} x, {size(pair[1])}" if pair else ""
+
+    return [(kind, shown(sums.get(True)), shown(sums.get(False))) for kind, sums in found.items()]
 
 
 def _labels(epsilon: float) -> str:

@@ -109,6 +109,8 @@ def write_outcome(
     answer: dict[str, Any] = {
         "party": name,
         "mode": setting.mode,
+        "opens": MODES[setting.mode],
+        "opened": setting.opened,
         "rounds": setting.publications,
         "publications": setting.publications,
         "epsilon": setting.epsilon,
@@ -154,7 +156,7 @@ def card(name: str, agreement: Agreement, answer: dict[str, Any], transcript: Tr
     lines = [
         f"# {agreement.name}: {name}",
         "",
-        guarantee.sentence(),
+        guarantee.sentence().split(" Assumes: ", 1)[0],
         "",
         f"Mode `{setting.mode}`: {MODES[setting.mode]}.",
         f"{setting.publications} publications; per publication epsilon {number(setting.publication.per_round)}, "

@@ -64,6 +64,7 @@ def planned(agreement: Agreement, nodes: int, rows: int, unsigned: list[str]) ->
         "unsigned": unsigned,
         "mode": setting.mode,
         "opens": MODES[setting.mode],
+        "opened": setting.opened,
         "nodes": nodes,
         "training_nodes": rows,
         "epochs": setting.epochs,
