@@ -138,12 +138,12 @@ def left_over(columns: Tensor, seen: Sequence[Tensor]) -> float:
 
 
 def k_means(rows: Tensor, groups: int, seed: int = 0) -> np.ndarray:
-    """Return the group of every row, compared by direction: the best of 20 starts of Lloyd's algorithm."""
+    """Return the group of every row, compared by direction: the best of 8 starts of Lloyd's algorithm."""
     x = torch.nn.functional.normalize(rows.double(), dim=1).numpy()
     rng, best, least = np.random.default_rng(seed), np.zeros(len(x), dtype=int), math.inf
-    for _ in range(20):
+    for _ in range(8):
         centres = x[rng.choice(len(x), groups, replace=False)]
-        for _ in range(30):
+        for _ in range(12):
             near = ((x[:, None] - centres[None]) ** 2).sum(axis=2).argmin(axis=1)
             centres = np.stack([x[near == g].mean(axis=0) if (near == g).any() else centres[g] for g in range(groups)])
         spread = float(((x - centres[near]) ** 2).sum())
