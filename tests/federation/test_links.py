@@ -143,12 +143,12 @@ def test_a_frame_beyond_the_limit_ends_its_stream_unread(tmp_path: Path) -> None
 
 
 def test_a_stream_without_a_greeting_is_refused(tmp_path: Path) -> None:
-    place = Place(tmp_path, patience=3)
+    place = Place(tmp_path, patience=1.6)
     server = Running(place, "server")
     elsewhere = Frame(HELLO, place.agreement, bytes(16), 1, 0, body=word_bytes({"process": "x"})).to_bytes()
     for first in (b"", b"hello", frame(place, DATA, number=1, kind=6, dtype=2, body=bytes(4)), elsewhere):
         assert Rogue(place, first, greet=False).code == "INVALID_ARGUMENT"
-    assert "no word for 3 s" in str(server.wait().error)  # a stranger's noise does not end the run, silence does
+    assert "no word for 2 s" in str(server.wait().error)  # a stranger's noise does not end the run, silence does
     assert nothing_left(place)
 
 
