@@ -5,17 +5,18 @@ from __future__ import annotations
 import json
 import math
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from graphveil.federation.messages import KINDS
+from graphveil.federation.messages import KINDS, Entry
 from graphveil.federation.programs import simulate
 from graphveil.federation.setting import MODES, Setting
 from graphveil.graphs import load_graph
 from graphveil.privacy import SeededRandomness
-from graphveil.reports.federation import StatusFile
-from graphveil.reports.federation_plan import SENT
+from graphveil.reports.federation import StatusFile, TranscriptFile, read_transcript
+from graphveil.reports.federation_plan import SENT, draft
 from tests.cli.conftest import Answer, Terminal
 
 HOLDERS = ("--holder", "clinic=a.example:7701=6", "--holder", "bank=b.example:7701=4")
@@ -82,12 +83,12 @@ def test_own_keys_signatures_and_the_plan_before_them(type_in: Terminal) -> None
     assert type_in("federation", "plan", "drafts/bank", "--json").json["unsigned"] == ["server", "clinic", "bank"]
     one_line(type_in("federation", "sign", "keys/bank"), "--agreement")
     one_line(type_in("federation", "sign", "keys/bank", "--agreement", "nowhere"), "cannot be read")
-    draft = ("--agreement", "drafts/server/agreement.toml")
-    assert type_in("federation", "sign", "keys/bank", *draft, "--json").json["unsigned"] == ["server", "clinic"]
+    text = ("--agreement", "drafts/server/agreement.toml")
+    assert type_in("federation", "sign", "keys/bank", *text, "--json").json["unsigned"] == ["server", "clinic"]
     one_line(type_in("federation", "join", "keys/bank", "digits"), "has not signed")
-    type_in("federation", "sign", "keys/clinic", *draft)
+    type_in("federation", "sign", "keys/clinic", *text)
     given = ("--with", "keys/bank/signatures.json", "--with", "keys/clinic/signatures.json")
-    assert type_in("federation", "sign", "keys/server", *draft, *given, "--json").json["unsigned"] == []
+    assert type_in("federation", "sign", "keys/server", *text, *given, "--json").json["unsigned"] == []
     assert "the run can begin" in type_in("federation", "sign", "keys/server").out
     assert type_in("federation", "plan", "keys/server", "--json").json["unsigned"] == []
 
@@ -126,7 +127,6 @@ def test_the_plan_says_price_noise_bytes_and_what_is_revealed(type_in: Terminal,
 
 @pytest.mark.parametrize("mode", list(MODES))
 def test_a_plan_lists_the_kinds_that_are_sent(mode: str) -> None:
-    from dataclasses import replace
 
     from graphveil.federation.party import holder_program, server_program
     from graphveil.federation.setting import Member
@@ -210,3 +210,19 @@ def test_certificates_must_be_of_their_parties(type_in: Terminal) -> None:
         typed = (*TYPED, "--certificate", f"{name}={made['certificate']}")
         one_line(type_in("federation", "init", "--epsilon", "1", *typed, "--out", "run"), "clinic")
     one_line(type_in("federation", "key", "clinic", "--out", "key"), "already there")
+
+
+def test_a_transcript_goes_on_over_starts_and_keeps_runs_apart(type_in: Terminal) -> None:
+    split_and_init(type_in)
+    folder, agreement = Path("run/holder1"), draft(Path("run/holder1"))[0]
+    other = replace(agreement, data=b"another")
+    entry = Entry(1, "holder1", "server", "embeddings", (200, 64), 51200, "rows")
+    for written in (agreement, other, agreement):
+        with TranscriptFile(folder, written).recording() as record:
+            record(entry)
+        with (folder / "transcript.jsonl").open("a") as file:
+            file.write('{"cut')  # a crash in the middle of a line
+    found = read_transcript(folder, agreement)
+    assert [one.kind for one in found.entries] == ["embeddings"] * 2 and found.bytes == 2 * 51200
+    assert found.entries[0].epsilon == pytest.approx(agreement.setting.publication.per_round)
+    assert len(read_transcript(folder, other).entries) == 1

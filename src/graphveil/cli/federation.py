@@ -104,9 +104,8 @@ def _run(folder: Path, graph: Any, seed: int, patience: float, as_json: bool) ->
 
     complain(f"{name}: waiting for {', '.join(p.name for p in agreement.parties if p.name != name)}")
     started = time.monotonic()
-    with log.watched():
-        outcome = run_party(
-            agreement, identity, folder, graph=graph, ids=ids, seed=seed, patience=patience, note=complain, tell=tell
-        )
+    with log.watched(), federation.TranscriptFile(folder, agreement).recording() as record:
+        kept: dict[str, Any] = {"graph": graph, "ids": ids, "seed": seed, "patience": patience}
+        outcome = run_party(agreement, identity, folder, **kept, note=complain, tell=tell, record=record)
         answer = federation.write_outcome(folder, name, agreement, outcome, ids=ids, seconds=time.monotonic() - started)
     emit(answer, as_json=as_json, screen=lambda: screens.finished(answer))

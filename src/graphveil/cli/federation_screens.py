@@ -241,4 +241,4 @@ def _led(name: str, lines: Iterable[str]) -> list[tuple[str, str]]:
 def _paid(answer: Mapping[str, Any]) -> str:
     if answer["epsilon_total"] is None:
         return "the server publishes no rows"
-    return spent(float(answer["epsilon"]), float(answer["epsilon_total"]))
+    return spent(float(answer["epsilon"]), float(answer["epsilon_total"])).removeprefix("epsilon ")

@@ -26,7 +26,7 @@ from graphveil.federation.labels import LabelDesk
 from graphveil.federation.linear import linear_holder
 from graphveil.federation.linear_server import linear_server
 from graphveil.federation.links import Links, Peer
-from graphveil.federation.messages import Receive, Send
+from graphveil.federation.messages import Entry, Receive, Send
 from graphveil.federation.products import Talk
 from graphveil.federation.programs import Checkpoint, Program
 from graphveil.federation.psi import MOST_IDS, align
@@ -158,11 +158,13 @@ def run_party(
     patience: float = 600.0,
     note: Callable[[str], None],
     tell: Callable[[int, float], None],
+    record: Callable[[Entry], None] = lambda entry: None,
 ) -> Outcome:
     """Run one party to the end over the network, from its last finished round if there is one.
 
     Args:
         folder: where checkpoints are kept. graph, ids: a holder's data. seed: of the label holder's split.
+        record: called with each message that was sent or received.
 
     Raises:
         GraphveilError: a party is gone, refuses or stops, or a message is not what was agreed.
@@ -193,7 +195,7 @@ def run_party(
     )
     store = Checkpoints(folder / "checkpoints", agreement.hash.hex())
     others = tuple(peer.name for peer in peers)
-    session = Session(name, setting.server, others, build, store, patience=patience, tell=tell)
+    session = Session(name, setting.server, others, build, store, patience=patience, tell=tell, record=record)
     session.links = Links(
         identity,
         places[name],

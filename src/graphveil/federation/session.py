@@ -74,6 +74,7 @@ class Store(Protocol):
 
 Build = Callable[[int, Mapping[str, Tensor] | None], Program]
 Tell = Callable[[int, float], None]
+Record = Callable[[Entry], None]
 
 
 @dataclass(frozen=True)
@@ -91,10 +92,20 @@ class Session:
         me, server: names. peers: names of all others. build: makes the program, from a finished round and its state.
         store: checkpoints. patience: seconds that others are waited for.
         tell: called after each finished round with its number and the epsilon spent.
+        record: called with each message that was sent or received.
     """
 
     def __init__(
-        self, me: str, server: str, peers: tuple[str, ...], build: Build, store: Store, *, patience: float, tell: Tell
+        self,
+        me: str,
+        server: str,
+        peers: tuple[str, ...],
+        build: Build,
+        store: Store,
+        *,
+        patience: float,
+        tell: Tell,
+        record: Record = lambda entry: None,
     ) -> None:
         self._me, self._server, self._peers = me, server, peers
         self._build, self._store, self._patience, self._tell = build, store, patience, tell
@@ -104,6 +115,7 @@ class Session:
         self._saved: dict[str, int] = {}
         self._common = 0
         self._entries: list[Entry] = []
+        self._record = record
         self.links: Links | None = None
 
     # ---- what the links call ----
@@ -325,6 +337,10 @@ class Session:
         if round > self._store.published():
             self._store.publish(round)
 
+    def _remember(self, entry: Entry) -> None:
+        self._entries.append(entry)
+        self._record(entry)
+
     def _await_all(self, round: int) -> None:
         """Wait until all have saved this round."""
         began = time.monotonic()
@@ -356,11 +372,11 @@ class Session:
                     if KINDS[effect.kind].priced:
                         self._publishing(round + 1, saved)
                     mail[effect.to].send(effect.kind, effect.body)
-                    self._entries.append(_entry(round + 1, self._me, effect.to, effect.kind, effect.body))
+                    self._remember(_entry(round + 1, self._me, effect.to, effect.kind, effect.body))
                 elif isinstance(effect, Receive):
                     kind, body = mail[effect.sender].receive()
                     reply = _expected(effect, kind, body)
-                    self._entries.append(_entry(round + 1, effect.sender, self._me, kind, body))
+                    self._remember(_entry(round + 1, effect.sender, self._me, kind, body))
                 elif isinstance(effect, Checkpoint):
                     round = saved = effect.round
                     self._save(effect)

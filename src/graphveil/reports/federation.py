@@ -2,14 +2,14 @@
 
 status.json        round, rounds, epsilon so far, when
 guarantee.json     what is protected from whom      ledger.json   of a holder      card.md   both in words
-transcript.jsonl   every message: from, to, kind, shape, bytes, what it reveals, epsilon
+transcript.jsonl   every message of every start: from, to, kind, shape, bytes, what it reveals, epsilon
 predictions.csv    at the label holder: id, class, probability of each class, for all aligned nodes
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,14 +21,14 @@ from graphveil.errors import DataError, GraphveilError
 from graphveil.federation.agreement import Agreement
 from graphveil.federation.guarantees import guarantee_of, ledger_of
 from graphveil.federation.labels import LabelDesk
-from graphveil.federation.messages import KINDS, Transcript
+from graphveil.federation.messages import KINDS, Entry, Transcript
 from graphveil.federation.party import Outcome
 from graphveil.federation.setting import MODES
 from graphveil.methods.intervals import interval
 from graphveil.reports.files import to_json, write_text
 from graphveil.reports.text import number
 
-STATUS = "status.json"
+STATUS, TRANSCRIPT = "status.json", "transcript.jsonl"
 
 
 class StatusFile:
@@ -87,6 +87,41 @@ def read_status(folder: Path) -> dict[str, Any]:
     return found
 
 
+class TranscriptFile:
+    """Keeps every message as it is sent or received, also those before an interruption; without content."""
+
+    def __init__(self, folder: Path, agreement: Agreement) -> None:
+        self._file, self._agreement = folder / TRANSCRIPT, agreement.hash.hex()
+        self._per_round = agreement.setting.publication.per_round
+
+    @contextmanager
+    def recording(self) -> Iterator[Callable[[Entry], None]]:
+        """Yield what writes one entry."""
+        with self._file.open("a", buffering=1, encoding="utf-8") as file:
+            if file.tell() and not self._file.read_bytes().endswith(b"\n"):
+                file.write("\n")  # a line that was cut off by a crash stays by itself
+
+            def record(entry: Entry) -> None:
+                row = Transcript.of([entry]).to_rows()[0] | _price(entry.kind, self._per_round)
+                file.write(to_json({"agreement": self._agreement[:16], **row}) + "\n")
+
+            yield record
+
+
+def read_transcript(folder: Path, agreement: Agreement) -> Transcript:
+    """Return all messages of this agreement's run, over all starts."""
+    file, found = folder / TRANSCRIPT, []
+    for line in file.read_text(encoding="utf-8").splitlines() if file.is_file() else ():
+        try:
+            row = json.loads(line)
+        except ValueError:
+            continue
+        if row.pop("agreement") == agreement.hash.hex()[:16]:
+            price = float(row.pop("epsilon"))
+            found.append(Entry(**{**row, "shape": tuple(row["shape"]), "epsilon": price}))
+    return Transcript.of(found)
+
+
 def write_outcome(
     folder: Path,
     name: str,
@@ -98,12 +133,10 @@ def write_outcome(
 ) -> dict[str, Any]:
     """Write what a finished party keeps, and return it in short."""
     setting = agreement.setting
-    guarantee, transcript = guarantee_of(setting), outcome.finished.transcript
+    guarantee, transcript = guarantee_of(setting), read_transcript(folder, agreement)
     publisher = outcome.finished.result.get("publisher") if outcome.order is not None else None
     published = len(publisher.seen) if publisher is not None else setting.publications
     per_round = setting.publication.per_round
-    lines = [to_json(row | _price(row["kind"], per_round)) for row in transcript.to_rows()]
-    write_text(folder / "transcript.jsonl", "\n".join(lines) + "\n")
     write_text(folder / "guarantee.json", to_json(guarantee.to_dict(), indent=1) + "\n")
     write_text(folder / "ledger.json", to_json(ledger_of(setting, published).to_dict(), indent=1) + "\n")
     answer: dict[str, Any] = {
