@@ -197,13 +197,16 @@ def test_rounds_that_run_again_cost_nothing_and_masks_are_new(
         assert file.stat().st_mode & 0o077 == 0, file
 
 
-def test_a_first_round_that_runs_again_is_the_same_publication(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("mode", ["individual", "shared-linear"])
+def test_a_first_round_that_runs_again_is_the_same_publication(
+    mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Key, weights and randomized labels are kept before the first round, so a party may be lost in it."""
     wire = Watching(monkeypatch)
-    path = folders(tmp_path, "mode=individual", "epochs=2", "epsilon-y=2")
+    path = folders(tmp_path, f"mode={mode}", "epochs=2", "epsilon-y=2")
     found = run_threads(path, kills={"holder1": [0, 1], "server": [0]})
     assert all(isinstance(one, Outcome) for one in found.values()), found
-    for place in (1, 2):
+    for place in (1, 2) if mode == "individual" else ():
         assert len(set(wire.of("embeddings", place))) == 2
 
 

@@ -83,6 +83,8 @@ def linear_holder(
     turned = p.T.contiguous()
     if desk is not None:
         yield from desk.announce(setting)
+    if state is None:  # so that a first round that runs again has the same key, shares and randomized labels
+        yield Checkpoint(0, partial(_snapshot, p, w, publisher, desk))
     forward, backward = linear_products(setting, nodes), linear_products(setting, nodes, transposed=True)
     for round in range(done + 1, setting.publications + 1):
         found = yield from multiply(me, setting.server, masked, forward, dict.fromkeys(forward, w), f"forward {round}")

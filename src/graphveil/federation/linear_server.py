@@ -68,6 +68,8 @@ def linear_server(
     dealer = Dealer(linear_lefts(setting, nodes), randomness=randomness)
     yield from dealer.deal(setting.names)
     train = yield Receive(setting.label_holder, "labelled-rows", (rows,))
+    if state is None:
+        yield Checkpoint(0, partial(_snapshot, network, optimiser, pull))
     for round in range(done + 1, setting.publications + 1):
         yield from dealer.correct(linear_products(setting, nodes), f"forward {round}")
         z = yield from _open(setting, nodes)
