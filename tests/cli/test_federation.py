@@ -125,6 +125,10 @@ def test_the_plan_says_price_noise_bytes_and_what_is_revealed(type_in: Terminal,
         assert words in " ".join(answer.out.split()), words
 
 
+def test_every_kind_of_message_is_sent_in_some_mode() -> None:
+    assert {kind for kinds in SENT.values() for kind in kinds} == set(KINDS)
+
+
 @pytest.mark.parametrize("mode", list(MODES))
 def test_a_plan_lists_the_kinds_that_are_sent(mode: str) -> None:
 

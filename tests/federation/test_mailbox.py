@@ -73,10 +73,10 @@ def test_messages_arrive_in_order_and_are_acknowledged() -> None:
     a, b = pair()
     wire = Wire(a, b)
     for number in range(20):
-        a.send("done", words(number))
+        a.send("labelled-rows", words(number))
     for number in range(20):
         kind, body = b.receive()
-        assert kind == "done" and torch.equal(body, words(number))
+        assert kind == "labelled-rows" and torch.equal(body, words(number))
     a.flush()
     assert a.held == b.held == 0
     wire.cut()
@@ -86,7 +86,7 @@ def test_messages_arrive_in_order_and_are_acknowledged() -> None:
 def test_what_was_sent_is_a_copy() -> None:
     a, b = pair()
     body = words(4)
-    a.send("done", body)
+    a.send("labelled-rows", body)
     body.zero_()
     wire = Wire(a, b)
     assert torch.equal(b.receive()[1], words(4))
@@ -96,7 +96,7 @@ def test_what_was_sent_is_a_copy() -> None:
 def test_a_cut_in_the_middle_of_a_message_loses_nothing() -> None:
     a, b = pair()
     a.send("masked-left", words(400_000))
-    a.send("done", words(3))
+    a.send("labelled-rows", words(3))
     here, there = a.open_stream(), b.open_stream()
     frames = a.outgoing(here)
     for _ in range(2):  # two of four parts, then the line goes dead
@@ -130,7 +130,7 @@ def test_late_frames_of_a_replaced_stream_are_dropped() -> None:
 
 def test_replayed_messages_are_dropped_and_acknowledged_again() -> None:
     a, b = pair()
-    a.send("done", words(3))
+    a.send("labelled-rows", words(3))
     here, there = a.open_stream(), b.open_stream()
     (frame,) = due(a, here)
     for _ in range(3):
@@ -144,7 +144,7 @@ def test_replayed_messages_are_dropped_and_acknowledged_again() -> None:
 
 def test_reordered_missing_and_headless_messages_are_refused() -> None:
     a, b = pair()
-    a.send("done", words(3))
+    a.send("labelled-rows", words(3))
     a.send("masked-left", words(300_000))
     here, there = a.open_stream(), b.open_stream()
     first, *parts = due(a, here)
@@ -156,12 +156,12 @@ def test_reordered_missing_and_headless_messages_are_refused() -> None:
     b.arrived(parts[0], there)
     with pytest.raises(WireError, match="out of order"):
         b.arrived(parts[2], there)
-    assert b.receive()[0] == "done" and not b._inbox
+    assert b.receive()[0] == "labelled-rows" and not b._inbox
 
 
 def test_frames_of_others_are_refused_and_of_other_sessions_dropped() -> None:
     a, b = pair()
-    a.send("done", words(3))
+    a.send("labelled-rows", words(3))
     here, there = a.open_stream(), b.open_stream()
     (data,) = due(a, here)
     frame = parse(data)
@@ -180,7 +180,7 @@ def test_a_new_session_forgets_the_old_one() -> None:
     a.send("masked-left", words(200_000))
     for box in (a, b):
         box.begin(b"t" * 16)
-    a.send("done", words(2))
+    a.send("labelled-rows", words(2))
     assert torch.equal(b.receive()[1], words(2))
     wire.cut()
     assert not wire.errors
@@ -258,12 +258,12 @@ def test_waiting_ends_when_the_session_ends_and_a_fault_stays() -> None:
     with pytest.raises(SessionOver):
         box.receive()
     pace.begin()
-    box.send("done", words(1))
+    box.send("labelled-rows", words(1))
     pace.end(PeerError("broke the protocol", where="b"))
     pace.end(SessionOver())
     pace.begin()
     with pytest.raises(PeerError):
-        box.send("done", words(1))
+        box.send("labelled-rows", words(1))
 
 
 def test_words_that_nobody_fetches_are_bounded() -> None:

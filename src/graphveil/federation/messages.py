@@ -72,10 +72,6 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         ),
         "embedding-gradient": Kind(SERVER, HOLDER, torch.float32, "how the labels pull at this holder's embeddings"),
         "gradient-share": Kind(SERVER, HOLDER, torch.int64, UNIFORM),
-        "scores": Kind(
-            LABELS, SERVER, torch.float64, "loss and accuracies of the label holder's own nodes, where it declares so"
-        ),
-        "done": Kind(SERVER, HOLDER, torch.int64, "that the run is over, and its best round"),
     }
 )
 

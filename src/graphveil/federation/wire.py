@@ -37,7 +37,7 @@ _MOST_PARTS: Final = 1 << 20
 _MOST_SIZE: Final = 1 << 40
 _MOST_WORD: Final = 4096
 #: Bytes of kinds that are always small.
-_SMALL: Final = {"mask-keys": 1 << 16, "aligned": 8, "done": 1 << 10}
+_SMALL: Final = {"mask-keys": 1 << 16, "aligned": 8}
 
 
 class WireError(InputError):
