@@ -20,6 +20,7 @@ CORE = {
     "models": {"aggregation"},
     "training": {"aggregation", "mechanisms", "models", "privacy"},
     "methods": {"privacy", "graphs", "hierarchy", "mechanisms", "aggregation", "models", "training"},
+    "federation": {"privacy", "graphs", "hierarchy", "mechanisms", "aggregation", "models", "training", "methods"},
 }
 EDGES = {
     "reports": {*CORE, "reports"},
@@ -157,6 +158,10 @@ RAW_READERS = {
     "methods/controls.py:hits": "true test labels, to measure accuracy in a simulation",
     "methods/release_scores.py:public_part": "features and labels of the nodes that are declared public",
     "methods/extractor.py:embedded": "features, which become each user's own embedding",
+    "federation/party.py:holding_of": "a holder's own features and labels, in its own process",
+    "federation/vertical.py:deal_columns": "features, dealt out to simulated holders",
+    "federation/vertical.py:deal_out": "labels, given to the simulated label holder",
+    "federation/estimator.py:VFGNN.score": "true labels, to measure accuracy in a simulation",
     "methods/plan.py:_cost": "the number of stored features",
     "methods/plan.py:_reported": "the number of stored features",
 }

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from graphveil import federation as federation
     from graphveil import graphs as graphs
     from graphveil import mechanisms as mechanisms
     from graphveil import methods as methods
@@ -16,9 +17,12 @@ if TYPE_CHECKING:
     from graphveil.graphs import load_graph as load_graph
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "graphs", "load_graph", "mechanisms", "methods", "privacy"]
+__all__ = ["__version__", "federation", "graphs", "load_graph", "mechanisms", "methods", "privacy"]
 
-_ROOMS = ("graphs", "mechanisms", "methods", "privacy")
+_ROOMS = ("federation", "graphs", "mechanisms", "methods", "privacy")
+
+#: Systems that need a room which may import `methods`; that room cannot be imported by it.
+_LATER = {"VFGNN": "federation"}
 
 
 def __getattr__(name: str) -> object:
@@ -27,6 +31,17 @@ def __getattr__(name: str) -> object:
     if name == "load_graph":
         return import_module("graphveil.graphs").load_graph
     raise AttributeError(f"module 'graphveil' has no attribute {name!r}")
+
+
+def method(name: str) -> object:
+    """Return a system that lives in a room after ``methods``: ``graphveil.methods`` hands it on by name.
+
+    Raises:
+        AttributeError: there is none of that name.
+    """
+    if name in _LATER:
+        return getattr(import_module(f"graphveil.{_LATER[name]}"), name)
+    raise AttributeError(f"module 'graphveil.methods' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 import graphveil
-from graphveil.cli import compare, data, mechanisms, plan, predict, release, report, train, tune
+from graphveil.cli import compare, data, federation, mechanisms, plan, predict, release, report, train, tune
 from graphveil.cli.console import complain
 from graphveil.errors import GraphveilError
 
@@ -59,7 +59,7 @@ def build() -> typer.Typer:
         report.report,
     ):
         app.command(epilog=EPILOG)(command)
-    for name, group in (("data", data.group), ("mechanisms", mechanisms.group)):
+    for name, group in (("data", data.group), ("mechanisms", mechanisms.group), ("federation", federation.group)):
         app.add_typer(group(), name=name)
     return app
 

@@ -1,0 +1,215 @@
+"""The three modes of a federation as one plaintext program, of the same modules, the same seeds and the same steps.
+
+A plaintext run gives the accuracy that the secure run has to reach, and is quick enough to choose settings with.  It
+can also add the noise that the paper counts by the iteration, which no federation offers: it guarantees nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from graphveil.aggregation import from_scipy
+from graphveil.federation.linear_server import LinearNetwork
+from graphveil.federation.networks import Combination, Head, Propagation, own_structure
+from graphveil.federation.publication import clip_rows
+from graphveil.federation.spread import short_rows, walk_matrix
+from graphveil.graphs import Split
+from graphveil.models.initial import glorot
+
+Part = tuple[Any, Tensor]  # features (scipy CSR) and edges of one holder
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One plaintext run; the names are those of `Setting`, with the noise of one publication in units of C."""
+
+    mode: str = "paper"
+    combine: str = "mean"
+    width: int = 64
+    hops: int = 4
+    layers: int = 1
+    dropout: float = 0.5
+    learning_rate: float = 0.01
+    weight_decay: float = 1e-3
+    shared_rate: float = 20.0
+    momentum: float = 0.9
+    epochs: int = 150
+    sigma: float = 0.0
+    shrink: bool = True
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Accuracy on validation and test nodes at the epoch that validates best, and that epoch."""
+
+    val: float
+    test: float
+    best: int
+
+
+def run(
+    plan: Plan, parts: Sequence[Part], labels: Tensor, split: Split, seed: int, words: Sequence[np.ndarray] = ()
+) -> Outcome:
+    """Train on all holders' data in the clear.
+
+    Args:
+        words: what the holders of a secure run drew for the shared first layer, in order; made from the seed otherwise.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    head = Head(plan.width, int(labels.max()) + 1, generator=generator)
+    linear = plan.mode == "shared-linear"
+    network: Any = (
+        LinearNetwork(plan, generator=generator)  # type: ignore[arg-type]
+        if linear
+        else Combination(plan.combine, len(parts), plan.width, plan.layers, plan.dropout, generator=generator)
+    )
+    kind = {"shared-linear": _Linear, "paper": _Opened, "individual": _Own}[plan.mode]
+    body = kind(plan, parts, generator, list(words) or _words(plan, parts, seed))
+    adam = torch.optim.Adam(
+        [*head.parameters(), *network.parameters(), *body.parameters()],
+        lr=plan.learning_rate,
+        weight_decay=plan.weight_decay,
+    )
+    noise = torch.Generator().manual_seed(10_000 + seed)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return _train(plan, body, network, head, adam, labels, split, noise)
+
+
+def _train(
+    plan: Plan, body: Any, network: Any, head: Head, adam: Any, labels: Tensor, split: Split, noise: torch.Generator
+) -> Outcome:
+    rows, best = split.train.nonzero().squeeze(1), Outcome(-1.0, 0.0, 0)
+    least = 0.0
+    for epoch in range(1, plan.epochs + 1):
+        embeddings = body.forward()
+        leaves = [_published(h, plan, noise).requires_grad_() for h in embeddings]
+        network.train()
+        adam.zero_grad()
+        loss = nn.functional.cross_entropy(head(network(leaves[0] if body.single else leaves)[rows]), labels[rows])
+        loss.backward()
+        body.backward(embeddings, [leaf.grad for leaf in leaves], rows)
+        adam.step()
+        network.eval()
+        with torch.no_grad():
+            logits = head(network(leaves[0] if body.single else leaves))
+        hit = logits.argmax(dim=1) == labels
+        val = float(hit[split.val].float().mean())
+        error = float(nn.functional.cross_entropy(logits[split.val], labels[split.val]))
+        if (val, -error) > (best.val, -least):
+            best, least = Outcome(val, float(hit[split.test].float().mean()), epoch), error
+    return best
+
+
+def _published(h: Tensor, plan: Plan, generator: torch.Generator) -> Tensor:
+    """Return clipped rows with noise, shrunk by the positive-part James-Stein factor; C = 1."""
+    if plan.mode == "shared-linear":
+        return h.detach().clone()
+    x = clip_rows(h.detach(), 1.0)
+    if plan.sigma == 0:
+        return x
+    x = x + plan.sigma * torch.randn(x.shape, generator=generator)
+    scale = (x.shape[1] - 2) * plan.sigma**2
+    return x * (1 - scale / x.square().sum(dim=1, keepdim=True)).clamp_min(0) if plan.shrink else x
+
+
+class _Own:
+    """h^i from X_i W_i, everything by Adam at its holder."""
+
+    single = False
+
+    def __init__(self, plan: Plan, parts: Sequence[Part], generator: torch.Generator, words: list[np.ndarray]) -> None:
+        self.branches = []
+        for features, edges in parts:
+            propagation = Propagation("sage", plan.width, plan.hops, generator=generator)
+            weight = glorot((features.shape[1], plan.width), generator)
+            structure = own_structure("sage", edges, features.shape[0])
+            self.branches.append((propagation, weight, structure, from_scipy(features)))
+
+    def parameters(self) -> list[nn.Parameter]:
+        return [p for propagation, weight, _, _ in self.branches for p in (*propagation.parameters(), weight)]
+
+    def forward(self) -> list[Tensor]:
+        return [propagation(x @ weight, structure) for propagation, weight, structure, x in self.branches]
+
+    def backward(self, embeddings: list[Tensor], slopes: list[Any], rows: Tensor) -> None:
+        torch.autograd.backward(embeddings, slopes)
+
+
+class _Opened:
+    """h0 = sum_j X_j W_j for all branches; W by descent with momentum."""
+
+    single = False
+
+    def __init__(self, plan: Plan, parts: Sequence[Part], generator: torch.Generator, words: list[np.ndarray]) -> None:
+        self.branches = []
+        for features, edges in parts:
+            propagation = Propagation("sage", plan.width, plan.hops, generator=generator)
+            self.branches.append((propagation, own_structure("sage", edges, features.shape[0])))
+        self.inputs = [from_scipy(features) for features, _ in parts]
+        columns = sum(features.shape[1] for features, _ in parts)
+        scale = (6.0 / (columns + plan.width)) ** 0.5 / len(parts) ** 0.5
+        drawn = [_uniform(word) for word in words]
+        self.weights = []
+        for place, (features, _) in enumerate(parts):
+            shares = [drawn[holder * len(parts) + place] for holder in range(len(parts))]
+            start = (sum(shares) * scale).reshape(features.shape[1], plan.width)  # type: ignore[union-attr]
+            self.weights.append(nn.Parameter(torch.from_numpy(start).float()))
+        self.descent = torch.optim.SGD(self.weights, lr=plan.shared_rate, momentum=plan.momentum)
+
+    def parameters(self) -> list[nn.Parameter]:
+        return [p for propagation, _ in self.branches for p in propagation.parameters()]
+
+    def forward(self) -> list[Tensor]:
+        h0 = torch.stack([x @ w for x, w in zip(self.inputs, self.weights, strict=True)]).sum(dim=0)
+        return [propagation(h0, structure) for propagation, structure in self.branches]
+
+    def backward(self, embeddings: list[Tensor], slopes: list[Any], rows: Tensor) -> None:
+        self.descent.zero_grad()
+        torch.autograd.backward(embeddings, slopes)
+        self.descent.step()
+
+
+class _Linear:
+    """z = S^K X W over everybody's edges; W by descent with momentum, its gradient from training rows alone."""
+
+    single = True
+
+    def __init__(self, plan: Plan, parts: Sequence[Part], generator: torch.Generator, words: list[np.ndarray]) -> None:
+        nodes, holders = parts[0][0].shape[0], len(parts)
+        p = torch.cat([short_rows(features, holders) for features, _ in parts], dim=1).numpy()
+        s = sum(walk_matrix(edges, nodes) for _, edges in parts) * (1 / holders)
+        for _ in range(plan.hops):
+            p = s @ p
+        self.p = torch.from_numpy(p).float()
+        scale = (6.0 / (p.shape[1] + plan.width)) ** 0.5 / holders**0.5
+        start = (sum(_uniform(word) for word in words) * scale).reshape(p.shape[1], plan.width)  # type: ignore[union-attr]
+        self.weight = nn.Parameter(torch.from_numpy(start).float())
+        self.descent = torch.optim.SGD([self.weight], lr=plan.shared_rate, momentum=plan.momentum)
+
+    def parameters(self) -> list[nn.Parameter]:
+        return []
+
+    def forward(self) -> list[Tensor]:
+        return [self.p @ self.weight.detach()]
+
+    def backward(self, embeddings: list[Tensor], slopes: list[Any], rows: Tensor) -> None:
+        self.weight.grad = self.p[rows].T @ slopes[0][rows]
+        self.descent.step()
+
+
+def _words(plan: Plan, parts: Sequence[Part], seed: int) -> list[np.ndarray]:
+    """Return what holders would draw for the shared first layer."""
+    source, widths = np.random.default_rng(20_000 + seed), [features.shape[1] for features, _ in parts]
+    sizes = {"paper": widths * len(parts), "shared-linear": [sum(widths)] * len(parts), "individual": []}[plan.mode]
+    return [source.integers(0, 2**64, size * plan.width, dtype=np.uint64) for size in sizes]
+
+
+def _uniform(words: np.ndarray) -> np.ndarray:
+    return (words >> np.uint64(11)).astype(float) * 2.0**-52 - 1.0

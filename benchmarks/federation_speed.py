@@ -1,0 +1,197 @@
+"""Seconds, CPU seconds, bytes and memory of an epoch: two holders and a server as three processes over mutual TLS.
+
+    python benchmarks/federation_speed.py --data pubmed --mode paper --epochs 8
+    python benchmarks/federation_speed.py --data social --nodes 169343 --mode individual --epochs 4     arXiv's size
+
+Loopback, one thread a process, real certificates, checkpoints on disk: what `graphveil federation serve` and `join`
+run, without alignment.  An epoch is the median time between finished rounds at the server, the first two left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import multiprocessing
+import resource
+import socket
+import statistics
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from graphveil.federation.checkpoints import Checkpoints
+from graphveil.federation.holder import Holding, holder
+from graphveil.federation.keys import Identity, new_identity
+from graphveil.federation.linear import linear_holder
+from graphveil.federation.linear_server import linear_server
+from graphveil.federation.links import Links, Peer
+from graphveil.federation.programs import Program
+from graphveil.federation.server import server
+from graphveil.federation.session import Session
+from graphveil.federation.setting import Setting
+from graphveil.federation.traffic import traffic_of
+from graphveil.federation.vertical import deal_out
+from graphveil.graphs import load_graph, published_split, random_split, social_graph
+from graphveil.privacy import SecureRandomness
+
+PATIENCE = 120.0
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What all three processes start from."""
+
+    setting: Setting
+    holdings: Mapping[str, Holding]
+    identities: Mapping[str, Identity]
+    addresses: Mapping[str, str]
+    nodes: int
+    rows: int
+    folder: Path
+    answers: Any
+
+
+def main() -> None:
+    """Run the three processes and print one JSON line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", default="cora", help="a public name, or social")
+    parser.add_argument("--data-root", default=None)
+    parser.add_argument("--nodes", type=int, default=169_343, help="of social")
+    parser.add_argument("--mode", default="individual")
+    parser.add_argument("--width", type=int, default=64)
+    parser.add_argument("--hops", type=int, default=4)
+    parser.add_argument("--epochs", type=int, default=8)
+    chosen = parser.parse_args()
+    torch.set_num_threads(1)
+    if chosen.data == "social":
+        graph = social_graph(chosen.nodes, average_degree=13.7, dimension=128, classes=40)
+        split = random_split(graph, 0, (0.54, 0.18, 0.28))
+    else:
+        graph = load_graph(chosen.data, root=chosen.data_root)
+        split = published_split(graph)
+    members, holdings = deal_out(graph, split, (5, 5), seed=0)
+    setting = Setting(
+        members,
+        len(graph.schema.classes),
+        mode=chosen.mode,
+        width=chosen.width,
+        hops=chosen.hops,
+        epochs=chosen.epochs,
+        opened=True,
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        names = [setting.server, *setting.names]
+        context = multiprocessing.get_context("fork")
+        stage = Stage(
+            setting,
+            holdings,
+            {name: new_identity(name) for name in names},
+            {name: f"127.0.0.1:{_free_port()}" for name in names},
+            int(graph.num_nodes),
+            int(split.train.sum()),
+            Path(folder),
+            context.Queue(),
+        )
+        processes = [context.Process(target=_party, args=(name, stage)) for name in names]
+        for process in processes:
+            process.start()
+        found = dict(stage.answers.get() for _ in names)
+        for process in processes:
+            process.join()
+    print(json.dumps({"data": chosen.data, "mode": chosen.mode, "width": chosen.width} | _summary(found, stage)))
+
+
+def _summary(found: Mapping[str, Any], stage: Stage) -> dict[str, Any]:
+    marks = found[stage.setting.server]["marks"]
+    each = [later - now for now, later in pairwise(marks)][1:]
+    plan = traffic_of(stage.setting, stage.nodes, stage.rows)
+    return {
+        "epoch_seconds": round(statistics.median(each), 3),
+        "least": round(min(each), 3),
+        "first_round_after": round(marks[0], 2),
+        "cpu_epoch": {name: round(one["cpu"], 3) for name, one in found.items()},
+        "megabytes_epoch": round(sum(one["bytes"] for one in found.values()) / 1e6, 2),
+        "planned_megabytes_epoch": round(plan.round / 1e6, 2),
+        "planned_megabytes_once": round(plan.once / 1e6, 2),
+        "peak_megabytes": {name: round(one["peak"]) for name, one in found.items()},
+    }
+
+
+def _party(name: str, stage: Stage) -> None:
+    torch.set_num_threads(1)
+    names = list(stage.identities)
+    peers = tuple(
+        Peer(place, other, stage.addresses[other], stage.identities[other].certificate)
+        for place, other in enumerate(names)
+        if other != name
+    )
+    start, marks, cpu = time.perf_counter(), [], []
+
+    def tell(round: int, epsilon: float) -> None:
+        marks.append(time.perf_counter() - start)
+        cpu.append(time.process_time())
+
+    store = Checkpoints(stage.folder / name, "ab" * 32)
+    others = tuple(peer.name for peer in peers)
+    session = Session(
+        name,
+        stage.setting.server,
+        others,
+        lambda done, state: _program(name, stage, done, state),
+        store,
+        patience=PATIENCE,
+        tell=tell,
+    )
+    session.links = links = Links(
+        stage.identities[name],
+        names.index(name),
+        stage.addresses[name],
+        peers,
+        hashlib.sha256(b"benchmark").digest(),
+        largest=1 << 30,
+        patience=PATIENCE,
+        on_control=session.on_control,
+        on_restart=session.on_restart,
+        note=lambda text: None,
+    )
+    links.open()
+    finished = session.run()
+    links.close()
+    store.close()
+    rounds = stage.setting.publications
+    sent = sum(e.bytes for e in finished.transcript.entries if e.sender == name and e.round >= 2)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    answer = {"marks": marks, "cpu": (cpu[-1] - cpu[0]) / max(len(cpu) - 1, 1), "peak": peak}
+    stage.answers.put((name, answer | {"bytes": sent / max(rounds - 1, 1)}))
+
+
+def _program(name: str, stage: Stage, done: int, state: Any) -> Program:
+    setting, randomness, generator = stage.setting, SecureRandomness(), torch.Generator().manual_seed(7)
+    common: dict[str, Any] = {"randomness": randomness, "done": done, "state": state}
+    linear = setting.mode == "shared-linear"
+    if name == setting.server:
+        serve = linear_server if linear else server
+        return serve(setting, stage.nodes, stage.rows, generator=generator, **common)
+    holding = stage.holdings[name]
+    if holding.desk is not None:
+        holding.desk.open(setting, randomness=randomness, generator=generator)
+    if linear:
+        return linear_holder(name, setting, holding, **common)
+    return holder(name, setting, holding, generator=generator, **common)
+
+
+def _free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+if __name__ == "__main__":
+    main()

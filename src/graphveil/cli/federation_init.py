@@ -1,0 +1,130 @@
+"""``graphveil federation split|key|init|sign``: folders for experiments, keys, and the signed agreement."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from graphveil.cli import options
+from graphveil.cli.console import emit
+
+_MODES = ("shared-linear", "individual", "paper")
+New = Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="The folder to make.")]
+Split = Annotated[
+    Path | None,
+    typer.Option("--from", metavar="FOLDER", help="A folder of federation split: its holders, all on this machine."),
+]
+Parties = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--holder",
+        metavar="NAME=HOST:PORT=COLUMNS",
+        help="A data holder, its address and its number of feature columns; repeatable. The first holds the labels.",
+    ),
+]
+Server = Annotated[str, typer.Option("--server", metavar="HOST:PORT", help="The server's address.")]
+Port = Annotated[int, typer.Option("--port", help="With --from: the first of the ports on this machine.")]
+Classes = Annotated[str | None, typer.Option("--classes", metavar="A,B,...", help="All class names in order.")]
+Range = Annotated[str, typer.Option("--range", metavar="LOW,HIGH", help="Declared range of every feature.")]
+Certificates = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--certificate",
+        metavar="NAME=FILE",
+        help="A party's own certificate, whose key stays with it; repeatable. Others get a key here.",
+    ),
+]
+
+
+def split(
+    data: options.Data,
+    out: New,
+    parties: Annotated[int, typer.Option("--parties", min=2, max=5, help="How many holders.")] = 2,
+    proportion: Annotated[
+        str | None, typer.Option("--proportion", metavar="A:B", help="Shares of columns and edges. Default: equal.")
+    ] = None,
+    data_root: options.DataRoot = None,
+    seed: options.Seed = 0,
+    as_json: options.Json = False,
+) -> None:
+    """Cut a graph into what several holders would have, one folder each, for experiments."""
+    from graphveil.cli import federation_screens as screens
+    from graphveil.graphs import load_graph
+    from graphveil.reports.federation_files import shares_of, write_split
+
+    shares = shares_of(proportion, parties)
+    answer = write_split(load_graph(data, root=data_root), shares, out, seed=seed)
+    emit(answer, as_json=as_json, screen=lambda: screens.split(answer))
+
+
+def key(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The party's name, as the agreement will have it.")],
+    out: New,
+    as_json: options.Json = False,
+) -> None:
+    """Make a party's own key and certificate; the certificate goes to whoever runs init, the key stays."""
+    from graphveil.cli import federation_screens as screens
+    from graphveil.reports.federation_files import make_key
+
+    answer = make_key(name, out)
+    emit(answer, as_json=as_json, screen=lambda: screens.keyed(answer))
+
+
+def init(
+    out: New,
+    source: Split = None,
+    holder: Parties = None,
+    server: Server = "127.0.0.1:7700",
+    port: Port = 7700,
+    classes: Classes = None,
+    feature_range: Range = "0,1",
+    name: Annotated[str, typer.Option("--name", help="Name of the run.")] = "federation",
+    directed: Annotated[bool, typer.Option("--directed", help="Edges have a direction.")] = False,
+    mode: Annotated[
+        str | None, typer.Option("--mode", metavar="|".join(_MODES), help="What is opened to whom; shared-linear.")
+    ] = None,
+    epsilon: Annotated[
+        str | None,
+        typer.Option("--epsilon", metavar="E", help="Total of a holder's publications; inf: no privacy."),
+    ] = None,
+    settings: options.Settings = None,
+    certificate: Certificates = None,
+    as_json: options.Json = False,
+) -> None:
+    """Make one folder a party: its key, its certificate and the agreement, signed by every key made here."""
+    from graphveil.cli import federation_screens as screens
+    from graphveil.reports import federation_files as files
+
+    named = {"mode": mode, "epsilon": epsilon}
+    chosen = files.settings_from([*(settings or []), *(f"{key}={text}" for key, text in named.items() if text)])
+    if source is not None:
+        facts = files.facts_of(source, port)
+    else:
+        facts = files.facts_from(server, holder or [], classes, feature_range, directed=directed)
+    answer = files.write_parties(out, name, facts, chosen, files.read_certificates(certificate or []))
+    emit(answer, as_json=as_json, screen=lambda: screens.made(answer))
+
+
+def sign(
+    folder: Annotated[Path, typer.Argument(metavar="PARTY", help="A folder with a key and an agreement.")],
+    agreement: Annotated[
+        Path | None, typer.Option("--agreement", metavar="FILE", help="The agreement, to be copied into the folder.")
+    ] = None,
+    others: Annotated[
+        list[Path] | None,
+        typer.Option("--with", metavar="FILE", help="signatures.json of another party, to be added; repeatable."),
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Add this party's signature to the agreement in its folder, after reading it."""
+    from graphveil.cli import federation_screens as screens
+    from graphveil.federation.keys import read_identity
+    from graphveil.reports.federation_files import add_signature, take_agreement
+
+    if agreement is not None:
+        read_identity(folder)
+        take_agreement(folder, agreement)
+    answer = add_signature(folder, others or ())
+    emit(answer, as_json=as_json, screen=lambda: screens.signed(answer))

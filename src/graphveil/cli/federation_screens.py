@@ -1,0 +1,244 @@
+"""The answers of ``graphveil federation`` as people read them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from graphveil.cli.screens import pairs, rows
+from graphveil.reports.text import number, percent, printable, seconds
+
+_NO_PRIVACY = "no privacy against the server"
+
+
+def split(answer: Mapping[str, Any]) -> RenderableType:
+    """The folders that were made."""
+    head = Text(f"{answer['nodes']:,} nodes dealt out to {len(answer['holders'])} holders", style="bold")
+    lines = (
+        (one["name"], f"{one['columns']:,}", f"{one['edges']:,}", "yes" if one["labels"] else "")
+        for one in answer["holders"]
+    )
+    table = rows(("holder", "feature columns", "edge entries", "labels"), lines)
+    folder = printable(answer["folder"])
+    after = f"graphveil federation init --from {folder} --out RUN --epsilon E"
+    return Group(head, Text(), table, Text(), pairs([("Folder", folder), ("Next", after)]))
+
+
+def made(answer: Mapping[str, Any]) -> RenderableType:
+    """The parties' folders."""
+    head = Text(
+        f"{printable(answer['run'])}: mode {answer['mode']}, agreement {answer['agreement'][:16]}", style="bold"
+    )
+    table = rows(
+        ("party", "role", "address", "certificate", "key"),
+        (
+            (
+                one["name"],
+                one["role"],
+                one["address"],
+                one["certificate"][:16],
+                "made here" if one["made"] else "its own",
+            )
+            for one in answer["parties"]
+        ),
+    )
+    facts = [("Folder", answer["folder"])]
+    local = [one["name"] for one in answer["parties"] if one["made"]]
+    if local:
+        facts.append(
+            ("Keys", f"{', '.join(local)}: made here; hand each folder to its party only, over a safe channel")
+        )
+    if answer["unsigned"]:
+        facts.append(("Not signed by", f"{', '.join(answer['unsigned'])}: each reads the agreement, then runs sign"))
+    else:
+        facts.append(("Signed by", "all parties"))
+    facts.append(("Next", f"graphveil federation plan {answer['folder']}/{answer['parties'][0]['name']}"))
+    return Group(head, Text(), table, Text(), pairs(facts))
+
+
+def keyed(answer: Mapping[str, Any]) -> RenderableType:
+    """A new key."""
+    return pairs(
+        [
+            ("Party", answer["party"]),
+            ("Folder", answer["folder"]),
+            ("Fingerprint", answer["fingerprint"]),
+            ("Hand out", f"{answer['certificate']}; read the fingerprint to the others over another channel"),
+            ("Keep", f"{answer['key']}: it never leaves this machine"),
+        ]
+    )
+
+
+def signed(answer: Mapping[str, Any]) -> RenderableType:
+    """Who has signed."""
+    facts = [
+        ("Party", answer["party"]),
+        ("Agreement", answer["agreement"][:16]),
+        ("Signed by", ", ".join(answer["signed"])),
+    ]
+    missing = ", ".join(answer["unsigned"])
+    facts.append(
+        ("Missing", f"{missing}; pass {answer['file']} on to them" if missing else "nobody: the run can begin")
+    )
+    return pairs(facts)
+
+
+def planned(answer: Mapping[str, Any]) -> RenderableType:
+    """Threat model, price, noise, bytes, and what every message reveals."""
+    head = Text(f"{printable(answer['run'])}: mode {answer['mode']}; nothing has been sent", style="bold")
+    who = ", ".join(f"{one['name']} ({one['role']}, {one['address']})" for one in answer["parties"])
+    facts = [
+        ("Parties", f"{who}; labels: {answer['label_holder']}"),
+        ("Not signed by", ", ".join(answer["unsigned"]) or "nobody is missing"),
+        ("Threat model", "all follow the protocol; the server colludes with no holder, or features are lost"),
+        *_mode(answer),
+        *_price(answer),
+        ("Labels", _labels(answer["epsilon_y"])),
+        ("Bytes", _bytes_line(answer)),
+        *_led("Advice", answer["advice"]),
+        ("Guarantee", claim(answer["guarantee_sentence"])),
+        *_led("Assumes", (line for line in answer["guarantee"]["assumes"] if line != answer["opens"])),
+    ]
+    parts: list[RenderableType] = [head, Text(), pairs(facts), Text()]
+    if answer["republish"]:
+        parts += [_lever(answer), Text()]
+    table = rows(
+        ("message", "from", "to", "what its reader learns"),
+        ((one["kind"], one["from"], one["to"], one["reveals"]) for one in answer["reveals"]),
+    )
+    return Group(*parts, table)
+
+
+def status(answer: Mapping[str, Any]) -> RenderableType:
+    """Where a party stands."""
+    return pairs(
+        [
+            ("Party", answer["party"]),
+            ("State", answer["state"]),
+            ("Round", f"{answer['round']} of {answer['rounds']}"),
+            ("Epsilon", _paid(answer)),
+            ("Since", answer["time"]),
+        ]
+    )
+
+
+def finished(answer: Mapping[str, Any]) -> RenderableType:
+    """A finished party: accuracy at the label holder, promise, messages, files."""
+    parts: list[RenderableType] = []
+    if "accuracy" in answer:
+        score = answer["accuracy"]
+        parts.append(
+            Text.assemble(
+                (f"{answer['party']}: {percent(score['mean'])} %", "bold"),
+                f" of the {answer['test_nodes']:,} test nodes right (95%: {percent(score['low'])} to "
+                f"{percent(score['high'])}); round {answer['best_round']} of {answer['rounds']} was best on validation",
+            )
+        )
+    else:
+        parts.append(Text(f"{answer['party']} has finished {answer['rounds']} rounds", style="bold"))
+    table = rows(("message", "sent", "received"), _by_kind(answer))
+    facts = [
+        ("Guarantee", claim(answer["guarantee_sentence"])),
+        *_mode(answer),
+        *_price(answer),
+        ("Labels", _labels(answer["epsilon_y"])),
+        (
+            "Sent",
+            f"{size(answer['bytes_sent'])}, received {size(answer['bytes_received'])}, in {seconds(answer['seconds'])}",
+        ),
+        ("Folder", answer["folder"]),
+        ("Files", ", ".join(answer["files"])),
+    ]
+    return Group(*parts, Text(), table, Text(), pairs(facts))
+
+
+def spent(epsilon: float, total: float) -> str:
+    """What was paid so far."""
+    if math.isinf(float(total)):
+        return _NO_PRIVACY
+    return f"epsilon {number(float(f'{epsilon:.3g}'))} of {number(total)} spent"
+
+
+def claim(sentence: str) -> str:
+    """The guarantee without its assumptions, which stand elsewhere."""
+    return sentence.split(" Assumes: ", 1)[0]
+
+
+def size(count: float) -> str:
+    """Bytes as people write them."""
+    for unit in ("B", "kB", "MB"):
+        if count < 1000:
+            return f"{count:.3g} {unit}" if unit != "B" else f"{count:.0f} B"
+        count /= 1000
+    return f"{count:,.3g} GB" if count < 1000 else f"{count / 1000:,.3g} TB"
+
+
+def _price(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
+    if math.isinf(answer["epsilon"]):
+        return [("Epsilon", f"inf: {_NO_PRIVACY}, as was agreed")]
+    each = number(float(f"{answer['epsilon_per_publication']:.3g}"))
+    noise = f"sigma {answer['sigma'] * answer['clip']:.3g} a coordinate, on rows of length at most {answer['clip']:g}"
+    return [
+        (
+            "Epsilon",
+            f"{number(answer['epsilon'])} in TOTAL over {answer['publications']} publications, at delta "
+            f"{answer['delta']:g} ({each} for one publication alone)",
+        ),
+        ("Noise", f"{noise}: as long as {answer['sigma'] * answer['width'] ** 0.5:.3g} such rows"),
+    ]
+
+
+def _mode(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
+    found = [("Mode opens", answer["opens"])]
+    if answer["mode"] == "paper" and answer["opened"]:
+        found.append(("Acknowledged", "paper mode was chosen although it opens features to the other holders"))
+    return found
+
+
+def _by_kind(answer: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """Messages of each kind, and their bytes, that this party sent and received."""
+    found: dict[str, dict[bool, tuple[int, int]]] = {}
+    for one in answer["messages"]:
+        sums, sent = found.setdefault(one["kind"], {}), one["from"] == answer["party"]
+        count, total = sums.get(sent, (0, 0))
+        sums[sent] = count + one["count"], total + one["bytes"]
+
+    def shown(pair: tuple[int, int] | None) -> str:
+        return f"{pair[0]:,} x, {size(pair[1])}" if pair else ""
+
+    return [(kind, shown(sums.get(True)), shown(sums.get(False))) for kind, sums in found.items()]
+
+
+def _labels(epsilon: float) -> str:
+    if math.isinf(epsilon):
+        return "NOT PROTECTED: the server can learn those of training nodes, up to their names"
+    return f"randomized once at their holder, epsilon {number(epsilon)} each"
+
+
+def _bytes_line(answer: Mapping[str, Any]) -> str:
+    once, each, total = (size(answer[f"bytes_{part}"]) for part in ("once", "round", "total"))
+    counted = f"for {answer['nodes']:,} nodes (--nodes), {answer['training_nodes']:,} of them training (--training)"
+    return f"{once} once, {each} a round, {total} in all, {counted}; alignment not counted"
+
+
+def _lever(answer: Mapping[str, Any]) -> RenderableType:
+    lines = (
+        (one["republish"], one["publications"], f"{one['sigma']:.3g}", f"{one['sigma'] * answer['width'] ** 0.5:.3g}")
+        for one in answer["republish"]
+    )
+    table = rows(("republish", "publications", "noise (sigma / clip)", "noise / longest row"), lines)
+    return Group(Text("Fewer publications buy less noise at the same total:", style="bold"), table)
+
+
+def _led(name: str, lines: Iterable[str]) -> list[tuple[str, str]]:
+    return [(name if place == 0 else "", line) for place, line in enumerate(lines)]
+
+
+def _paid(answer: Mapping[str, Any]) -> str:
+    if answer["epsilon_total"] is None:
+        return "the server publishes no rows"
+    return spent(float(answer["epsilon"]), float(answer["epsilon_total"])).removeprefix("epsilon ")

@@ -1,0 +1,188 @@
+"""A party's finished rounds on disk, written beside and renamed, sealed, readable by their owner alone.
+
+    <agreement>-<round>.checkpoint    tensors (safetensors), and SHA-256 of the file
+    <agreement>-<n>.kept              a large tensor that stayed the same from round to round, written once
+    <agreement>.published             the last round for which this party has begun to publish
+
+A party that runs in two processes at once would publish twice: the folder is locked while one runs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load, save
+from torch import Tensor
+
+from graphveil.errors import InputError, ModelFileError
+
+_KEPT = 3
+_LARGE = 1 << 20
+_SEAL = 32
+_ELSEWHERE = "elsewhere"
+
+
+class Checkpoints:
+    """The last rounds in a folder.
+
+    Args:
+        agreement: hash of the agreement; rounds of another are not gone on from.
+
+    Raises:
+        InputError: the party runs already, with this folder.
+    """
+
+    def __init__(self, folder: Path, agreement: str) -> None:
+        self._folder, self._agreement = folder, agreement[:16]
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._lock = _locked(folder / "lock")
+        self._large: dict[str, tuple[Tensor, int, str]] = {}  # name -> tensor, its version, file
+
+    def close(self) -> None:
+        """Let another process use the folder."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def rounds(self) -> list[int]:
+        """Return the finished rounds that can be gone on from."""
+        found = (file.stem.removeprefix(f"{self._agreement}-") for file in self._files("checkpoint"))
+        return sorted(int(round) for round in found if round.isdecimal())
+
+    def load(self, round: int) -> Mapping[str, Tensor]:
+        """Return the state after a round.
+
+        Raises:
+            ModelFileError: a file is missing or damaged.
+        """
+        state = _read(self._file(round))
+        elsewhere = state.pop(_ELSEWHERE, None)
+        if elsewhere is not None:
+            for name, file in json.loads(bytes(elsewhere.numpy())).items():
+                state[name] = _read(self._folder / file)["kept"]
+                self._large[name] = (state[name], state[name]._version, file)
+        return state
+
+    def save(self, round: int, state: Mapping[str, Tensor]) -> None:
+        """Keep the state after a round, and the two before it."""
+        small, files = {}, {}
+        for name, value in state.items():
+            if value.numel() * value.element_size() < _LARGE:
+                small[name] = value.contiguous()
+            else:
+                files[name] = self._keep(name, value)
+        if files:
+            small[_ELSEWHERE] = _as_bytes(json.dumps(files))
+        self._write(self._file(round), small)
+        for old in self.rounds()[:-_KEPT]:
+            self._file(old).unlink()
+        self._tidy()
+
+    def forget(self, after: int) -> None:
+        """Remove the rounds after this one: their shares belong to a session that is over."""
+        for round in self.rounds():
+            if round > after:
+                self._file(round).unlink()
+
+    def published(self) -> int:
+        """Return the last round for which this party has begun to publish, 0 for none.
+
+        Raises:
+            ModelFileError: the note is damaged.
+        """
+        try:
+            return int(self._published.read_text())
+        except FileNotFoundError:
+            return 0
+        except ValueError as error:
+            raise ModelFileError("is no round", where=str(self._published), remedy="restore it") from error
+
+    def publish(self, round: int) -> None:
+        """Note, before anything leaves, that this party publishes for a round."""
+        self._replace(self._published, str(round).encode())
+
+    def _keep(self, name: str, value: Tensor) -> str:
+        """Write a large tensor unless it is the one that was written last; return its file's name."""
+        known = self._large.get(name)
+        same = known is not None and known[0] is value and known[1] == value._version
+        if known is not None and same and (self._folder / known[2]).exists():
+            return known[2]
+        file = f"{self._agreement}-{os.urandom(6).hex()}.kept"
+        self._write(self._folder / file, {"kept": value.contiguous()})
+        self._large[name] = (value, value._version, file)
+        return file
+
+    def _tidy(self) -> None:
+        """Remove large tensors that no round needs."""
+        needed: set[str] = set()
+        for round in self.rounds():
+            elsewhere = _read(self._file(round)).get(_ELSEWHERE)
+            needed |= set(json.loads(bytes(elsewhere.numpy())).values()) if elsewhere is not None else set()
+        for file in self._files("kept"):
+            if file.name not in needed:
+                file.unlink()
+
+    def _write(self, file: Path, tensors: Mapping[str, Tensor]) -> None:
+        data = save(dict(tensors))
+        self._replace(file, data, hashlib.sha256(data).digest())
+
+    def _replace(self, file: Path, *parts: bytes) -> None:
+        """Write a file beside, and put it in its place whole."""
+        beside = file.with_suffix(".partial")
+        with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
+            for part in parts:
+                out.write(part)
+            out.flush()
+            os.fsync(out.fileno())
+        beside.replace(file)
+
+    def _files(self, kind: str) -> list[Path]:
+        return list(self._folder.glob(f"{self._agreement}-*.{kind}"))
+
+    @property
+    def _published(self) -> Path:
+        return self._folder / f"{self._agreement}.published"
+
+    def _file(self, round: int) -> Path:
+        return self._folder / f"{self._agreement}-{round}.checkpoint"
+
+
+def _read(file: Path) -> dict[str, Tensor]:
+    try:
+        data = file.read_bytes()
+        if hashlib.sha256(data[:-_SEAL]).digest() != data[-_SEAL:]:
+            raise SafetensorError("the seal does not fit")
+        state: dict[str, Tensor] = load(data[:-_SEAL])
+    except (OSError, SafetensorError) as error:
+        raise ModelFileError(
+            f"the checkpoint cannot be read: {error}",
+            where=str(file),
+            remedy="restore it, or remove it to go on from the round before",
+        ) from error
+    return state
+
+
+def _as_bytes(text: str) -> Tensor:
+    return torch.tensor(list(text.encode()), dtype=torch.uint8)
+
+
+def _locked(file: Path) -> int | None:
+    """Return the open lock file, or None on a system without file locks."""
+    try:
+        import fcntl
+    except ImportError:
+        return None
+    held = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(held)
+        where = str(file.parent)
+        raise InputError("this party is running already", where=where, remedy="stop the other run") from error
+    return held

@@ -1,0 +1,162 @@
+"""A party's identity: a private key, a self-signed certificate for TLS, and signatures of the agreement.
+
+Certificates are pinned: every party knows the others' by their SHA-256 fingerprints, from the agreement, and trusts no
+authority.  The private key is a file that only its owner can read and never leaves its folder.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from graphveil.errors import DataError, InputError
+
+KEY, CERTIFICATE = "key.pem", "certificate.pem"
+_YEARS = 2
+#: Before what is signed, so that a signature of an agreement is one of nothing else.
+_PURPOSE = b"graphveil/agreement/1\n"
+
+
+@dataclass(frozen=True)
+class Identity:
+    """A party's name, certificate and private key, both in PEM."""
+
+    name: str
+    certificate: bytes
+    private_key: bytes = field(repr=False)
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of the certificate, as hexadecimal digits."""
+        return fingerprint_of(self.certificate)
+
+    def sign(self, data: bytes) -> bytes:
+        """Return the party's signature of `data`."""
+        key = serialization.load_pem_private_key(self.private_key, password=None)
+        if not isinstance(key, ec.EllipticCurvePrivateKey):
+            raise DataError("is no key of ours", where=KEY)
+        return key.sign(_PURPOSE + data, ec.ECDSA(hashes.SHA256()))
+
+
+def new_identity(name: str) -> Identity:
+    """Return a fresh key and certificate for the party `name`."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    now = datetime.datetime.now(datetime.UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=365 * _YEARS))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    encoding, plain = serialization.Encoding.PEM, serialization.NoEncryption()
+    return Identity(
+        name,
+        certificate.public_bytes(encoding),
+        key.private_bytes(encoding, serialization.PrivateFormat.PKCS8, plain),
+    )
+
+
+def write_identity(identity: Identity, folder: Path) -> None:
+    """Write key and certificate into a new folder that its owner alone can read.
+
+    Raises:
+        InputError: the folder is already there.
+    """
+    if folder.exists():
+        raise InputError("is already there", where=str(folder), remedy="name a new folder")
+    folder.mkdir(parents=True, mode=0o700)
+    (folder / CERTIFICATE).write_bytes(identity.certificate)
+    with os.fdopen(os.open(folder / KEY, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(identity.private_key)
+
+
+def read_identity(folder: Path) -> Identity:
+    """Return the identity in a folder.
+
+    Raises:
+        DataError: key or certificate is missing, damaged, of two different parties, or past its time, or others than
+            its owner can read the key.
+    """
+    file = folder / KEY
+    try:
+        certificate, key = (folder / CERTIFICATE).read_bytes(), file.read_bytes()
+        private = serialization.load_pem_private_key(key, password=None)
+    except FileNotFoundError as error:
+        raise DataError("is missing", where=str(error.filename), remedy="graphveil federation init makes it") from error
+    except (OSError, ValueError, TypeError) as error:  # TypeError: it is under a password
+        raise DataError("key or certificate cannot be read", where=str(folder)) from error
+    if os.name == "posix" and file.stat().st_mode & 0o077:
+        raise DataError("others can read this key", where=str(file), remedy=f"chmod 600 {file}")
+    public = _load(certificate)
+    if private.public_key() != public.public_key():
+        raise DataError("key and certificate do not belong together", where=str(folder))
+    if not public.not_valid_before_utc <= datetime.datetime.now(datetime.UTC) <= public.not_valid_after_utc:
+        raise DataError(
+            f"the certificate was for {public.not_valid_before_utc:%Y-%m-%d} to {public.not_valid_after_utc:%Y-%m-%d}",
+            where=str(folder / CERTIFICATE),
+            remedy="check the clock, or make a new identity and agree anew",
+        )
+    return Identity(name_of(certificate), certificate, key)
+
+
+def fingerprint_of(certificate: bytes) -> str:
+    """Return SHA-256 of a PEM certificate.
+
+    Raises:
+        DataError: it cannot be read.
+    """
+    return _load(certificate).fingerprint(hashes.SHA256()).hex()
+
+
+def require_signature(certificate: bytes, data: bytes, signature: bytes) -> None:
+    """Refuse a signature that is not the certificate holder's.
+
+    Raises:
+        DataError: it is not.
+    """
+    found = _load(certificate)
+    key = found.public_key()
+    try:
+        if not isinstance(key, ec.EllipticCurvePublicKey):
+            raise InvalidSignature
+        key.verify(signature, _PURPOSE + data, ec.ECDSA(hashes.SHA256()))
+    except InvalidSignature as error:
+        raise DataError(f"the signature of {_name_of(found)} does not fit", where="agreement") from error
+
+
+def name_of(certificate: bytes) -> str:
+    """Return the name in a PEM certificate.
+
+    Raises:
+        DataError: it cannot be read, or has no name.
+    """
+    return _name_of(_load(certificate))
+
+
+def _load(certificate: bytes) -> x509.Certificate:
+    try:
+        return x509.load_pem_x509_certificate(certificate)
+    except ValueError as error:
+        raise DataError("is no certificate", where="certificate") from error
+
+
+def _name_of(certificate: x509.Certificate) -> str:
+    names = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    if not names:
+        raise DataError("has no name", where="certificate")
+    return str(names[0].value)

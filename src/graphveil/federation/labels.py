@@ -1,0 +1,119 @@
+"""The label holder's desk: the last layer, the loss, and which round was best.
+
+    loss = - mean over training rows of log( softmax(z W_L + b_L) T )_{y'}        dL/dz for the training rows goes back
+
+T is the identity, or the channel of randomized response where the labels were randomized once, before the run: then
+everything that leaves the desk is computed from randomized labels: one label costs epsilon_y in all rounds together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from graphveil.errors import InputError
+from graphveil.federation.messages import Receive, Send
+from graphveil.federation.networks import Head
+from graphveil.federation.products import Talk
+from graphveil.federation.setting import Setting
+from graphveil.federation.states import State, adam_state, load_adam, load_module, module_state
+from graphveil.mechanisms import RandomizedResponse
+from graphveil.privacy import Randomness
+
+_ROW = ("epoch", "loss", "val_loss", "val_accuracy")
+
+
+class LabelDesk:
+    """Labels [n] int64 (-1 unknown) and who trains, validates and tests, as masks [n]; all stay with the label holder.
+
+    After a run: `history` (one row a round), `best` (its round), `predictions` [n, classes] of that round.
+    """
+
+    def __init__(self, labels: Tensor, train: Tensor, val: Tensor, test: Tensor) -> None:
+        if not bool((labels[train | val | test] >= 0).all()):
+            raise InputError("a node of the split has no label", where="label holder")
+        self.labels, self.train, self.val, self.test = labels, train, val, test
+        self.history: list[dict[str, float]] = []
+        self.best: int | None = None
+        self.predictions: Tensor | None = None
+
+    def open(self, setting: Setting, *, randomness: Randomness, generator: torch.Generator) -> None:
+        """Draw the last layer and, where agreed, randomize the training labels: the one place that reads them."""
+        self._head = Head(setting.width, setting.classes, generator=generator)
+        self._optimiser = torch.optim.Adam(
+            self._head.parameters(), lr=setting.learning_rate, weight_decay=setting.weight_decay
+        )
+        self._rows = self.train.nonzero().squeeze(1)
+        self._heard, channel = self.labels, torch.eye(setting.classes)
+        if math.isfinite(setting.epsilon_y):
+            response = RandomizedResponse(epsilon=setting.epsilon_y, classes=setting.classes)
+            self._heard = self.labels.clone()
+            for mask in (self.train, self.val):
+                sent = response.randomize(self.labels[mask], randomness=randomness)
+                self._heard[mask] = sent.labels
+            channel = response.transition().float()
+        self._channel = channel
+
+    def state(self) -> dict[str, Tensor]:
+        """Return the last layer, the labels as they were randomized, the history and the best predictions."""
+        rows = [list(row.values()) for row in self.history]
+        found = module_state("desk/head", self._head) | adam_state("desk/adam", self._optimiser)
+        found |= {
+            "desk/heard": self._heard,
+            "desk/history": torch.tensor(rows, dtype=torch.float64).view(-1, len(_ROW)),
+        }
+        return found if self.predictions is None else found | {"desk/best": self.predictions}
+
+    def load(self, state: State) -> None:
+        """Set all of them from a checkpoint; labels are not randomized a second time."""
+        load_module("desk/head", self._head, state)
+        load_adam("desk/adam", self._optimiser, state)
+        self._heard = state["desk/heard"]
+        self.history = [dict(zip(_ROW, row, strict=True)) for row in state["desk/history"].tolist()]
+        self.predictions = state.get("desk/best")
+        if self.predictions is not None:
+            self.best = max(range(len(self.history)), key=lambda place: _rank(self.history[place])) + 1
+
+    def announce(self, setting: Setting) -> Talk:
+        """Tell the server which rows train: their gradients would show it anyway."""
+        yield Send(setting.server, "labelled-rows", self._rows)
+
+    def steps(self, setting: Setting, nodes: int, round: int) -> Talk:
+        """Answer the server's steps of one round, then look at all nodes once."""
+        loss = math.nan
+        for _ in range(setting.steps(round)):
+            z = yield Receive(setting.server, "hidden", (len(self._rows), setting.width))
+            z.requires_grad_()
+            self._optimiser.zero_grad()
+            error = self._loss(z, self._heard[self._rows])
+            error.backward()  # type: ignore[no-untyped-call]
+            self._optimiser.step()
+            loss = float(error.detach())
+            yield Send(setting.server, "hidden-gradient", z.grad)
+        z = yield Receive(setting.server, "hidden", (nodes, setting.width))
+        self._look(z, round, loss)
+
+    def _loss(self, z: Tensor, labels: Tensor) -> Tensor:
+        return (
+            -(torch.softmax(self._head(z), dim=1) @ self._channel)[torch.arange(len(z)), labels]
+            .clamp_min(1e-12)
+            .log()
+            .mean()
+        )
+
+    def _look(self, z: Tensor, round: int, loss: float) -> None:
+        with torch.no_grad():
+            found = torch.softmax(self._head(z), dim=1)
+            val_loss = float(self._loss(z[self.val], self._heard[self.val])) if bool(self.val.any()) else loss
+        hit = found.argmax(dim=1) == self._heard
+        score = float(hit[self.val].float().mean()) if bool(self.val.any()) else float(hit[self.train].float().mean())
+        self.history.append(dict(zip(_ROW, (round, loss, val_loss, score), strict=True)))
+        if self.best is None or _rank(self.history[-1]) > _rank(self.history[self.best - 1]):
+            self.best, self.predictions = round, found
+
+
+def _rank(row: Mapping[str, float]) -> tuple[float, float]:
+    return row["val_accuracy"], -row["val_loss"]

@@ -1,0 +1,125 @@
+"""The server's part in mode "shared-linear": it deals masks, opens z and shares out its gradient.
+
+The server never sends a gradient row in the clear: equal labels make rows that cluster.  Where embeddings are noisy it
+keeps W inside the publication's bound C, step by step:  |dW| <= sqrt(n) |dz|, since rows of P have length at most 1.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from graphveil.federation import ring
+from graphveil.federation.linear import linear_lefts, linear_products, start_scale
+from graphveil.federation.messages import Receive, Send
+from graphveil.federation.networks import Combination
+from graphveil.federation.products import Dealer, Talk
+from graphveil.federation.programs import Checkpoint
+from graphveil.federation.setting import Setting
+from graphveil.federation.sharing import reconstruct, share
+from graphveil.federation.spread import deal_keys, deal_spread
+from graphveil.federation.states import State, adam_state, load_adam, load_module, module_state
+from graphveil.federation.truncation import deal_cut
+from graphveil.models.initial import glorot
+from graphveil.privacy import Randomness
+
+
+class LinearNetwork(nn.Module):
+    """h = unit(tanh(z V)), then hidden layers."""
+
+    def __init__(self, setting: Setting, *, generator: torch.Generator) -> None:
+        super().__init__()
+        width = setting.width
+        self.mixing = glorot((width, width), generator)
+        self.rest = Combination("mean", 1, width, setting.layers, setting.dropout, generator=generator)
+
+    def forward(self, z: Tensor) -> Tensor:
+        """Return z_L [n, h]."""
+        combined: Tensor = self.rest([functional.normalize(torch.tanh(z @ self.mixing), dim=1)])
+        return combined
+
+
+def linear_server(
+    setting: Setting,
+    nodes: int,
+    rows: int,
+    *,
+    randomness: Randomness,
+    generator: torch.Generator,
+    done: int = 0,
+    state: State | None = None,
+) -> Talk:
+    """The server's program; returns its network. Arguments as of `server`."""
+    network = LinearNetwork(setting, generator=generator)
+    optimiser = torch.optim.Adam(network.parameters(), lr=setting.learning_rate, weight_decay=setting.weight_decay)
+    keys = yield from deal_keys(setting.names, randomness=randomness)
+    cuts = {name: key.cuts for name, key in keys.items()}
+    pull = torch.zeros(nodes, setting.width)
+    if state is not None:
+        load_module("network", network, state)
+        load_adam("adam", optimiser, state)
+        pull = state["pull"]
+    else:
+        yield from deal_spread(keys, nodes, setting.columns, setting.hops, setting.bits)
+    dealer = Dealer(linear_lefts(setting, nodes), randomness=randomness)
+    yield from dealer.deal(setting.names)
+    train = yield Receive(setting.label_holder, "labelled-rows", (rows,))
+    if state is None:
+        yield Checkpoint(0, partial(_snapshot, network, optimiser, pull))
+    for round in range(done + 1, setting.publications + 1):
+        yield from dealer.correct(linear_products(setting, nodes), f"forward {round}")
+        z = yield from _open(setting, nodes)
+        yield from _train(network, optimiser, setting, z, train, setting.steps(round))
+        pull = setting.momentum * pull + (z.grad if z.grad is not None else torch.zeros_like(z))
+        step = ring.encode(_bounded(setting.shared_rate * pull, setting, nodes), setting.bits)
+        for name, part in zip(setting.names, share(step, len(setting.names), randomness=randomness), strict=True):
+            yield Send(name, "gradient-share", part)
+        yield from dealer.correct(linear_products(setting, nodes, transposed=True), f"backward {round}")
+        yield from deal_cut(cuts, (setting.columns, setting.width), setting.bits, f"step {round}")
+        yield Checkpoint(round, partial(_snapshot, network, optimiser, pull))
+    return network
+
+
+def _open(setting: Setting, nodes: int) -> Talk:
+    """Return the noisy z of all nodes, as a leaf."""
+    parts = []
+    for name in setting.names:
+        parts.append((yield Receive(name, "noisy-share", (nodes, setting.width))))
+    return ring.decode(reconstruct(parts), 2 * setting.bits).requires_grad_()
+
+
+def _train(
+    network: nn.Module, optimiser: torch.optim.Optimizer, setting: Setting, z: Tensor, train: Tensor, steps: int
+) -> Talk:
+    """Take the steps of one publication with the label holder, then show it all nodes."""
+    for _ in range(steps):
+        z.grad = None
+        network.train()
+        hidden = network(z)[train]
+        yield Send(setting.label_holder, "hidden", hidden.detach())
+        slope = yield Receive(setting.label_holder, "hidden-gradient", (len(train), setting.width))
+        optimiser.zero_grad()
+        hidden.backward(slope)
+        optimiser.step()
+    network.eval()
+    with torch.no_grad():
+        yield Send(setting.label_holder, "hidden", network(z))
+
+
+def _bounded(step: Tensor, setting: Setting, nodes: int) -> Tensor:
+    """Return the step shortened so that |W| can never pass C; unchanged where nothing is protected."""
+    if setting.publication.public:
+        return step
+    entries, holders = setting.columns * setting.width, len(setting.names)
+    start = holders * start_scale(setting) * math.sqrt(entries)
+    rounding = 2.0 ** (1 - setting.bits) * math.sqrt(entries) * setting.publications
+    room = max(setting.clip - start - rounding, 0.0) / setting.publications
+    return step * min(1.0, room / max(math.sqrt(nodes) * float(step.norm()), 1e-30))
+
+
+def _snapshot(network: nn.Module, optimiser: torch.optim.Optimizer, pull: Tensor) -> dict[str, Tensor]:
+    return module_state("network", network) | adam_state("adam", optimiser) | {"pull": pull}

@@ -1,0 +1,286 @@
+"""Streams between every two parties: gRPC over TLS with both certificates pinned.
+
+Of two parties the one that stands first in the agreement listens; the other connects, and connects again after a cut.
+Every stream begins with a greeting of both ends: agreement, place, the process that speaks.  An unknown certificate
+never gets a stream; a different agreement is told so and refused.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from graphveil.errors import InputError
+from graphveil.federation.keys import Identity, fingerprint_of
+from graphveil.federation.mailbox import Ends, Mailbox, Pace, PeerError
+from graphveil.federation.wire import CHUNK, HELLO, Frame, WireError, parse, word_bytes, word_of
+
+_METHOD: Final = "/graphveil.Federation/Exchange"
+_OPTIONS: Final = [
+    ("grpc.max_receive_message_length", CHUNK + 4096),
+    ("grpc.max_send_message_length", CHUNK + 4096),
+    ("grpc.keepalive_time_ms", 25_000),
+    ("grpc.keepalive_timeout_ms", 20_000),
+    ("grpc.http2.max_pings_without_data", 0),
+    ("grpc.initial_reconnect_backoff_ms", 200),
+    ("grpc.min_reconnect_backoff_ms", 200),
+    ("grpc.max_reconnect_backoff_ms", 2_000),
+    ("grpc.so_reuseport", 0),
+]
+_RETRY: Final = 0.3
+_COMPARE: Final = "compare the certificates in both agreement files"
+
+
+@dataclass(frozen=True)
+class Peer:
+    """Another party: its place in the agreement, name, address "host:port" and certificate in PEM."""
+
+    place: int
+    name: str
+    address: str
+    certificate: bytes
+
+
+class Links:
+    """All of one party's streams.
+
+    Args:
+        identity: its own. place, address: its own, of the agreement. peers: the others. agreement: the hash.
+        largest: bytes of the largest message. patience: seconds of silence that are waited through.
+        on_control: called with a peer's name and a word of the sessions' protocol.
+        on_restart: called with the name of a peer whose process is a new one.
+        note: called with a line about connections, for the log and the screen.
+    """
+
+    def __init__(
+        self,
+        identity: Identity,
+        place: int,
+        address: str,
+        peers: tuple[Peer, ...],
+        agreement: bytes,
+        *,
+        largest: int,
+        patience: float,
+        on_control: Callable[[str, dict[str, Any]], None],
+        on_restart: Callable[[str], None],
+        note: Callable[[str], None],
+    ) -> None:
+        self._identity, self._place, self._address = identity, place, address
+        self._peers, self._agreement = peers, agreement
+        self._on_control, self._on_restart, self._note = on_control, on_restart, note
+        self._process = secrets.token_hex(16)
+        self._known: dict[str, str] = {}
+        self._closing = threading.Event()
+        self._server: Any = None
+        self._calls: dict[str, Any] = {}
+        self._threads: list[threading.Thread] = []
+        self.pace = Pace()
+        self.refused: dict[str, str] = {}  # name -> why its stream was last refused or lost, for who waits in vain
+        self.mail: Mapping[str, Mailbox] = {
+            peer.name: Mailbox(
+                Ends(agreement, place, peer.place, peer.name), self.pace, largest=largest, patience=patience
+            )
+            for peer in peers
+        }
+
+    def open(self) -> None:
+        """Listen for the parties that stand after this one, and connect to those before it.
+
+        Raises:
+            InputError: the address cannot be listened on.
+        """
+        os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # what matters is said by `note` and by errors
+        import grpc  # type: ignore[import-untyped]
+
+        after = [peer for peer in self._peers if peer.place > self._place]
+        if after:
+            self._server = self._listen(grpc, after)
+        for peer in self._peers:
+            if peer.place < self._place:
+                thread = threading.Thread(target=self._connect, args=(grpc, peer), daemon=True)
+                thread.start()
+                self._threads.append(thread)
+
+    def leave(self) -> None:
+        """Expect the others to go: open no stream again, and say nothing of those that end."""
+        self._closing.set()
+
+    def close(self) -> None:
+        """Close all streams; what is not acknowledged is lost."""
+        self._closing.set()
+        for mail in self.mail.values():
+            mail.close_stream()
+        for call in list(self._calls.values()):
+            call.cancel()
+        if self._server is not None:
+            self._server.stop(grace=0.1).wait()
+        for thread in self._threads:
+            thread.join(timeout=2 * _RETRY)
+
+    # ---- listening ----
+
+    def _listen(self, grpc: Any, peers: list[Peer]) -> Any:
+        from concurrent.futures import ThreadPoolExecutor
+
+        by_print = {fingerprint_of(peer.certificate): peer for peer in peers}
+
+        def exchange(incoming: Iterator[bytes], context: Any) -> Iterator[bytes]:
+            shown = context.auth_context().get("x509_pem_cert", [b""])[0]
+            peer = by_print.get(fingerprint_of(shown)) if shown else None
+            if peer is None:
+                context.abort(grpc.StatusCode.UNAUTHENTICATED, "this certificate is not in the agreement")
+                return
+            try:
+                self._greeted(peer, next(incoming, b""))
+            except WireError as error:
+                self._refuse(peer, error)
+                context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+            mail = self.mail[peer.name]
+            stream = mail.open_stream()
+            threading.Thread(target=self._listening, args=(peer, incoming, stream), daemon=True).start()
+            yield self._greeting(peer)
+            yield from mail.outgoing(stream)
+
+        handler = grpc.method_handlers_generic_handler(
+            "graphveil.Federation", {"Exchange": grpc.stream_stream_rpc_method_handler(exchange)}
+        )
+        server = grpc.server(ThreadPoolExecutor(max_workers=4 * len(peers) + 2), options=_OPTIONS)
+        server.add_generic_rpc_handlers((handler,))
+        credentials = grpc.ssl_server_credentials(
+            [(self._identity.private_key, self._identity.certificate)],
+            root_certificates=b"".join(peer.certificate for peer in peers),
+            require_client_auth=True,
+        )
+        try:
+            server.add_secure_port(self._address, credentials)
+        except RuntimeError as error:
+            raise InputError(
+                f"cannot listen on {self._address}",
+                where=self._identity.name,
+                remedy="is another program there, or is it not an address of this machine?",
+            ) from error
+        server.start()
+        return server
+
+    def _listening(self, peer: Peer, incoming: Iterator[bytes], stream: int) -> None:
+        """Take what comes in on a stream until it ends."""
+        mail = self.mail[peer.name]
+        self._note(f"connected with {peer.name}")
+        try:
+            for data in incoming:
+                word = mail.arrived(data, stream)
+                if word is not None:
+                    self._on_control(peer.name, word_of(word))
+        except WireError as error:
+            self._refuse(peer, error)
+            self.pace.end(PeerError(f"broke the protocol: {error}", where=peer.name))
+        except Exception as error:  # the stream was cut; the connecting end opens another
+            self._too_large(peer, error)
+        finally:
+            mail.close_stream(stream)
+            if not self._closing.is_set():
+                self._note(f"lost the stream with {peer.name}; it is opened again")
+
+    # ---- connecting ----
+
+    def _connect(self, grpc: Any, peer: Peer) -> None:
+        credentials = grpc.ssl_channel_credentials(
+            root_certificates=peer.certificate,
+            private_key=self._identity.private_key,
+            certificate_chain=self._identity.certificate,
+        )
+        options = [*_OPTIONS, ("grpc.ssl_target_name_override", peer.name)]
+        while not self._closing.is_set():
+            with grpc.secure_channel(peer.address, credentials, options=options) as channel:
+                try:
+                    self._call(peer, channel.stream_stream(_METHOD))
+                except grpc.RpcError as error:
+                    self._told(peer, error)
+                except WireError as error:
+                    self._refuse(peer, error)
+                except ValueError:  # the channel was closed under the call
+                    continue
+            self._closing.wait(_RETRY)
+
+    def _call(self, peer: Peer, method: Any) -> None:
+        """Open a stream, greet, and exchange until it ends."""
+        mail, greeted = self.mail[peer.name], threading.Event()
+        stream: int | None = None
+
+        def going() -> Iterator[bytes]:
+            yield self._greeting(peer)
+            greeted.wait()
+            if stream is not None:
+                yield from mail.outgoing(stream)
+
+        call = method(going())
+        self._calls[peer.name] = call
+        try:
+            if self._closing.is_set():
+                return
+            self._greeted(peer, next(call, b""))
+            stream = mail.open_stream()
+            greeted.set()
+            self._listening(peer, call, stream)
+        finally:
+            greeted.set()
+            call.cancel()
+
+    def _told(self, peer: Peer, error: Any) -> None:
+        """Note why no stream came about; a refusal ends the run, anything else may pass."""
+        if self._closing.is_set():
+            return
+        code, said = error.code().name, _line(error.details())
+        if code in ("UNAUTHENTICATED", "INVALID_ARGUMENT"):
+            self.pace.end(PeerError(f"refused this party: {said}", where=peer.name))
+        elif "CERTIFICATE_VERIFY_FAILED" in said:
+            self.pace.end(PeerError("shows another certificate than agreed", where=peer.name, remedy=_COMPARE))
+        elif "Connection refused" in said:
+            self._refuse(peer, f"nobody listens at {peer.address} yet")
+        elif "Socket closed" in said or "handshake" in said:
+            self._refuse(peer, f"hangs up before a word, as for a certificate that it does not know; {_COMPARE}")
+        self._too_large(peer, error)
+
+    def _too_large(self, peer: Peer, error: Any) -> None:
+        code = getattr(error, "code", None)
+        if code is not None and code() is not None and code().name == "RESOURCE_EXHAUSTED":
+            self.pace.end(PeerError("broke the protocol: a frame that is too large", where=peer.name))
+
+    def _refuse(self, peer: Peer, why: object) -> None:
+        if self.refused.get(peer.name) != str(why):
+            self.refused[peer.name] = str(why)
+            self._note(f"{peer.name}: {why}")
+
+    # ---- greetings ----
+
+    def _greeting(self, peer: Peer) -> bytes:
+        body = word_bytes({"process": self._process})
+        return Frame(HELLO, self._agreement, bytes(16), self._place, peer.place, body=body).to_bytes()
+
+    def _greeted(self, peer: Peer, data: bytes) -> None:
+        """Check how the other end introduces itself."""
+        frame = parse(data)
+        if frame.type != HELLO or (frame.sender, frame.receiver) != (peer.place, self._place):
+            raise WireError("no greeting", where=peer.name)
+        if frame.agreement != self._agreement:
+            raise WireError(
+                f"the agreement of {peer.name} is another than that of {self._identity.name}",
+                remedy="compare the agreement files, byte by byte",
+            )
+        process = word_of(frame.body).get("process")
+        if not isinstance(process, str):
+            raise WireError("no greeting", where=peer.name)
+        self.refused.pop(peer.name, None)
+        known = self._known.get(peer.name)
+        self._known[peer.name] = process
+        if known is not None and known != process:
+            self._on_restart(peer.name)
+
+
+def _line(text: str | None) -> str:
+    return " ".join((text or "no reason given").split())[:300]

@@ -1,0 +1,162 @@
+"""What may cross the wire: every kind of message, who sends it to whom, and what it reveals under which assumption.
+
+Nothing else is sent or accepted.  A message is a name and arrays of one declared type; the reader states the shape it
+expects and refuses any other.  `Transcript` remembers all of them without their content.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from types import MappingProxyType
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from graphveil.errors import InputError
+
+UNIFORM = "nothing: uniform to the reader, as long as the server colludes with no holder"
+SERVER, HOLDER, LABELS = "server", "holder", "label holder"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of message.
+
+    Attributes:
+        sender, receiver: roles; the label holder is one of the holders.
+        dtype: of the array.
+        reveals: what the receiver learns, and under which assumption not more.
+        priced: whether each message is a publication that the ledger charges.
+    """
+
+    sender: str
+    receiver: str
+    dtype: torch.dtype
+    reveals: str
+    priced: bool = False
+
+
+KINDS: Mapping[str, Kind] = MappingProxyType(
+    {
+        "mask-keys": Kind(SERVER, HOLDER, torch.uint8, "nothing: keys of masks, drawn by the dealer"),
+        "masked-left": Kind(HOLDER, HOLDER, torch.int64, UNIFORM),
+        "masked-right": Kind(HOLDER, HOLDER, torch.int64, UNIFORM),
+        "correction": Kind(SERVER, HOLDER, torch.int64, UNIFORM),
+        "masked-sum": Kind(HOLDER, HOLDER, torch.int64, UNIFORM),
+        "opened-share": Kind(
+            HOLDER, HOLDER, torch.int64, "the first layer h0 of all nodes: a projection of the other holders' features"
+        ),
+        "noisy-share": Kind(
+            HOLDER, SERVER, torch.int64, "together with the other holders' shares, noisy embeddings", priced=True
+        ),
+        "embeddings": Kind(HOLDER, SERVER, torch.float32, "one embedding a node, clipped and noisy", priced=True),
+        "blinded-ids": Kind(
+            HOLDER, HOLDER, torch.uint8, "how many ids a holder has; the ids are blinded by its secret"
+        ),
+        "blinded-set": Kind(
+            HOLDER, HOLDER, torch.uint8, "which of the reader's own ids the sender has too, and no other"
+        ),
+        "aligned": Kind(HOLDER, SERVER, torch.int64, "how many ids all holders share"),
+        "labelled-rows": Kind(LABELS, SERVER, torch.int64, "which nodes train; their gradients would show it anyway"),
+        "hidden": Kind(
+            SERVER, LABELS, torch.float32, "the last hidden layer of all nodes: what is computed from noisy embeddings"
+        ),
+        "hidden-gradient": Kind(
+            LABELS,
+            SERVER,
+            torch.float32,
+            "which nodes are labelled, and their labels up to names unless noise is added",
+            priced=True,
+        ),
+        "embedding-gradient": Kind(SERVER, HOLDER, torch.float32, "how the labels pull at this holder's embeddings"),
+        "gradient-share": Kind(SERVER, HOLDER, torch.int64, UNIFORM),
+    }
+)
+
+
+@dataclass(frozen=True)
+class Send:
+    """Hand a message to one party."""
+
+    to: str
+    kind: str
+    body: Tensor
+
+
+@dataclass(frozen=True)
+class Receive:
+    """Wait for a message of one party, of exactly this shape; -1 for a size that only the sender knows."""
+
+    sender: str
+    kind: str
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One message as remembered: everything but its content."""
+
+    round: int
+    sender: str
+    receiver: str
+    kind: str
+    shape: tuple[int, ...]
+    bytes: int
+    reveals: str
+    epsilon: float = 0.0
+
+
+def require_kind(kind: str, body: Tensor) -> None:
+    """Refuse what is not on the list, before it is sent.
+
+    Raises:
+        InputError: an unknown kind, or an array of another type.
+    """
+    known = KINDS.get(kind)
+    if known is None:
+        raise InputError(f"message {kind!r} is not on the list of what may be sent", allowed=", ".join(KINDS))
+    if body.dtype != known.dtype:
+        raise InputError(f"message {kind!r} holds {body.dtype}", allowed=str(known.dtype))
+
+
+def require_shape(receive: Receive, body: Tensor) -> None:
+    """Refuse a message that is not what was expected.
+
+    Raises:
+        InputError: another type or shape.
+    """
+    require_kind(receive.kind, body)
+    fits = len(receive.shape) == body.dim() and all(
+        want in (-1, size) for want, size in zip(receive.shape, body.shape, strict=True)
+    )
+    if not fits:
+        raise InputError(
+            f"{receive.kind} of shape {tuple(body.shape)}", where=receive.sender, allowed=str(receive.shape)
+        )
+
+
+@dataclass(frozen=True)
+class Transcript:
+    """All messages of a run, in the order in which they were sent."""
+
+    entries: tuple[Entry, ...]
+
+    @property
+    def bytes(self) -> int:
+        """The size of all bodies together."""
+        return sum(entry.bytes for entry in self.entries)
+
+    def between(self, sender: str, receiver: str) -> tuple[Entry, ...]:
+        """What one party sent another."""
+        return tuple(entry for entry in self.entries if (entry.sender, entry.receiver) == (sender, receiver))
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """One JSON-safe row a message."""
+        return [asdict(entry) | {"shape": list(entry.shape)} for entry in self.entries]
+
+    @staticmethod
+    def of(entries: Iterable[Entry]) -> Transcript:
+        """Return the transcript of these messages."""
+        return Transcript(tuple(entries))

@@ -1,0 +1,104 @@
+"""The networks of the parties: embeddings at each holder, their combination at the server, classes at the label holder.
+
+    holder   h^k_v = tanh( W_k [h^{k-1}_v, mean_{u in N(v)} h^{k-1}_u] + b_k ),  k = 1..K,  rows scaled to length 1
+    server   Z = concat_i h^i | mean_i h^i | sum_i omega_i * h^i (entry by entry);  z <- dropout(sigmoid(W_l z + b_l))
+    labels   softmax(W_L z + b_L)
+
+"gcn" takes the normalised sum over N(v) + {v} in place of the pair, "gat" the attention-weighted one.
+Source: Chen et al., IJCAI 2022, arXiv 2005.11903, equations 3 to 9.  Shapes: h0 [n, d], h^i [n, d], z [n, d].
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from graphveil.errors import InputError
+from graphveil.models import structure_for
+from graphveil.models.dropout import dropout
+from graphveil.models.gat import attend
+from graphveil.models.initial import glorot
+
+AGGREGATORS = ("sage", "gcn", "gat")
+COMBINES = ("concat", "mean", "regression")
+
+
+class Propagation(nn.Module):
+    """K rounds of aggregation over a holder's own edges; its structure never leaves the holder."""
+
+    def __init__(self, kind: str, width: int, hops: int, *, generator: torch.Generator) -> None:
+        super().__init__()
+        if kind not in AGGREGATORS:
+            raise InputError(f"aggregator {kind!r} is not known", allowed=", ".join(AGGREGATORS))
+        self.kind = kind
+        wide = 2 * width if kind == "sage" else width
+        self.weights = nn.ParameterList([glorot((wide, width), generator) for _ in range(hops)])
+        self.biases = nn.ParameterList([nn.Parameter(torch.zeros(width)) for _ in range(hops)])
+        self.attention = nn.ParameterList(
+            [glorot((2, 1, width), generator) for _ in range(hops if kind == "gat" else 0)]
+        )
+
+    def forward(self, h: Tensor, structure: Any) -> Tensor:
+        """Return h^K with rows of length 1 [n, d]."""
+        for k, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
+            if self.kind == "sage":
+                h = torch.cat([h, structure @ h], dim=1) @ weight
+            elif self.kind == "gcn":
+                h = structure @ (h @ weight)
+            else:
+                h = attend(h @ weight, self.attention[k], structure)
+            h = torch.tanh(h + bias)
+        return functional.normalize(h, dim=1)
+
+
+def own_structure(kind: str, edge_index: Tensor, num_nodes: int) -> Any:
+    """Return what `Propagation` reads of a holder's edges."""
+    return structure_for(kind, edge_index, num_nodes)
+
+
+class Combination(nn.Module):
+    """The server's part: combine the holders' embeddings, then hidden layers."""
+
+    def __init__(
+        self, kind: str, holders: int, width: int, layers: int, dropout: float, *, generator: torch.Generator
+    ) -> None:
+        super().__init__()
+        if kind not in COMBINES:
+            raise InputError(f"combination {kind!r} is not known", allowed=", ".join(COMBINES))
+        self.kind, self.dropout = kind, dropout
+        first = holders * width if kind == "concat" else width
+        self.omega = nn.Parameter(torch.full((holders, width), 1 / holders)) if kind == "regression" else None
+        sizes = [first, *[width] * layers]
+        pairs = list(itertools.pairwise(sizes))
+        self.weights = nn.ParameterList([glorot(pair, generator) for pair in pairs])
+        self.biases = nn.ParameterList([nn.Parameter(torch.zeros(out)) for _, out in pairs])
+
+    def forward(self, embeddings: Sequence[Tensor]) -> Tensor:
+        """Return z_L [n, d]."""
+        if self.kind == "concat":
+            z = torch.cat(list(embeddings), dim=1)
+        elif self.omega is None:
+            z = torch.stack(list(embeddings)).mean(dim=0)
+        else:
+            z = (torch.stack(list(embeddings)) * self.omega[:, None]).sum(dim=0)
+        for weight, bias in zip(self.weights, self.biases, strict=True):
+            z = dropout(torch.sigmoid(z @ weight + bias), self.dropout, self.training)
+        return z
+
+
+class Head(nn.Module):
+    """The label holder's part: logits [m, classes]."""
+
+    def __init__(self, width: int, classes: int, *, generator: torch.Generator) -> None:
+        super().__init__()
+        self.weight = glorot((width, classes), generator)
+        self.bias = nn.Parameter(torch.zeros(classes))
+
+    def forward(self, z: Tensor) -> Tensor:
+        """Return z W + b."""
+        return z @ self.weight + self.bias

@@ -1,0 +1,146 @@
+"""What all parties agree on before a run, and what follows from it: publications, products, prices.
+
+individual     h0^i = X_i W_i at each holder; nothing of it leaves
+paper          h0 = sum_i X_i W_i on shares, opened to every holder each round
+shared-linear  z = S^K X W on shares, S the mean of all holders' graphs, opened to the server, noise within
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from graphveil.errors import InputError
+from graphveil.federation.networks import AGGREGATORS, COMBINES
+from graphveil.federation.publication import Publication
+from graphveil.federation.ring import FRACTION_BITS
+from graphveil.federation.sharing import PARTIES
+
+#: What each mode opens to whom, as printed wherever a guarantee is shown.
+MODES: Mapping[str, str] = MappingProxyType(
+    {
+        "individual": "nothing of a holder reaches another holder; the server sees each holder's published embeddings",
+        "paper": "every round all holders see X W, a projection of all features: enough rounds give a holder the other "
+        "holders' features; the server sees each holder's published embeddings",
+        "shared-linear": "nothing of a holder reaches another holder but uniform shares; the server sees the "
+        "propagated projections S^K X W of all nodes, with noise that no single holder can take away",
+    }
+)
+#: Paper mode is refused where opened columns reach this share of a holder's columns.
+RELEASE_SHARE = 0.25
+
+
+@dataclass(frozen=True)
+class Member:
+    """One data holder, by public facts: name, number of feature columns, whether it holds the labels."""
+
+    name: str
+    columns: int
+    labels: bool = False
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The agreed run; public.
+
+    Attributes:
+        members: the holders in the order that concatenation uses; exactly one holds the labels.
+        classes: number of classes. mode: one of MODES. width: h. hops: K. layers: hidden layers at the server.
+        epochs: steps of the server's network; every `republish` of them the holders train and publish anew.
+        epsilon, delta, clip: of all publications of one holder together; inf is no privacy against the server.
+        epsilon_y: labels go through randomized response once at the label holder; inf: the server can learn them.
+        shared_rate, momentum: of the shared first layer, which is trained by plain descent.
+        opened: the acknowledgement that paper mode opens more than a quarter of a holder's columns.
+
+    Raises:
+        InputError: for a value outside its range, or members that make no federation.
+    """
+
+    members: tuple[Member, ...]
+    classes: int
+    mode: str = "shared-linear"
+    aggregator: str = "sage"
+    combine: str = "mean"
+    width: int = 64
+    hops: int = 4
+    layers: int = 1
+    dropout: float = 0.5
+    learning_rate: float = 0.01
+    weight_decay: float = 1e-3
+    shared_rate: float = 20.0
+    momentum: float = 0.9
+    epochs: int = 200
+    republish: int = 1
+    epsilon: float = math.inf
+    delta: float = 1e-4
+    clip: float = 1.0
+    shrink: bool = True
+    epsilon_y: float = math.inf
+    bits: int = FRACTION_BITS
+    opened: bool = False
+    server: str = "server"
+
+    def __post_init__(self) -> None:
+        names = [member.name for member in self.members]
+        least, most = PARTIES
+        if not least <= len(names) <= most:
+            raise InputError(f"{len(names)} holders", allowed=f"{least} to {most}")
+        if len({*names, self.server}) != len(names) + 1:
+            raise InputError(f"names {', '.join([*names, self.server])}", allowed="a different name for every party")
+        if sum(member.labels for member in self.members) != 1:
+            raise InputError("labels are with none or several holders", allowed="exactly one label holder")
+        for name, value, known in (
+            ("mode", self.mode, tuple(MODES)),
+            ("aggregator", self.aggregator, AGGREGATORS),
+            ("combine", self.combine, COMBINES),
+        ):
+            if value not in known:
+                raise InputError(f"{name} {value!r} is not known", allowed=", ".join(known))
+        for name in ("width", "hops", "epochs", "republish", "classes"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name} = {getattr(self, name)}", allowed="a whole number of at least 1")
+        if self.mode == "paper":
+            self._require_few_openings()
+        _ = self.publication
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The holders' names in order."""
+        return tuple(member.name for member in self.members)
+
+    @property
+    def columns(self) -> int:
+        """d, feature columns of all holders together."""
+        return sum(member.columns for member in self.members)
+
+    @property
+    def label_holder(self) -> str:
+        """The name of the holder of the labels."""
+        return next(member.name for member in self.members if member.labels)
+
+    @property
+    def publications(self) -> int:
+        """R, how often every holder publishes."""
+        return math.ceil(self.epochs / self.republish)
+
+    @property
+    def publication(self) -> Publication:
+        """The price and noise of one holder's publications."""
+        return Publication(self.epsilon, self.delta, self.publications, self.width, self.clip)
+
+    def steps(self, round: int) -> int:
+        """Return how many steps the server's network takes in round 1..R."""
+        return min(self.republish, self.epochs - (round - 1) * self.republish)
+
+    def _require_few_openings(self) -> None:
+        opened = self.width * self.publications
+        for member in self.members:
+            if opened >= RELEASE_SHARE * member.columns and not self.opened:
+                raise InputError(
+                    f"paper mode opens {opened} projections of {member.name}'s {member.columns} columns: a holder "
+                    "can solve for the features",
+                    allowed=f"fewer than {math.ceil(RELEASE_SHARE * member.columns)}",
+                    remedy="choose mode shared-linear or individual, or acknowledge with opened = true",
+                )

@@ -1,0 +1,66 @@
+"""How many bytes a run sends, from public sizes alone: printed before anything leaves, tested against transcripts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from graphveil.federation.holder import lefts_of, products_of
+from graphveil.federation.linear import linear_lefts, linear_products
+from graphveil.federation.products import Left, Product
+from graphveil.federation.setting import Setting
+
+WORD, FLOAT, LONG = 8, 4, 8
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Bytes of all parties together: once, and in every round (without frames, greetings and acknowledgements)."""
+
+    once: int
+    round: int
+
+    def total(self, rounds: int) -> int:
+        """Return the bytes of a whole run."""
+        return self.once + rounds * self.round
+
+
+def traffic_of(setting: Setting, nodes: int, rows: int) -> Traffic:
+    """Return the bytes of a run after alignment.
+
+    Args:
+        rows: how many nodes train.
+    """
+    holders, width = len(setting.names), setting.width
+    labels = setting.republish * 2 * rows * width * FLOAT + nodes * width * FLOAT
+    once = LONG * (rows + holders)
+    if setting.mode == "shared-linear":
+        products = [*linear_products(setting, nodes), *linear_products(setting, nodes, transposed=True)]
+        opened = 2 * holders * nodes * width * WORD  # noisy shares, and shares of the gradient
+        cut = holders * setting.columns * width * WORD
+        set_up = _set_up(linear_lefts(setting, nodes)) + _spread(setting, nodes)
+        return Traffic(once + set_up, _shares(products) + opened + cut + labels)
+    published = 2 * holders * nodes * width * FLOAT
+    if setting.mode == "individual":
+        return Traffic(once, published + labels)
+    products = [*products_of(setting, nodes), *products_of(setting, nodes, transposed=True)]
+    opened = holders * (holders - 1) * nodes * width * WORD
+    return Traffic(once + _set_up(list(lefts_of(setting, nodes))), _shares(products) + opened + published + labels)
+
+
+def _shares(products: list[Product]) -> int:
+    """F of every product, and its correction."""
+    return sum((product.inner + product.outer) * product.width * WORD for product in products)
+
+
+def _set_up(lefts: list[Left]) -> int:
+    """E of every private matrix to every other holder, and keys."""
+    masked = sum(left.rows * left.columns * len(left.others) * WORD for left in lefts)
+    return masked + 32 * sum(1 + 2 * len(left.others) for left in lefts)
+
+
+def _spread(setting: Setting, nodes: int) -> int:
+    """S_i masked to every other holder in each hop, F and Z of every ordered pair, truncation, and keys."""
+    holders, shares = len(setting.names), nodes * setting.columns * WORD
+    pairs = holders * (holders - 1)
+    hop = pairs * (nodes * nodes * WORD + 2 * shares) + holders * shares
+    return setting.hops * hop + 32 * holders * (holders + 3)

@@ -1,0 +1,65 @@
+"""One graph cut into what several organisations would hold: feature columns and edges dealt out by proportion.
+
+Every column and every edge goes to exactly one holder, at random; the labels go to the first.
+Source: Chen et al., IJCAI 2022, arXiv 2005.11903, section 4.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from graphveil.errors import InputError
+from graphveil.federation.holder import Holding
+from graphveil.federation.labels import LabelDesk
+from graphveil.federation.setting import Member
+from graphveil.graphs import Split
+from graphveil.graphs.features import to_rows
+
+
+def deal_columns(graph: Any, shares: Sequence[float], *, seed: int) -> list[tuple[Any, Tensor]]:
+    """Return (features, edge_index) for every holder.
+
+    Args:
+        shares: one number a holder, any scale; 5, 5 halves columns and edges.
+
+    Raises:
+        InputError: shares that leave a holder without a column.
+    """
+    rng = np.random.default_rng(seed)
+    columns = _parts(rng.permutation(graph.schema.dimension), shares)
+    both = not graph.schema.directed
+    forth = graph.edge_index[:, graph.edge_index[0] < graph.edge_index[1]] if both else graph.edge_index
+    edges = _parts(rng.permutation(forth.shape[1]), shares)
+    rows, found = to_rows(graph.x), []
+    for number, (mine, here) in enumerate(zip(columns, edges, strict=True), start=1):
+        if not len(mine):
+            raise InputError(f"holder {number} gets no feature column", allowed="shares that leave each at least one")
+        picked = forth[:, torch.from_numpy(np.sort(here))]
+        own = torch.cat([picked, picked.flip(0)], dim=1) if both else picked
+        found.append((rows[:, np.sort(mine)], own))
+    return found
+
+
+def deal_out(
+    graph: Any, split: Split, shares: Sequence[float], *, seed: int
+) -> tuple[tuple[Member, ...], dict[str, Holding]]:
+    """Return the members "holder1".. and what each holds; arguments as of `deal_columns`."""
+    members, holdings = [], {}
+    bound = max(abs(graph.schema.low), abs(graph.schema.high))
+    for number, (part, own) in enumerate(deal_columns(graph, shares, seed=seed), start=1):
+        name = f"holder{number}"
+        desk = LabelDesk(graph.y, split.train, split.val, split.test) if number == 1 else None
+        features = part if graph.x.layout == torch.sparse_csr else torch.from_numpy(part.toarray())
+        holdings[name] = Holding(features, own, bound, desk)
+        members.append(Member(name, int(part.shape[1]), number == 1))
+    return tuple(members), holdings
+
+
+def _parts(order: np.ndarray, shares: Sequence[float]) -> list[np.ndarray]:
+    cuts = np.cumsum(np.asarray(shares, dtype=float) / sum(shares))[:-1]
+    return np.split(order, np.round(cuts * len(order)).astype(int))

@@ -1,0 +1,233 @@
+"""What a party of a federation keeps of a run: status while it runs, then guarantee, ledger, transcript, predictions.
+
+status.json        round, rounds, epsilon so far, when
+guarantee.json     what is protected from whom      ledger.json   of a holder      card.md   both in words
+transcript.jsonl   every message of every start: from, to, kind, shape, bytes, what it reveals, epsilon
+predictions.csv    at the label holder: id, class, probability of each class, for all aligned nodes
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from graphveil.errors import DataError, GraphveilError
+from graphveil.federation.agreement import Agreement
+from graphveil.federation.guarantees import guarantee_of, ledger_of
+from graphveil.federation.labels import LabelDesk
+from graphveil.federation.messages import KINDS, Entry, Transcript
+from graphveil.federation.party import Outcome
+from graphveil.federation.setting import MODES
+from graphveil.methods.intervals import interval
+from graphveil.reports.files import to_json, write_text
+from graphveil.reports.text import number
+
+STATUS, TRANSCRIPT = "status.json", "transcript.jsonl"
+
+
+class StatusFile:
+    """Writes where a party stands.
+
+    Args:
+        price: total epsilon of a holder; None at the server, which has no rows.
+    """
+
+    def __init__(self, folder: Path, name: str, rounds: int, price: float | None) -> None:
+        self._folder, self._name, self._rounds, self._price = folder, name, rounds, price
+        self._round, self._epsilon = 0, 0.0
+
+    def write(self, state: str, round: int, epsilon: float) -> None:
+        """Write the state after `round` rounds."""
+        self._round, self._epsilon = round, epsilon
+        content = {
+            "party": self._name,
+            "state": state,
+            "round": round,
+            "rounds": self._rounds,
+            "epsilon": epsilon if self._price is not None else None,
+            "epsilon_total": self._price,
+            "time": datetime.now(UTC).isoformat(timespec="seconds"),
+        }
+        write_text(self._folder / STATUS, to_json(content, indent=1) + "\n")
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Say that the party waits, and at the end how it ended."""
+        self.write("waiting for the others", 0, 0.0)
+        try:
+            yield
+        except GraphveilError as error:
+            self.write(f"stopped: {error}", self._round, self._epsilon)
+            raise
+        except BaseException:
+            self.write("interrupted; the same command goes on", self._round, self._epsilon)
+            raise
+        self.write("finished", self._rounds, self._epsilon)
+
+
+def read_status(folder: Path) -> dict[str, Any]:
+    """Return where a party stands.
+
+    Raises:
+        DataError: it has not started, or the file is damaged.
+    """
+    file = folder / STATUS
+    try:
+        found: dict[str, Any] = json.loads(file.read_text())
+    except FileNotFoundError as error:
+        raise DataError("no run has started here", where=str(folder)) from error
+    except ValueError as error:
+        raise DataError("is no JSON", where=str(file)) from error
+    return found
+
+
+class TranscriptFile:
+    """Keeps every message as it is sent or received, also those before an interruption; without content."""
+
+    def __init__(self, folder: Path, agreement: Agreement) -> None:
+        self._file, self._agreement = folder / TRANSCRIPT, agreement.hash.hex()
+        self._per_round = agreement.setting.publication.per_round
+
+    @contextmanager
+    def recording(self) -> Iterator[Callable[[Entry], None]]:
+        """Yield what writes one entry."""
+        with self._file.open("a", buffering=1, encoding="utf-8") as file:
+            if file.tell() and not self._file.read_bytes().endswith(b"\n"):
+                file.write("\n")  # a line that was cut off by a crash stays by itself
+
+            def record(entry: Entry) -> None:
+                row = Transcript.of([entry]).to_rows()[0] | _price(entry.kind, self._per_round)
+                file.write(to_json({"agreement": self._agreement[:16], **row}) + "\n")
+
+            yield record
+
+
+def read_transcript(folder: Path, agreement: Agreement) -> Transcript:
+    """Return all messages of this agreement's run, over all starts."""
+    file, found = folder / TRANSCRIPT, []
+    for line in file.read_text(encoding="utf-8").splitlines() if file.is_file() else ():
+        try:
+            row = json.loads(line)
+        except ValueError:
+            continue
+        if row.pop("agreement") == agreement.hash.hex()[:16]:
+            price = float(row.pop("epsilon"))
+            found.append(Entry(**{**row, "shape": tuple(row["shape"]), "epsilon": price}))
+    return Transcript.of(found)
+
+
+def write_outcome(
+    folder: Path,
+    name: str,
+    agreement: Agreement,
+    outcome: Outcome,
+    *,
+    ids: Sequence[str] | None = None,
+    seconds: float = 0.0,
+) -> dict[str, Any]:
+    """Write what a finished party keeps, and return it in short."""
+    setting = agreement.setting
+    guarantee, transcript = guarantee_of(setting), read_transcript(folder, agreement)
+    publisher = outcome.finished.result.get("publisher") if outcome.order is not None else None
+    published = len(publisher.seen) if publisher is not None else setting.publications
+    per_round = setting.publication.per_round
+    write_text(folder / "guarantee.json", to_json(guarantee.to_dict(), indent=1) + "\n")
+    write_text(folder / "ledger.json", to_json(ledger_of(setting, published).to_dict(), indent=1) + "\n")
+    answer: dict[str, Any] = {
+        "party": name,
+        "mode": setting.mode,
+        "opens": MODES[setting.mode],
+        "opened": setting.opened,
+        "rounds": setting.publications,
+        "publications": setting.publications,
+        "epsilon": setting.epsilon,
+        "delta": setting.delta,
+        "epsilon_per_publication": per_round,
+        "sigma": setting.publication.sigma,
+        "clip": setting.clip,
+        "width": setting.width,
+        "epsilon_y": setting.epsilon_y,
+        "guarantee": guarantee.to_dict(),
+        "guarantee_sentence": guarantee.sentence(),
+        "messages": by_kind(transcript),
+        "bytes_sent": sum(e.bytes for e in transcript.entries if e.sender == name),
+        "bytes_received": sum(e.bytes for e in transcript.entries if e.receiver == name),
+        "seconds": seconds,
+        "folder": str(folder),
+        "files": ["transcript.jsonl", "guarantee.json", "ledger.json", "card.md"],
+    }
+    if outcome.desk is not None and outcome.order is not None:
+        answer |= _predicted(folder, agreement, outcome.desk, [(ids or [])[row] for row in outcome.order.tolist()])
+        answer["files"] += ["predictions.csv", "metrics.jsonl"]
+    write_text(folder / "card.md", card(name, agreement, answer, transcript))
+    return answer
+
+
+def by_kind(transcript: Transcript) -> list[dict[str, Any]]:
+    """Return count and bytes of each kind of message between each two parties, in the order of first sight."""
+    found: dict[tuple[str, str, str], list[int]] = {}
+    for entry in transcript.entries:
+        sums = found.setdefault((entry.kind, entry.sender, entry.receiver), [0, 0])
+        sums[0] += 1
+        sums[1] += entry.bytes
+    return [
+        {"kind": kind, "from": sender, "to": to, "count": count, "bytes": size}
+        for (kind, sender, to), (count, size) in found.items()
+    ]
+
+
+def card(name: str, agreement: Agreement, answer: dict[str, Any], transcript: Transcript) -> str:
+    """Return one page in words: what is protected, what is revealed, what was measured."""
+    setting, guarantee = agreement.setting, guarantee_of(agreement.setting)
+    kinds = sorted({(e.sender, e.receiver, e.kind) for e in transcript.entries})
+    lines = [
+        f"# {agreement.name}: {name}",
+        "",
+        guarantee.sentence().split(" Assumes: ", 1)[0],
+        "",
+        f"Mode `{setting.mode}`: {MODES[setting.mode]}.",
+        f"{setting.publications} publications; per publication epsilon {number(setting.publication.per_round)}, "
+        f"all together {number(setting.epsilon)} at delta {number(setting.delta)}.",
+        "",
+        "## Assumed",
+        "",
+        *(f"- {sentence}" for sentence in guarantee.assumes),
+        "",
+        "## What crossed the wire",
+        "",
+        "| from | to | what | what it reveals |",
+        "| --- | --- | --- | --- |",
+        *(f"| {sender} | {to} | {kind} | {KINDS[kind].reveals} |" for sender, to, kind in kinds),
+        "",
+    ]
+    if "accuracy" in answer:
+        score = answer["accuracy"]["mean"]
+        lines += [f"Accuracy on the label holder's {answer['test_nodes']} test nodes: {score:.3f}.", ""]
+    return "\n".join(lines)
+
+
+def _price(kind: str, per_round: float) -> dict[str, float]:
+    return {"epsilon": per_round if KINDS[kind].priced and kind != "hidden-gradient" else 0.0}
+
+
+def _predicted(folder: Path, agreement: Agreement, desk: LabelDesk, ids: list[str]) -> dict[str, Any]:
+    found = desk.predictions
+    if found is None:
+        return {}
+    names = [agreement.classes[place] for place in found.argmax(dim=1).tolist()]
+    columns = {f"p_{label}": found[:, place].tolist() for place, label in enumerate(agreement.classes)}
+    text = pl.DataFrame({"id": ids, "class": names, **columns}).write_csv()
+    write_text(folder / "predictions.csv", text)
+    rows = "\n".join(to_json(row) for row in desk.history)
+    write_text(folder / "metrics.jsonl", rows + "\n")
+    hit = (found.argmax(dim=1) == desk.labels)[desk.test]
+    said: dict[str, Any] = {"test_nodes": len(hit), "best_round": desk.best}
+    if len(hit):
+        said["accuracy"] = interval([hit.numpy()]).to_dict()
+    return said

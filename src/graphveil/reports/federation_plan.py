@@ -1,0 +1,125 @@
+"""What a federation would send, cost and reveal, from the agreement alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from graphveil.errors import DataError, GraphveilError
+from graphveil.federation.agreement import FILE, SIGNATURES, Agreement, parse_agreement
+from graphveil.federation.guarantees import guarantee_of
+from graphveil.federation.keys import require_signature
+from graphveil.federation.messages import KINDS
+from graphveil.federation.setting import MODES, Setting
+from graphveil.federation.traffic import traffic_of
+
+_ALWAYS = ("blinded-ids", "blinded-set", "aligned", "labelled-rows", "hidden", "hidden-gradient")
+_ON_SHARES = ("mask-keys", "masked-left", "masked-right", "correction")
+#: The kinds of messages of each mode; a test compares them with what is sent.
+SENT: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "individual": (*_ALWAYS, "embeddings", "embedding-gradient"),
+        "paper": (*_ALWAYS, *_ON_SHARES, "opened-share", "embeddings", "embedding-gradient"),
+        "shared-linear": (*_ALWAYS, *_ON_SHARES, "masked-sum", "noisy-share", "gradient-share"),
+    }
+)
+#: How often holders could publish, for the table that shows what fewer publications buy.
+_FEWER = (1, 10, 50)
+
+
+def draft(folder: Path) -> tuple[Agreement, list[str]]:
+    """Return the agreement in a folder, and which parties have not signed it; a plan comes before signatures.
+
+    Raises:
+        DataError: it is missing or damaged.
+    """
+    file = folder / FILE
+    try:
+        found = parse_agreement(file.read_bytes(), where=str(file))
+        known = (folder / SIGNATURES).read_text() if (folder / SIGNATURES).is_file() else "{}"
+        signatures = dict(json.loads(known))
+    except FileNotFoundError as error:
+        raise DataError("is missing", where=str(file), remedy="graphveil federation init makes it") from error
+    except (ValueError, TypeError) as error:
+        raise DataError("is no JSON object", where=str(folder / SIGNATURES)) from error
+    return found, [p.name for p in found.parties if not _signed(p.certificate, found.data, signatures.get(p.name))]
+
+
+def planned(agreement: Agreement, nodes: int, rows: int, unsigned: list[str]) -> dict[str, Any]:
+    """Return the plan of a run over `nodes` aligned nodes, `rows` of which train."""
+    setting = agreement.setting
+    publication, guarantee = setting.publication, guarantee_of(setting)
+    traffic = traffic_of(setting, nodes, rows)
+    return {
+        "run": agreement.name,
+        "agreement": agreement.hash.hex(),
+        "parties": [
+            {"name": p.name, "role": p.role, "address": p.address, "columns": p.columns} for p in agreement.parties
+        ],
+        "label_holder": setting.label_holder,
+        "unsigned": unsigned,
+        "mode": setting.mode,
+        "opens": MODES[setting.mode],
+        "opened": setting.opened,
+        "nodes": nodes,
+        "training_nodes": rows,
+        "epochs": setting.epochs,
+        "publications": setting.publications,
+        "epsilon": setting.epsilon,
+        "delta": setting.delta,
+        "epsilon_per_publication": publication.per_round,
+        "sigma": publication.sigma,
+        "clip": setting.clip,
+        "width": setting.width,
+        "epsilon_y": setting.epsilon_y,
+        "republish": _republished(setting),
+        "bytes_once": traffic.once,
+        "bytes_round": traffic.round,
+        "bytes_total": traffic.total(setting.publications),
+        "reveals": [
+            {"kind": kind, "from": KINDS[kind].sender, "to": KINDS[kind].receiver, "reveals": KINDS[kind].reveals}
+            for kind in SENT[setting.mode]
+        ],
+        "advice": _advice(setting, nodes, rows),
+        "guarantee": guarantee.to_dict(),
+        "guarantee_sentence": guarantee.sentence(),
+    }
+
+
+def _signed(certificate: str, data: bytes, signature: object) -> bool:
+    try:
+        require_signature(certificate.encode(), data, bytes.fromhex(str(signature)))
+    except (GraphveilError, ValueError):
+        return False
+    return True
+
+
+def _republished(setting: Setting) -> list[dict[str, float]]:
+    """The noise at the same total epsilon, if holders published less often."""
+    if setting.publication.public:
+        return []
+    found = []
+    for every in sorted({*_FEWER, setting.republish, setting.epochs}):
+        if every <= setting.epochs:
+            other = replace(setting, republish=every, opened=True).publication
+            found.append({"republish": every, "publications": other.rounds, "sigma": other.sigma})
+    return found
+
+
+def _advice(setting: Setting, nodes: int, rows: int) -> list[str]:
+    found = []
+    total = traffic_of(setting, nodes, rows).total(setting.publications)
+    alone = traffic_of(replace(setting, mode="individual"), nodes, rows).total(setting.publications)
+    if setting.mode == "shared-linear" and total > 50e9:
+        found.append(f"shared-linear sends nodes x nodes numbers; mode individual would send {alone / 1e9:.1f} GB")
+    if setting.publication.public:
+        found.append("epsilon inf: the server sees embeddings without noise; give --epsilon a number to protect them")
+    elif setting.publication.sigma * setting.width**0.5 > 3 and setting.republish < setting.epochs:
+        found.append("the noise is longer than a row: raise republish, so that there are fewer publications")
+    if setting.epsilon_y == float("inf"):
+        found.append("the server can learn the training labels up to their names; epsilon_y=4 would randomize them")
+    return found

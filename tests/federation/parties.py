@@ -1,0 +1,264 @@
+"""Small parties on this machine for tests: real streams, toy programs, a proxy that cuts, parties that are killed."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from graphveil.federation.checkpoints import Checkpoints
+from graphveil.federation.keys import Identity, new_identity
+from graphveil.federation.links import Links, Peer
+from graphveil.federation.messages import Receive, Send
+from graphveil.federation.programs import Checkpoint, Program
+from graphveil.federation.session import Finished, Session
+from graphveil.privacy import SecureRandomness
+
+NAMES = ("server", "holder1", "holder2")
+IDENTITIES = {name: new_identity(name) for name in NAMES}
+AGREEMENT = hashlib.sha256(b"what was agreed").digest()
+SHAPE = (4, 2)
+
+
+class Killed(BaseException):
+    """A process that ends without a word."""
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+@dataclass
+class Place:
+    """Where the parties of a test run: addresses that they listen on, ones that others are told, and their folders."""
+
+    folder: Path
+    agreement: bytes = AGREEMENT
+    patience: float = 20.0
+    rounds: int = 5
+    identities: Mapping[str, Identity] = field(default_factory=lambda: dict(IDENTITIES))
+    ports: dict[str, int] = field(default_factory=lambda: {name: free_port() for name in NAMES})
+    seen_ports: dict[str, int] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    masks: list[bytes] = field(default_factory=list)
+    sent: list[tuple[str, int, bytes]] = field(default_factory=list)
+    lines: list[tuple[Session, Links]] = field(default_factory=list)
+
+    def links(self, me: str, session: Session, **changes: Any) -> Links:
+        peers = tuple(
+            Peer(
+                NAMES.index(name),
+                name,
+                f"127.0.0.1:{self.seen_ports.get(name, self.ports[name])}",
+                self.identities[name].certificate,
+            )
+            for name in NAMES
+            if name != me
+        )
+        settings: dict[str, Any] = {
+            "largest": 1 << 24,
+            "patience": self.patience,
+            "on_control": session.on_control,
+            "on_restart": session.on_restart,
+            "note": self.notes.append,
+        }
+        identity = changes.pop("identity", self.identities[me])
+        agreement = changes.pop("agreement", self.agreement)
+        address = f"127.0.0.1:{self.ports[me]}"
+        return Links(identity, NAMES.index(me), address, peers, agreement, **{**settings, **changes})
+
+    def run(
+        self,
+        me: str,
+        *,
+        die: Callable[[int], bool] = lambda round: False,
+        build: Any = None,
+        store: Any = None,
+        **changes: Any,
+    ) -> Finished:
+        """Run one party in this thread; `die` says after which rounds it is killed."""
+        own = store or Checkpoints(self.folder / me, self.agreement.hex())
+
+        def tell(round: int, epsilon: float) -> None:
+            if die(round):
+                raise Killed
+
+        others = tuple(name for name in NAMES if name != me)
+        made = build or partial(program, self, me)
+        session = Session(me, "server", others, made, own, patience=self.patience, tell=tell)
+        session.links = links = self.links(me, session, **changes)
+        self.lines.append((session, links))
+        try:
+            links.open()
+            return session.run()
+        finally:
+            links.close()
+            if store is None:
+                own.close()
+
+
+def program(place: Place, me: str, done: int, state: Mapping[str, Tensor] | None) -> Program:
+    """A toy: holders publish their total, the server sends back the sum; each session has a mask of its own."""
+    return _server(place, done, state) if me == "server" else _holder(place, me, done, state)
+
+
+def _server(place: Place, done: int, state: Mapping[str, Tensor] | None) -> Program:
+    for name in NAMES[1:]:
+        mask = torch.frombuffer(bytearray(SecureRandomness().bytes(32)), dtype=torch.uint8).view(1, 32)
+        place.masks.append(mask.numpy().tobytes())
+        yield Send(name, "mask-keys", mask)
+    if state is None:
+        yield Checkpoint(0, dict)
+    for round in range(done + 1, place.rounds + 1):
+        parts = []
+        for name in NAMES[1:]:
+            parts.append((yield Receive(name, "embeddings", SHAPE)))
+        for name in NAMES[1:]:
+            yield Send(name, "embedding-gradient", parts[0] + parts[1])
+        yield Checkpoint(round, dict)
+    return None
+
+
+def _holder(place: Place, me: str, done: int, state: Mapping[str, Tensor] | None) -> Program:
+    other = "holder2" if me == "holder1" else "holder1"
+    yield Receive("server", "mask-keys", (1, 32))
+    total = torch.zeros(SHAPE) if state is None else state["total"]
+    if state is None:
+        yield Checkpoint(0, partial(dict, total=total))
+    for round in range(done + 1, place.rounds + 1):
+        yield Send(other, "masked-right", torch.full((3, 3), round))
+        yield Receive(other, "masked-right", (3, 3))
+        rows = total + round
+        place.sent.append((me, round, rows.numpy().tobytes()))
+        yield Send("server", "embeddings", rows)
+        total = total + 1e-3 * (yield Receive("server", "embedding-gradient", SHAPE))
+        yield Checkpoint(round, partial(dict, total=total))
+    return total
+
+
+class Running:
+    """A party in a thread, which starts again after it was killed."""
+
+    def __init__(
+        self, place: Place, me: str, *, dies: tuple[int, ...] = (), pause: float = 0.0, **settings: Any
+    ) -> None:
+        self.error: Exception | None = None
+        self.finished: Finished | None = None
+        self.deaths = 0
+        left = list(dies)
+
+        def die(round: int) -> bool:
+            if left and round == left[0]:
+                left.pop(0)
+                return True
+            return False
+
+        def work() -> None:
+            while True:
+                try:
+                    self.finished = place.run(me, die=die, **settings)
+                    return
+                except Killed:
+                    self.deaths += 1
+                    time.sleep(pause)
+                except Exception as error:
+                    self.error = error
+                    return
+
+        self._thread = threading.Thread(target=work, daemon=True)
+        self._thread.start()
+
+    def wait(self, seconds: float = 30.0) -> Running:
+        self._thread.join(seconds)
+        if self._thread.is_alive():
+            raise TimeoutError("this party does not end")
+        return self
+
+    @property
+    def result(self) -> Any:
+        if self.error is not None:
+            raise self.error
+        assert self.finished is not None
+        return self.finished.result
+
+
+def run_all(place: Place, **settings: dict[str, Any]) -> dict[str, Running]:
+    """Run the three parties to their ends; keywords are the settings of parties, by name."""
+    started = {name: Running(place, name, **settings.get(name, {})) for name in NAMES}
+    return {name: running.wait() for name, running in started.items()}
+
+
+class Proxy:
+    """A TCP relay before a party that can cut what goes through it."""
+
+    def __init__(self, to: int) -> None:
+        self._to, self._open, self._pairs = to, True, []
+        self.cuts = 0
+        self.passed = 0
+        self.cut_after: Iterator[int] = iter(())
+        self._next = None
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.port = int(self._listening.getsockname()[1])
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def cut_every(self, sizes: list[int]) -> None:
+        """Cut all connections after that many bytes, then after that many more, ..."""
+        self.cut_after = iter(sizes)
+        self._next = next(self.cut_after, None)
+
+    def _accept(self) -> None:
+        while self._open:
+            try:
+                here, _ = self._listening.accept()
+            except OSError:
+                return
+            try:
+                there = socket.create_connection(("127.0.0.1", self._to))
+            except OSError:
+                here.close()
+                continue
+            self._pairs.append((here, there))
+            for a, b in ((here, there), (there, here)):
+                threading.Thread(target=self._pump, args=(a, b), daemon=True).start()
+
+    def _pump(self, a: socket.socket, b: socket.socket) -> None:
+        try:
+            while data := a.recv(1 << 14):
+                self.passed += len(data)
+                if self._next is not None and self.passed >= self._next:
+                    self._next = next(self.cut_after, None)
+                    self.passed = 0
+                    b.sendall(data[: len(data) // 2])
+                    self.cut()
+                    return
+                b.sendall(data)
+        except OSError:
+            pass
+        finally:
+            for end in (a, b):
+                end.close()
+
+    def cut(self) -> None:
+        self.cuts += 1
+        pairs, self._pairs = self._pairs, []
+        for pair in pairs:
+            for end in pair:
+                with contextlib.suppress(OSError):
+                    end.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        self._open = False
+        self.cut()
+        self._listening.close()

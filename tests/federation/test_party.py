@@ -1,0 +1,254 @@
+"""Whole runs from parties' folders: three processes through the command line, kills, budgets, and refusals."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import multiprocessing
+import os
+import socket
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import typer.testing
+
+from graphveil.cli import main
+from graphveil.cli.app import build
+from graphveil.errors import DataError
+from graphveil.federation import party as party_module
+from graphveil.federation.agreement import read_agreement
+from graphveil.federation.keys import new_identity, read_identity
+from graphveil.federation.mailbox import Mailbox
+from graphveil.federation.party import Outcome, largest_of, run_party
+from graphveil.federation.psi import MOST_IDS
+from graphveil.graphs import load_graph
+from tests.federation.parties import NAMES, Killed
+
+
+def free_ports(count: int) -> int:
+    """Return the first of some free ports in a row."""
+    for first in range(20000 + os.getpid() % 9000, 60000, 7):
+        held = [socket.socket() for _ in range(count)]
+        try:
+            for number, one in enumerate(held):
+                one.bind(("127.0.0.1", first + number))
+            return first
+        except OSError:
+            continue
+        finally:
+            for one in held:
+                one.close()
+    raise OSError("no free ports")
+
+
+def type_in(*words: object) -> None:
+    done = typer.testing.CliRunner().invoke(build(), [str(word) for word in words], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+
+
+def folders(path: Path, *settings: str, epsilon: str = "8", nodes: int = 100) -> Path:
+    """Make the holders' data and all parties' folders."""
+    type_in("federation", "split", f"social-{nodes}", "--out", path / "parts", "--proportion", "6:4")
+    chosen = [word for setting in ("width=4", "hops=2", *settings) for word in ("--set", setting)]
+    where = ("--from", path / "parts", "--out", path / "run", "--port", free_ports(3))
+    type_in("federation", "init", *where, "--epsilon", epsilon, *chosen)
+    return path
+
+
+class Watching:
+    """What crossed the wire: (sender's place, kind, digest), in order."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.sent: list[tuple[int, str, str]] = []
+        send = Mailbox.send
+
+        def noted(box: Mailbox, kind: str, body: torch.Tensor) -> None:
+            self.sent.append((box._ends.me, kind, hashlib.sha256(body.detach().numpy().tobytes()).hexdigest()))
+            send(box, kind, body)
+
+        monkeypatch.setattr(Mailbox, "send", noted)
+
+    def of(self, kind: str, sender: int | None = None) -> list[str]:
+        return [digest for who, what, digest in self.sent if what == kind and sender in (None, who)]
+
+
+def run_threads(path: Path, *, kills: dict[str, list[int]] | None = None, **changes: Any) -> dict[str, Any]:
+    """Run the three parties in threads; a killed one starts again. Returns outcomes or errors by name."""
+    left = {name: list(rounds) for name, rounds in (kills or {}).items()}
+    found: dict[str, Any] = {}
+
+    def work(name: str) -> None:
+        here = path / "run" / name
+        graph = None if name == "server" else load_graph(str(path / "parts" / name))
+
+        def tell(round: int, epsilon: float) -> None:
+            if left.get(name) and left[name][0] == round:
+                left[name].pop(0)
+                raise Killed
+
+        while True:
+            try:
+                found[name] = run_party(
+                    read_agreement(here),
+                    changes.get("identities", {}).get(name) or read_identity(here),
+                    here,
+                    graph=graph,
+                    ids=None if graph is None else [str(value) for value in graph.ids],
+                    patience=changes.get("patience", 20.0),
+                    note=lambda text: None,
+                    tell=tell,
+                )
+                return
+            except Killed:
+                continue
+            except Exception as error:
+                found[name] = error
+                return
+
+    threads = [threading.Thread(target=work, args=(name,), daemon=True) for name in NAMES]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    return found
+
+
+def command(words: tuple[str, ...], out: str) -> None:
+    """Run ``graphveil WORDS...`` in a process of its own."""
+    with Path(out).open("w") as file, contextlib.redirect_stdout(file), contextlib.redirect_stderr(file):
+        code = main(["federation", *words, "--patience", "60", "--json"])
+    sys.exit(code)
+
+
+class Started:
+    """A process that runs a command; all of a test are forks of one that has imported everything already."""
+
+    def __init__(self, out: Path, *words: object) -> None:
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload([__name__, "torch._dynamo", "graphveil.reports.federation"])
+        self._out = out
+        self._process = context.Process(target=command, args=(tuple(map(str, words)), str(out)))
+        self._process.start()
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.join()
+
+    def answer(self) -> dict[str, Any]:
+        self._process.join(90)
+        said = self._out.read_text()
+        assert self._process.exitcode == 0, said
+        found = json.loads(said.splitlines()[-1])
+        assert isinstance(found, dict)
+        return found
+
+
+def test_three_processes_one_killed_and_started_again(tmp_path: Path) -> None:
+    """Split, init, serve, join, join; holder 2 is killed in the middle, comes back, and all end with exit code 0."""
+    path = folders(tmp_path, "mode=individual", "epochs=40")
+    run, parts = path / "run", path / "parts"
+    joining = ("join", run / "holder2", parts / "holder2")
+    running = {
+        "server": Started(tmp_path / "s", "serve", run / "server"),
+        "holder1": Started(tmp_path / "1", "join", run / "holder1", parts / "holder1"),
+        "holder2": Started(tmp_path / "2", *joining),
+    }
+    status, until = run / "holder2" / "status.json", time.monotonic() + 60
+    while time.monotonic() < until and not (status.exists() and json.loads(status.read_text())["round"] >= 2):
+        time.sleep(0.01)
+    running["holder2"].kill()
+    running["holder2"] = Started(tmp_path / "2", *joining)
+    answers = {name: process.answer() for name, process in running.items()}
+    assert answers["holder1"]["guarantee"]["epsilon"] == pytest.approx(8, rel=1e-2)
+    predictions = (run / "holder1" / "predictions.csv").read_text().splitlines()
+    assert len(predictions) == 101 and predictions[0].startswith("id,class,")
+    assert not (run / "server" / "predictions.csv").exists()
+    seen = [json.loads(line) for line in (run / "server" / "transcript.jsonl").read_text().splitlines()]
+    assert {row["kind"] for row in seen} == {
+        "aligned", "labelled-rows", "embeddings", "hidden", "hidden-gradient", "embedding-gradient"
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("mode", ["individual", "paper", "shared-linear"])
+def test_rounds_that_run_again_cost_nothing_and_masks_are_new(
+    mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wire = Watching(monkeypatch)
+    path = folders(tmp_path, f"mode={mode}", "epochs=5", "opened=true")
+    found = run_threads(path, kills={"holder2": [2, 4], "server": [3]})
+    for name in NAMES:
+        assert isinstance(found[name], Outcome), found[name]
+    for place, name in enumerate(NAMES[1:], start=1):
+        publisher = found[name].finished.result["publisher"]
+        assert len(publisher.seen) == 5 and publisher.spent <= 8
+        if mode != "shared-linear":  # where the noisy rows themselves cross the wire: five publications, not a sixth
+            assert len(set(wire.of("embeddings", place))) == 5 <= len(wire.of("embeddings", place))
+    keys = wire.of("mask-keys")
+    assert len(keys) == len(set(keys))
+    assert (len(keys) == 0) == (mode == "individual")
+    assert torch.equal(found["holder1"].order >= 0, torch.ones(100, dtype=torch.bool))
+    for file in path.glob("run/*/checkpoints/*"):
+        assert file.stat().st_mode & 0o077 == 0, file
+
+
+@pytest.mark.parametrize("mode", ["individual", "shared-linear"])
+def test_a_first_round_that_runs_again_is_the_same_publication(
+    mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Key, weights and randomized labels are kept before the first round, so a party may be lost in it."""
+    wire = Watching(monkeypatch)
+    path = folders(tmp_path, f"mode={mode}", "epochs=2", "epsilon-y=2")
+    found = run_threads(path, kills={"holder1": [0, 1], "server": [0]})
+    assert all(isinstance(one, Outcome) for one in found.values()), found
+    for place in (1, 2) if mode == "individual" else ():
+        assert len(set(wire.of("embeddings", place))) == 2
+
+
+def test_a_folder_with_other_columns_is_refused_before_anything_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wire = Watching(monkeypatch)
+    path = folders(tmp_path, "mode=individual", "epochs=2")
+    (path / "parts" / "holder2").rename(path / "parts" / "other")
+    (path / "parts" / "holder1").rename(path / "parts" / "holder2")
+    (path / "parts" / "other").rename(path / "parts" / "holder1")
+    found = run_threads(path, patience=1.0)
+    assert isinstance(found["holder2"], DataError) and "feature columns" in str(found["holder2"])
+    assert not wire.sent
+
+
+def test_a_key_that_was_not_agreed_on_is_refused_before_anything_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wire = Watching(monkeypatch)
+    path = folders(tmp_path, "mode=individual", "epochs=2")
+    found = run_threads(path, patience=1.0, identities={"holder2": new_identity("holder2")})
+    assert "the certificate of holder2 is not the one in the agreement" in str(found["holder2"])
+    assert not wire.sent
+
+
+def test_holders_that_align_different_rows_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wire = Watching(monkeypatch)
+    path = folders(tmp_path, "mode=individual", "epochs=2")
+    align = party_module.align
+
+    def shorter(me: str, *given: Any, **named: Any) -> Any:
+        rows = yield from align(me, *given, **named)
+        return rows[:-1] if me == "holder2" else rows
+
+    monkeypatch.setattr(party_module, "align", shorter)
+    found = run_threads(path, patience=5)
+    assert "aligned" in str(found["server"])
+    assert not wire.of("embeddings") and not wire.of("hidden-gradient")
+
+
+def test_the_largest_message_follows_from_the_agreement(tmp_path: Path) -> None:
+    setting = read_agreement(folders(tmp_path, "mode=individual") / "run" / "server").setting
+    columns = sum(member.columns for member in setting.members)
+    assert largest_of(setting) == max(1 << 26, 8 * MOST_IDS * max(columns, 8))
