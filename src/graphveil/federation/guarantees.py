@@ -36,7 +36,7 @@ def guarantee_of(setting: Setting, *, void: str | None = None) -> Guarantee:
             MODES[setting.mode],
             labels,
             _NEIGHBOURS.format(hops=setting.hops),
-            *(("paper mode was chosen although it opens features to the other holders",) if setting.opened else ()),
+            *(("paper mode was chosen although it opens features to the other holders",) if setting.mode == "paper" else ()),
             *(("no privacy against the server was chosen",) if setting.publication.public else ()),
         ),
         void=void,
