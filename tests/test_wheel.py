@@ -14,8 +14,13 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 #: Import names that differ from their distribution's name.
-DISTRIBUTIONS = {"sklearn": "scikit-learn", "torch_geometric": "torch-geometric", "dp_accounting": "dp-accounting"}
-OPTIONAL = {"ogb"}
+DISTRIBUTIONS = {
+    "sklearn": "scikit-learn",
+    "torch_geometric": "torch-geometric",
+    "dp_accounting": "dp-accounting",
+    "grpc": "grpcio",
+}
+OPTIONAL = {"ogb", "shap"}
 #: A search path of the caller's would hide the wheel.
 CLEAN = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
 

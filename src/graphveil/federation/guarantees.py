@@ -14,6 +14,7 @@ _ASSUMED = (
     "which ids all holders share, how many ids each has, and who is labelled are public",
     "the range of features, the number of columns, classes and rounds are agreed before anybody's data is read",
 )
+_OPENED = "paper mode was chosen although it opens features to the other holders"
 _NEIGHBOURS = "a person who changes also changes the rows of neighbours up to {hops} hops away: those are other units"
 
 
@@ -36,7 +37,7 @@ def guarantee_of(setting: Setting, *, void: str | None = None) -> Guarantee:
             MODES[setting.mode],
             labels,
             _NEIGHBOURS.format(hops=setting.hops),
-            *(("paper mode was chosen although it opens features to the other holders",) if setting.mode == "paper" else ()),
+            *((_OPENED,) if setting.mode == "paper" else ()),
             *(("no privacy against the server was chosen",) if setting.publication.public else ()),
         ),
         void=void,
