@@ -276,7 +276,7 @@ def totals(bench: Bench) -> None:
     print(f"\n{bench.name}: total epsilon of a row over R publications, delta {DELTA:g}")
     for kind in (kind for kind in bench.kinds if kind in ("individual", "shared-linear")):
         for publications in (1, 10):
-            for epsilon in (8.0, 64.0, 200.0):
+            for epsilon in (8.0, 64.0, 200.0, math.inf):
                 found = [total(bench, kind, epsilon, publications, partition) for partition in range(bench.partitions)]
                 print(f"{kind:14} R {publications:3} epsilon {epsilon:4g}: {cell(found)}", flush=True)
 
