@@ -20,6 +20,7 @@ CORE = {
     "models": {"aggregation"},
     "training": {"aggregation", "mechanisms", "models", "privacy"},
     "methods": {"privacy", "graphs", "hierarchy", "mechanisms", "aggregation", "models", "training"},
+    "attacks": {"privacy", "graphs", "hierarchy", "mechanisms", "aggregation", "models", "training", "methods"},
 }
 EDGES = {
     "reports": {*CORE, "reports"},
@@ -159,6 +160,8 @@ RAW_READERS = {
     "methods/extractor.py:embedded": "features, which become each user's own embedding",
     "methods/plan.py:_cost": "the number of stored features",
     "methods/plan.py:_reported": "the number of stored features",
+    "attacks/service.py:deployed": "the features that an adversary hands in",
+    "attacks/service.py:with_features": "the features that an adversary hands in",
 }
 
 
