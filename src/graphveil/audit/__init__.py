@@ -1,0 +1,1 @@
+"""Lower bounds on the epsilon of any mechanism, method and release."""
