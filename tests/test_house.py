@@ -160,6 +160,8 @@ RAW_READERS = {
     "methods/extractor.py:embedded": "features, which become each user's own embedding",
     "methods/plan.py:_cost": "the number of stored features",
     "methods/plan.py:_reported": "the number of stored features",
+    "attacks/attribute.py:_truth": "true features, to measure an attack in a simulation",
+    "attacks/membership.py:confidence": "the label of a node whose membership is asked for, which the adversary knows",
     "attacks/service.py:deployed": "the features that an adversary hands in",
     "attacks/service.py:with_features": "the features that an adversary hands in",
 }

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 SECRETS = ("edge", "node", "features", "label")
-_WORDS = {"edge": ("edge", "relationship", "link"), "features": ("features",), "label": ("label",), "node": ()}
+_WORDS = {"edge": ("edge", "relationship", "link"), "features": ("feature",), "label": ("label",), "node": ()}
 
 
 @dataclass(frozen=True)

@@ -65,7 +65,12 @@ class AttackResult:
 
     @property
     def beats_limit(self) -> bool:
-        """Whether the whole interval of the TPR or of the advantage lies above what epsilon allows."""
+        """Whether the TPR or the advantage lies, with its whole interval, above what epsilon allows.
+
+        Not where the AUC is no better than its baseline's: what was there without the secret did not leak.
+        """
+        if self.baseline is not None and self.auc.low <= self.baseline:
+            return False
         over_tpr = self.limit is not None and self.tpr_at_1_fpr.low > self.limit
         return over_tpr or (self.advantage_limit is not None and self.advantage.low > self.advantage_limit)
 
