@@ -1,7 +1,7 @@
 """One run, a thousand canaries: each is in or out by a fair coin, and its output says which.
 
-    If one run is (epsilon, delta)-private for each of m canaries and an auditor makes r guesses, then at least v are right
-    with probability at most    P[B >= v] + 2 m delta max_i P[v - i <= B < v] / i,    B ~ Binomial(r, 1/(1 + e^-epsilon))
+    If one run is (epsilon, delta)-private for each of m canaries and an auditor makes r guesses, at least v are right
+    with probability at most  P[B >= v] + 2 m delta max_i P[v - i <= B < v] / i,  B ~ Binomial(r, 1/(1 + e^-epsilon))
 
 The least epsilon that this does not contradict is a lower bound. With all of 1,000 guesses right it is no more than
 5.4 at a false-alarm rate of 1%, whatever the truth, and at the epsilons that people ask for it lies far below what
@@ -12,6 +12,7 @@ Theorem 5.2 (there for pure guesses; abstaining by rank as in Algorithm 1).
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from typing import Any, Final
@@ -126,7 +127,7 @@ def audit_people_canaries(
     false_alarm: float = FALSE_ALARM,
     seed: int = 0,
 ) -> Audit:
-    """Collect features and labels of `canaries` people for `lpgnn` once: all high and one class, or all low and the other.
+    """Collect features and labels of `canaries` people for `lpgnn` once: all high and one class, or low and the other.
 
     The unit is one person; everything after the collection is post-processing.
     """
@@ -181,7 +182,7 @@ def _edges_graph(truth: Bits, randomness: Randomness) -> tuple[Any, Split]:
 
 def _of_gap(method: Any, graph: Any, split: Split, randomness: Randomness) -> Scores:
     parts = method.fit(graph, split=split, randomness=randomness).published.parts
-    return np.asarray(sum(_agreement(after, before) for before, after in zip(parts, parts[1:], strict=False)))
+    return np.asarray(sum(_agreement(after, before) for before, after in itertools.pairwise(parts)))
 
 
 def _of_class_sums(method: Any, graph: Any, split: Split, randomness: Randomness) -> Scores:
@@ -197,7 +198,7 @@ def _agreement(sums: Tensor, sent: Tensor) -> Scores:
 
 def _of_lists(method: Any, graph: Any, split: Split, randomness: Randomness) -> Scores:
     """Whether the lower id of a pair names the higher one."""
-    lists = method.fit(graph, split=split, randomness=randomness).released.lists["lists"]
+    lists = method.randomize(graph, split=split, randomness=randomness).lists["lists"]
     return _named(lists.to_edge_index(), int(graph.num_nodes))
 
 
@@ -218,6 +219,7 @@ Score = Callable[[Any, Any, Split, Randomness], Scores]
 EDGE_CANARIES: Final[dict[str, tuple[str, Score]]] = {
     "gap": ("epsilon", _of_gap),
     "class-sums": ("epsilon", _of_class_sums),
+    "solitude": ("epsilon_a", _of_lists),
     "edge-rand": ("epsilon_a", _of_release),
     "lap-graph": ("epsilon_a", _of_release),
 }

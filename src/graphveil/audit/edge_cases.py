@@ -39,7 +39,7 @@ def edge_cases() -> tuple[Case, ...]:
     return (
         _lists("adjacency-rr", AdjacencyRR, 1.0, "lower", _all_lists, independent=False),
         _lists("adjacency-rr, both ends", AdjacencyRR, 1.0, "both", _all_lists, independent=False),
-        _lists("degree-preserving-rr", DegreePreservingRR, 2.0, "lower", _levels_and_lists, degree_share=0.5),
+        _lists("degree-preserving-rr", DegreePreservingRR, 4.0, "lower", _levels_and_lists, degree_share=0.5),
         _degrees(),
         _pairs("edge-rand", EdgeRand, _independent_pairs, samples=50_000),
         _pairs("lap-graph", LapGraph, _whole_releases, samples=3_000),

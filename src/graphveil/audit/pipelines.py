@@ -67,7 +67,7 @@ def pipeline(name: str, *, nodes: int = 120, seed: int = 0, **settings: Any) -> 
     made = build_method(name, chosen, len(first.schema.classes), seed=seed)
     epsilon, delta = _claimed(made, unit)
     # A curator's prediction of a person is made from that person's own features, and is for that person alone.
-    own = METHODS[name].trust == "central" and unit == "person"
+    hidden = METHODS[name].trust == "central" and unit == "person"
     return Pipeline(
         target=f"{name}, one {unit}",
         run=run,
@@ -75,7 +75,7 @@ def pipeline(name: str, *, nodes: int = 120, seed: int = 0, **settings: Any) -> 
         second=neighbour(first, unit, split.train),
         epsilon=epsilon,
         delta=delta,
-        outcome=lambda method: outcome_of(method, _person(split.train) if own else None),
+        outcome=lambda method: outcome_of(method, _person(split.train) if hidden else None),
         taps=all_taps(),
     )
 

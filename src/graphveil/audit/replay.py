@@ -50,7 +50,7 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Question:
-    """The arguments of a call: what may not differ between neighbours, what is public but no setting, what is private."""
+    """The arguments of a call: settings and public tensors, which may not differ between neighbours, and the rest."""
 
     constants: tuple[Any, ...]
     public: tuple[Any, ...]
@@ -167,7 +167,7 @@ def same(first: Any, second: Any) -> bool:
     if isinstance(first, list | tuple):
         return len(first) == len(second) and all(same(a, b) for a, b in zip(first, second, strict=True))
     if isinstance(first, float) and math.isnan(first):
-        return math.isnan(second)
+        return math.isnan(float(second))
     return bool(first == second)
 
 

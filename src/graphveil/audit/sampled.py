@@ -154,8 +154,7 @@ def _best_cut(first: Scores, second: Scores, delta: float, false_alarm: float) -
     cuts = np.unique(np.quantile(finite, _CUTS, method="nearest")) if finite.size else np.zeros(1)
 
     def bound(cut: float) -> float:
-        rates = (_rate(scores, cut, false_alarm / 2) for scores in (first, second))
-        return epsilon_of_rates(*rates, delta)
+        return epsilon_of_rates(_rate(first, cut, false_alarm / 2), _rate(second, cut, false_alarm / 2), delta)
 
     return float(max(cuts, key=bound))
 

@@ -85,7 +85,7 @@ def judge(
     notes: tuple[str, ...] = (),
     findings: tuple[str, ...] = (),
 ) -> Audit:
-    """Return the audit with its verdict: broken by its bound, or by any of `findings`, which stand first in the notes."""
+    """Return the audit and its verdict: broken by its bound or by any of `findings`, which stand first in the notes."""
     broken = bool(findings) or exceeds(bound, claimed)
     verdict: Verdict = "broken" if broken else "holds"
     return Audit(target, claimed, delta, max(bound, 0.0), false_alarm, verdict, notes=(*findings, *notes))
