@@ -101,7 +101,7 @@ def link_stealing(
         limit=limit_of(method, "edge"),
         seed=seed,
         baseline=without,
-        baseline_note="the same attack on a perceptron that saw no edge: friends are alike",
+        baseline_note="a perceptron that saw no edge: friends are alike",
         figures=figures,
     )
 
