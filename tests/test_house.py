@@ -21,6 +21,7 @@ CORE = {
     "training": {"aggregation", "mechanisms", "models", "privacy"},
     "methods": {"privacy", "graphs", "hierarchy", "mechanisms", "aggregation", "models", "training"},
     "attacks": {"privacy", "graphs", "hierarchy", "mechanisms", "aggregation", "models", "training", "methods"},
+    "audit": {"privacy", "graphs", "hierarchy", "mechanisms", "aggregation", "models", "training", "methods"},
 }
 EDGES = {
     "reports": {*CORE, "reports"},
