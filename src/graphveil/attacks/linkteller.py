@@ -34,6 +34,7 @@ def linkteller(
     method: Any,
     graph: Any,
     *,
+    served: Any | None = None,
     targets: int = 500,
     seed: int = 0,
     step: float = STEP,
@@ -44,11 +45,12 @@ def linkteller(
     Args:
         method: fitted; what it answers to changed features decides, see `attacks.service`.
         graph: the graph with its true edges, which score the attack.
+        served: the graph over whose edges the method answers, where that is another one (a published graph).
         step: D, how much a row is scaled.
         beliefs: densities that the adversary assumes, in multiples of the true one.
     """
     pairs = pairs_of(graph, targets=targets, seed=seed)
-    service = service_of(method, graph)
+    service = service_of(method, graph if served is None else served)
     notes = [service.note]
     if service.changes:
         found, queries = influences(service, pairs.nodes, step=step)
