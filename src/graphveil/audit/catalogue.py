@@ -52,7 +52,7 @@ def targets() -> dict[str, AuditTarget]:
         name = case.name.split(",")[0]
         mechanisms[name] = (*mechanisms.get(name, ()), _exactly(case), _samples(case))
     mechanisms["noisy-sums"] = (partial(_sums, "edge"), partial(_sums, "directed-edge"))
-    methods = {name: (partial(_replay, name), *_canaries(name)) for name in PIPELINES}
+    methods: dict[str, tuple[Run, ...]] = {name: (partial(_replay, name), *_canaries(name)) for name in PIPELINES}
     names = dict.fromkeys((*mechanisms, *methods))
     return {name: AuditTarget(name, mechanisms.get(name, ()), methods.get(name, ())) for name in names}
 

@@ -155,10 +155,11 @@ def same(first: Any, second: Any) -> bool:
         return False
     if isinstance(first, torch.Tensor):
         if first.layout != torch.strided:
-            return first.layout == second.layout and same(first.to_dense(), second.to_dense())
+            return bool(first.layout == second.layout) and same(first.to_dense(), second.to_dense())
         return same(first.detach().cpu().numpy(), second.detach().cpu().numpy())
     if isinstance(first, np.ndarray):
-        return first.shape == second.shape and first.dtype == second.dtype and first.tobytes() == second.tobytes()
+        alike = first.shape == second.shape and first.dtype == second.dtype
+        return bool(alike and first.tobytes() == second.tobytes())
     if dataclasses.is_dataclass(first):
         names = [part.name for part in dataclasses.fields(first)]
         return all(same(getattr(first, name), getattr(second, name)) for name in names)
