@@ -52,7 +52,10 @@ def targets() -> dict[str, AuditTarget]:
         name = case.name.split(",")[0]
         mechanisms[name] = (*mechanisms.get(name, ()), _exactly(case), _samples(case))
     mechanisms["noisy-sums"] = (partial(_sums, "edge"), partial(_sums, "directed-edge"))
-    methods: dict[str, tuple[Run, ...]] = {name: (partial(_replay, name), *_canaries(name)) for name in PIPELINES}
+    methods: dict[str, tuple[Run, ...]] = {}
+    for setup in PIPELINES:
+        name = setup.split(",")[0]
+        methods[name] = (*methods.get(name, ()), partial(_replay, setup), *_canaries(setup))
     names = dict.fromkeys((*mechanisms, *methods))
     return {name: AuditTarget(name, mechanisms.get(name, ()), methods.get(name, ())) for name in names}
 

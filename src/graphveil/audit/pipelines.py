@@ -16,9 +16,11 @@ from graphveil.methods import METHODS
 from graphveil.methods.catalogue import build_method
 from graphveil.privacy import Guarantee, Randomness
 
-#: Methods and releases that can be replayed: what changes between the graphs, and the settings that say so.
 _EPSILON: Final = 2.0
 _INFINITE: Final = float("inf")
+#: Private training in batches of everybody, whose noise is found at once.
+_ALL_AT_ONCE: Final[Mapping[str, Any]] = {"epsilon": 8.0, "batch": 10_000, "passes": 3}
+#: What can be replayed: a method or release (up to a comma), what changes between the graphs, and its settings.
 PIPELINES: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
     "lpgnn": ("person", {"epsilon_x": 1.0, "epsilon_y": 1.0}),
     "label-propagation": ("label", {"epsilon_y": 1.0}),
@@ -29,7 +31,8 @@ PIPELINES: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
     "gap": ("edge", {"epsilon": _EPSILON}),
     "progap": ("edge", {"epsilon": _EPSILON}),
     "class-sums": ("edge", {"epsilon": _EPSILON}),
-    "dp-mlp": ("person", {"epsilon": 8.0, "batch": 50, "passes": 2}),
+    "dp-mlp": ("person", _ALL_AT_ONCE),
+    "gap, nodes": ("node", {**_ALL_AT_ONCE, "degree_bound": 3, "hops": 1, "unit": "node"}),
     "heterorr": ("private edge", {"epsilon_a": _EPSILON}),
     "edge-rand": ("private edge", {"epsilon_a": _EPSILON}),
     "lap-graph": ("private edge", {"epsilon_a": _EPSILON}),
@@ -53,21 +56,22 @@ def pipeline(name: str, *, nodes: int = 120, seed: int = 0, **settings: Any) -> 
     if name not in PIPELINES:
         raise InputError(f"pipeline {name!r} is not known", allowed=", ".join(PIPELINES))
     unit, own = PIPELINES[name]
-    options = METHODS[name].options
-    chosen = {key: value for key, value in _QUICK.items() if key in options} | dict(own) | settings
+    method_name = name.split(",")[0]
+    info = METHODS[method_name]
+    chosen = {key: value for key, value in _QUICK.items() if key in info.options} | dict(own) | settings
     first = social_graph(nodes, 6, 40, 3, apps=4, seed=seed)
     if unit == "private edge":
         first = draw_private(first, 0.5, seed=seed)
     split = random_split(first, seed)
 
     def run(graph: Any, randomness: Randomness) -> Any:
-        method = build_method(name, chosen, len(graph.schema.classes), seed=seed)
+        method = build_method(method_name, chosen, len(graph.schema.classes), seed=seed)
         return method.fit(graph, split=split, randomness=randomness)
 
-    made = build_method(name, chosen, len(first.schema.classes), seed=seed)
+    made = build_method(method_name, chosen, len(first.schema.classes), seed=seed)
     epsilon, delta = _claimed(made, unit)
     # A curator's prediction of a person is made from that person's own features, and is for that person alone.
-    hidden = METHODS[name].trust == "central" and unit == "person"
+    hidden = info.trust == "central" and unit in ("person", "node")
     return Pipeline(
         target=f"{name}, one {unit}",
         run=run,
@@ -96,7 +100,8 @@ def neighbour(graph: Any, unit: str, train: Tensor) -> Any:
     """Return the graph after one unit has changed: an edge is gone, or a training person's data are replaced.
 
     Args:
-        unit: "edge", "private edge", "label", "features" or "person" (features and label).
+        unit: "edge", "private edge", "label", "features", "person" (features and label) or "node" (a person, whose own
+            list is emptied too; others go on listing it).
         train: mask [n] of the training nodes.
 
     Raises:
@@ -108,8 +113,8 @@ def neighbour(graph: Any, unit: str, train: Tensor) -> Any:
         public = graph.public_edges[graph.edge_index[0] < graph.edge_index[1]]
         gone = int((~public).nonzero()[0])
         return _without(graph, lambda pairs: torch.arange(pairs.shape[1]) == gone)
-    if unit not in ("label", "features", "person"):
-        raise InputError(f"unit {unit!r} is not known", allowed="edge, private edge, label, features, person")
+    if unit not in ("label", "features", "person", "node"):
+        raise InputError(f"unit {unit!r} is not known", allowed="edge, private edge, label, features, person, node")
     person = _person(train)
     parts = graph.to_dict()
     values, labels = parts["x"], parts["y"].clone()
@@ -119,7 +124,10 @@ def neighbour(graph: Any, unit: str, train: Tensor) -> Any:
         values = dense if values.layout == torch.strided else dense.to_sparse_csr()
     if unit != "features":
         labels[person] = (labels[person] + 1) % len(graph.schema.classes)
-    return make_graph(values, graph.edge_index, labels, graph.schema)
+    changed = make_graph(values, graph.edge_index, labels, graph.schema)
+    if unit == "node":
+        changed.edge_index = graph.edge_index[:, graph.edge_index[0] != person]
+    return changed
 
 
 def _inside(pairs: Tensor, train: Tensor) -> int:
@@ -150,7 +158,12 @@ def _person(train: Tensor) -> int:
 
 def _claimed(method: Any, unit: str) -> tuple[float, float]:
     """The budget that a method declares for everything that one unit is part of."""
-    parts = {"label": ("labels",), "features": ("features",), "person": ("features", "labels", "nodes")}.get(unit)
+    parts = {
+        "label": ("labels",),
+        "features": ("features",),
+        "person": ("features", "labels", "nodes"),
+        "node": ("nodes",),
+    }.get(unit)
     people = ("features", "labels")
     budgets = [
         budget
