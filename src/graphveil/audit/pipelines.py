@@ -36,7 +36,7 @@ PIPELINES: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
     "heterorr": ("private edge", {"epsilon_a": _EPSILON}),
     "edge-rand": ("private edge", {"epsilon_a": _EPSILON}),
     "lap-graph": ("private edge", {"epsilon_a": _EPSILON}),
-    "feature-rr": ("features", {"epsilon_x": _EPSILON}),
+    "feature-rr": ("feature vector", {"epsilon_x": _EPSILON}),
 }
 _QUICK: Final = {"epochs": 3, "hidden": 8, "steps_x": 2, "steps_y": 2}
 
@@ -73,7 +73,7 @@ def pipeline(name: str, *, nodes: int = 120, seed: int = 0, **settings: Any) -> 
     # A curator's prediction of a person is made from that person's own features, and is for that person alone.
     hidden = info.trust == "central" and unit in ("person", "node")
     return Pipeline(
-        target=f"{name}, one {unit}",
+        target=f"{method_name}, one {unit}",
         run=run,
         first=first,
         second=neighbour(first, unit, split.train),
@@ -100,7 +100,7 @@ def neighbour(graph: Any, unit: str, train: Tensor) -> Any:
     """Return the graph after one unit has changed: an edge is gone, or a training person's data are replaced.
 
     Args:
-        unit: "edge", "private edge", "label", "features", "person" (features and label) or "node" (a person, whose own
+        unit: "edge", "private edge", "label", "feature vector", "person" (both) or "node" (a person, whose own
             list is emptied too; others go on listing it).
         train: mask [n] of the training nodes.
 
@@ -113,8 +113,10 @@ def neighbour(graph: Any, unit: str, train: Tensor) -> Any:
         public = graph.public_edges[graph.edge_index[0] < graph.edge_index[1]]
         gone = int((~public).nonzero()[0])
         return _without(graph, lambda pairs: torch.arange(pairs.shape[1]) == gone)
-    if unit not in ("label", "features", "person", "node"):
-        raise InputError(f"unit {unit!r} is not known", allowed="edge, private edge, label, features, person, node")
+    if unit not in ("label", "feature vector", "person", "node"):
+        raise InputError(
+            f"unit {unit!r} is not known", allowed="edge, private edge, label, feature vector, person, node"
+        )
     person = _person(train)
     parts = graph.to_dict()
     values, labels = parts["x"], parts["y"].clone()
@@ -122,7 +124,7 @@ def neighbour(graph: Any, unit: str, train: Tensor) -> Any:
         dense = values.to_dense() if values.layout == torch.sparse_csr else values.clone()
         dense[person] = graph.schema.high + graph.schema.low - dense[person]
         values = dense if values.layout == torch.strided else dense.to_sparse_csr()
-    if unit != "features":
+    if unit != "feature vector":
         labels[person] = (labels[person] + 1) % len(graph.schema.classes)
     changed = make_graph(values, graph.edge_index, labels, graph.schema)
     if unit == "node":
@@ -160,7 +162,7 @@ def _claimed(method: Any, unit: str) -> tuple[float, float]:
     """The budget that a method declares for everything that one unit is part of."""
     parts = {
         "label": ("labels",),
-        "features": ("features",),
+        "feature vector": ("features",),
         "person": ("features", "labels", "nodes"),
         "node": ("nodes",),
     }.get(unit)
