@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from torch import Tensor
 from graphveil.attacks import attribute
 from graphveil.errors import InputError
 from graphveil.graphs import random_split
-from graphveil.methods import LPGNN
+from graphveil.methods import LPGNN, LabelPropagation
 from graphveil.privacy import SeededRandomness
 from tests.attacks import made
 
@@ -65,3 +66,12 @@ def test_refusals() -> None:
     flat.x = torch.zeros(300, 100)
     with pytest.raises(InputError, match="nobody"):
         attribute(made.Constant(), flat, column=1)
+
+
+def test_what_friends_have_in_common_is_not_held_against_the_method() -> None:
+    """Labels spread over the edges read no features, so they cannot break a promise about features."""
+    method = LabelPropagation(epsilon_y=math.inf)
+    method.fit(made.graph(), split=random_split(made.graph(), 0), randomness=SeededRandomness(0))
+    found = attribute(method, made.graph(), split=random_split(made.graph(), 0))
+    assert found.auc.low > 0.5 and found.baseline == pytest.approx(found.auc.mean)
+    assert not found.beats_limit

@@ -3,12 +3,15 @@
     x^ = ridge regression of x on what the method shows of a node, fitted on a public part of the nodes
 
 Judged on all others against the mean predictor, which says of everybody what is true of the public part on average.
+Friends and people of one class have features in common, which no protection of one person's features hides: the same
+attack on labels spread over the edges, which read no features at all, is the baseline.
 Source: Duddu, Boutet, Shejwalkar, "Quantifying Privacy Leakage in Graph Embedding", MobiQuitous 2020 (arXiv
 2010.00906), section 4.3; each column is scaled and centred, so that a common feature does not pass for a leak.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -16,10 +19,13 @@ import scipy.sparse as sp
 from sklearn.linear_model import Ridge
 
 from graphveil.attacks.limits import limit_of
-from graphveil.attacks.result import AttackResult, judge
+from graphveil.attacks.result import AttackResult, auc_of, judge
 from graphveil.attacks.service import known_answers
 from graphveil.errors import InputError
+from graphveil.graphs import Split, random_split
+from graphveil.methods.label_propagation import LabelPropagation
 from graphveil.methods.network import as_matrix
+from graphveil.privacy import SeededRandomness
 
 _COLUMNS = 2000
 _ENTRIES = 100_000
@@ -32,6 +38,7 @@ def attribute(
     column: int | None = None,
     known: float = 0.5,
     shown: np.ndarray | None = None,
+    split: Split | None = None,
     seed: int = 0,
 ) -> AttackResult:
     """Return how well features above the middle of their range are told from those below.
@@ -41,6 +48,7 @@ def attribute(
         graph: with the true features, which score the attack.
         column: the sensitive feature; None: all of them together (2,000 drawn ones where there are more).
         known: share of the nodes whose features are public.
+        split: whose labels the baseline knows; default: half of them.
         shown: what the method shows of each node [n, k], such as embeddings; default: probabilities and their logs.
 
     Raises:
@@ -60,6 +68,7 @@ def attribute(
     members, others = _sample(found.scores[above], rng), _sample(found.scores[~above], rng)
     figures = {"variance explained beyond the mean": found.explained, "columns": float(len(columns))}
     several = ("features of one node are judged as if each were drawn by itself",) if column is None else ()
+    apart = _read_off(_without_features(graph, split, seed), truth, public)
     return judge(
         "attribute",
         "a private feature from what the method shows of a node" if column is None else f"feature {column} of a node",
@@ -67,8 +76,8 @@ def attribute(
         others,
         limit=limit_of(method, "features"),
         seed=seed,
-        baseline=0.5,
-        baseline_note="the mean predictor says the same of everybody",
+        baseline=auc_of(_sample(apart.scores[above], rng), _sample(apart.scores[~above], rng)),
+        baseline_note="labels spread over the edges, no features",
         figures=figures,
         notes=several,
     )
@@ -106,6 +115,16 @@ def _truth(graph: Any, column: int | None, rng: np.random.Generator) -> tuple[np
     if not (found > middle).any() or (found > middle).all():
         raise InputError("nobody or everybody is above the middle of the range", where="attribute")
     return found.astype(np.float64), columns
+
+
+def _without_features(graph: Any, split: Split | None, seed: int) -> np.ndarray:
+    """Return what labels and edges alone show of each node; nothing where a node has several labels."""
+    method = LabelPropagation(epsilon_y=math.inf)
+    try:
+        method.fit(graph, split=split or random_split(graph, seed), randomness=SeededRandomness(seed))
+    except InputError:
+        return np.zeros((int(graph.num_nodes), 1))
+    return _shown(method, graph)
 
 
 def _shown(method: Any, graph: Any) -> np.ndarray:

@@ -79,7 +79,7 @@ def _lira(target: Target) -> AttackResult:
 
 
 def _attribute(target: Target) -> AttackResult:
-    return attribute(target.method, target.graph, seed=target.seed)
+    return attribute(target.method, target.graph, split=target.split, seed=target.seed)
 
 
 def _averaging(kind: str) -> Callable[[Target], AttackResult]:
