@@ -21,6 +21,8 @@ CORE = {
     "training": {"aggregation", "mechanisms", "models", "privacy"},
     "methods": {"privacy", "graphs", "hierarchy", "mechanisms", "aggregation", "models", "training"},
     "federation": {"privacy", "graphs", "hierarchy", "mechanisms", "aggregation", "models", "training", "methods"},
+    "attacks": {"privacy", "graphs", "hierarchy", "mechanisms", "aggregation", "models", "training", "methods"},
+    "audit": {"privacy", "graphs", "hierarchy", "mechanisms", "aggregation", "models", "training", "methods"},
 }
 EDGES = {
     "reports": {*CORE, "reports"},
@@ -164,6 +166,10 @@ RAW_READERS = {
     "federation/estimator.py:VFGNN.score": "true labels, to measure accuracy in a simulation",
     "methods/plan.py:_cost": "the number of stored features",
     "methods/plan.py:_reported": "the number of stored features",
+    "attacks/attribute.py:_truth": "true features, to measure an attack in a simulation",
+    "attacks/membership.py:confidence": "the label of a node whose membership is asked for, which the adversary knows",
+    "attacks/service.py:deployed": "the features that an adversary hands in",
+    "attacks/service.py:with_features": "the features that an adversary hands in",
 }
 
 

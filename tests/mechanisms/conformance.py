@@ -17,6 +17,7 @@ import torch
 from scipy import stats
 from torch import Tensor
 
+from graphveil.audit import exact
 from graphveil.errors import InputError
 from graphveil.privacy import Guarantee, Randomness, SecureRandomness, SeededRandomness
 
@@ -81,7 +82,7 @@ def log_likelihoods(case: Case, mechanism: Mechanism) -> Tensor:
 
 def worst_ratio(likelihoods: Tensor) -> float:
     """The largest |log Pr[output | x] - log Pr[output | x']| over all outputs and pairs of inputs."""
-    return float((likelihoods.amax(0) - likelihoods.amin(0)).max())
+    return exact.worst_ratio(likelihoods.numpy())
 
 
 def check_pure_privacy(case: Case) -> None:

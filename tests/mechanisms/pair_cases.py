@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import torch
 from scipy import stats
 from torch import Tensor
 
+from graphveil.audit import exact
 from graphveil.mechanisms import PairDomain
 
 FALSE_ALARM = 1e-6
@@ -42,10 +42,7 @@ def table(mechanism: Any) -> np.ndarray[Any, Any]:
 
 def worst_ratio(probabilities: np.ndarray[Any, Any]) -> float:
     """The largest |log ratio| over all releases when one private edge comes or goes."""
-    logs = np.log(probabilities)
-    size = len(logs).bit_length() - 1
-    neighbours = [(g, g ^ (1 << k)) for g, k in itertools.product(range(len(logs)), range(size))]
-    return max(float(np.abs(logs[g] - logs[h]).max()) for g, h in neighbours)
+    return exact.worst_ratio(np.log(probabilities), exact.subset_neighbours(len(probabilities)))
 
 
 def fits(counts: np.ndarray[Any, Any], probabilities: np.ndarray[Any, Any]) -> bool:

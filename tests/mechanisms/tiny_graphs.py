@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from graphveil.audit import exact
 from graphveil.mechanisms import EdgeReports
 
 NODES = 3
@@ -68,7 +69,7 @@ def log_table(mechanism: Any, graphs: Sequence[Any], outputs: Sequence[Any]) -> 
 
 def worst_ratio(table: np.ndarray[Any, Any]) -> float:
     """The largest change of log Pr[output] when one unit of the graph comes or goes; table [graphs, outputs]."""
-    return max(float(np.abs(table[g] - table[h]).max()) for g, h in neighbouring(len(table)))
+    return exact.worst_ratio(table, neighbouring(len(table)))
 
 
 def is_private(ratio: float, claimed: float) -> bool:
@@ -82,8 +83,4 @@ def worst_of_independent(table: np.ndarray[Any, Any]) -> float:
     Args:
         table: [graphs, outputs, users]; what all users send together is any combination of outputs.
     """
-    worst = 0.0
-    for g, h in neighbouring(len(table)):
-        change = table[g] - table[h]
-        worst = max(worst, float(change.max(0).sum()), float(-change.min(0).sum()))
-    return worst
+    return exact.worst_of_independent(table, neighbouring(len(table)))

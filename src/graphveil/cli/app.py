@@ -10,14 +10,27 @@ from typing import Annotated, Any
 import typer
 
 import graphveil
-from graphveil.cli import compare, data, federation, mechanisms, plan, predict, release, report, train, tune
+from graphveil.cli import (
+    attack,
+    audit,
+    compare,
+    data,
+    federation,
+    mechanisms,
+    plan,
+    predict,
+    release,
+    report,
+    train,
+    tune,
+)
 from graphveil.cli.console import complain
 from graphveil.errors import GraphveilError
 
 DONE, FAULT, REFUSED, INTERRUPTED = 0, 1, 2, 130
 EPILOG = (
     "Exit codes: 0 done; 2 refused, with the reason on one line of stderr; 1 a fault of ours; "
-    "130 interrupted. Results go to stdout, everything else to stderr."
+    "3 an audit broke a claim; 130 interrupted. Results go to stdout, everything else to stderr."
 )
 # Older versions of Typer have no public name for the ancestor of all usage errors.
 _UsageError: Any = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
@@ -56,7 +69,9 @@ def build() -> typer.Typer:
         plan.plan,
         compare.compare,
         release.release,
+        attack.attack,
         report.report,
+        audit.audit,
     ):
         app.command(epilog=EPILOG)(command)
     for name, group in (("data", data.group), ("mechanisms", mechanisms.group), ("federation", federation.group)):

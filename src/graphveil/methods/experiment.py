@@ -116,7 +116,7 @@ def run(
     rivals: dict[str, list[np.ndarray]] = {}
     methods, seconds, tuned = [], [], []
     for number in range(repeats):
-        nodes = _split(graph, split, seed + number)
+        nodes = split_of(graph, split, seed + number)
         method = build_method(name, settings, len(graph.schema.classes), seed=seed + number, device=device)
         require_trainable(name, method, graph)
         stage = f"{name} {number + 1}/{repeats}"
@@ -158,8 +158,8 @@ def _tuning_notes(tuned: list[Tuned]) -> tuple[str, ...]:
     return tuple(said)
 
 
-def _split(graph: Any, kind: str, seed: int) -> Split:
-    """Return who trains, validates and tests.
+def split_of(graph: Any, kind: str, seed: int) -> Split:
+    """Return who trains, validates and tests in the repeat of that seed; `kind` as in `run`.
 
     Raises:
         InputError: for an unknown kind, a graph that declares no split, or no test nodes.

@@ -1,0 +1,126 @@
+"""Every method under every attack that fits it, without and with protection.
+
+    python benchmarks/attacks.py --data cora,facebook100-caltech36,twitch-es --out attacks.jsonl
+    python benchmarks/attacks.py --out attacks.jsonl --table
+
+One fit of each method, 100 epochs, split 50/25/25; 500 nodes' pairs; 8 shadow models. Each method protects what it can
+at epsilon 2, whole nodes at 8, a bit of solitude's lists at 8; noise is seeded: these are measurements of public data.
+Finished rows are skipped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from graphveil.attacks.catalogue import Target, attack
+from graphveil.attacks.result import AttackResult
+from graphveil.errors import GraphveilError
+from graphveil.graphs import load_graph, random_split
+from graphveil.methods.catalogue import METHODS, build_method
+from graphveil.privacy import SeededRandomness
+from graphveil.reports.files import to_json
+
+RUNS: dict[str, tuple[str, dict[str, Any]]] = {
+    "gcn": ("gcn", {}),
+    "sage": ("sage", {}),
+    "mlp": ("mlp", {}),
+    "gap inf": ("gap", {"epsilon": float("inf")}),
+    "gap": ("gap", {"epsilon": 2.0}),
+    "progap": ("progap", {"epsilon": 2.0}),
+    "class-sums": ("class-sums", {"epsilon": 2.0}),
+    "gap node": ("gap", {"epsilon": 8.0, "unit": "node"}),
+    "dp-mlp": ("dp-mlp", {"epsilon": 8.0}),
+    "lpgnn": ("lpgnn", {"epsilon_x": 2.0, "epsilon_y": 2.0}),
+    "label-pool": ("label-pool", {"epsilon_y": 2.0}),
+    "solitude": ("solitude", {"epsilon_x": 2.0, "epsilon_a": 8.0}),
+    "heterorr": ("heterorr", {"epsilon_x": 2.0, "epsilon_a": 2.0}),
+}
+SHADOWED = ("gcn", "mlp", "gap inf", "gap", "gap node")
+SHOWN = ("linkteller", "link-stealing", "link-stealing-known", "membership", "lira", "attribute")
+
+
+def main() -> None:
+    """Run what is missing, or print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", default="cora")
+    parser.add_argument("--data-root", type=Path)
+    parser.add_argument("--runs", default=",".join(RUNS))
+    parser.add_argument("--attacks", default=",".join(SHOWN))
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--table", action="store_true")
+    asked = parser.parse_args()
+    if not asked.table:
+        for data in asked.data.split(","):
+            measure(data, asked)
+    table([json.loads(line) for line in asked.out.read_text("utf-8").splitlines()])
+
+
+def measure(data: str, asked: argparse.Namespace) -> None:
+    """Add a row for every run and attack on one graph that is not there yet."""
+    rows = asked.out.read_text("utf-8").splitlines() if asked.out.exists() else []
+    done = {(row["data"], row["run"], row["attack"]) for row in map(json.loads, rows)}
+    graph = load_graph(data, root=asked.data_root)
+    split = random_split(graph, 0)
+    for run in asked.runs.split(","):
+        missing = [name for name in asked.attacks.split(",") if (data, run, name) not in done]
+        missing = [name for name in missing if name != "lira" or run in SHADOWED]
+        if not missing:
+            continue
+        method = fitted(run, graph, split, 0)
+        accuracy = method.score(graph, split.test)
+        target = Target(
+            method,
+            graph,
+            graph,
+            split,
+            lambda nodes, seed, run=run: fitted(run, graph, nodes, seed),  # type: ignore[misc]
+            SeededRandomness(1),
+            shadows=8,
+        )
+        for name in missing:
+            start = time.perf_counter()
+            row: dict[str, Any] = {"data": data, "run": run, "attack": name, "accuracy": accuracy}
+            try:
+                row["result"] = attack(name, target).to_dict()
+            except GraphveilError as refusal:
+                row["refused"] = str(refusal)
+            row["seconds"] = time.perf_counter() - start
+            with asked.out.open("a", encoding="utf-8") as file:
+                file.write(to_json(row) + "\n")
+
+
+def fitted(run: str, graph: Any, split: Any, seed: int) -> Any:
+    """Return one fitted method of RUNS."""
+    name, settings = RUNS[run]
+    if "epochs" in METHODS[name].options:
+        settings = {"epochs": 100, **settings}
+    method = build_method(name, settings, len(graph.schema.classes), seed=seed)
+    return method.fit(graph, split=split, randomness=SeededRandomness(seed))
+
+
+def table(rows: list[dict[str, Any]]) -> None:
+    """Print AUC and TPR at 1% false alarms, a table for each graph; "!" is more than epsilon allows."""
+    for data in dict.fromkeys(row["data"] for row in rows):
+        print(f"\n{data}\n\n| method | accuracy | " + " | ".join(SHOWN) + " |\n" + "| --- " * (2 + len(SHOWN)) + "|")
+        for run in dict.fromkeys(row["run"] for row in rows if row["data"] == data):
+            found = {row["attack"]: row for row in rows if row["data"] == data and row["run"] == run}
+            accuracy = next(iter(found.values()))["accuracy"]
+            cells = [_cell(found.get(name)) for name in SHOWN]
+            print(f"| {run} | {100 * accuracy:.1f} | " + " | ".join(cells) + " |")
+
+
+def _cell(row: dict[str, Any] | None) -> str:
+    if row is None or "result" not in row:
+        return "-"
+    found = AttackResult.from_dict(row["result"])
+    mark = "!" if found.beats_limit else ""
+    beside = f" ({found.baseline:.2f})" if found.baseline not in (None, 0.5) else ""
+    return f"{found.auc.mean:.2f}{beside}, {100 * found.tpr_at_1_fpr.mean:.0f}%{mark}"
+
+
+if __name__ == "__main__":
+    main()

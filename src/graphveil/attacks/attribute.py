@@ -1,0 +1,136 @@
+"""Attribute inference: read private features off answers or embeddings, after learning from people who gave theirs.
+
+    x^ = ridge regression of x on what the method shows of a node, fitted on a public part of the nodes
+
+Judged on all others against the mean predictor, which says of everybody what is true of the public part on average.
+Friends and people of one class have features in common, which no protection of one person's features hides: the same
+attack on labels spread over the edges, which read no features at all, is the baseline.
+Source: Duddu, Boutet, Shejwalkar, "Quantifying Privacy Leakage in Graph Embedding", MobiQuitous 2020 (arXiv
+2010.00906), section 4.3; each column is scaled and centred, so that a common feature does not pass for a leak.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.linear_model import Ridge
+
+from graphveil.attacks.limits import limit_of
+from graphveil.attacks.result import AttackResult, auc_of, judge
+from graphveil.attacks.service import known_answers
+from graphveil.errors import InputError
+from graphveil.graphs import Split, random_split
+from graphveil.methods.label_propagation import LabelPropagation
+from graphveil.methods.network import as_matrix
+from graphveil.privacy import SeededRandomness
+
+_COLUMNS = 2000
+_ENTRIES = 100_000
+
+
+def attribute(
+    method: Any,
+    graph: Any,
+    *,
+    column: int | None = None,
+    known: float = 0.5,
+    shown: np.ndarray | None = None,
+    split: Split | None = None,
+    seed: int = 0,
+) -> AttackResult:
+    """Return how well features above the middle of their range are told from those below.
+
+    Args:
+        method: fitted.
+        graph: with the true features, which score the attack.
+        column: the sensitive feature; None: all of them together (2,000 drawn ones where there are more).
+        known: share of the nodes whose features are public.
+        split: whose labels the baseline knows; default: half of them.
+        shown: what the method shows of each node [n, k], such as embeddings; default: probabilities and their logs.
+
+    Raises:
+        InputError: for a column or share outside its range, or a feature that nobody or everybody has.
+    """
+    if not 0 < known < 1:
+        raise InputError(f"known = {known!r}", where="attribute", allowed="a share in (0, 1)")
+    rng = np.random.default_rng([seed, 0xA7])
+    truth, columns = _truth(graph, column, rng)
+    rows = _shown(method, graph) if shown is None else np.asarray(shown, dtype=np.float64)
+    if rows.shape[:1] != truth.shape[:1]:
+        raise InputError(f"{len(rows)} rows were shown", where="attribute", allowed=f"{len(truth)}, one a node")
+    public = np.zeros(len(rows), dtype=bool)
+    public[rng.permutation(len(rows))[: round(known * len(rows))]] = True
+    found = _read_off(rows, truth, public)
+    above = truth[~public] > (graph.schema.low + graph.schema.high) / 2
+    members, others = _sample(found.scores[above], rng), _sample(found.scores[~above], rng)
+    figures = {"variance explained beyond the mean": found.explained, "columns": float(len(columns))}
+    several = ("features of one node are judged as if each were drawn by itself",) if column is None else ()
+    apart = _read_off(_without_features(graph, split, seed), truth, public)
+    return judge(
+        "attribute",
+        "a private feature from what the method shows of a node" if column is None else f"feature {column} of a node",
+        members,
+        others,
+        limit=limit_of(method, "features"),
+        seed=seed,
+        baseline=auc_of(_sample(apart.scores[above], rng), _sample(apart.scores[~above], rng)),
+        baseline_note="labels spread over the edges, no features",
+        figures=figures,
+        notes=several,
+    )
+
+
+class _Found:
+    """Scores [m, d] of the nodes judged, and how much of the variance they explain beyond the mean predictor."""
+
+    def __init__(self, scores: np.ndarray, explained: float) -> None:
+        self.scores, self.explained = scores, explained
+
+
+def _read_off(rows: np.ndarray, truth: np.ndarray, public: np.ndarray) -> _Found:
+    """Fit on the public nodes, return what is said of the others beyond the mean, in deviations of each column."""
+    centre, spread = rows[public].mean(axis=0), rows[public].std(axis=0)
+    scaled = (rows - centre) / np.where(spread > 1e-12, spread, 1.0)
+    model = Ridge(alpha=1.0).fit(scaled[public], truth[public])
+    mean = truth[public].mean(axis=0)
+    guess = np.asarray(model.predict(scaled[~public])).reshape(-1, truth.shape[1])
+    hidden = truth[~public]
+    errors, without = ((hidden - guess) ** 2).sum(), ((hidden - mean) ** 2).sum()
+    deviation = np.maximum(truth[public].std(axis=0), 1e-6)
+    return _Found((guess - mean) / deviation, float(1 - errors / without) if without > 0 else 0.0)
+
+
+def _truth(graph: Any, column: int | None, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Return the features under attack [n, columns] and which they are."""
+    d = int(graph.schema.dimension)
+    if column is not None and not 0 <= column < d:
+        raise InputError(f"column {column}", where="attribute", allowed=f"0 to {d - 1}")
+    columns = np.array([column]) if column is not None else np.sort(rng.permutation(d)[:_COLUMNS])
+    x: Any = as_matrix(graph.x)
+    found = x[:, columns].toarray() if sp.issparse(x) else x.numpy()[:, columns]
+    middle = (graph.schema.low + graph.schema.high) / 2
+    if not (found > middle).any() or (found > middle).all():
+        raise InputError("nobody or everybody is above the middle of the range", where="attribute")
+    return found.astype(np.float64), columns
+
+
+def _without_features(graph: Any, split: Split | None, seed: int) -> np.ndarray:
+    """Return what labels and edges alone show of each node; nothing where a node has several labels."""
+    method = LabelPropagation(epsilon_y=math.inf)
+    try:
+        method.fit(graph, split=split or random_split(graph, seed), randomness=SeededRandomness(seed))
+    except InputError:
+        return np.zeros((int(graph.num_nodes), 1))
+    return _shown(method, graph)
+
+
+def _shown(method: Any, graph: Any) -> np.ndarray:
+    chances = known_answers(method, graph)
+    return np.concatenate([chances, np.log(np.maximum(chances, 1e-12))], axis=1)
+
+
+def _sample(scores: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    return scores if len(scores) <= _ENTRIES else rng.choice(scores, _ENTRIES, replace=False)

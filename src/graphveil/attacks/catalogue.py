@@ -1,0 +1,120 @@
+"""Attacks by name, all asked for in the same way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from graphveil.attacks.attribute import attribute
+from graphveil.attacks.averaging import averaging
+from graphveil.attacks.link_stealing import link_stealing
+from graphveil.attacks.linkteller import linkteller
+from graphveil.attacks.membership import Train, lira, membership
+from graphveil.attacks.result import AttackResult
+from graphveil.errors import InputError
+from graphveil.graphs import Split
+from graphveil.methods.local_privacy import LocalPrivacy
+from graphveil.privacy import Randomness
+
+KNOWN = 0.5  # of the nodes' links, for the link stealing that learns
+
+
+@dataclass(frozen=True)
+class Target:
+    """A fitted method and what a simulated adversary needs beside it.
+
+    Attributes:
+        method: fitted.
+        graph: the truth, which scores the attack; served: the graph the method was trained on.
+        split: who trained it.
+        train: (split, seed) -> the same method trained once more, for shadow models; None where that cannot be done.
+        randomness: the noise of reports that are made for an attack on reports.
+        nodes: how many nodes' pairs are attacked; shadows: how many shadow models.
+        seed: of the adversary's draws.
+    """
+
+    method: Any
+    graph: Any
+    served: Any
+    split: Split
+    train: Train | None
+    randomness: Randomness
+    nodes: int = 500
+    shadows: int = 16
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Attack:
+    """One line about an attack, and the attack."""
+
+    summary: str
+    run: Callable[[Target], AttackResult]
+
+
+def _influence(target: Target) -> AttackResult:
+    how: dict[str, Any] = {"targets": target.nodes, "seed": target.seed}
+    return linkteller(target.method, target.graph, served=target.served, **how)
+
+
+def _stealing(known: float) -> Callable[[Target], AttackResult]:
+    def run(target: Target) -> AttackResult:
+        how: dict[str, Any] = {"targets": target.nodes, "seed": target.seed, "split": target.split}
+        return link_stealing(target.method, target.graph, known=known, **how)
+
+    return run
+
+
+def _membership(target: Target) -> AttackResult:
+    return membership(target.method, target.graph, split=target.split, seed=target.seed)
+
+
+def _lira(target: Target) -> AttackResult:
+    if target.train is None:
+        raise InputError("this method cannot be trained once more on other nodes", where="lira")
+    how: dict[str, Any] = {"train": target.train, "shadows": target.shadows, "seed": target.seed}
+    return lira(target.method, target.graph, split=target.split, **how)
+
+
+def _attribute(target: Target) -> AttackResult:
+    return attribute(target.method, target.graph, split=target.split, seed=target.seed)
+
+
+def _averaging(kind: str) -> Callable[[Target], AttackResult]:
+    def run(target: Target) -> AttackResult:
+        privacy, schema = getattr(target.method, "privacy", None), target.graph.schema
+        mechanism = None
+        if isinstance(privacy, LocalPrivacy):
+            mechanism = privacy.labels(len(schema.classes)) if kind == "labels" else privacy.features(schema)
+        if mechanism is None or mechanism == "public":
+            raise InputError(f"nobody reports {kind} behind noise to this method", where="averaging")
+        return averaging(mechanism, randomness=target.randomness, seed=target.seed)
+
+    return run
+
+
+ATTACKS: Mapping[str, Attack] = MappingProxyType(
+    {
+        "linkteller": Attack("edges, by how far changed features sway other nodes' answers", _influence),
+        "link-stealing": Attack("edges, by how similar two nodes' answers are", _stealing(0.0)),
+        "link-stealing-known": Attack("the same, learned from the links of half the nodes", _stealing(KNOWN)),
+        "membership": Attack("who trained the model, by its confidence", _membership),
+        "lira": Attack("who trained the model, by shadow models", _lira),
+        "attribute": Attack("private features, read off the answers", _attribute),
+        "averaging": Attack("features of people who report again and again", _averaging("features")),
+        "averaging-labels": Attack("labels of people who report again and again", _averaging("labels")),
+    }
+)
+
+
+def attack(name: str, target: Target) -> AttackResult:
+    """Return what an attack of ATTACKS finds.
+
+    Raises:
+        InputError: for an unknown attack, or one that does not fit the method.
+    """
+    if name not in ATTACKS:
+        raise InputError(f"attack {name!r} is not known", allowed=", ".join(ATTACKS))
+    return ATTACKS[name].run(target)

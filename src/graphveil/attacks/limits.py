@@ -1,0 +1,108 @@
+"""What a guarantee allows an adversary at most, and whether it speaks of the secret at all.
+
+    TPR <= min( e^eps FPR + delta,  1 - e^-eps (1 - delta - FPR) )        (Kairouz, Oh, Viswanath, ICML 2015, thm 2.1)
+    TPR - FPR <= (e^eps - 1 + 2 delta) / (e^eps + 1)                      where the two lines meet
+
+The limit is on one secret that is there or not while all else stays: whether *this* pair is an edge. An attack may lie
+above it where members differ from others in what is not secret (friends are alike without any edge); the attack's own
+baseline tells such cases.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+SECRETS = ("edge", "node", "features", "label")
+_WORDS = {"edge": ("edge", "relationship", "link"), "features": ("feature",), "label": ("label",), "node": ()}
+
+
+@dataclass(frozen=True)
+class Limit:
+    """The epsilon and delta that bound an attack; epsilon inf where nothing does, and the note says why."""
+
+    epsilon: float
+    delta: float
+    note: str
+
+    @property
+    def exists(self) -> bool:
+        """Whether anything is bounded."""
+        return math.isfinite(self.epsilon)
+
+    def tpr(self, false_alarms: float) -> float | None:
+        """Return the largest share of members found at a share of false alarms, or None."""
+        return float(bound(np.array([false_alarms]), self.epsilon, self.delta)[0]) if self.exists else None
+
+    @property
+    def advantage(self) -> float | None:
+        """The largest TPR - FPR, or None."""
+        if not self.exists:
+            return None
+        shrunk = math.exp(-self.epsilon)  # both sides times e^-eps, which no large epsilon overflows
+        return min(1.0, (1 - shrunk + 2 * self.delta * shrunk) / (1 + shrunk))
+
+
+def bound(false_alarms: np.ndarray, epsilon: float, delta: float) -> np.ndarray:
+    """Return the largest TPR at each FPR in [0, 1]; 1 everywhere for epsilon inf."""
+    if math.isinf(epsilon):
+        return np.ones_like(false_alarms)
+    grown = math.exp(min(epsilon, 700.0)) * false_alarms + delta
+    mirrored = 1 - math.exp(-epsilon) * (1 - delta - false_alarms)
+    return np.clip(np.minimum(grown, mirrored), 0.0, 1.0)
+
+
+def nothing(why: str) -> Limit:
+    """Return the limit that bounds nothing."""
+    return Limit(math.inf, 0.0, why)
+
+
+def limit_of(method: Any, secret: str) -> Limit:
+    """Return what a fitted method's guarantee says of one secret out of `SECRETS`.
+
+    "edge" is one undirected relationship: both of its entries, or both lists that name it. "node" is one node with all
+    that belongs to it, as "node" is said by the curator's methods; a node's label or features alone are no node.
+    """
+    guarantee = getattr(method, "guarantee", None)
+    if guarantee is None:
+        return nothing("the method states no guarantee")
+    if guarantee.void is not None and not math.isinf(guarantee.epsilon):
+        said = f" (void: {guarantee.void}; the limit is what it would be)"
+    else:
+        said = ""
+    relationship = getattr(method, "epsilon_relationship", None)
+    if secret == "edge" and relationship is not None:
+        if math.isinf(relationship):
+            return nothing("the method does not protect edges")
+        return Limit(float(relationship), guarantee.delta, f"epsilon of one relationship{said}")
+    if _is_node(method):
+        if math.isinf(guarantee.epsilon):
+            return nothing("the method protects nothing")
+        if secret == "edge" and getattr(method.privacy, "rule", None) == "lists":
+            epsilon, delta = guarantee.epsilon, guarantee.delta
+            note = f"twice the epsilon of one node: a relationship stands in two lists{said}"
+            return Limit(2 * epsilon, min(1.0, delta * (1 + math.exp(min(epsilon, 700.0)))), note)
+        return Limit(guarantee.epsilon, guarantee.delta, f"epsilon of {guarantee.unit}{said}")
+    for part in _parts(guarantee):
+        if any(word in part.unit for word in _WORDS[secret]) and math.isfinite(part.epsilon):
+            return Limit(part.epsilon, part.delta, f"epsilon of {part.unit}{said}")
+    if math.isinf(guarantee.epsilon):
+        return nothing("the method protects nothing")
+    return nothing(f"outside what the method protects, which is {guarantee.unit}")
+
+
+def _is_node(method: Any) -> bool:
+    """Whether the curator's unit is a whole node, which covers each of its parts."""
+    return getattr(getattr(method, "privacy", None), "unit", None) == "node"
+
+
+def _parts(guarantee: Any) -> Iterator[Any]:
+    """Every guarantee inside, the smallest first; a composed one with parts speaks through them alone."""
+    for part in guarantee.parts:
+        yield from _parts(part)
+    if not guarantee.parts:
+        yield guarantee

@@ -1,0 +1,169 @@
+"""Link stealing: linked nodes get similar answers, so similar answers betray links; no query beyond the answers.
+
+    attack 0   score of a pair = similarity of the two rows of probabilities
+    attack 3   a classifier learns from the pairs of nodes whose links the adversary knows (a share of the graph)
+    attack 1   the classifier learns from a shadow: a graph and a method on it that are the adversary's own
+
+Source: He, Jia, Backes, Gong, Zhang, "Stealing Links from Graph Neural Networks", USENIX Security 2021 (arXiv
+2005.02131), sections 4.2 and 4.3.  Friends are alike without any link between them: the same attack on the answers of a
+perceptron that never saw an edge is the baseline, and only what lies above it was leaked by the use of edges.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import numpy as np
+from scipy.spatial.distance import pdist
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import QuantileTransformer
+
+from graphveil.attacks.limits import limit_of
+from graphveil.attacks.linkteller import BELIEFS
+from graphveil.attacks.pairs import Pairs, belief_figures, pairs_of
+from graphveil.attacks.result import AttackResult, auc_of, judge
+from graphveil.attacks.service import known_answers
+from graphveil.errors import InputError
+from graphveil.graphs import Split, random_split
+from graphveil.methods.baselines import baseline
+from graphveil.privacy import SeededRandomness
+
+DISTANCES = (
+    "correlation",
+    "cosine",
+    "euclidean",
+    "sqeuclidean",
+    "cityblock",
+    "chebyshev",
+    "braycurtis",
+    "canberra",
+)
+_OTHERS_FOR_ONE = 20  # pairs without a link for each with one that the classifier learns from
+
+
+def link_stealing(
+    method: Any,
+    graph: Any,
+    *,
+    similarity: str = "correlation",
+    known: float = 0.0,
+    shadow: tuple[Any, Any] | None = None,
+    without_edges: Any | None = None,
+    split: Split | None = None,
+    targets: int = 500,
+    seed: int = 0,
+) -> AttackResult:
+    """Return how well similar answers tell edges from other pairs among `targets` random nodes.
+
+    Args:
+        method: fitted; only the answers that it gives of its own people are used.
+        graph: the graph with its true edges, which score the attack.
+        similarity: one of DISTANCES, for the attack that learns nothing.
+        known: share of the nodes under attack whose links with each other the adversary knows; the pairs of the rest
+            are judged.
+        shadow: (a fitted method, its graph), the adversary's own.
+        without_edges: a fitted method that read no edges, for the baseline; default: a plain perceptron.
+        split: who trained it, for the default of `without_edges`.
+
+    Raises:
+        InputError: for an unknown similarity, a share outside [0, 1), or both a share and a shadow.
+    """
+    if similarity not in DISTANCES:
+        raise InputError(f"similarity {similarity!r} is not known", allowed=", ".join(DISTANCES))
+    if not 0 <= known < 1 or (known and shadow is not None):
+        raise InputError(f"known = {known!r}", where="link stealing", allowed="a share in [0, 1); none with a shadow")
+    answers = known_answers(method, graph)
+    control = known_answers(without_edges or perceptron(graph, split=split, seed=seed), graph)
+    pairs = pairs_of(graph, targets=targets, seed=seed)
+    lesson, exam = _parts(pairs, known, seed)
+    how = f"{similarity} of answers"
+    if lesson is not None:
+        how = f"learned from the links of {known:.0%} of the nodes"
+        scores, plain = (_learned(_table(found, lesson), _table(found, exam), seed) for found in (answers, control))
+    elif shadow is not None:
+        how = f"learned on {shadow[1].schema.name}"
+        taught = _table(known_answers(*shadow), pairs_of(shadow[1], targets=targets, seed=seed))
+        scores, plain = (_learned(taught, _table(found, exam), seed) for found in (answers, control))
+    else:
+        scores, plain = (-distances(found, exam, (similarity,))[:, 0] for found in (answers, control))
+    members, others = exam.split(scores)
+    figures = belief_figures(scores, exam.edge, BELIEFS)
+    each = distances(answers, exam, DISTANCES)
+    for column, name in enumerate(DISTANCES):
+        figures[f"auc of {name}"] = auc_of(*exam.split(-each[:, column]))
+    without = auc_of(*exam.split(plain))
+    figures["auc above no edges"] = auc_of(members, others) - without
+    return judge(
+        "link-stealing",
+        f"which of {len(scores):,} pairs of {len(exam.nodes):,} nodes are an edge, {how}",
+        members,
+        others,
+        limit=limit_of(method, "edge"),
+        seed=seed,
+        baseline=without,
+        baseline_note="a perceptron that saw no edge: friends are alike",
+        figures=figures,
+    )
+
+
+def perceptron(graph: Any, *, split: Split | None = None, seed: int = 0) -> Any:
+    """Return a plain perceptron trained on features and labels alone: what can be said of the nodes without edges."""
+    split = split or random_split(graph, seed)
+    return baseline("mlp", epochs=100, seed=seed).fit(graph, split=split, randomness=SeededRandomness(seed))
+
+
+def distances(answers: np.ndarray, pairs: Pairs, names: tuple[str, ...]) -> np.ndarray:
+    """Return the distances [p, names] of the answers [n, c] of both ends; 0 where two rows have no direction."""
+    rows = answers[pairs.nodes]
+    t, i, j = len(rows), pairs.first, pairs.second
+    place = t * i - i * (i + 1) // 2 + j - i - 1  # of the pair in scipy's condensed order
+    found = np.empty((len(i), len(names)))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        for column, name in enumerate(names):
+            found[:, column] = pdist(rows, name)[place]
+    return np.nan_to_num(found, nan=0.0)
+
+
+_Lesson = tuple[np.ndarray, np.ndarray]
+
+
+def _table(answers: np.ndarray, pairs: Pairs) -> _Lesson:
+    """Return what a classifier reads of each pair [p, 18], and whether it is an edge: distances and both entropies."""
+    logs = np.log(np.maximum(answers, 1e-12))
+    entropy = -(answers * np.log(np.maximum(answers, 1e-300))).sum(axis=1)
+    first, second = (entropy[end] for end in pairs.ends())
+    near = [distances(rows, pairs, DISTANCES) for rows in (answers, logs)]
+    columns = [*near, (first + second)[:, None], np.abs(first - second)[:, None]]
+    return np.concatenate(columns, axis=1), pairs.edge
+
+
+def _learned(lesson: _Lesson, exam: _Lesson, seed: int) -> np.ndarray:
+    """Return scores [p] of the pairs of `exam` by logistic regression on all edges and some other pairs of `lesson`."""
+    rng = np.random.default_rng([seed, 3])
+    rows, edge = lesson
+    others = np.flatnonzero(~edge)
+    chosen = rng.choice(others, min(len(others), _OTHERS_FOR_ONE * int(edge.sum())), replace=False)
+    kept = np.concatenate([np.flatnonzero(edge), chosen])
+    quantiles = min(200, len(kept))  # ranks: distances differ by orders of magnitude
+    scaler = QuantileTransformer(n_quantiles=quantiles, output_distribution="normal", random_state=seed).fit(rows[kept])
+    model = LogisticRegression(class_weight="balanced", max_iter=1000)
+    model.fit(scaler.transform(rows[kept]), edge[kept])
+    return cast(np.ndarray, model.decision_function(scaler.transform(exam[0])))
+
+
+def _parts(pairs: Pairs, known: float, seed: int) -> tuple[Pairs | None, Pairs]:
+    """Return the pairs of nodes whose links are known, or None, and the pairs among all others.
+
+    Raises:
+        InputError: when either part has fewer than two edges.
+    """
+    if not known:
+        return None, pairs
+    rng = np.random.default_rng([seed, 2])
+    told = np.zeros(len(pairs.nodes), dtype=bool)
+    told[rng.permutation(len(told))[: round(known * len(told))]] = True
+    both, none = told[pairs.first] & told[pairs.second], ~told[pairs.first] & ~told[pairs.second]
+    lesson, exam = pairs.where(both), pairs.where(none)
+    if min(lesson.edge.sum(), exam.edge.sum()) < 2:
+        raise InputError("too few edges to learn from or to judge", where="link stealing", remedy="attack more nodes")
+    return lesson, exam

@@ -1,0 +1,180 @@
+"""LinkTeller: find private edges by how much one node's features sway another's prediction.
+
+    I(v -> u) = | f(X')_u - f(X)_u | / D       X' is X with row v times 1 + D;  f = log p - its mean over the classes
+    score of a pair = I(v -> u) + I(u -> v);  with belief k the k m best pairs are called edges, m the true number
+
+Source: Wu, Long, Zhang, Li, "LinkTeller: Recovering Private Edges from Graph Neural Networks via Influence Analysis",
+IEEE S&P 2022 (arXiv 2108.06504), algorithms 1 and 2.  Logarithms undo a softmax that is sure of itself, where little
+moves.  The adversary of the paper asks once for each node. To simulate
+that, nodes whose features meet at no node under attack share one query: each answer is what a query of its own would
+have given (Curtis, Powell, Reid, "On the estimation of sparse Jacobian matrices", 1974).
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch.nn import functional
+
+from graphveil.attacks.limits import limit_of
+from graphveil.attacks.pairs import Pairs, belief_figures, pairs_of
+from graphveil.attacks.result import AttackResult, judge
+from graphveil.attacks.service import Deployed, Service, service_of
+from graphveil.errors import InputError
+
+STEP = 1e-4
+BELIEFS = (0.25, 0.5, 1.0, 2.0, 4.0)
+_CELLS = 5e7  # of the reach of the nodes under attack; beyond, every node gets a query of its own
+
+
+def linkteller(
+    method: Any,
+    graph: Any,
+    *,
+    served: Any | None = None,
+    targets: int = 500,
+    seed: int = 0,
+    step: float = STEP,
+    beliefs: tuple[float, ...] = BELIEFS,
+) -> AttackResult:
+    """Return how well influence tells edges from other pairs among `targets` random nodes.
+
+    Args:
+        method: fitted; what it answers to changed features decides, see `attacks.service`.
+        graph: the graph with its true edges, which score the attack.
+        served: the graph over whose edges the method answers, where that is another one (a published graph).
+        step: D, how much a row is scaled.
+        beliefs: densities that the adversary assumes, in multiples of the true one.
+    """
+    pairs = pairs_of(graph, targets=targets, seed=seed)
+    service = service_of(method, graph if served is None else served)
+    notes = [service.note]
+    if service.changes:
+        found, queries = influences(service, pairs.nodes, step=step)
+        notes.append(f"{len(pairs.nodes)} nodes were perturbed in {queries} queries of the simulation")
+    else:
+        found = np.zeros((len(pairs.nodes), len(pairs.nodes)))
+    scores = pair_scores(found, pairs)
+    members, others = pairs.split(scores)
+    return judge(
+        "linkteller",
+        f"which of {len(scores):,} pairs of {len(pairs.nodes):,} nodes are an edge",
+        members,
+        others,
+        limit=limit_of(method, "edge"),
+        seed=seed,
+        baseline=0.5,
+        baseline_note="without edges no node sways another",
+        figures=belief_figures(scores, pairs.edge, beliefs),
+        notes=tuple(notes),
+    )
+
+
+def pair_scores(influence: np.ndarray, pairs: Pairs) -> np.ndarray:
+    """Return the score [p] of each pair from influences [t, t]."""
+    both = influence + influence.T
+    return cast(np.ndarray, both[pairs.first, pairs.second])
+
+
+def influences(service: Service, nodes: np.ndarray, *, step: float = STEP) -> tuple[np.ndarray, int]:
+    """Return I [t, t], row = perturbed, column = swayed, and the number of queries it took.
+
+    Raises:
+        InputError: for a step that is not a positive number.
+    """
+    if not 0 < step < 1:
+        raise InputError(f"step = {step!r}", where="linkteller", allowed="a number in (0, 1)")
+    reach, groups = _groups(service, nodes)
+    plain = _signal(service.answer(np.ones(service.nodes))[nodes])
+    found = np.zeros((len(nodes), len(nodes)))
+    for group in groups:
+        factors = np.ones(service.nodes)
+        factors[nodes[group]] += step
+        moved = np.linalg.norm(_signal(service.answer(factors)[nodes]) - plain, axis=1) / step
+        if reach is None:
+            found[group[0]] = moved
+        else:
+            for place in group:
+                swayed = reach.indices[reach.indptr[place] : reach.indptr[place + 1]]
+                found[place, swayed] = moved[swayed]
+    return found, len(groups) + 1
+
+
+def _signal(chances: np.ndarray) -> np.ndarray:
+    """Return what is compared [t, c]: centred logarithms of probabilities, which are a network's centred logits."""
+    logs = np.log(np.maximum(chances, 1e-300))
+    return cast(np.ndarray, logs - logs.mean(axis=1, keepdims=True))
+
+
+def _groups(service: Service, nodes: np.ndarray) -> tuple[sp.csr_matrix | None, list[np.ndarray]]:
+    """Return whom each node under attack reaches [t, t], and groups of nodes that reach nobody in common."""
+    alone = [np.array([place]) for place in range(len(nodes))]
+    if service.hops is None or service.adjacency is None:
+        return None, alone
+    reach = reached(service.adjacency, nodes, service.hops)
+    if reach.nnz > _CELLS:
+        return None, alone
+    taken: list[np.ndarray] = []
+    groups: list[list[int]] = []
+    for place in np.argsort(-np.diff(reach.indptr), kind="stable"):
+        swayed = reach.indices[reach.indptr[place] : reach.indptr[place + 1]]
+        free = (number for number, mask in enumerate(taken) if not mask[swayed].any())
+        chosen = next(free, len(taken))
+        if chosen == len(taken):
+            groups.append([])
+            taken.append(np.zeros(len(nodes), dtype=bool))
+        groups[chosen].append(int(place))
+        taken[chosen][swayed] = True
+    return reach, [np.array(group) for group in groups]
+
+
+def reached(adjacency: sp.csr_matrix, nodes: np.ndarray, hops: int) -> sp.csr_matrix:
+    """Return [t, t]: entry (v, u) where v's features reach u within `hops`, itself included; rows = senders."""
+    onward = (adjacency.T + sp.identity(adjacency.shape[0], dtype=np.int32, format="csr")).tocsr()
+    rows = sp.identity(adjacency.shape[0], dtype=np.int32, format="csr")[nodes]
+    for _ in range(hops):
+        rows = rows @ onward
+        rows.data[:] = 1
+    found = rows[:, nodes].tocsr()
+    found.sort_indices()
+    return found
+
+
+def influence_gcn(network: Deployed, nodes: np.ndarray) -> np.ndarray:
+    """Return the limit of I [t, t] for D -> 0 of a two-layer GCN in closed form.
+
+        dZ_u = sum_{w in N(u), N(v)} Q_uw Q_wv (scale x_v W1 * selu'(a_w)) W2,    I = | dZ - its mean over the classes |
+
+    Raises:
+        InputError: for another network, or features that were propagated first.
+    """
+    if network.name != "gcn" or network.steps or network.several:
+        raise InputError("the closed form is for a plain GCN of one label a node", where="linkteller")
+    model, rows = network.model, network.structure.forward
+    n = network.topology.num_nodes
+    q = sp.csr_matrix((rows.values.numpy(), rows.indices.numpy(), rows.starts.numpy()), shape=(n, n))
+    columns, top = q.tocsc(), q[nodes]
+    with torch.no_grad():
+        before = network.structure @ network.linear(np.ones(n)) + model.bias1
+        slopes = _slopes(before)
+        second = model.weight2.numpy()
+    drive = network.product.numpy() * network.scale
+    found = np.zeros((len(nodes), len(nodes)))
+    for place, node in enumerate(nodes):
+        near = slice(columns.indptr[node], columns.indptr[node + 1])
+        middle, weight = columns.indices[near], columns.data[near]
+        moved = (weight[:, None] * drive[node] * slopes[middle]) @ second
+        change = top[:, middle] @ moved
+        found[place] = np.linalg.norm(change - change.mean(axis=1, keepdims=True), axis=1)
+    return found
+
+
+def _slopes(before: torch.Tensor) -> np.ndarray:
+    """Return selu'(a)."""
+    with torch.enable_grad():
+        a = before.detach().clone().requires_grad_()
+        (slope,) = torch.autograd.grad(functional.selu(a).sum(), a)
+    return slope.numpy()

@@ -1,0 +1,131 @@
+"""Membership: was this node's label used in training?  By confidence, and with shadow models (LiRA).
+
+    confidence   score = log( p_y / (1 - p_y) ),  p_y the probability that the method gives to the true class
+    LiRA         score = log N(phi; m_in, s_in) - log N(phi; m_out, s_out),  phi as above, the moments from shadows that
+                 had the node among their training nodes, and that had not
+
+Source: Carlini, Chien, Nasr, Song, Terzis, Tramer, "Membership inference attacks from first principles", IEEE S&P 2022
+(arXiv 2112.03570), section V; for nodes: Olatunji, Nejdl, Khosla, arXiv 2101.06570. The adversary knows the graph, the
+features and the label in question, and asks for the node's own answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+
+from graphveil.attacks.limits import Limit, limit_of, nothing
+from graphveil.attacks.result import AttackResult, auc_of, judge
+from graphveil.attacks.service import known_answers
+from graphveil.errors import InputError
+from graphveil.graphs import Split
+
+Train = Callable[[Split, int], Any]
+_LEAST = 0.1  # no spread of few shadows is trusted below this
+
+
+def membership(method: Any, graph: Any, *, split: Split, seed: int = 0) -> AttackResult:
+    """Return how well confidence tells nodes that trained from test nodes.
+
+    Args:
+        split: who trained the method.
+    """
+    phi = confidence(method, graph)
+    return judge(
+        "membership",
+        "whether a node's label trained the model, by confidence",
+        phi[split.train.numpy()],
+        phi[split.test.numpy()],
+        limit=_limit(method),
+        seed=seed,
+        baseline=0.5,
+        baseline_note="who trains was drawn at random",
+    )
+
+
+def lira(method: Any, graph: Any, *, split: Split, train: Train, shadows: int = 16, seed: int = 0) -> AttackResult:
+    """Return how well shadow models tell nodes that trained from test nodes.
+
+    Args:
+        split: who trained the method; only who trains and who tests is redrawn for the shadows.
+        train: (split, seed) -> a fitted shadow, the adversary's best guess of how the method was trained.
+        shadows: how many; each has its own share of the nodes.
+
+    Raises:
+        InputError: for fewer than four shadows.
+    """
+    if shadows < 4:
+        raise InputError(f"shadows = {shadows}", where="lira", allowed="at least 4")
+    judged = (split.train | split.test).numpy()
+    inside = _halves(judged, shadows, float(split.train.numpy()[judged].mean()), seed)
+    fitted = (train(_as_split(row, judged, split), seed + number) for number, row in enumerate(inside, start=1))
+    seen = np.stack([confidence(one, graph) for one in fitted])
+    phi = confidence(method, graph)
+    scores, control = _ratio(phi, seen, inside), _ratio(seen[0], seen[1:], inside[1:])
+    trained, tested = split.train.numpy(), split.test.numpy()
+    return judge(
+        "lira",
+        f"whether a node's label trained the model, by {shadows} shadow models",
+        scores[trained],
+        scores[tested],
+        limit=_limit(method),
+        seed=seed,
+        baseline=auc_of(control[trained], control[tested]),
+        baseline_note="the same scores of a shadow that was trained on other nodes",
+        figures={"auc of confidence alone": auc_of(phi[trained], phi[tested])},
+    )
+
+
+def confidence(method: Any, graph: Any) -> np.ndarray:
+    """Return log( p_y / (1 - p_y) ) [n] of the true class; 0 where a node has no label.
+
+    Where a node has several labels: the mean over them of the logits of what is true.
+    """
+    chances, y = known_answers(method, graph), graph.y
+    tiny = 1e-12
+    if y.dim() == 2:
+        right = np.where(y.numpy() > 0, chances, 1 - chances)
+        return np.asarray((np.log(np.maximum(right, tiny)) - np.log(np.maximum(1 - right, tiny))).mean(axis=1))
+    known = y.numpy() >= 0
+    picked = chances[np.arange(len(chances)), np.where(known, y.numpy(), 0)]
+    rest = chances.sum(axis=1) - picked
+    return np.where(known, np.log(np.maximum(picked, tiny)) - np.log(np.maximum(rest, tiny)), 0.0)
+
+
+def _limit(method: Any) -> Limit:
+    """Membership is bounded where whole nodes come and go; that a label is hidden does not hide that one was sent."""
+    if getattr(getattr(method, "privacy", None), "unit", None) == "node":
+        return limit_of(method, "node")
+    guarantee = getattr(method, "guarantee", None)
+    if guarantee is None:
+        return nothing("the method states no guarantee")
+    return nothing(f"who trains is public to this method; it protects {guarantee.unit}")
+
+
+def _halves(judged: np.ndarray, shadows: int, share: float, seed: int) -> np.ndarray:
+    """Return who trains each shadow [shadows, n], the share of the real training."""
+    rng = np.random.default_rng([seed, 0x5AD0])
+    nodes = np.flatnonzero(judged)
+    found = np.zeros((shadows, len(judged)), dtype=bool)
+    for row in found:
+        row[rng.choice(nodes, max(1, round(share * len(nodes))), replace=False)] = True
+    return found
+
+
+def _as_split(trains: np.ndarray, judged: np.ndarray, split: Split) -> Split:
+    return Split(torch.from_numpy(trains), split.val, torch.from_numpy(judged & ~trains))
+
+
+def _ratio(phi: np.ndarray, seen: np.ndarray, inside: np.ndarray) -> np.ndarray:
+    """Return the log likelihood ratio [n]; a node that was never in (or out) takes the moments of all nodes."""
+    logs = []
+    for side in (inside, ~inside):
+        counts = side.sum(axis=0)
+        everybody = float(seen[side].mean()), float(seen[side].std())
+        mean = np.divide((seen * side).sum(axis=0), counts, out=np.full(len(phi), everybody[0]), where=counts > 0)
+        pooled = max(float(np.sqrt((((seen - mean) ** 2) * side).sum() / max(1, side.sum() - len(phi)))), _LEAST)
+        logs.append(-0.5 * ((phi - mean) / pooled) ** 2 - np.log(pooled))
+    return np.asarray(logs[0] - logs[1])

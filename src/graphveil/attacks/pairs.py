@@ -1,0 +1,92 @@
+"""The pairs of nodes that an attack on edges has to tell apart: those that are an edge, and all others among them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from graphveil.errors import InputError
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Unordered pairs of the nodes under attack.
+
+    Attributes:
+        nodes: int64 [t], ascending: whose pairs are judged.
+        first, second: [p] places in `nodes`, first < second.
+        edge: bool [p]: whether the pair is one.
+    """
+
+    nodes: np.ndarray
+    first: np.ndarray
+    second: np.ndarray
+    edge: np.ndarray
+
+    def split(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the scores [p] of edges and of other pairs."""
+        return scores[self.edge], scores[~self.edge]
+
+    def where(self, chosen: np.ndarray) -> Pairs:
+        """Return the pairs of a mask [p]."""
+        return Pairs(self.nodes, self.first[chosen], self.second[chosen], self.edge[chosen])
+
+    def ends(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the node numbers of both ends, [p] each."""
+        return self.nodes[self.first], self.nodes[self.second]
+
+
+def true_adjacency(graph: Any) -> sp.csr_matrix:
+    """Return who is linked to whom in truth [n, n], 1 in both directions, whichever way an edge points."""
+    source, target = graph.edge_index.numpy()
+    n = int(graph.num_nodes)
+    a = sp.csr_matrix((np.ones(len(source), dtype=np.int8), (source, target)), shape=(n, n))
+    return ((a + a.T) > 0).astype(np.int8).tocsr()
+
+
+def pairs_of(graph: Any, *, targets: int = 500, seed: int = 0) -> Pairs:
+    """Return all pairs among `targets` random nodes (all nodes of a smaller graph); public edges are no secret.
+
+    Raises:
+        InputError: when there are fewer than two edges among them.
+    """
+    n = int(graph.num_nodes)
+    rng = np.random.default_rng([seed, 0x7A])
+    nodes = np.arange(n) if n <= targets else np.sort(rng.choice(n, targets, replace=False))
+    inside = true_adjacency(graph)[nodes][:, nodes].toarray() > 0
+    first, second = np.triu_indices(len(nodes), 1)
+    found = Pairs(nodes, first, second, inside[first, second])
+    public = graph.get("public_edges") if hasattr(graph, "get") else None
+    if public is not None:
+        known = np.zeros((n,), dtype=np.int64) - 1
+        known[nodes] = np.arange(len(nodes))
+        ends = known[graph.edge_index[:, public].numpy()]
+        ends = ends[:, (ends >= 0).all(axis=0)]
+        open_pairs = np.zeros((len(nodes), len(nodes)), dtype=bool)
+        open_pairs[ends[0], ends[1]] = open_pairs[ends[1], ends[0]] = True
+        found = found.where(~open_pairs[first, second])
+    if found.edge.sum() < 2:
+        raise InputError(
+            f"{found.edge.sum()} private edges among {len(nodes)} nodes", where="attack", remedy="attack more nodes"
+        )
+    return found
+
+
+def belief_figures(scores: np.ndarray, edge: np.ndarray, beliefs: tuple[float, ...]) -> dict[str, float]:
+    """Return precision, recall and F1 when the top k m pairs are called edges, m the true number (LinkTeller, 4.2).
+
+    Ties at the last place are called in random order, so that a constant score finds what chance finds.
+    """
+    true = int(edge.sum())
+    order = np.lexsort((np.random.default_rng(0).random(len(scores)), -scores))
+    found: dict[str, float] = {}
+    for belief in beliefs:
+        called = min(max(1, round(belief * true)), len(scores))
+        hits = int(edge[order[:called]].sum())
+        found[f"precision at belief {belief:g}"] = hits / called
+        found[f"recall at belief {belief:g}"] = hits / true
+        found[f"f1 at belief {belief:g}"] = 2 * hits / (called + true)
+    return found

@@ -1,0 +1,252 @@
+"""What an attack found, as one frozen value: how well it tells members from others, and what epsilon allows.
+
+AUC        the chance that a random member scores above a random other (ties count half)
+advantage  TPR - FPR at a threshold that was chosen on the other half of the pairs, so that luck does not count
+TPR at 1%  of false alarms: who a careful adversary is sure of (Carlini et al., "Membership inference attacks from
+           first principles", IEEE S&P 2022, section III)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from graphveil.attacks.limits import Limit
+from graphveil.errors import InputError
+from graphveil.methods.intervals import Interval
+
+FALSE_ALARMS = 0.01
+_DRAWS = 400
+_CURVE = 200
+
+
+@dataclass(frozen=True)
+class AttackResult:
+    """One attack on one method.
+
+    Attributes:
+        name: the attack, such as "linkteller"; target: what was attacked, in words.
+        auc, advantage, tpr_at_1_fpr: each with its 95% interval, see the module; 0.5, 0 and 0.01 are chance.
+        limit: the largest TPR at 1% false alarms that the method's own epsilon allows; None where epsilon is infinite
+            or the secret is not what the method protects.
+        advantage_limit: the largest advantage that it allows, or None.
+        limit_note: where the limit comes from, or why there is none.
+        epsilon, delta: what the limit was computed from.
+        baseline: AUC of the same attack without the protected thing (such as the graph without its edges), or None;
+            what was there anyway is no leak of the method. baseline_note: what that was.
+        roc: (FPR, TPR) of a curve with at most 200 corners, for the picture.
+        positives, negatives: how many members and others were told apart.
+        figures: further numbers of this attack by name, such as F1 at a density belief.
+        notes: what a reader must know.
+    """
+
+    name: str
+    target: str
+    auc: Interval
+    advantage: Interval
+    tpr_at_1_fpr: Interval
+    limit: float | None
+    advantage_limit: float | None
+    limit_note: str
+    epsilon: float
+    delta: float
+    baseline: float | None
+    baseline_note: str
+    roc: tuple[tuple[float, float], ...]
+    positives: int
+    negatives: int
+    figures: Mapping[str, float] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def beats_limit(self) -> bool:
+        """Whether the TPR or the advantage lies, with its whole interval, above what epsilon allows.
+
+        Not where the AUC is no better than its baseline's: what was there without the secret did not leak.
+        """
+        if self.baseline is not None and self.auc.low <= self.baseline:
+            return False
+        over_tpr = self.limit is not None and self.tpr_at_1_fpr.low > self.limit
+        return over_tpr or (self.advantage_limit is not None and self.advantage.low > self.advantage_limit)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the value as JSON types; infinity is the string "inf"."""
+        scores = {name: getattr(self, name).to_dict() for name in ("auc", "advantage", "tpr_at_1_fpr")}
+        epsilon: float | str = self.epsilon if math.isfinite(self.epsilon) else "inf"
+        plain = {key: value for key, value in asdict(self).items() if key not in scores}
+        return {
+            **plain,
+            **scores,
+            "epsilon": epsilon,
+            "roc": [list(corner) for corner in self.roc],
+            "figures": dict(self.figures),
+            "notes": list(self.notes),
+        }
+
+    @classmethod
+    def from_dict(cls, facts: Mapping[str, Any]) -> AttackResult:
+        """The inverse of `to_dict`; raises KeyError, TypeError or ValueError for anything else."""
+        scores = {
+            name: Interval(**{**facts[name], "runs": tuple(facts[name]["runs"])})
+            for name in ("auc", "advantage", "tpr_at_1_fpr")
+        }
+        roc = tuple((float(false), float(true)) for false, true in facts["roc"])
+        made = {"epsilon": float(facts["epsilon"]), "roc": roc, "notes": tuple(facts["notes"])}
+        return cls(**{**facts, **scores, **made})
+
+
+def judge(
+    name: str,
+    target: str,
+    members: np.ndarray,
+    others: np.ndarray,
+    *,
+    limit: Limit,
+    seed: int = 0,
+    baseline: float | None = None,
+    baseline_note: str = "",
+    figures: Mapping[str, float] | None = None,
+    notes: tuple[str, ...] = (),
+) -> AttackResult:
+    """Return how well scores [p] of members and [q] of others tell the two apart; higher means member.
+
+    Intervals hold for members and others drawn on their own: pairs that share a node make them somewhat wider in
+    truth.  The AUC's is a stratified bootstrap, the advantage's Newcombe's, and the TPR's the wider of a bootstrap and
+    Clopper and Pearson's.
+
+    Raises:
+        InputError: when there are fewer than two of either, or a score is not a number.
+    """
+    members, others = np.asarray(members, dtype=np.float64), np.asarray(others, dtype=np.float64)
+    if min(len(members), len(others)) < 2:
+        raise InputError(f"{len(members)} members and {len(others)} others", where=name, allowed="at least two of each")
+    if not (np.isfinite(members).all() and np.isfinite(others).all()):
+        raise InputError("a score is not a finite number", where=name)
+    table = _Table.of(members, others)
+    rng = np.random.default_rng([seed, 0xA77])
+    if len(others) < 1 / FALSE_ALARMS:
+        notes = (*notes, f"{len(others)} others are too few to see 1% of false alarms: the TPR is interpolated")
+    auc, tpr = _bootstrapped(table, rng)
+    return AttackResult(
+        name,
+        target,
+        auc,
+        _advantage(members, others, rng),
+        tpr,
+        limit.tpr(FALSE_ALARMS),
+        limit.advantage,
+        limit.note,
+        limit.epsilon,
+        limit.delta,
+        baseline,
+        baseline_note,
+        table.corners(),
+        len(members),
+        len(others),
+        dict(figures or {}),
+        notes,
+    )
+
+
+def auc_of(members: np.ndarray, others: np.ndarray) -> float:
+    """Return the chance that a member scores above an other, ties half."""
+    return _Table.of(np.asarray(members, float), np.asarray(others, float)).scores(None)[0]
+
+
+@dataclass(frozen=True)
+class _Table:
+    """Scores from the highest down: for each distinct one how many members and others have it, and whose they are."""
+
+    places: np.ndarray
+    member: np.ndarray
+    levels: int
+
+    @classmethod
+    def of(cls, members: np.ndarray, others: np.ndarray) -> _Table:
+        values, places = np.unique(-np.concatenate([members, others]), return_inverse=True)
+        return cls(places, np.arange(len(places)) < len(members), len(values))
+
+    def curve(self, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+        """Return FPR and TPR [levels + 1] at every threshold, of reweighted rows where weights are given."""
+        sides = []
+        for side in (~self.member, self.member):
+            chosen = None if weights is None else weights[side]
+            found = np.cumsum(np.bincount(self.places[side], chosen, minlength=self.levels))
+            sides.append(np.concatenate([[0.0], found / found[-1]]))
+        return sides[0], sides[1]
+
+    def scores(self, weights: np.ndarray | None) -> tuple[float, float]:
+        """Return AUC and TPR at 1% false alarms."""
+        false, true = self.curve(weights)
+        return round(float(np.trapezoid(true, false)), 12), float(_at(false, true, FALSE_ALARMS))
+
+    def corners(self) -> tuple[tuple[float, float], ...]:
+        """Return at most 200 points of the curve, close together where false alarms are few."""
+        false, true = self.curve(None)
+        grid = np.unique(np.concatenate([np.geomspace(1e-4, 1.0, _CURVE // 2), np.linspace(0, 1, _CURVE // 2)]))
+        places = np.unique(np.searchsorted(false, grid, side="right") - 1)
+        kept = np.union1d(places, [0, len(false) - 1])
+        return tuple((float(false[place]), float(true[place])) for place in kept)
+
+
+def _at(false: np.ndarray, true: np.ndarray, rate: float) -> float:
+    """Return the TPR at a rate of false alarms; between two thresholds one flips a coin."""
+    after = int(np.searchsorted(false, rate, side="right"))
+    if after == len(false):
+        return float(true[-1])
+    share = (rate - false[after - 1]) / (false[after] - false[after - 1])
+    return float(true[after - 1] + share * (true[after] - true[after - 1]))
+
+
+def _bootstrapped(table: _Table, rng: np.random.Generator) -> tuple[Interval, Interval]:
+    found = table.scores(None)
+    p, q = int(table.member.sum()), int((~table.member).sum())
+    draws = np.empty((_DRAWS, 2))
+    for row in draws:
+        weights = np.empty(p + q)
+        weights[:p] = np.bincount(rng.integers(p, size=p), minlength=p)
+        weights[p:] = np.bincount(rng.integers(q, size=q), minlength=q)
+        row[:] = table.scores(weights)
+    low, high = np.quantile(draws, [0.025, 0.975], axis=0)
+    if found[0] in (0.0, 1.0):  # nothing varies in a bootstrap of a perfect separation
+        surely = 0.025 ** (1 / min(p, q))
+        low[0], high[0] = (surely, 1.0) if found[0] == 1.0 else (0.0, 1 - surely)
+    share = stats.binomtest(round(found[1] * p), p).proportion_ci(0.95, "exact")
+    low[1], high[1] = min(low[1], float(share.low)), max(high[1], float(share.high))
+    auc, tpr = (
+        Interval(value, min(float(low[i]), value), max(float(high[i]), value), (value,))
+        for i, value in enumerate(found)
+    )
+    return auc, tpr
+
+
+def _advantage(members: np.ndarray, others: np.ndarray, rng: np.random.Generator) -> Interval:
+    """Choose a threshold on one half, use it on the other, and the other way round."""
+    mine, theirs = rng.permutation(members), rng.permutation(others)
+    halves = [(mine[i::2], theirs[i::2]) for i in (0, 1)]
+    hits = alarms = 0
+    for chosen, used in ((halves[0], halves[1]), (halves[1], halves[0])):
+        threshold = _best_threshold(*chosen)
+        hits += int((used[0] >= threshold).sum())
+        alarms += int((used[1] >= threshold).sum())
+    p, q = len(members), len(others)
+    true, false = hits / p, alarms / q
+    up = stats.binomtest(hits, p).proportion_ci(0.95, "wilson")
+    down = stats.binomtest(alarms, q).proportion_ci(0.95, "wilson")
+    value = true - false
+    low = value - math.hypot(true - up.low, down.high - false)
+    high = value + math.hypot(up.high - true, false - down.low)
+    return Interval(value, max(low, -1.0), min(high, 1.0), (value,))
+
+
+def _best_threshold(members: np.ndarray, others: np.ndarray) -> float:
+    table = _Table.of(members, others)
+    false, true = table.curve(None)
+    best = int(np.argmax(true - false))
+    values = -np.unique(-np.concatenate([members, others]))
+    return math.inf if best == 0 else float(values[best - 1])

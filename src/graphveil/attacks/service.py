@@ -1,0 +1,202 @@
+"""What somebody gets who may ask a fitted method again with other features: the only door of the influence attacks.
+
+A method decides itself: from its cache (the features asked with change nothing), not at all, or at a price for every
+new group of people. A plain network is taken as it is deployed in a vertical setting: the adversary hands in the
+features, the owner of the edges applies the network to them (Wu et al., IEEE S&P 2022, section 3).
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from graphveil.aggregation import SparseMatrix
+from graphveil.errors import GraphveilError, InputError
+from graphveil.methods import LPGNN
+from graphveil.methods.network import as_matrix
+from graphveil.methods.released import Topology, topology_of
+from graphveil.models import Backbone, build_backbone
+
+_LAYERS = {"gcn": 2, "sage": 2, "gat": 2, "mlp": 0}
+
+
+@dataclass(frozen=True)
+class Service:
+    """Answers to features whose rows are scaled.
+
+    Attributes:
+        answer: factors [n] on the rows of the features -> probabilities [n, c], float64 where the method can.
+        nodes: n.
+        hops: how far a node's features reach; None: not known.
+        adjacency: along which edges they reach [n, n]; for whoever simulates the attack, not for the adversary.
+        note: what an adversary really gets.
+        changes: whether an answer depends on the features handed in at all.
+    """
+
+    answer: Callable[[np.ndarray], np.ndarray]
+    nodes: int
+    hops: int | None
+    adjacency: sp.csr_matrix | None
+    note: str
+    changes: bool
+
+
+def service_of(method: Any, graph: Any) -> Service:
+    """Return what the method answers to somebody who changes the features of `graph`.
+
+    Raises:
+        InputError: for a method that was not fitted, or a plain network whose graph is another than `graph` after
+            the graph of its training is gone (a loaded model).
+    """
+    if isinstance(method, LPGNN) and method.privacy.epsilon_x == math.inf:
+        network = deployed(method, graph)
+        reach = reach_of(network.topology)
+        answer, hops = network.probabilities, network.hops
+        said = "the plain network answers for any features, over the edges it has"
+        return Service(answer, network.topology.num_nodes, hops, reach, said, True)
+    return _asked(method, graph)
+
+
+def reach_of(topology: Topology) -> sp.csr_matrix:
+    """Return along which edges features travel [n, n]; entry (receiver, sender)."""
+    source, target = topology.edge_index.numpy()
+    shape = (topology.num_nodes, topology.num_nodes)
+    return sp.csr_matrix((np.ones(len(source), dtype=np.int32), (target, source)), shape=shape)
+
+
+@dataclass(frozen=True)
+class Deployed:
+    """A plain network in float64, with its first product X W done: rows of X scaled by f scale rows of X W by f."""
+
+    model: Any
+    name: str
+    product: Tensor
+    shift: Tensor
+    scale: float
+    propagation: SparseMatrix | None
+    steps: int
+    structure: Any
+    topology: Topology
+    several: bool
+
+    @property
+    def hops(self) -> int:
+        """How far features reach."""
+        return self.steps + _LAYERS[self.name]
+
+    def linear(self, factors: np.ndarray) -> Tensor:
+        """Return X' W [n, h] as `aggregation.Inputs` does, with row i of X times factors[i]."""
+        out = torch.from_numpy(factors)[:, None] * self.product
+        for _ in range(self.steps):
+            out = cast(SparseMatrix, self.propagation) @ out
+        return (out - self.shift) * self.scale
+
+    def probabilities(self, factors: np.ndarray) -> np.ndarray:
+        """Return class probabilities [n, c], float64."""
+        network = cast(Backbone, self.model)
+        with torch.no_grad():
+            inputs: Any = _Ready(self.linear(factors))
+            logits = network.rest(network.first(inputs, self.structure), self.structure)
+            found = torch.sigmoid(logits) if self.several else torch.softmax(logits, dim=1)
+        return found.numpy()
+
+
+@dataclass(frozen=True)
+class _Ready:
+    """Stands in for `aggregation.Inputs` where the product with the only weight is known."""
+
+    value: Tensor
+
+    def linear(self, _: Tensor) -> Tensor:
+        return self.value
+
+
+def deployed(method: LPGNN, graph: Any) -> Deployed:
+    """Return a plain network as its owner would run it on features that others hand in; see the module."""
+    fitted = method._require_fitted()
+    topology = method.topology or topology_of(graph)
+    if topology.fingerprint != fitted.fingerprint:
+        raise InputError(
+            "the network was trained on other edges than these", where="attack", remedy="attack it before saving"
+        )
+    settings, network = method.settings, fitted.network
+    width = network.weights["weight1"].shape[0]
+    classes = len(fitted.schema.classes)
+    model = build_backbone(settings.model, width, settings.hidden, classes, 0.0, generator=torch.Generator())
+    model.load_state_dict(network.weights)
+    model.double().eval()
+    weight = network.weights["weight1"].double()
+    x = as_matrix(method.released.features if method.released is not None else graph.x)
+    known = torch.from_numpy(np.asarray(x @ weight.numpy())) if sp.issparse(x) else torch.as_tensor(x).double() @ weight
+    shift = torch.zeros(1, weight.shape[1], dtype=torch.float64)
+    if network.mean is not None:
+        shift = network.mean.double() @ weight
+    return Deployed(
+        model,
+        settings.model,
+        known,
+        shift,
+        network.scale,
+        in_double(topology.propagation()) if settings.steps_x else None,
+        settings.steps_x,
+        in_double(topology.structure(settings.model)),
+        topology,
+        fitted.several,
+    )
+
+
+def in_double(structure: Any) -> Any:
+    """Return a sparse matrix with float64 entries; anything else as it is."""
+    if not isinstance(structure, SparseMatrix):
+        return structure
+    forward = replace(structure.forward, values=structure.forward.values.double())
+    return SparseMatrix(forward, forward, structure.shape)
+
+
+def _asked(method: Any, graph: Any) -> Service:
+    """Return the method's own answers, and whether they depend on the features at all."""
+    n = int(graph.num_nodes)
+
+    def answer(factors: np.ndarray) -> np.ndarray:
+        return cast(np.ndarray, method.predict_proba(with_features(graph, factors)).detach().double().numpy())
+
+    try:
+        before = answer(np.ones(n))
+        changes = not np.array_equal(before, answer(np.full(n, 0.5)))
+    except GraphveilError as refusal:
+        constant = known_answers(method, graph)
+        said = f"the method refuses to be asked with other features: {refusal}"
+        return Service(lambda _: constant, n, 0, None, said, False)
+    if changes:
+        return Service(answer, n, None, None, "the method answers every query", True)
+    said = "the method answers from what it computed while fitting: features handed in change nothing"
+    return Service(lambda _: before, n, 0, None, said, False)
+
+
+def known_answers(method: Any, graph: Any) -> np.ndarray:
+    """Return the probabilities [n, c] that the method gives of its own people, float64: what everybody may see."""
+    found = method.predict_proba() if hasattr(method, "guarantee") else method.predict_proba(graph)
+    return cast(np.ndarray, found.detach().double().numpy())
+
+
+def with_features(graph: Any, factors: np.ndarray) -> Any:
+    """Return the graph with row i of its features times factors[i]."""
+    changed = copy.copy(graph)
+    scale = torch.from_numpy(factors)
+    x = graph.x
+    if x.layout == torch.sparse_csr:
+        counts = x.crow_indices().diff()
+        values = x.values() * scale.repeat_interleave(counts)
+        parts = (x.crow_indices(), x.col_indices(), values)
+        changed.x = torch.sparse_csr_tensor(*parts, x.shape, check_invariants=False)
+    else:
+        changed.x = x.double() * scale[:, None]
+    return changed

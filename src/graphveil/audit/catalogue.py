@@ -1,0 +1,108 @@
+"""Everything that can be audited, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from graphveil.audit.canaries import EDGE_CANARIES, audit_edge_canaries, audit_people_canaries
+from graphveil.audit.cases import Case, audit_exactly, audit_samples
+from graphveil.audit.edge_cases import edge_cases
+from graphveil.audit.feature_cases import feature_cases
+from graphveil.audit.pipelines import PIPELINES, pipeline
+from graphveil.audit.replay import audit_replay
+from graphveil.audit.sums import audit_sums
+from graphveil.audit.verdict import Audit, timed
+from graphveil.errors import InputError
+
+MECHANISMS: Final = "mechanisms"
+METHODS: Final = "methods"
+ALL: Final = "all"
+#: Groups of targets, which can be named like one.
+GROUPS: Final = (MECHANISMS, METHODS, ALL)
+Progress = Callable[[Mapping[str, Any]], None]
+Run = Callable[[int], Audit]
+
+
+@dataclass(frozen=True)
+class AuditTarget:
+    """Something that can be audited.
+
+    Attributes:
+        name: as `run_audits` takes it; a mechanism and the release made of it share a name.
+        mechanism: audits of a mechanism alone, each a function of a seed.
+        method: audits of whole runs.
+    """
+
+    name: str
+    mechanism: tuple[Run, ...] = ()
+    method: tuple[Run, ...] = ()
+
+    def audits(self, group: str = ALL) -> tuple[Run, ...]:
+        """Return the audits of one group."""
+        return {MECHANISMS: self.mechanism, METHODS: self.method}.get(group, self.mechanism + self.method)
+
+
+def targets() -> dict[str, AuditTarget]:
+    """Return every target by name: the mechanisms of the catalogue, noisy sums, and the methods and releases."""
+    mechanisms: dict[str, tuple[Run, ...]] = {}
+    for case in (*feature_cases(), *edge_cases()):
+        name = case.name.split(",")[0]
+        mechanisms[name] = (*mechanisms.get(name, ()), _exactly(case), _samples(case))
+    mechanisms["noisy-sums"] = (partial(_sums, "edge"), partial(_sums, "directed-edge"))
+    methods: dict[str, tuple[Run, ...]] = {}
+    for setup in PIPELINES:
+        name = setup.split(",")[0]
+        methods[name] = (*methods.get(name, ()), partial(_replay, setup), *_canaries(setup))
+    names = dict.fromkeys((*mechanisms, *methods))
+    return {name: AuditTarget(name, mechanisms.get(name, ()), methods.get(name, ())) for name in names}
+
+
+def run_audits(name: str, *, seed: int = 0, progress: Progress | None = None) -> tuple[Audit, ...]:
+    """Run every audit of a target, or of a group of targets.
+
+    Args:
+        name: of a target, or one of `GROUPS`.
+        seed: fixes the made data and the noise: what is audited is made up, so its noise protects nobody.
+        progress: called with {"stage", "done", "total"}.
+
+    Raises:
+        InputError: no such target.
+    """
+    known = targets()
+    if name not in known and name not in GROUPS:
+        raise InputError(f"audit target {name!r} is not known", allowed=", ".join((*GROUPS, *known)))
+    group = name if name in GROUPS else ALL
+    chosen = [one for one in known.values() if name in (one.name, *GROUPS) and one.audits(group)]
+    found: list[Audit] = []
+    for done, target in enumerate(chosen):
+        if progress is not None:
+            progress({"stage": f"audit {target.name}", "done": done, "total": len(chosen)})
+        found += [audit(seed) for audit in target.audits(group)]
+    return tuple(found)
+
+
+def _exactly(case: Case) -> Run:
+    return lambda _: audit_exactly(case)
+
+
+def _samples(case: Case) -> Run:
+    return lambda seed: audit_samples(case, seed=seed)
+
+
+def _sums(unit: str, seed: int) -> Audit:
+    return audit_sums(unit, seed=seed)
+
+
+def _replay(name: str, seed: int) -> Audit:
+    return timed(lambda: audit_replay(pipeline(name, seed=seed), seed=seed))
+
+
+def _canaries(name: str) -> tuple[Run, ...]:
+    if name == "lpgnn":
+        return (lambda seed: timed(lambda: audit_people_canaries(seed=seed)),)
+    if name in EDGE_CANARIES:
+        return (lambda seed: timed(lambda: audit_edge_canaries(name, seed=seed)),)
+    return ()

@@ -1,0 +1,152 @@
+"""Exact audits: every input and every output of a mechanism is enumerated, so there is no false alarm.
+
+    epsilon >= max over outputs o and neighbours x, x' of log Pr[o | x] - log Pr[o | x']                 (delta = 0)
+    epsilon >= the least e with  sum_o max(Pr[o | x] - e^e Pr[o | x'], 0) <= delta                       (delta > 0)
+
+What is enumerated comes from `log_likelihood`, which mechanisms compute from the very integers of their samplers; that
+samplers follow it is for `sampled` to doubt. That nothing is left out is checked: probabilities of all outputs add up
+to 1 for every input.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import logsumexp
+from torch import Tensor
+
+from graphveil.audit.verdict import Audit, judge
+from graphveil.errors import InputError
+from graphveil.privacy import Guarantee
+
+Table = npt.NDArray[np.float64]
+Pair = tuple[int, int]
+
+# What the probabilities of all outputs may differ from 1 by: the rounding of sums of logarithms.
+_WHOLE: Final = 1e-6
+_LARGEST: Final = 1e4
+
+
+def row_table(mechanism: Any, inputs: Tensor, outputs: Any) -> Table:
+    """Return log Pr[output | input] of a mechanism of single users, [inputs, outputs].
+
+    Args:
+        inputs: one input a row: vectors [k, d] or labels [k].
+        outputs: every report there is, as one value of reports, a user for each.
+    """
+    many = len(outputs)
+    rows = [mechanism.log_likelihood(outputs, row[None].expand(many, *row.shape).contiguous()) for row in inputs]
+    return np.stack([row.numpy() for row in rows])
+
+
+def graph_table(log_likelihood: Callable[[Any, Any], Tensor], graphs: Sequence[Any], outputs: Sequence[Any]) -> Table:
+    """Return log Pr[output | graph], [graphs, outputs], or [graphs, outputs, users] where users report apart."""
+    return np.array([[log_likelihood(sent, graph).numpy() for sent in outputs] for graph in graphs])
+
+
+def subset_neighbours(subsets: int) -> list[Pair]:
+    """Return which of 2^k subsets, numbered by their bits, differ in one element, in both orders."""
+    bits = [1 << k for k in range(subsets.bit_length() - 1)]
+    return [(g, g ^ bit) for g, bit in itertools.product(range(subsets), bits)]
+
+
+def worst_ratio(table: Table, neighbours: Iterable[Pair] | None = None) -> float:
+    """Return the largest log ratio of any output for any two neighbours; infinite if one of them rules it out.
+
+    Args:
+        table: [inputs, outputs].
+        neighbours: pairs of inputs; None: any two are neighbours.
+    """
+    if neighbours is None:
+        possible = np.isfinite(table).any(axis=0)
+        return float((table[:, possible].max(axis=0) - table[:, possible].min(axis=0)).max())
+    return max(float(np.abs(_change(table, g, h)).max()) for g, h in neighbours)
+
+
+def worst_of_independent(table: Table, neighbours: Iterable[Pair]) -> float:
+    """As `worst_ratio` of all users together, each sending any of its outputs whatever the others send.
+
+    Args:
+        table: [inputs, outputs, users].
+    """
+    worst = 0.0
+    for g, h in neighbours:
+        change = _change(table, g, h)
+        worst = max(worst, float(change.max(axis=0).sum()), float(-change.min(axis=0).sum()))
+    return worst
+
+
+def least_epsilon(table: Table, delta: float, neighbours: Iterable[Pair] | None = None) -> float:
+    """Return the least epsilon at which every two neighbours are (epsilon, delta)-close, by the hockey-stick sum.
+
+    Raises:
+        InputError: delta is not in (0, 1).
+    """
+    if not 0.0 < delta < 1.0:
+        raise InputError(f"delta is {delta!r}", allowed="a number in (0, 1)")
+    pairs = list(itertools.permutations(range(len(table)), 2)) if neighbours is None else list(neighbours)
+
+    def spent(epsilon: float) -> float:
+        with np.errstate(over="ignore"):
+            return max(float(np.maximum(np.exp(table[g]) - np.exp(epsilon + table[h]), 0.0).sum()) for g, h in pairs)
+
+    low, high = 0.0, 1.0
+    if spent(0.0) <= delta:
+        return 0.0
+    while spent(high) > delta:
+        low, high = high, 2 * high
+        if high > _LARGEST:
+            return math.inf
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if spent(middle) > delta else (low, middle)
+    # The end that is proven not to be enough.
+    return low
+
+
+def audit_table(
+    target: str,
+    guarantee: Guarantee,
+    table: Table,
+    *,
+    neighbours: Iterable[Pair] | None = None,
+    independent: bool = False,
+    complete: bool = True,
+) -> Audit:
+    """Audit the probabilities of a mechanism.
+
+    Args:
+        table: [inputs, outputs], or [inputs, outputs, users] if `independent`.
+        neighbours: see `worst_ratio`.
+        independent: users choose their outputs independently of each other.
+        complete: the table holds every output; then its probabilities have to add up to 1.
+    """
+    pairs = None if neighbours is None else list(neighbours)
+    if independent:
+        bound = worst_of_independent(table, pairs or list(itertools.permutations(range(len(table)), 2)))
+    elif guarantee.delta > 0.0:
+        bound = least_epsilon(table, guarantee.delta, pairs)
+    else:
+        bound = worst_ratio(table, pairs)
+    findings = _not_whole(table) if complete else ()
+    many = f"{table.shape[0]} inputs with {table.shape[1]:,} outputs enumerated"
+    return judge(f"{target} (exact)", guarantee.epsilon, guarantee.delta, bound, 0.0, notes=(many,), findings=findings)
+
+
+def _not_whole(table: Table) -> tuple[str, ...]:
+    off = float(np.abs(np.expm1(logsumexp(table, axis=1))).max())
+    if off <= _WHOLE:
+        return ()
+    return (f"the probabilities of all outputs differ from 1 by {off:.3g}: some are missing, or wrong",)
+
+
+def _change(table: Table, g: int, h: int) -> Table:
+    """log Pr[. | g] - log Pr[. | h]; 0 where neither is possible."""
+    with np.errstate(invalid="ignore"):
+        change: Table = table[g] - table[h]
+    return np.where(np.isneginf(table[g]) & np.isneginf(table[h]), 0.0, change)

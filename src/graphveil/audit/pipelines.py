@@ -1,0 +1,175 @@
+"""Whole pipelines, each with two small graphs that differ in one protected unit, ready to be replayed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import torch
+from torch import Tensor
+
+from graphveil.audit.replay import Pipeline
+from graphveil.audit.taps import all_taps
+from graphveil.errors import InputError
+from graphveil.graphs import draw_private, make_graph, normalise_edges, random_split, social_graph
+from graphveil.methods import METHODS
+from graphveil.methods.catalogue import build_method
+from graphveil.privacy import Guarantee, Randomness
+
+_EPSILON: Final = 2.0
+_INFINITE: Final = float("inf")
+#: Private training in batches of everybody, whose noise is found at once.
+_ALL_AT_ONCE: Final[Mapping[str, Any]] = {"epsilon": 8.0, "batch": 10_000, "passes": 3}
+#: What can be replayed: a method or release (up to a comma), what changes between the graphs, and its settings.
+PIPELINES: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
+    "lpgnn": ("person", {"epsilon_x": 1.0, "epsilon_y": 1.0}),
+    "label-propagation": ("label", {"epsilon_y": 1.0}),
+    "solitude": ("edge", {"epsilon_x": _INFINITE, "epsilon_a": _EPSILON}),
+    "link-beliefs": ("edge", {"epsilon_a": _EPSILON}),
+    "blink": ("edge", {"epsilon_a": _EPSILON}),
+    "dprr": ("edge", {"epsilon_a": _EPSILON}),
+    "gap": ("edge", {"epsilon": _EPSILON}),
+    "progap": ("edge", {"epsilon": _EPSILON}),
+    "class-sums": ("edge", {"epsilon": _EPSILON}),
+    "dp-mlp": ("person", _ALL_AT_ONCE),
+    "gap, nodes": ("node", {**_ALL_AT_ONCE, "degree_bound": 3, "hops": 1, "unit": "node"}),
+    "heterorr": ("private edge", {"epsilon_a": _EPSILON}),
+    "edge-rand": ("private edge", {"epsilon_a": _EPSILON}),
+    "lap-graph": ("private edge", {"epsilon_a": _EPSILON}),
+    "feature-rr": ("feature vector", {"epsilon_x": _EPSILON}),
+}
+_QUICK: Final = {"epochs": 3, "hidden": 8, "steps_x": 2, "steps_y": 2}
+
+
+def pipeline(name: str, *, nodes: int = 120, seed: int = 0, **settings: Any) -> Pipeline:
+    """Return a method, or a release with training on it, to be replayed.
+
+    Args:
+        name: one of `PIPELINES`.
+        nodes: of the made graph.
+        seed: of graph, split and weights.
+        settings: in place of those of `PIPELINES`.
+
+    Raises:
+        InputError: no such pipeline, or a setting that the method does not take.
+    """
+    if name not in PIPELINES:
+        raise InputError(f"pipeline {name!r} is not known", allowed=", ".join(PIPELINES))
+    unit, own = PIPELINES[name]
+    method_name = name.split(",")[0]
+    info = METHODS[method_name]
+    chosen = {key: value for key, value in _QUICK.items() if key in info.options} | dict(own) | settings
+    first = social_graph(nodes, 6, 40, 3, apps=4, seed=seed)
+    if unit == "private edge":
+        first = draw_private(first, 0.5, seed=seed)
+    split = random_split(first, seed)
+
+    def run(graph: Any, randomness: Randomness) -> Any:
+        method = build_method(method_name, chosen, len(graph.schema.classes), seed=seed)
+        return method.fit(graph, split=split, randomness=randomness)
+
+    made = build_method(method_name, chosen, len(first.schema.classes), seed=seed)
+    epsilon, delta = _claimed(made, unit)
+    # A curator's prediction of a person is made from that person's own features, and is for that person alone.
+    hidden = info.trust == "central" and unit in ("person", "node")
+    return Pipeline(
+        target=f"{method_name}, one {unit}",
+        run=run,
+        first=first,
+        second=neighbour(first, unit, split.train),
+        epsilon=epsilon,
+        delta=delta,
+        outcome=lambda method: outcome_of(method, _person(split.train) if hidden else None),
+        taps=all_taps(),
+    )
+
+
+def outcome_of(method: Any, without: int | None = None) -> dict[str, Any]:
+    """Return what a fitted method shows: predictions (but for one row), history, ledger and guarantee."""
+    guarantee: Guarantee = method.guarantee
+    found = method.predict_proba()
+    return {
+        "predictions": found if without is None else torch.cat([found[:without], found[without + 1 :]]),
+        "history": tuple(method.history),
+        "ledger": method.ledger.to_dict(),
+        "guarantee": guarantee.to_dict(),
+    }
+
+
+def neighbour(graph: Any, unit: str, train: Tensor) -> Any:
+    """Return the graph after one unit has changed: an edge is gone, or a training person's data are replaced.
+
+    Args:
+        unit: "edge", "private edge", "label", "feature vector", "person" (both) or "node" (a person, whose own
+            list is emptied too; others go on listing it).
+        train: mask [n] of the training nodes.
+
+    Raises:
+        InputError: no such unit.
+    """
+    if unit == "edge":
+        return _without(graph, lambda pairs: torch.arange(pairs.shape[1]) == _inside(pairs, train))
+    if unit == "private edge":
+        public = graph.public_edges[graph.edge_index[0] < graph.edge_index[1]]
+        gone = int((~public).nonzero()[0])
+        return _without(graph, lambda pairs: torch.arange(pairs.shape[1]) == gone)
+    if unit not in ("label", "feature vector", "person", "node"):
+        raise InputError(
+            f"unit {unit!r} is not known", allowed="edge, private edge, label, feature vector, person, node"
+        )
+    person = _person(train)
+    parts = graph.to_dict()
+    values, labels = parts["x"], parts["y"].clone()
+    if unit != "label":
+        dense = values.to_dense() if values.layout == torch.sparse_csr else values.clone()
+        dense[person] = graph.schema.high + graph.schema.low - dense[person]
+        values = dense if values.layout == torch.strided else dense.to_sparse_csr()
+    if unit != "feature vector":
+        labels[person] = (labels[person] + 1) % len(graph.schema.classes)
+    changed = make_graph(values, graph.edge_index, labels, graph.schema)
+    if unit == "node":
+        changed.edge_index = graph.edge_index[:, graph.edge_index[0] != person]
+    return changed
+
+
+def _inside(pairs: Tensor, train: Tensor) -> int:
+    """The first edge between two training nodes."""
+    return int((train[pairs[0]] & train[pairs[1]]).nonzero()[0])
+
+
+def _without(graph: Any, gone: Any) -> Any:
+    """The graph without some of its undirected edges; what is public of the others stays so."""
+    up = graph.edge_index[0] < graph.edge_index[1]
+    pairs = graph.edge_index[:, up]
+    keep = ~gone(pairs)
+    left = pairs[:, keep]
+    edges, _ = normalise_edges(left[0].numpy(), left[1].numpy(), int(graph.num_nodes), directed=False)
+    public = graph.get("public_edges")
+    if public is not None:
+        known = {tuple(pair) for pair in pairs[:, public[up]].T.tolist()}
+        public = torch.tensor([(min(u, v), max(u, v)) in known for u, v in edges.T.tolist()])
+    parts = graph.to_dict()
+    private = {"public_edges": public, "private_nodes": graph.get("private_nodes")}
+    return make_graph(parts["x"], edges, parts["y"], graph.schema, **private)
+
+
+def _person(train: Tensor) -> int:
+    """Whose data are replaced."""
+    return int(train.nonzero()[0])
+
+
+def _claimed(method: Any, unit: str) -> tuple[float, float]:
+    """The budget that a method declares for everything that one unit is part of."""
+    parts = {
+        "label": ("labels",),
+        "feature vector": ("features",),
+        "person": ("features", "labels", "nodes"),
+        "node": ("nodes",),
+    }.get(unit)
+    people = ("features", "labels")
+    budgets = [
+        budget
+        for budget in method.ledger.budget
+        if budget.epsilon < _INFINITE and (budget.unit in parts if parts else budget.unit not in people)
+    ]
+    return sum(budget.epsilon for budget in budgets), sum(budget.delta for budget in budgets)

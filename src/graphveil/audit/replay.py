@@ -1,0 +1,274 @@
+"""Record and replay: run a pipeline on a graph, freeze every mechanism's answer, run it again on a neighbour.
+
+Whatever a private pipeline does after a mechanism is a function of the mechanism's answers. With the answers frozen,
+number, order, settings and shapes of the calls, every tensor that is not noised, and all that comes out have to be
+equal on both graphs; only what goes into a mechanism may differ, by no more than the mechanism hides. What differs
+elsewhere leaked. The inputs of both runs are kept, so the change that one unit makes is measured, not believed.
+
+Source of the idea: "Re:cord-play", https://arxiv.org/abs/2602.17454.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import inspect
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+import numpy as np
+import torch
+
+from graphveil.audit.verdict import Audit, judge
+from graphveil.errors import GraphveilError
+from graphveil.privacy import Randomness, SeededRandomness, gaussian_epsilon
+
+#: Runs a pipeline on a graph; what it returns is for `Pipeline.outcome`.
+Run = Callable[[Any, Randomness], Any]
+# Room for the rounding of measured changes.
+_UP: Final = 1 + 1e-9
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What one call says about the cost of the difference between two graphs.
+
+    Attributes:
+        change: how far its input moved; 1 is what the mechanism declares that it hides.
+        declared: the epsilon that the call itself declares for that.
+        pure: log Pr[answer | first] - log Pr[answer | second], where it can be computed.
+        mu: the shift in standard deviations of normal noise, a lower bound.
+    """
+
+    change: float
+    declared: float = 0.0
+    pure: float = 0.0
+    mu: float = 0.0
+
+
+@dataclass(frozen=True)
+class Question:
+    """The arguments of a call: settings and public tensors, which may not differ between neighbours, and the rest."""
+
+    constants: tuple[Any, ...]
+    public: tuple[Any, ...]
+    private: Any
+
+
+class Tap(Protocol):
+    """A method through which a mechanism reads private data."""
+
+    @property
+    def owner(self) -> type[Any]: ...
+
+    @property
+    def attribute(self) -> str: ...
+
+    def read(self, mechanism: Any, arguments: Mapping[str, Any]) -> Question:
+        """Take the arguments apart; what is kept of them is copied."""
+
+    def weigh(self, mechanism: Any, answer: Any, first: Any, second: Any) -> Evidence:
+        """Compare the private parts of two questions that got the same answer."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """A question, who was asked, and the answer."""
+
+    tap: Tap
+    mechanism: Any
+    question: Question
+    answer: Any
+
+    @property
+    def name(self) -> str:
+        """What was called."""
+        return f"{self.tap.owner.__name__}.{self.tap.attribute}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pipeline:
+    """What is replayed.
+
+    Attributes:
+        target: its name.
+        run: the pipeline.
+        first, second: two graphs that differ in one protected unit.
+        epsilon, delta: what it claims for that unit.
+        outcome: everything that comes out, by name: compared between the runs.
+        taps: the mechanisms it may use.
+    """
+
+    target: str
+    run: Run
+    first: Any
+    second: Any
+    epsilon: float
+    delta: float
+    outcome: Callable[[Any], Mapping[str, Any]]
+    taps: Sequence[Tap]
+
+
+class _Differs(Exception):
+    """The second run asks another question than the first."""
+
+
+@dataclass
+class _Tape:
+    """The calls of one run; `frozen` holds those of the run that is replayed."""
+
+    seed: int
+    frozen: Sequence[Call] | None = None
+    calls: list[Call] = field(default_factory=list)
+    inside: bool = False
+
+
+def audit_replay(pipeline: Pipeline, *, seed: int = 0, false_alarm: float = 1e-6) -> Audit:
+    """Run on both graphs and compare.
+
+    Not for several threads at once: the mechanisms' methods are replaced while it runs, and put back afterwards.
+    """
+    first = _Tape(seed)
+    with _tapped(pipeline.taps, first):
+        before = pipeline.outcome(pipeline.run(pipeline.first, SeededRandomness(seed)))
+    second = _Tape(seed, first.calls)
+    findings: list[str] = []
+    try:
+        with _tapped(pipeline.taps, second):
+            after = pipeline.outcome(pipeline.run(pipeline.second, SeededRandomness(seed)))
+    except _Differs as difference:
+        findings.append(str(difference))
+    except (GraphveilError, ArithmeticError, LookupError, RuntimeError, ValueError) as error:
+        findings.append(f"the run fails on the neighbour alone: {error}")
+    else:
+        if len(second.calls) < len(first.calls):
+            findings.append(f"{len(first.calls)} calls became {len(second.calls)} on the neighbour")
+        findings += [f"{name} differs on the neighbour" for name in before if not same(before[name], after.get(name))]
+    return _judged(pipeline, first.calls, second.calls, findings, false_alarm)
+
+
+def same(first: Any, second: Any) -> bool:
+    """Return whether two values are equal, element by element, NaN being equal to itself."""
+    if type(first) is not type(second):
+        return False
+    if isinstance(first, torch.Tensor):
+        if first.layout != torch.strided:
+            return bool(first.layout == second.layout) and same(first.to_dense(), second.to_dense())
+        return same(first.detach().cpu().numpy(), second.detach().cpu().numpy())
+    if isinstance(first, np.ndarray):
+        alike = first.shape == second.shape and first.dtype == second.dtype
+        return bool(alike and first.tobytes() == second.tobytes())
+    if dataclasses.is_dataclass(first):
+        names = [part.name for part in dataclasses.fields(first)]
+        return all(same(getattr(first, name), getattr(second, name)) for name in names)
+    if isinstance(first, Mapping):
+        return first.keys() == second.keys() and all(same(first[name], second[name]) for name in first)
+    if isinstance(first, list | tuple):
+        return len(first) == len(second) and all(same(a, b) for a, b in zip(first, second, strict=True))
+    if isinstance(first, float) and math.isnan(first):
+        return math.isnan(float(second))
+    return bool(first == second)
+
+
+def _judged(
+    pipeline: Pipeline, first: Sequence[Call], second: Sequence[Call], findings: list[str], false_alarm: float
+) -> Audit:
+    found = [
+        (one.name, one.tap.weigh(one.mechanism, one.answer, one.question.private, other.question.private))
+        for one, other in zip(first, second, strict=False)
+    ]
+    findings += [
+        f"{name} hides a change of 1 and saw one of {part.change:.4g}" for name, part in found if part.change > _UP
+    ]
+    declared = math.fsum(part.declared for _, part in found)
+    if declared > pipeline.epsilon * _UP:
+        findings.append(f"the calls that saw the difference declare {declared:.4g} together")
+    mu = math.sqrt(math.fsum(part.mu**2 for _, part in found))
+    pure = abs(math.fsum(part.pure for _, part in found))
+    normal = gaussian_epsilon(1.0 / mu, pipeline.delta) if mu > 0.0 and pipeline.delta > 0.0 else 0.0
+    seen = max((part.change for _, part in found), default=0.0)
+    if not first:
+        findings.append("no mechanism was called")
+    notes = (
+        f"{len(first)} mechanism calls replayed; the largest measured change is {seen:.4f} of what is declared",
+        *((f"mu is at least {mu:.4f}",) if mu else ()),
+    )
+    return judge(
+        f"{pipeline.target} (replay)",
+        pipeline.epsilon,
+        pipeline.delta,
+        max(pure, normal),
+        false_alarm if mu else 0.0,
+        notes=notes,
+        findings=tuple(dict.fromkeys(findings)),
+    )
+
+
+@contextlib.contextmanager
+def _tapped(taps: Sequence[Tap], tape: _Tape) -> Iterator[None]:
+    """Every tap writes to the tape while the block runs."""
+    kept = [(tap.owner, tap.attribute, inspect.getattr_static(tap.owner, tap.attribute)) for tap in taps]
+    try:
+        for tap, (_, _, real) in zip(taps, kept, strict=True):
+            setattr(tap.owner, tap.attribute, _watched(tap, real, tape))
+        yield
+    finally:
+        for owner, attribute, real in kept:
+            setattr(owner, attribute, real)
+
+
+def _watched(tap: Tap, real: Callable[..., Any], tape: _Tape) -> Callable[..., Any]:
+    signature = inspect.signature(real)
+
+    def method(me: Any, *arguments: Any, **named: Any) -> Any:
+        if tape.inside:  # a part of a mechanism that is watched as a whole
+            return real(me, *arguments, **named)
+        bound = signature.bind(me, *arguments, **named)
+        question = tap.read(me, bound.arguments)
+        if tape.frozen is not None:
+            answer = _frozen_answer(tap, me, question, tape)
+        else:
+            # Noise of its own, so that what else is drawn stays the same when this call is not made.
+            bound.arguments["randomness"] = SeededRandomness((tape.seed << 32) + len(tape.calls) + 1)
+            tape.inside = True
+            try:
+                answer = _copy(real(*bound.args, **bound.kwargs), bound.arguments)
+            finally:
+                tape.inside = False
+        tape.calls.append(Call(tap, me, question, answer))
+        return _handed_out(answer, bound.arguments)
+
+    return method
+
+
+def _frozen_answer(tap: Tap, me: Any, question: Question, tape: _Tape) -> Any:
+    """The recorded answer, if the question is the recorded one but for what is private."""
+    frozen, place = tape.frozen or (), len(tape.calls)
+    name = f"{tap.owner.__name__}.{tap.attribute}"
+    if place >= len(frozen):
+        raise _Differs(f"{name} is called once more than {len(frozen)} times on the neighbour")
+    call = frozen[place]
+    if call.name != name:
+        raise _Differs(f"call {place + 1} is {call.name}, and {name} on the neighbour")
+    if not same(call.question.constants, question.constants):
+        raise _Differs(f"call {place + 1}, {name}: its settings, scale or shape differ on the neighbour")
+    if not same(call.question.public, question.public):
+        raise _Differs(f"call {place + 1}, {name}: a tensor that is not noised differs on the neighbour")
+    return call.answer
+
+
+def _copy(answer: Any, arguments: Mapping[str, Any]) -> Any:
+    """What a call gave back; where it works in place (returns None), the tensor it worked on."""
+    if answer is None:
+        return next(value for value in arguments.values() if isinstance(value, torch.Tensor)).clone()
+    return answer.clone() if isinstance(answer, torch.Tensor) else answer
+
+
+def _handed_out(answer: Any, arguments: Mapping[str, Any]) -> Any:
+    """The answer as the caller expects it; writes into the argument what a call in place would have written."""
+    if "totals" in arguments:
+        arguments["totals"].copy_(answer)
+        return None
+    return answer.clone() if isinstance(answer, torch.Tensor) else answer

@@ -1,0 +1,175 @@
+"""Lower bounds on epsilon from samples of two neighbouring inputs, with a stated false-alarm rate.
+
+    events    (epsilon, delta) demands  Pr[E | x] <= e^epsilon Pr[E | x'] + delta  for every event E, so that
+              epsilon >= log((TPR - delta) / FPR), and the same of the complement with x and x' exchanged;
+              both rates are bounded by Clopper and Pearson, the event is chosen on samples that the bound never sees
+    mu        where noise is normal the whole curve is one number, mu = shift / sigma >= Phi^-1(TPR) - Phi^-1(FPR):
+              far sharper, as one event at the middle says what happens far out, and delta may be tiny
+
+A score is any number computed from an output; the log-likelihood ratio is the best (Neyman and Pearson). Sources:
+C. Clopper, E. Pearson, Biometrika 1934; B. Jayaraman, D. Evans, "Evaluating Differentially Private Machine Learning in
+Practice", USENIX Security 2019; M. Nasr et al., "Tight Auditing of Differentially Private Machine Learning", USENIX
+Security 2023, https://arxiv.org/abs/2302.07956 (section 4.3: the bound on mu).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats
+from torch import Tensor
+
+from graphveil.audit.verdict import Audit, judge
+from graphveil.errors import InputError
+from graphveil.privacy import Guarantee, Randomness, SeededRandomness, gaussian_epsilon
+
+Scores = npt.NDArray[np.float64]
+#: Scores of outputs drawn for one of two inputs: (is it the first?, how many, noise) -> scores.
+Draw = Callable[[bool, int, Randomness], Scores]
+
+#: The probability that a right mechanism gets a bound above its epsilon.
+FALSE_ALARM: Final = 1e-6
+_CUTS: Final = np.linspace(0.0, 1.0, 401)
+# A share of the samples chooses the event, the rest judge it.
+_CHOOSING: Final = 0.2
+
+
+def rate_interval(successes: int, trials: int, miss: float) -> tuple[float, float]:
+    """Return Clopper and Pearson's bounds on a probability, each missing it with probability at most `miss`.
+
+    Raises:
+        InputError: no trials, or more successes than trials.
+    """
+    if not 0 <= successes <= trials or trials == 0:
+        raise InputError(f"{successes} successes in {trials} trials", allowed="0 to all of at least one trial")
+    low = float(stats.beta.ppf(miss, successes, trials - successes + 1)) if successes else 0.0
+    high = float(stats.beta.isf(miss, successes + 1, trials - successes)) if successes < trials else 1.0
+    return low, high
+
+
+def epsilon_of_rates(tpr: tuple[float, float], fpr: tuple[float, float], delta: float) -> float:
+    """Return the larger of the event's and its complement's bound, at least 0, from intervals of both rates."""
+    event = _log_ratio(tpr[0] - delta, fpr[1])
+    complement = _log_ratio(1.0 - fpr[1] - delta, 1.0 - tpr[0])
+    return max(event, complement, 0.0)
+
+
+def epsilon_bound(first: Scores, second: Scores, delta: float, false_alarm: float = FALSE_ALARM) -> float:
+    """Return what epsilon is at least, from scores of two neighbouring inputs.
+
+    Raises:
+        InputError: fewer than ten scores of either.
+    """
+    _require_scores(first, second)
+    chosen, (one, other) = _divide(first, second)
+    cut = _best_cut(*chosen, delta, false_alarm)
+    return epsilon_of_rates(_rate(one, cut, false_alarm / 2), _rate(other, cut, false_alarm / 2), delta)
+
+
+def mu_bound(first: Scores, second: Scores, false_alarm: float = FALSE_ALARM) -> float:
+    """Return what mu is at least, where the noise of the scores is normal; 0 if nothing is told apart.
+
+    Raises:
+        InputError: fewer than ten scores of either.
+    """
+    _require_scores(first, second)
+    (a, b), (one, other) = _divide(first, second)
+    cut = (float(np.median(a)) + float(np.median(b))) / 2
+    low = _rate(one, cut, false_alarm / 2)[0]
+    high = _rate(other, cut, false_alarm / 2)[1]
+    return max(0.0, float(stats.norm.ppf(low) - stats.norm.ppf(high))) if low > 0.0 and high < 1.0 else 0.0
+
+
+def audit_events(
+    target: str,
+    guarantee: Guarantee,
+    draw: Draw,
+    *,
+    samples: int,
+    false_alarm: float = FALSE_ALARM,
+    seed: int = 0,
+) -> Audit:
+    """Audit by events: nothing is assumed of the mechanism."""
+    first, second = _both(draw, samples, seed)
+    bound = epsilon_bound(first, second, guarantee.delta, false_alarm)
+    notes = (f"{len(first):,} and {len(second):,} samples of two neighbours; Clopper-Pearson bounds of one event",)
+    return judge(f"{target} (sampled)", guarantee.epsilon, guarantee.delta, bound, false_alarm, notes=notes)
+
+
+def audit_mu(
+    target: str,
+    claimed: float,
+    delta: float,
+    draw: Draw,
+    *,
+    samples: int,
+    false_alarm: float = FALSE_ALARM,
+    seed: int = 0,
+) -> Audit:
+    """Audit by mu: the scores' noise is taken to be normal, as that of the mechanism is."""
+    first, second = _both(draw, samples, seed)
+    mu = mu_bound(first, second, false_alarm)
+    bound = gaussian_epsilon(1.0 / mu, delta) if mu > 0.0 else 0.0
+    notes = (f"{len(first):,} and {len(second):,} samples of two neighbours; mu is at least {mu:.4f}",)
+    return judge(f"{target} (mu)", claimed, delta, bound, false_alarm, notes=notes)
+
+
+def ratio_scores(mechanism: Any, first: Tensor, second: Tensor) -> Draw:
+    """Return the scores of a mechanism of single users: log-likelihood ratios of reports of two inputs.
+
+    Args:
+        first, second: one input each: a vector [d] or a label [].
+    """
+
+    def draw(is_first: bool, count: int, randomness: Randomness) -> Scores:
+        one, other = (row[None].expand(count, *row.shape).contiguous() for row in (first, second))
+        reports = mechanism.randomize(one if is_first else other, randomness=randomness)
+        score = mechanism.log_likelihood(reports, one) - mechanism.log_likelihood(reports, other)
+        found: Scores = score.numpy()
+        return found
+
+    return draw
+
+
+def _both(draw: Draw, samples: int, seed: int) -> tuple[Scores, Scores]:
+    randomness = SeededRandomness(seed)
+    return draw(True, samples, randomness), draw(False, samples, randomness)
+
+
+def _divide(first: Scores, second: Scores) -> tuple[tuple[Scores, Scores], tuple[Scores, Scores]]:
+    """The scores that choose, and those that judge."""
+    places = [math.ceil(_CHOOSING * len(scores)) for scores in (first, second)]
+    a, b = places
+    return (first[:a], second[:b]), (first[a:], second[b:])
+
+
+def _best_cut(first: Scores, second: Scores, delta: float, false_alarm: float) -> float:
+    """The cut whose event {score >= cut}, or its complement, has the best bound on these samples."""
+    finite = np.concatenate([first, second])
+    finite = finite[np.isfinite(finite)]
+    cuts = np.unique(np.quantile(finite, _CUTS, method="nearest")) if finite.size else np.zeros(1)
+
+    def bound(cut: float) -> float:
+        return epsilon_of_rates(_rate(first, cut, false_alarm / 2), _rate(second, cut, false_alarm / 2), delta)
+
+    return float(max(cuts, key=bound))
+
+
+def _rate(scores: Scores, cut: float, miss: float) -> tuple[float, float]:
+    # Scores of one output are equal up to the rounding of their logarithms.
+    return rate_interval(int((scores >= cut - 1e-9).sum()), len(scores), miss)
+
+
+def _log_ratio(above: float, below: float) -> float:
+    if above <= 0.0:
+        return -math.inf
+    return math.log(above / below) if below > 0.0 else math.inf
+
+
+def _require_scores(first: Scores, second: Scores) -> None:
+    if min(len(first), len(second)) < 10:
+        raise InputError(f"{len(first)} and {len(second)} scores", allowed="at least 10 of each")

@@ -1,0 +1,146 @@
+"""Where pipelines read private data: the mechanisms' methods that `replay` watches, and how their inputs compare."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from scipy import stats
+from torch import Tensor
+
+from graphveil.aggregation import PerturbedSum
+from graphveil.aggregation.grid import quantise
+from graphveil.audit.replay import Evidence, Question, Tap
+from graphveil.mechanisms import catalogue
+from graphveil.training.dp_sgd import PrivateDescent
+
+#: The probability that the measured noise is taken for smaller than it is.
+_FALSE_ALARM = 1e-6
+_OF_PAIRS = ("EdgeRand", "LapGraph")
+_OF_LISTS = ("AdjacencyRR", "DegreePreservingRR")
+_OF_COUNTS = ("NoisyCounts", "NoisyDegree")
+
+
+def all_taps() -> tuple[Tap, ...]:
+    """Return the taps of every mechanism: all of the catalogue, noisy sums over neighbours, private descent."""
+    return (*(ReportTap(info.mechanism) for info in catalogue()), SumTap(), DescentTap())
+
+
+@dataclass(frozen=True)
+class ReportTap:
+    """`randomize` of a mechanism of the catalogue."""
+
+    owner: type[Any]
+    attribute: str = "randomize"
+
+    def read(self, mechanism: Any, arguments: Mapping[str, Any]) -> Question:
+        """The values are private; how many there are is a setting where each is one user's."""
+        (values,) = (value for name, value in arguments.items() if name not in ("self", "randomness"))
+        kept = values.clone() if isinstance(values, Tensor) else values.copy()
+        constants = (mechanism,) if self._is_set else (mechanism, tuple(values.shape))
+        return Question(constants, (), kept)
+
+    def weigh(self, mechanism: Any, answer: Any, first: Any, second: Any) -> Evidence:
+        """Count what changed in units of the guarantee, and the log-likelihood ratio of the answer."""
+        change = self._change(mechanism, first, second)
+        if change == 0.0:
+            return Evidence(0.0)
+        guarantee = mechanism.guarantee
+        pure = 0.0
+        if guarantee.delta == 0.0:
+            ratio = mechanism.log_likelihood(answer, first) - mechanism.log_likelihood(answer, second)
+            pure = float(ratio.sum())
+        return Evidence(change, guarantee.epsilon, pure)
+
+    @property
+    def _is_set(self) -> bool:
+        return self.owner.__name__ in (*_OF_PAIRS, *_OF_LISTS)
+
+    def _change(self, mechanism: Any, first: Any, second: Any) -> float:
+        kind = self.owner.__name__
+        if kind in _OF_COUNTS:
+            moved = np.abs(np.asarray(first, np.int64) - np.asarray(second, np.int64)).sum()
+            return float(moved) / (2 if getattr(mechanism, "mode", "") == "both" else 1)
+        if self._is_set:
+            directed = getattr(mechanism, "mode", "") == "directed"
+            return float(len(_pairs(first, directed) ^ _pairs(second, directed)))
+        return float((_dense(first) != _dense(second)).any(axis=1).sum())
+
+
+@dataclass(frozen=True)
+class SumTap:
+    """`PerturbedSum.perturb`: edges are private, the rows that are summed are not (units of edges)."""
+
+    owner: type[Any] = PerturbedSum
+    attribute: str = "perturb"
+
+    def read(self, mechanism: PerturbedSum, arguments: Mapping[str, Any]) -> Question:
+        """Rows are public where edges are protected, and part of what is protected where nodes are."""
+        rows, x = arguments["rows"], arguments["x"].detach().clone()
+        constants = (mechanism, arguments["hop"], tuple(x.shape), rows.num_nodes, rows.weight_bits, rows.w_max)
+        return Question(constants, () if mechanism.unit == "node" else (x,), (rows, x, arguments["hop"]))
+
+    def weigh(self, mechanism: PerturbedSum, answer: Tensor, first: Any, second: Any) -> Evidence:
+        """Measure how far the exact sums moved, and the spread of the noise around them."""
+        one, other = _exact_sums(mechanism, first), _exact_sums(mechanism, second)
+        moved = float(np.linalg.norm(one - other))
+        sigma = mechanism.sigmas[first[2] - 1]
+        if moved == 0.0:
+            return Evidence(0.0)
+        noise = answer.double().numpy() - one
+        largest = math.sqrt(float((noise**2).sum()) / float(stats.chi2.ppf(_FALSE_ALARM, noise.size)))
+        mu = math.inf if sigma == 0.0 or largest == 0.0 else moved / largest
+        return Evidence(moved / mechanism.sensitivity, mu=min(mu, 1e6))
+
+
+@dataclass(frozen=True)
+class DescentTap:
+    """The noise of a private gradient step: the clipped sum of a batch is private.
+
+    One sample that changes its values moves the sum by at most two clipping norms, and by one if it comes or goes.
+    """
+
+    owner: type[Any] = PrivateDescent
+    attribute: str = "_add_noise"
+
+    def read(self, mechanism: PrivateDescent, arguments: Mapping[str, Any]) -> Question:
+        """Batches are drawn from the same noise in both runs, so that steps and shapes have to agree."""
+        totals = arguments["totals"]
+        return Question((tuple(totals.shape), mechanism._schedule), (), totals.double())
+
+    def weigh(self, mechanism: PrivateDescent, answer: Tensor, first: Tensor, second: Tensor) -> Evidence:
+        """Measure how far the sum moved, in pairs of clipping norms."""
+        grid = mechanism._schedule.grid
+        return Evidence(float((first - second).norm()) * grid.step / (2 * grid.clip))
+
+
+def _exact_sums(mechanism: PerturbedSum, private: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """The sums without noise, in the answer's unit."""
+    rows, x, _ = private
+    bits = mechanism.row_bits(rows.weight_bits)
+    found = rows.sums(quantise(x, bits=bits))
+    values = found.values.numpy().astype(np.float64)
+    values[found.long.numpy()] = found.totals.numpy()
+    return np.asarray(values * 2.0 ** -(bits + rows.weight_bits))
+
+
+def _pairs(edges: Any, directed: bool) -> set[tuple[int, int]]:
+    columns = np.asarray(edges, np.int64)
+    if not directed:
+        columns = np.sort(columns, axis=0)
+    return set(zip(*columns.tolist(), strict=True)) if columns.size else set()
+
+
+def _dense(values: Any) -> np.ndarray[Any, Any]:
+    """Users' values as rows."""
+    if isinstance(values, Tensor):
+        values = values.to_dense() if values.layout != torch.strided else values
+        values = values.numpy()
+    if sp.issparse(values):
+        values = values.toarray()
+    return np.asarray(values).reshape(len(values), -1)

@@ -1,0 +1,98 @@
+"""What an audit says: what was claimed, what is proven at least, and whether the two agree."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from time import perf_counter
+from typing import Any, Final, Literal, get_args
+
+from graphveil.errors import InputError
+
+Verdict = Literal["holds", "broken"]
+
+#: Room for the rounding of float64 logarithms; the integers behind them leave nothing over.
+ROUNDING: Final = 1e-9
+
+
+@dataclass(frozen=True)
+class Audit:
+    """The answer of one audit.
+
+    Attributes:
+        target: what was audited, and how.
+        claimed_epsilon, delta: what the target says of itself.
+        lower_bound: an epsilon that the target costs at least, at that delta.
+        false_alarm: the probability that a right target gets a lower bound above what it costs; 0 where every input
+            and output was enumerated.
+        verdict: "broken" when the bound exceeds the claim, or something private shows that no bound covers; "holds"
+            means that this audit found nothing, and proves nothing more.
+        seconds: how long it took.
+        notes: how it was done, and what was found.
+
+    Raises:
+        InputError: a field that cannot be, named.
+    """
+
+    target: str
+    claimed_epsilon: float
+    delta: float
+    lower_bound: float
+    false_alarm: float
+    verdict: Verdict
+    seconds: float = 0.0
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.target:
+            raise InputError("the target has no name", where="Audit")
+        for name in ("claimed_epsilon", "lower_bound", "seconds"):
+            if not getattr(self, name) >= 0.0:
+                raise InputError(f"{name} is {getattr(self, name)!r}", where="Audit", allowed="a number of at least 0")
+        for name in ("delta", "false_alarm"):
+            if not 0.0 <= getattr(self, name) < 1.0:
+                raise InputError(f"{name} is {getattr(self, name)!r}", where="Audit", allowed="a number in [0, 1)")
+        if self.verdict not in get_args(Verdict):
+            raise InputError(f"verdict is {self.verdict!r}", where="Audit", allowed=", ".join(get_args(Verdict)))
+        if exceeds(self.lower_bound, self.claimed_epsilon) and self.verdict == "holds":
+            raise InputError("the bound exceeds the claim", where="Audit", allowed="verdict broken")
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing was found."""
+        return self.verdict == "holds"
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields, JSON-safe: infinite numbers are "inf"."""
+        found = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        safe = {name: "inf" if value == math.inf else value for name, value in found.items()}
+        return safe | {"notes": list(self.notes)}
+
+
+def exceeds(bound: float, claimed: float) -> bool:
+    """Whether a lower bound contradicts a claim."""
+    return bound > claimed * (1 + ROUNDING) + ROUNDING * ROUNDING
+
+
+def judge(
+    target: str,
+    claimed: float,
+    delta: float,
+    bound: float,
+    false_alarm: float,
+    *,
+    notes: tuple[str, ...] = (),
+    findings: tuple[str, ...] = (),
+) -> Audit:
+    """Return the audit and its verdict: broken by its bound or by any of `findings`, which stand first in the notes."""
+    broken = bool(findings) or exceeds(bound, claimed)
+    verdict: Verdict = "broken" if broken else "holds"
+    return Audit(target, claimed, delta, max(bound, 0.0), false_alarm, verdict, notes=(*findings, *notes))
+
+
+def timed(run: Callable[[], Audit]) -> Audit:
+    """Return what `run` returns, with the seconds it took."""
+    start = perf_counter()
+    found = run()
+    return replace(found, seconds=perf_counter() - start)

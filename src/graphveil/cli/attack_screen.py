@@ -1,0 +1,24 @@
+"""What ``graphveil attack`` shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from graphveil.attacks import AttackResult
+from graphveil.reports.attack_figure import summary
+from graphveil.reports.text import printable
+
+
+def attacked(found: Mapping[str, AttackResult], picture: Path) -> RenderableType:
+    """One block of lines for each model that was attacked."""
+    parts: list[RenderableType] = []
+    for label, result in found.items():
+        first, *rest = summary(result)
+        style = "bold red" if result.beats_limit else "bold"
+        parts += [Text(f"{printable(label)}: {printable(first)}", style=style)]
+        parts += [*(Text(f"  {printable(line)}") for line in rest), Text()]
+    return Group(*parts, Text(f"The picture is {printable(picture)}."))

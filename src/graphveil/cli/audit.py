@@ -1,0 +1,38 @@
+"""``graphveil audit``: does anything that is claimed turn out to be wrong?"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+import typer
+
+from graphveil.cli import options
+from graphveil.cli.console import emit, working
+
+#: The exit code after an audit that found a broken claim.
+BROKEN: Final = 3
+
+Target = Annotated[
+    str,
+    typer.Argument(help="A mechanism, method or release, or: mechanisms, methods, all.", show_default=False),
+]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Fixes made data and noise; nobody's data are read.")]
+
+
+def audit(target: Target, seed: Seed = 0, as_json: options.Json = False) -> None:
+    """Prove lower bounds on what a target costs, and look for leaks beside its mechanisms; exit code 3 if broken."""
+    from graphveil.audit import run_audits
+    from graphveil.cli import audit_screens
+
+    with working() as tell:
+        found = run_audits(target, seed=seed, progress=tell)
+    verdict = "holds" if all(one.holds for one in found) else "broken"
+    answer = {
+        "target": target,
+        "verdict": verdict,
+        "seconds": sum(one.seconds for one in found),
+        "audits": [one.to_dict() for one in found],
+    }
+    emit(answer, as_json=as_json, screen=lambda: audit_screens.audited(found))
+    if verdict == "broken":
+        raise typer.Exit(BROKEN)

@@ -1,0 +1,36 @@
+"""The answer of ``graphveil audit`` as people read it, at 80 columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from graphveil.audit import Audit
+from graphveil.cli.screens import pairs
+from graphveil.reports.text import number, seconds
+
+
+def audited(found: Sequence[Audit]) -> RenderableType:
+    """A row for each audit, what was found or how it was done, and what the columns mean."""
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    table.add_column("audit")
+    for name in ("claimed", "at least", "delta", "alarm", "verdict"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for one in found:
+        numbers = (number(one.claimed_epsilon), f"{one.lower_bound:.3f}", number(one.delta), number(one.false_alarm))
+        table.add_row(one.target, *numbers, one.verdict, style=None if one.holds else "bold red")
+    broken = [one for one in found if not one.holds]
+    notes = [(one.target, note) for one in (broken or found[:3]) for note in one.notes]
+    meaning = [
+        ("at least", "epsilon cannot be smaller than this, but for false alarms at the rate beside it"),
+        ("holds", "this audit found nothing; it proves no more than its bound"),
+        ("Time", seconds(sum(one.seconds for one in found))),
+    ]
+    head = (
+        f"{len(broken)} of {len(found)} audits broke a claim" if broken else f"{len(found)} audits, none broke a claim"
+    )
+    return Group(Text(head, style="bold"), Text(), table, Text(), pairs([*notes, *meaning]))

@@ -1,0 +1,113 @@
+"""Attack the model of a run, and keep what was found in its folder: ``attack-<name>.json`` and a picture."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from graphveil.attacks import AttackResult
+from graphveil.attacks.catalogue import Target, attack
+from graphveil.errors import InputError, ModelFileError
+from graphveil.graphs import Split, draw_private, load_graph
+from graphveil.methods import load_method
+from graphveil.methods.baselines import BASELINES, baseline
+from graphveil.methods.catalogue import METHODS, build_method
+from graphveil.methods.experiment import split_of
+from graphveil.privacy import Randomness
+from graphveil.reports.attack_figure import attack_figure
+from graphveil.reports.figures import png, svg
+from graphveil.reports.files import to_json, write_bytes, write_text
+from graphveil.reports.record import RunRecord
+from graphveil.reports.run_folder import read_run
+from graphveil.reports.text import plain_name
+
+PLAIN = "without protection"
+
+
+def attack_run(
+    run: Path,
+    name: str,
+    *,
+    randomness: Randomness,
+    truth: str | None = None,
+    data_root: Path | None = None,
+    nodes: int = 500,
+    shadows: int = 16,
+    seed: int = 0,
+    plain: bool = True,
+) -> dict[str, AttackResult]:
+    """Return what an attack finds in the run and, beside it, in a plain network of the same graph.
+
+    Args:
+        run: the run folder.
+        name: one of `attacks.catalogue.ATTACKS`.
+        randomness: of shadow models and reports that are made for the attack.
+        truth: where the run was trained on a published graph: the graph it was made of.
+        plain: whether a plain network is attacked too; an attack that fails there proves nothing.
+
+    Raises:
+        ModelFileError: there is no run there.
+        InputError: for an unknown attack, or one that does not fit the method.
+    """
+    record, method = read_run(run), load_method(run)
+    source = str(record.options.get("source", record.data))
+    split_seed, share = int(record.options.get("seed", 0)), record.options.get("private_share")
+    served = load_graph(source, root=data_root)
+    if share is not None:
+        served = draw_private(served, float(share), split_seed)
+    graph = served if truth is None else load_graph(truth, root=data_root)
+    if int(graph.num_nodes) != int(served.num_nodes):
+        raise InputError(f"{truth} has {int(graph.num_nodes)} nodes", allowed=f"the {int(served.num_nodes)} of the run")
+    split = split_of(served, str(record.options.get("split", "random")), split_seed)
+
+    def again(nodes: Split, number: int) -> Any:
+        built = build_method(record.method, _settings(record), len(served.schema.classes), seed=number)
+        return built.fit(served, split=nodes, randomness=randomness)
+
+    common: dict[str, Any] = {"nodes": nodes, "shadows": shadows, "seed": seed, "randomness": randomness}
+    found = {record.method: attack(name, Target(method, graph, served, split, again, **common))}
+    if plain and record.method not in BASELINES and not name.startswith("averaging"):
+        settings: dict[str, Any] = {"model": str(record.settings.get("model", "gcn")), "epochs": 200}
+
+        def open_network(nodes: Split, number: int) -> Any:
+            return baseline(**settings, seed=number).fit(graph, split=nodes, randomness=randomness)
+
+        target = Target(open_network(split, split_seed), graph, graph, split, open_network, **common)
+        found[PLAIN] = attack(name, target)
+    return found
+
+
+def keep(found: Mapping[str, AttackResult], run: Path, name: str) -> tuple[Path, ...]:
+    """Write what was found into the run folder, as JSON and as pictures, over what an earlier attack left there."""
+    stem = f"attack-{plain_name(name)}"
+    figure = attack_figure(found)
+    files = (run / f"{stem}.json", run / f"{stem}.png", run / f"{stem}.svg")
+    write_text(files[0], to_json({label: result.to_dict() for label, result in found.items()}, indent=2) + "\n")
+    write_bytes(files[1], png(figure))
+    write_text(files[2], svg(figure))
+    return files
+
+
+def kept(run: Path) -> dict[str, dict[str, AttackResult]]:
+    """Return every attack that a run folder remembers: attack -> attacked -> result.
+
+    Raises:
+        ModelFileError: a file of them is damaged.
+    """
+    found = {}
+    for file in sorted(run.glob("attack-*.json")):
+        try:
+            content = json.loads(file.read_text("utf-8"))
+            results = {str(label): AttackResult.from_dict(facts) for label, facts in content.items()}
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ModelFileError(f"damaged attack: {error}", where=str(file)) from error
+        found[file.stem.removeprefix("attack-")] = results
+    return found
+
+
+def _settings(record: RunRecord) -> dict[str, Any]:
+    """Return the settings of a run that its method still takes."""
+    known = METHODS[record.method].options
+    return {key: value for key, value in record.settings.items() if key in known and value is not None}

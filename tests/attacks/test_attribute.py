@@ -1,0 +1,77 @@
+"""Features read off what a method shows."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from graphveil.attacks import attribute
+from graphveil.errors import InputError
+from graphveil.graphs import random_split
+from graphveil.methods import LPGNN, LabelPropagation
+from graphveil.privacy import SeededRandomness
+from tests.attacks import made
+
+
+class Blurts:
+    """Shows feature 2 in its confidence."""
+
+    def predict_proba(self, graph: Any) -> Tensor:
+        secret = graph.x.to_dense()[:, 2] * 0.2
+        noise = torch.rand(len(secret), generator=torch.Generator().manual_seed(1)) * 0.1
+        return torch.stack([0.4 + secret + noise, 0.3 - secret / 2 - noise, 0.3 - secret / 2], dim=1)
+
+
+def test_the_planted_feature_is_found_and_another_is_not() -> None:
+    found = attribute(Blurts(), made.graph(), column=2)
+    assert found.auc.mean > 0.95 and found.auc.low > 0.8 and found.figures["variance explained beyond the mean"] > 0.5
+    other = attribute(Blurts(), made.graph(), column=40)
+    assert other.auc.low < 0.65
+
+
+def test_a_constant_says_what_the_mean_says() -> None:
+    for column in (2, None):
+        found = attribute(made.Constant(), made.graph(), column=column)
+        assert found.auc.low <= 0.5 <= found.auc.high
+        assert abs(found.figures["variance explained beyond the mean"]) < 1e-9
+
+
+def test_shown_embeddings_are_attacked_instead() -> None:
+    x = made.graph().x.to_dense().double().numpy()
+    mixed = x @ np.random.default_rng(0).standard_normal((100, 100))
+    found = attribute(made.Constant(), made.graph(), shown=mixed)
+    assert found.auc.low > 0.65
+
+
+def test_reported_features_have_a_limit() -> None:
+    method = LPGNN(epsilon_x=1.0, epsilon_y=1.0, epochs=5)
+    method.fit(made.graph(), split=random_split(made.graph(), 0), randomness=SeededRandomness(0))
+    found = attribute(method, made.graph(), column=2)
+    assert found.epsilon == pytest.approx(1.0) and found.limit is not None and not found.beats_limit
+
+
+def test_refusals() -> None:
+    with pytest.raises(InputError, match="column"):
+        attribute(made.Constant(), made.graph(), column=100)
+    with pytest.raises(InputError, match="known"):
+        attribute(made.Constant(), made.graph(), known=1.0)
+    with pytest.raises(InputError, match="one a node"):
+        attribute(made.Constant(), made.graph(), shown=np.ones((3, 2)))
+    flat = made.graph().clone()
+    flat.x = torch.zeros(300, 100)
+    with pytest.raises(InputError, match="nobody"):
+        attribute(made.Constant(), flat, column=1)
+
+
+def test_what_friends_have_in_common_is_not_held_against_the_method() -> None:
+    """Labels spread over the edges read no features, so they cannot break a promise about features."""
+    method = LabelPropagation(epsilon_y=math.inf)
+    method.fit(made.graph(), split=random_split(made.graph(), 0), randomness=SeededRandomness(0))
+    found = attribute(method, made.graph(), split=random_split(made.graph(), 0))
+    assert found.auc.low > 0.5 and found.baseline == pytest.approx(found.auc.mean)
+    assert not found.beats_limit

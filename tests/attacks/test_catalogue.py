@@ -1,0 +1,44 @@
+"""Attacks by name."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from graphveil.attacks.catalogue import ATTACKS, Target, attack
+from graphveil.errors import InputError
+from graphveil.graphs import random_split
+from graphveil.methods import LPGNN
+from graphveil.privacy import SeededRandomness
+from tests.attacks import made
+
+SPLIT = random_split(made.graph(), 0)
+
+
+def target() -> Target:
+    method = LPGNN(epsilon_x=2.0, epsilon_y=1.0, epochs=3)
+    method.fit(made.graph(), split=SPLIT, randomness=SeededRandomness(0))
+
+    def train(split: object, seed: int) -> object:
+        return made.plain("mlp", epochs=10)
+
+    return Target(method, made.graph(), made.graph(), SPLIT, train, SeededRandomness(1), nodes=80, shadows=4)
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_every_attack_runs_and_stays_within_the_limit_or_says_why_there_is_none(name: str) -> None:
+    found = attack(name, target())
+    assert 0 <= found.auc.low <= found.auc.mean <= found.auc.high <= 1
+    assert found.limit is not None or found.limit_note
+    fresh_noise = name.startswith("averaging")  # the ledger refuses what this attack supposes
+    assert found.beats_limit == fresh_noise
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    with pytest.raises(InputError, match="not known"):
+        attack("guess", target())
+    plain = replace(target(), method=made.plain(), train=None)
+    for name in ("averaging", "averaging-labels", "lira"):
+        with pytest.raises(InputError):
+            attack(name, plain)

@@ -1,0 +1,104 @@
+"""One-run audits: the bound is the published one, shipped methods pass, gross leaks are found."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from graphveil.aggregation import PerturbedSum
+from graphveil.audit import audit_edge_canaries, audit_people_canaries, one_run_bound, run_audits, targets
+from graphveil.audit.canaries import EDGE_CANARIES, chance_of_guesses, right_guesses
+from graphveil.audit.catalogue import GROUPS
+from graphveil.errors import InputError
+from graphveil.mechanisms import EdgeRand, RandomizedResponse, edge_rand, edges, labels
+from graphveil.mechanisms.bits import BitLaw, bit_law
+
+
+def test_the_largest_bounds_are_the_known_ones() -> None:
+    """With 100, 1,000 and 5,000 guesses, all right, at a false-alarm rate of 5%."""
+    for many, largest in ((100, 3.49), (1000, 5.81), (5000, 7.42)):
+        assert one_run_bound(many, many, many, 0.0, 0.05) == pytest.approx(largest, abs=0.005)
+
+
+def test_the_bound_without_delta_is_a_binomial_test() -> None:
+    epsilon = one_run_bound(750, 1000, 1000, 0.0, 0.01)
+    assert stats.binom(1000, 1 / (1 + math.exp(-epsilon))).sf(749) == pytest.approx(0.01, rel=1e-6)
+    assert one_run_bound(500, 1000, 1000, 0.0) == 0.0
+    assert one_run_bound(0, 10, 10, 1e-5) == 0.0
+
+
+def test_delta_weakens_the_bound() -> None:
+    bounds = [one_run_bound(450, 500, 1000, delta) for delta in (0.0, 1e-5, 1e-4, 1e-3)]
+    assert bounds == sorted(bounds, reverse=True) and bounds[-1] < bounds[0]
+    assert chance_of_guesses(450, 500, 1000, 1.0, 0.5) == 1.0
+    with pytest.raises(InputError, match="guesses"):
+        chance_of_guesses(11, 10, 1000, 1.0, 0.0)
+
+
+def test_false_alarms_of_guesses_are_as_rare_as_stated() -> None:
+    """1,000 runs of randomized response at its true epsilon, rate 10%: at most 142 alarms (probability 1e-5)."""
+    rng = np.random.default_rng(3)
+    truth = rng.random((1000, 200)) < 0.5
+    sent = np.where(rng.random(truth.shape) < math.e / (1 + math.e), truth, ~truth)
+    right = [right_guesses(s.astype(float), t, 200) for s, t in zip(sent, truth, strict=True)]
+    found = {v: chance_of_guesses(v, 200, 200, 1.0, 0.0) <= 0.1 for v in set(right)}
+    assert sum(found[v] for v in right) <= 142
+    assert found[max(right)] == (one_run_bound(max(right), 200, 200, 0.0, 0.1) > 1.0)
+
+
+@pytest.mark.parametrize("name", EDGE_CANARIES)
+def test_shipped_methods_pass(name: str) -> None:
+    found = audit_edge_canaries(name)
+    assert found.holds, found.notes
+    assert found.lower_bound > 0.2 or name == "lap-graph"
+
+
+def test_people_pass_and_weak_label_reports_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = audit_people_canaries()
+    assert found.holds and found.lower_bound > 1.2
+    real, weak = RandomizedResponse.randomize, RandomizedResponse(epsilon=6.0, classes=2)
+    monkeypatch.setattr(labels.RandomizedResponse, "randomize", lambda me, values, **rest: real(weak, values, **rest))
+    assert not audit_people_canaries().holds
+
+
+@pytest.mark.parametrize("name", ["gap", "class-sums"])
+def test_almost_no_noise_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = PerturbedSum._noise
+    monkeypatch.setattr(PerturbedSum, "_noise", staticmethod(lambda sigma, bits: real(sigma / 16, bits)))
+    found = audit_edge_canaries(name)
+    assert not found.holds and found.lower_bound > 3.0
+
+
+@pytest.mark.parametrize("name", ["solitude", "edge-rand"])
+def test_flips_that_are_too_rare_are_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def rare(epsilon: float, count: int) -> BitLaw:
+        return BitLaw(bit_law(epsilon, count).low // 5)
+
+    monkeypatch.setattr(edges, "bit_law", rare)
+    monkeypatch.setattr(edge_rand, "bit_law", rare)
+    assert not audit_edge_canaries(name).holds
+
+
+def test_a_release_of_true_edges_beside_the_noise_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(EdgeRand, "randomize", lambda me, pairs, *, randomness: pairs)
+    assert not audit_edge_canaries("edge-rand").holds
+
+
+def test_targets_and_groups() -> None:
+    known = targets()
+    assert {"multi-bit", "gap", "edge-rand", "noisy-sums"} <= set(known)
+    assert len(known["edge-rand"].audits()) == len(known["edge-rand"].audits("mechanisms")) + 2
+    assert not known["gap"].audits("mechanisms")
+    told: list[Any] = []
+    found = run_audits("randomized-response", progress=told.append)
+    assert [audit.verdict for audit in found] == ["holds", "holds"]
+    assert told == [{"stage": "audit randomized-response", "done": 0, "total": 1}]
+    assert "mechanisms" in GROUPS
+    with pytest.raises(InputError, match="target"):
+        run_audits("nothing")
+    with pytest.raises(InputError, match="canary"):
+        audit_edge_canaries("lpgnn")

@@ -1,0 +1,173 @@
+"""Exact and sampled audits: shipped mechanisms pass, weakened ones are found, bounds are what theory says."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from graphveil.audit import Audit, audit_sums, epsilon_bound, least_epsilon, mu_bound, targets, worst_ratio
+from graphveil.audit.cases import audit_exactly, audit_samples
+from graphveil.audit.edge_cases import edge_cases
+from graphveil.audit.exact import audit_table, subset_neighbours, worst_of_independent
+from graphveil.audit.feature_cases import feature_cases
+from graphveil.audit.sampled import epsilon_of_rates, rate_interval
+from graphveil.audit.verdict import judge
+from graphveil.errors import InputError
+from graphveil.mechanisms import RandomizedResponse, bits, catalogue, edges, labels
+from graphveil.mechanisms.bits import BitLaw, bit_law
+from graphveil.methods import curator_privacy
+from graphveil.privacy import gaussian_epsilon
+
+CASES = {case.name: case for case in (*feature_cases(), *edge_cases())}
+
+
+def test_every_mechanism_of_the_catalogue_is_audited() -> None:
+    known = targets()
+    for info in catalogue():
+        assert known[info.name].mechanism, info.name
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_exact_audit_passes_the_mechanism_tightly_and_finds_half_the_noise(name: str) -> None:
+    case = CASES[name]
+    right, weak = audit_exactly(case), audit_exactly(case, actual=2 * case.epsilon)
+    assert right.holds and right.false_alarm == 0.0
+    assert right.lower_bound > 0.97 * right.claimed_epsilon
+    assert not weak.holds and weak.lower_bound > 1.9 * weak.claimed_epsilon
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name != "lap-graph"])
+def test_sampled_audit_passes_the_mechanism_and_finds_half_the_noise(name: str) -> None:
+    """False-alarm rate 1e-6 each, seed fixed."""
+    case = CASES[name]
+    right, weak = audit_samples(case), audit_samples(case, actual=2 * case.epsilon)
+    assert right.holds and 0.4 * right.claimed_epsilon < right.lower_bound
+    assert not weak.holds
+
+
+def test_sampled_audit_of_released_graphs_finds_a_third_of_the_noise() -> None:
+    from dataclasses import replace
+
+    case = replace(CASES["lap-graph"], samples=1000)
+    assert audit_samples(case).holds
+    assert not audit_samples(case, actual=3 * case.epsilon).holds
+
+
+def test_flips_that_are_too_rare_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mutants in the code, not in the epsilon: half the flips of lists, and of labels."""
+    monkeypatch.setattr(edges, "bit_law", lambda epsilon, count: BitLaw(bit_law(epsilon, count).low // 2))
+    monkeypatch.setattr(labels, "_class_width", lambda epsilon, classes: bits.WORD // 20)
+    for name in ("adjacency-rr", "adjacency-rr, both ends", "randomized-response"):
+        assert not audit_exactly(CASES[name]).holds
+        assert not audit_samples(CASES[name]).holds
+
+
+def test_a_sampler_that_does_not_follow_its_likelihood_is_found_by_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The likelihood still says epsilon 1, so enumeration sees nothing; the samples do."""
+    real, weak = RandomizedResponse.randomize, RandomizedResponse(epsilon=1.5, classes=7)
+    monkeypatch.setattr(RandomizedResponse, "randomize", lambda me, values, **rest: real(weak, values, **rest))
+    case = CASES["randomized-response"]
+    assert audit_exactly(case).holds
+    assert not audit_samples(case).holds
+
+
+@pytest.mark.parametrize("unit", ["edge", "directed-edge"])
+def test_noisy_sums_pass(unit: str) -> None:
+    found = audit_sums(unit)
+    assert found.holds and found.lower_bound > 0.75
+
+
+def test_a_missing_root_two_is_found_in_sums(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An undirected edge priced as one entry of the adjacency; and the noise of a unit halved."""
+    real = curator_privacy.CuratorPrivacy.noise
+
+    def scaled(factor: float) -> None:
+        def noise(me: object, *arguments: object, **named: object) -> object:
+            from dataclasses import replace
+
+            found = real(me, *arguments, **named)  # type: ignore[arg-type]
+            return replace(found, sigmas=tuple(sigma / factor for sigma in found.sigmas))
+
+        monkeypatch.setattr(curator_privacy.CuratorPrivacy, "noise", noise)
+
+    for factor in (math.sqrt(2), 2.0):
+        scaled(factor)
+        assert not audit_sums("edge").holds
+        assert not audit_sums("directed-edge").holds
+
+
+# ---- the numbers ----
+
+
+def test_worst_ratio_of_tables() -> None:
+    table = np.log(np.array([[0.5, 0.5], [0.25, 0.75]]))
+    assert worst_ratio(table) == pytest.approx(math.log(2))
+    with np.errstate(divide="ignore"):
+        impossible = np.log(np.array([[0.5, 0.5, 0.0], [1.0, 0.0, 0.0]]))
+    assert worst_ratio(impossible) == worst_ratio(impossible, [(0, 1)]) == math.inf
+    assert worst_ratio(impossible, [(0, 0)]) == 0.0
+    assert set(subset_neighbours(4)) == {(0, 1), (0, 2), (1, 0), (1, 3), (2, 3), (2, 0), (3, 2), (3, 1)}
+    two_users = np.log(np.array([[[0.5, 0.5], [0.5, 0.5]], [[0.25, 0.25], [0.75, 0.75]]]))
+    assert worst_of_independent(two_users, [(0, 1)]) == pytest.approx(2 * math.log(2))
+
+
+def test_least_epsilon_is_that_of_the_gaussian() -> None:
+    """Normal noise cut into fine cells costs what the closed form says."""
+    cells = np.linspace(-12, 13, 40_001)
+    table = np.stack([np.log(np.diff(stats.norm(mean).cdf(cells)) + 1e-300) for mean in (0.0, 1.0)])
+    assert least_epsilon(table, 1e-5) == pytest.approx(gaussian_epsilon(1.0, 1e-5), rel=1e-3)
+    with pytest.raises(InputError, match="delta"):
+        least_epsilon(table, 0.0)
+
+
+def test_outputs_that_are_missing_are_noticed() -> None:
+    table = np.log(np.array([[0.5, 0.4], [0.5, 0.5]]))
+    guarantee = RandomizedResponse(epsilon=1.0, classes=2).guarantee
+    found = audit_table("t", guarantee, table)
+    assert not found.holds and "missing" in found.notes[0]
+    assert audit_table("t", guarantee, table, complete=False).holds
+
+
+def test_rates_are_bounded_as_clopper_and_pearson_do() -> None:
+    assert rate_interval(0, 10, 0.05) == (0.0, pytest.approx(1 - 0.05**0.1))
+    assert rate_interval(10, 10, 0.05) == (pytest.approx(0.05**0.1), 1.0)
+    assert epsilon_of_rates((0.5, 0.6), (0.1, 0.25), 0.0) == pytest.approx(math.log(2))
+    assert epsilon_of_rates((0.9, 0.95), (0.5, 0.6), 0.0) == pytest.approx(math.log(4))  # by the complement
+    assert epsilon_of_rates((0.1, 0.6), (0.1, 0.25), 0.2) == 0.0
+    with pytest.raises(InputError, match="successes"):
+        rate_interval(3, 2, 0.1)
+    with pytest.raises(InputError, match="scores"):
+        epsilon_bound(np.zeros(3), np.zeros(30), 0.0)
+
+
+def test_false_alarms_are_as_rare_as_stated() -> None:
+    """At a rate of 10%, 400 audits of randomized response at its true epsilon: at most 66 alarms (probability 1e-5)."""
+    rng = np.random.default_rng(1)
+    keep, alarms = math.e / (math.e + 1), 0
+    for _ in range(400):
+        first, second = rng.random(500) < keep, rng.random(500) >= keep
+        alarms += epsilon_bound(first.astype(float), second.astype(float), 0.0, 0.1) > 1.0
+    assert alarms <= 66
+
+
+def test_mu_is_bounded_from_below_and_sharply() -> None:
+    rng = np.random.default_rng(2)
+    one, other = rng.normal(1.0, 1.0, 50_000), rng.normal(0.0, 1.0, 50_000)
+    assert 0.93 < mu_bound(one, other) < 1.0
+    assert mu_bound(other, other) < 0.05
+
+
+def test_a_verdict_contradicts_no_number() -> None:
+    assert judge("t", 1.0, 0.0, 1.1, 0.0).verdict == "broken"
+    assert judge("t", 1.0, 0.0, 1.0, 0.0).verdict == "holds"
+    assert judge("t", 1.0, 0.0, 0.0, 0.0, findings=("a leak",)).verdict == "broken"
+    assert judge("t", math.inf, 0.0, 3.0, 0.0).to_dict()["claimed_epsilon"] == "inf"
+    with pytest.raises(InputError, match="exceeds"):
+        Audit("t", 1.0, 0.0, 2.0, 0.0, "holds")
+    for wrong in ({"target": ""}, {"claimed_epsilon": math.nan}, {"delta": 1.0}, {"verdict": "fine"}):
+        with pytest.raises(InputError):
+            Audit(**{"target": "t", "claimed_epsilon": 1.0, "delta": 0.0, "lower_bound": 0.0, "false_alarm": 0.0,
+                     "verdict": "holds", **wrong})  # fmt: skip

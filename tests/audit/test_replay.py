@@ -1,0 +1,251 @@
+"""Record and replay: pipelines as they are pass; planted leaks, wrong scales and double charges are found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from graphveil.aggregation import PerturbedSum, ReceiverRows, perturbed
+from graphveil.audit import PIPELINES, Audit, audit_replay, pipeline
+from graphveil.audit.pipelines import neighbour
+from graphveil.audit.replay import same
+from graphveil.errors import InputError
+from graphveil.graphs import keep_lists
+from graphveil.mechanisms import MultiBit, NoisyCounts, RandomizedResponse, edges
+from graphveil.mechanisms.bits import BitLaw, bit_law
+from graphveil.methods import class_sums, curator, curator_method, private_links, released
+from graphveil.methods.class_sums import ClassSums
+from graphveil.methods.curator_method import CuratorMethod
+from graphveil.methods.lpgnn import LPGNN
+from graphveil.privacy import SeededRandomness
+from graphveil.training import dp_sgd
+from graphveil.training.dp_sgd import PrivateDescent
+
+Patch = pytest.MonkeyPatch
+
+
+def replayed(name: str, **settings: Any) -> Audit:
+    return audit_replay(pipeline(name, **settings))
+
+
+@pytest.mark.parametrize("name", PIPELINES)
+def test_pipelines_pass(name: str) -> None:
+    found = replayed(name)
+    assert found.holds, found.notes
+    if name in ("gap", "progap", "class-sums"):
+        assert found.lower_bound > 0.75 * found.claimed_epsilon
+
+
+def test_methods_are_as_they_were_after_an_audit() -> None:
+    before = (MultiBit.randomize, PerturbedSum.perturb, PrivateDescent._add_noise)
+    replayed("class-sums")
+    assert (MultiBit.randomize, PerturbedSum.perturb, PrivateDescent._add_noise) == before
+
+
+# ---- mutants ----
+
+
+def root_two_is_missing(patch: Patch) -> None:
+    patch.setattr(perturbed, "entries_of", lambda unit, degree=None: degree or 1)
+
+
+def sigma_is_halved(patch: Patch) -> None:
+    real = PerturbedSum._noise
+    patch.setattr(PerturbedSum, "_noise", staticmethod(lambda sigma, bits: real(sigma / 2, bits)))
+
+
+def there_is_no_noise(patch: Patch) -> None:
+    patch.setattr(PerturbedSum, "_noise", staticmethod(lambda sigma, bits: None))
+
+
+def the_number_of_edges_sets_the_noise(patch: Patch) -> None:
+    real = ReceiverRows.of
+
+    def of(edges: Tensor, nodes: int, **rest: Any) -> Any:
+        counted[:] = [edges.shape[1]]
+        return real(edges, nodes, **rest)
+
+    counted: list[int] = []
+    patch.setattr(class_sums.ReceiverRows, "of", staticmethod(of))
+    sums = class_sums.CuratorPrivacy.sums
+
+    def wrong(me: Any, schema: Any, noise: Any, **rest: Any) -> Any:
+        return sums(me, schema, replace(noise, sigmas=tuple(s * counted[0] / 700 for s in noise.sigmas)), **rest)
+
+    patch.setattr(class_sums.CuratorPrivacy, "sums", wrong)
+
+
+def a_degree_reaches_the_network(patch: Patch) -> None:
+    real = ClassSums.publish
+
+    def publish(me: Any, graph: Any, **rest: Any) -> Any:
+        found = real(me, graph, **rest)
+        degrees = torch.bincount(graph.edge_index[0], minlength=int(graph.num_nodes)).float()
+        return replace(found, sums=found.sums / (1 + degrees[:, None]))
+
+    patch.setattr(ClassSums, "publish", publish)
+
+
+def sums_are_taken_until_they_look_right(patch: Patch) -> None:
+    """Control flow that depends on edges: a second noisy sum where the graph has an odd number of edges."""
+    real = curator_method.receiver_rows
+
+    def twice(graph: Any, privacy: Any, settings: Any, x: Tensor, *rest: Any) -> Any:
+        rows = real(graph, privacy, settings, x, *rest)
+        if (graph.edge_index.shape[1] // 2) % 2:
+            noise = privacy.noise(graph.schema, hops=1)
+            privacy.sums(graph.schema, noise).perturb(rows, x, 1, SeededRandomness(1))
+        return rows
+
+    patch.setattr(curator_method, "receiver_rows", twice)
+
+
+def the_history_counts_edges(patch: Patch) -> None:
+    real = CuratorMethod.history.fget  # type: ignore[attr-defined]
+    seen: list[int] = []
+    rows = curator_method.receiver_rows
+
+    def watched(graph: Any, *rest: Any) -> Any:
+        seen.append(graph.edge_index.shape[1])
+        return rows(graph, *rest)
+
+    patch.setattr(curator_method, "receiver_rows", watched)
+    patch.setattr(CuratorMethod, "history", property(lambda me: (*real(me), seen[-1])))
+
+
+def lists_are_sent_twice(patch: Patch) -> None:
+    """Fresh noise instead of permanent: the same list answered again, and charged once."""
+    real = private_links.randomize_lists
+
+    def twice(graph: Any, links: Any, *, randomness: Any) -> Any:
+        real(graph, links, randomness=randomness)
+        return real(graph, links, randomness=randomness)
+
+    patch.setattr(private_links, "randomize_lists", twice)
+
+
+def labels_are_sent_twice(patch: Patch) -> None:
+    real = released.randomize_people
+
+    def twice(graph: Any, split: Any, privacy: Any, *, randomness: Any) -> Any:
+        real(graph, split, privacy, randomness=randomness)
+        return real(graph, split, privacy, randomness=randomness)
+
+    patch.setattr(released, "randomize_people", twice)
+
+
+def features_leak_into_the_weights(patch: Patch) -> None:
+    real = LPGNN.predict_proba
+
+    def leaking(me: Any, graph: Any = None, **rest: Any) -> Tensor:
+        return real(me, graph, **rest) + 1e-6 * seen[-1]
+
+    collect = LPGNN.randomize
+
+    def watched(me: Any, graph: Any, **rest: Any) -> Any:
+        seen.append(float(graph.x.to_dense().mean()))
+        return collect(me, graph, **rest)
+
+    seen: list[float] = []
+    patch.setattr(LPGNN, "predict_proba", leaking)
+    patch.setattr(LPGNN, "randomize", watched)
+
+
+def bits_are_flipped_half_as_often(patch: Patch) -> None:
+    patch.setattr(edges, "bit_law", lambda epsilon, count: BitLaw(bit_law(epsilon, count).low // 2))
+
+
+def lists_keep_one_too_many(patch: Patch) -> None:
+    patch.setattr(curator, "keep_lists", lambda e, n, d: replace(keep_lists(e, n, d + 1), degree=d))
+
+
+def gradients_are_clipped_too_late(patch: Patch) -> None:
+    """Sums of clipped gradients are scaled up before their noise, which stays the same."""
+    real = dp_sgd.clipped_sum
+
+    def scaled(*arguments: Any) -> Any:
+        return [[4 * part for part in layer] for layer in real(*arguments)]
+
+    patch.setattr(dp_sgd, "clipped_sum", scaled)
+
+
+MUTANTS: tuple[tuple[Callable[[Patch], None], str, str], ...] = (
+    (root_two_is_missing, "gap", ""),
+    (root_two_is_missing, "progap", ""),
+    (root_two_is_missing, "class-sums", ""),
+    (sigma_is_halved, "gap", ""),
+    (sigma_is_halved, "class-sums", ""),
+    (there_is_no_noise, "class-sums", ""),
+    (the_number_of_edges_sets_the_noise, "class-sums", "differ"),
+    (a_degree_reaches_the_network, "class-sums", "predictions"),
+    (sums_are_taken_until_they_look_right, "gap", "neighbour"),
+    (the_history_counts_edges, "gap", "history"),
+    (lists_are_sent_twice, "link-beliefs", "together"),
+    (labels_are_sent_twice, "label-propagation", "together"),
+    (bits_are_flipped_half_as_often, "solitude", ""),
+    (features_leak_into_the_weights, "lpgnn", "predictions"),
+    (lists_keep_one_too_many, "gap, nodes", "saw one of"),
+    (gradients_are_clipped_too_late, "dp-mlp", "saw one of"),
+)
+
+
+@pytest.mark.parametrize(("mutant", "name", "note"), MUTANTS, ids=lambda part: getattr(part, "__name__", part))
+def test_mutants_are_found(mutant: Callable[[Patch], None], name: str, note: str, monkeypatch: Patch) -> None:
+    mutant(monkeypatch)
+    found = replayed(name)
+    assert not found.holds
+    assert note in found.notes[0], found.notes
+
+
+# ---- the recorder itself ----
+
+
+def test_a_planted_pair_counted_twice_is_measured() -> None:
+    """An edge that moves two counts moves them by 2, where one count may move by 1."""
+    start = pipeline("class-sums")
+
+    def run(edges: Any, randomness: Any) -> Any:
+        counts = torch.tensor([edges, edges])
+        return NoisyCounts(epsilon=1.0).randomize(counts, randomness=randomness)
+
+    planted = replace(start, run=run, first=5, second=4, epsilon=1.0, delta=0.0, outcome=lambda out: {"out": out})
+    found = audit_replay(planted)
+    assert not found.holds
+    assert "saw one of 2" in found.notes[0]
+
+
+def test_a_run_that_fails_on_the_neighbour_alone_is_a_finding() -> None:
+    start = pipeline("label-propagation")
+
+    def run(labels: Any, randomness: Any) -> Any:
+        if labels == 4:
+            raise InputError("four")
+        return RandomizedResponse(epsilon=1.0, classes=6).randomize(torch.tensor([labels]), randomness=randomness)
+
+    planted = replace(start, run=run, first=5, second=4, outcome=lambda out: {})
+    assert "fails on the neighbour alone" in audit_replay(planted).notes[0]
+    assert not audit_replay(replace(planted, run=lambda *_: None, second=3)).holds  # no mechanism was called
+
+
+def test_neighbours_differ_in_one_unit() -> None:
+    made = pipeline("class-sums")
+    assert made.first.edge_index.shape[1] == made.second.edge_index.shape[1] + 2
+    train = torch.ones(120, dtype=torch.bool)
+    other = neighbour(made.first, "person", train)
+    assert (other.y != made.first.y).sum() == 1
+    with pytest.raises(InputError, match="unit"):
+        neighbour(made.first, "house", train)
+    with pytest.raises(InputError, match="pipeline"):
+        pipeline("nothing")
+
+
+def test_same_compares_values() -> None:
+    assert same({"a": [1, float("nan"), torch.eye(2).to_sparse()]}, {"a": [1, float("nan"), torch.eye(2).to_sparse()]})
+    for one, other in ((1, 1.0), (torch.zeros(2), torch.zeros(3)), ((1,), (1, 2)), (np.ones(2), np.zeros(2))):
+        assert not same(one, other)

@@ -1,0 +1,52 @@
+"""``graphveil attack`` on a real run."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from graphveil.attacks.catalogue import ATTACKS
+from graphveil.cli.attack import NAMES
+from graphveil.errors import ModelFileError
+from graphveil.reports.attack_run import PLAIN, kept
+from tests.cli.conftest import Terminal
+
+
+@pytest.fixture
+def run(trained: Path, tmp_path: Path) -> Path:
+    """A copy, to which attacks may add."""
+    return Path(shutil.copytree(trained, tmp_path / "run"))
+
+
+def test_help_names_every_attack() -> None:
+    assert NAMES.split(", ") == list(ATTACKS)
+
+
+def test_an_attack_is_shown_and_kept(type_in: Terminal, run: Path) -> None:
+    shown = type_in("attack", run, "--attack", "linkteller", "--nodes", "120")
+    assert shown.code == 0, shown.err
+    assert "lpgnn: attack linkteller" in shown.out and PLAIN in shown.out and "outside what the" in shown.out
+    assert (run / "attack-linkteller.png").read_bytes().startswith(b"\x89PNG")
+    found = kept(run)["linkteller"]
+    assert found["lpgnn"].auc.mean == 0.5 and found[PLAIN].auc.low > 0.9
+
+
+def test_json_is_one_object(type_in: Terminal, run: Path) -> None:
+    found = type_in("attack", run, "--attack", "averaging-labels", "--json").json
+    assert found["results"]["lpgnn"]["epsilon"] == 2.0
+    assert set(found["results"]) == {"lpgnn"} and found["picture"].endswith("attack-averaging-labels.png")
+
+
+def test_refusals(type_in: Terminal, run: Path) -> None:
+    for words, said in (
+        ((run, "--attack", "guess"), "not known"),
+        ((run / "no", "--attack", "linkteller"), "no run"),
+        ((run, "--attack", "membership", "--truth", "nowhere"), "nowhere"),
+    ):
+        answer = type_in("attack", *words)
+        assert answer.code == 2 and said in answer.err
+    (run / "attack-x.json").write_text('{"a": 1}')
+    with pytest.raises(ModelFileError, match="damaged"):
+        kept(run)
