@@ -92,13 +92,13 @@ def _train(
         leaves = [_published(h, plan, noise).requires_grad_() for h in embeddings]
         network.train()
         adam.zero_grad()
-        loss = nn.functional.cross_entropy(head(network(leaves[0] if body.single else leaves)[rows]), labels[rows])
+        loss = nn.functional.cross_entropy(head(network(leaves)[rows]), labels[rows])
         loss.backward()
         body.backward(embeddings, [leaf.grad for leaf in leaves], rows)
         adam.step()
         network.eval()
         with torch.no_grad():
-            logits = head(network(leaves[0] if body.single else leaves))
+            logits = head(network(leaves))
         hit = logits.argmax(dim=1) == labels
         val = float(hit[split.val].float().mean())
         error = float(nn.functional.cross_entropy(logits[split.val], labels[split.val]))
@@ -122,8 +122,6 @@ def _published(h: Tensor, plan: Plan, generator: torch.Generator) -> Tensor:
 class _Own:
     """h^i from X_i W_i, everything by Adam at its holder."""
 
-    single = False
-
     def __init__(self, plan: Plan, parts: Sequence[Part], generator: torch.Generator, words: list[np.ndarray]) -> None:
         self.branches = []
         for features, edges in parts:
@@ -144,8 +142,6 @@ class _Own:
 
 class _Opened:
     """h0 = sum_j X_j W_j for all branches; W by descent with momentum."""
-
-    single = False
 
     def __init__(self, plan: Plan, parts: Sequence[Part], generator: torch.Generator, words: list[np.ndarray]) -> None:
         self.branches = []
@@ -178,8 +174,6 @@ class _Opened:
 
 class _Linear:
     """z = S^K X W over everybody's edges; W by descent with momentum, its gradient from training rows alone."""
-
-    single = True
 
     def __init__(self, plan: Plan, parts: Sequence[Part], generator: torch.Generator, words: list[np.ndarray]) -> None:
         nodes, holders = parts[0][0].shape[0], len(parts)

@@ -87,7 +87,7 @@ def one_model(start: Trained, setting: Setting, held: dict[str, Holding], blocks
         x = torch.cat([short_rows(held[name].features, len(setting.names)) for name in setting.names], dim=1)
         s = sum(walk_matrix(held[name].edge_index, N).toarray() for name in setting.names) / len(setting.names)
         p = torch.linalg.matrix_power(torch.from_numpy(s), setting.hops) @ x
-        z = network(p.float() @ torch.cat([blocks[name] for name in setting.names]))
+        z = network([p.float() @ torch.cat([blocks[name] for name in setting.names])])
     return torch.nn.functional.cross_entropy(desk._head(z[desk.train]), desk.labels[desk.train])
 
 

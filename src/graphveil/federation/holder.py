@@ -30,7 +30,7 @@ from graphveil.federation.products import Left, Masked, Product, Talk, multiply,
 from graphveil.federation.programs import Checkpoint
 from graphveil.federation.publication import Publisher
 from graphveil.federation.setting import Setting
-from graphveil.federation.sharing import reconstruct, truncate
+from graphveil.federation.sharing import reconstruct, secret_numbers, truncate
 from graphveil.federation.states import (
     State,
     adam_state,
@@ -184,10 +184,11 @@ class _Shared:
         self._turned = self._matrix.T.tocsr() if scipy.sparse.issparse(self._matrix) else self._matrix.T.contiguous()
         total = sum(member.columns for member in setting.members)
         scale = (6.0 / (total + setting.width)) ** 0.5 / len(setting.members) ** 0.5
-        self.shares = {
-            member.name: ring.encode(_secret_uniform((member.columns, setting.width), randomness) * scale, setting.bits)
+        drawn = {
+            member.name: secret_numbers((member.columns, setting.width), randomness=randomness)
             for member in setting.members
         }
+        self.shares = {name: ring.encode(numbers * scale, setting.bits) for name, numbers in drawn.items()}
         self._pull: Tensor | None = None
         self._masked: Masked | None = None
 
@@ -269,12 +270,6 @@ def _operator(features: Any) -> Any:
     from graphveil.aggregation import from_scipy
 
     return from_scipy(features) if scipy.sparse.issparse(features) else torch.as_tensor(features).float()
-
-
-def _secret_uniform(shape: tuple[int, int], randomness: Randomness) -> Tensor:
-    """Return numbers in [-1, 1), from the source of secrets: initial weights that are known would open the features."""
-    words = randomness.uint64(shape[0] * shape[1])
-    return torch.from_numpy((words >> 11).astype("float64") * 2.0**-52 - 1.0).reshape(shape)
 
 
 def weights_of(shares: Mapping[str, Tensor], bits: int) -> dict[str, Tensor]:

@@ -25,7 +25,7 @@ from graphveil.federation.products import Left, Product, Talk, multiply, set_up
 from graphveil.federation.programs import Checkpoint
 from graphveil.federation.publication import Publisher
 from graphveil.federation.setting import Setting
-from graphveil.federation.sharing import reconstruct
+from graphveil.federation.sharing import reconstruct, secret_numbers
 from graphveil.federation.spread import SpreadKeys, receive_keys, short_rows, spread, walk_matrix
 from graphveil.federation.states import State, load_publisher, publisher_state
 from graphveil.federation.truncation import cut
@@ -70,7 +70,8 @@ def linear_holder(
     """
     nodes, desk = holding.nodes, holding.desk
     keys: SpreadKeys = yield from receive_keys(me, setting.server, setting.names)
-    w = ring.encode(_uniform((setting.columns, setting.width), randomness) * start_scale(setting), setting.bits)
+    drawn = secret_numbers((setting.columns, setting.width), randomness=randomness)
+    w = ring.encode(drawn * start_scale(setting), setting.bits)
     publisher = Publisher(setting.publication, MaskKey.fresh(randomness))
     if state is None:
         p = yield from _propagated(me, setting, holding, keys)
@@ -118,8 +119,3 @@ def _propagated(me: str, setting: Setting, holding: Holding, keys: SpreadKeys) -
 
 def _snapshot(p: Tensor, w: Tensor, publisher: Publisher, desk: LabelDesk | None) -> dict[str, Tensor]:
     return {"p": p, "w": w, **publisher_state(publisher), **(desk.state() if desk is not None else {})}
-
-
-def _uniform(shape: tuple[int, int], randomness: Randomness) -> Tensor:
-    words = randomness.uint64(shape[0] * shape[1])
-    return torch.from_numpy((words >> 11).astype("float64") * 2.0**-52 - 1.0).reshape(shape)

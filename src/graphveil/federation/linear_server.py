@@ -7,6 +7,7 @@ keeps W inside the publication's bound C, step by step:  |dW| <= sqrt(n) |dz|, s
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import partial
 
 import torch
@@ -19,6 +20,7 @@ from graphveil.federation.messages import Receive, Send
 from graphveil.federation.networks import Combination
 from graphveil.federation.products import Dealer, Talk
 from graphveil.federation.programs import Checkpoint
+from graphveil.federation.server import take_steps
 from graphveil.federation.setting import Setting
 from graphveil.federation.sharing import reconstruct, share
 from graphveil.federation.spread import deal_keys, deal_spread
@@ -37,8 +39,9 @@ class LinearNetwork(nn.Module):
         self.mixing = glorot((width, width), generator)
         self.rest = Combination("mean", 1, width, setting.layers, setting.dropout, generator=generator)
 
-    def forward(self, z: Tensor) -> Tensor:
-        """Return z_L [n, h]."""
+    def forward(self, opened: Sequence[Tensor]) -> Tensor:
+        """Return z_L [n, h]; `opened` holds z alone."""
+        (z,) = opened
         combined: Tensor = self.rest([functional.normalize(torch.tanh(z @ self.mixing), dim=1)])
         return combined
 
@@ -73,7 +76,7 @@ def linear_server(
     for round in range(done + 1, setting.publications + 1):
         yield from dealer.correct(linear_products(setting, nodes), f"forward {round}")
         z = yield from _open(setting, nodes)
-        yield from _train(network, optimiser, setting, z, train, setting.steps(round))
+        yield from take_steps(network, optimiser, setting, [z], train, setting.steps(round))
         pull = setting.momentum * pull + (z.grad if z.grad is not None else torch.zeros_like(z))
         step = ring.encode(_bounded(setting.shared_rate * pull, setting, nodes), setting.bits)
         for name, part in zip(setting.names, share(step, len(setting.names), randomness=randomness), strict=True):
@@ -90,24 +93,6 @@ def _open(setting: Setting, nodes: int) -> Talk:
     for name in setting.names:
         parts.append((yield Receive(name, "noisy-share", (nodes, setting.width))))
     return ring.decode(reconstruct(parts), 2 * setting.bits).requires_grad_()
-
-
-def _train(
-    network: nn.Module, optimiser: torch.optim.Optimizer, setting: Setting, z: Tensor, train: Tensor, steps: int
-) -> Talk:
-    """Take the steps of one publication with the label holder, then show it all nodes."""
-    for _ in range(steps):
-        z.grad = None
-        network.train()
-        hidden = network(z)[train]
-        yield Send(setting.label_holder, "hidden", hidden.detach())
-        slope = yield Receive(setting.label_holder, "hidden-gradient", (len(train), setting.width))
-        optimiser.zero_grad()
-        hidden.backward(slope)
-        optimiser.step()
-    network.eval()
-    with torch.no_grad():
-        yield Send(setting.label_holder, "hidden", network(z))
 
 
 def _bounded(step: Tensor, setting: Setting, nodes: int) -> Tensor:

@@ -7,9 +7,11 @@ It follows the protocol and colludes with no holder.  It never sees a masked mat
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 import torch
+from torch import Tensor, nn
 
 from graphveil.federation.holder import lefts_of, products_of
 from graphveil.federation.messages import Receive, Send
@@ -58,19 +60,7 @@ def server(
         for name in setting.names:
             seen = yield Receive(name, "embeddings", (nodes, setting.width))
             leaves.append((james_stein(seen, setting.publication) if setting.shrink else seen).requires_grad_())
-        for _ in range(setting.steps(round)):
-            for leaf in leaves:
-                leaf.grad = None
-            network.train()
-            z = network(leaves)[train]
-            yield Send(setting.label_holder, "hidden", z.detach())
-            slope = yield Receive(setting.label_holder, "hidden-gradient", (len(train), setting.width))
-            optimiser.zero_grad()
-            z.backward(slope)
-            optimiser.step()
-        network.eval()
-        with torch.no_grad():
-            yield Send(setting.label_holder, "hidden", network(leaves))
+        yield from take_steps(network, optimiser, setting, leaves, train, setting.steps(round))
         for name, leaf in zip(setting.names, leaves, strict=True):
             yield Send(name, "embedding-gradient", leaf.grad if leaf.grad is not None else torch.zeros_like(leaf))
         yield from dealer.correct(products_of(setting, nodes, transposed=True), f"backward {round}")
@@ -78,5 +68,29 @@ def server(
     return network
 
 
-def _snapshot(network: torch.nn.Module, optimiser: torch.optim.Optimizer) -> dict[str, torch.Tensor]:
+def take_steps(
+    network: nn.Module,
+    optimiser: torch.optim.Optimizer,
+    setting: Setting,
+    leaves: Sequence[Tensor],
+    train: Tensor,
+    steps: int,
+) -> Talk:
+    """Take the steps of one publication with the label holder, then show it all nodes; gradients stay on `leaves`."""
+    for _ in range(steps):
+        for leaf in leaves:
+            leaf.grad = None
+        network.train()
+        hidden = network(leaves)[train]
+        yield Send(setting.label_holder, "hidden", hidden.detach())
+        slope = yield Receive(setting.label_holder, "hidden-gradient", (len(train), setting.width))
+        optimiser.zero_grad()
+        hidden.backward(slope)
+        optimiser.step()
+    network.eval()
+    with torch.no_grad():
+        yield Send(setting.label_holder, "hidden", network(leaves))
+
+
+def _snapshot(network: nn.Module, optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
     return module_state("network", network) | adam_state("adam", optimiser)

@@ -51,6 +51,12 @@ def uniform(shape: tuple[int, ...], *, randomness: Randomness) -> Tensor:
     return torch.from_numpy(randomness.uint64(int(np.prod(shape, dtype=np.int64))).view(np.int64)).reshape(shape)
 
 
+def secret_numbers(shape: tuple[int, int], *, randomness: Randomness) -> Tensor:
+    """Return numbers in [-1, 1), from the source of secrets: initial weights that are known would open the features."""
+    words = randomness.uint64(shape[0] * shape[1])
+    return torch.from_numpy((words >> 11).astype("float64") * 2.0**-52 - 1.0).reshape(shape)
+
+
 def reconstruct(shares: Sequence[Tensor]) -> Tensor:
     """Return the sum of all shares."""
     return torch.stack(list(shares)).sum(dim=0)
