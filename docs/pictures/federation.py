@@ -24,7 +24,7 @@ PANELS: tuple[Panel, ...] = (
     ),
     (
         "individual",
-        "holders learn nothing of each other;\nthe server sees each one's noisy rows",
+        "holders see gradients alone, which can show labels;\nthe server sees each one's noisy rows",
         ("nothing after\nalignment", GREY),
         "noisy\nembeddings",
         "gradients",

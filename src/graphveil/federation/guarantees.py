@@ -14,6 +14,11 @@ _ASSUMED = (
     "which ids all holders share, how many ids each has, and who is labelled are public",
     "the range of features, the number of columns, classes and rounds are agreed before anybody's data is read",
 )
+_WHO = {
+    "shared-linear": "the server",
+    "individual": "the server and the holders",
+    "paper": "the server and the holders",
+}
 _OPENED = "paper mode was chosen although it opens features to the other holders"
 _NEIGHBOURS = "a person who changes also changes the rows of neighbours up to {hops} hops away: those are other units"
 
@@ -23,7 +28,7 @@ def guarantee_of(setting: Setting, *, void: str | None = None) -> Guarantee:
     labels = (
         f"labels were randomized once: one label costs epsilon {setting.epsilon_y:g} against everybody but its holder"
         if math.isfinite(setting.epsilon_y)
-        else "the server can learn the labels of training nodes, up to their names, from gradients"
+        else f"{_WHO[setting.mode]} can learn the labels of training nodes, up to their names, from gradients"
     )
     return Guarantee(
         unit=UNIT,

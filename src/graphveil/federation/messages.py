@@ -70,7 +70,12 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             "which nodes are labelled, and their labels up to names unless noise is added",
             priced=True,
         ),
-        "embedding-gradient": Kind(SERVER, HOLDER, torch.float32, "how the labels pull at this holder's embeddings"),
+        "embedding-gradient": Kind(
+            SERVER,
+            HOLDER,
+            torch.float32,
+            "how the labels pull at this holder's embeddings: rows of equal labels are alike",
+        ),
         "gradient-share": Kind(SERVER, HOLDER, torch.int64, UNIFORM),
     }
 )

@@ -21,7 +21,8 @@ from graphveil.federation.sharing import PARTIES
 #: What each mode opens to whom, as printed wherever a guarantee is shown.
 MODES: Mapping[str, str] = MappingProxyType(
     {
-        "individual": "nothing of a holder reaches another holder; the server sees each holder's published embeddings",
+        "individual": "no features or edges of a holder reach another holder, but the gradients that come back "
+        "can show which labels are alike; the server sees each holder's published embeddings",
         "paper": "every round all holders see X W, a projection of all features: enough rounds give a holder the other "
         "holders' features; the server sees each holder's published embeddings",
         "shared-linear": "nothing of a holder reaches another holder but uniform shares; the server sees the "
