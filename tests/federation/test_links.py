@@ -19,6 +19,9 @@ from graphveil.federation.mailbox import PeerError
 from graphveil.federation.wire import CHUNK, CONTROL, DATA, HELLO, Frame, word_bytes
 from tests.federation.parties import NAMES, Place, Running
 
+#: One after another: they look for free ports.
+pytestmark = pytest.mark.xdist_group("network")
+
 
 def started(place: Place, **settings: dict[str, Any]) -> dict[str, Running]:
     found = {name: Running(place, name, **settings.get(name, {})) for name in NAMES}

@@ -30,6 +30,9 @@ from graphveil.federation.psi import MOST_IDS
 from graphveil.graphs import load_graph
 from tests.federation.parties import NAMES, Killed
 
+#: One after another: they look for free ports.
+pytestmark = pytest.mark.xdist_group("network")
+
 
 def free_ports(count: int) -> int:
     """Return the first of some free ports in a row."""

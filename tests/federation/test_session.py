@@ -17,6 +17,9 @@ from graphveil.federation.programs import Checkpoint
 from graphveil.federation.session import WHY
 from tests.federation.parties import NAMES, SHAPE, Place, Proxy, Running, run_all
 
+#: One after another: they look for free ports.
+pytestmark = pytest.mark.xdist_group("network")
+
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> torch.Tensor:
