@@ -23,6 +23,7 @@ from graphveil.federation.messages import Receive, Send
 from graphveil.federation.programs import Checkpoint, Program
 from graphveil.federation.session import Finished, Session
 from graphveil.privacy import SecureRandomness
+from tests.federation.ports import free_ports
 
 NAMES = ("server", "holder1", "holder2")
 IDENTITIES = {name: new_identity(name) for name in NAMES}
@@ -34,12 +35,6 @@ class Killed(BaseException):
     """A process that ends without a word."""
 
 
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
-
-
 @dataclass
 class Place:
     """Where the parties of a test run: addresses that they listen on, ones that others are told, and their folders."""
@@ -49,7 +44,7 @@ class Place:
     patience: float = 20.0
     rounds: int = 5
     identities: Mapping[str, Identity] = field(default_factory=lambda: dict(IDENTITIES))
-    ports: dict[str, int] = field(default_factory=lambda: {name: free_port() for name in NAMES})
+    ports: dict[str, int] = field(default_factory=lambda: dict(zip(NAMES, free_ports(len(NAMES)), strict=True)))
     seen_ports: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     masks: list[bytes] = field(default_factory=list)

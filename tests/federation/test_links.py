@@ -19,7 +19,7 @@ from graphveil.federation.mailbox import PeerError
 from graphveil.federation.wire import CHUNK, CONTROL, DATA, HELLO, Frame, word_bytes
 from tests.federation.parties import NAMES, Place, Running
 
-#: One after another: they look for free ports.
+#: One after another: they wait for each other in real time.
 pytestmark = pytest.mark.xdist_group("network")
 
 

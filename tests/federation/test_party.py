@@ -6,8 +6,6 @@ import contextlib
 import hashlib
 import json
 import multiprocessing
-import os
-import socket
 import sys
 import threading
 import time
@@ -29,25 +27,10 @@ from graphveil.federation.party import Outcome, largest_of, run_party
 from graphveil.federation.psi import MOST_IDS
 from graphveil.graphs import load_graph
 from tests.federation.parties import NAMES, Killed
+from tests.federation.ports import free_ports
 
-#: One after another: they look for free ports.
+#: One after another: they wait for each other in real time.
 pytestmark = pytest.mark.xdist_group("network")
-
-
-def free_ports(count: int) -> int:
-    """Return the first of some free ports in a row."""
-    for first in range(20000 + os.getpid() % 9000, 60000, 7):
-        held = [socket.socket() for _ in range(count)]
-        try:
-            for number, one in enumerate(held):
-                one.bind(("127.0.0.1", first + number))
-            return first
-        except OSError:
-            continue
-        finally:
-            for one in held:
-                one.close()
-    raise OSError("no free ports")
 
 
 def type_in(*words: object) -> None:
@@ -59,7 +42,7 @@ def folders(path: Path, *settings: str, epsilon: str = "8", nodes: int = 100) ->
     """Make the holders' data and all parties' folders."""
     type_in("federation", "split", f"social-{nodes}", "--out", path / "parts", "--proportion", "6:4")
     chosen = [word for setting in ("width=4", "hops=2", *settings) for word in ("--set", setting)]
-    where = ("--from", path / "parts", "--out", path / "run", "--port", free_ports(3))
+    where = ("--from", path / "parts", "--out", path / "run", "--port", free_ports(3)[0])
     type_in("federation", "init", *where, "--epsilon", epsilon, *chosen)
     return path
 

@@ -17,7 +17,7 @@ from graphveil.federation.programs import Checkpoint
 from graphveil.federation.session import WHY
 from tests.federation.parties import NAMES, SHAPE, Place, Proxy, Running, run_all
 
-#: One after another: they look for free ports.
+#: One after another: they wait for each other in real time.
 pytestmark = pytest.mark.xdist_group("network")
 
 
