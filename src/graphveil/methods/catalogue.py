@@ -62,12 +62,13 @@ class Option:
 
 @dataclass(frozen=True)
 class MethodInfo:
-    """A method: how to build it from settings, one line about it, its trust model and its settings."""
+    """A method: how to build it, one line about it, its trust model, its settings, and what of a person it reads."""
 
     build: Callable[..., Any]
     summary: str
     trust: str
     options: Mapping[str, Option]
+    reads: tuple[str, ...] = ("features", "labels", "edges")
 
     def settle(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         """Return the settings with defaults filled in.
@@ -294,6 +295,7 @@ def _curator_methods() -> dict[str, MethodInfo]:
             "a curator trains a perceptron by private gradient descent; no edges",
             "central",
             {**budget, **only_node, **alone},
+            ("features", "labels"),
         ),
     }
 
@@ -335,12 +337,14 @@ def _methods() -> dict[str, MethodInfo]:
             "private labels spread over a public topology; no features, no training",
             "local",
             labels_only,
+            ("labels", "edges"),
         ),
         "label-pool": MethodInfo(
             partial(LabelPropagation, rule="pool"),
             "private labels read in several ways at once and pooled; no features; the strongest on labels alone",
             "local",
             labels_only,
+            ("labels", "edges"),
         ),
         **_link_methods(private),
         **_curator_methods(),
@@ -350,7 +354,8 @@ def _methods() -> dict[str, MethodInfo]:
         options = _network_options()
         del options["model"], options["steps_x"], options["steps_y"]
         summary = f"plain {model.upper()} on raw data: the non-private baseline"
-        found[model] = MethodInfo(_build_baseline(model), summary, "none", options)
+        reads = ("features", "labels") if model == "mlp" else ("features", "labels", "edges")
+        found[model] = MethodInfo(_build_baseline(model), summary, "none", options, reads)
     return found
 
 

@@ -1,6 +1,6 @@
 """Guarantees, budgets, accounting and randomness: what privacy means here, without any machine learning."""
 
-from graphveil.privacy.accountant import compose, epsilon_of
+from graphveil.privacy.accountant import compose, epsilon_of, several
 from graphveil.privacy.budget_split import CalibratedPipeline, calibrate_pipeline, default_split
 from graphveil.privacy.calibration import analytic_gaussian_sigma, calibrate
 from graphveil.privacy.changed_samples import ChangedSamples
@@ -35,4 +35,5 @@ __all__ = [
     "pipeline_epsilon",
     "pipeline_event",
     "repeat_and_select",
+    "several",
 ]

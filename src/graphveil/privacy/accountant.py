@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from graphveil.errors import InputError
@@ -59,6 +60,26 @@ def compose(guarantees: Iterable[Guarantee], *, unit: str | None = None) -> Guar
         void="; ".join(voids) or None,
         parts=parts,
     )
+
+
+def several(guarantee: Guarantee, count: int) -> Guarantee:
+    """What the guarantee of one unit says of `count` units at once: group privacy, for any mechanism.
+
+    epsilon becomes k epsilon and delta the sum of e^(i epsilon) delta over i < k (Vadhan, "The complexity of
+    differential privacy", 2017, Lemma 2.2). Where that delta reaches 1 nothing is promised: epsilon is infinity.
+
+    Raises:
+        InputError: the count is below 1.
+    """
+    if count < 1:
+        raise InputError(f"count is {count!r}", allowed="a whole number of at least 1")
+    epsilon, delta = count * guarantee.epsilon, guarantee.delta
+    if delta:
+        delta *= sum(math.exp(min(i * guarantee.epsilon, 700.0)) for i in range(count))
+    if delta >= 1.0:
+        epsilon, delta = math.inf, 0.0
+    unit = guarantee.unit if count == 1 else f"{count} at once of: {guarantee.unit}"
+    return replace(guarantee, unit=unit, epsilon=epsilon, delta=delta, parts=())
 
 
 def epsilon_of(event: DpEvent, delta: float, accountant: AccountantName = "pld") -> float:

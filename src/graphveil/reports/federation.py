@@ -3,6 +3,7 @@
 status.json        round, rounds, epsilon so far, when
 guarantee.json     what is protected from whom      ledger.json   of a holder      card.md   both in words
 transcript.jsonl   every message of every start: from, to, kind, shape, bytes, what it reveals, epsilon
+outcome.json       what the command prints with --json: promise, cost, and at the label holder accuracy
 predictions.csv    at the label holder: id, class, probability of each class, for all aligned nodes
 """
 
@@ -28,7 +29,7 @@ from graphveil.methods.intervals import interval
 from graphveil.reports.files import to_json, write_text
 from graphveil.reports.text import number
 
-STATUS, TRANSCRIPT = "status.json", "transcript.jsonl"
+STATUS, TRANSCRIPT, OUTCOME = "status.json", "transcript.jsonl", "outcome.json"
 
 
 class StatusFile:
@@ -160,12 +161,13 @@ def write_outcome(
         "bytes_received": sum(e.bytes for e in transcript.entries if e.receiver == name),
         "seconds": seconds,
         "folder": str(folder),
-        "files": ["transcript.jsonl", "guarantee.json", "ledger.json", "card.md"],
+        "files": ["transcript.jsonl", "guarantee.json", "ledger.json", "card.md", OUTCOME],
     }
     if outcome.desk is not None and outcome.order is not None:
         answer |= _predicted(folder, agreement, outcome.desk, [(ids or [])[row] for row in outcome.order.tolist()])
         answer["files"] += ["predictions.csv", "metrics.jsonl"]
     write_text(folder / "card.md", card(name, agreement, answer, transcript))
+    write_text(folder / OUTCOME, to_json(answer, indent=1) + "\n")
     return answer
 
 

@@ -1,0 +1,53 @@
+"""What a guarantee says of several units at once: never less than the exact price of Gaussian noise."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from graphveil.errors import InputError
+from graphveil.privacy import Guarantee, gaussian_delta, several
+
+
+def one(epsilon: float, delta: float = 0.0) -> Guarantee:
+    return Guarantee(
+        unit="one undirected edge",
+        relation="add/remove",
+        model="central",
+        epsilon=epsilon,
+        delta=delta,
+        against="everybody",
+        assumes=(),
+    )
+
+
+@pytest.mark.parametrize("count", [2, 3, 5])
+@pytest.mark.parametrize("sigma", [2.0, 5.0, 20.0])
+@pytest.mark.parametrize("epsilon", [0.05, 0.3, 1.0])
+def test_k_units_cost_gaussian_noise_at_most_what_is_said(count: int, sigma: float, epsilon: float) -> None:
+    """Exact: the noise of k units is that of one with a k times smaller sigma."""
+    found = several(one(epsilon, gaussian_delta(sigma, epsilon)), count)
+    true = gaussian_delta(sigma, count * epsilon, count)
+    assert found.epsilon in (pytest.approx(count * epsilon), math.inf)
+    assert found.epsilon == math.inf or true <= found.delta * (1 + 1e-9)
+
+
+def test_delta_is_not_merely_multiplied() -> None:
+    """The wrong twin: k delta promises more than the noise keeps."""
+    sigma, epsilon, count = 2.0, 1.0, 3
+    wrong = count * gaussian_delta(sigma, epsilon)
+    assert wrong < gaussian_delta(sigma, count * epsilon, count)
+
+
+def test_pure_epsilon_multiplies_and_one_stays_as_it_is() -> None:
+    assert several(one(2.0), 1) == one(2.0)
+    found = several(one(2.0), 10)
+    assert (found.epsilon, found.delta, found.unit) == (20.0, 0.0, "10 at once of: one undirected edge")
+
+
+def test_where_nothing_is_left_nothing_is_promised() -> None:
+    assert several(one(2.0, 1e-5), 10).epsilon == math.inf
+    assert several(one(2.0, 1e-5), 100_000).delta == 0.0
+    with pytest.raises(InputError, match="at least 1"):
+        several(one(2.0), 0)
