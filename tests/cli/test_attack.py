@@ -10,7 +10,7 @@ import pytest
 from graphveil.attacks.catalogue import ATTACKS
 from graphveil.cli.attack import NAMES
 from graphveil.errors import ModelFileError
-from graphveil.reports.attack_run import PLAIN, kept
+from graphveil.reports.attack_files import PLAIN, kept
 from tests.cli.conftest import Terminal
 
 

@@ -12,7 +12,9 @@ import numpy as np
 from graphveil.methods.intervals import Interval
 from graphveil.privacy.guarantee import Guarantee
 from graphveil.privacy.ledger import Ledger, Spend
+from graphveil.reports.card import HTML, MARKDOWN, pages
 from graphveil.reports.record import RunRecord
+from graphveil.reports.run_card import run_card
 
 
 @dataclass(frozen=True)
@@ -128,6 +130,16 @@ def record(*, options: dict[str, Any] | None = None, **changes: Any) -> RunRecor
     options = {"seed": 0, "repeats": 5, "device": "cpu"} if options is None else options
     made = RunRecord.from_result(result(**changes), options=options)
     return replace(made, created="2026-01-02T03:04:05+00:00", version="0.1.0")
+
+
+def card_markdown(record: RunRecord) -> str:
+    """The card of a run that nobody attacked."""
+    return pages(run_card(record, {}))[MARKDOWN]
+
+
+def card_html(record: RunRecord) -> str:
+    """The same as a page."""
+    return pages(run_card(record, {}))[HTML]
 
 
 def beside_rivals(*, runs: int = 5, **changes: Any) -> dict[str, Any]:

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from graphveil.methods.many_labels import SEVERAL
-from graphveil.reports.render import card_markdown, page_html
+from graphveil.reports.render import page_html
 from tests.reports import made
+from tests.reports.made import card_html, card_markdown
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\"' & |`x`$a^b$\n# heading \x1b[31m"
 
@@ -67,8 +68,9 @@ def test_the_page_is_well_formed_and_says_what_matters() -> None:
     assert made.guarantee().sentence() in text
 
 
-def test_the_page_needs_nothing_from_outside() -> None:
-    html = page_html(made.record())
+@pytest.mark.parametrize("render", [page_html, card_html])
+def test_the_page_needs_nothing_from_outside(render: Callable[[Any], str]) -> None:
+    html = render(made.record())
     assert not re.search(r"https?:|//\w|@import|url\((?!#)", html)
     tags = {tag for tag, _ in read(html).elements}
     assert not tags & {"script", "link", "iframe", "object", "embed", "img", "base", "form"}
@@ -109,14 +111,15 @@ def _hostile() -> dict[str, object]:
     }
 
 
-def test_hostile_names_stay_text_in_the_page() -> None:
-    harmless, hostile = read(page_html(made.record())), read(page_html(made.record(**_hostile())))
+@pytest.mark.parametrize("render", [page_html, card_html])
+def test_hostile_names_stay_text_in_the_page(render: Callable[[Any], str]) -> None:
+    harmless, hostile = read(render(made.record())), read(render(made.record(**_hostile())))
     tags = {tag for tag, _ in hostile.elements}
     assert tags <= {tag for tag, _ in harmless.elements} | {"strong"}
     assert "script" not in tags
     assert not any(name.startswith("on") for _, attrs in hostile.elements for name in attrs)
     assert "<script>alert(1)</script>" in hostile.text
-    assert "\x1b" not in page_html(made.record(**_hostile()))
+    assert "\x1b" not in render(made.record(**_hostile()))
 
 
 def test_hostile_names_stay_text_in_the_card() -> None:
@@ -135,19 +138,22 @@ def test_the_card_says_everything_a_reviewer_asks() -> None:
         "# Privacy card: lpgnn on cora",
         "| one user's feature vector | replace | 1 | 0 | local |",
         "| one user's label | replace | 2 | 0 | local |",
-        "| **together: one user's feature vector and label** | replace | **3** | **0** | local |",
+        "| **together: one user's feature vector and label** | **replace** | **3** | **0** | **local** |",
+        "Must be trusted: nobody but one's own device",
         "Against: everybody, the server included",
         "Assumes: the declared feature range 0 to 1",
         "Who is connected to whom",
         "random-features (best control)",
-        "**Lift: ",
+        "**Lift over the free baseline, random-features: -0.2 points (95%: -0.9 to +0.5); not positive.**",
+        "not covered by epsilon",
+        "None was run.",
         "The private features bought nothing measurable",
         "| feature reports | features | MultiBit | dimension = 1433, m = 1 | 1 | 0 |",
     ):
         assert part in card
 
 
-@pytest.mark.parametrize("render", [card_markdown, page_html])
+@pytest.mark.parametrize("render", [card_markdown, card_html, page_html])
 def test_a_void_run_is_loud(render: object) -> None:
     assert callable(render)
     shown = render(made.record(void="noise was reproducible (seed 3)"))
@@ -166,7 +172,7 @@ def test_a_run_without_controls_ceiling_history_or_spends_renders() -> None:
     assert "nothing says what the private data bought" in card
 
 
-@pytest.mark.parametrize("render", [page_html, card_markdown])
+@pytest.mark.parametrize("render", [page_html, card_markdown, card_html])
 def test_figures_of_several_labels_a_node_are_called_f1(render: Callable[[Any], str]) -> None:
     said = render(made.record(notes=(SEVERAL,)))
     assert "micro F1 on" in said

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from graphveil.methods.intervals import Interval
 from graphveil.methods.release_report import kept_structure, with_statistics
 from graphveil.privacy import SeededRandomness
 from graphveil.reports import release_card, words
+from graphveil.reports.card import MARKDOWN, pages
 from graphveil.reports.record import RunRecord
 from tests.methods import released_made
 from tests.reports import made
@@ -28,9 +30,13 @@ def published(**settings: Any) -> Any:
     return with_statistics(out, kept_structure(graph, out))
 
 
+def card_of(graph: Any) -> str:
+    return pages(release_card.release_card(graph, Path("somewhere/out")))[MARKDOWN]
+
+
 def test_the_card_holds_guarantee_spends_notes_and_figures() -> None:
     graph = published(epsilon_y=1.0)
-    card = release_card.release_card(graph)
+    card = card_of(graph)
     assert "VOID. This release protects nobody" in card
     for spend in graph.release.ledger.spends:
         assert f"| {spend.name} | {spend.unit} | {spend.mechanism} |" in card
@@ -42,13 +48,13 @@ def test_the_card_holds_guarantee_spends_notes_and_figures() -> None:
 
 
 def test_a_card_of_features_alone_has_no_figures_of_edges() -> None:
-    card = release_card.release_card(published(epsilon_a=math.inf))
+    card = card_of(published(epsilon_a=math.inf))
     assert "What it keeps" not in card
     assert "The edges: published as they are." in card
 
 
 def test_an_asymptotic_guarantee_is_said_on_the_card() -> None:
-    assert "Assumes: asymptotic: no finite-time guarantee" in release_card.release_card(published(edges="mcmc"))
+    assert "Assumes: asymptotic: no finite-time guarantee" in card_of(published(edges="mcmc"))
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,9 @@ from graphveil.reports import figures, rivals, words
 from graphveil.reports.comparison import Comparison
 from graphveil.reports.files import to_json
 from graphveil.reports.record import RunRecord
-from graphveil.reports.render import card_markdown, page_html
+from graphveil.reports.render import page_html
 from tests.reports import made
+from tests.reports.made import card_markdown
 from tests.reports.test_pages import read
 
 

@@ -22,6 +22,7 @@ FILES = {
     "metrics.jsonl",
     "model.safetensors",
     "card.md",
+    "card.html",
     "report.html",
 }
 NOT_IN_OLDER_RUNS = ("rivals", "best_rival", "epsilon_relationship")

@@ -58,6 +58,7 @@ def release(
     from graphveil.methods import release_report
     from graphveil.methods.catalogue import build_method
     from graphveil.methods.releases import require_epsilons
+    from graphveil.reports import card as cards
     from graphveil.reports import files
     from graphveil.reports.release_card import release_card
 
@@ -74,7 +75,8 @@ def release(
         released = release_report.with_statistics(released, kept)
         if out.is_dir():  # empty, as was seen above
             out.rmdir()
-        write_release(released, out, released.release, card=release_card(released))
+        pages = cards.pages(release_card(released, out))
+        write_release(released, out, released.release, card=pages[cards.MARKDOWN], page=pages[cards.HTML])
     curator = None if kept is None else dict(kept.curator)
     answer = answered(released, out, curator)
     from graphveil.cli import release_screen

@@ -1,4 +1,4 @@
-"""``graphveil report``: the one HTML page of a run, written anew."""
+"""``graphveil report``: the pages of a run or a release, written anew."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ import typer
 
 from graphveil.cli import options
 from graphveil.cli.console import emit, working
+from graphveil.errors import InputError
 
 Run = Annotated[
     Path, typer.Argument(metavar="RUN", help="A run folder that graphveil train wrote, or a released graph.")
 ]
 Open = Annotated[bool, typer.Option("--open", help="Open the page in the browser.")]
+Lift = Annotated[bool, typer.Option("--lift", help="Of a released graph: train on it, and show what that bought.")]
 
 
-def report(run: Run, open_page: Open = False, as_json: options.Json = False) -> None:
-    """Write report and privacy card of a run anew, as one page that needs no network; of a released graph the card."""
+def report(run: Run, open_page: Open = False, lift: Lift = False, as_json: options.Json = False) -> None:
+    """Write report and privacy card of a run anew, as pages that need no network; of a released graph the card."""
     from graphveil.cli import screens
-    from graphveil.reports import release_card, run_folder
+    from graphveil.reports import release_card, release_lift
+    from graphveil.reports.rewrite import rewrite
 
-    if release_card.is_release(run):
-        with working():
-            answer: dict[str, str | None] = release_card.rewrite_card(run)
-        emit(answer, as_json=as_json, screen=lambda: screens.described(answer))
-        return
-    with working():
-        record = run_folder.rewrite_report(run)
-    page = run / "report.html"
+    released = release_card.is_release(run)
+    if lift and not released:
+        raise InputError("is for a released graph", where="--lift", remedy="a run shows its lift already")
+    with working() as tell:
+        if lift:
+            release_lift.measure_lift(run, progress=tell)
+        answer = rewrite(run)
     if open_page:
-        typer.launch(str(page))
-    answer = {"run": str(run), "report": str(page), "card": str(run / "card.md"), "method": record.method}
-    answer["data"] = record.data
+        typer.launch(str(run / ("card.html" if released else "report.html")))
     emit(answer, as_json=as_json, screen=lambda: screens.described(answer))

@@ -3,7 +3,8 @@
     graph.toml, nodes.parquet, edges.parquet, features.parquet   the graph, in the format of every own folder
     release.json    method, settings, guarantee, what the numbers mean, and the hashes of all other files
     ledger.json     what was spent
-    card.md         the privacy card, for people
+    card.md         the privacy card, for people; card.html the same
+    lift.json       what training on it showed, if somebody tried
 
 The hashes find damage and careless edits, not forgery: whoever forges a release can compute them too.
 """
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 FILE = "release.json"
 LEDGER = "ledger.json"
-CARD = "card.md"
+CARD, CARD_PAGE = "card.md", "card.html"
 FORMAT = 1
 
 
@@ -92,14 +93,17 @@ class Release:
         )
 
 
-def write_release(graph: Data, path: str | os.PathLike[str], release: Release, *, card: str) -> Path:
+def write_release(
+    graph: Data, path: str | os.PathLike[str], release: Release, *, card: str, page: str | None = None
+) -> Path:
     """Write a published graph as a folder, whole or not at all.
 
     Args:
         graph: the released graph; nothing private is in it any more.
         path: the new folder.
         release: what to say about it.
-        card: the text of card.md.
+        card: the text of card.md; page: that of card.html, if there is to be one. Neither is hashed: cards are
+            written anew.
 
     Raises:
         InputError: the folder is already there, or nodes have several labels.
@@ -112,7 +116,9 @@ def write_release(graph: Data, path: str | os.PathLike[str], release: Release, *
         content["files"] = {file.name: _digest(file) for file in sorted(inside.iterdir())}
         content["sha256"] = _digest_of(content)
         (inside / FILE).write_text(_json(content), encoding="utf-8")
-        (inside / CARD).write_text(card, encoding="utf-8")
+        for name, text in {CARD: card, CARD_PAGE: page}.items():
+            if text is not None:
+                (inside / name).write_text(text, encoding="utf-8")
     return folder
 
 

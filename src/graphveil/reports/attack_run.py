@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from graphveil.attacks import AttackResult
 from graphveil.attacks.catalogue import Target, attack
-from graphveil.errors import InputError, ModelFileError
+from graphveil.errors import InputError
 from graphveil.graphs import Split, draw_private, load_graph
 from graphveil.methods import load_method
 from graphveil.methods.baselines import BASELINES, baseline
@@ -17,13 +16,13 @@ from graphveil.methods.catalogue import METHODS, build_method
 from graphveil.methods.experiment import split_of
 from graphveil.privacy import Randomness
 from graphveil.reports.attack_figure import attack_figure
+from graphveil.reports.attack_files import PLAIN
 from graphveil.reports.figures import png, svg
 from graphveil.reports.files import to_json, write_bytes, write_text
 from graphveil.reports.record import RunRecord
+from graphveil.reports.rewrite import has_pages, rewrite
 from graphveil.reports.run_folder import read_run
 from graphveil.reports.text import plain_name
-
-PLAIN = "without protection"
 
 
 def attack_run(
@@ -80,31 +79,19 @@ def attack_run(
 
 
 def keep(found: Mapping[str, AttackResult], run: Path, name: str) -> tuple[Path, ...]:
-    """Write what was found into the run folder, as JSON and as pictures, over what an earlier attack left there."""
+    """Write what was found into the run folder, as JSON and as pictures, over what an earlier attack left there.
+
+    The cards of a run are written anew, so that they tell of it.
+    """
     stem = f"attack-{plain_name(name)}"
     figure = attack_figure(found)
     files = (run / f"{stem}.json", run / f"{stem}.png", run / f"{stem}.svg")
     write_text(files[0], to_json({label: result.to_dict() for label, result in found.items()}, indent=2) + "\n")
     write_bytes(files[1], png(figure))
     write_text(files[2], svg(figure))
+    if has_pages(run):
+        rewrite(run)
     return files
-
-
-def kept(run: Path) -> dict[str, dict[str, AttackResult]]:
-    """Return every attack that a run folder remembers: attack -> attacked -> result.
-
-    Raises:
-        ModelFileError: a file of them is damaged.
-    """
-    found = {}
-    for file in sorted(run.glob("attack-*.json")):
-        try:
-            content = json.loads(file.read_text("utf-8"))
-            results = {str(label): AttackResult.from_dict(facts) for label, facts in content.items()}
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            raise ModelFileError(f"damaged attack: {error}", where=str(file)) from error
-        found[file.stem.removeprefix("attack-")] = results
-    return found
 
 
 def _settings(record: RunRecord) -> dict[str, Any]:

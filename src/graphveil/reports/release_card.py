@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphveil.reports import words
-from graphveil.reports.files import write_text
-from graphveil.reports.render import Total, markdown
-from graphveil.reports.text import number
+from graphveil.reports import card as cards
+from graphveil.reports import text, words
+from graphveil.reports.attack_files import Found, attacks_section
+from graphveil.reports.card import Card, Command, Paragraph, Points, Row, Section, Table
+from graphveil.reports.record import RunRecord
+from graphveil.reports.release_lift import read_lift
+from graphveil.reports.run_card import results
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -27,27 +31,44 @@ FIGURES = {
 }
 _PARTS = ("released", "public_edges_only", "synthetic_edges_only")
 _DISTANCES = ("distance_of_released", "distance_of_public_edges_only")
+_POST = (
+    "Whatever is made of this graph (models, figures, other graphs) is covered by the same guarantee, at no more cost."
+)
+_CURATOR = (
+    "For the curator alone, NOT TO BE PUBLISHED:",
+    "the attacks below were computed from the true data, without noise. The release has a card of its own.",
+)
+_NONE = (
+    "None is shown here, nor ever will be: attacks need the true edges, which the curator alone has, and their figures "
+    "are not covered by epsilon."
+)
 
 
-def release_card(graph: Data) -> str:
-    """The card of a released graph: what is protected, what is in it, what it keeps. Markdown."""
+def release_card(graph: Data, folder: Path, *, lift: RunRecord | None = None, attacks: Found | None = None) -> Card:
+    """Return the card of a released graph: what is protected, what is in it, what it keeps.
+
+    Args:
+        folder: where it lies, or will; only its name is shown, since the card is published.
+        lift: what training on it showed, if that was tried.
+        attacks: for the curator's own card alone: what attacks found; None for the card that is published.
+    """
     release: Release = graph.release
-    made = counts(graph)["made"]
-    return markdown(
-        "release.md.j2",
-        {
-            "name": graph.schema.name,
-            "release": release,
-            "parts": release.guarantee.parts or (release.guarantee,),
-            "exposed": words.not_protected(release.guarantee, release.settings),
-            "nodes": f"{int(graph.num_nodes):,}",
-            **{name: None if value is None else f"{value:,}" for name, value in counts(graph).items()},
-            "structure": figures(release.statistics) if made is not None else [],
-            "totals": [
-                Total(unit, *release.ledger.total(unit))
-                for unit in dict.fromkeys(spend.unit for spend in release.ledger.spends)
-            ],
-        },
+    guarantee = release.guarantee
+    typed = f"graphveil attack {shlex.quote(folder.name)} --attack published-edges --truth DATA"
+    shown = attacks_section(attacks or {}, typed, none="None was run." if attacks is not None else _NONE)
+    return Card(
+        title=f"Privacy card: {graph.schema.name}, released by {release.method}",
+        sentence=f"{cards.claim(guarantee)} {_POST}",
+        alarms=(*((_CURATOR,) if attacks is not None else ()), *cards.void_alarm(guarantee, "release")),
+        sections=(
+            cards.protected(guarantee, words.trusted(guarantee)),
+            cards.exposed(words.not_protected(guarantee, release.settings)),
+            _lift(lift, folder),
+            shown,
+            *_content(graph),
+            cards.spent(release.ledger),
+            _settings(release),
+        ),
     )
 
 
@@ -57,17 +78,50 @@ def is_release(folder: Path) -> bool:
 
 
 def rewrite_card(folder: Path) -> dict[str, str | None]:
-    """Write card.md of a released graph anew; return what the command answers.
+    """Write both cards of a released graph anew; return what the command answers.
 
     Raises:
-        DataError: the release is incomplete or was changed.
+        DataError: the release is incomplete or was changed, or its lift is damaged.
     """
     from graphveil.graphs import load_graph
 
     graph = load_graph(folder)
-    write_text(folder / "card.md", release_card(graph))
+    cards.write_card(release_card(graph, folder, lift=read_lift(folder)), folder)
     about = {"method": graph.release.method, "data": graph.schema.name}
-    return {"run": str(folder), "report": None, "card": str(folder / "card.md"), **about}
+    return {"run": str(folder), "report": None, "card": str(folder / cards.MARKDOWN), **about}
+
+
+def _lift(lift: RunRecord | None, folder: Path) -> Section:
+    """Return what a plain network makes of the release, beside the best control."""
+    if lift is not None:
+        return results(lift, f"a plain network ({lift.method}) on this folder")
+    said = "Not measured: nothing says yet what the private data in here bought. This trains on it, at no cost:"
+    typed = f"graphveil report {shlex.quote(folder.name)} --lift"
+    return Section("Lift over the free baseline", (Paragraph(said), Command(typed)))
+
+
+def _content(graph: Data) -> tuple[Section, ...]:
+    """Return how large the release is, what to mind, and figures of its structure."""
+    release: Release = graph.release
+    found = counts(graph)
+    size = f"{int(graph.num_nodes):,} nodes, {found['edges']:,} undirected edges"
+    if found["made"] is not None:
+        size += f", {found['public']:,} of them public and {found['made']:,} made"
+    inside = Section("What is in it", (Points((size, *release.notes)),))
+    rows = figures(release.statistics) if found["made"] is not None else []
+    if not rows:
+        return (inside,)
+    said = (
+        "Figures of the released graph, which anybody may compute, beside those of its public edges alone. How near "
+        "they are to the truth is for the curator to see, and not in here."
+    )
+    table = Table(("", "released", "public edges alone", "made edges alone"), tuple(Row(row) for row in rows))
+    return (inside, Section("What it keeps", (Paragraph(said), table)))
+
+
+def _settings(release: Release) -> Section:
+    made = f"Made by graphveil {release.version}, {text.moment(release.created)}"
+    return Section("Settings", (Points((text.settings(release.settings), made)),))
 
 
 def counts(graph: Data) -> dict[str, int | None]:
@@ -107,4 +161,4 @@ def overlap_sentence(kept: Mapping[str, Any]) -> str:
 def _figure(value: float | None) -> str:
     if value is None:
         return "-"
-    return f"{value:,}" if isinstance(value, int) else number(float(f"{value:.3g}"))
+    return f"{value:,}" if isinstance(value, int) else text.number(float(f"{value:.3g}"))

@@ -1,14 +1,14 @@
 """The run folder: what a run leaves behind, written whole or not at all.
 
-=====================  ==================================================================================
+====================== ==================================================================================
 ``config.toml``        method, data, settings and options: enough to run it again
 ``result.json``        the object ``--json`` prints: accuracy, controls, lift, guarantee, ledger, cost
 ``ledger.json``        every spend of privacy, and the budget
 ``metrics.jsonl``      one line per epoch and repeat
 ``model.safetensors``  the trained model of the first repeat (settings inside as JSON, no pickle)
-``card.md``            the privacy card
+``card.md``, ``.html`` the privacy card, with the attacks that ``attack-<name>.json`` remember
 ``report.html``        the report, one page that needs no network
-=====================  ==================================================================================
+====================== ==================================================================================
 """
 
 from __future__ import annotations
@@ -23,9 +23,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphveil.errors import InputError, ModelFileError
+from graphveil.reports.attack_files import kept
+from graphveil.reports.card import pages
 from graphveil.reports.files import new_folder, to_json, write_text
 from graphveil.reports.record import RunRecord
-from graphveil.reports.render import card_markdown, page_html
+from graphveil.reports.render import page_html
+from graphveil.reports.run_card import run_card
 from graphveil.reports.text import plain_name
 
 if TYPE_CHECKING:
@@ -97,7 +100,7 @@ def read_run(path: Path) -> RunRecord:
 
 
 def rewrite_report(path: Path) -> RunRecord:
-    """Write ``card.md`` and ``report.html`` of the run in ``path`` anew from what the folder holds.
+    """Write the cards and ``report.html`` of the run in ``path`` anew from what the folder holds.
 
     Raises:
         ModelFileError: there is no run there, or a file of it is damaged.
@@ -152,6 +155,6 @@ def _write_ledger(record: RunRecord, folder: Path) -> None:
 
 
 def _write_pages(record: RunRecord, folder: Path) -> None:
-    card, page = card_markdown(record), page_html(record)
-    write_text(folder / "card.md", card)
-    write_text(folder / "report.html", page)
+    made = {**pages(run_card(record, kept(folder))), "report.html": page_html(record)}
+    for name, content in made.items():
+        write_text(folder / name, content)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 
@@ -39,6 +40,23 @@ def seconds(value: float) -> str:
 def memory(megabytes: float) -> str:
     """``512.3`` -> ``512 MB``, ``2048`` -> ``2.0 GB``."""
     return f"{megabytes:.0f} MB" if megabytes < 1000 else f"{megabytes / 1000:.1f} GB"
+
+
+def moment(value: str) -> str:
+    """``2026-01-02T03:04:05+00:00`` -> ``2026-01-02 03:04``."""
+    return value[:16].replace("T", " ")
+
+
+def shown(value: object) -> str:
+    """The value of a setting: ``yes`` and ``no``, ``none``, a number as people write it, anything else as it is."""
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: "none"}[value]
+    return number(value) if isinstance(value, float) else str(value)
+
+
+def settings(values: Mapping[str, object]) -> str:
+    """Settings on one line: ``epochs = 100, model = sage``."""
+    return ", ".join(f"{key} = {shown(value)}" for key, value in values.items()) or "none"
 
 
 def markdown(value: object) -> str:

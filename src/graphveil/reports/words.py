@@ -10,6 +10,7 @@ from typing import Any
 from graphveil.mechanisms.guarantees import READERS
 from graphveil.methods.intervals import Interval
 from graphveil.methods.many_labels import SEVERAL
+from graphveil.methods.releases import RELEASES
 from graphveil.privacy import Guarantee, Ledger
 from graphveil.reports import rivals
 from graphveil.reports.record import RunRecord
@@ -94,6 +95,42 @@ def lift_sentence(record: RunRecord) -> str:
         return f"It scores measurably above its best control{where}: that is what {what} bought.{more}"
     as_well = _AS_WELL.get(best, f"{best} scores as well")
     return f"{what[0].upper()}{what[1:]} bought nothing measurable{where}: {as_well}."
+
+
+def free_lift(record: RunRecord) -> str:
+    """The lift over the best control that costs nothing, in one line; that there is none, where there is none."""
+    lift, best = record.lift, record.best_control
+    if lift is None or best is None:
+        return "Lift over the free baseline: not measured."
+    sign = "" if lift.low > 0 else "; not positive" if lift.mean <= 0 else "; not surely positive"
+    said = f"{points(lift.mean)} points (95%: {lift_interval(lift)}){sign}."
+    if best == "no-edges" and record.settings.get("unit") == "node" and record.guarantee.epsilon < math.inf:
+        return f"There is no free baseline: no-edges is trained privately at the same price. Lift over it: {said}"
+    return f"Lift over the free baseline, {best}: {said}"
+
+
+def on_release(record: RunRecord) -> bool:
+    """Whether a run was trained on a graph that had been published before."""
+    return record.guarantee.against == READERS and record.method not in RELEASES
+
+
+def measured_with(record: RunRecord) -> str:
+    """What the scores of a run were measured on, and so whether they may be handed on."""
+    if on_release(record):
+        return "They are measured on what the release holds, and covered by its guarantee."
+    return "They are measured on the true data: they are not covered by epsilon."
+
+
+def trusted(guarantee: Guarantee) -> str:
+    """Who must be trusted, and with what."""
+    if all(epsilon == math.inf for _, epsilon, _ in unit_epsilons(guarantee)):
+        return "everybody who sees the data or the model: nothing is hidden from them."
+    if guarantee.model == "local":
+        return "nobody but one's own device, which adds the noise before anything is sent."
+    if guarantee.model == "vertical":
+        return "no other party with rows as they are; all to follow the protocol, the server to collude with no holder."
+    once = ", to release the graph once" if guarantee.against == READERS else ""
+    return f"the curator: with the data as they are, to add the noise and keep it secret{once}. Nobody else."
 
 
 def rival_sentence(record: RunRecord) -> str:

@@ -1,0 +1,101 @@
+"""What attacks left in a folder, `attack-<name>.json`, and how a privacy card shows it."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from graphveil.errors import ModelFileError
+from graphveil.methods.intervals import Interval
+from graphveil.reports.card import Command, Paragraph, Points, Row, Section, Table
+from graphveil.reports.text import percent
+
+if TYPE_CHECKING:
+    from graphveil.attacks import AttackResult
+
+#: What a plain network is called, which is attacked beside the method.
+PLAIN = "without protection"
+_TITLE = "Attacks"
+_HEAD = (
+    "attack",
+    "AUC (95%)",
+    "found at 1% false alarms (95%)",
+    "epsilon allows",
+    "AUC without the secret",
+    "AUC in a plain network",
+)
+_MEASURED = (
+    "Measured on the true data: these figures are not covered by epsilon. An attack that finds nothing proves nothing: "
+    "others may find more."
+)
+
+Found = Mapping[str, Mapping[str, "AttackResult"]]
+
+
+def kept(folder: Path) -> dict[str, dict[str, AttackResult]]:
+    """Return every attack that a folder remembers: attack -> attacked -> result.
+
+    Raises:
+        ModelFileError: a file of them is damaged.
+    """
+    files = sorted(folder.glob("attack-*.json"))
+    if not files:
+        return {}
+    from graphveil.attacks import AttackResult  # heavy, and most folders hold none
+
+    found = {}
+    for file in files:
+        try:
+            content = json.loads(file.read_text("utf-8"))
+            results = {str(label): AttackResult.from_dict(facts) for label, facts in content.items()}
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ModelFileError(f"damaged attack: {error}", where=str(file)) from error
+        found[file.stem.removeprefix("attack-")] = results
+    return found
+
+
+def attacks_section(found: Found, command: str, *, none: str = "None was run.") -> Section:
+    """Return what attacks found, beside what epsilon allows; or, of none, `none` and the command that runs one."""
+    if not found:
+        said = f"{none} Nothing says what an adversary learns; this does:"
+        return Section(_TITLE, (Paragraph(said), Command(command)))
+    rows, lines, over = [], [], False
+    for attack, results in found.items():
+        plain = results.get(PLAIN)
+        attacked = {label: result for label, result in results.items() if label != PLAIN} or results
+        for label, result in attacked.items():
+            name = attack if len(attacked) == 1 else f"{attack}: {label}"
+            rows.append(_row(name, result, plain))
+            lines.append(_remarks(name, result))
+            over = over or result.beats_limit
+    alarm = (Paragraph("MORE THAN EPSILON ALLOWS: the method leaks what it promised to hide.", strong=True),)
+    told = Points(tuple(line for line in lines if line))
+    return Section(_TITLE, (*(alarm if over else ()), Table(_HEAD, tuple(rows)), told, Paragraph(_MEASURED)))
+
+
+def _row(name: str, found: AttackResult, plain: AttackResult | None) -> Row:
+    tpr = found.tpr_at_1_fpr
+    cells = (
+        name,
+        _auc(found.auc),
+        f"{percent(tpr.mean)}% ({percent(tpr.low)} to {percent(tpr.high)})",
+        "no limit" if found.limit is None else f"{percent(found.limit)}%",
+        "-" if found.baseline is None else f"{found.baseline:.2f}",
+        "-" if plain is None else f"{_auc(plain.auc)}, found {percent(plain.tpr_at_1_fpr.mean)}%",
+    )
+    return Row(cells, strong=found.beats_limit)
+
+
+def _auc(score: Interval) -> str:
+    return f"{score.mean:.2f} ({score.low:.2f} to {score.high:.2f})"
+
+
+def _remarks(name: str, found: AttackResult) -> str:
+    """Return what a reader of one row must know: where its limit comes from, and what was there anyway."""
+    said = [f"{'no limit' if math.isinf(found.epsilon) else 'limit'}: {found.limit_note}"]
+    if found.baseline is not None:
+        said.append(f"without the secret: {found.baseline_note}")
+    return f"{name}: {'; '.join([*said, *found.notes])}"

@@ -1,0 +1,28 @@
+"""Write the pages of a folder anew, whatever it holds: a run, a released graph, or a party of a federation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from graphveil.reports import release_card, run_folder
+
+Answer = dict[str, str | None]
+
+
+def has_pages(folder: Path) -> bool:
+    """Whether a folder holds what pages are written of."""
+    return release_card.is_release(folder) or (folder / "result.json").is_file()
+
+
+def rewrite(folder: Path) -> Answer:
+    """Write report and cards of a folder anew; return what `graphveil report` answers.
+
+    Raises:
+        ModelFileError: there is no run there, or a file of it is damaged.
+        DataError: a release is incomplete or was changed.
+    """
+    if release_card.is_release(folder):
+        return release_card.rewrite_card(folder)
+    record = run_folder.rewrite_report(folder)
+    files: Answer = {"run": str(folder), "report": str(folder / "report.html"), "card": str(folder / "card.md")}
+    return {**files, "method": record.method, "data": record.data}
