@@ -230,7 +230,7 @@ _CURATOR_HELP = {
     "epochs": "epochs of training without noise, at most",
     "learning_rate": "learning rate of Adam",
     "weight_decay": "weight decay of Adam, without noise",
-    "patience": "stop after so many epochs without a better one; 0: never",
+    "patience": "stop after so many epochs in which neither accuracy nor loss got better; 0: never",
     "weights": "weights of messages: " + ", ".join(WEIGHT_KINDS),
     "sharpness": "of the weights kernel",
     "bits": "of the rows' grid; default: as the noise allows",

@@ -8,6 +8,7 @@ where softmax over a handful of classes is many times as fast as over columns.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
@@ -39,7 +40,10 @@ class Rows:
 
 @dataclass(frozen=True)
 class FullBatch:
-    """How long and how fast; training stops after `patience` epochs without a better one (0: never)."""
+    """How long and how fast; training stops after `patience` epochs without a better one (0: never).
+
+    Better is a higher validation accuracy than ever, or a lower loss: accuracy may stand still long before it rises.
+    """
 
     epochs: int = 100
     learning_rate: float = 0.01
@@ -65,7 +69,7 @@ def train_full_batch(
         model.parameters(), lr=schedule.learning_rate, weight_decay=schedule.weight_decay, fused=True
     )
     history: list[Epoch] = []
-    best, found = (-1.0, 0.0), 0
+    best, lowest, found = (-1.0, 0.0), math.inf, 0
     kept: dict[str, Tensor] = {}
     for number in range(1, schedule.epochs + 1):
         model.train()
@@ -76,6 +80,8 @@ def train_full_batch(
         optimiser.step()
         val_loss, val_accuracy = _judge(model, net, validate)
         history.append(_epoch(number, float(loss.detach()), float(right), val_loss, val_accuracy))
+        if val_loss < lowest:
+            lowest, found = val_loss, number
         if len(validate.classes) and (val_accuracy, -val_loss) > best:
             best, found = (val_accuracy, -val_loss), number
             kept = {name: value.detach().clone() for name, value in model.state_dict().items()}
