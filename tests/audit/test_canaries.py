@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,15 @@ from graphveil.aggregation import PerturbedSum
 from graphveil.audit import audit_edge_canaries, audit_people_canaries, one_run_bound, run_audits, targets
 from graphveil.audit.canaries import EDGE_CANARIES, chance_of_guesses, right_guesses
 from graphveil.audit.catalogue import GROUPS
+from graphveil.audit.pipelines import PIPELINES
+from graphveil.audit.tree_cases import tree_cases
 from graphveil.errors import InputError
 from graphveil.mechanisms import EdgeRand, RandomizedResponse, edge_rand, edges, labels
 from graphveil.mechanisms.bits import BitLaw, bit_law
+from graphveil.methods import METHODS, release_edges
+from graphveil.methods.release_privacy import CHAINS, EDGE_METHODS
+
+EDGES = {name: settings for name, (unit, settings) in PIPELINES.items() if unit == "private edge"}
 
 
 def test_the_largest_bounds_are_the_known_ones() -> None:
@@ -54,7 +61,7 @@ def test_false_alarms_of_guesses_are_as_rare_as_stated() -> None:
 def test_shipped_methods_pass(name: str) -> None:
     found = audit_edge_canaries(name)
     assert found.holds, found.notes
-    assert found.lower_bound > 0.2 or name == "lap-graph"
+    assert found.lower_bound > 0.2 or name in ("lap-graph", "edge-rr", "priv-hrg", "heterorr")
 
 
 def test_people_pass_and_weak_label_reports_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,7 +72,7 @@ def test_people_pass_and_weak_label_reports_are_found(monkeypatch: pytest.Monkey
     assert not audit_people_canaries().holds
 
 
-@pytest.mark.parametrize("name", ["gap", "class-sums"])
+@pytest.mark.parametrize("name", ["gap", "progap", "class-sums"])
 def test_almost_no_noise_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     real = PerturbedSum._noise
     monkeypatch.setattr(PerturbedSum, "_noise", staticmethod(lambda sigma, bits: real(sigma / 16, bits)))
@@ -86,6 +93,33 @@ def test_flips_that_are_too_rare_are_found(name: str, monkeypatch: pytest.Monkey
 def test_a_release_of_true_edges_beside_the_noise_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(EdgeRand, "randomize", lambda me, pairs, *, randomness: pairs)
     assert not audit_edge_canaries("edge-rand").holds
+
+
+@pytest.mark.parametrize("name", ["edge-rr", "priv-hrg", "heterorr"])
+def test_true_edges_among_those_drawn_from_blocks_are_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = release_edges._drawn
+
+    def leaking(tree: Any, facts: Any, domain: Any, private: Any, *rest: Any, **named: Any) -> Any:
+        return replace(real(tree, facts, domain, private, *rest, **named), pairs=private)
+
+    monkeypatch.setattr(release_edges, "_drawn", leaking)
+    assert not audit_edge_canaries(name).holds
+
+
+def test_every_method_and_release_is_a_target_or_promises_nothing() -> None:
+    known = targets()
+    for name, info in METHODS.items():
+        if info.trust == "none":
+            with pytest.raises(InputError, match="promises nothing"):
+                run_audits(name)
+        else:
+            assert known[name].method, name
+
+
+def test_every_way_to_make_edges_and_to_draw_trees_is_audited() -> None:
+    replayed = {settings.get("edges", "public-tree" if name == "edge-rr" else name) for name, settings in EDGES.items()}
+    assert set(EDGE_METHODS) <= replayed
+    assert {tree.name.split(", ")[-1] for tree in tree_cases()} == set(CHAINS)
 
 
 def test_targets_and_groups() -> None:

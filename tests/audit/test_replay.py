@@ -19,7 +19,14 @@ from graphveil.errors import InputError
 from graphveil.graphs import keep_lists
 from graphveil.mechanisms import MultiBit, NoisyCounts, RandomizedResponse, edges
 from graphveil.mechanisms.bits import BitLaw, bit_law
-from graphveil.methods import class_sums, curator, curator_method, private_links, released
+from graphveil.methods import (
+    class_sums,
+    curator,
+    curator_method,
+    private_links,
+    release_edges,
+    released,
+)
 from graphveil.methods.class_sums import ClassSums
 from graphveil.methods.curator_method import CuratorMethod
 from graphveil.methods.lpgnn import LPGNN
@@ -175,6 +182,42 @@ def gradients_are_clipped_too_late(patch: Patch) -> None:
     patch.setattr(dp_sgd, "clipped_sum", scaled)
 
 
+def the_noise_of_blocks_depends_on_their_edges(patch: Patch) -> None:
+    real = release_edges.noisy_blocks
+
+    def wrong(tree: Any, domain: Any, private: Any, epsilon: float, *rest: Any, **named: Any) -> Any:
+        return real(tree, domain, private, epsilon * (1 - 1e-3 * (private.shape[1] % 2)), *rest, **named)
+
+    patch.setattr(release_edges, "noisy_blocks", wrong)
+
+
+def the_chain_is_as_long_as_there_are_edges(patch: Patch) -> None:
+    real = release_edges._walked
+
+    def longer(privacy: Any, domain: Any, private: Any, chains: Any, *rest: Any) -> Any:
+        return real(privacy, domain, private, replace(chains, steps=500 + private.shape[1]), *rest)
+
+    patch.setattr(release_edges, "_walked", longer)
+
+
+def the_tree_costs_more_than_is_booked(patch: Patch) -> None:
+    real = release_edges._walked
+
+    def dear(privacy: Any, *rest: Any) -> Any:
+        return real(replace(privacy, epsilon_a=2 * privacy.epsilon_a), *rest)
+
+    patch.setattr(release_edges, "_walked", dear)
+
+
+def private_edges_are_drawn_along(patch: Patch) -> None:
+    real = release_edges._drawn
+
+    def leaking(tree: Any, facts: Any, domain: Any, private: Any, *rest: Any, **named: Any) -> Any:
+        return replace(real(tree, facts, domain, private, *rest, **named), pairs=private)
+
+    patch.setattr(release_edges, "_drawn", leaking)
+
+
 MUTANTS: tuple[tuple[Callable[[Patch], None], str, str], ...] = (
     (root_two_is_missing, "gap", ""),
     (root_two_is_missing, "progap", ""),
@@ -192,6 +235,11 @@ MUTANTS: tuple[tuple[Callable[[Patch], None], str, str], ...] = (
     (features_leak_into_the_weights, "lpgnn", "predictions"),
     (lists_keep_one_too_many, "gap, nodes", "saw one of"),
     (gradients_are_clipped_too_late, "dp-mlp", "saw one of"),
+    (the_noise_of_blocks_depends_on_their_edges, "edge-rr", "settings"),
+    (the_chain_is_as_long_as_there_are_edges, "priv-hrg", "settings"),
+    (the_chain_is_as_long_as_there_are_edges, "edge-rr, mcmc", "settings"),
+    (the_tree_costs_more_than_is_booked, "priv-hrg", "together"),
+    (private_edges_are_drawn_along, "edge-rr", "predictions"),
 )
 
 

@@ -29,6 +29,7 @@ from graphveil.graphs import GraphSchema, Split, make_graph, normalise_edges
 from graphveil.methods import METHODS
 from graphveil.methods.catalogue import build_method
 from graphveil.methods.class_sums import messages
+from graphveil.methods.curator import blocks
 from graphveil.privacy import Randomness, SeededRandomness
 
 Bits = npt.NDArray[np.bool_]
@@ -185,6 +186,16 @@ def _of_gap(method: Any, graph: Any, split: Split, randomness: Randomness) -> Sc
     return np.asarray(sum(_agreement(after, before) for before, after in itertools.pairwise(parts)))
 
 
+def _of_progap(method: Any, graph: Any, split: Split, randomness: Randomness) -> Scores:
+    published = method.fit(graph, split=split, randomness=randomness).published
+    found = np.zeros(int(graph.num_nodes) // 2)
+    for hop, stage in enumerate(published.networks[:-1], start=1):
+        with torch.no_grad():
+            sent = torch.nn.functional.normalize(stage.embed(blocks(published.parts[:hop])))
+        found += _agreement(published.parts[hop], sent)
+    return found
+
+
 def _of_class_sums(method: Any, graph: Any, split: Split, randomness: Randomness) -> Scores:
     published = method.fit(graph, split=split, randomness=randomness).published
     return _agreement(published.sums, messages(published.people))
@@ -218,8 +229,12 @@ Score = Callable[[Any, Any, Split, Randomness], Scores]
 #: Methods with canary edges: the setting that holds their epsilon, and how a pair is scored.
 EDGE_CANARIES: Final[dict[str, tuple[str, Score]]] = {
     "gap": ("epsilon", _of_gap),
+    "progap": ("epsilon", _of_progap),
     "class-sums": ("epsilon", _of_class_sums),
     "solitude": ("epsilon_a", _of_lists),
     "edge-rand": ("epsilon_a", _of_release),
     "lap-graph": ("epsilon_a", _of_release),
+    "edge-rr": ("epsilon_a", _of_release),
+    "priv-hrg": ("epsilon_a", _of_release),
+    "heterorr": ("epsilon_a", _of_release),
 }

@@ -14,8 +14,10 @@ from graphveil.audit.feature_cases import feature_cases
 from graphveil.audit.pipelines import PIPELINES, pipeline
 from graphveil.audit.replay import audit_replay
 from graphveil.audit.sums import audit_sums
+from graphveil.audit.tree_cases import TreeCase, audit_limit, audit_steps, audit_walks, block_case, tree_cases
 from graphveil.audit.verdict import Audit, timed
 from graphveil.errors import InputError
+from graphveil.methods import METHODS as CATALOGUE
 
 MECHANISMS: Final = "mechanisms"
 METHODS: Final = "methods"
@@ -46,11 +48,14 @@ class AuditTarget:
 
 
 def targets() -> dict[str, AuditTarget]:
-    """Return every target by name: the mechanisms of the catalogue, noisy sums, and the methods and releases."""
+    """Return every target by name: the mechanisms of the catalogue, noisy sums, trees, methods and releases."""
     mechanisms: dict[str, tuple[Run, ...]] = {}
-    for case in (*feature_cases(), *edge_cases()):
+    for case in (*feature_cases(), *edge_cases(), block_case()):
         name = case.name.split(",")[0]
         mechanisms[name] = (*mechanisms.get(name, ()), _exactly(case), _samples(case))
+    for tree in tree_cases():
+        name = tree.name.split(",")[0]
+        mechanisms[name] = (*mechanisms.get(name, ()), *_drawn_trees(tree))
     mechanisms["noisy-sums"] = (partial(_sums, "edge"), partial(_sums, "directed-edge"))
     methods: dict[str, tuple[Run, ...]] = {}
     for setup in PIPELINES:
@@ -72,6 +77,9 @@ def run_audits(name: str, *, seed: int = 0, progress: Progress | None = None) ->
         InputError: no such target.
     """
     known = targets()
+    if name in CATALOGUE and CATALOGUE[name].trust == "none":
+        what = f"{name} promises nothing: there is no claim to audit"
+        raise InputError(what, remedy="graphveil attack says what it leaks")
     if name not in known and name not in GROUPS:
         raise InputError(f"audit target {name!r} is not known", allowed=", ".join((*GROUPS, *known)))
     group = name if name in GROUPS else ALL
@@ -90,6 +98,10 @@ def _exactly(case: Case) -> Run:
 
 def _samples(case: Case) -> Run:
     return lambda seed: audit_samples(case, seed=seed)
+
+
+def _drawn_trees(case: TreeCase) -> tuple[Run, ...]:
+    return (lambda _: audit_limit(case), lambda _: audit_steps(case), lambda seed: audit_walks(case, seed=seed))
 
 
 def _sums(unit: str, seed: int) -> Audit:

@@ -91,9 +91,12 @@ def least_epsilon(table: Table, delta: float, neighbours: Iterable[Pair] | None 
         raise InputError(f"delta is {delta!r}", allowed="a number in (0, 1)")
     pairs = list(itertools.permutations(range(len(table)), 2)) if neighbours is None else list(neighbours)
 
+    first, second = (table[list(part)] for part in zip(*pairs, strict=True))
+    chances = np.exp(first)
+
     def spent(epsilon: float) -> float:
         with np.errstate(over="ignore"):
-            return max(float(np.maximum(np.exp(table[g]) - np.exp(epsilon + table[h]), 0.0).sum()) for g, h in pairs)
+            return float(np.maximum(chances - np.exp(epsilon + second), 0.0).sum(axis=1).max())
 
     low, high = 0.0, 1.0
     if spent(0.0) <= delta:

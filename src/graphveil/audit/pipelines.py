@@ -24,6 +24,7 @@ _ALL_AT_ONCE: Final[Mapping[str, Any]] = {"epsilon": 8.0, "batch": 10_000, "pass
 PIPELINES: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
     "lpgnn": ("person", {"epsilon_x": 1.0, "epsilon_y": 1.0}),
     "label-propagation": ("label", {"epsilon_y": 1.0}),
+    "label-pool": ("label", {"epsilon_y": 1.0}),
     "solitude": ("edge", {"epsilon_x": _INFINITE, "epsilon_a": _EPSILON}),
     "link-beliefs": ("edge", {"epsilon_a": _EPSILON}),
     "blink": ("edge", {"epsilon_a": _EPSILON}),
@@ -36,6 +37,9 @@ PIPELINES: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
     "heterorr": ("private edge", {"epsilon_a": _EPSILON}),
     "edge-rand": ("private edge", {"epsilon_a": _EPSILON}),
     "lap-graph": ("private edge", {"epsilon_a": _EPSILON}),
+    "edge-rr": ("private edge", {"epsilon_a": _EPSILON}),
+    "edge-rr, mcmc": ("private edge", {"epsilon_a": _EPSILON, "edges": "mcmc", "steps": 500}),
+    "priv-hrg": ("private edge", {"epsilon_a": _EPSILON, "steps": 500}),
     "feature-rr": ("feature vector", {"epsilon_x": _EPSILON}),
 }
 _QUICK: Final = {"epochs": 3, "hidden": 8, "steps_x": 2, "steps_y": 2}
@@ -73,7 +77,7 @@ def pipeline(name: str, *, nodes: int = 120, seed: int = 0, **settings: Any) -> 
     # A curator's prediction of a person is made from that person's own features, and is for that person alone.
     hidden = info.trust == "central" and unit in ("person", "node")
     return Pipeline(
-        target=f"{method_name}, one {unit}",
+        target=f"{name}, one {unit}",
         run=run,
         first=first,
         second=neighbour(first, unit, split.train),

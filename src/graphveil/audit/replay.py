@@ -58,10 +58,10 @@ class Question:
 
 
 class Tap(Protocol):
-    """A method through which a mechanism reads private data."""
+    """A method of a class, or a function of a module, through which a mechanism reads private data."""
 
     @property
-    def owner(self) -> type[Any]: ...
+    def owner(self) -> Any: ...
 
     @property
     def attribute(self) -> str: ...

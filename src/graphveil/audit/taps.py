@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from torch import Tensor
 from graphveil.aggregation import PerturbedSum
 from graphveil.aggregation.grid import quantise
 from graphveil.audit.replay import Evidence, Question, Tap
+from graphveil.hierarchy import markov
 from graphveil.mechanisms import catalogue
 from graphveil.training.dp_sgd import PrivateDescent
 
@@ -27,8 +29,8 @@ _OF_COUNTS = ("NoisyCounts", "NoisyDegree")
 
 
 def all_taps() -> tuple[Tap, ...]:
-    """Return the taps of every mechanism: all of the catalogue, noisy sums over neighbours, private descent."""
-    return (*(ReportTap(info.mechanism) for info in catalogue()), SumTap(), DescentTap())
+    """Return the taps of all mechanisms: the catalogue's, noisy sums over neighbours, private descent, drawn trees."""
+    return (*(ReportTap(info.mechanism) for info in catalogue()), SumTap(), DescentTap(), TreeTap())
 
 
 @dataclass(frozen=True)
@@ -117,6 +119,25 @@ class DescentTap:
         """Measure how far the sum moved, in pairs of clipping norms."""
         grid = mechanism._schedule.grid
         return Evidence(float((first - second).norm()) * grid.step / (2 * grid.clip))
+
+
+@dataclass(frozen=True)
+class TreeTap:
+    """`fit_markov`: private edges are private, all else that steers the chain is public."""
+
+    owner: ModuleType = markov
+    attribute: str = "fit_markov"
+
+    def read(self, mechanism: int, arguments: Mapping[str, Any]) -> Question:
+        """The number of nodes stands in for the mechanism."""
+        names = ("nodes", "members", "public", "epsilon", "steps", "chains", "start")
+        constants = tuple(arguments.get(name) for name in names)
+        return Question(constants, (), (arguments["epsilon"], np.array(arguments["private"])))
+
+    def weigh(self, mechanism: int, answer: Any, first: Any, second: Any) -> Evidence:
+        """Count the edges that changed; what a tree of many nodes says about one cannot be computed."""
+        change = float(len(_pairs(first[1], directed=False) ^ _pairs(second[1], directed=False)))
+        return Evidence(change, first[0]) if change else Evidence(0.0)
 
 
 def _exact_sums(mechanism: PerturbedSum, private: Any) -> np.ndarray[Any, np.dtype[np.float64]]:

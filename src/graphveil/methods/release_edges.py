@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -27,6 +27,9 @@ from graphveil.mechanisms import EdgeRand, NoisyCounts, PairDomain
 from graphveil.mechanisms.lap_graph import LapGraph
 from graphveil.methods.release_privacy import CHAINS, ReleasePrivacy
 from graphveil.privacy import Randomness
+
+if TYPE_CHECKING:
+    from graphveil.hierarchy.noisy_blocks import NoisyBlocks
 
 #: Default steps of a Markov chain for each node.
 STEPS_A_NODE = 100
@@ -158,7 +161,19 @@ def _drawn(
     *,
     informed: bool,
 ) -> MadeEdges:
-    """Noisy counts of the blocks of a tree, and the edges drawn from them.
+    """Noisy counts of the blocks of a tree, and the edges drawn from them; see `noisy_blocks`."""
+    from graphveil.hierarchy.sampling import sample_edges
+
+    noisy = noisy_blocks(tree, domain, private.numpy(), epsilon, randomness, informed=informed)
+    rng = np.random.default_rng(randomness.uint64(4))  # what is drawn from published densities protects nothing
+    pairs = torch.from_numpy(sample_edges(noisy.blocks, noisy.density, rng))
+    return MadeEdges(pairs, {**facts, "blocks": len(noisy.blocks)})
+
+
+def noisy_blocks(
+    tree: Dendrogram, domain: PairDomain, private: np.ndarray, epsilon: float, randomness: Randomness, *, informed: bool
+) -> NoisyBlocks:
+    """Return the blocks of a tree with noisy counts of the private edges [2, m], at the price `epsilon`.
 
     Args:
         informed: whether public edges say which subtrees are one block and what counts to expect, or the paper's rules.
@@ -166,22 +181,18 @@ def _drawn(
     from graphveil.hierarchy.counts import pair_tree
     from graphveil.hierarchy.densities import collapse_by_support, informed_density
     from graphveil.hierarchy.noisy_blocks import choose_blocks, clamped_density, collapse_by_scale, release_counts
-    from graphveil.hierarchy.sampling import sample_edges
 
     public, members = _known(domain), None if domain.members is None else domain.ids
     found = pair_tree(tree, members=members, public=public)
     collapse = collapse_by_support if informed and found.public.size else collapse_by_scale
     blocks = choose_blocks(found, collapse(found, epsilon))
     noise = NoisyCounts(epsilon=epsilon)
-    noisy = release_counts(
+    return release_counts(
         blocks,
-        private.numpy(),
+        private,
         noise=lambda counts: noise.randomize(torch.from_numpy(counts), randomness=randomness).numpy(),
         share=informed_density(blocks, variance=noise.variance) if informed else clamped_density,
     )
-    rng = np.random.default_rng(randomness.uint64(4))  # what is drawn from published densities protects nothing
-    pairs = torch.from_numpy(sample_edges(blocks, noisy.density, rng))
-    return MadeEdges(pairs, {**facts, "blocks": len(blocks)})
 
 
 def _known(domain: PairDomain) -> np.ndarray:

@@ -1,0 +1,292 @@
+"""Audits of releases by trees: noisy counts of blocks, and trees that private edges helped to draw.
+
+A drawn tree is epsilon-private in the limit of its Markov chain alone. On four and five nodes the limit and what the
+chain has done after its number of steps are known exactly: if the latter is within t of the former in total variation,
+the tree is (epsilon, (1 + e^epsilon) t)-private. What larger graphs' chains leave over, nobody can enumerate.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from graphveil.audit import exact, sampled
+from graphveil.audit.cases import Case
+from graphveil.audit.tree_laws import Bools, Table, Trees, neighbouring_graphs, pairs_of
+from graphveil.audit.verdict import Audit, judge, timed
+from graphveil.hierarchy import (
+    Blocks,
+    Dendrogram,
+    balanced_dendrogram,
+    choose_blocks,
+    fit_markov,
+    pair_tree,
+    private_weight,
+    public_tree,
+)
+from graphveil.mechanisms import NoisyCounts, PairDomain
+from graphveil.mechanisms.guarantees import pair_guarantee
+from graphveil.methods.release_edges import STEPS_A_NODE, noisy_blocks
+from graphveil.privacy import Guarantee, Randomness
+
+#: What a total variation of float64 probabilities cannot be told from.
+_ROUNDING: Final = 1e-14
+#: People of the release whose blocks are sampled.
+_MANY: Final = 4096
+_SAMPLES: Final = 3000
+
+
+# ---- noisy counts of blocks ----
+
+
+def block_case() -> Case:
+    """Return the audit of block counts: every graph on five nodes with two public edges; one edge in each of many."""
+    public = np.array([[0, 2], [1, 3]])
+    domain = PairDomain(5, None, torch.from_numpy(public))
+
+    def table(mechanism: NoisyCounts) -> exact.Table:
+        counts = _all_counts(domain, public)
+        levels = torch.arange(-40, 41 + int(counts.max()))
+        each = [mechanism.log_likelihood(levels, torch.full_like(levels, c)).numpy() for c in range(counts.max() + 1)]
+        found: exact.Table = np.stack(each)[counts].transpose(0, 2, 1)
+        return found
+
+    return Case(
+        name="edge-rr, block counts",
+        epsilon=1.0,
+        small=_counts,
+        table=table,
+        large=_counts,
+        draw=_block_scores,
+        neighbours=lambda _: exact.subset_neighbours(1 << domain.size),
+        independent=True,
+        complete=False,
+    )
+
+
+def _all_counts(domain: PairDomain, public: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """How many private edges each block of every graph has, [graphs, blocks], in the finest blocks that there are."""
+    found = pair_tree(public_tree(domain.nodes, public), public=public)
+    blocks = choose_blocks(found, np.zeros(domain.nodes - 1, np.bool_))  # all others are sums of these
+    ranks = [[k for k in range(domain.size) if g >> k & 1] for g in range(1 << domain.size)]
+    edges = (domain.unrank(torch.tensor(own, dtype=torch.int64)) for own in ranks)
+    return np.array([blocks.counts(own.numpy()) for own in edges])
+
+
+def _counts(epsilon: float) -> NoisyCounts:
+    return NoisyCounts(epsilon=epsilon)
+
+
+def _block_scores(mechanism: NoisyCounts) -> sampled.Draw:
+    """Noisy counts of all blocks of a release with one private edge in each block, or in none: each is one pair."""
+    tree, domain = balanced_dendrogram(np.arange(_MANY)), PairDomain(_MANY)
+
+    def draw(is_first: bool, count: int, randomness: Randomness) -> sampled.Scores:
+        def release(private: npt.NDArray[np.int64]) -> Any:
+            return noisy_blocks(tree, domain, private, mechanism.epsilon, randomness, informed=False)
+
+        none = np.zeros((2, 0), np.int64)
+        edges = _one_edge_each(release(none).blocks) if is_first else none
+        found = [release(edges).noisy]
+        while sum(map(len, found)) < count:
+            found.append(release(edges).noisy)
+        return np.concatenate(found)[:count]
+
+    return draw
+
+
+def _one_edge_each(blocks: Blocks) -> npt.NDArray[np.int64]:
+    row = blocks.sorted_pairs.row
+    return np.stack([row[blocks.start], row[blocks.middle]])
+
+
+# ---- trees drawn with private edges ----
+
+
+@dataclass(frozen=True)
+class TreeCase:
+    """A tree over a few nodes, drawn at `epsilon` from private edges and, if `public`, others that everybody knows.
+
+    Attributes:
+        name: of the release.
+        nodes: 4 or 5; with public edges 4, where each of the 6 pairs is public, private or no edge.
+    """
+
+    name: str
+    nodes: int
+    public: bool
+    epsilon: float = 2.0
+
+    @property
+    def steps(self) -> int:
+        """The steps that the release takes unless it is told otherwise."""
+        return STEPS_A_NODE * self.nodes
+
+    @property
+    def claim(self) -> Guarantee:
+        """What the tree's part of a release claims."""
+        return pair_guarantee(self.epsilon, PairDomain(self.nodes))
+
+    @cached_property
+    def world(self) -> World:
+        """Every graph that matters."""
+        return _with_public(self.nodes) if self.public else _all_private(self.nodes)
+
+    def scores(self, epsilon: float | None = None) -> Table:
+        """What the chain weighs trees by, [graphs, trees], if the tree may cost `epsilon`; default: what is claimed."""
+        world, trees = self.world, Trees(self.nodes)
+        weight = private_weight(self.epsilon if epsilon is None else epsilon, self.nodes)
+        everybody = np.ones((len(world.private), self.nodes), np.bool_)
+        return trees.scores(world.public, world.known) + weight * trees.scores(world.private, everybody)
+
+    def draw(self, graph: int, epsilon: float, randomness: Randomness) -> int:
+        """Run the shipped chain on a graph and return which tree came out."""
+        world = self.world
+        public, private = (np.array(pairs_of(self.nodes)).T[:, own[graph]] for own in (world.public, world.private))
+        how: dict[str, Any] = {"steps": self.steps, "chains": 1, "start": world.starts[graph]}
+        found = fit_markov(self.nodes, None, public, private, epsilon=epsilon, randomness=randomness, **how)
+        return Trees(self.nodes).number(found.dendrogram)
+
+
+@dataclass(frozen=True, eq=False)
+class World:
+    """Graphs, and which are neighbours.
+
+    Attributes:
+        public, private: bool [graphs, pairs]; known: bool [graphs, nodes], who has a public edge.
+        starts: each chain's first tree; None: a random balanced one.
+        neighbours: numbers of graphs that differ in one private edge.
+    """
+
+    public: Bools
+    private: Bools
+    known: Bools
+    starts: Sequence[Dendrogram | None]
+    neighbours: list[exact.Pair]
+
+
+def tree_cases() -> tuple[TreeCase, ...]:
+    """Return the releases whose tree private edges help to draw."""
+    return (TreeCase("priv-hrg", 5, public=False), TreeCase("edge-rr, mcmc", 4, public=True))
+
+
+def audit_limit(case: TreeCase, *, actual: float | None = None) -> Audit:
+    """Audit the law that the chain walks towards, on every pair of neighbouring graphs; see `cases.audit_exactly`."""
+
+    def run() -> Audit:
+        table = Trees(case.nodes).law(case.scores(actual))
+        return exact.audit_table(f"{case.name}, limit of the tree", case.claim, table, neighbours=case.world.neighbours)
+
+    return timed(run)
+
+
+def audit_steps(case: TreeCase, *, steps: int | None = None, actual: float | None = None) -> Audit:
+    """Audit the tree after so many steps; its delta is what convergence leaves over, measured."""
+
+    def run() -> Audit:
+        trees, scores, many = Trees(case.nodes), case.scores(actual), case.steps if steps is None else steps
+        limit, first = np.exp(trees.law(scores)), _first_law(case)
+        moments = sorted({1, max(1, many // 100), max(1, many // 10), many})
+        tables = {k: _after(trees, scores, first, k) for k in moments}
+        far = {k: _distance(np.exp(table), limit) for k, table in tables.items()}
+        delta = (1.0 + math.exp(case.epsilon)) * far[many]
+        said = [
+            f"step {k:,}: {far[k]:.1g} from the limit in total variation, worst ratio {_worst(case, table):.3g}"
+            for k, table in tables.items()
+        ]
+        target = f"{case.name}, tree after {many:,} steps (exact)"
+        if delta >= 1.0:
+            finding = f"the chain is {far[many]:.1g} from its limit: nothing is promised"
+            return judge(target, case.epsilon, 0.0, math.inf, 0.0, notes=tuple(said), findings=(finding,))
+        both = [pair for g, h in case.world.neighbours for pair in ((g, h), (h, g))]
+        bound = exact.least_epsilon(tables[many], delta, both)
+        return judge(target, case.epsilon, delta, bound, 0.0, notes=tuple(said))
+
+    return timed(run)
+
+
+def audit_walks(
+    case: TreeCase,
+    *,
+    samples: int = _SAMPLES,
+    actual: float | None = None,
+    false_alarm: float = sampled.FALSE_ALARM,
+    seed: int = 0,
+) -> Audit:
+    """Audit trees that the shipped chain draws for the two neighbouring graphs that it tells apart best."""
+
+    def run() -> Audit:
+        law = Trees(case.nodes).law(case.scores())
+        first, second = np.array(case.world.neighbours).T
+        best = int(np.abs(np.exp(law[first]) - np.exp(law[second])).sum(axis=1).argmax())
+        graphs = first[best], second[best]
+        ratio = law[graphs[0]] - law[graphs[1]]
+        epsilon = case.epsilon if actual is None else actual
+
+        def draw(is_first: bool, count: int, randomness: Randomness) -> sampled.Scores:
+            graph = int(graphs[0 if is_first else 1])
+            found: sampled.Scores = ratio[[case.draw(graph, epsilon, randomness) for _ in range(count)]]
+            return found
+
+        how: dict[str, Any] = {"samples": samples, "false_alarm": false_alarm, "seed": seed}
+        return sampled.audit_events(f"{case.name}, tree", case.claim, draw, **how)
+
+    return timed(run)
+
+
+def _after(trees: Trees, scores: Table, first: Table, steps: int) -> Table:
+    """The log of the law of the tree after some steps."""
+    law: Table = np.matmul(first[:, None, :], trees.steps(scores, steps))[:, 0, :]
+    with np.errstate(divide="ignore"):
+        logs: Table = np.log(law)
+    return logs
+
+
+def _distance(law: Table, limit: Table) -> float:
+    """The largest total variation between two laws [graphs, trees], as far as float64 can tell."""
+    return max(float(np.abs(law - limit).sum(axis=1).max()) / 2, _ROUNDING)
+
+
+def _worst(case: TreeCase, table: Table) -> float:
+    return exact.worst_ratio(table, case.world.neighbours)
+
+
+def _first_law(case: TreeCase) -> Table:
+    """How likely each chain is to begin at each tree, [graphs, trees]."""
+    trees = Trees(case.nodes)
+    one = np.eye(len(trees.clusters))
+    anywhere = trees.balanced()
+    return np.stack([anywhere if start is None else one[trees.number(start)] for start in case.world.starts])
+
+
+def _all_private(nodes: int) -> World:
+    private, neighbours = neighbouring_graphs(nodes)
+    nobody = np.zeros((len(private), nodes), np.bool_)
+    return World(np.zeros_like(private), private, nobody, [None] * len(private), neighbours)
+
+
+def _with_public(nodes: int) -> World:
+    pairs = np.array(pairs_of(nodes))
+    kinds = list(itertools.product(range(3), repeat=len(pairs)))
+    number = {kind: place for place, kind in enumerate(kinds)}
+    neighbours = [
+        (place, number[(*kind[:k], 2, *kind[k + 1 :])])
+        for kind, place in number.items()
+        for k in range(len(pairs))
+        if kind[k] == 0
+    ]
+    public, private = (np.array(kinds) == kind for kind in (1, 2))
+    known = np.stack([(public[:, (pairs == node).any(axis=1)]).any(axis=1) for node in range(nodes)], axis=1)
+    trees = {
+        key: public_tree(nodes, pairs[list(key)].T) for key in {tuple(np.flatnonzero(row)) for row in public} if key
+    }
+    starts = [trees.get(tuple(np.flatnonzero(row))) for row in public]
+    return World(public, private, known, starts, neighbours)

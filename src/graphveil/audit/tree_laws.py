@@ -1,0 +1,180 @@
+"""Every tree over a handful of nodes, and what the Markov chain over them does: exactly, without its compiled loops.
+
+A tree is the set of its clusters, a cluster the set of leaves below one inner node, a bit for each leaf. A step picks
+one of the n - 2 inner nodes X = A + B below the root, with sibling C, and proposes to exchange X for A + C or B + C; it
+is taken with probability min(1, exp(change)). So from the score of every tree follow
+
+    the limit      exp(score) over its sum,
+    k steps        a first law times the k-th power of the matrix of one step.
+
+A graph is a row of true and false, one for each pair of nodes in the order of `pairs_of`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import logsumexp
+
+from graphveil.errors import InputError
+from graphveil.hierarchy import Dendrogram, balanced_dendrogram, log_likelihood
+
+Table = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+Clusters = frozenset[int]
+
+#: (2n - 3)!! trees: 105 of 5 leaves, 945 of 6.
+_MOST: Final = 6
+
+
+@dataclass(frozen=True)
+class Trees:
+    """All trees over `leaves` leaves, in a fixed order.
+
+    Raises:
+        InputError: fewer than 3 leaves, or more than 6.
+    """
+
+    leaves: int
+
+    def __post_init__(self) -> None:
+        if not 3 <= self.leaves <= _MOST:
+            raise InputError(f"all trees over {self.leaves} leaves", allowed=f"3 to {_MOST}")
+
+    @property
+    def clusters(self) -> tuple[Clusters, ...]:
+        """Each tree's clusters of two leaves and more."""
+        return _all_clusters(self.leaves)
+
+    def number(self, tree: Dendrogram) -> int:
+        """Which of all a tree is."""
+        below = [1 << leaf for leaf in range(self.leaves)]
+        for one, other in zip(tree.left.tolist(), tree.right.tolist(), strict=True):
+            below.append(below[one] | below[other])
+        return _numbers(self.leaves)[frozenset(below[self.leaves :])]
+
+    def scores(self, graphs: Bools, members: Bools) -> Table:
+        """Return the log-likelihood of each graph's edges in each tree, [graphs, trees], in nats.
+
+        Args:
+            graphs: [graphs, pairs].
+            members: [graphs, leaves], among whom pairs are counted.
+        """
+        nats = _node_scores(self.leaves)
+        found = np.zeros((len(graphs), len(self.clusters)))
+        for tree, clusters in enumerate(self.clusters):
+            for one, other in (_halves(cluster, clusters) for cluster in clusters):
+                crossing = [_joins(pair, one, other) for pair in pairs_of(self.leaves)]
+                ends = [members[:, _leaves_of(half, self.leaves)].sum(axis=1) for half in (one, other)]
+                found[:, tree] += nats[ends[0] * ends[1], graphs[:, crossing].sum(axis=1)]
+        return found
+
+    def law(self, scores: Table) -> Table:
+        """Return the log of the chain's limit, [graphs, trees], from its scores."""
+        law: Table = scores - logsumexp(scores, axis=1, keepdims=True)
+        return law
+
+    def steps(self, scores: Table, steps: int) -> Table:
+        """Return the probabilities of ending in each tree from each, [graphs, trees, trees], after some steps."""
+        moves = _moves(self.leaves)
+        with np.errstate(over="ignore"):
+            odds = np.minimum(1.0, np.exp(scores[:, None, :] - scores[:, :, None]))
+        step = odds * moves / moves[0].sum()
+        places = np.arange(len(moves))
+        step[:, places, places] += 1.0 - step.sum(axis=2)
+        return np.linalg.matrix_power(step, steps)
+
+    def balanced(self) -> Table:
+        """Return how likely a random row of leaves, joined in pairs, is to give each tree, [trees]."""
+        rows = [self.number(balanced_dendrogram(row)) for row in itertools.permutations(range(self.leaves))]
+        return np.bincount(rows, minlength=len(self.clusters)) / len(rows)
+
+
+def pairs_of(leaves: int) -> list[tuple[int, int]]:
+    """Return the pairs u < v of all leaves, in order."""
+    return list(itertools.combinations(range(leaves), 2))
+
+
+def neighbouring_graphs(leaves: int) -> tuple[Bools, list[tuple[int, int]]]:
+    """Return graphs [graphs, pairs] and the numbers of two that differ in one edge: as many as there are, renamed.
+
+    Whatever edge it is, it can be called {0, 1}, and the other leaves can change names.
+    """
+    pairs = pairs_of(leaves)
+    place = {pair: k for k, pair in enumerate(pairs)}
+    renamed = [(*ends, *rest) for ends in ((0, 1), (1, 0)) for rest in itertools.permutations(range(2, leaves))]
+    moved = np.array([[place[min(to[u], to[v]), max(to[u], to[v])] for u, v in pairs] for to in renamed])
+    without = np.array(list(itertools.product((False, True), repeat=len(pairs) - 1)))
+    without = np.insert(without, 0, False, axis=1)
+    numbers = (without[:, moved] << np.arange(len(pairs))).sum(axis=2)
+    chosen = without[numbers.min(axis=1) == numbers[:, 0]]
+    graphs = np.concatenate([chosen, chosen])
+    graphs[len(chosen) :, 0] = True
+    return graphs, [(g, len(chosen) + g) for g in range(len(chosen))]
+
+
+@lru_cache(maxsize=4)
+def _all_clusters(leaves: int) -> tuple[Clusters, ...]:
+    return tuple(_trees_over((1 << leaves) - 1))
+
+
+@lru_cache(maxsize=4)
+def _numbers(leaves: int) -> dict[Clusters, int]:
+    return {clusters: number for number, clusters in enumerate(_all_clusters(leaves))}
+
+
+@lru_cache(maxsize=4)
+def _moves(leaves: int) -> npt.NDArray[np.int64]:
+    """In how many of its 2 (n - 2) proposals a step leads from one tree to another, [trees, trees]."""
+    numbers = _numbers(leaves)
+    found = np.zeros((len(numbers), len(numbers)), np.int64)
+    for clusters, number in numbers.items():
+        for outer in clusters:
+            for inner, sibling in itertools.permutations(_halves(outer, clusters)):
+                if inner in clusters:
+                    for kept in _halves(inner, clusters):
+                        found[number, numbers[clusters - {inner} | {kept | sibling}]] += 1
+    return found
+
+
+@lru_cache(maxsize=4)
+def _node_scores(leaves: int) -> Table:
+    """The log-likelihood of e edges among N pairs at one inner node, [N, e]."""
+    most = leaves**2 // 4
+    return np.array([[log_likelihood([min(e, pairs)], [pairs]) for e in range(most + 1)] for pairs in range(most + 1)])
+
+
+def _trees_over(cluster: int) -> list[Clusters]:
+    """Every tree over some leaves, as the set of its clusters."""
+    if cluster & (cluster - 1) == 0:
+        return [frozenset()]
+    lowest = cluster & -cluster
+    found, rest = [], cluster ^ lowest
+    part = rest
+    while part:  # every part of the rest but none; the lowest leaf is in the other half
+        found += [
+            frozenset({cluster}) | one | other for one in _trees_over(cluster ^ part) for other in _trees_over(part)
+        ]
+        part = (part - 1) & rest
+    return found
+
+
+def _halves(cluster: int, clusters: Clusters) -> tuple[int, int]:
+    """The two children of a cluster: the largest cluster inside it (or, without any, one leaf) and what it leaves."""
+    inside = [other for other in clusters if other != cluster and other & cluster == other]
+    one = max(inside, key=int.bit_count) if inside else cluster & -cluster
+    return one, cluster ^ one
+
+
+def _joins(pair: tuple[int, int], one: int, other: int) -> bool:
+    u, v = 1 << pair[0], 1 << pair[1]
+    return bool((u & one and v & other) or (u & other and v & one))
+
+
+def _leaves_of(cluster: int, leaves: int) -> list[int]:
+    return [leaf for leaf in range(leaves) if cluster >> leaf & 1]

@@ -1,0 +1,178 @@
+"""Audits of releases by trees: the chain's limit and its steps enumerated, the shipped chain sampled, mutants found."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from graphveil.audit import exact
+from graphveil.audit.cases import audit_exactly, audit_samples
+from graphveil.audit.tree_cases import TreeCase, audit_limit, audit_steps, audit_walks, block_case, tree_cases
+from graphveil.audit.tree_laws import Trees, neighbouring_graphs, pairs_of
+from graphveil.errors import InputError
+from graphveil.hierarchy import Blocks, likelihood_sensitivity, markov, private_weight
+from graphveil.mechanisms import NoisyCounts
+from graphveil.methods import release_edges
+from tests.hierarchy import test_stationary
+from tests.hierarchy.trees import all_trees, tree_of
+
+CASES = {case.name: case for case in tree_cases()}
+
+
+def printed_delta(members: int) -> float:
+    """The sensitivity that the paper prints (eq. 15), which lost an exponent."""
+    most = members**2 // 4
+    return math.log(most) + math.log(most / (most - 1))
+
+
+# ---- every tree ----
+
+
+@pytest.mark.parametrize(("leaves", "many"), [(3, 3), (4, 15), (5, 105), (6, 945)])
+def test_all_trees_are_there_once(leaves: int, many: int) -> None:
+    trees = Trees(leaves)
+    assert sorted(trees.number(tree) for tree in all_trees(leaves)) == list(range(many))
+
+
+def test_only_a_handful_of_leaves() -> None:
+    for leaves in (2, 7):
+        with pytest.raises(InputError, match="3 to 6"):
+            Trees(leaves)
+
+
+def test_balanced_trees_are_those_of_a_random_row() -> None:
+    """Of four leaves the three that join pairs of pairs, a third each."""
+    law = Trees(4).balanced()
+    pairs = [Trees(4).number(tree_of(((0, a), tuple({1, 2, 3} - {a})), 4)) for a in (1, 2, 3)]  # type: ignore[arg-type]
+    assert law[pairs] == pytest.approx([1 / 3] * 3)
+
+
+def rows(edges: np.ndarray) -> np.ndarray:
+    """Edges as a row of true and false."""
+    chosen = {tuple(sorted(pair)) for pair in edges.T.tolist()}
+    return np.array([[pair in chosen for pair in pairs_of(5)]])
+
+
+def test_steps_are_those_of_the_shipped_chain() -> None:
+    """The compiled loops' own gains, tree by tree, give the same matrix."""
+    public, private, weight = test_stationary.PUBLIC, test_stationary.PRIVATE, test_stationary.WEIGHT
+    trees = Trees(5)
+    parts = [trees.scores(rows(part.edges), part.ends[None]) for part in (public, private)]
+    mine = trees.steps(parts[0] + weight * parts[1], 1)[0]
+    order = [trees.number(tree) for tree in all_trees(5)]
+    theirs = test_stationary.transitions(public, private, weight)
+    np.testing.assert_allclose(mine[np.ix_(order, order)], theirs, rtol=1e-12, atol=1e-15)
+
+
+def test_steps_approach_the_limit_and_keep_it() -> None:
+    trees, case = Trees(4), CASES["edge-rr, mcmc"]
+    scores = case.scores()[:50]
+    limit, step = np.exp(trees.law(scores)), trees.steps(scores, 1)
+    np.testing.assert_allclose((limit[:, None] @ step)[:, 0], limit, rtol=1e-12)
+    np.testing.assert_allclose(trees.steps(scores, 400)[:, 3], limit, rtol=1e-9)
+    np.testing.assert_allclose(trees.steps(scores, 3), step @ step @ step, rtol=1e-12)
+
+
+def test_graphs_that_are_left_out_differ_in_names_alone() -> None:
+    """On four nodes all 64 graphs give the same worst ratio as those with one edge called {0, 1}."""
+    trees, everybody = Trees(4), np.ones((64, 4), np.bool_)
+    numbers = np.arange(64)
+    graphs = (numbers[:, None] >> np.arange(6) & 1).astype(np.bool_)
+    law = trees.law(trees.scores(graphs, everybody))
+    few, near = neighbouring_graphs(4)
+    some = trees.law(trees.scores(few, everybody[: len(few)]))
+    assert len(near) < 20
+    assert exact.worst_ratio(some, near) == pytest.approx(exact.worst_ratio(law, exact.subset_neighbours(64)))
+
+
+# ---- trees drawn with private edges ----
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_limit_costs_less_than_is_claimed_and_twice_the_weight_more(name: str) -> None:
+    right, hot = audit_limit(CASES[name]), audit_limit(CASES[name], actual=2 * CASES[name].epsilon)
+    assert right.holds and 0.45 * right.claimed_epsilon < right.lower_bound
+    assert right.false_alarm == right.delta == 0.0
+    assert not hot.holds
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_wrong_delta_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mechanism as it was printed, and, at a large epsilon, its Delta alone."""
+    monkeypatch.setattr(markov, "likelihood_sensitivity", lambda members: printed_delta(members) / 2)
+    assert not audit_limit(CASES[name]).holds
+    monkeypatch.setattr(markov, "likelihood_sensitivity", printed_delta)
+    assert not audit_limit(replace(CASES[name], epsilon=16.0)).holds
+    monkeypatch.undo()
+    assert audit_limit(replace(CASES[name], epsilon=16.0)).holds
+    assert printed_delta(5) < likelihood_sensitivity(5)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_steps_leave_hardly_any_delta_at_this_size_and_too_few_leave_all(name: str) -> None:
+    found = audit_steps(CASES[name])
+    assert found.holds and found.delta < 1e-12
+    assert found.lower_bound == pytest.approx(audit_limit(CASES[name]).lower_bound, rel=1e-6)
+    assert "step 1:" in found.notes[0] and "inf" in found.notes[0]
+    few = audit_steps(CASES[name], steps=20)
+    assert few.holds and few.delta > 0.01
+    one = audit_steps(CASES[name], steps=1)
+    assert not one.holds and "nothing is promised" in one.notes[0]
+
+
+def test_a_chain_that_weighs_too_much_is_broken_after_its_steps_too() -> None:
+    assert not audit_steps(CASES["edge-rr, mcmc"], actual=4.0).holds
+
+
+def test_five_nodes_at_a_large_epsilon_are_not_done_after_500_steps() -> None:
+    """The delta that the release's own number of steps leaves over is no rounding error then."""
+    found = audit_steps(TreeCase("priv-hrg", 5, public=False, epsilon=8.0))
+    assert 1e-3 < found.delta < 1e-2
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_trees_of_the_shipped_chain_pass(name: str) -> None:
+    """False-alarm rate 1e-6, seed fixed."""
+    found = audit_walks(CASES[name], samples=1500)
+    assert found.holds and found.false_alarm == 1e-6
+    assert found.lower_bound > 0.1 * found.claimed_epsilon
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_chain_that_weighs_too_much_is_found_by_its_trees(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mutant in the code: only samples can tell, as what is enumerated does not run the chain."""
+    monkeypatch.setattr(markov, "private_weight", lambda epsilon, members: 8 * private_weight(epsilon, members))
+    assert audit_limit(CASES[name]).holds
+    assert not audit_walks(CASES[name], samples=600).holds
+
+
+# ---- counts of blocks ----
+
+
+def test_block_counts_cost_what_they_claim() -> None:
+    """Samples: false-alarm rate 1e-6, seed fixed."""
+    case = block_case()
+    counted, drawn = audit_exactly(case), audit_samples(case)
+    assert counted.holds and counted.lower_bound == pytest.approx(1.0, abs=1e-9)
+    assert drawn.holds and drawn.lower_bound > 0.9
+    assert not audit_exactly(case, actual=2.0).holds
+
+
+def test_a_pair_in_two_blocks_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = Blocks.counts
+    monkeypatch.setattr(Blocks, "counts", lambda me, edges: real(me, edges) + np.roll(real(me, edges), 1))
+    found = audit_exactly(block_case())
+    assert not found.holds and found.lower_bound == pytest.approx(2.0)
+
+
+def test_half_the_noise_of_a_release_is_found_by_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    def weak(**settings: Any) -> NoisyCounts:
+        return NoisyCounts(epsilon=2 * settings["epsilon"])
+
+    monkeypatch.setattr(release_edges, "NoisyCounts", weak)
+    assert audit_exactly(block_case()).holds
+    assert not audit_samples(block_case()).holds
