@@ -201,3 +201,82 @@ def test_a_comparison_says_that_a_markov_chain_is_asymptotic(type_in: Terminal) 
     assert asymptotic in Path("study/table.md").read_text()
     rows = type_in(*words, "--repeats", 1, "--no-controls", "--out", "study", "--json").json["rows"]
     assert {row["method"]: bool(row["caution"]) for row in rows} == {"priv-hrg": True, "edge-rand": False}
+
+
+def folder_of(path: str) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in Path(path).iterdir()}
+
+
+def test_a_release_never_receives_what_attacks_on_it_find(type_in: Terminal) -> None:
+    type_in(*RELEASE)
+    before = folder_of("out")
+    answer = type_in("attack", "out", "--attack", "published-edges", "--truth", "social-200")
+    assert answer.code == 0, answer.err
+    assert "heterorr: attack published-edges" in answer.out and "without protection" in answer.out
+    assert folder_of("out") == before
+    kept = folder_of("out.curator")
+    attack = {f"attack-published-edges.{kind}" for kind in ("json", "png", "svg")}
+    assert set(kept) == {*attack, "card.md", "card.html"}
+    for name in ("card.md", "card.html"):
+        assert "NOT TO BE PUBLISHED" in kept[name].decode() and "published-edges" in kept[name].decode()
+        assert "NOT TO BE PUBLISHED" not in before[name].decode()
+        assert "graphveil attack out --attack published-edges --truth DATA" in before[name].decode()
+    assert type_in("report", "out").code == 0
+    assert folder_of("out") == before
+    load_graph("out")
+    again = type_in("attack", "out/", "--attack", "published-edges", "--truth", "social-200", "--no-plain", "--json")
+    assert set(again.json["results"]) == {"heterorr"}
+    assert again.json["picture"] == "out.curator/attack-published-edges.png"
+
+
+def test_attacks_on_a_release_are_refused_in_one_line(type_in: Terminal) -> None:
+    type_in(*RELEASE)
+    type_in("train", "gcn", "out", "--epochs", 2, "--no-controls", "--out", "run")
+    edges = ("--attack", "published-edges")
+    for words, said in (
+        (("out", *edges), "--truth: is not given"),
+        (("out", *edges, "--truth", "social-100"), "the truth has 100 nodes"),
+        (("out", "--attack", "linkteller", "--truth", "social-200"), "attacks a model, and this is a graph"),
+        (("out", *edges, "--truth", "social-200", "--out", "out/mine"), "is inside the release, which is public"),
+        (("out", *edges, "--truth", "social-200", "--out", "run"), "run holds something else"),
+        (("run", *edges, "--truth", "social-200", "--out", "x"), "--out: is for a release"),
+    ):
+        answer = type_in("attack", *words)
+        assert (answer.code, said in answer.err) == (2, True), answer.err
+    assert not Path("out.curator").exists() and not Path("x").exists()
+
+
+def test_a_run_on_a_release_is_attacked_with_the_truth(type_in: Terminal) -> None:
+    type_in(*RELEASE)
+    type_in("train", "gcn", "out", "--epochs", 5, "--no-controls", "--out", "run")
+    before = folder_of("out")
+    for name in ("link-stealing", "published-edges"):
+        answer = type_in("attack", "run", "--attack", name, "--truth", "social-200", "--json")
+        assert set(answer.json["results"]) == {"gcn"}, answer.err
+    assert "public edges of the release alone" in Path("run/card.md").read_text()
+    assert "| published-edges |" in Path("run/card.md").read_text()
+    assert folder_of("out") == before
+
+
+def test_the_lift_of_a_release_is_measured_on_the_release_alone(
+    type_in: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from graphveil.reports import release_lift
+
+    monkeypatch.setattr(release_lift, "REPEATS", 2)
+    monkeypatch.setattr(release_lift, "SETTINGS", {"epochs": 2})
+    type_in(*RELEASE)
+    assert "graphveil report out --lift" in Path("out/card.md").read_text()
+    found = type_in("report", "out", "--lift", "--json").json
+    assert found["card"] == "out/card.md"
+    for name in ("card.md", "card.html"):
+        card = Path("out", name).read_text()
+        assert "Lift over the free baseline, " in card and "public-edges" in card and "2 runs" in card
+        assert "what the release holds, and covered by its guarantee" in card and "true data" not in card
+    load_graph("out")
+    Path("out/lift.json").write_text("[]")
+    damaged = type_in("report", "out")
+    assert (damaged.code, "lift.json: damaged" in damaged.err) == (2, True)
+    type_in("train", "mlp", "social-100", "--epochs", 2, "--no-controls", "--out", "run")
+    refused = type_in("report", "run", "--lift")
+    assert (refused.code, "--lift: is for a released graph" in refused.err) == (2, True)

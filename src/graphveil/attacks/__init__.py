@@ -6,6 +6,8 @@ from graphveil.attacks.limits import Limit, limit_of
 from graphveil.attacks.link_stealing import link_stealing
 from graphveil.attacks.linkteller import linkteller
 from graphveil.attacks.membership import lira, membership
+from graphveil.attacks.published_edges import published_edges
+from graphveil.attacks.reconstruction import reconstruction
 from graphveil.attacks.result import AttackResult, judge
 
 __all__ = [
@@ -19,4 +21,6 @@ __all__ = [
     "linkteller",
     "lira",
     "membership",
+    "published_edges",
+    "reconstruction",
 ]

@@ -9,15 +9,17 @@ from typing import Any
 
 from graphveil.attacks.attribute import attribute
 from graphveil.attacks.averaging import averaging
-from graphveil.attacks.link_stealing import link_stealing
+from graphveil.attacks.link_stealing import link_stealing, public_network
 from graphveil.attacks.linkteller import linkteller
 from graphveil.attacks.membership import Train, lira, membership
+from graphveil.attacks.published_edges import published_edges
 from graphveil.attacks.result import AttackResult
 from graphveil.errors import InputError
 from graphveil.graphs import Split
 from graphveil.methods.local_privacy import LocalPrivacy
 from graphveil.privacy import Randomness
 
+PUBLISHED = "published-edges"
 KNOWN = 0.5  # of the nodes' links, for the link stealing that learns
 
 
@@ -62,9 +64,18 @@ def _influence(target: Target) -> AttackResult:
 def _stealing(known: float) -> Callable[[Target], AttackResult]:
     def run(target: Target) -> AttackResult:
         how: dict[str, Any] = {"targets": target.nodes, "seed": target.seed, "split": target.split}
+        if target.served.get("release") is not None:
+            how["without_edges"] = public_network(target.served, split=target.split, seed=target.seed)
+            how["without"] = "a plain network on the public edges of the release alone"
         return link_stealing(target.method, target.graph, known=known, **how)
 
     return run
+
+
+def _published(target: Target) -> AttackResult:
+    if target.served.get("release") is None:
+        raise InputError("the graph was not published", where=PUBLISHED, allowed="a release, with the truth beside it")
+    return published_edges(target.graph, target.served, targets=target.nodes, seed=target.seed)
 
 
 def _membership(target: Target) -> AttackResult:
@@ -100,6 +111,7 @@ ATTACKS: Mapping[str, Attack] = MappingProxyType(
         "linkteller": Attack("edges, by how far changed features sway other nodes' answers", _influence),
         "link-stealing": Attack("edges, by how similar two nodes' answers are", _stealing(0.0)),
         "link-stealing-known": Attack("the same, learned from the links of half the nodes", _stealing(KNOWN)),
+        PUBLISHED: Attack("edges, by what a published graph lists", _published),
         "membership": Attack("who trained the model, by its confidence", _membership),
         "lira": Attack("who trained the model, by shadow models", _lira),
         "attribute": Attack("private features, read off the answers", _attribute),

@@ -47,15 +47,19 @@ def true_adjacency(graph: Any) -> sp.csr_matrix:
     return ((a + a.T) > 0).astype(np.int8).tocsr()
 
 
-def pairs_of(graph: Any, *, targets: int = 500, seed: int = 0) -> Pairs:
+def pairs_of(graph: Any, *, targets: int = 500, seed: int = 0, among: Any | None = None) -> Pairs:
     """Return all pairs among `targets` random nodes (all nodes of a smaller graph); public edges are no secret.
+
+    Args:
+        among: the nodes [k] that are drawn from; None: all.
 
     Raises:
         InputError: when there are fewer than two edges among them.
     """
     n = int(graph.num_nodes)
     rng = np.random.default_rng([seed, 0x7A])
-    nodes = np.arange(n) if n <= targets else np.sort(rng.choice(n, targets, replace=False))
+    drawn = np.arange(n) if among is None else np.sort(np.asarray(among))
+    nodes = drawn if len(drawn) <= targets else np.sort(rng.choice(drawn, targets, replace=False))
     inside = true_adjacency(graph)[nodes][:, nodes].toarray() > 0
     first, second = np.triu_indices(len(nodes), 1)
     found = Pairs(nodes, first, second, inside[first, second])

@@ -9,16 +9,23 @@ import typer
 
 from graphveil.cli import choices, options
 from graphveil.cli.console import emit, working
+from graphveil.errors import InputError
 
-NAMES = "linkteller, link-stealing, link-stealing-known, membership, lira, attribute, averaging, averaging-labels"
-Run = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder that graphveil train wrote.")]
+NAMES = (
+    "linkteller, link-stealing, link-stealing-known, published-edges, membership, lira, attribute, averaging, "
+    "averaging-labels"
+)
+Run = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder that graphveil train wrote, or a release.")]
 Name = Annotated[str, typer.Option("--attack", metavar="NAME", help=f"One of {NAMES}.")]
 Truth = Annotated[
     str | None,
-    typer.Option("--truth", metavar="DATA", help="For a run on a published graph: the graph it was made of."),
+    typer.Option("--truth", metavar="DATA", help="For a release, or a run on one: the graph it was made of."),
 ]
 Nodes = Annotated[int, typer.Option("--nodes", min=2, help="Edges are looked for among so many nodes.")]
 Shadows = Annotated[int, typer.Option("--shadows", min=4, help="Shadow models of lira.")]
+Out = Annotated[
+    Path | None, typer.Option("--out", help="For a release: the curator's own folder. Default: RELEASE.curator.")
+]
 NoPlain = Annotated[bool, typer.Option("--no-plain", help="Do not attack a plain network beside it.")]
 
 
@@ -31,16 +38,28 @@ def attack(
     shadows: Shadows = 16,
     seed: options.Seed = 0,
     no_plain: NoPlain = False,
+    out: Out = None,
     as_json: options.Json = False,
 ) -> None:
-    """Attack the model of a run, and a plain network beside it; the picture is kept in the run folder."""
-    from graphveil.cli.attack_screen import attacked
-    from graphveil.reports import attack_run
+    """Attack the model of a run, and a plain network beside it; picture and figures are kept in the run folder.
 
+    What is found in a release is kept beside it, for its curator: it was computed from private data without noise.
+    """
+    from graphveil.cli.attack_screen import attacked
+    from graphveil.reports import attack_release, attack_run
+    from graphveil.reports.release_card import is_release
+
+    how: dict[str, Any] = {"truth": truth, "data_root": data_root, "nodes": nodes, "seed": seed, "plain": not no_plain}
+    if out is not None and not is_release(run):
+        raise InputError("is for a release", where="--out", remedy="the run folder keeps what is found in a run")
     with working():
-        how: dict[str, Any] = {"nodes": nodes, "shadows": shadows, "seed": seed, "truth": truth, "data_root": data_root}
-        found = attack_run.attack_run(run, name, randomness=choices.noise(None), plain=not no_plain, **how)
-        files = attack_run.keep(found, run, name)
+        if is_release(run):
+            folder = attack_release.curator_folder(run, out)
+            found = attack_release.attack_release(run, name, **how)
+            files = attack_release.keep_for_curator(found, run, folder, name)
+        else:
+            found = attack_run.attack_run(run, name, randomness=choices.noise(None), shadows=shadows, **how)
+            files = attack_run.keep(found, run, name)
     answer = {"attack": name, "run": str(run), "picture": str(files[1])}
     results = {label: result.to_dict() for label, result in found.items()}
     emit({**answer, "results": results}, as_json=as_json, screen=lambda: attacked(found, files[1]))

@@ -96,6 +96,8 @@ def _auc(score: Interval) -> str:
 def _remarks(name: str, found: AttackResult) -> str:
     """Return what a reader of one row must know: where its limit comes from, and what was there anyway."""
     said = [f"{'no limit' if math.isinf(found.epsilon) else 'limit'}: {found.limit_note}"]
+    if found.limit is not None and found.tpr_at_1_fpr.low > found.limit and not found.beats_limit:
+        said.append("what is above the limit was there without the secret, and is no leak")
     if found.baseline is not None:
         said.append(f"without the secret: {found.baseline_note}")
     return f"{name}: {'; '.join([*said, *found.notes])}"

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from graphveil.attacks import AttackResult
-from graphveil.attacks.catalogue import Target, attack
-from graphveil.errors import InputError
+from graphveil.attacks.catalogue import PUBLISHED, Target, attack
+from graphveil.attacks.published_edges import with_public_edges
 from graphveil.graphs import Split, draw_private, load_graph
 from graphveil.methods import load_method
 from graphveil.methods.baselines import BASELINES, baseline
@@ -56,9 +56,7 @@ def attack_run(
     served = load_graph(source, root=data_root)
     if share is not None:
         served = draw_private(served, float(share), split_seed)
-    graph = served if truth is None else load_graph(truth, root=data_root)
-    if int(graph.num_nodes) != int(served.num_nodes):
-        raise InputError(f"{truth} has {int(graph.num_nodes)} nodes", allowed=f"the {int(served.num_nodes)} of the run")
+    graph = served if truth is None else with_public_edges(load_graph(truth, root=data_root), served)
     split = split_of(served, str(record.options.get("split", "random")), split_seed)
 
     def again(nodes: Split, number: int) -> Any:
@@ -67,7 +65,7 @@ def attack_run(
 
     common: dict[str, Any] = {"nodes": nodes, "shadows": shadows, "seed": seed, "randomness": randomness}
     found = {record.method: attack(name, Target(method, graph, served, split, again, **common))}
-    if plain and record.method not in BASELINES and not name.startswith("averaging"):
+    if plain and record.method not in BASELINES and not name.startswith(("averaging", PUBLISHED)):
         settings: dict[str, Any] = {"model": str(record.settings.get("model", "gcn")), "epochs": 200}
 
         def open_network(nodes: Split, number: int) -> Any:

@@ -7,7 +7,7 @@ be repeated by anybody, and is kept in the folder itself as `lift.json`, the rec
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from graphveil.reports.record import RunRecord
 
 FILE = "lift.json"
 METHOD, REPEATS = "gcn", 5
+SETTINGS: Mapping[str, Any] = {}  # its defaults
 
 
 def measure_lift(folder: Path, *, progress: Callable[[dict[str, Any]], None] | None = None) -> RunRecord:
@@ -31,7 +32,12 @@ def measure_lift(folder: Path, *, progress: Callable[[dict[str, Any]], None] | N
     from graphveil.privacy import SecureRandomness
 
     graph = load_graph(folder)
-    how: dict[str, Any] = {"settings": {}, "randomness": SecureRandomness(), "repeats": REPEATS, "progress": progress}
+    how: dict[str, Any] = {
+        "settings": SETTINGS,
+        "randomness": SecureRandomness(),
+        "repeats": REPEATS,
+        "progress": progress,
+    }
     result = experiment.run(METHOD, graph, **how)
     record = RunRecord.from_result(result, options={"seed": 0, "repeats": REPEATS})
     write_text(folder / FILE, to_json(record.to_dict(), indent=2) + "\n")

@@ -1,0 +1,96 @@
+"""A published graph taken at its word: whether it lists a pair says whether that pair is an edge.
+
+score of a pair    1 where the release lists it, else 0
+without the pair   neighbours that both have in the release in common, then their degrees there, the pair itself left
+                   out: what all other pairs say about it, made edges and public ones.  A dense block of made edges
+                   shows that there are many, which is meant to be seen, and not which
+
+Only pairs that the release protects are judged.  Blocks of the true graph are dense where those of the release are, so
+a release may list more true edges than epsilon allows for one edge; it is held against it only where listing tells
+more than the other pairs do.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+
+from graphveil.attacks.limits import limit_of
+from graphveil.attacks.pairs import Pairs, pairs_of, true_adjacency
+from graphveil.attacks.result import AttackResult, auc_of, judge
+from graphveil.errors import InputError
+
+
+def published_edges(graph: Any, served: Any, *, targets: int = 500, seed: int = 0) -> AttackResult:
+    """Return how well what a release lists tells its private edges from other protected pairs.
+
+    Args:
+        graph: the truth, with the same nodes in the same order.
+        served: the released graph; or the truth once more, for what publishing it as it is would show.
+        targets: among how many random nodes, out of those that may have private edges, pairs are judged.
+
+    Raises:
+        InputError: the nodes differ, or there are fewer than two private edges among so many of them.
+    """
+    pairs = pairs_of(with_public_edges(graph, served), targets=targets, seed=seed, among=served.get("private_nodes"))
+    shown = true_adjacency(served)
+    listed = _entries(shown, pairs)
+    members, others = pairs.split(listed)
+    return judge(
+        "published-edges",
+        f"which of {len(listed):,} protected pairs of {len(pairs.nodes):,} nodes are an edge, by what is listed",
+        members,
+        others,
+        limit=limit_of(served.get("release"), "edge"),
+        seed=seed,
+        baseline=auc_of(*pairs.split(_around(shown, pairs, listed))),
+        baseline_note="common neighbours and degrees in the release, the pair itself left out",
+        figures={"edges listed": float(members.mean()), "others listed": float(others.mean())},
+    )
+
+
+def with_public_edges(graph: Any, served: Any) -> Any:
+    """Return the truth with those edges marked public that a release of it marks: they are no secret.
+
+    Raises:
+        InputError: the nodes differ in number or id.
+    """
+    n = int(graph.num_nodes)
+    if n != int(served.num_nodes):
+        raise InputError(f"the truth has {n} nodes", allowed=f"the {int(served.num_nodes)} of what was published")
+    ids = [[str(one) for one in named.ids] for named in (graph, served) if named.get("ids") is not None]
+    if len(ids) == 2 and ids[0] != ids[1]:
+        raise InputError("the truth has other node ids, or in another order", where=graph.schema.name)
+    public = served.get("public_edges")
+    if public is None:
+        return graph
+    keys = [edges[0].long() * n + edges[1] for edges in (graph.edge_index, served.edge_index[:, public])]
+    marked = copy.copy(graph)
+    marked.public_edges = torch.isin(*keys)
+    return marked
+
+
+def as_it_is(graph: Any, served: Any) -> Any:
+    """Return the truth as if it had been published without noise, with the same public edges and private nodes."""
+    shown = copy.copy(with_public_edges(graph, served))
+    shown.private_nodes = served.get("private_nodes")
+    return shown
+
+
+def _entries(adjacency: sp.csr_matrix, pairs: Pairs) -> np.ndarray:
+    """Return the entries [p] of a matrix at the pairs."""
+    inside = adjacency[pairs.nodes][:, pairs.nodes].toarray()
+    return np.asarray(inside[pairs.first, pairs.second], dtype=np.float64)
+
+
+def _around(shown: sp.csr_matrix, pairs: Pairs, listed: np.ndarray) -> np.ndarray:
+    """Return common neighbours [p], ties broken by the product of degrees; the pair itself counts for nothing."""
+    rows = shown[pairs.nodes].astype(np.int64)
+    common = (rows @ rows.T).toarray()[pairs.first, pairs.second]
+    degrees = np.asarray(rows.sum(axis=1)).ravel()
+    product = (degrees[pairs.first] - listed) * (degrees[pairs.second] - listed)
+    return np.asarray(common + product / (product.max() + 1.0), dtype=np.float64)
