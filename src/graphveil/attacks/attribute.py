@@ -11,7 +11,6 @@ Source: Duddu, Boutet, Shejwalkar, "Quantifying Privacy Leakage in Graph Embeddi
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -20,12 +19,10 @@ from sklearn.linear_model import Ridge
 
 from graphveil.attacks.limits import limit_of
 from graphveil.attacks.result import AttackResult, auc_of, judge
-from graphveil.attacks.service import known_answers
+from graphveil.attacks.service import answer_rows, labels_alone
 from graphveil.errors import InputError
-from graphveil.graphs import Split, random_split
-from graphveil.methods.label_propagation import LabelPropagation
+from graphveil.graphs import Split
 from graphveil.methods.network import as_matrix
-from graphveil.privacy import SeededRandomness
 
 _COLUMNS = 2000
 _ENTRIES = 100_000
@@ -58,7 +55,7 @@ def attribute(
         raise InputError(f"known = {known!r}", where="attribute", allowed="a share in (0, 1)")
     rng = np.random.default_rng([seed, 0xA7])
     truth, columns = _truth(graph, column, rng)
-    rows = _shown(method, graph) if shown is None else np.asarray(shown, dtype=np.float64)
+    rows = answer_rows(method, graph) if shown is None else np.asarray(shown, dtype=np.float64)
     if rows.shape[:1] != truth.shape[:1]:
         raise InputError(f"{len(rows)} rows were shown", where="attribute", allowed=f"{len(truth)}, one a node")
     public = np.zeros(len(rows), dtype=bool)
@@ -68,7 +65,7 @@ def attribute(
     members, others = _sample(found.scores[above], rng), _sample(found.scores[~above], rng)
     figures = {"variance explained beyond the mean": found.explained, "columns": float(len(columns))}
     several = ("features of one node are judged as if each were drawn by itself",) if column is None else ()
-    apart = _read_off(_without_features(graph, split, seed), truth, public)
+    apart = _read_off(labels_alone(graph, split, seed), truth, public)
     return judge(
         "attribute",
         "a private feature from what the method shows of a node" if column is None else f"feature {column} of a node",
@@ -115,21 +112,6 @@ def _truth(graph: Any, column: int | None, rng: np.random.Generator) -> tuple[np
     if not (found > middle).any() or (found > middle).all():
         raise InputError("nobody or everybody is above the middle of the range", where="attribute")
     return found.astype(np.float64), columns
-
-
-def _without_features(graph: Any, split: Split | None, seed: int) -> np.ndarray:
-    """Return what labels and edges alone show of each node; nothing where a node has several labels."""
-    method = LabelPropagation(epsilon_y=math.inf)
-    try:
-        method.fit(graph, split=split or random_split(graph, seed), randomness=SeededRandomness(seed))
-    except InputError:
-        return np.zeros((int(graph.num_nodes), 1))
-    return _shown(method, graph)
-
-
-def _shown(method: Any, graph: Any) -> np.ndarray:
-    chances = known_answers(method, graph)
-    return np.concatenate([chances, np.log(np.maximum(chances, 1e-12))], axis=1)
 
 
 def _sample(scores: np.ndarray, rng: np.random.Generator) -> np.ndarray:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,18 @@ from graphveil.methods.intervals import Interval
 FALSE_ALARMS = 0.01
 _DRAWS = 400
 _CURVE = 200
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Images of some people beside what an attack made of them, [k, rows, columns] each, 0..1, and their classes [k].
+
+    For the picture alone: true images of people are never written as numbers.
+    """
+
+    classes: tuple[str, ...]
+    original: np.ndarray
+    found: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -43,6 +55,7 @@ class AttackResult:
         positives, negatives: how many members and others were told apart.
         figures: further numbers of this attack by name, such as F1 at a density belief.
         notes: what a reader must know.
+        samples: images, of attacks that reconstruct some; not part of `to_dict`.
     """
 
     name: str
@@ -62,6 +75,7 @@ class AttackResult:
     negatives: int
     figures: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    samples: Samples | None = field(default=None, compare=False, repr=False)
 
     @property
     def beats_limit(self) -> bool:
@@ -74,11 +88,15 @@ class AttackResult:
         over_tpr = self.limit is not None and self.tpr_at_1_fpr.low > self.limit
         return over_tpr or (self.advantage_limit is not None and self.advantage.low > self.advantage_limit)
 
+    def with_samples(self, samples: Samples) -> AttackResult:
+        """The same result with images."""
+        return replace(self, samples=samples)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the value as JSON types; infinity is the string "inf"."""
         scores = {name: getattr(self, name).to_dict() for name in ("auc", "advantage", "tpr_at_1_fpr")}
         epsilon: float | str = self.epsilon if math.isfinite(self.epsilon) else "inf"
-        plain = {key: value for key, value in asdict(self).items() if key not in scores}
+        plain = {key: value for key, value in asdict(self).items() if key not in (*scores, "samples")}
         return {
             **plain,
             **scores,

@@ -20,10 +20,13 @@ from torch import Tensor
 
 from graphveil.aggregation import SparseMatrix
 from graphveil.errors import GraphveilError, InputError
+from graphveil.graphs import Split, random_split
 from graphveil.methods import LPGNN
+from graphveil.methods.label_propagation import LabelPropagation
 from graphveil.methods.network import as_matrix
 from graphveil.methods.released import Topology, topology_of
 from graphveil.models import Backbone, build_backbone
+from graphveil.privacy import SeededRandomness
 
 _LAYERS = {"gcn": 2, "sage": 2, "gat": 2, "mlp": 0}
 
@@ -185,6 +188,22 @@ def known_answers(method: Any, graph: Any) -> np.ndarray:
     """Return the probabilities [n, c] that the method gives of its own people, float64: what everybody may see."""
     found = method.predict_proba() if hasattr(method, "guarantee") else method.predict_proba(graph)
     return cast(np.ndarray, found.detach().double().numpy())
+
+
+def answer_rows(method: Any, graph: Any) -> np.ndarray:
+    """Return the probabilities of the method's own people and their logs [n, 2c], for attacks that learn from them."""
+    chances = known_answers(method, graph)
+    return np.concatenate([chances, np.log(np.maximum(chances, 1e-12))], axis=1)
+
+
+def labels_alone(graph: Any, split: Split | None, seed: int) -> np.ndarray:
+    """Return what labels and edges alone show of each node [n, k]; nothing where a node has several labels."""
+    method = LabelPropagation(epsilon_y=math.inf)
+    try:
+        method.fit(graph, split=split or random_split(graph, seed), randomness=SeededRandomness(seed))
+    except InputError:
+        return np.zeros((int(graph.num_nodes), 1))
+    return answer_rows(method, graph)
 
 
 def with_features(graph: Any, factors: np.ndarray) -> Any:

@@ -9,6 +9,7 @@ import torch
 
 from graphveil.graphs.edges import normalise_edges
 from graphveil.graphs.features import features_from_dense
+from graphveil.graphs.images import ImageShape
 from graphveil.graphs.schema import GraphSchema
 from graphveil.graphs.value import make_graph
 
@@ -45,7 +46,9 @@ def digits_graph() -> Data:
         notes=("edges built on the 32 public pixels of a checkerboard; the other 32 are private", *notes),
     )
     y = torch.from_numpy(labels.astype(np.int64))
-    return make_graph(features_from_dense(pixels[:, ~public]), edge_index, y, schema)
+    graph = make_graph(features_from_dense(pixels[:, ~public]), edge_index, y, schema)
+    graph.image = ImageShape(8, 8, tuple(np.flatnonzero(~public).tolist()))
+    return graph
 
 
 def _nearest(points: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:

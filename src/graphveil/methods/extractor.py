@@ -95,6 +95,6 @@ def embedded(graph: Any, extractor: Extractor) -> Any:
     )
     found = make_graph(extractor(rows), graph.edge_index, graph.y, schema)
     for name in graph.keys():  # noqa: SIM118 (a PyG graph is no dictionary)
-        if name not in ("x", "y", "edge_index", "schema", "num_nodes"):
+        if name not in ("x", "y", "edge_index", "schema", "num_nodes", "image"):
             found[name] = graph[name]
     return found

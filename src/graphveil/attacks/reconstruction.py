@@ -1,0 +1,316 @@
+"""Reconstruction: a person's whole feature vector, from what a method shows of that person.
+
+The adversary knows what some of the people hold (half of them, unless told otherwise) and sees of everybody
+
+    a report       where people randomize their features themselves: its unbiased estimate
+    a release      where a graph was published: the published features
+    answers        everywhere else: probabilities and their logs
+
+It learns to go back from one to the other (see `inversion`) and reconstructs everybody else.  Judged by
+re-identification: is a reconstruction more like what this person holds than like what another person of the same class
+holds?  The class by itself says nothing about that, so 0.5 is a coin.  Alike is the cosine of what both have beyond the
+mean of the class.
+A report or a published row depends on one person's features alone, so epsilon bounds it whoever that person's friends
+are; answers also show what friends have in common, which labels spread over the edges, the baseline, show as well.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+
+from graphveil.attacks.inversion import Shown, inverted
+from graphveil.attacks.limits import Limit, limit_of, nothing
+from graphveil.attacks.result import AttackResult, Samples, auc_of, judge
+from graphveil.attacks.service import answer_rows, labels_alone
+from graphveil.errors import InputError
+from graphveil.graphs import Split
+from graphveil.methods.local_privacy import LocalPrivacy
+from graphveil.methods.network import as_matrix
+from graphveil.methods.release_privacy import ReleasePrivacy
+from graphveil.privacy import Randomness
+
+_COLUMNS = 2000
+_LEARNED = 4000
+_JUDGED = 2000
+_FEWEST = 10
+_PICTURES = 10
+_JOINT = "joint privacy is everybody else's view: it does not cover the answer about a node itself"
+
+
+@dataclass(frozen=True)
+class _People:
+    """Those who take part.
+
+    Attributes:
+        nodes: int64 [m], ascending; known: mask [m] of those whose features the adversary knows.
+        held: their features as they are [m, D]; truth: those under attack, over the declared range [m, d] in 0..1.
+        columns: which they are [d]; groups: the class of each [m], all 0 where people have several.
+    """
+
+    nodes: np.ndarray
+    known: np.ndarray
+    held: Any
+    truth: np.ndarray
+    columns: np.ndarray
+    groups: np.ndarray
+
+
+@dataclass(frozen=True)
+class _View:
+    """What an adversary sees of people, in words, and the limit that it is under."""
+
+    shown: Shown
+    words: str
+    limit: Limit
+    apart: np.ndarray | None = None
+    apart_note: str = "the mean of the class"
+
+
+def reconstruction(
+    method: Any,
+    graph: Any,
+    *,
+    served: Any = None,
+    known: float | np.ndarray = 0.5,
+    shown: np.ndarray | None = None,
+    noiseless: bool = False,
+    split: Split | None = None,
+    randomness: Randomness | None = None,
+    seed: int = 0,
+) -> AttackResult:
+    """Return how much nearer reconstructions are to the true features than to those of somebody like them.
+
+    Args:
+        method: fitted.
+        graph: with the true features, which score the attack; `image`, where they are pixels.
+        served: the graph that the method was trained on; default: `graph`.
+        known: share of the nodes whose features the adversary knows, or a mask [n] of them.
+        shown: what is shown of each node [n, k], such as embeddings, in place of what the module says.
+        noiseless: show the features as they are: what a report or a release would be without protection.
+        split: whose labels the baseline of answers knows; default: half of them.
+        randomness: of the reports, which are made anew for the attack.
+
+    Raises:
+        InputError: for a share outside its range, too few people, features that are the same for all, or a published
+            graph without the graph that it was made of.
+    """
+    if graph.get("release") is not None:
+        raise InputError(
+            "the graph was published, and only what it was made of tells how much of that is found",
+            where="reconstruction",
+            remedy="name that graph with --truth",
+        )
+    rng = np.random.default_rng([seed, 0x1A6E])
+    people = _people(graph, known, rng)
+    served = graph if served is None else served
+    if shown is not None:
+        view = _given(method, graph, people, shown)
+    elif noiseless or shows_features(method, served):
+        view = _copied(method, graph, served, people, noiseless, randomness)
+    else:
+        view = _answered(method, graph, people, split, seed)
+    hidden, seen = ~people.known, people.truth[people.known]
+    guess = inverted(view.shown, people.known, seen, seed=seed)[hidden]
+    truth, centre = people.truth[hidden], _centres(people)[hidden]
+    mine, theirs = _partners(people.groups[hidden], rng)
+    own, other = _alike(guess, truth, centre, mine, mine), _alike(guess, truth, centre, mine, theirs)
+    apart = centre if view.apart is None else inverted(Shown(view.apart), people.known, seen, seed=seed)[hidden]
+    found = judge(
+        "reconstruction",
+        f"all features of a node from {view.words}",
+        own,
+        other,
+        limit=view.limit,
+        seed=seed,
+        baseline=auc_of(_alike(apart, truth, centre, mine, mine), _alike(apart, truth, centre, mine, theirs)),
+        baseline_note=view.apart_note,
+        figures=_figures(guess, truth, centre, seen.mean(axis=0), graph.get("image") is not None)
+        | {"nearer to its own than to the other": float(((own > other) + 0.5 * (own == other)).mean())},
+        notes=_notes(people, graph),
+    )
+    return _with_samples(found, graph, people, guess)
+
+
+def shows_features(method: Any, served: Any) -> bool:
+    """Return whether a copy of each node's features is shown, noisy or not: a report, or a published row."""
+    return served.get("release") is not None or _mechanism(method, served.schema) is not None
+
+
+def _mechanism(method: Any, schema: Any) -> Any:
+    """Return the mechanism behind which features are shown, "public" where they are published, None for answers."""
+    privacy = getattr(method, "privacy", None)
+    if isinstance(privacy, ReleasePrivacy):
+        return privacy.feature_mechanism(schema) or "public"
+    found = privacy.features(schema) if isinstance(privacy, LocalPrivacy) else None
+    return None if found == "public" else found  # a plain network's features: its answers are what others see
+
+
+def _people(graph: Any, known: float | np.ndarray, rng: np.random.Generator) -> _People:
+    """Draw who is known and who is attacked, never the same; the one place that reads features and labels."""
+    n, d, schema = int(graph.num_nodes), int(graph.schema.dimension), graph.schema
+    order = rng.permutation(n)
+    if isinstance(known, np.ndarray):
+        if known.shape != (n,) or known.dtype != bool:
+            raise InputError(f"known is {known.dtype} {known.shape}", where="reconstruction", allowed=f"a mask [{n}]")
+        ours, others = order[known[order]], order[~known[order]]
+    elif 0 < known < 1:
+        ours, others = order[: round(known * n)], order[round(known * n) :]
+    else:
+        raise InputError(f"known = {known!r}", where="reconstruction", allowed="a share in (0, 1)")
+    if min(len(ours), len(others)) < _FEWEST:
+        raise InputError(
+            f"{len(ours)} known and {len(others)} other nodes", where="reconstruction", allowed=f"{_FEWEST} of each"
+        )
+    nodes = np.sort(np.concatenate([ours[:_LEARNED], others[:_JUDGED]]))
+    columns = np.sort(rng.permutation(d)[:_COLUMNS])
+    held: Any = as_matrix(graph.x)
+    held = held[nodes] if sp.issparse(held) else held[torch.from_numpy(nodes)]
+    truth = (_dense(held, columns) - schema.low) / (schema.high - schema.low)
+    if not truth.std(axis=0).any():
+        raise InputError(
+            "the graph has no features: everybody's are the same",
+            where="reconstruction",
+            remedy="attack a graph with some",
+        )
+    groups = graph.y.numpy()[nodes] if graph.y.dim() == 1 else np.zeros(len(nodes), dtype=np.int64)
+    return _People(nodes, np.isin(nodes, ours), held, truth, columns, groups)
+
+
+def _given(method: Any, graph: Any, people: _People, shown: np.ndarray) -> _View:
+    if shown.shape[:1] != (int(graph.num_nodes),):
+        raise InputError(f"{len(shown)} rows were shown", where="reconstruction", allowed="one for each node")
+    return _View(Shown(shown[people.nodes].astype(np.float64)), "what is shown of it", limit_of(method, "features"))
+
+
+def _copied(
+    method: Any, graph: Any, served: Any, people: _People, noiseless: bool, randomness: Randomness | None
+) -> _View:
+    """Return reports, or published rows."""
+    mechanism: Any = "public" if noiseless else _mechanism(method, graph.schema)
+    if not noiseless and served.get("release") is not None:
+        published: Any = as_matrix(served.x)
+        found, words = _dense(published[people.nodes], people.columns), "its published features"
+    elif mechanism == "public":
+        found, words = _dense(people.held, people.columns), "its features without noise"
+    else:
+        if randomness is None:
+            raise InputError("reports are made for this attack", where="reconstruction", remedy="give randomness")
+        reports = mechanism.randomize(people.held, randomness=randomness)
+        found, words = _dense(mechanism.centred(reports), people.columns), "its noisy report"
+    found = found / (graph.schema.high - graph.schema.low)
+    return _View(Shown(found, estimate=found), words, limit_of(method, "features"))
+
+
+def _answered(method: Any, graph: Any, people: _People, split: Split | None, seed: int) -> _View:
+    """Return answers, and what labels tell without them."""
+    node = getattr(getattr(method, "privacy", None), "unit", None) == "node"
+    limit = nothing(_JOINT) if node else limit_of(method, "features")
+    classes = people.groups[:, None] == np.unique(people.groups)
+    apart = np.concatenate([labels_alone(graph, split, seed)[people.nodes], classes], axis=1)
+    rows = answer_rows(method, graph)[people.nodes]
+    return _View(Shown(rows), "the answer about it", limit, apart, "the class, and labels spread over the edges")
+
+
+def _dense(rows: Any, columns: np.ndarray) -> np.ndarray:
+    """Return columns of sparse rows, a tensor or an array as an array of float64."""
+    found = rows[:, columns].toarray() if sp.issparse(rows) else np.asarray(rows)[:, columns]
+    return found.astype(np.float64)
+
+
+def _centres(people: _People) -> np.ndarray:
+    """Return for each of the people the mean of those known who have the same class [m, d]; of all, where none has."""
+    found = np.repeat(people.truth[people.known].mean(axis=0)[None], len(people.nodes), axis=0)
+    for group in np.unique(people.groups):
+        alike = people.groups == group
+        if (alike & people.known).any():
+            found[alike] = people.truth[alike & people.known].mean(axis=0)
+    return found
+
+
+def _partners(groups: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Return everybody who has somebody of the same class beside, and one of these: each is somebody's once.
+
+    So every candidate is compared as often with its own reconstruction as with another's, as the limit supposes.
+    """
+    mine, theirs = [], []
+    for group in np.unique(groups):
+        places = rng.permutation(np.flatnonzero(groups == group))
+        if len(places) > 1:
+            mine.append(places)
+            theirs.append(np.roll(places, 1))
+    if not mine:
+        raise InputError("no two nodes under attack have the same class", where="reconstruction")
+    return np.concatenate(mine), np.concatenate(theirs)
+
+
+def _alike(
+    guess: np.ndarray, truth: np.ndarray, centre: np.ndarray, mine: np.ndarray, candidates: np.ndarray
+) -> np.ndarray:
+    """Return how alike the reconstructions of `mine` and the truth of `candidates` are beyond their class [p]."""
+    said, held = guess[mine] - centre[mine], truth[candidates] - centre[mine]
+    sizes = np.linalg.norm(said, axis=1) * np.linalg.norm(held, axis=1)
+    found: np.ndarray = np.where(sizes > 1e-12, (said * held).sum(axis=1) / np.maximum(sizes, 1e-12), 0.0)
+    return found.round(9)
+
+
+def _figures(
+    guess: np.ndarray, truth: np.ndarray, centre: np.ndarray, mean: np.ndarray, image: bool
+) -> dict[str, float]:
+    """Return errors, in squares of the declared range, and likeness, beside those of the means."""
+    said = {"": guess, " of the class mean": centre, " of the overall mean": np.broadcast_to(mean, truth.shape)}
+    found = {f"mean squared error{name}": float(((rows - truth) ** 2).mean()) for name, rows in said.items()}
+    measures = {"correlation": _correlation} | ({"structural similarity": _similarity} if image else {})
+    for measure, of in measures.items():
+        found |= {f"{measure}{name}": float(of(rows, truth).mean()) for name, rows in said.items()}
+    return found
+
+
+def _moments(one: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return both variances and the covariance within each row [m]."""
+    a, b = one - one.mean(axis=1, keepdims=True), other - other.mean(axis=1, keepdims=True)
+    return (a**2).mean(axis=1), (b**2).mean(axis=1), (a * b).mean(axis=1)
+
+
+def _correlation(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    first, second, both = _moments(one, other)
+    sizes = np.sqrt(first * second)
+    return np.where(sizes > 1e-12, both / np.maximum(sizes, 1e-12), 0.0)
+
+
+def _similarity(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Wang, Bovik, Sheikh, Simoncelli, IEEE Trans. Image Processing 2004, eq. 13, with one window over the image."""
+    first, second, both = _moments(one, other)
+    a, b = one.mean(axis=1), other.mean(axis=1)
+    light, contrast = 0.01**2, 0.03**2
+    near = (2 * a * b + light) / (a**2 + b**2 + light)
+    found: np.ndarray = near * (2 * both + contrast) / (first + second + contrast)
+    return found
+
+
+def _notes(people: _People, graph: Any) -> tuple[str, ...]:
+    known = int(people.known.sum())
+    said = [
+        f"the adversary knew the features of {known:,} nodes, and reconstructed {len(people.nodes) - known:,} others"
+    ]
+    if len(people.columns) < graph.schema.dimension:
+        said.append(f"{len(people.columns):,} of the {graph.schema.dimension:,} features, drawn at random")
+    if graph.y.dim() != 1:
+        said.append("nodes have several labels: compared with any other node")
+    return tuple(said)
+
+
+def _with_samples(found: AttackResult, graph: Any, people: _People, guess: np.ndarray) -> AttackResult:
+    """Return the result with what was made of the first node of each class, where features are pixels of an image."""
+    image = graph.get("image")
+    if image is None or graph.y.dim() != 1:
+        return found
+    hidden = np.flatnonzero(~people.known)
+    first = [np.flatnonzero(people.groups[hidden] == group)[0] for group in np.unique(people.groups[hidden])]
+    chosen = np.array(first[:_PICTURES])
+    names = tuple(graph.schema.classes[group] for group in people.groups[hidden][chosen])
+    return found.with_samples(Samples(names, image.images(people.truth[hidden][chosen]), image.images(guess[chosen])))

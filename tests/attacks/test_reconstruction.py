@@ -1,0 +1,154 @@
+"""Whole people rebuilt from what a method shows of them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from graphveil.attacks import AttackResult, reconstruction
+from graphveil.attacks.inversion import Shown, inverted
+from graphveil.attacks.reconstruction import shows_features
+from graphveil.errors import InputError
+from graphveil.graphs import digits_graph, random_split
+from graphveil.methods import LPGNN
+from graphveil.methods.catalogue import build_method
+from graphveil.methods.heterorr import HeteroRR
+from graphveil.methods.label_propagation import LabelPropagation
+from graphveil.privacy import SeededRandomness
+from tests.attacks import made
+
+SPLIT = random_split(made.graph(), 0)
+
+
+class Copies:
+    """Answers with the features themselves."""
+
+    def predict_proba(self, graph: Any) -> Tensor:
+        x = graph.x.to_dense() + 0.05
+        return x / x.sum(dim=1, keepdim=True)
+
+
+def fitted(name: str, **settings: Any) -> Any:
+    return build_method(name, settings, 3, seed=0).fit(made.graph(), split=SPLIT, randomness=SeededRandomness(0))
+
+
+def test_answers_that_contain_the_features_are_inverted() -> None:
+    found = reconstruction(Copies(), made.graph())
+    assert found.auc.low > 0.9 and found.auc.low > (found.baseline or 1.0)
+    assert found.figures["mean squared error"] < 0.6 * found.figures["mean squared error of the class mean"]
+
+
+def test_a_constant_shows_nothing() -> None:
+    """Of twelve adversaries at most three may have an interval that misses 0.5: a false alarm of 0.3%."""
+
+    def misses(**how: Any) -> int:
+        several = [reconstruction(made.Constant(), made.graph(), seed=seed, **how).auc for seed in range(12)]
+        return sum(not auc.low <= 0.5 <= auc.high for auc in several)
+
+    assert misses() <= 3
+    assert misses(noiseless=True) == 12
+
+
+def test_a_noisy_report_stays_within_its_epsilon_and_a_copy_does_not() -> None:
+    method = fitted("lpgnn", epsilon_x=1.0, epsilon_y=1.0, epochs=3)
+    found = reconstruction(method, made.graph(), randomness=SeededRandomness(4))
+    assert found.epsilon == pytest.approx(1.0) and found.limit == pytest.approx(0.01 * np.e)
+    assert not found.beats_limit and found.baseline == 0.5 and "report" in found.target
+    with pytest.raises(InputError, match="randomness"):
+        reconstruction(method, made.graph())
+    copied = reconstruction(method, made.graph(), noiseless=True)  # the same promise, and no noise
+    assert copied.auc.mean == 1.0 and copied.beats_limit
+
+
+def test_noise_that_is_too_small_for_its_claim_is_found_out() -> None:
+    """A twin that claims epsilon 0.1 and adds the noise of epsilon 200."""
+    said = LPGNN(epsilon_x=0.1, epsilon_y=1.0).privacy.guarantee(made.graph().schema)
+
+    class Lies:
+        privacy = LPGNN(epsilon_x=200.0, epsilon_y=1.0, mechanism="laplace").privacy
+        guarantee = said
+
+    found = reconstruction(Lies(), made.graph(), randomness=SeededRandomness(4))
+    assert found.epsilon == pytest.approx(0.1) and found.beats_limit
+
+
+def test_answers_of_a_node_are_outside_joint_privacy() -> None:
+    found = reconstruction(fitted("dp-mlp", epsilon=4.0, epochs=3), made.graph())
+    assert found.limit is None and "joint" in found.limit_note
+
+
+def test_labels_and_edges_are_what_answers_are_held_against() -> None:
+    found = reconstruction(
+        LabelPropagation(epsilon_y=float("inf")).fit(made.graph(), split=SPLIT, randomness=SeededRandomness(0)),
+        made.graph(),
+        split=SPLIT,
+    )
+    assert found.baseline is not None and abs(found.auc.mean - found.baseline) < 0.1
+
+
+def test_a_release_shows_its_features_and_needs_the_truth() -> None:
+    method = HeteroRR(epsilon_x=1.0, epsilon_a=2.0, epochs=3)
+    served = method.release(made.graph(), randomness=SeededRandomness(1))
+    plain = LPGNN(epsilon_x=float("inf"), epsilon_y=float("inf"), epochs=3, steps_x=2)
+    plain.fit(served, split=SPLIT, randomness=SeededRandomness(0))
+    found = reconstruction(plain, made.graph(), served=served)
+    assert found.epsilon == pytest.approx(1.0) and "published" in found.target and not found.beats_limit
+    assert shows_features(plain, served) and not shows_features(plain, made.graph())
+    with pytest.raises(InputError, match="--truth"):
+        reconstruction(plain, served)
+    open_features = HeteroRR(epsilon_x=float("inf"), epsilon_a=2.0, epochs=3)
+    assert reconstruction(open_features.fit(made.graph(), randomness=SeededRandomness(1)), made.graph()).auc.mean == 1
+
+
+def test_the_adversary_never_knew_whom_it_attacks_and_repeats_itself() -> None:
+    mask = np.arange(300) % 3 == 0
+    shown = made.graph().x.to_dense().numpy()
+    one, other = (reconstruction(made.Constant(), made.graph(), shown=shown, known=mask) for _ in range(2))
+    assert one == other and one.positives <= 200 and "100 nodes" in one.notes[0] and "200 others" in one.notes[0]
+
+
+def test_digits_leave_pictures_and_no_numbers_of_them() -> None:
+    graph = digits_graph()
+    shown = graph.x.numpy() @ np.random.default_rng(0).standard_normal((32, 8))
+    found = reconstruction(made.Constant(), graph, shown=shown)
+    assert found.auc.low > 0.8 and found.figures["structural similarity"] > 0.7
+    samples = found.samples
+    assert samples is not None and samples.classes == tuple("0123456789")
+    assert samples.original.shape == samples.found.shape == (10, 8, 8)
+    text = json.dumps(found.to_dict())
+    assert "samples" not in text and AttackResult.from_dict(json.loads(text)) == found
+    assert reconstruction(made.Constant(), made.graph()).samples is None
+
+
+def test_an_exact_copy_comes_back_exactly() -> None:
+    truth = np.random.default_rng(0).random((40, 3))
+    known = np.arange(40) < 20
+    moved = truth - 7.0  # as a release may move all of them
+    assert np.allclose(inverted(Shown(moved, moved), known, truth[known], seed=0), truth)
+
+
+def test_several_labels_a_node() -> None:
+    graph = made.graph().clone()
+    graph.y = torch.eye(3)[graph.y]
+    found = reconstruction(made.Constant(), graph, shown=graph.x.to_dense().numpy())
+    assert found.auc.low > 0.6 and any("several labels" in note for note in found.notes)
+
+
+def test_refusals() -> None:
+    flat = made.graph().clone()
+    flat.x = torch.zeros(300, 100)
+    n, method = 300, made.Constant()
+    for graph, settings, said in (
+        (flat, {}, "no features"),
+        (made.graph(), {"known": 1.0}, "share"),
+        (made.graph(), {"known": 0.01}, "10 of each"),
+        (made.graph(), {"known": np.ones(n)}, "mask"),
+        (made.graph(), {"shown": np.ones((3, 2))}, "one for each node"),
+    ):
+        with pytest.raises(InputError, match=said):
+            reconstruction(method, graph, **settings)
