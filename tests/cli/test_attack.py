@@ -39,6 +39,16 @@ def test_json_is_one_object(type_in: Terminal, run: Path) -> None:
     assert set(found["results"]) == {"lpgnn"} and found["picture"].endswith("attack-averaging-labels.png")
 
 
+def test_a_reconstruction_of_images_leaves_a_picture_of_them(type_in: Terminal, run: Path) -> None:
+    shown = type_in("attack", run, "--attack", "reconstruction")
+    assert shown.code == 0, shown.err
+    found = kept(run)["reconstruction"]
+    assert found[PLAIN].auc.mean == 1.0 and found["lpgnn"].auc.mean < 0.7
+    assert found["lpgnn"].limit == pytest.approx(0.01 * 2.718, rel=1e-3)
+    assert (run / "attack-reconstruction-images.png").read_bytes().startswith(b"\x89PNG")
+    assert "without protection" in (run / "attack-reconstruction-images.svg").read_text("utf-8")
+
+
 def test_refusals(type_in: Terminal, run: Path) -> None:
     for words, said in (
         ((run, "--attack", "guess"), "not known"),

@@ -13,6 +13,7 @@ from graphveil.attacks.link_stealing import link_stealing, public_network
 from graphveil.attacks.linkteller import linkteller
 from graphveil.attacks.membership import Train, lira, membership
 from graphveil.attacks.published_edges import published_edges
+from graphveil.attacks.reconstruction import reconstruction
 from graphveil.attacks.result import AttackResult
 from graphveil.errors import InputError
 from graphveil.graphs import Split
@@ -35,6 +36,7 @@ class Target:
         randomness: the noise of reports that are made for an attack on reports.
         nodes: how many nodes' pairs are attacked; shadows: how many shadow models.
         seed: of the adversary's draws.
+        noiseless: whether to reconstruct from features as they are, as a report or a release would show them.
     """
 
     method: Any
@@ -46,6 +48,7 @@ class Target:
     nodes: int = 500
     shadows: int = 16
     seed: int = 0
+    noiseless: bool = False
 
 
 @dataclass(frozen=True)
@@ -93,6 +96,11 @@ def _attribute(target: Target) -> AttackResult:
     return attribute(target.method, target.graph, split=target.split, seed=target.seed)
 
 
+def _reconstruction(target: Target) -> AttackResult:
+    how: dict[str, Any] = {"split": target.split, "randomness": target.randomness, "seed": target.seed}
+    return reconstruction(target.method, target.graph, served=target.served, noiseless=target.noiseless, **how)
+
+
 def _averaging(kind: str) -> Callable[[Target], AttackResult]:
     def run(target: Target) -> AttackResult:
         privacy, schema = getattr(target.method, "privacy", None), target.graph.schema
@@ -115,6 +123,7 @@ ATTACKS: Mapping[str, Attack] = MappingProxyType(
         "membership": Attack("who trained the model, by its confidence", _membership),
         "lira": Attack("who trained the model, by shadow models", _lira),
         "attribute": Attack("private features, read off the answers", _attribute),
+        "reconstruction": Attack("whole people, from reports, published features or answers", _reconstruction),
         "averaging": Attack("features of people who report again and again", _averaging("features")),
         "averaging-labels": Attack("labels of people who report again and again", _averaging("labels")),
     }

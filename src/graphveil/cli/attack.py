@@ -12,8 +12,8 @@ from graphveil.cli.console import emit, working
 from graphveil.errors import InputError
 
 NAMES = (
-    "linkteller, link-stealing, link-stealing-known, published-edges, membership, lira, attribute, averaging, "
-    "averaging-labels"
+    "linkteller, link-stealing, link-stealing-known, published-edges, membership, lira, attribute, "
+    "reconstruction, averaging, averaging-labels"
 )
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder that graphveil train wrote, or a release.")]
 Name = Annotated[str, typer.Option("--attack", metavar="NAME", help=f"One of {NAMES}.")]

@@ -9,6 +9,7 @@ from typing import Any
 from graphveil.attacks import AttackResult
 from graphveil.attacks.catalogue import PUBLISHED, Target, attack
 from graphveil.attacks.published_edges import with_public_edges
+from graphveil.attacks.reconstruction import shows_features
 from graphveil.graphs import Split, draw_private, load_graph
 from graphveil.methods import load_method
 from graphveil.methods.baselines import BASELINES, baseline
@@ -19,6 +20,7 @@ from graphveil.reports.attack_figure import attack_figure
 from graphveil.reports.attack_files import PLAIN
 from graphveil.reports.figures import png, svg
 from graphveil.reports.files import to_json, write_bytes, write_text
+from graphveil.reports.image_figure import image_figure
 from graphveil.reports.record import RunRecord
 from graphveil.reports.rewrite import has_pages, rewrite
 from graphveil.reports.run_folder import read_run
@@ -65,14 +67,17 @@ def attack_run(
 
     common: dict[str, Any] = {"nodes": nodes, "shadows": shadows, "seed": seed, "randomness": randomness}
     found = {record.method: attack(name, Target(method, graph, served, split, again, **common))}
-    if plain and record.method not in BASELINES and not name.startswith(("averaging", PUBLISHED)):
+    protected = record.method not in BASELINES or truth is not None
+    if plain and protected and not name.startswith(("averaging", PUBLISHED)):
         settings: dict[str, Any] = {"model": str(record.settings.get("model", "gcn")), "epochs": 200}
 
         def open_network(nodes: Split, number: int) -> Any:
             return baseline(**settings, seed=number).fit(graph, split=nodes, randomness=randomness)
 
-        target = Target(open_network(split, split_seed), graph, graph, split, open_network, **common)
-        found[PLAIN] = attack(name, target)
+        common["noiseless"] = shows_features(method, served)
+        found[PLAIN] = attack(
+            name, Target(open_network(split, split_seed), graph, graph, split, open_network, **common)
+        )
     return found
 
 
@@ -87,6 +92,10 @@ def keep(found: Mapping[str, AttackResult], run: Path, name: str) -> tuple[Path,
     write_text(files[0], to_json({label: result.to_dict() for label, result in found.items()}, indent=2) + "\n")
     write_bytes(files[1], png(figure))
     write_text(files[2], svg(figure))
+    images = image_figure(found)
+    if images is not None:
+        write_bytes(run / f"{stem}-images.png", png(images))
+        write_text(run / f"{stem}-images.svg", svg(images))
     if has_pages(run):
         rewrite(run)
     return files
