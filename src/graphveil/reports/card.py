@@ -17,6 +17,7 @@ from graphveil.reports.files import write_text
 from graphveil.reports.templating import rendered
 
 MARKDOWN, HTML = "card.md", "card.html"
+RESULTS = "Results, and the lift over the free baseline"
 
 
 @dataclass(frozen=True)

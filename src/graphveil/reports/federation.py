@@ -1,7 +1,7 @@
 """What a party of a federation keeps of a run: status while it runs, then guarantee, ledger, transcript, predictions.
 
 status.json        round, rounds, epsilon so far, when
-guarantee.json     what is protected from whom      ledger.json   of a holder      card.md   both in words
+guarantee.json     what is protected from whom      ledger.json   of a holder      card.md, .html   all in words
 transcript.jsonl   every message of every start: from, to, kind, shape, bytes, what it reveals, epsilon
 outcome.json       what the command prints with --json: promise, cost, and at the label holder accuracy
 predictions.csv    at the label holder: id, class, probability of each class, for all aligned nodes
@@ -26,10 +26,11 @@ from graphveil.federation.messages import KINDS, Entry, Transcript
 from graphveil.federation.party import Outcome
 from graphveil.federation.setting import MODES
 from graphveil.methods.intervals import interval
+from graphveil.reports.federation_card import OUTCOME as OUTCOME
+from graphveil.reports.federation_card import rewrite_party
 from graphveil.reports.files import to_json, write_text
-from graphveil.reports.text import number
 
-STATUS, TRANSCRIPT, OUTCOME = "status.json", "transcript.jsonl", "outcome.json"
+STATUS, TRANSCRIPT = "status.json", "transcript.jsonl"
 
 
 class StatusFile:
@@ -141,6 +142,7 @@ def write_outcome(
     write_text(folder / "guarantee.json", to_json(guarantee.to_dict(), indent=1) + "\n")
     write_text(folder / "ledger.json", to_json(ledger_of(setting, published).to_dict(), indent=1) + "\n")
     answer: dict[str, Any] = {
+        "run": agreement.name,
         "party": name,
         "mode": setting.mode,
         "opens": MODES[setting.mode],
@@ -161,13 +163,13 @@ def write_outcome(
         "bytes_received": sum(e.bytes for e in transcript.entries if e.receiver == name),
         "seconds": seconds,
         "folder": str(folder),
-        "files": ["transcript.jsonl", "guarantee.json", "ledger.json", "card.md", OUTCOME],
+        "files": ["transcript.jsonl", "guarantee.json", "ledger.json", "card.md", "card.html", OUTCOME],
     }
     if outcome.desk is not None and outcome.order is not None:
         answer |= _predicted(folder, agreement, outcome.desk, [(ids or [])[row] for row in outcome.order.tolist()])
         answer["files"] += ["predictions.csv", "metrics.jsonl"]
-    write_text(folder / "card.md", card(name, agreement, answer, transcript))
     write_text(folder / OUTCOME, to_json(answer, indent=1) + "\n")
+    rewrite_party(folder)
     return answer
 
 
@@ -182,36 +184,6 @@ def by_kind(transcript: Transcript) -> list[dict[str, Any]]:
         {"kind": kind, "from": sender, "to": to, "count": count, "bytes": size}
         for (kind, sender, to), (count, size) in found.items()
     ]
-
-
-def card(name: str, agreement: Agreement, answer: dict[str, Any], transcript: Transcript) -> str:
-    """Return one page in words: what is protected, what is revealed, what was measured."""
-    setting, guarantee = agreement.setting, guarantee_of(agreement.setting)
-    kinds = sorted({(e.sender, e.receiver, e.kind) for e in transcript.entries})
-    lines = [
-        f"# {agreement.name}: {name}",
-        "",
-        guarantee.sentence().split(" Assumes: ", 1)[0],
-        "",
-        f"Mode `{setting.mode}`: {MODES[setting.mode]}.",
-        f"{setting.publications} publications; per publication epsilon {number(setting.publication.per_round)}, "
-        f"all together {number(setting.epsilon)} at delta {number(setting.delta)}.",
-        "",
-        "## Assumed",
-        "",
-        *(f"- {sentence}" for sentence in guarantee.assumes),
-        "",
-        "## What crossed the wire",
-        "",
-        "| from | to | what | what it reveals |",
-        "| --- | --- | --- | --- |",
-        *(f"| {sender} | {to} | {kind} | {KINDS[kind].reveals} |" for sender, to, kind in kinds),
-        "",
-    ]
-    if "accuracy" in answer:
-        score = answer["accuracy"]["mean"]
-        lines += [f"Accuracy on the label holder's {answer['test_nodes']} test nodes: {score:.3f}.", ""]
-    return "\n".join(lines)
 
 
 def _price(kind: str, per_round: float) -> dict[str, float]:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from graphveil.reports import release_card, run_folder
+from graphveil.reports import federation_card, release_card, run_folder
 
 Answer = dict[str, str | None]
 
 
 def has_pages(folder: Path) -> bool:
     """Whether a folder holds what pages are written of."""
-    return release_card.is_release(folder) or (folder / "result.json").is_file()
+    is_run = (folder / "result.json").is_file()
+    return is_run or release_card.is_release(folder) or federation_card.is_party(folder)
 
 
 def rewrite(folder: Path) -> Answer:
@@ -19,10 +20,12 @@ def rewrite(folder: Path) -> Answer:
 
     Raises:
         ModelFileError: there is no run there, or a file of it is damaged.
-        DataError: a release is incomplete or was changed.
+        DataError: a release is incomplete or was changed, or what a party kept is damaged.
     """
     if release_card.is_release(folder):
         return release_card.rewrite_card(folder)
+    if federation_card.is_party(folder):
+        return federation_card.rewrite_party(folder)
     record = run_folder.rewrite_report(folder)
     files: Answer = {"run": str(folder), "report": str(folder / "report.html"), "card": str(folder / "card.md")}
     return {**files, "method": record.method, "data": record.data}

@@ -48,7 +48,7 @@ def results(record: RunRecord, name: str) -> Section:
     told = Paragraph(f"{said} {words.measured_with(record)}")
     lift = (Paragraph(words.free_lift(record), strong=True), Paragraph(words.lift_sentence(record)))
     table = Table(("", words.figure(record)[0], "95% interval"), tuple(rows))
-    return Section("Results, and the lift over the free baseline", (told, table, *lift, *_standing(record)))
+    return Section(cards.RESULTS, (told, table, *lift, *_standing(record)))
 
 
 def _scores(score: Interval) -> tuple[str, str]:

@@ -38,6 +38,13 @@ RIVAL_MEANING = {
     "lap-graph": "a release of its own: the largest pairs after noise",
 }
 
+ON_TRUTH = "Measured on the true data: not covered by epsilon."
+#: Said of every model, whatever protects whom.
+GROUP = (
+    "What the model says about a group: a prediction that follows from everybody's data may still be right, and "
+    "unwelcome, for one person."
+)
+
 _CONNECTIONS = re.compile(r"edge|neighbo|relationship|\blink")
 _PARTS = {"epsilon_x": "features", "epsilon_y": "labels", "epsilon_a": "connections"}
 
@@ -117,8 +124,8 @@ def on_release(record: RunRecord) -> bool:
 def measured_with(record: RunRecord) -> str:
     """What the scores of a run were measured on, and so whether they may be handed on."""
     if on_release(record):
-        return "They are measured on what the release holds, and covered by its guarantee."
-    return "They are measured on the true data: they are not covered by epsilon."
+        return "Measured on what the release holds, and covered by its guarantee."
+    return ON_TRUTH
 
 
 def trusted(guarantee: Guarantee) -> str:
@@ -128,6 +135,8 @@ def trusted(guarantee: Guarantee) -> str:
     if guarantee.model == "local":
         return "nobody but one's own device, which adds the noise before anything is sent."
     if guarantee.model == "vertical":
+        if not any("colludes with no" in fact for fact in guarantee.assumes):
+            return "nobody but each holder's own program, which adds the noise before anything is sent."
         return "no other party with rows as they are; all to follow the protocol, the server to collude with no holder."
     once = ", to release the graph once" if guarantee.against == READERS else ""
     return f"the curator: with the data as they are, to add the noise and keep it secret{once}. Nobody else."
@@ -255,11 +264,7 @@ def not_protected(guarantee: Guarantee, settings: Mapping[str, Any]) -> tuple[st
         exposed = [part for part in ("features", "labels") if part[:-1] not in units and "node" not in units]
     why = "declared public and used as they are" if guarantee.model == "local" else "used as they are"
     lines += [f"The {part}: {why}." for part in exposed]
-    lines.append(
-        "What the model says about a group: a prediction that follows from everybody's data may still be "
-        "right, and unwelcome, for one person."
-    )
-    return tuple(lines)
+    return (*lines, GROUP)
 
 
 def _open_in_release(guarantee: Guarantee, units: str) -> list[str]:

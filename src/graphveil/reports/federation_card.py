@@ -1,0 +1,112 @@
+"""The privacy card of a party of a federation, from what its folder holds."""
+
+from __future__ import annotations
+
+import json
+import math
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from graphveil.errors import DataError
+from graphveil.federation.messages import KINDS
+from graphveil.privacy import Guarantee, Ledger
+from graphveil.reports import card as cards
+from graphveil.reports import text, words
+from graphveil.reports.attack_files import Found, attacks_section, kept
+from graphveil.reports.card import Card, Command, Paragraph, Points, Row, Section, Table
+from graphveil.reports.record import interval_from_dict
+
+OUTCOME = "outcome.json"
+_SHARED = "Which ids all holders share, how many ids each of them has, and who is labelled: all parties learn it."
+_ROWS = "What a person's features change in the rows of neighbours: every row is a unit of its own."
+_ALONE = (
+    "The free baseline is what the label holder reaches alone, with its own features, edges and labels. No party has "
+    "trained it here; this does, at the label holder:"
+)
+_NOBODY = "None was run: the parties cannot, since it takes the data of all holders. Whoever has them may simulate one."
+
+
+def party_card(outcome: Mapping[str, Any], ledger: Ledger, attacks: Found) -> Card:
+    """Return the card of a party.
+
+    Args:
+        outcome: what the party kept of its run, see `federation.write_outcome`.
+        ledger: of one holder; attacks: attack -> attacked -> result.
+    """
+    guarantee = Guarantee.from_dict(outcome["guarantee"])
+    typed = f"graphveil attack {shlex.quote(str(outcome['folder']))} --attack feature-recovery --truth DATA"
+    return Card(
+        title=f"Privacy card: {outcome['run']}, {outcome['party']}",
+        sentence=cards.claim(guarantee),
+        alarms=cards.void_alarm(guarantee, "run"),
+        sections=(
+            cards.protected(guarantee, words.trusted(guarantee), _published(outcome)),
+            cards.exposed(_open(outcome)),
+            _bought(outcome),
+            attacks_section(attacks, typed, none=_NOBODY),
+            _wire(outcome),
+            cards.spent(ledger),
+        ),
+    )
+
+
+def is_party(folder: Path) -> bool:
+    """Whether a party of a federation has finished in a folder."""
+    return (folder / OUTCOME).is_file()
+
+
+def rewrite_party(folder: Path) -> dict[str, str | None]:
+    """Write both cards of a party anew, with the attacks kept in its folder or in that of the whole federation.
+
+    Raises:
+        DataError: a file of it is damaged. ModelFileError: a file of an attack is.
+    """
+    attacks = {**kept(folder.parent), **kept(folder)}
+    try:
+        outcome = json.loads((folder / OUTCOME).read_text("utf-8"))
+        ledger = Ledger.from_dict(json.loads((folder / "ledger.json").read_text("utf-8")))
+        card = party_card({**outcome, "folder": str(folder)}, ledger, attacks)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DataError(f"damaged: {error}", where=str(folder / OUTCOME)) from error
+    cards.write_card(card, folder)
+    about = {"method": f"federation ({outcome['mode']})", "data": str(outcome["run"])}
+    return {"run": str(folder), "report": None, "card": str(folder / cards.MARKDOWN), **about}
+
+
+def _published(outcome: Mapping[str, Any]) -> str:
+    """Return how often a holder publishes, and at which price."""
+    each, total = (text.number(float(outcome[name])) for name in ("epsilon_per_publication", "epsilon"))
+    return f"Mode {outcome['mode']}, {outcome['publications']} publications: epsilon {each} each, all together {total}"
+
+
+def _open(outcome: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what a reader might wrongly think is protected."""
+    lines = ["The rows: they are published as they are."] if math.isinf(float(outcome["epsilon"])) else []
+    opens = str(outcome["opens"])
+    lines.append(f"{opens[0].upper()}{opens[1:]}.")
+    if math.isinf(float(outcome["epsilon_y"])):
+        lines.append("The labels of training nodes: nothing randomizes them.")
+    return (*lines, _ROWS, _SHARED, words.GROUP)
+
+
+def _bought(outcome: Mapping[str, Any]) -> Section:
+    """Return the accuracy, where the party knows it, and the free baseline that it is to be held against."""
+    told = "Only the label holder can measure accuracy."
+    if "accuracy" in outcome:
+        score = interval_from_dict(outcome["accuracy"])
+        found = f"{text.percent(score.mean)}% ({words.interval(score)})"
+        told = f"Accuracy on {outcome['test_nodes']:,} test nodes: {found}. {words.ON_TRUTH}"
+    none = Paragraph("Lift over the free baseline: not measured.", strong=True)
+    parts = (Paragraph(told), none, Paragraph(_ALONE), Command("graphveil train sage DATA"))
+    return Section(cards.RESULTS, parts)
+
+
+def _wire(outcome: Mapping[str, Any]) -> Section:
+    """Return what this party sent and received, and what each kind of message reveals."""
+    kinds = sorted({(one["from"], one["to"], one["kind"]) for one in outcome["messages"]})
+    rows = tuple(Row((sender, to, kind, KINDS[kind].reveals)) for sender, to, kind in kinds)
+    if not rows:
+        return Section("What crossed the wire", (Points(("Nothing.",)),))
+    return Section("What crossed the wire", (Table(("from", "to", "what", "what it reveals"), rows),))
