@@ -94,7 +94,9 @@ def test_the_server_knows_no_accuracy(tmp_path: Path) -> None:
 def test_attacks_on_the_party_and_on_the_whole_federation_are_shown(tmp_path: Path, place: str) -> None:
     folder = party(tmp_path / "run" / "clinic")
     assert not has_pages(folder.parent)
+    rewrite(folder)
     keep({"shared-linear": result(name="feature-recovery")}, tmp_path / place, "feature-recovery")
+    assert "feature-recovery |" in (folder / "card.md").read_text()
     for text in forms(folder):
         assert "feature-recovery" in text and "None was run" not in text and "proves nothing" in text
 

@@ -1,4 +1,4 @@
-"""``graphveil report``: the pages of a run or a release, written anew."""
+"""``graphveil report``: the pages of a run, a release or a party of a federation, written anew."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from graphveil.cli.console import emit, working
 from graphveil.errors import InputError
 
 Run = Annotated[
-    Path, typer.Argument(metavar="RUN", help="A run folder that graphveil train wrote, or a released graph.")
+    Path, typer.Argument(metavar="RUN", help="A run folder, a released graph, or a finished party of a federation.")
 ]
 Open = Annotated[bool, typer.Option("--open", help="Open the page in the browser.")]
 Lift = Annotated[bool, typer.Option("--lift", help="Of a released graph: train on it, and show what that bought.")]
 
 
 def report(run: Run, open_page: Open = False, lift: Lift = False, as_json: options.Json = False) -> None:
-    """Write report and privacy card of a run anew, as pages that need no network; of a released graph the card."""
+    """Write report and privacy card anew, as pages that need no network; a release and a party have only the card."""
     from graphveil.cli import screens
     from graphveil.reports import release_card, release_lift
     from graphveil.reports.rewrite import rewrite
@@ -32,5 +32,5 @@ def report(run: Run, open_page: Open = False, lift: Lift = False, as_json: optio
             release_lift.measure_lift(run, progress=tell)
         answer = rewrite(run)
     if open_page:
-        typer.launch(str(run / ("card.html" if released else "report.html")))
+        typer.launch(answer["report"] or str(run / "card.html"))
     emit(answer, as_json=as_json, screen=lambda: screens.described(answer))

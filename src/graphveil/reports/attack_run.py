@@ -22,7 +22,7 @@ from graphveil.reports.figures import png, svg
 from graphveil.reports.files import to_json, write_bytes, write_text
 from graphveil.reports.image_figure import image_figure
 from graphveil.reports.record import RunRecord
-from graphveil.reports.rewrite import has_pages, rewrite
+from graphveil.reports.rewrite import rewrite_all
 from graphveil.reports.run_folder import read_run
 from graphveil.reports.text import plain_name
 
@@ -96,8 +96,7 @@ def keep(found: Mapping[str, AttackResult], run: Path, name: str) -> tuple[Path,
     if images is not None:
         write_bytes(run / f"{stem}-images.png", png(images))
         write_text(run / f"{stem}-images.svg", svg(images))
-    if has_pages(run):
-        rewrite(run)
+    rewrite_all(run)
     return files
 
 

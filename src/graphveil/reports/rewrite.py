@@ -15,6 +15,16 @@ def has_pages(folder: Path) -> bool:
     return is_run or release_card.is_release(folder) or federation_card.is_party(folder)
 
 
+def rewrite_all(folder: Path) -> None:
+    """Write anew the pages of a folder, or of every party of the federation in it; nothing where there are none."""
+    if has_pages(folder):
+        rewrite(folder)
+        return
+    for place in sorted(folder.iterdir()):
+        if federation_card.is_party(place):
+            rewrite(place)
+
+
 def rewrite(folder: Path) -> Answer:
     """Write report and cards of a folder anew; return what `graphveil report` answers.
 
