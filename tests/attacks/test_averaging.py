@@ -34,9 +34,22 @@ def test_fresh_reports_go_beyond_the_promise_and_one_does_not(name: str) -> None
     assert often.figures["auc after 1"] < often.figures["auc after 5"] < often.figures["auc after 21"]
 
 
-def test_a_permanent_answer_loses_nothing() -> None:
-    mechanism = LOCAL["labels"]
-    noise = SeededRandomness(3)
+@pytest.mark.parametrize("name", LOCAL)
+def test_permanent_reports_lose_nothing(name: str) -> None:
+    """Checklist item 19: after any number of rounds the attack knows what it knew after one."""
+    found = averaging(LOCAL[name], randomness=SeededRandomness(3), rounds=21, people=40, permanent=True)
+    assert not found.beats_limit
+    assert found.figures["auc after 21"] == pytest.approx(found.figures["auc after 1"])
+    assert "no more" in found.limit_note
+
+
+def test_a_thousand_rounds_of_permanent_reports_are_one() -> None:
+    found = averaging(LOCAL["labels"], randomness=SeededRandomness(3), rounds=1001, people=3, permanent=True)
+    assert found.auc.mean == pytest.approx(found.figures["auc after 1"])
+
+
+def test_a_device_may_be_given_and_not_two() -> None:
+    mechanism, noise = LOCAL["labels"], SeededRandomness(3)
     kept = {side: mechanism.randomize(held, randomness=noise) for side, held in enumerate(_extremes(mechanism, 500))}
 
     def device(held: Tensor, _: int) -> Any:
@@ -45,6 +58,8 @@ def test_a_permanent_answer_loses_nothing() -> None:
     found = averaging(mechanism, randomness=noise, rounds=101, device=device)
     assert not found.beats_limit
     assert found.figures["auc after 101"] == pytest.approx(found.figures["auc after 1"])
+    with pytest.raises(InputError, match="one of the two"):
+        averaging(mechanism, randomness=noise, device=device, permanent=True)
 
 
 def test_the_majority_of_five_bits_at_epsilon_one() -> None:

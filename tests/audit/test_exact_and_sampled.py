@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from graphveil.audit import Audit, audit_sums, epsilon_bound, least_epsilon, mu_bound, targets, worst_ratio
-from graphveil.audit.cases import audit_exactly, audit_samples
+from graphveil.audit.cases import Case, audit_exactly, audit_samples
 from graphveil.audit.edge_cases import edge_cases
 from graphveil.audit.exact import audit_table, subset_neighbours, worst_of_independent
-from graphveil.audit.feature_cases import feature_cases
+from graphveil.audit.feature_cases import feature_cases, permanent_cases
 from graphveil.audit.sampled import epsilon_of_rates, rate_interval
 from graphveil.audit.verdict import judge
 from graphveil.errors import InputError
@@ -49,11 +50,18 @@ def test_sampled_audit_passes_the_mechanism_and_finds_half_the_noise(name: str) 
 
 
 def test_sampled_audit_of_released_graphs_finds_a_third_of_the_noise() -> None:
-    from dataclasses import replace
-
     case = replace(CASES["lap-graph"], samples=1000)
     assert audit_samples(case).holds
     assert not audit_samples(case, actual=3 * case.epsilon).holds
+
+
+@pytest.mark.parametrize("case", permanent_cases(), ids=lambda case: case.name)
+def test_permanent_reports_pass_and_half_the_noise_is_found(case: Case) -> None:
+    """False-alarm rate 1e-6 each, seed fixed."""
+    few = replace(case, samples=2500)
+    right, weak = audit_samples(few), audit_samples(few, actual=2 * case.epsilon)
+    assert right.holds and 0.4 * right.claimed_epsilon < right.lower_bound
+    assert not weak.holds
 
 
 def test_flips_that_are_too_rare_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,8 +94,6 @@ def test_a_missing_root_two_is_found_in_sums(monkeypatch: pytest.MonkeyPatch) ->
 
     def scaled(factor: float) -> None:
         def noise(me: object, *arguments: object, **named: object) -> object:
-            from dataclasses import replace
-
             found = real(me, *arguments, **named)  # type: ignore[arg-type]
             return replace(found, sigmas=tuple(sigma / factor for sigma in found.sigmas))
 

@@ -2,9 +2,8 @@
 
     score = sum over reports of  log Pr[report | other value] - log Pr[report | one value]
 
-which no adversary can better (Neyman and Pearson).  k fresh reports cost k epsilon; a device that answers with the
-report of the first time (a permanent response: Erlingsson, Pihur, Korolova, "RAPPOR", CCS 2014, section 3) costs
-epsilon once.
+which no adversary can better (Neyman and Pearson).  k fresh reports cost k epsilon; a device that derives its noise
+from a secret and the value (`mechanisms.permanent`) answers with the report of the first time: epsilon, once.
 """
 
 from __future__ import annotations
@@ -19,7 +18,9 @@ from torch import Tensor
 from graphveil.attacks.limits import Limit
 from graphveil.attacks.result import AttackResult, auc_of, judge
 from graphveil.errors import InputError
-from graphveil.privacy import Randomness
+from graphveil.mechanisms import permanent_reports
+from graphveil.privacy import PermanentRandomness, Randomness
+from graphveil.privacy.permanent import SECRET_BYTES
 
 Device = Callable[[Tensor, int], Any]
 
@@ -31,6 +32,7 @@ def averaging(
     rounds: int = 21,
     people: int = 500,
     device: Device | None = None,
+    permanent: bool = False,
     seed: int = 0,
 ) -> AttackResult:
     """Return how well `rounds` reports of an unchanged value tell two values apart.
@@ -42,14 +44,19 @@ def averaging(
         randomness: of the reports.
         people: how many hold each of the two values: both ends of the range, or the first two classes.
         device: (values, round) -> reports, what a device sends in each round; default: fresh noise every time.
+        permanent: every person's device has a secret and sends permanent reports.
 
     Raises:
-        InputError: for fewer than one round or two people.
+        InputError: for fewer than one round or two people, or a device beside permanent ones.
     """
     if rounds < 1 or people < 2:
         raise InputError(f"{rounds} rounds of {people} people", where="averaging", allowed="1 and 2 or more")
-    send = device or (lambda held, _: mechanism.randomize(held, randomness=randomness))
+    if permanent and device is not None:
+        raise InputError("a device, and permanent ones", where="averaging", allowed="one of the two")
     one, other = _extremes(mechanism, people)
+    if permanent:
+        device = _permanent(mechanism, one, other, randomness)
+    send = device or (lambda held, _: mechanism.randomize(held, randomness=randomness))
     total = np.zeros((2, people))
     figures = {}
     for number in range(1, rounds + 1):
@@ -60,7 +67,12 @@ def averaging(
         if number in (1, 5, 21, 101):
             figures[f"auc after {number}"] = auc_of(total[1], total[0])
     promised = mechanism.guarantee
-    note = f"one report of {promised.unit}; {rounds} fresh ones cost {rounds * promised.epsilon:g}"
+    cost = (
+        f"{rounds} permanent ones cost no more"
+        if permanent
+        else f"{rounds} fresh ones cost {rounds * promised.epsilon:g}"
+    )
+    note = f"one report of {promised.unit}; {cost}"
     return judge(
         "averaging",
         f"which of two values a person holds, after {rounds} reports",
@@ -72,6 +84,15 @@ def averaging(
         baseline_note="one report",
         figures=figures,
     )
+
+
+def _permanent(mechanism: Any, one: Tensor, other: Tensor, randomness: Randomness) -> Device:
+    """Return devices that answer an equal value with an equal report, each by a secret of its own."""
+    groups = {
+        id(held): [PermanentRandomness(randomness.bytes(SECRET_BYTES), "averaging") for _ in held]
+        for held in (one, other)
+    }
+    return lambda held, _: permanent_reports(mechanism, held, groups[id(held)])
 
 
 def _extremes(mechanism: Any, people: int) -> tuple[Tensor, Tensor]:

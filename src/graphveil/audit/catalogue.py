@@ -10,7 +10,7 @@ from typing import Any, Final
 from graphveil.audit.canaries import EDGE_CANARIES, audit_edge_canaries, audit_people_canaries
 from graphveil.audit.cases import Case, audit_exactly, audit_samples
 from graphveil.audit.edge_cases import edge_cases
-from graphveil.audit.feature_cases import feature_cases
+from graphveil.audit.feature_cases import feature_cases, permanent_cases
 from graphveil.audit.pipelines import PIPELINES, pipeline
 from graphveil.audit.replay import audit_replay
 from graphveil.audit.sums import audit_sums
@@ -53,6 +53,7 @@ def targets() -> dict[str, AuditTarget]:
     for case in (*feature_cases(), *edge_cases(), block_case()):
         name = case.name.split(",")[0]
         mechanisms[name] = (*mechanisms.get(name, ()), _exactly(case), _samples(case))
+    mechanisms["permanent-reports"] = tuple(_samples(case) for case in permanent_cases())
     for tree in tree_cases():
         name = tree.name.split(",")[0]
         mechanisms[name] = (*mechanisms.get(name, ()), *_drawn_trees(tree))

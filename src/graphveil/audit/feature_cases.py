@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
@@ -34,8 +35,11 @@ from graphveil.mechanisms import (
     SampledReports,
     SubOptimal,
     ThreeOutputs,
+    permanent_guarantee,
+    permanent_reports,
 )
-from graphveil.privacy import Randomness
+from graphveil.privacy import Guarantee, PermanentRandomness, Randomness
+from graphveil.privacy.permanent import SECRET_BYTES
 
 _LOW, _HIGH = -1.0, 3.0
 _CLASSES: Final = 7
@@ -63,6 +67,42 @@ def feature_cases() -> tuple[Case, ...]:
         _vectors("feature-rr", FeatureRR, 2.0, 2, _bins),
         _labels(),
     )
+
+
+def permanent_cases() -> tuple[Case, ...]:
+    """Return the audits of reports that devices derive from secrets, each of which is drawn anew."""
+    named = {case.name: case for case in feature_cases()}
+    return tuple(_permanent(named[name]) for name in ("multi-bit", "randomized-response"))
+
+
+def _permanent(case: Case) -> Case:
+    """The same mechanism, sampled by one device after another; there is nothing more to enumerate."""
+    return replace(
+        case,
+        name=f"permanent-reports, {case.name}",
+        large=lambda epsilon: _Devices(case.large(epsilon)),
+        samples=5_000,
+    )
+
+
+@dataclass(frozen=True)
+class _Devices:
+    """A mechanism as many devices run it, each with a secret of its own."""
+
+    mechanism: Any
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return permanent_guarantee(self.mechanism)
+
+    def randomize(self, values: Tensor, *, randomness: Randomness) -> Any:
+        secrets = (randomness.bytes(SECRET_BYTES) for _ in range(len(values)))
+        devices = [PermanentRandomness(secret, "audit") for secret in secrets]
+        return permanent_reports(self.mechanism, values, devices)
+
+    def log_likelihood(self, reports: Any, values: Tensor) -> Tensor:
+        found: Tensor = self.mechanism.log_likelihood(reports, values)
+        return found
 
 
 def corners(dimension: int) -> Tensor:

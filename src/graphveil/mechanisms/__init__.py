@@ -21,6 +21,7 @@ from graphveil.mechanisms.noisy_counts import NoisyCounts
 from graphveil.mechanisms.onebit import OneBit
 from graphveil.mechanisms.pair_domain import PairDomain, protected_pairs
 from graphveil.mechanisms.pairs import AdjacencyEstimate, PairEstimate, PairEvidence
+from graphveil.mechanisms.permanent import permanent_guarantee, permanent_list, permanent_report, permanent_reports
 from graphveil.mechanisms.piecewise import Piecewise
 from graphveil.mechanisms.privunit import PrivUnit
 from graphveil.mechanisms.reports import LabelReports, LatticeReports, MultiBitReports, OneBitReports
@@ -68,5 +69,9 @@ __all__ = [
     "Values",
     "catalogue",
     "clip_to_range",
+    "permanent_guarantee",
+    "permanent_list",
+    "permanent_report",
+    "permanent_reports",
     "protected_pairs",
 ]

@@ -7,6 +7,7 @@ from graphveil.privacy.changed_samples import ChangedSamples
 from graphveil.privacy.gaussian import gaussian_delta, gaussian_epsilon
 from graphveil.privacy.guarantee import Guarantee
 from graphveil.privacy.ledger import Budget, Ledger, Spend
+from graphveil.privacy.permanent import PermanentRandomness
 from graphveil.privacy.pipeline import Descent, Hops, pipeline_epsilon, pipeline_event
 from graphveil.privacy.randomness import Randomness, SecureRandomness, SeededRandomness
 from graphveil.privacy.selection import RepeatAndSelect, repeat_and_select
@@ -19,6 +20,7 @@ __all__ = [
     "Guarantee",
     "Hops",
     "Ledger",
+    "PermanentRandomness",
     "Randomness",
     "RepeatAndSelect",
     "SecureRandomness",

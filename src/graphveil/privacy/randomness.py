@@ -65,7 +65,7 @@ class SecureRandomness:
         if os.getpid() != self._process:
             self._rekey()
         with self._lock:
-            return _draw(self._stream, count)
+            return draw_words(self._stream, count)
 
     def bytes(self, count: int) -> builtins.bytes:
         """`count` uniform bytes; raises InputError for a negative count."""
@@ -80,7 +80,7 @@ class SecureRandomness:
     def _rekey(self) -> None:
         self._lock = threading.Lock()
         self._process = os.getpid()
-        self._stream = _open_stream(os.urandom(32))
+        self._stream = open_stream(os.urandom(32))
 
 
 class SeededRandomness:
@@ -94,7 +94,7 @@ class SeededRandomness:
         if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
             raise InputError(f"seed is {seed!r}", allowed="an integer")
         self._seed = int(seed)
-        self._stream = _open_stream(hashlib.sha256(b"graphveil/seeded-randomness/1:%d" % self._seed).digest())
+        self._stream = open_stream(hashlib.sha256(b"graphveil/seeded-randomness/1:%d" % self._seed).digest())
 
     @property
     def void(self) -> str | None:
@@ -103,7 +103,7 @@ class SeededRandomness:
 
     def uint64(self, count: int) -> UInt64Array:
         """The next `count` 64-bit integers of the stream; raises InputError for a negative count."""
-        return _draw(self._stream, count)
+        return draw_words(self._stream, count)
 
     def bytes(self, count: int) -> builtins.bytes:
         """The next bytes of the stream, a multiple of 8 of which are used up."""
@@ -113,12 +113,13 @@ class SeededRandomness:
         return f"SeededRandomness({self._seed})"
 
 
-def _open_stream(key: bytes) -> CipherContext:
+def open_stream(key: bytes) -> CipherContext:
+    """The words of a key, from the first."""
     return Cipher(algorithms.AES(key), modes.CTR(bytes(_BLOCK))).encryptor()
 
 
-def _draw(stream: CipherContext, count: int) -> UInt64Array:
-    """Encrypt zeros straight into the array that is handed out."""
+def draw_words(stream: CipherContext, count: int) -> UInt64Array:
+    """The next 64-bit words: zeros encrypted straight into the array that is handed out; InputError below 0 words."""
     if count < 0:
         raise InputError(f"{count} random numbers asked for", allowed="a count of at least 0")
     room = np.empty(8 * count + _BLOCK, dtype=np.uint8)

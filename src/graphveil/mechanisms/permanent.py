@@ -1,0 +1,178 @@
+"""Reports that a device can make again and again at the price of one: equal values give equal reports, for ever.
+
+Noise comes from `PermanentRandomness`, apart for every part of a report that has noise of its own, so that a change of
+one part redraws that part alone:
+
+    multi-bit        which coordinates are sampled never changes; each sampled one has a bit for each value it takes
+    neighbour list   every other user has a bit for "linked" and one for "not linked"
+    anything else    the whole value is one part (a label; a feature vector of another mechanism)
+
+What is paid is what is new: a part costs its share of epsilon for each value that it ever had. The ledger keeps names
+of these values that say nothing without the device's secret.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from graphveil.errors import InputError
+from graphveil.mechanisms.edges import AdjacencyRR
+from graphveil.mechanisms.labels import RandomizedResponse
+from graphveil.mechanisms.multibit import MultiBit
+from graphveil.mechanisms.reports import MultiBitReports
+from graphveil.mechanisms.subsets import draw_subsets
+from graphveil.mechanisms.values import open_values
+from graphveil.privacy import Guarantee, Ledger, PermanentRandomness, Spend
+
+Context = tuple[str | int | bytes, ...]
+
+#: A bit of a list has two values, so that no relationship ever costs more than twice.
+_VALUES_OF_A_BIT = 2
+
+
+def permanent_report(
+    mechanism: Any, value: Any, *, device: PermanentRandomness, ledger: Ledger, unit: str
+) -> tuple[Any, Ledger]:
+    """Return what one device sends of its present value, and the ledger after paying for what is new in it.
+
+    Args:
+        mechanism: of features or labels.
+        value: a vector [d], or a class.
+        device: its secret noise.
+        ledger: what the device has paid so far.
+        unit: the budget that pays.
+
+    Raises:
+        BudgetError: the value is new and the budget is spent; nothing is sent, and the last report stands.
+        InputError: a value outside its range, or a mechanism of neighbour lists (see `permanent_list`).
+    """
+    report, told = _encode(mechanism, value, device)
+    parts = [device.tag(*own) for own in told]
+    return report, _paid(ledger, unit, mechanism, device.tag(repr(mechanism)), parts)
+
+
+def permanent_list(
+    mechanism: AdjacencyRR, user: int, named: Tensor, *, device: PermanentRandomness, ledger: Ledger, unit: str
+) -> tuple[Tensor, Ledger]:
+    """Return the ids that one user's device names, int32 and ascending, and the ledger after paying for what is new.
+
+    A list that changed costs epsilon once more in all, whatever changed how often: every bit then has both its values.
+    New users do not redraw the bits of those who were there.
+
+    Args:
+        user: whose list it is.
+        named: integers [m], whom the true list names, in any order.
+
+    Raises:
+        BudgetError: the list changed and the budget is spent; nothing is sent, and the last report stands.
+        InputError: an id that is no other user.
+    """
+    true = _bits_of(mechanism, user, named)
+    law = ("list", repr(mechanism.epsilon), mechanism.mode, user)
+    flips = [
+        device.stream(*law, bit).uint64(mechanism.nodes) < np.uint64(mechanism._low) for bit in range(_VALUES_OF_A_BIT)
+    ]
+    sent = true ^ np.where(true, flips[1], flips[0])
+    sent[: _first_other(mechanism, user)] = False
+    sent[user] = False
+    parts = [device.tag(*law, np.flatnonzero(true).tobytes())]
+    paid = _paid(ledger, unit, mechanism, device.tag(*law), parts, most=_VALUES_OF_A_BIT)
+    return torch.from_numpy(np.flatnonzero(sent).astype(np.int32)), paid
+
+
+def permanent_reports(mechanism: Any, values: Any, devices: Sequence[PermanentRandomness]) -> Any:
+    """Return what many devices send, one row of `values` each: a simulation, in which nobody keeps a ledger."""
+    each = [_encode(mechanism, value, device)[0] for value, device in zip(values, devices, strict=True)]
+    tensors = [report.to_tensors() for report in each]
+    return type(each[0]).from_tensors({name: torch.cat([own[name] for own in tensors]) for name in tensors[0]})
+
+
+def permanent_guarantee(mechanism: Any, values: int = 1) -> Guarantee:
+    """Return what a device's reports protect together after its value was `values` different ones.
+
+    Of a neighbour list: after it changed, `values` is 2.
+
+    Raises:
+        InputError: fewer than one value.
+    """
+    if values < 1:
+        raise InputError(f"{values} values", where="permanent_guarantee", allowed="at least 1")
+    once: Guarantee = mechanism.guarantee
+    told = (
+        "every device keeps its secret, and answers an equal value with an equal report",
+        "when a value changed, and when it went back, is NOT hidden",
+    )
+    kept = tuple(fact for fact in once.assumes if fact != "every user reports once")
+    return replace(once, epsilon=values * once.epsilon, delta=values * once.delta, assumes=(*kept, *told))
+
+
+def _encode(mechanism: Any, value: Any, device: PermanentRandomness) -> tuple[Any, list[Context]]:
+    """One device's report, and the context of each of its parts, present value included."""
+    law = repr(mechanism)
+    if isinstance(mechanism, RandomizedResponse):
+        row = torch.as_tensor(value)[None]
+        told = law, row.numpy().astype(np.int64).tobytes()
+    elif hasattr(mechanism, "dimension"):
+        row = torch.as_tensor(value, dtype=torch.float64)[None]
+        if isinstance(mechanism, MultiBit):
+            return _bit_by_bit(mechanism, row, device)
+        told = law, (row.numpy() + 0.0).tobytes()  # -0.0 is 0.0
+    else:
+        raise InputError(f"{type(mechanism).__name__} has no permanent report", allowed="features, labels")
+    return mechanism.randomize(row, randomness=device.stream(*told)), [told]
+
+
+def _bit_by_bit(mechanism: MultiBit, row: Tensor, device: PermanentRandomness) -> tuple[MultiBitReports, list[Context]]:
+    law = repr(mechanism)
+    rows = open_values(row, mechanism.dimension, mechanism.low, mechanism.high)
+    columns = draw_subsets(1, mechanism.dimension, mechanism.coordinates, device.stream(law, "sampled"))
+    fractions = mechanism._fractions(rows, 0, 1, columns) + 0.0
+    places = zip(columns[0], fractions[0], strict=True)
+    told: list[Context] = [(law, int(column), fraction.tobytes()) for column, fraction in places]
+    bits = [mechanism._law.draw(fractions[:, k], device.stream(*own)) for k, own in enumerate(told)]
+    sent = torch.from_numpy(np.concatenate(bits)[None])
+    return MultiBitReports(torch.from_numpy(columns.astype(np.int32)), sent), told
+
+
+def _bits_of(mechanism: AdjacencyRR, user: int, named: Tensor) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Whether the true list names each user for whom it answers."""
+    ids = np.asarray(named)
+    others = f"ids 0 to {mechanism.nodes - 1} but the user's own"
+    if not 0 <= user < mechanism.nodes or ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iu"):
+        raise InputError("a list that is no row of ids, or of no user", where="permanent_list", allowed=others)
+    wrong = np.flatnonzero((ids < 0) | (ids >= mechanism.nodes) | (ids == user))
+    if wrong.size:
+        raise InputError("an id is no other user", where=f"permanent_list, place {int(wrong[0])}", allowed=others)
+    true = np.zeros(mechanism.nodes, np.bool_)
+    true[ids.astype(np.int64)] = True
+    true[: _first_other(mechanism, user)] = False
+    return true
+
+
+def _first_other(mechanism: AdjacencyRR, user: int) -> int:
+    return user + 1 if mechanism.mode == "lower" else 0
+
+
+def _paid(
+    ledger: Ledger, unit: str, mechanism: Any, task: str, parts: Sequence[str], *, most: int | None = None
+) -> Ledger:
+    """The ledger after paying for the parts whose value it has never seen; `most` of them if that is all there can be.
+
+    Args:
+        task: the name of what is reported, by which law.
+        parts: the names of its parts with their values, each of which costs the same share.
+    """
+    mine = [spend.parameters for spend in ledger.spends if spend.unit == unit and spend.parameters.get("of") == task]
+    seen = {name for told in mine for name in str(told["values"]).split()}
+    new = [name for name in parts if name not in seen]
+    if not new or (most is not None and len(seen) >= most):
+        return ledger
+    cost, share, told = mechanism.guarantee, len(new) / len(parts), {"of": task, "values": " ".join(new)}
+    kind = type(mechanism).__name__
+    return ledger.spend(Spend("permanent report", unit, kind, told, share * cost.epsilon, share * cost.delta))

@@ -1,0 +1,328 @@
+"""Reports that can be made again (checklist item 19): the same for ever, redrawn in part, paid once a value."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+from torch import Tensor
+
+from graphveil.audit.feature_cases import feature_cases
+from graphveil.errors import BudgetError, InputError
+from graphveil.mechanisms import (
+    AdjacencyRR,
+    AnalyticGaussian,
+    EdgeReports,
+    MultiBit,
+    NoisyCounts,
+    RandomizedResponse,
+    permanent_guarantee,
+    permanent_list,
+    permanent_report,
+    permanent_reports,
+)
+from graphveil.privacy import Ledger, PermanentRandomness, SeededRandomness
+
+SECRET = bytes(range(32))
+#: One true law in this many is refused.
+FALSE_ALARM = 1e-6
+LABEL = RandomizedResponse(epsilon=1.0, classes=4)
+VECTOR = MultiBit(epsilon=6.0, dimension=12, low=0.0, high=1.0, sampled=4)
+LISTS = AdjacencyRR(epsilon=2.0, nodes=400)
+FEATURES = {case.name: case.large(case.epsilon) for case in feature_cases() if case.name != "randomized-response"}
+
+
+def device(secret: bytes = SECRET) -> PermanentRandomness:
+    return PermanentRandomness(secret, "survey")
+
+
+def purse(epsilon: float = 100.0, delta: float = 0.0) -> Ledger:
+    return Ledger.open({"unit": (epsilon, delta)})
+
+
+def send(mechanism: Any, value: Any, ledger: Ledger | None = None, secret: bytes = SECRET) -> tuple[Any, Ledger]:
+    paid = purse(delta=0.1) if ledger is None else ledger
+    return permanent_report(mechanism, value, device=device(secret), ledger=paid, unit="unit")
+
+
+def send_list(
+    named: list[int], *, user: int = 0, lists: AdjacencyRR = LISTS, ledger: Ledger | None = None, secret: bytes = SECRET
+) -> tuple[set[int], Ledger]:
+    paid = purse() if ledger is None else ledger
+    kept = device(secret)
+    found, paid = permanent_list(
+        lists, user, torch.tensor(named, dtype=torch.int64), device=kept, ledger=paid, unit="unit"
+    )
+    assert found.dtype == torch.int32 and bool((found[1:] > found[:-1]).all())
+    return set(found.tolist()), paid
+
+
+def equal(one: Any, other: Any) -> bool:
+    return all(torch.equal(part, other.to_tensors()[name]) for name, part in one.to_tensors().items())
+
+
+# ---- the same value, the same report ----
+
+
+def test_item_19_a_thousand_reports_are_one() -> None:
+    value = torch.linspace(0, 1, 12)
+    ledger = purse()
+    first, again = send(LABEL, 2)[0], send(VECTOR, value)[0]
+    named, _ = send_list([3, 70])
+    for _ in range(1000):
+        label, ledger = send(LABEL, 2, ledger)
+        assert equal(label, first)
+    for _ in range(300):
+        assert equal(send(VECTOR, value)[0], again)
+        assert send_list([70, 3])[0] == named
+    assert ledger.total("unit") == (1.0, 0.0)
+
+
+@pytest.mark.parametrize("name", FEATURES)
+def test_every_feature_mechanism_has_permanent_reports(name: str) -> None:
+    """What a mechanism is told apart by shows no place in memory, which would not be the same tomorrow."""
+    mechanism = FEATURES[name]
+    assert " at 0x" not in repr(mechanism)
+    value = torch.full((mechanism.dimension,), 0.25)
+    first, ledger = send(mechanism, value)
+    again, ledger = send(mechanism, value.double().numpy(), ledger)
+    assert equal(first, again) and len(ledger.spends) == 1
+    assert ledger.total("unit")[0] == mechanism.guarantee.epsilon
+    other = [send(mechanism, value, secret=secret)[0] for secret in secrets(20)]
+    assert not all(equal(first, one) for one in other)
+
+
+def test_reports_are_the_same_in_every_version() -> None:
+    """Pinned: a device that is updated must not draw anew."""
+    assert [int(send(LABEL, value)[0].labels) for value in range(4)] == [1, 1, 1, 1]
+    sent = send(VECTOR, torch.linspace(0, 1, 12))[0]
+    assert (sent.indices[0].tolist(), sent.bits[0].tolist()) == ([3, 5, 7, 9], [0, 1, 1, 0])
+    assert sorted(send_list([3, 70])[0])[:6] == [3, 19, 23, 28, 36, 37]
+
+
+def test_zero_has_one_sign() -> None:
+    for mechanism in (VECTOR, FEATURES["laplace"]):
+        zeros = torch.zeros(mechanism.dimension)
+        assert equal(send(mechanism, zeros)[0], send(mechanism, -zeros)[0])
+
+
+# ---- what a change redraws ----
+
+
+def test_item_19_one_changed_edge_redraws_no_other_bit() -> None:
+    before, after = send_list([3, 70])[0], send_list([3, 70, 200])[0]
+    assert before ^ after <= {200}
+    changed = [before ^ send_list([3, 70, other])[0] for other in range(100, 160)]
+    assert all(bits <= {other} for bits, other in zip(changed, range(100, 160), strict=True))
+    keep = 1 / (1 + math.exp(-2.0))
+    # A bit of the other value is drawn for itself: it differs with probability p^2 + q^2, here 0.79; six errors.
+    chance = keep**2 + (1 - keep) ** 2
+    assert np.mean([len(bits) for bits in changed]) == pytest.approx(
+        chance, abs=6 * math.sqrt(chance * (1 - chance) / 60)
+    )
+
+
+def test_an_edge_that_goes_back_has_its_first_bit_again() -> None:
+    assert send_list([3, 70])[0] == send_list([3, 70])[0]
+    ledger = purse()
+    for round_ in range(10):
+        _, ledger = send_list([3] if round_ % 2 else [3, 70], ledger=ledger)
+    assert ledger.total("unit") == (4.0, 0.0)
+
+
+def test_new_users_do_not_redraw_old_bits() -> None:
+    more = AdjacencyRR(epsilon=2.0, nodes=500)
+    old, new = send_list([3, 70])[0], send_list([3, 70], lists=more)[0]
+    assert {named for named in new if named < 400} == old
+    assert max(new) >= 400
+
+
+def test_lists_leave_out_the_user_and_in_mode_lower_those_before() -> None:
+    assert min(send_list([5, 70], user=50)[0]) > 50
+    both = AdjacencyRR(epsilon=2.0, nodes=400, mode="both")
+    named, ledger = send_list([5, 70], user=50, lists=both)
+    assert 50 not in named and min(named) < 50
+    assert ledger.total("unit")[0] == both.guarantee.epsilon == 4.0
+    # A link of which another user's list tells is no change of this one.
+    _, ledger = send_list([5, 70], user=50)
+    assert send_list([70], user=50, ledger=ledger)[1] == ledger
+
+
+def test_item_19_a_changed_entry_redraws_its_own_bit_alone() -> None:
+    value = torch.linspace(0, 1, 12)
+    sent, ledger = send(VECTOR, value)
+    columns = sent.indices[0].tolist()
+    for column in range(12):
+        changed = value.clone()
+        changed[column] = 1.0 - changed[column]
+        again, paid = send(VECTOR, changed, ledger)
+        assert torch.equal(again.indices, sent.indices)
+        others = [place for place, own in enumerate(columns) if own != column]
+        assert torch.equal(again.bits[0, others], sent.bits[0, others])
+        # A sampled entry costs its share, one that is not sampled is not even noticed.
+        assert paid.total("unit")[0] == pytest.approx(6.0 + (1.5 if column in columns else 0.0))
+
+
+# ---- what it costs ----
+
+
+def test_item_19_distinct_values_are_counted_and_refused_beyond_the_cap() -> None:
+    ledger = purse(2.0)
+    for value in (0, 1, 0, 0, 1, 1, 0):
+        _, ledger = send(LABEL, value, ledger)
+    assert ledger.total("unit") == (2.0, 0.0)
+    with pytest.raises(BudgetError, match="permanent report"):
+        send(LABEL, 2, ledger)
+    assert equal(send(LABEL, 1, ledger)[0], send(LABEL, 1)[0])  # what was paid for goes on
+
+
+def test_a_list_that_changed_is_refused_where_the_budget_holds_one() -> None:
+    _, ledger = send_list([3], ledger=purse(2.0))
+    with pytest.raises(BudgetError):
+        send_list([3, 70], ledger=ledger)
+    assert send_list([3], ledger=ledger)[1] is ledger
+
+
+def test_the_ledger_survives_and_shows_no_value() -> None:
+    _, ledger = send(LABEL, 2)
+    again = Ledger.from_dict(ledger.to_dict())
+    assert send(LABEL, 2, again)[1] is again
+    told = str(ledger.spends[0].parameters)
+    assert SECRET.hex() not in told and " 2" not in told
+
+
+def test_other_tasks_and_laws_pay_for_themselves() -> None:
+    ledger = purse()
+    for mechanism in (LABEL, RandomizedResponse(epsilon=2.0, classes=4)):
+        for task in ("spring", "autumn"):
+            kept = PermanentRandomness(SECRET, task)
+            _, ledger = permanent_report(mechanism, 2, device=kept, ledger=ledger, unit="unit")
+    assert ledger.total("unit") == (6.0, 0.0)
+    for user in (1, 2, 3):
+        _, ledger = send_list([9], user=user, ledger=ledger)
+    assert ledger.total("unit") == (12.0, 0.0)
+
+
+def test_the_guarantee_counts_values_and_says_what_is_not_hidden() -> None:
+    once, thrice = permanent_guarantee(LABEL), permanent_guarantee(LABEL, 3)
+    assert (once.epsilon, thrice.epsilon) == (1.0, 3.0)
+    assert any("NOT hidden" in fact for fact in once.assumes)
+    assert "every user reports once" not in once.assumes and "every user reports once" in LABEL.guarantee.assumes
+    gaussian = AnalyticGaussian(epsilon=1.0, delta=1e-6, dimension=2)
+    assert permanent_guarantee(gaussian, 2).delta == 2e-6
+    with pytest.raises(InputError, match="values"):
+        permanent_guarantee(LABEL, 0)
+
+
+# ---- one report has the law of a fresh one ----
+
+
+def secrets(count: int) -> list[bytes]:
+    """Secrets from a fixed seed, so that what a test says of chance is said once and for all."""
+    source = SeededRandomness(19)
+    return [source.bytes(32) for _ in range(count)]
+
+
+def devices(count: int) -> list[PermanentRandomness]:
+    return [device(secret) for secret in secrets(count)]
+
+
+def p_value(counts: np.ndarray, chances: np.ndarray) -> float:
+    return float(stats.chisquare(counts, chances * counts.sum() / chances.sum()).pvalue)
+
+
+def test_labels_under_random_secrets_follow_the_mechanism() -> None:
+    """4,000 secrets, chi-square, one false alarm in 10^6; the law of epsilon 1.3 in its place is refused."""
+    sent = permanent_reports(LABEL, torch.full((4000,), 2), devices(4000))
+    counts = np.bincount(sent.labels.numpy(), minlength=4)
+    assert p_value(counts, LABEL.transition()[2].numpy()) > FALSE_ALARM
+    assert p_value(counts, RandomizedResponse(epsilon=1.3, classes=4).transition()[2].numpy()) < FALSE_ALARM
+
+
+def test_labels_of_one_device_under_all_values_are_independent() -> None:
+    """Reports of value 0 and 1 by 4,000 devices: sixteen cells of a product law; a shared coin is refused."""
+    kept = devices(4000)
+    first, second = (permanent_reports(LABEL, torch.full((4000,), value), kept).labels.numpy() for value in (0, 1))
+    law = LABEL.transition().numpy()
+    assert p_value(np.bincount(4 * first + second, minlength=16), np.outer(law[0], law[1]).ravel()) > FALSE_ALARM
+    shared = np.bincount(4 * first + (first + 1) % 4, minlength=16)  # as if the value were not part of the key
+    assert p_value(shared, np.outer(law[0], law[1]).ravel()) < FALSE_ALARM
+
+
+def test_vectors_under_random_secrets_follow_the_mechanism() -> None:
+    """Every report of a small multi-bit (6 pairs, 4 answers each), 3,000 secrets; epsilon 4 for 2 is refused."""
+    laws = [MultiBit(epsilon=epsilon, dimension=4, sampled=2) for epsilon in (2.0, 4.0)]
+    value = torch.tensor([0.0, 0.3, 0.8, 1.0])
+    sent = permanent_reports(laws[0], value.expand(3000, 4), devices(3000))
+    reports = list(itertools.product(itertools.combinations(range(4), 2), itertools.product((0, 1), repeat=2)))
+    place = {report: k for k, report in enumerate(reports)}
+    found = zip(map(tuple, sent.indices.tolist()), map(tuple, sent.bits.tolist()), strict=True)
+    counts = np.bincount([place[report] for report in found], minlength=len(reports))
+    every = type(sent)(
+        torch.tensor([columns for columns, _ in reports], dtype=torch.int32),
+        torch.tensor([bits for _, bits in reports], dtype=torch.uint8),
+    )
+    chances = [law.log_likelihood(every, value.expand(len(reports), 4)).exp().numpy() for law in laws]
+    assert p_value(counts, chances[0]) > FALSE_ALARM
+    assert p_value(counts, chances[1]) < FALSE_ALARM
+
+
+def test_lists_under_random_secrets_follow_the_mechanism() -> None:
+    """Flips of 199 true and 200 false bits, 40 secrets; half the flips are refused. And the pairs' coins are apart."""
+    true = list(range(1, 200))
+    rows = []
+    for secret in secrets(40):
+        named, _ = send_list(true, secret=secret)
+        rows.append([(k in named) != (k < 200) for k in range(1, 400)])
+    flips = np.array(rows)
+    for part in (flips[:, :199], flips[:, 199:]):
+        wrong, total = int(part.sum()), part.size
+        assert stats.binomtest(wrong, total, LISTS.flip).pvalue > FALSE_ALARM
+        assert stats.binomtest(wrong, total, LISTS.flip / 2).pvalue < FALSE_ALARM
+    together = int((flips[:, :-1] & flips[:, 1:]).sum())
+    assert stats.binomtest(together, flips[:, 1:].size, LISTS.flip**2).pvalue > FALSE_ALARM
+
+
+def test_lists_of_everybody_make_reports_that_the_server_reads() -> None:
+    lists = AdjacencyRR(epsilon=4.0, nodes=30)
+    chain = torch.stack([torch.arange(29), torch.arange(1, 30)])
+    sent = [
+        sorted(send_list([user + 1][: 29 - user], user=user, lists=lists, secret=secret)[0])
+        for user, secret in enumerate(secrets(30))
+    ]
+    starts = torch.tensor([0, *itertools.accumulate(map(len, sent))])
+    reports = EdgeReports(starts, torch.tensor([j for named in sent for j in named], dtype=torch.int32))
+    found: Tensor = lists.log_likelihood(reports, torch.cat([chain, chain.flip(0)], dim=1))
+    assert bool(found.isfinite().all())
+
+
+# ---- what is refused ----
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "value", "message"),
+    [
+        (LABEL, 4, "no declared class"),
+        (LABEL, 1.5, "labels are"),
+        (VECTOR, torch.full((12,), 1.5), "row 0, column 0"),
+        (VECTOR, torch.full((12,), math.nan), "row 0, column 0"),
+        (VECTOR, torch.zeros(11), "11"),
+        (FEATURES["laplace"], torch.full((1,), 9.0), "row 0, column 0"),
+        (NoisyCounts(epsilon=1.0), 3, "NoisyCounts has no permanent report"),
+        (LISTS, torch.tensor([3]), "AdjacencyRR has no permanent report"),
+    ],
+)
+def test_values_that_no_device_sends_are_refused_and_cost_nothing(mechanism: Any, value: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        send(mechanism, value)
+
+
+@pytest.mark.parametrize(("user", "named"), [(0, [0]), (0, [400]), (0, [-1]), (400, [3]), (-1, [3])])
+def test_ids_that_are_no_other_user_are_refused(user: int, named: list[int]) -> None:
+    with pytest.raises(InputError, match="permanent_list"):
+        send_list(named, user=user)
