@@ -16,6 +16,7 @@ are; answers also show what friends have in common, which labels spread over the
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +25,7 @@ import scipy.sparse as sp
 import torch
 
 from graphveil.attacks.inversion import Shown, inverted
+from graphveil.attacks.likeness import likeness
 from graphveil.attacks.limits import Limit, limit_of, nothing
 from graphveil.attacks.result import AttackResult, Samples, auc_of, judge
 from graphveil.attacks.service import answer_rows, labels_alone
@@ -120,6 +122,8 @@ def reconstruction(
     mine, theirs = _partners(people.groups[hidden], rng)
     own, other = _alike(guess, truth, centre, mine, mine), _alike(guess, truth, centre, mine, theirs)
     apart = centre if view.apart is None else inverted(Shown(view.apart), people.known, seen, seed=seed)[hidden]
+    figures = likeness(guess, truth, centre, seen.mean(axis=0), graph.get("image") is not None)
+    figures["nearer to its own than to the other"] = float(((own > other) + 0.5 * (own == other)).mean())
     found = judge(
         "reconstruction",
         f"all features of a node from {view.words}",
@@ -129,9 +133,8 @@ def reconstruction(
         seed=seed,
         baseline=auc_of(_alike(apart, truth, centre, mine, mine), _alike(apart, truth, centre, mine, theirs)),
         baseline_note=view.apart_note,
-        figures=_figures(guess, truth, centre, seen.mean(axis=0), graph.get("image") is not None)
-        | {"nearer to its own than to the other": float(((own > other) + 0.5 * (own == other)).mean())},
-        notes=_notes(people, graph),
+        figures=figures,
+        notes=_notes(people, graph, figures),
     )
     return _with_samples(found, graph, people, guess)
 
@@ -258,44 +261,14 @@ def _alike(
     return found.round(9)
 
 
-def _figures(
-    guess: np.ndarray, truth: np.ndarray, centre: np.ndarray, mean: np.ndarray, image: bool
-) -> dict[str, float]:
-    """Return errors, in squares of the declared range, and likeness, beside those of the means."""
-    said = {"": guess, " of the class mean": centre, " of the overall mean": np.broadcast_to(mean, truth.shape)}
-    found = {f"mean squared error{name}": float(((rows - truth) ** 2).mean()) for name, rows in said.items()}
-    measures = {"correlation": _correlation} | ({"structural similarity": _similarity} if image else {})
-    for measure, of in measures.items():
-        found |= {f"{measure}{name}": float(of(rows, truth).mean()) for name, rows in said.items()}
-    return found
-
-
-def _moments(one: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return both variances and the covariance within each row [m]."""
-    a, b = one - one.mean(axis=1, keepdims=True), other - other.mean(axis=1, keepdims=True)
-    return (a**2).mean(axis=1), (b**2).mean(axis=1), (a * b).mean(axis=1)
-
-
-def _correlation(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    first, second, both = _moments(one, other)
-    sizes = np.sqrt(first * second)
-    return np.where(sizes > 1e-12, both / np.maximum(sizes, 1e-12), 0.0)
-
-
-def _similarity(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Wang, Bovik, Sheikh, Simoncelli, IEEE Trans. Image Processing 2004, eq. 13, with one window over the image."""
-    first, second, both = _moments(one, other)
-    a, b = one.mean(axis=1), other.mean(axis=1)
-    light, contrast = 0.01**2, 0.03**2
-    near = (2 * a * b + light) / (a**2 + b**2 + light)
-    found: np.ndarray = near * (2 * both + contrast) / (first + second + contrast)
-    return found
-
-
-def _notes(people: _People, graph: Any) -> tuple[str, ...]:
+def _notes(people: _People, graph: Any, figures: Mapping[str, float]) -> tuple[str, ...]:
     known = int(people.known.sum())
+    others = len(people.nodes) - known
+    errors = [figures[f"mean squared error{of}"] for of in ("", " of the class mean", " of the overall mean")]
     said = [
-        f"the adversary knew the features of {known:,} nodes, and reconstructed {len(people.nodes) - known:,} others"
+        f"the adversary knew the features of {known:,} nodes, and reconstructed {others:,} others",
+        f"mean squared error of a feature over its range: {errors[0]:.3g}; of the class mean {errors[1]:.3g}, of the "
+        f"overall mean {errors[2]:.3g}",
     ]
     if len(people.columns) < graph.schema.dimension:
         said.append(f"{len(people.columns):,} of the {graph.schema.dimension:,} features, drawn at random")

@@ -21,4 +21,8 @@ def attacked(found: Mapping[str, AttackResult], picture: Path) -> RenderableType
         style = "bold red" if result.beats_limit else "bold"
         parts += [Text(f"{printable(label)}: {printable(first)}", style=style)]
         parts += [*(Text(f"  {printable(line)}") for line in rest), Text()]
-    return Group(*parts, Text(f"The picture is {printable(picture)}."))
+    parts.append(Text(f"The picture is {printable(picture)}."))
+    if any(result.samples is not None for result in found.values()):
+        images = picture.with_stem(f"{picture.stem}-images")
+        parts.append(Text(f"True images and what was made of them are in {printable(images)}: for your eyes alone."))
+    return Group(*parts)

@@ -1,0 +1,44 @@
+"""How near reconstructed rows come to the true ones, beside rows that say the mean."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def likeness(
+    guess: np.ndarray, truth: np.ndarray, centre: np.ndarray, mean: np.ndarray, image: bool
+) -> dict[str, float]:
+    """Return mean squared error, correlation and (of images) structural similarity, beside those of two guesses.
+
+    Args:
+        guess, truth: rows [m, d] over the declared range, in 0..1.
+        centre: the mean of each one's class [m, d]; mean: of all [d].
+    """
+    said = {"": guess, " of the class mean": centre, " of the overall mean": np.broadcast_to(mean, truth.shape)}
+    found = {f"mean squared error{name}": float(((rows - truth) ** 2).mean()) for name, rows in said.items()}
+    measures = {"correlation": _correlation} | ({"structural similarity": _similarity} if image else {})
+    for measure, of in measures.items():
+        found |= {f"{measure}{name}": float(of(rows, truth).mean()) for name, rows in said.items()}
+    return found
+
+
+def _moments(one: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return both variances and the covariance within each row [m]."""
+    a, b = one - one.mean(axis=1, keepdims=True), other - other.mean(axis=1, keepdims=True)
+    return (a**2).mean(axis=1), (b**2).mean(axis=1), (a * b).mean(axis=1)
+
+
+def _correlation(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    first, second, both = _moments(one, other)
+    sizes = np.sqrt(first * second)
+    return np.where(sizes > 1e-12, both / np.maximum(sizes, 1e-12), 0.0)
+
+
+def _similarity(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Wang, Bovik, Sheikh, Simoncelli, IEEE Trans. Image Processing 2004, eq. 13, with one window over the image."""
+    first, second, both = _moments(one, other)
+    a, b = one.mean(axis=1), other.mean(axis=1)
+    light, contrast = 0.01**2, 0.03**2
+    near = (2 * a * b + light) / (a**2 + b**2 + light)
+    found: np.ndarray = near * (2 * both + contrast) / (first + second + contrast)
+    return found
