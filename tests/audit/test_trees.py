@@ -117,7 +117,7 @@ def test_steps_leave_hardly_any_delta_at_this_size_and_too_few_leave_all(name: s
     found = audit_steps(CASES[name])
     assert found.holds and found.delta < 1e-12
     assert found.lower_bound == pytest.approx(audit_limit(CASES[name]).lower_bound, rel=1e-6)
-    assert "step 1:" in found.notes[0] and "inf" in found.notes[0]
+    assert "after 1; " in found.notes[0] and "then: inf; " in found.notes[1]
     few = audit_steps(CASES[name], steps=20)
     assert few.holds and few.delta > 0.01
     one = audit_steps(CASES[name], steps=1)

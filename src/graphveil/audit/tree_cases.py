@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
@@ -198,17 +198,17 @@ def audit_steps(case: TreeCase, *, steps: int | None = None, actual: float | Non
         tables = {k: _after(trees, scores, first, k) for k in moments}
         far = {k: _distance(np.exp(table), limit) for k, table in tables.items()}
         delta = (1.0 + math.exp(case.epsilon)) * far[many]
-        said = [
-            f"step {k:,}: {far[k]:.1g} from the limit in total variation, worst ratio {_worst(case, table):.3g}"
-            for k, table in tables.items()
-        ]
+        said = (
+            f"from the limit in total variation after {_listed(moments, ',')} steps: {_listed(far.values(), '.1g')}",
+            f"worst ratio of any tree then: {_listed([_worst(case, table) for table in tables.values()], '.3g')}",
+        )
         target = f"{case.name}, tree after {many:,} steps (exact)"
         if delta >= 1.0:
             finding = f"the chain is {far[many]:.1g} from its limit: nothing is promised"
-            return judge(target, case.epsilon, 0.0, math.inf, 0.0, notes=tuple(said), findings=(finding,))
+            return judge(target, case.epsilon, 0.0, math.inf, 0.0, notes=said, findings=(finding,))
         both = [pair for g, h in case.world.neighbours for pair in ((g, h), (h, g))]
         bound = exact.least_epsilon(tables[many], delta, both)
-        return judge(target, case.epsilon, delta, bound, 0.0, notes=tuple(said))
+        return judge(target, case.epsilon, delta, bound, 0.0, notes=said)
 
     return timed(run)
 
@@ -253,6 +253,10 @@ def _after(trees: Trees, scores: Table, first: Table, steps: int) -> Table:
 def _distance(law: Table, limit: Table) -> float:
     """The largest total variation between two laws [graphs, trees], as far as float64 can tell."""
     return max(float(np.abs(law - limit).sum(axis=1).max()) / 2, _ROUNDING)
+
+
+def _listed(numbers: Iterable[float], how: str) -> str:
+    return "; ".join(format(number, how) for number in numbers)
 
 
 def _worst(case: TreeCase, table: Table) -> float:
