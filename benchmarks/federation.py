@@ -5,6 +5,7 @@
     python benchmarks/federation.py --part 5 --data cora           noise as the paper counts it, with its true price
     python benchmarks/federation.py --part same --data cora        the secure run and its plaintext run, same seeds
     python benchmarks/federation.py --part total --data cora       noise by the total epsilon of a run
+    python benchmarks/federation.py --part guesses --data cora     one randomized guess a node, by its epsilon
 
 Public Planetoid split; every column and edge is dealt to one holder at random, a partition a seed; the first holder has
 the labels.  Parts 2 to 5 run in the clear (see `federation_plain`; part "same" shows that shares change nothing).  The
@@ -30,6 +31,7 @@ from scipy import stats
 
 from federation_plain import Outcome, Part, Plan, run
 from graphveil.errors import InputError
+from graphveil.federation.own import OwnNetwork, label_loss, train_own
 from graphveil.federation.setting import Setting
 from graphveil.federation.together import train_together
 from graphveil.federation.vertical import deal_columns, deal_out
@@ -50,6 +52,8 @@ SEARCHED = 2
 #: Of the secure runs beside their plaintext twins.
 SAME_EPOCHS = 60
 DELTA = 1e-4
+#: Of mode "guesses".
+EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 64.0, math.inf)
 Row = dict[str, Any]
 
 
@@ -84,7 +88,7 @@ class Bench:
 def main() -> None:
     """Run what is missing and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--part", default="2", help="search, 2, 3, 4, 5, same, total; with commas")
+    parser.add_argument("--part", default="2", help="search, 2, 3, 4, 5, same, total, guesses; with commas")
     parser.add_argument("--data", default="cora")
     parser.add_argument("--data-root", default=None)
     parser.add_argument("--kinds", default=",".join(KINDS))
@@ -98,7 +102,7 @@ def main() -> None:
     kinds = tuple(chosen.kinds.split(","))
     combines = tuple(chosen.combines.split(","))
     bench = Bench(graph, chosen.data, chosen.out, chosen.partitions, chosen.epochs, kinds, combines)
-    parts = {"search": search, "same": same, "total": totals, "5": noise}
+    parts = {"search": search, "same": same, "total": totals, "guesses": guesses, "5": noise}
     for part in chosen.part.split(","):
         if part in parts:
             parts[part](bench)
@@ -299,6 +303,50 @@ def total(bench: Bench, kind: str, epsilon: float, publications: int, partition:
         hit = holdings["holder1"].desk.predictions.argmax(dim=1) == bench.graph.y  # type: ignore[union-attr]
         found = bench.add(key | {"test": 100 * float(hit[split.test].float().mean())})
     return float(found["test"])
+
+
+def guesses(bench: Bench) -> None:
+    """Run mode "guesses" with its defaults by epsilon, beside the same network of each holder alone and of all data."""
+    print(f"\n{bench.name}: one guess of every node, all settings at their defaults")
+    for shares in ("5:5",) if bench.name != "cora" else ("5:5", "1:1:1", "1:1:1:1"):
+        kinds: list[tuple[str, float]] = [(f"alone {place}", math.inf) for place in range(1, shares.count(":") + 2)]
+        kinds += [("mixed", math.inf), *(("guesses", epsilon) for epsilon in EPSILONS)]
+        for kind, epsilon in kinds:
+            found = [guess(bench, kind, epsilon, shares, partition) for partition in range(bench.partitions)]
+            print(f"{shares:8} {kind:8} epsilon {epsilon:4g}: {cell(found)}", flush=True)
+
+
+def guess(bench: Bench, kind: str, epsilon: float, shares: str, partition: int) -> float:
+    """Return the test accuracy of one run of mode "guesses", or of its network trained alone on the labels."""
+    key: Row = {"data": bench.name, "kind": f"guesses {kind}", "epsilon": epsilon, "shares": shares}
+    found = bench.find(key | {"partition": partition})
+    if found is None:
+        split, start = published_split(bench.graph), time.process_time()
+        parts = [float(text) for text in shares.split(":")]
+        members, holdings = deal_out(bench.graph, split, parts, seed=partition)
+        setting = Setting(members, len(bench.graph.schema.classes), mode="guesses", epsilon=epsilon)
+        if kind == "guesses":
+            train_together(setting, holdings, randomness=SeededRandomness(partition), seed=partition)
+            scores = holdings["holder1"].desk.predictions  # type: ignore[union-attr]
+        else:
+            every = (to_rows(bench.graph.x), bench.graph.edge_index)
+            dealt = deal_columns(bench.graph, parts, seed=partition)
+            features, edges = every if kind == "mixed" else dealt[int(kind[-1]) - 1]
+            scores = alone(setting, features, edges, bench.graph.y, split.train)
+        hit = scores.argmax(dim=1) == bench.graph.y
+        accuracies = {name: 100 * float(hit[mask].float().mean()) for name, mask in asdict(split).items()}
+        took = {"cpu_seconds": time.process_time() - start}
+        found = bench.add(key | {"partition": partition, "val": accuracies["val"], "test": accuracies["test"]} | took)
+    return float(found["test"])
+
+
+def alone(setting: Setting, features: Any, edges: torch.Tensor, labels: torch.Tensor, train: torch.Tensor) -> Any:
+    """Return logits of the network of mode "guesses" after training on labels in the clear."""
+    network = OwnNetwork(features, edges, setting.classes, setting.hops)
+    rows, clear = train.nonzero().squeeze(1), torch.eye(setting.classes)
+    given = {"epochs": setting.epochs, "rate": setting.learning_rate, "decay": setting.weight_decay}
+    train_own(network, lambda logits: label_loss(logits[rows], labels[rows], clear), **given)  # type: ignore[arg-type]
+    return network().detach()
 
 
 def cell(values: list[float]) -> str:

@@ -114,15 +114,24 @@ def test_epsilon_is_always_stated(type_in: Terminal) -> None:
 def test_the_plan_says_price_noise_bytes_and_what_is_revealed(type_in: Terminal, mode: str) -> None:
     split_and_init(type_in, "--mode", mode, "--set", "epochs=20", "--set", "opened=true")
     found = type_in("federation", "plan", "run/holder1", "--nodes", 200, "--training", 50, "--json").json
-    assert found["epsilon"] == 8 > found["epsilon_per_publication"] and found["publications"] == 20
-    assert found["bytes_total"] == found["bytes_once"] + 20 * found["bytes_round"]
+    rounds = 1 if mode == "guesses" else 20
+    assert found["epsilon"] == 8 and found["publications"] == rounds
+    assert found["bytes_total"] == found["bytes_once"] + rounds * found["bytes_round"]
     assert found["opens"] == MODES[mode]
+    answer = type_in("federation", "plan", "run/holder1", "--nodes", 200)
+    shown = " ".join(answer.out.split())
+    assert max(map(len, answer.out.splitlines())) <= 80
+    for words in ("once,", "a round,", "Threat model", "Not signed by", *SENT[mode]):
+        assert words in shown, words
+    if mode == "guesses":
+        assert found["epsilon_per_publication"] == 8 and found["republish"] == []
+        assert "8 in TOTAL for one guess a node, with no delta" in shown and f"probability {found['keep']:.3g}" in shown
+        assert "all holders are given those of training nodes" in shown
+        return
     noise = [one["sigma"] for one in found["republish"]]
     assert noise == sorted(noise, reverse=True) and found["sigma"] in noise
-    answer = type_in("federation", "plan", "run/holder1", "--nodes", 200)
-    assert max(map(len, answer.out.splitlines())) <= 80
-    for words in ("in TOTAL over 20 publications", "once,", "a round,", "Threat model", "Not signed by", *SENT[mode]):
-        assert words in " ".join(answer.out.split()), words
+    assert found["epsilon_per_publication"] < 8 and "in TOTAL over 20 publications" in shown
+    assert "at a finite epsilon use mode guesses" in shown
 
 
 def test_every_kind_of_message_is_sent_in_some_mode() -> None:

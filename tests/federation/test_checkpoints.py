@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from graphveil.errors import InputError, ModelFileError
+from graphveil.federation import checkpoints
 from graphveil.federation.checkpoints import Checkpoints
 
 RUN = "ab" * 32
@@ -90,6 +91,24 @@ def test_another_agreement_and_other_files_are_not_gone_on_from(tmp_path: Path) 
     assert store.rounds() == [1]
     store.close()
     assert Checkpoints(tmp_path / "c", "cd" * 32).rounds() == []
+
+
+def test_a_published_round_is_not_run_again_where_numbers_may_round_otherwise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other rows would be another publication; a round that has not been published may be run anywhere."""
+    store = Checkpoints(tmp_path / "c", RUN)
+    store.save(2, state())
+    store.publish(3)
+    assert set(store.load(2)) == set(state())
+    monkeypatch.setattr(checkpoints, "platform_facts", lambda: "torch 9.9 on riscv64 (DEFAULT) with 3 threads")
+    with pytest.raises(
+        ModelFileError, match=r"made by torch .*, and this is torch 9\.9 .*round 3 .* a second time"
+    ) as no:
+        store.load(2)
+    assert "\n" not in str(no.value) and "go on where it was made" in str(no.value)
+    store.save(3, state())
+    assert set(store.load(3)) == set(state())
 
 
 def test_a_party_runs_once_at_a_time(tmp_path: Path) -> None:

@@ -7,10 +7,7 @@ Source of the attacks: linear algebra over rounds; a holder knows its own featur
 from __future__ import annotations
 
 import hashlib
-import itertools
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -19,16 +16,18 @@ import torch
 from scipy import stats
 from torch import Tensor
 
+from graphveil.attacks.federation_features import left_over, similarities, solve_features, unmask_features
+from graphveil.attacks.federation_labels import groups, matched, unit_rows
+from graphveil.attacks.federation_views import Recorded, record
 from graphveil.federation import ring
 from graphveil.federation.guarantees import guarantee_of
 from graphveil.federation.holder import Holding
 from graphveil.federation.labels import LabelDesk
 from graphveil.federation.messages import Send
-from graphveil.federation.programs import Checkpoint, Effect, simulate
+from graphveil.federation.programs import Effect, simulate
 from graphveil.federation.psi import align
 from graphveil.federation.setting import Member, Setting
 from graphveil.federation.spread import short_rows
-from graphveil.federation.together import Trained, train_together
 from graphveil.privacy import SeededRandomness
 
 N, CLASSES, WIDTH, ROUNDS = 200, 3, 8, 16
@@ -37,37 +36,13 @@ MODES = ("individual", "paper", "shared-linear")
 WORTH = 0.7310586  # of a feature that is not 0
 
 
-@dataclass(frozen=True)
-class Spied:
-    """A run with the content of all messages (sender, message), and the states of all parties after each round."""
+def between(run: Recorded, sender: str, to: str, kind: str) -> list[Tensor]:
+    """The bodies of one kind of message."""
+    return [m.body for m in run.messages if (m.sender, m.to, m.kind) == (sender, to, kind)]
 
-    trained: Trained
-    setting: Setting
-    held: dict[str, Holding]
-    sent: tuple[tuple[str, Send], ...]
-    states: dict[str, list[dict[str, Tensor]]]
 
-    def between(self, sender: str, to: str, kind: str) -> list[Tensor]:
-        return [send.body for name, send in self.sent if (name, send.to, send.kind) == (sender, to, kind)]
-
-    def bytes_to(self, to: str) -> list[bytes]:
-        return [send.body.numpy().tobytes() for _, send in self.sent if send.to == to]
-
-    @property
-    def labels(self) -> Tensor:
-        desk = self.held["a"].desk
-        assert desk is not None
-        return desk.labels
-
-    def rows_seen_by(self, to: str) -> dict[str, list[Tensor]]:
-        """What reached a party with a row a node, as numbers, by kind."""
-        found: dict[str, list[Tensor]] = {}
-        for _, send in self.sent:
-            if send.to == to and send.body.shape[:1] == (N,):
-                whole = send.body.dtype == torch.int64
-                number = ring.decode(send.body, self.setting.bits) if whole else send.body
-                found.setdefault(send.kind, []).append(number.double())
-        return found
+def bytes_to(run: Recorded, to: str) -> list[bytes]:
+    return [m.body.numpy().tobytes() for m in run.messages if m.to == to]
 
 
 def features(columns: int, labels: Tensor, generator: torch.Generator) -> Tensor:
@@ -77,7 +52,7 @@ def features(columns: int, labels: Tensor, generator: torch.Generator) -> Tensor
 
 
 @cache
-def spied(mode: str, epsilon: float = math.inf, epsilon_y: float = math.inf, momentum: float = 0.9) -> Spied:
+def spied(mode: str, epsilon: float = math.inf, epsilon_y: float = math.inf, momentum: float = 0.9) -> Recorded:
     generator = torch.Generator().manual_seed(11)
     labels = torch.randint(0, CLASSES, (N,), generator=generator)
     train, val = torch.arange(N) < 60, (torch.arange(N) >= 60) & (torch.arange(N) < 100)
@@ -102,72 +77,17 @@ def spied(mode: str, epsilon: float = math.inf, epsilon_y: float = math.inf, mom
         momentum=momentum,
         shared_rate=20.0 if mode == "shared-linear" else 200.0,
     )
-    sent: list[tuple[str, Send]] = []
-    states: dict[str, list[dict[str, Tensor]]] = {}
-
-    def watch(name: str, effect: Effect) -> None:
-        if isinstance(effect, Send):
-            sent.append((name, Send(effect.to, effect.kind, effect.body.clone())))
-        elif isinstance(effect, Checkpoint) and effect.round:
-            states.setdefault(name, []).append({key: value.clone() for key, value in effect.state().items()})
-
-    trained = train_together(setting, held, randomness=SeededRandomness(3), seed=5, watch=watch)
-    return Spied(trained, setting, held, tuple(sent), states)
+    return record(setting, held, randomness=SeededRandomness(3), seed=5, states=True)
 
 
-def opened(run: Spied) -> list[Tensor]:
-    """h0 of every round, as holder "a" opens it: its own share and what "b" sent."""
-    pairs = zip(run.between("a", "b", "opened-share"), run.between("b", "a", "opened-share"), strict=True)
-    return [ring.decode(mine + theirs, 2 * run.setting.bits).double() for mine, theirs in pairs]
+def named_right(rows: Tensor, labels: Tensor) -> float:
+    """Share of rows whose group names their label, groups found by direction and named as well as can be."""
+    return matched(groups(unit_rows([rows], len(rows)), CLASSES), labels.numpy())
 
 
-def weights_after(run: Spied, block: str) -> list[Tensor]:
-    """W of a block after every round: what somebody has who is handed the model and its history."""
-    each = zip(run.states["a"], run.states["b"], strict=True)
-    name = f"first/shares/{block}"
-    return [ring.decode(one[name] + other[name], run.setting.bits).double() for one, other in each]
-
-
-def left_over(columns: Tensor, seen: Sequence[Tensor]) -> float:
-    """The median share of a column's length that what was seen does not explain; 0: it is in the span."""
-    space = torch.cat([part.double() for part in seen], dim=1)
-    u, s, _ = torch.linalg.svd(space, full_matrices=False)
-    basis = u[:, s > 1e-5 * s[0]]
-    rest = columns.double() - basis @ (basis.T @ columns.double())
-    return float((rest.norm(dim=0) / columns.double().norm(dim=0)).median())
-
-
-def k_means(rows: Tensor, groups: int, seed: int = 0) -> np.ndarray:
-    """Return the group of every row, compared by direction: the best of 8 starts of Lloyd's algorithm."""
-    x = torch.nn.functional.normalize(rows.double(), dim=1).numpy()
-    rng, best, least = np.random.default_rng(seed), np.zeros(len(x), dtype=int), math.inf
-    for _ in range(8):
-        centres = x[rng.choice(len(x), groups, replace=False)]
-        for _ in range(12):
-            near = ((x[:, None] - centres[None]) ** 2).sum(axis=2).argmin(axis=1)
-            centres = np.stack([x[near == g].mean(axis=0) if (near == g).any() else centres[g] for g in range(groups)])
-        spread = float(((x - centres[near]) ** 2).sum())
-        if spread < least:
-            best, least = near, spread
-    return best
-
-
-def agreement(groups: np.ndarray, labels: Tensor) -> float:
-    """Share of rows whose group names their label, with every group named after its most frequent one."""
-    hits = sum(int(torch.bincount(labels[torch.from_numpy(groups == g)]).max()) for g in set(groups.tolist()))
-    return hits / len(labels)
-
-
-def nobodys(run: Spied) -> Tensor:
+def nobodys(run: Recorded) -> Tensor:
     """Features of the same law that nobody holds."""
     return features(THEIRS, run.labels, torch.Generator().manual_seed(99))
-
-
-def similarities(h: Sequence[Tensor], slopes: Sequence[Tensor], rate: float) -> Tensor:
-    """X X^T from h0_t - h0_{t+1} = rate X X^T G_t: with D the left sides and G the slopes, X X^T = D (G^T D)^+ D^T."""
-    d = torch.cat([(now - then) / rate for now, then in itertools.pairwise(h)], dim=1)
-    middle = torch.cat([slope.double() for slope in slopes[: len(h) - 1]], dim=1).T @ d
-    return d @ torch.linalg.pinv((middle + middle.T) / 2, rtol=1e-5) @ d.T
 
 
 def likeness(found: Tensor, true: Tensor) -> float:
@@ -179,24 +99,31 @@ def likeness(found: Tensor, true: Tensor) -> float:
 def test_open_first_layers_and_known_weights_give_every_feature_of_the_other_holder() -> None:
     """X_B [W_1 .. W_T] = h0 - X_A W_A, stacked over rounds, has one solution once T h >= d_B."""
     run = spied("paper")
-    mine = run.held["a"].features.double()
-    h = [one - mine @ w for one, w in zip(opened(run)[1:], weights_after(run, "a"), strict=False)]
-    w = torch.cat(weights_after(run, "b")[: len(h)], dim=1)
-    found = torch.linalg.lstsq(w.T, torch.cat(h, dim=1).T).solution.T
-    assert torch.allclose(found, run.held["b"].features.double(), atol=1e-4)
+    found = solve_features(run.view("a", naive=True), "b")
+    assert found is not None
+    assert torch.allclose(found, run.holdings["b"].features.double(), atol=1e-4)
+    assert solve_features(run.view("a"), "b") is None
+
+
+def test_a_dealer_that_passes_messages_on_unmasks_every_feature_and_otherwise_none() -> None:
+    run = spied("paper")
+    found = unmask_features(run.view("server", naive=True), "b")
+    assert found is not None
+    assert torch.allclose(found, run.holdings["b"].features.double(), atol=1e-5)
+    assert unmask_features(run.view("server"), "b") is None
 
 
 def test_open_first_layers_give_the_span_of_the_other_holders_features_although_weights_are_secret() -> None:
     run = spied("paper")
-    known = [run.held["a"].features, *opened(run)]
-    assert left_over(run.held["b"].features, known) < 1e-3
+    known = [run.holdings["a"].features, *run.view("a").first_layers()]
+    assert left_over(run.holdings["b"].features, known) < 1e-3
     assert left_over(nobodys(run), known) > 0.3
 
 
 def test_nothing_of_the_kind_is_opened_elsewhere() -> None:
-    assert spied("paper").between("b", "a", "opened-share")
+    assert between(spied("paper"), "b", "a", "opened-share")
     for mode in ("individual", "shared-linear"):
-        assert not spied(mode).between("b", "a", "opened-share")
+        assert not between(spied(mode), "b", "a", "opened-share")
 
 
 @pytest.mark.parametrize("mode", ["individual", "shared-linear"])
@@ -207,9 +134,9 @@ def test_no_span_of_features_where_nothing_is_opened(mode: str, spy: str) -> Non
     At most N/2 columns of every kind of message: N columns of anything explain everything.
     """
     run = spied(mode)
-    target = run.held["b" if spy == "a" else "a"].features
-    for kind, bodies in run.rows_seen_by(spy).items():
-        seen = [run.held[spy].features, torch.cat(bodies, dim=1)[:, : N // 2]]
+    target = run.holdings["b" if spy == "a" else "a"].features
+    for kind, bodies in run.view(spy).rows().items():
+        seen = [run.holdings[spy].features, torch.cat(bodies, dim=1)[:, : N // 2]]
         assert left_over(target, seen) > 0.3, kind
         assert left_over(target, seen) > left_over(nobodys(run), seen) - 0.12, kind
 
@@ -217,10 +144,10 @@ def test_no_span_of_features_where_nothing_is_opened(mode: str, spy: str) -> Non
 def test_gradients_in_the_clear_give_all_similarities_of_the_other_holder() -> None:
     """The lazy backward step: were b's slope sent to a in the clear, a would know X_B X_B^T."""
     run = spied("paper", momentum=0.0)
-    mine, theirs = (run.held[name].features.double() for name in ("a", "b"))
+    mine, theirs = (run.holdings[name].features.double() for name in ("a", "b"))
     own, other = ([state["first/pull"] for state in run.states[name]] for name in ("a", "b"))
     both = [one + two for one, two in zip(own, other, strict=True)]
-    rate, h, true = run.setting.shared_rate, opened(run), theirs @ theirs.T
+    rate, h, true = run.setting.shared_rate, run.view("a").first_layers(), theirs @ theirs.T
     assert likeness(similarities(h, both, rate) - mine @ mine.T, true) > 0.999
     assert abs(likeness(similarities(h, own, rate) - mine @ mine.T, true)) < 0.5  # what a really knows
 
@@ -228,11 +155,11 @@ def test_gradients_in_the_clear_give_all_similarities_of_the_other_holder() -> N
 def test_no_similarities_from_what_holders_exchange_in_the_default_mode() -> None:
     run = spied("shared-linear", momentum=0.0)
     for spy, target in (("a", "b"), ("b", "a")):
-        true = run.held[target].features.double() @ run.held[target].features.double().T
+        true = run.holdings[target].features.double() @ run.holdings[target].features.double().T
         seen = [
-            ring.decode(body).double() for body in run.between(target, spy, "masked-right") if body.shape == (N, WIDTH)
+            ring.decode(body).double() for body in between(run, target, spy, "masked-right") if body.shape == (N, WIDTH)
         ]
-        slopes = [ring.decode(body) for body in run.between("server", spy, "gradient-share")]
+        slopes = [ring.decode(body) for body in between(run, "server", spy, "gradient-share")]
         assert len(seen) == len(slopes) == ROUNDS
         assert abs(likeness(similarities(seen, slopes, run.setting.shared_rate), true)) < 0.05
 
@@ -240,30 +167,30 @@ def test_no_similarities_from_what_holders_exchange_in_the_default_mode() -> Non
 @pytest.mark.parametrize("mode", ["individual", "paper"])
 def test_rows_of_gradients_group_by_label_at_the_holder_without_labels(mode: str) -> None:
     run = spied(mode)
-    for body in run.between("server", "b", "embedding-gradient"):
+    for body in between(run, "server", "b", "embedding-gradient"):
         trained = body.abs().sum(dim=1) > 0
-        assert agreement(k_means(body[trained], CLASSES), run.labels[trained]) > 0.99
+        assert named_right(body[trained], run.labels[trained]) > 0.99
 
 
 def test_shares_of_gradients_group_by_nothing_in_the_default_mode() -> None:
     """By chance the largest groups name 0.4 of 60 labels, 0.55 with probability below 1e-3 a body."""
     run = spied("shared-linear")
-    assert not run.between("server", "b", "embedding-gradient")
+    assert not between(run, "server", "b", "embedding-gradient")
     train = torch.arange(N) < 60
     for spy in ("a", "b"):
-        for body in run.between("server", spy, "gradient-share"):
+        for body in between(run, "server", spy, "gradient-share"):
             assert bool((body != 0).all())  # nor does it show who trains
-            assert agreement(k_means(body[train], CLASSES), run.labels[train]) < 0.65
+            assert named_right(body[train], run.labels[train]) < 0.65
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_the_server_reads_labels_from_gradients_unless_they_were_randomized_and_is_said_to(mode: str) -> None:
     labels = spied(mode).labels[:60]
     open_, hidden = spied(mode), spied(mode, epsilon_y=0.5)
-    assert agreement(k_means(open_.between("a", "server", "hidden-gradient")[5], CLASSES), labels) > 0.99
+    assert named_right(between(open_, "a", "server", "hidden-gradient")[5], labels) > 0.99
     assert "can learn the labels" in " ".join(guarantee_of(open_.setting).assumes)
-    for body in hidden.between("a", "server", "hidden-gradient"):
-        assert agreement(k_means(body, CLASSES), labels) < 0.65  # randomized response keeps 0.45
+    for body in between(hidden, "a", "server", "hidden-gradient"):
+        assert named_right(body, labels) < 0.65  # randomized response keeps 0.45
     assert "can learn the labels" not in " ".join(guarantee_of(hidden.setting).assumes)
 
 
@@ -271,28 +198,28 @@ def test_the_server_reads_labels_from_gradients_unless_they_were_randomized_and_
 def test_the_dealer_is_never_sent_a_masked_matrix(mode: str) -> None:
     """Neither by kind nor by content: with it and the masks that it deals, the server would know the features."""
     run = spied(mode)
-    kinds = {send.kind for _, send in run.sent if send.to == "server"}
+    kinds = {send.kind for send in run.messages if send.to == "server"}
     assert kinds <= {"labelled-rows", "embeddings", "noisy-share", "hidden-gradient"}
-    between = {"masked-left", "masked-right", "masked-sum", "opened-share"}
-    masked = {send.body.numpy().tobytes() for _, send in run.sent if send.kind in between}
+    passed = {"masked-left", "masked-right", "masked-sum", "opened-share"}
+    masked = {send.body.numpy().tobytes() for send in run.messages if send.kind in passed}
     assert masked
-    assert not masked & set(run.bytes_to("server"))
+    assert not masked & set(bytes_to(run, "server"))
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_planted_value_stands_in_no_message(mode: str) -> None:
     """As float32, float64 or ring element, at either scale, as given or as scaled by its row."""
     run = spied(mode)
-    rows = short_rows(run.held["b"].features, 2)
+    rows = short_rows(run.holdings["b"].features, 2)
     values = [torch.tensor([WORTH]), torch.tensor([WORTH]).float().double(), *rows[rows > 0].unique()[:, None]]
     bits = run.setting.bits
     needles = {value.numpy().tobytes() for value in values}
     needles |= {ring.encode(value, scale).numpy().tobytes() for value in values for scale in (bits, 2 * bits)}
     needles = {needle for needle in needles if len(needle.strip(b"\0")) > 2}  # others are small whole numbers too
     for to in ("a", "server"):
-        for body in run.bytes_to(to):
+        for body in bytes_to(run, to):
             assert not any(needle in body for needle in needles)
-    assert any(needle in run.held["b"].features.numpy().tobytes() for needle in needles)
+    assert any(needle in run.holdings["b"].features.numpy().tobytes() for needle in needles)
 
 
 def test_a_planted_id_stands_in_no_message_of_the_alignment() -> None:
@@ -312,13 +239,7 @@ def test_a_planted_id_stands_in_no_message_of_the_alignment() -> None:
             assert not any(needle in body for body in sent)
 
 
-def opened_to_server(run: Spied) -> list[Tensor]:
-    """The noisy z of every round, as the server opens it."""
-    each = zip(run.between("a", "server", "noisy-share"), run.between("b", "server", "noisy-share"), strict=True)
-    return [ring.decode(one + other, 2 * run.setting.bits).double() for one, other in each]
-
-
-def true_projections(run: Spied) -> list[Tensor]:
+def true_projections(run: Recorded) -> list[Tensor]:
     """z = P W of rounds 2.. from the parties' states."""
     each = list(zip(run.states["a"], run.states["b"], strict=True))
     p = ring.decode(each[0][0]["p"] + each[0][1]["p"]).double()
@@ -328,19 +249,19 @@ def true_projections(run: Spied) -> list[Tensor]:
 def test_only_noisy_values_reach_the_server_in_the_default_mode() -> None:
     """Variance of 24,000 values against 2 sigma^2: false alarm 1e-6; one holder's noise alone is refused."""
     run = spied("shared-linear", epsilon=8.0)
-    pairs = zip(opened_to_server(run)[1:], true_projections(run), strict=True)
+    pairs = zip(run.view("server").projections()[1:], true_projections(run), strict=True)
     noise = torch.cat([(seen - true).flatten() for seen, true in pairs]) / run.setting.clip
     variance, count = 2 * run.setting.publication.sigma**2, len(noise)
     low, high = (stats.chi2.ppf(q, count) * variance / count for q in (5e-7, 1 - 5e-7))
     assert low < float(noise.square().mean()) < high
     assert not low < float(noise.square().mean()) / 2 < high
-    for body in run.between("a", "server", "noisy-share"):  # one share alone is uniform
+    for body in between(run, "a", "server", "noisy-share"):  # one share alone is uniform
         assert stats.chisquare(top_bytes(body)).pvalue > 1e-8
 
 
 def test_without_noise_the_server_is_shown_the_projections_themselves_and_the_guarantee_says_so() -> None:
     run = spied("shared-linear")
-    for seen, true in zip(opened_to_server(run)[1:], true_projections(run), strict=True):
+    for seen, true in zip(run.view("server").projections()[1:], true_projections(run), strict=True):
         assert torch.allclose(seen, true, atol=1e-3)
     assert "no privacy against the server was chosen" in guarantee_of(run.setting).assumes
 
@@ -351,7 +272,7 @@ def test_embeddings_reach_the_server_with_all_the_noise_of_their_holder(mode: st
     noisy, plain = spied(mode, epsilon=8.0), spied(mode)
     sigma = noisy.setting.publication.sigma
     for name in ("a", "b"):
-        pair = (run.between(name, "server", "embeddings")[0].double() for run in (noisy, plain))
+        pair = (between(run, name, "server", "embeddings")[0].double() for run in (noisy, plain))
         noise = torch.sub(*pair).flatten()
         low, high = (stats.chi2.ppf(q, len(noise)) * sigma**2 / len(noise) for q in (5e-7, 1 - 5e-7))
         assert low < float(noise.square().mean()) < high
@@ -361,10 +282,10 @@ def test_what_one_holder_sends_another_is_uniform_in_the_default_mode() -> None:
     """Chi-square of the top bytes, false alarm 1e-6; features that are encoded and not masked are refused."""
     run = spied("shared-linear")
     words = torch.cat(
-        [send.body.flatten() for _, send in run.sent if send.to == "a" and send.kind.startswith("masked")]
+        [send.body.flatten() for send in run.messages if send.to == "a" and send.kind.startswith("masked")]
     )
     assert stats.chisquare(top_bytes(words)).pvalue > 1e-6
-    assert stats.chisquare(top_bytes(ring.encode(run.held["b"].features))).pvalue < 1e-6
+    assert stats.chisquare(top_bytes(ring.encode(run.holdings["b"].features))).pvalue < 1e-6
 
 
 def top_bytes(words: Tensor) -> np.ndarray:

@@ -196,6 +196,20 @@ def test_a_first_round_that_runs_again_is_the_same_publication(
         assert len(set(wire.of("embeddings", place))) == 2
 
 
+def test_labels_and_guesses_that_are_sent_again_are_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every party is killed after every round but the last: one draw of labels and one of guesses ever leave."""
+    wire = Watching(monkeypatch)
+    path = folders(tmp_path, "mode=guesses", "epochs=3", "epsilon-y=2")
+    found = run_threads(path, kills={"holder1": [0, 1], "holder2": [0, 1], "server": [1]})
+    assert all(isinstance(one, Outcome) for one in found.values()), found
+    assert len(set(wire.of("guesses", 2))) == 1 == len(set(wire.of("training-labels", 1)))
+    assert found["holder2"].finished.result["publisher"].spent == 8.0
+    assert not [kind for sender, kind, _ in wire.sent if kind not in ("blinded-ids", "blinded-set", "aligned")
+                and (sender, kind) not in ((1, "training-labels"), (2, "guesses"))]  # fmt: skip
+    desk = found["holder1"].desk
+    assert len(desk.history) == 2 and desk.predictions.shape[0] == 100
+
+
 def test_a_folder_with_other_columns_is_refused_before_anything_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

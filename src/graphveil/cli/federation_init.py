@@ -10,7 +10,7 @@ import typer
 from graphveil.cli import options
 from graphveil.cli.console import emit
 
-_MODES = ("shared-linear", "individual", "paper")
+_MODES = ("shared-linear", "individual", "paper", "guesses")
 New = Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="The folder to make.")]
 Split = Annotated[
     Path | None,

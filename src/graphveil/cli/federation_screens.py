@@ -12,7 +12,8 @@ from rich.text import Text
 from graphveil.cli.screens import pairs, rows
 from graphveil.reports.text import number, percent, printable, seconds
 
-_NO_PRIVACY = "no privacy against the server"
+_TRUST = "all follow the protocol; the server colludes with no holder, or features are lost"
+_TRUST_NOBODY = "each holder randomizes its own guesses, and trusts nobody with them; the server sees none"
 
 
 def split(answer: Mapping[str, Any]) -> RenderableType:
@@ -94,10 +95,10 @@ def planned(answer: Mapping[str, Any]) -> RenderableType:
     facts = [
         ("Parties", f"{who}; labels: {answer['label_holder']}"),
         ("Not signed by", ", ".join(answer["unsigned"]) or "nobody is missing"),
-        ("Threat model", "all follow the protocol; the server colludes with no holder, or features are lost"),
+        ("Threat model", _TRUST_NOBODY if answer["mode"] == "guesses" else _TRUST),
         *_mode(answer),
         *_price(answer),
-        ("Labels", _labels(answer["epsilon_y"])),
+        ("Labels", _labels(answer)),
         ("Bytes", _bytes_line(answer)),
         *_led("Advice", answer["advice"]),
         ("Guarantee", claim(answer["guarantee_sentence"])),
@@ -145,7 +146,7 @@ def finished(answer: Mapping[str, Any]) -> RenderableType:
         ("Guarantee", claim(answer["guarantee_sentence"])),
         *_mode(answer),
         *_price(answer),
-        ("Labels", _labels(answer["epsilon_y"])),
+        ("Labels", _labels(answer)),
         (
             "Sent",
             f"{size(answer['bytes_sent'])}, received {size(answer['bytes_received'])}, in {seconds(answer['seconds'])}",
@@ -156,10 +157,10 @@ def finished(answer: Mapping[str, Any]) -> RenderableType:
     return Group(*parts, Text(), table, Text(), pairs(facts))
 
 
-def spent(epsilon: float, total: float) -> str:
+def spent(epsilon: float, total: float, reader: str) -> str:
     """What was paid so far."""
     if math.isinf(float(total)):
-        return _NO_PRIVACY
+        return f"no privacy against {reader}"
     return f"epsilon {number(float(f'{epsilon:.3g}'))} of {number(total)} spent"
 
 
@@ -179,7 +180,13 @@ def size(count: float) -> str:
 
 def _price(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
     if math.isinf(answer["epsilon"]):
-        return [("Epsilon", f"inf: {_NO_PRIVACY}, as was agreed")]
+        return [("Epsilon", f"inf: no privacy against {answer['reader']}, as was agreed")]
+    if answer["mode"] == "guesses":
+        kept = f"a guess is sent as it is with probability {answer['keep']:.3g}"
+        return [
+            ("Epsilon", f"{number(answer['epsilon'])} in TOTAL for one guess a node, with no delta"),
+            ("Noise", f"{kept}, else as one of the {answer['classes'] - 1} other classes"),
+        ]
     each = number(float(f"{answer['epsilon_per_publication']:.3g}"))
     noise = f"sigma {answer['sigma'] * answer['clip']:.3g} a coordinate, on rows of length at most {answer['clip']:g}"
     return [
@@ -213,10 +220,12 @@ def _by_kind(answer: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     return [(kind, shown(sums.get(True)), shown(sums.get(False))) for kind, sums in found.items()]
 
 
-def _labels(epsilon: float) -> str:
-    if math.isinf(epsilon):
-        return "NOT PROTECTED: the server can learn those of training nodes, up to their names"
-    return f"randomized once at their holder, epsilon {number(epsilon)} each"
+def _labels(answer: Mapping[str, Any]) -> str:
+    if math.isfinite(answer["epsilon_y"]):
+        return f"randomized once at their holder, epsilon {number(answer['epsilon_y'])} each"
+    if answer["mode"] == "guesses":
+        return "NOT PROTECTED: all holders are given those of training nodes"
+    return "NOT PROTECTED: the server can learn those of training nodes, up to their names"
 
 
 def _bytes_line(answer: Mapping[str, Any]) -> str:
@@ -241,4 +250,5 @@ def _led(name: str, lines: Iterable[str]) -> list[tuple[str, str]]:
 def _paid(answer: Mapping[str, Any]) -> str:
     if answer["epsilon_total"] is None:
         return "the server publishes no rows"
-    return spent(float(answer["epsilon"]), float(answer["epsilon_total"])).removeprefix("epsilon ")
+    paid = spent(float(answer["epsilon"]), float(answer["epsilon_total"]), answer["reader"])
+    return paid.removeprefix("epsilon ")

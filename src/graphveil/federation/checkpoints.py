@@ -4,6 +4,9 @@
     <agreement>-<n>.kept              a large tensor that stayed the same from round to round, written once
     <agreement>.published             the last round for which this party has begun to publish
 
+A round that runs again must round its numbers as before, or its rows would be another publication: each checkpoint
+notes what computed it, and elsewhere no round that was published is run again.
+
 A party that runs in two processes at once would publish twice: the folder is locked while one runs.
 """
 
@@ -12,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import platform
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -25,7 +29,7 @@ from graphveil.errors import InputError, ModelFileError
 _KEPT = 3
 _LARGE = 1 << 20
 _SEAL = 32
-_ELSEWHERE = "elsewhere"
+_ELSEWHERE, _PLATFORM = "elsewhere", "platform"
 
 
 class Checkpoints:
@@ -59,9 +63,16 @@ class Checkpoints:
         """Return the state after a round.
 
         Raises:
-            ModelFileError: a file is missing or damaged.
+            ModelFileError: a file is missing or damaged, or numbers could round otherwise here in a published round.
         """
         state = _read(self._file(round))
+        made = bytes(state.pop(_PLATFORM, torch.zeros(0, dtype=torch.uint8)).numpy()).decode()
+        if made != platform_facts() and self.published() > round:
+            raise ModelFileError(
+                f"made by {made}, and this is {platform_facts()}: round {round + 1} would be published a second time",
+                where=str(self._file(round)),
+                remedy="go on where it was made, or make a new agreement for a new run",
+            )
         elsewhere = state.pop(_ELSEWHERE, None)
         if elsewhere is not None:
             for name, file in json.loads(bytes(elsewhere.numpy())).items():
@@ -79,6 +90,7 @@ class Checkpoints:
                 files[name] = self._keep(name, value)
         if files:
             small[_ELSEWHERE] = _as_bytes(json.dumps(files))
+        small[_PLATFORM] = _as_bytes(platform_facts())
         self._write(self._file(round), small)
         for old in self.rounds()[:-_KEPT]:
             self._file(old).unlink()
@@ -151,6 +163,12 @@ class Checkpoints:
 
     def _file(self, round: int) -> Path:
         return self._folder / f"{self._agreement}-{round}.checkpoint"
+
+
+def platform_facts() -> str:
+    """Return what decides how sums of floats are rounded here, in words."""
+    vectors = torch.backends.cpu.get_cpu_capability()
+    return f"torch {torch.__version__} on {platform.machine()} ({vectors}) with {torch.get_num_threads()} threads"
 
 
 def _read(file: Path) -> dict[str, Tensor]:

@@ -26,7 +26,8 @@ from graphveil.federation.labels import LabelDesk
 from graphveil.federation.masks import MaskKey
 from graphveil.federation.messages import Receive, Send
 from graphveil.federation.networks import Propagation, own_structure
-from graphveil.federation.products import Left, Masked, Product, Talk, multiply, set_up
+from graphveil.federation.own import operator_of
+from graphveil.federation.products import Left, Masked, Product, Talk, multiply, products_with, set_up
 from graphveil.federation.programs import Checkpoint
 from graphveil.federation.publication import Publisher
 from graphveil.federation.setting import Setting
@@ -81,9 +82,7 @@ def lefts_of(setting: Setting, nodes: int) -> tuple[Left, ...]:
 
 def products_of(setting: Setting, nodes: int, *, transposed: bool = False) -> tuple[Product, ...]:
     """Return all products of one round, forward or (transposed) backward."""
-    return tuple(
-        Product(left, other, setting.width, transposed) for left in lefts_of(setting, nodes) for other in left.others
-    )
+    return products_with(lefts_of(setting, nodes), setting.width, transposed=transposed)
 
 
 def holder(
@@ -146,7 +145,7 @@ class _Own:
     def __init__(
         self, me: str, setting: Setting, holding: Holding, randomness: Randomness, generator: torch.Generator
     ) -> None:
-        self._inputs = _operator(holding.features)
+        self._inputs = operator_of(holding.features)
         self.weight = glorot((holding.features.shape[1], setting.width), generator)
 
     def parameters(self) -> list[nn.Parameter]:
@@ -263,13 +262,6 @@ def ring_matrix(features: Any, bits: int) -> Any:
         values = ring.encode(torch.from_numpy(matrix.data), bits).numpy()
         return scipy.sparse.csr_array((values, matrix.indices, matrix.indptr), shape=matrix.shape)
     return ring.encode(torch.as_tensor(features), bits)
-
-
-def _operator(features: Any) -> Any:
-    """Return something with `@` that is differentiable in its right side."""
-    from graphveil.aggregation import from_scipy
-
-    return from_scipy(features) if scipy.sparse.issparse(features) else torch.as_tensor(features).float()
 
 
 def weights_of(shares: Mapping[str, Tensor], bits: int) -> dict[str, Tensor]:

@@ -17,6 +17,7 @@ from torch import Tensor
 from graphveil.errors import InputError
 from graphveil.federation.messages import Receive, Send
 from graphveil.federation.networks import Head
+from graphveil.federation.own import guess_chances, label_loss
 from graphveil.federation.products import Talk
 from graphveil.federation.setting import Setting
 from graphveil.federation.states import State, adam_state, load_adam, load_module, module_state
@@ -47,15 +48,13 @@ class LabelDesk:
             self._head.parameters(), lr=setting.learning_rate, weight_decay=setting.weight_decay
         )
         self._rows = self.train.nonzero().squeeze(1)
-        self._heard, channel = self.labels, torch.eye(setting.classes)
+        self._heard, self._channel = self.labels, setting.label_channel
         if math.isfinite(setting.epsilon_y):
             response = RandomizedResponse(epsilon=setting.epsilon_y, classes=setting.classes)
             self._heard = self.labels.clone()
             for mask in (self.train, self.val):
                 sent = response.randomize(self.labels[mask], randomness=randomness)
                 self._heard[mask] = sent.labels
-            channel = response.transition().float()
-        self._channel = channel
 
     def state(self) -> dict[str, Tensor]:
         """Return the last layer, the labels as they were randomized, the history and the best predictions."""
@@ -94,25 +93,42 @@ class LabelDesk:
             loss = float(error.detach())
             yield Send(setting.server, "hidden-gradient", z.grad)
         z = yield Receive(setting.server, "hidden", (nodes, setting.width))
-        self._look(z, round, loss)
+        with torch.no_grad():
+            self._note(self._head(z), round, loss)
 
     def _loss(self, z: Tensor, labels: Tensor) -> Tensor:
-        return (
-            -(torch.softmax(self._head(z), dim=1) @ self._channel)[torch.arange(len(z)), labels]
-            .clamp_min(1e-12)
-            .log()
-            .mean()
-        )
+        return label_loss(self._head(z), labels, self._channel)
 
-    def _look(self, z: Tensor, round: int, loss: float) -> None:
-        with torch.no_grad():
-            found = torch.softmax(self._head(z), dim=1)
-            val_loss = float(self._loss(z[self.val], self._heard[self.val])) if bool(self.val.any()) else loss
-        hit = found.argmax(dim=1) == self._heard
-        score = float(hit[self.val].float().mean()) if bool(self.val.any()) else float(hit[self.train].float().mean())
-        self.history.append(dict(zip(_ROW, (round, loss, val_loss, score), strict=True)))
+    def given(self, missing: int) -> Tensor:
+        """Return the training labels as they are given to other holders, int64 [n], `missing` for all other nodes."""
+        return torch.where(self.train, self._heard, missing)
+
+    def loss(self, logits: Tensor) -> Tensor:
+        """Return the loss of the training rows under logits of all nodes [n, classes]."""
+        return label_loss(logits[self._rows], self._heard[self._rows], self._channel)
+
+    def chances(self, guesses: Tensor, response: Tensor) -> Tensor:
+        """Return how often a holder reports what, given the true class [classes, classes], by the validation nodes."""
+        return guess_chances(guesses[self.val], self._heard[self.val], response, self._channel)
+
+    def rank(self, logits: Tensor) -> tuple[float, float]:
+        """Return how well logits of all nodes validate: the larger, the better."""
+        return _rank(self._row(logits, 0, float(self.loss(logits))))
+
+    def look(self, logits: Tensor, round: int) -> None:
+        """Note how logits of all nodes [n, classes] do after a round; keep its predictions if they validate best."""
+        self._note(logits, round, float(self.loss(logits)))
+
+    def _note(self, logits: Tensor, round: int, loss: float) -> None:
+        self.history.append(self._row(logits, round, loss))
         if self.best is None or _rank(self.history[-1]) > _rank(self.history[self.best - 1]):
-            self.best, self.predictions = round, found
+            self.best, self.predictions = round, torch.softmax(logits, dim=1)
+
+    def _row(self, logits: Tensor, round: int, loss: float) -> dict[str, float]:
+        seen = self.val if bool(self.val.any()) else self.train
+        val_loss = float(label_loss(logits[seen], self._heard[seen], self._channel)) if seen is self.val else loss
+        score = float((logits.argmax(dim=1) == self._heard)[seen].float().mean())
+        return dict(zip(_ROW, (round, loss, val_loss, score), strict=True))
 
 
 def _rank(row: Mapping[str, float]) -> tuple[float, float]:

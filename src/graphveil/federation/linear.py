@@ -21,7 +21,7 @@ from graphveil.federation.holder import Holding
 from graphveil.federation.labels import LabelDesk
 from graphveil.federation.masks import MaskKey
 from graphveil.federation.messages import Receive, Send
-from graphveil.federation.products import Left, Product, Talk, multiply, set_up
+from graphveil.federation.products import Left, Product, Talk, multiply, products_with, set_up
 from graphveil.federation.programs import Checkpoint
 from graphveil.federation.publication import Publisher
 from graphveil.federation.setting import Setting
@@ -40,10 +40,9 @@ def linear_lefts(setting: Setting, nodes: int) -> list[Left]:
     ]
 
 
-def linear_products(setting: Setting, nodes: int, *, transposed: bool = False) -> list[Product]:
+def linear_products(setting: Setting, nodes: int, *, transposed: bool = False) -> tuple[Product, ...]:
     """Return the products of z = P W, or of dW = P^T dz: every share of P with every other holder's share."""
-    lefts = linear_lefts(setting, nodes)
-    return [Product(left, other, setting.width, transposed) for left in lefts for other in left.others]
+    return products_with(linear_lefts(setting, nodes), setting.width, transposed=transposed)
 
 
 def start_scale(setting: Setting) -> float:

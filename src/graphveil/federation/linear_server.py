@@ -24,7 +24,7 @@ from graphveil.federation.server import take_steps
 from graphveil.federation.setting import Setting
 from graphveil.federation.sharing import reconstruct, share
 from graphveil.federation.spread import deal_keys, deal_spread
-from graphveil.federation.states import State, adam_state, load_adam, load_module, module_state
+from graphveil.federation.states import State, load_network, network_state
 from graphveil.federation.truncation import deal_cut
 from graphveil.models.initial import glorot
 from graphveil.privacy import Randomness
@@ -63,8 +63,7 @@ def linear_server(
     cuts = {name: key.cuts for name, key in keys.items()}
     pull = torch.zeros(nodes, setting.width)
     if state is not None:
-        load_module("network", network, state)
-        load_adam("adam", optimiser, state)
+        load_network(network, optimiser, state)
         pull = state["pull"]
     else:
         yield from deal_spread(keys, nodes, setting.columns, setting.hops, setting.bits)
@@ -107,4 +106,4 @@ def _bounded(step: Tensor, setting: Setting, nodes: int) -> Tensor:
 
 
 def _snapshot(network: nn.Module, optimiser: torch.optim.Optimizer, pull: Tensor) -> dict[str, Tensor]:
-    return module_state("network", network) | adam_state("adam", optimiser) | {"pull": pull}
+    return network_state(network, optimiser) | {"pull": pull}

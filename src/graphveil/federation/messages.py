@@ -76,6 +76,20 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             torch.float32,
             "how the labels pull at this holder's embeddings: rows of equal labels are alike",
         ),
+        "training-labels": Kind(
+            LABELS,
+            HOLDER,
+            torch.int64,
+            "which nodes train, and their labels, randomized where epsilon_y is finite",
+            priced=True,
+        ),
+        "guesses": Kind(
+            HOLDER,
+            LABELS,
+            torch.int64,
+            "one guess a node of its class, randomized where epsilon is finite",
+            priced=True,
+        ),
         "gradient-share": Kind(SERVER, HOLDER, torch.int64, UNIFORM),
     }
 )

@@ -20,17 +20,15 @@ from torch import Tensor
 from graphveil.errors import DataError, InputError
 from graphveil.federation.agreement import Agreement
 from graphveil.federation.checkpoints import Checkpoints
-from graphveil.federation.holder import Holding, holder
+from graphveil.federation.holder import Holding
 from graphveil.federation.keys import Identity, fingerprint_of
 from graphveil.federation.labels import LabelDesk
-from graphveil.federation.linear import linear_holder
-from graphveil.federation.linear_server import linear_server
 from graphveil.federation.links import Links, Peer
 from graphveil.federation.messages import Entry, Receive, Send
+from graphveil.federation.modes import holding_program, serving
 from graphveil.federation.products import Talk
 from graphveil.federation.programs import Checkpoint, Program
 from graphveil.federation.psi import MOST_IDS, align
-from graphveil.federation.server import server
 from graphveil.federation.session import Finished, Session
 from graphveil.federation.setting import Setting
 from graphveil.federation.states import State
@@ -120,11 +118,8 @@ def holder_program(
     if holding.desk is not None:
         holding.desk.open(setting, randomness=randomness, generator=generator)
     yield Send(setting.server, "aligned", torch.tensor([len(order)]))
-    common: dict[str, Any] = {"randomness": randomness, "done": done, "state": state}
-    if setting.mode == "shared-linear":
-        program = linear_holder(name, setting, holding, **common)
-    else:
-        program = holder(name, setting, holding, generator=generator, **common)
+    common: dict[str, Any] = {"randomness": randomness, "generator": generator, "done": done, "state": state}
+    program = holding_program(name, setting, holding, **common)
     result = yield from _remembering(program, {"order": order})
     return order, holding.desk, result
 
@@ -141,9 +136,8 @@ def server_program(setting: Setting, *, randomness: Randomness, done: int = 0, s
     if len(set(counts)) != 1:
         raise InputError(f"the holders aligned {counts} rows", allowed="the same number at all")
     generator = torch.Generator().manual_seed(int(randomness.uint64(1)[0] >> 1))
-    serve = linear_server if setting.mode == "shared-linear" else server
-    program = serve(setting, counts[0], -1, randomness=randomness, generator=generator, done=done, state=state)
-    result = yield from program
+    kept: dict[str, Any] = {"randomness": randomness, "generator": generator, "done": done, "state": state}
+    result = yield from serving(setting, counts[0], -1, **kept)
     return result
 
 

@@ -67,6 +67,11 @@ class Product:
         return self.left.columns if self.transposed else self.left.rows
 
 
+def products_with(lefts: Sequence[Left], width: int, *, transposed: bool = False) -> tuple[Product, ...]:
+    """Return every private matrix times the matrix of each of its others: all products of one round, one way."""
+    return tuple(Product(left, other, width, transposed) for left in lefts for other in left.others)
+
+
 class Dealer:
     """The server's part: keys of masks, and corrections; it never sees what the masks hide."""
 

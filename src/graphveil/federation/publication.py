@@ -1,4 +1,4 @@
-"""What a holder publishes of its embeddings: rows of bounded length with Gaussian noise, and what all rounds cost.
+"""What a holder publishes, and what it costs: embeddings with Gaussian noise over all rounds, or one guess a node.
 
     x~ = clip(x, C) + N(0, sigma^2 I)                sigma in units of C, rows on an integer grid, noise in whole steps
     one row replaced moves it by at most 2 C         R publications: mu = 2 sqrt(R) / sigma, epsilon(delta) exactly
@@ -6,6 +6,8 @@
 
 Every publication of every round counts: all nodes take part in each, so sampling amplifies nothing.  The unit is one
 embedding row of one holder; a person who changes also changes the rows of neighbours up to K hops away.
+
+A guess is one of c classes, published once through randomized response: epsilon, and no delta (`Guessing`).
 Sources: Chen et al., "Vertically Federated Graph Neural Network", IJCAI 2022, arXiv 2005.11903, Algorithm 1, with the
 sensitivity 2 C of replacement and the exact privacy curve (Balle, Wang, ICML 2018) in place of its bound for small
 epsilon; James, Stein, 1961; Baranchik, 1970 (positive part).  Shapes: x [n, d].
@@ -24,11 +26,13 @@ from torch import Tensor
 from graphveil.aggregation.grid import quantise
 from graphveil.errors import BudgetError, InputError
 from graphveil.federation.masks import MaskKey
+from graphveil.mechanisms import RandomizedResponse
 from graphveil.mechanisms.rounded_normal import RoundedNormal
 from graphveil.privacy import gaussian_epsilon
 from graphveil.privacy.gaussian import analytic_gaussian_sigma
 
 UNIT = "one published embedding row of one holder"
+GUESS_UNIT = "one published guess of a node's class by one holder"
 #: A larger epsilon hides nothing, and the noise's table does not reach far enough to prove it.
 LARGEST_EPSILON = 200.0
 _FINEST, _MOST_STEPS = 10, 1 << 17
@@ -58,8 +62,7 @@ class Publication:
     clip: float = 1.0
 
     def __post_init__(self) -> None:
-        if not self.epsilon > 0:
-            raise InputError(f"epsilon = {self.epsilon!r}", allowed="a number above 0, or inf for no privacy")
+        _require_epsilon(self.epsilon)
         if not 0 < self.delta < 1:
             raise InputError(f"delta = {self.delta!r}", allowed="a number in (0, 1)")
         if self.rounds < 1 or self.columns < 1 or not 0 < self.clip < math.inf:
@@ -120,6 +123,68 @@ class Publication:
     def bits(self) -> int:
         """A row of length C is 2^bits steps long; depends on the noise alone."""
         return max(1, min(_FINEST, math.floor(math.log2(_MOST_STEPS / self.sigma)))) if self.sigma else _FINEST
+
+
+@dataclass(frozen=True)
+class Guessing:
+    """The price and the noise of one guess of every node, published once; public, agreed before the run.
+
+    Attributes:
+        epsilon: what it costs one guess; inf publishes guesses as they are.
+        classes: c, of which a guess is one.
+
+    Raises:
+        InputError: for an epsilon outside its range.
+    """
+
+    epsilon: float
+    classes: int
+
+    def __post_init__(self) -> None:
+        _require_epsilon(self.epsilon)
+        if LARGEST_EPSILON < self.epsilon < math.inf:
+            raise InputError(f"epsilon = {self.epsilon:g} hides nothing", allowed=f"to {LARGEST_EPSILON:g}, or inf")
+        _ = self.response
+
+    @property
+    def public(self) -> bool:
+        """Whether guesses are published as they are."""
+        return math.isinf(self.epsilon)
+
+    @property
+    def response(self) -> RandomizedResponse | None:
+        """The mechanism; None where guesses are published as they are."""
+        return None if self.public else RandomizedResponse(epsilon=self.epsilon, classes=self.classes)
+
+    @property
+    def channel(self) -> Tensor:
+        """Pr[report = column | guess = row], float64 [c, c]."""
+        response = self.response
+        return torch.eye(self.classes, dtype=torch.float64) if response is None else response.transition()
+
+    @property
+    def keep(self) -> float:
+        """The probability that a guess is sent as it is."""
+        return float(self.channel[0, 0])
+
+    @property
+    def rounds(self) -> int:
+        """How often a holder publishes: once."""
+        return 1
+
+    @property
+    def per_round(self) -> float:
+        """The epsilon of one publication, which here is all."""
+        return self.epsilon
+
+    def spent(self, rounds: int) -> float:
+        """The epsilon of the first `rounds` publications."""
+        return self.epsilon if rounds else 0.0
+
+
+def _require_epsilon(epsilon: float) -> None:
+    if not epsilon > 0:
+        raise InputError(f"epsilon = {epsilon!r}", allowed="a number above 0, or inf for no privacy")
 
 
 def clip_rows(x: Tensor, clip: float) -> Tensor:

@@ -20,7 +20,7 @@ from graphveil.federation.products import Dealer, Talk
 from graphveil.federation.programs import Checkpoint
 from graphveil.federation.publication import james_stein
 from graphveil.federation.setting import Setting
-from graphveil.federation.states import State, adam_state, load_adam, load_module, module_state
+from graphveil.federation.states import State, load_network, network_state
 from graphveil.privacy import Randomness
 
 
@@ -45,13 +45,12 @@ def server(
     )
     optimiser = torch.optim.Adam(network.parameters(), lr=setting.learning_rate, weight_decay=setting.weight_decay)
     if state is not None:
-        load_module("network", network, state)
-        load_adam("adam", optimiser, state)
+        load_network(network, optimiser, state)
     dealer = Dealer(lefts_of(setting, nodes), randomness=randomness)
     if setting.mode == "paper":
         yield from dealer.deal(setting.names)
     train = yield Receive(setting.label_holder, "labelled-rows", (rows,))
-    kept = partial(_snapshot, network, optimiser)
+    kept = partial(network_state, network, optimiser)
     if state is None:
         yield Checkpoint(0, kept)
     for round in range(done + 1, setting.publications + 1):
@@ -90,7 +89,3 @@ def take_steps(
     network.eval()
     with torch.no_grad():
         yield Send(setting.label_holder, "hidden", network(leaves))
-
-
-def _snapshot(network: nn.Module, optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
-    return module_state("network", network) | adam_state("adam", optimiser)

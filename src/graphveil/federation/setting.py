@@ -3,6 +3,7 @@
 individual     h0^i = X_i W_i at each holder; nothing of it leaves
 paper          h0 = sum_i X_i W_i on shares, opened to every holder each round
 shared-linear  z = S^K X W on shares, S the mean of all holders' graphs, opened to the server, noise within
+guesses        each holder trains alone; one randomized guess of each node's class goes to the label holder, once
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from torch import Tensor
+
 from graphveil.errors import InputError
 from graphveil.federation.networks import AGGREGATORS, COMBINES
-from graphveil.federation.publication import Publication
+from graphveil.federation.publication import Guessing, Publication
 from graphveil.federation.ring import FRACTION_BITS
 from graphveil.federation.sharing import PARTIES
 
@@ -27,6 +30,8 @@ MODES: Mapping[str, str] = MappingProxyType(
         "holders' features; the server sees each holder's published embeddings",
         "shared-linear": "nothing of a holder reaches another holder but uniform shares; the server sees the "
         "propagated projections S^K X W of all nodes, with noise that no single holder can take away",
+        "guesses": "the other holders are given the training labels; the label holder sees each other holder's guess "
+        "of every node's class, randomized where epsilon is finite; the server sees none of it",
     }
 )
 #: Paper mode is refused where opened columns reach this share of a holder's columns.
@@ -50,8 +55,9 @@ class Setting:
         members: the holders in the order that concatenation uses; exactly one holds the labels.
         classes: number of classes. mode: one of MODES. width: h. hops: K. layers: hidden layers at the server.
         epochs: steps of the server's network; every `republish` of them the holders train and publish anew.
-        epsilon, delta, clip: of all publications of one holder together; inf is no privacy against the server.
-        epsilon_y: labels go through randomized response once at the label holder; inf: the server can learn them.
+        epsilon, delta, clip: of all publications of one holder together; inf is no privacy against their reader.
+            A guess needs no delta and no clip.
+        epsilon_y: labels go through randomized response once at the label holder; inf: others can learn them.
         shared_rate, momentum: of the shared first layer, which is trained by plain descent.
         opened: the acknowledgement that paper mode opens more than a quarter of a holder's columns.
 
@@ -104,7 +110,7 @@ class Setting:
                 raise InputError(f"{name} = {getattr(self, name)}", allowed="a whole number of at least 1")
         if self.mode == "paper":
             self._require_few_openings()
-        _ = self.publication
+        _ = self.price, self.label_channel
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -124,12 +130,37 @@ class Setting:
     @property
     def publications(self) -> int:
         """R, how often every holder publishes."""
-        return math.ceil(self.epochs / self.republish)
+        return 1 if self.mode == "guesses" else math.ceil(self.epochs / self.republish)
+
+    @property
+    def rounds(self) -> int:
+        """Rounds of a run: one a publication; mode "guesses" gives labels in a round before."""
+        return 2 if self.mode == "guesses" else self.publications
 
     @property
     def publication(self) -> Publication:
         """The price and noise of one holder's publications."""
         return Publication(self.epsilon, self.delta, self.publications, self.width, self.clip)
+
+    @property
+    def guessing(self) -> Guessing:
+        """The price and noise of one holder's guesses."""
+        return Guessing(self.epsilon, self.classes)
+
+    @property
+    def price(self) -> Publication | Guessing:
+        """What one holder's publications cost in this mode."""
+        return self.guessing if self.mode == "guesses" else self.publication
+
+    @property
+    def reader(self) -> str:
+        """Who reads what holders publish."""
+        return "the label holder" if self.mode == "guesses" else "the server"
+
+    @property
+    def label_channel(self) -> Tensor:
+        """Pr[label as heard = column | true label = row] of the training labels, float32 [c, c]."""
+        return Guessing(self.epsilon_y, self.classes).channel.float()
 
     def steps(self, round: int) -> int:
         """Return how many steps the server's network takes in round 1..R."""

@@ -59,6 +59,17 @@ def load_adam(prefix: str, optimiser: torch.optim.Optimizer, state: State) -> No
             optimiser.state[parameter] = found
 
 
+def network_state(network: nn.Module, optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """Return the server's network and what its optimiser remembers."""
+    return module_state("network", network) | adam_state("adam", optimiser)
+
+
+def load_network(network: nn.Module, optimiser: torch.optim.Optimizer, state: State) -> None:
+    """Set both."""
+    load_module("network", network, state)
+    load_adam("adam", optimiser, state)
+
+
 def publisher_state(publisher: Publisher) -> dict[str, Tensor]:
     """Return the noise's key and the digests of what was published."""
     seen = b"".join(bytes.fromhex(digest) for digest in publisher.seen)

@@ -8,12 +8,10 @@ from typing import Any
 
 import torch
 
-from graphveil.federation.holder import Holding, holder
-from graphveil.federation.linear import linear_holder
-from graphveil.federation.linear_server import linear_server
+from graphveil.federation.holder import Holding
 from graphveil.federation.messages import Transcript
+from graphveil.federation.modes import holding_program, serving
 from graphveil.federation.programs import Program, Watch, simulate
-from graphveil.federation.server import server
 from graphveil.federation.setting import Setting
 from graphveil.privacy import Randomness
 
@@ -43,16 +41,9 @@ def train_together(
     desk = next(held.desk for held in holdings.values() if held.desk is not None)
     desk.open(setting, randomness=randomness, generator=generator)
     nodes = next(iter(holdings.values())).nodes
-    rows, linear = int(desk.train.sum()), setting.mode == "shared-linear"
-    serve = linear_server if linear else server
-    programs: dict[str, Program] = {
-        setting.server: serve(setting, nodes, rows, randomness=randomness, generator=generator)
-    }
-    for name in setting.names:
-        if linear:
-            programs[name] = linear_holder(name, setting, holdings[name], randomness=randomness)
-        else:
-            programs[name] = holder(name, setting, holdings[name], randomness=randomness, generator=generator)
+    common: Any = {"randomness": randomness, "generator": generator}
+    programs: dict[str, Program] = {setting.server: serving(setting, nodes, int(desk.train.sum()), **common)}
+    programs |= {name: holding_program(name, setting, holdings[name], **common) for name in setting.names}
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         results, transcript = simulate(programs, watch=watch)

@@ -31,6 +31,8 @@ def traffic_of(setting: Setting, nodes: int, rows: int) -> Traffic:
         rows: how many nodes train.
     """
     holders, width = len(setting.names), setting.width
+    if setting.mode == "guesses":  # a label and a guess of every node, for each holder but one
+        return Traffic(LONG * (holders + (holders - 1) * nodes), LONG * (holders - 1) * nodes)
     labels = setting.republish * 2 * rows * width * FLOAT + nodes * width * FLOAT
     once = LONG * (rows + holders)
     if setting.mode == "shared-linear":

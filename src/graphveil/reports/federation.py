@@ -28,8 +28,11 @@ from graphveil.federation.setting import MODES
 from graphveil.methods.intervals import interval
 from graphveil.reports.federation_card import OUTCOME as OUTCOME
 from graphveil.reports.federation_card import rewrite_party
+from graphveil.reports.federation_plan import priced
 from graphveil.reports.files import to_json, write_text
 
+#: Paid for by the labels' own epsilon, once.
+_OF_LABELS = ("hidden-gradient", "training-labels")
 STATUS, TRANSCRIPT = "status.json", "transcript.jsonl"
 
 
@@ -37,11 +40,12 @@ class StatusFile:
     """Writes where a party stands.
 
     Args:
-        price: total epsilon of a holder; None at the server, which has no rows.
+        price: total epsilon of a holder; None at the server, which has no rows. reader: of what holders publish.
     """
 
-    def __init__(self, folder: Path, name: str, rounds: int, price: float | None) -> None:
+    def __init__(self, folder: Path, name: str, rounds: int, price: float | None, reader: str = "the server") -> None:
         self._folder, self._name, self._rounds, self._price = folder, name, rounds, price
+        self._reader = reader
         self._round, self._epsilon = 0, 0.0
 
     def write(self, state: str, round: int, epsilon: float) -> None:
@@ -54,6 +58,7 @@ class StatusFile:
             "rounds": self._rounds,
             "epsilon": epsilon if self._price is not None else None,
             "epsilon_total": self._price,
+            "reader": self._reader,
             "time": datetime.now(UTC).isoformat(timespec="seconds"),
         }
         write_text(self._folder / STATUS, to_json(content, indent=1) + "\n")
@@ -94,7 +99,7 @@ class TranscriptFile:
 
     def __init__(self, folder: Path, agreement: Agreement) -> None:
         self._file, self._agreement = folder / TRANSCRIPT, agreement.hash.hex()
-        self._per_round = agreement.setting.publication.per_round
+        self._per_round = agreement.setting.price.per_round
 
     @contextmanager
     def recording(self) -> Iterator[Callable[[Entry], None]]:
@@ -138,7 +143,6 @@ def write_outcome(
     guarantee, transcript = guarantee_of(setting), read_transcript(folder, agreement)
     publisher = outcome.finished.result.get("publisher") if outcome.order is not None else None
     published = len(publisher.seen) if publisher is not None else setting.publications
-    per_round = setting.publication.per_round
     write_text(folder / "guarantee.json", to_json(guarantee.to_dict(), indent=1) + "\n")
     write_text(folder / "ledger.json", to_json(ledger_of(setting, published).to_dict(), indent=1) + "\n")
     answer: dict[str, Any] = {
@@ -147,14 +151,11 @@ def write_outcome(
         "mode": setting.mode,
         "opens": MODES[setting.mode],
         "opened": setting.opened,
-        "rounds": setting.publications,
+        "rounds": setting.rounds,
         "publications": setting.publications,
         "epsilon": setting.epsilon,
         "delta": setting.delta,
-        "epsilon_per_publication": per_round,
-        "sigma": setting.publication.sigma,
-        "clip": setting.clip,
-        "width": setting.width,
+        **priced(setting),
         "epsilon_y": setting.epsilon_y,
         "guarantee": guarantee.to_dict(),
         "guarantee_sentence": guarantee.sentence(),
@@ -187,7 +188,7 @@ def by_kind(transcript: Transcript) -> list[dict[str, Any]]:
 
 
 def _price(kind: str, per_round: float) -> dict[str, float]:
-    return {"epsilon": per_round if KINDS[kind].priced and kind != "hidden-gradient" else 0.0}
+    return {"epsilon": per_round if KINDS[kind].priced and kind not in _OF_LABELS else 0.0}
 
 
 def _predicted(folder: Path, agreement: Agreement, desk: LabelDesk, ids: list[str]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +18,8 @@ from graphveil.federation.messages import KINDS
 from graphveil.federation.setting import MODES, Setting
 from graphveil.federation.traffic import traffic_of
 
-_ALWAYS = ("blinded-ids", "blinded-set", "aligned", "labelled-rows", "hidden", "hidden-gradient")
+_ALIGNING = ("blinded-ids", "blinded-set", "aligned")
+_ALWAYS = (*_ALIGNING, "labelled-rows", "hidden", "hidden-gradient")
 _ON_SHARES = ("mask-keys", "masked-left", "masked-right", "correction")
 #: The kinds of messages of each mode; a test compares them with what is sent.
 SENT: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -25,10 +27,17 @@ SENT: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "individual": (*_ALWAYS, "embeddings", "embedding-gradient"),
         "paper": (*_ALWAYS, *_ON_SHARES, "opened-share", "embeddings", "embedding-gradient"),
         "shared-linear": (*_ALWAYS, *_ON_SHARES, "masked-sum", "noisy-share", "gradient-share"),
+        "guesses": (*_ALIGNING, "training-labels", "guesses"),
     }
 )
 #: How often holders could publish, for the table that shows what fewer publications buy.
 _FEWER = (1, 10, 50)
+#: From here on the plan says how seldom a guess is changed.
+_SEEN = 4.0
+_ONE_GUESS = (
+    "at a finite epsilon use mode guesses: noise on embeddings leaves little to learn from, one randomized guess a "
+    "node leaves much; the other holders are given the training labels"
+)
 
 
 def draft(folder: Path) -> tuple[Agreement, list[str]]:
@@ -52,7 +61,7 @@ def draft(folder: Path) -> tuple[Agreement, list[str]]:
 def planned(agreement: Agreement, nodes: int, rows: int, unsigned: list[str]) -> dict[str, Any]:
     """Return the plan of a run over `nodes` aligned nodes, `rows` of which train."""
     setting = agreement.setting
-    publication, guarantee = setting.publication, guarantee_of(setting)
+    guarantee = guarantee_of(setting)
     traffic = traffic_of(setting, nodes, rows)
     return {
         "run": agreement.name,
@@ -71,10 +80,7 @@ def planned(agreement: Agreement, nodes: int, rows: int, unsigned: list[str]) ->
         "publications": setting.publications,
         "epsilon": setting.epsilon,
         "delta": setting.delta,
-        "epsilon_per_publication": publication.per_round,
-        "sigma": publication.sigma,
-        "clip": setting.clip,
-        "width": setting.width,
+        **priced(setting),
         "epsilon_y": setting.epsilon_y,
         "republish": _republished(setting),
         "bytes_once": traffic.once,
@@ -90,6 +96,14 @@ def planned(agreement: Agreement, nodes: int, rows: int, unsigned: list[str]) ->
     }
 
 
+def priced(setting: Setting) -> dict[str, Any]:
+    """Return what one publication costs, who reads it, and how large its noise is."""
+    found = {"epsilon_per_publication": setting.price.per_round, "reader": setting.reader, "width": setting.width}
+    if setting.mode == "guesses":
+        return found | {"keep": setting.guessing.keep, "classes": setting.classes}
+    return found | {"sigma": setting.publication.sigma, "clip": setting.clip}
+
+
 def _signed(certificate: str, data: bytes, signature: object) -> bool:
     try:
         require_signature(certificate.encode(), data, bytes.fromhex(str(signature)))
@@ -100,7 +114,7 @@ def _signed(certificate: str, data: bytes, signature: object) -> bool:
 
 def _republished(setting: Setting) -> list[dict[str, float]]:
     """The noise at the same total epsilon, if holders published less often."""
-    if setting.publication.public:
+    if setting.price.public or setting.mode == "guesses":
         return []
     found = []
     for every in sorted({*_FEWER, setting.republish, setting.epochs}):
@@ -116,10 +130,17 @@ def _advice(setting: Setting, nodes: int, rows: int) -> list[str]:
     alone = traffic_of(replace(setting, mode="individual"), nodes, rows).total(setting.publications)
     if setting.mode == "shared-linear" and total > 50e9:
         found.append(f"shared-linear sends nodes x nodes numbers; mode individual would send {alone / 1e9:.1f} GB")
-    if setting.publication.public:
-        found.append("epsilon inf: the server sees embeddings without noise; give --epsilon a number to protect them")
-    elif setting.publication.sigma * setting.width**0.5 > 3 and setting.republish < setting.epochs:
-        found.append("the noise is longer than a row: raise republish, so that there are fewer publications")
-    if setting.epsilon_y == float("inf"):
-        found.append("the server can learn the training labels up to their names; epsilon_y=4 would randomize them")
+    shown = "guesses as they are" if setting.mode == "guesses" else "embeddings without noise"
+    if setting.price.public:
+        found.append(f"epsilon inf: {setting.reader} sees {shown}; give --epsilon a number to protect them")
+    elif setting.mode != "guesses":
+        found.append(_ONE_GUESS)
+        if setting.publication.sigma * setting.width**0.5 > 3 and setting.republish < setting.epochs:
+            found.append("the noise is longer than a row: raise republish, so that there are fewer publications")
+    elif setting.epsilon > _SEEN:
+        found.append(f"at epsilon {setting.epsilon:g} {setting.guessing.keep:.1%} of all guesses are sent as they are")
+    if math.isinf(setting.epsilon_y):
+        who = "all holders are given" if setting.mode == "guesses" else "the server can learn"
+        names = "" if setting.mode == "guesses" else " up to their names"
+        found.append(f"{who} the training labels{names}; epsilon_y=4 would randomize them")
     return found
