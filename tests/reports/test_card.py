@@ -119,6 +119,9 @@ def test_more_than_epsilon_allows_is_loud_and_no_limit_is_said() -> None:
     assert over["linkteller"]["gap"].beats_limit
     for text in forms(made.record(), over):
         assert "MORE THAN EPSILON ALLOWS" in text
+    anyway = {"linkteller": {"gap": replace(over["linkteller"]["gap"], baseline=1.0)}}
+    for text in forms(made.record(), anyway):
+        assert "what is above it was there without the secret: no leak" in text and "MORE THAN" not in text
     for text in forms(made.record(), {"membership": {"gcn": result(math.inf, note="outside the unit")}}):
         assert "no limit: epsilon of outside the unit" in text
 

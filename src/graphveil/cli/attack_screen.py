@@ -10,6 +10,7 @@ from rich.text import Text
 
 from graphveil.attacks import AttackResult
 from graphveil.reports.attack_figure import summary
+from graphveil.reports.attack_files import MEASURED
 from graphveil.reports.text import printable
 
 
@@ -25,4 +26,4 @@ def attacked(found: Mapping[str, AttackResult], picture: Path) -> RenderableType
     if any(result.samples is not None for result in found.values()):
         images = picture.with_stem(f"{picture.stem}-images")
         parts.append(Text(f"True images and what was made of them are in {printable(images)}: for your eyes alone."))
-    return Group(*parts)
+    return Group(*parts, Text(MEASURED))

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 #: What a plain network is called, which is attacked beside the method.
 PLAIN = "without protection"
+NONE = "None was run. Nothing says what an adversary learns; this does:"
 _TITLE = "Attacks"
 _HEAD = (
     "attack",
@@ -27,7 +28,7 @@ _HEAD = (
     "AUC without the secret",
     "AUC in a plain network",
 )
-_MEASURED = (
+MEASURED = (
     "Measured on the true data: these figures are not covered by epsilon. An attack that finds nothing proves nothing: "
     "others may find more."
 )
@@ -57,11 +58,10 @@ def kept(folder: Path) -> dict[str, dict[str, AttackResult]]:
     return found
 
 
-def attacks_section(found: Found, command: str, *, none: str = "None was run.") -> Section:
+def attacks_section(found: Found, command: str, *, none: str = NONE) -> Section:
     """Return what attacks found, beside what epsilon allows; or, of none, `none` and the command that runs one."""
     if not found:
-        said = f"{none} Nothing says what an adversary learns; this does:"
-        return Section(_TITLE, (Paragraph(said), Command(command)))
+        return Section(_TITLE, (Paragraph(none), Command(command)))
     rows, lines, over = [], [], False
     for attack, results in found.items():
         plain = results.get(PLAIN)
@@ -73,7 +73,7 @@ def attacks_section(found: Found, command: str, *, none: str = "None was run.") 
             over = over or result.beats_limit
     alarm = (Paragraph("MORE THAN EPSILON ALLOWS: the method leaks what it promised to hide.", strong=True),)
     told = Points(tuple(line for line in lines if line))
-    return Section(_TITLE, (*(alarm if over else ()), Table(_HEAD, tuple(rows)), told, Paragraph(_MEASURED)))
+    return Section(_TITLE, (*(alarm if over else ()), Table(_HEAD, tuple(rows)), told, Paragraph(MEASURED)))
 
 
 def _row(name: str, found: AttackResult, plain: AttackResult | None) -> Row:
@@ -96,8 +96,9 @@ def _auc(score: Interval) -> str:
 def _remarks(name: str, found: AttackResult) -> str:
     """Return what a reader of one row must know: where its limit comes from, and what was there anyway."""
     said = [f"{'no limit' if math.isinf(found.epsilon) else 'limit'}: {found.limit_note}"]
-    if found.limit is not None and found.tpr_at_1_fpr.low > found.limit and not found.beats_limit:
-        said.append("what is above the limit was there without the secret, and is no leak")
+    if found.limit is not None and found.tpr_at_1_fpr.mean > found.limit and not found.beats_limit:
+        surely = found.tpr_at_1_fpr.low > found.limit
+        said.append("what is above it was there without the secret: no leak" if surely else "not surely above it")
     if found.baseline is not None:
         said.append(f"without the secret: {found.baseline_note}")
     return f"{name}: {'; '.join([*said, *found.notes])}"

@@ -25,7 +25,7 @@ _ALONE = (
     "The free baseline is what the label holder reaches alone, with its own features, edges and labels. No party has "
     "trained it here; this does, at the label holder:"
 )
-_NOBODY = "None was run: the parties cannot, since it takes the data of all holders. Whoever has them may simulate one."
+_NOBODY = "None was run: the parties cannot, since it takes the data of all holders. Whoever has them may simulate one:"
 
 
 def party_card(outcome: Mapping[str, Any], ledger: Ledger, attacks: Found) -> Card:

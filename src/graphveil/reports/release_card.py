@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphveil.reports import card as cards
 from graphveil.reports import text, words
-from graphveil.reports.attack_files import Found, attacks_section
+from graphveil.reports.attack_files import NONE, Found, attacks_section
 from graphveil.reports.card import Card, Command, Paragraph, Points, Row, Section, Table
 from graphveil.reports.record import RunRecord
 from graphveil.reports.release_lift import read_lift
@@ -38,9 +38,9 @@ _CURATOR = (
     "For the curator alone, NOT TO BE PUBLISHED:",
     "the attacks below were computed from the true data, without noise. The release has a card of its own.",
 )
-_NONE = (
+_NOT_HERE = (
     "None is shown here, nor ever will be: attacks need the true edges, which the curator alone has, and their figures "
-    "are not covered by epsilon."
+    "are not covered by epsilon. This shows them to the curator, and keeps them beside the release:"
 )
 
 
@@ -55,7 +55,7 @@ def release_card(graph: Data, folder: Path, *, lift: RunRecord | None = None, at
     release: Release = graph.release
     guarantee = release.guarantee
     typed = f"graphveil attack {shlex.quote(folder.name)} --attack published-edges --truth DATA"
-    shown = attacks_section(attacks or {}, typed, none="None was run." if attacks is not None else _NONE)
+    shown = attacks_section(attacks or {}, typed, none=NONE if attacks is not None else _NOT_HERE)
     return Card(
         title=f"Privacy card: {graph.schema.name}, released by {release.method}",
         sentence=f"{cards.claim(guarantee)} {_POST}",

@@ -62,6 +62,7 @@ def _content(record: RunRecord) -> dict[str, Any]:
         "totals": [Total(unit, *record.ledger.total(unit)) for unit in units],
         "settings": [(key, text.shown(value)) for key, value in {**record.settings, **record.options}.items()],
         "runs": "1 run" if runs == 1 else f"{runs} runs",
+        "measured": words.measured_with(record),
         "spread_over": words.spread_over(record.accuracy),
         "repeated": runs > 1,
     }
