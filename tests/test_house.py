@@ -21,9 +21,8 @@ CORE = {
     "training": {"aggregation", "mechanisms", "models", "privacy"},
     "methods": {"privacy", "graphs", "hierarchy", "mechanisms", "aggregation", "models", "training"},
     "federation": {"privacy", "graphs", "hierarchy", "mechanisms", "aggregation", "models", "training", "methods"},
-    "attacks": {"privacy", "graphs", "hierarchy", "mechanisms", "aggregation", "models", "training", "methods"},
-    "audit": {"privacy", "graphs", "hierarchy", "mechanisms", "aggregation", "models", "training", "methods"},
 }
+CORE["attacks"] = CORE["audit"] = {*CORE["federation"], "federation"}
 EDGES = {
     "reports": {*CORE, "reports"},
     "cli": {*CORE, "reports", "cli"},

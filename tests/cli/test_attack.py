@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from graphveil.attacks.catalogue import ATTACKS
+from graphveil.attacks.federation import FEDERATION_ATTACKS
 from graphveil.cli.attack import NAMES
 from graphveil.errors import ModelFileError
 from graphveil.reports.attack_files import PLAIN, kept
@@ -21,7 +22,7 @@ def run(trained: Path, tmp_path: Path) -> Path:
 
 
 def test_help_names_every_attack() -> None:
-    assert NAMES.split(", ") == list(ATTACKS)
+    assert NAMES.replace("; on a federation:", ",").split(", ") == [*ATTACKS, *FEDERATION_ATTACKS]
 
 
 def test_an_attack_is_shown_and_kept(type_in: Terminal, run: Path) -> None:
@@ -52,6 +53,7 @@ def test_a_reconstruction_of_images_leaves_a_picture_of_them(type_in: Terminal, 
 def test_refusals(type_in: Terminal, run: Path) -> None:
     for words, said in (
         ((run, "--attack", "guess"), "not known"),
+        ((run, "--attack", "label-inference"), "on a federation"),
         ((run / "no", "--attack", "linkteller"), "no run"),
         ((run, "--attack", "membership", "--truth", "nowhere"), "nowhere"),
     ):

@@ -9,6 +9,7 @@ from typing import Any
 
 from graphveil.attacks.attribute import attribute
 from graphveil.attacks.averaging import averaging
+from graphveil.attacks.federation import FEDERATION_ATTACKS
 from graphveil.attacks.link_stealing import link_stealing, public_network
 from graphveil.attacks.linkteller import linkteller
 from graphveil.attacks.membership import Train, lira, membership
@@ -139,6 +140,9 @@ def attack(name: str, target: Target) -> AttackResult:
     Raises:
         InputError: for an unknown attack, or one that does not fit the method.
     """
+    if name in FEDERATION_ATTACKS:
+        said = f"attack {name!r} is on a federation"
+        raise InputError(said, allowed=", ".join(ATTACKS), remedy="name the folder that graphveil federation init made")
     if name not in ATTACKS:
         raise InputError(f"attack {name!r} is not known", allowed=", ".join(ATTACKS))
     return ATTACKS[name].run(target)

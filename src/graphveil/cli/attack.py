@@ -13,13 +13,21 @@ from graphveil.errors import InputError
 
 NAMES = (
     "linkteller, link-stealing, link-stealing-known, published-edges, membership, lira, attribute, "
-    "reconstruction, averaging, averaging-labels"
+    "reconstruction, averaging, averaging-labels; on a federation: label-inference, label-inference-holder, "
+    "feature-recovery, feature-recovery-server, gram, gram-server"
 )
-Run = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder that graphveil train wrote, or a release.")]
+Run = Annotated[
+    Path,
+    typer.Argument(metavar="RUN", help="A run folder that graphveil train wrote, a release, or a federation's folder."),
+]
 Name = Annotated[str, typer.Option("--attack", metavar="NAME", help=f"One of {NAMES}.")]
 Truth = Annotated[
     str | None,
-    typer.Option("--truth", metavar="DATA", help="For a release, or a run on one: the graph it was made of."),
+    typer.Option(
+        "--truth",
+        metavar="DATA",
+        help="For a release, or a run on one: the graph it was made of; of a federation: its holders' data.",
+    ),
 ]
 Nodes = Annotated[int, typer.Option("--nodes", min=2, help="Edges are looked for among so many nodes.")]
 Shadows = Annotated[int, typer.Option("--shadows", min=4, help="Shadow models of lira.")]
@@ -44,9 +52,10 @@ def attack(
     """Attack the model of a run, and a plain network beside it; picture and figures are kept in the run folder.
 
     What is found in a release is kept beside it, for its curator: it was computed from private data without noise.
+    A federation's run is simulated by somebody who holds all holders' data: an experiment, which parties cannot run.
     """
     from graphveil.cli.attack_screen import attacked
-    from graphveil.reports import attack_release, attack_run
+    from graphveil.reports import attack_federation, attack_release, attack_run
     from graphveil.reports.release_card import is_release
 
     how: dict[str, Any] = {"truth": truth, "data_root": data_root, "nodes": nodes, "seed": seed, "plain": not no_plain}
@@ -57,6 +66,9 @@ def attack(
             folder = attack_release.curator_folder(run, out)
             found = attack_release.attack_release(run, name, **how)
             files = attack_release.keep_for_curator(found, run, folder, name)
+        elif attack_federation.is_federation(run):
+            found = attack_federation.attack_folder(run, name, randomness=choices.noise(None), **how)
+            files = attack_run.keep(found, run, name)
         else:
             found = attack_run.attack_run(run, name, randomness=choices.noise(None), shadows=shadows, **how)
             files = attack_run.keep(found, run, name)

@@ -1,0 +1,296 @@
+"""Feature recovery in a federation: another holder's columns from what it opens or publishes, round after round.
+
+    masked, dealt   X_B = E + U for whoever deals the mask U and also sees the masked matrix E
+    opened layers   h0_t = X_A W_A,t + X_B W_B,t in every round t.  W known: one solution once T h >= d_B.  W secret:
+                    the span of X_B is known all the same, and whoever knows some people's rows learns the linear map
+    anything else   x^ = ridge regression of the known people's rows on what arrived of them
+
+Rows alike (Gram): inner products of rows keep through a random projection, and exactly so where slopes G are known:
+h0_t - h0_{t+1} = rate X X^T G_t, so with D the left sides, X X^T = D (G^T D)^+ D^T.
+Source: linear algebra over rounds, on the first layer of Chen et al., IJCAI 2022, arXiv 2005.11903.
+Shapes: X [n, d] float64, h0 [n, h].
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from graphveil.attacks.federation_labels import as_dense, own_rows, unit_rows
+from graphveil.attacks.federation_views import Recorded, View
+from graphveil.attacks.limits import Limit, nothing
+from graphveil.attacks.result import AttackResult, auc_of, judge
+from graphveil.errors import InputError
+from graphveil.federation.masks import unpacked
+from graphveil.federation.sharing import left_mask
+
+_COLUMNS = 500
+_ENTRIES = 30_000
+_SAME_ROWS = 1_000
+_RIDGES = (1e-10, 1e-7, 1e-4, 1e-2, 1.0, 100.0)
+_ALIKE = 0.05
+
+
+def feature_recovery(view: View, recorded: Recorded, *, victim: str, known: float = 0.5, seed: int = 0) -> AttackResult:
+    """Return how well a party tells a holder's features above the middle of their range from those below.
+
+    Args:
+        view: what the party has. recorded: the truth, which scores the attack.
+        victim: another holder.
+        known: share of the people whose rows the party knows from elsewhere; all others are judged. Where weights
+            are handed out, nothing need be known.
+
+    Raises:
+        InputError: a share outside (0, 1), or features that nobody or everybody has.
+    """
+    if not 0 < known < 1:
+        raise InputError(f"known = {known!r}", where="feature-recovery", allowed="a share in (0, 1)")
+    rng = np.random.default_rng([seed, 0xFEA7])
+    held = recorded.holdings[victim]
+    columns = np.sort(rng.permutation(held.features.shape[1])[:_COLUMNS])
+    truth = as_dense(held.features).numpy()[:, columns]
+    middle = (float(truth.max()) + float(truth.min())) / 2
+    public = np.zeros(len(truth), dtype=bool)
+    public[rng.permutation(len(truth))[: round(known * len(truth))]] = True
+    above = truth[~public] > middle
+    if above.all() or not above.any():
+        raise InputError("nobody or everybody is above the middle of the range", where="feature-recovery")
+    solved, source = solved_features(view, victim)
+    if solved is None:
+        guess, source = _best_guess(_inputs(view, victim), truth, public, rng)
+    else:
+        guess = solved.numpy()[~public][:, columns]
+    control, _ = _best_guess({"control": _control(view, recorded)}, truth, public, rng)
+    scores, without = (_beyond_mean(rows, truth[public]) for rows in (guess, control))
+    found = [_sample(scores[side], rng) for side in (above, ~above)]
+    missing = [_sample(without[side], rng) for side in (above, ~above)]
+    figures = {
+        "variance explained beyond the mean": _explained(guess, truth, public),
+        "entries right": float(((guess > middle) == above).mean()),
+        "entries right if all are below": float((~above).mean()),
+        "people recognised by their row": _recognised(guess, truth[~public], rng),
+    }
+    return judge(
+        "feature-recovery",
+        f"a feature that {victim} alone holds, by {'the server' if view.is_server else view.party}",
+        *found,
+        limit=limit_of_rows(view),
+        seed=seed,
+        baseline=auc_of(*missing),
+        baseline_note=_control_note(view),
+        figures=figures,
+        notes=(f"best of what arrived: {source}", "features of one person are judged as if each were drawn by itself"),
+    )
+
+
+def rows_alike(view: View, recorded: Recorded, *, victim: str, nodes: int = 500, seed: int = 0) -> AttackResult:
+    """Return how well a party tells the twentieth of all pairs that are most alike at a holder from the others.
+
+    Args:
+        view, recorded, victim: as of `feature_recovery`. nodes: among how many people.
+
+    Raises:
+        InputError: fewer than ten people, or rows that are all alike.
+    """
+    rng = np.random.default_rng([seed, 0x64A])
+    places = np.sort(rng.permutation(view.nodes)[:nodes])
+    first, second = np.triu_indices(len(places), 1)
+    x = as_dense(recorded.holdings[victim].features)
+    true = _inner(x)[places][:, places].numpy()[first, second]
+    alike = true > np.quantile(true, 1 - _ALIKE) if len(true) else np.zeros(0, dtype=bool)
+    if len(places) < 10 or not alike.any():
+        raise InputError("the rows of all pairs are alike", where="gram", allowed="ten people with different features")
+    found, source = _best_similarity(view, victim)
+    scores = found[places][:, places].numpy()[first, second]
+    known = _inner(_control(view, recorded)).numpy()[places][:, places][first, second]
+    return judge(
+        "gram",
+        f"which people are alike in what {victim} alone holds, by {'the server' if view.is_server else view.party}",
+        scores[alike],
+        scores[~alike],
+        limit=limit_of_rows(view),
+        seed=seed,
+        baseline=auc_of(known[alike], known[~alike]),
+        baseline_note=_control_note(view),
+        figures={"correlation with the true inner products": float(np.corrcoef(scores, true)[0, 1])}
+        if scores.std() > 0
+        else {},
+        notes=(f"from {source}", "pairs share nodes: intervals are somewhat too narrow"),
+    )
+
+
+def solve_features(view: View, victim: str) -> Tensor | None:
+    """Return the victim's features where a view holds weights: X_B [W_1 .. W_T] = h0 - X_A W_A, by least squares."""
+    if view.holding is None or not view.weights:
+        return None
+    h, mine = view.first_layers()[1:], as_dense(view.holding.features)
+    weights = {name: each[: len(h)] for name, each in view.weights.items()}
+    rest = [layer - mine @ own for layer, own in zip(h, weights[view.party], strict=False)]
+    others = [name for name in view.setting.names if name != view.party]
+    stacked = torch.cat([torch.cat(weights[name], dim=1) for name in others])
+    found: Tensor = torch.linalg.lstsq(stacked.T, torch.cat(rest, dim=1).T, driver="gelsd").solution.T
+    start = sum(view.weights[name][0].shape[0] for name in others[: others.index(victim)])
+    return found[:, start : start + view.weights[victim][0].shape[0]]
+
+
+def unmask_features(view: View, victim: str) -> Tensor | None:
+    """Return the victim's features X = E + U where a view of the dealer holds the masked matrix E: it dealt the mask U.
+
+    Only in paper mode, whose keys stand in the order of the holders' matrices.
+    """
+    masked, dealt = view.bodies("masked-left", victim), [m for m in view.messages if m.kind == "mask-keys"]
+    if not view.is_server or not masked or view.setting.mode != "paper":
+        return None
+    before = view.setting.names.index(victim)  # one key of each other holder's matrix stands before its own
+    key = unpacked(next(m.body for m in dealt if m.to == victim))[before]
+    e = masked[0]
+    x: Tensor = (e + left_mask(key, *e.shape)).double() * 2.0**-view.setting.bits
+    return x
+
+
+def solved_features(view: View, victim: str) -> tuple[Tensor | None, str]:
+    """Return features that need no guess, and from what; None where the design hands out nothing that solves them."""
+    found = unmask_features(view, victim)
+    if found is not None:
+        return found, "masked matrices and their masks"
+    return solve_features(view, victim), "weights that were handed out"
+
+
+def left_over(columns: Tensor, seen: Sequence[Tensor]) -> float:
+    """Return the median share of a column's length that what was seen does not explain; 0: it is in the span."""
+    space = torch.cat([part.double() for part in seen], dim=1)
+    u, s, _ = torch.linalg.svd(space, full_matrices=False)
+    basis = u[:, s > 1e-5 * s[0]]
+    rest = columns.double() - basis @ (basis.T @ columns.double())
+    return float((rest.norm(dim=0) / columns.double().norm(dim=0)).median())
+
+
+def similarities(h: Sequence[Tensor], slopes: Sequence[Tensor], rate: float) -> Tensor:
+    """Return X X^T [n, n] from layers of plain descent and their slopes, see the module."""
+    d = torch.cat([(now - then) / rate for now, then in itertools.pairwise(h)], dim=1)
+    middle = torch.cat([slope.double() for slope in slopes[: len(h) - 1]], dim=1).T @ d
+    found: Tensor = d @ torch.linalg.pinv((middle + middle.T) / 2, rtol=1e-5) @ d.T
+    return found
+
+
+def limit_of_rows(view: View) -> Limit:
+    """Return why no epsilon bounds what is learned of a person's features."""
+    if not view.is_server:
+        if view.setting.mode == "paper":
+            return nothing("paper mode opens a projection of all features to all holders")
+        return nothing("holders are kept apart by what is not sent or only as shares, not by an epsilon")
+    if math.isinf(view.setting.epsilon):
+        return nothing("epsilon is inf: nothing is protected against the server")
+    return nothing("epsilon is that of one published row; a person's features move the rows of neighbours too")
+
+
+def _inputs(view: View, victim: str) -> dict[str, Tensor]:
+    """Return what can be read of every person [n, k], by name: own data alone, and with each kind of message."""
+    own = own_rows(view)
+    found = {"own data": torch.cat(own, dim=1) if own else torch.zeros(view.nodes, 1, dtype=torch.float64)}
+    for kind, bodies in {**view.rows(), **_opened(view, victim)}.items():
+        found[kind] = torch.cat([*own[:1], *bodies], dim=1)
+    return found
+
+
+def _opened(view: View, victim: str) -> dict[str, list[Tensor]]:
+    """What several messages say together, in full precision."""
+    if view.is_server:
+        if view.setting.mode == "shared-linear":
+            return {"noisy-share": view.projections()}
+        bodies = view.received("embeddings", victim)
+        return {"embeddings": bodies} if bodies else {}
+    return {"opened-share": view.first_layers()} if view.setting.mode == "paper" else {}
+
+
+def _control(view: View, recorded: Recorded) -> Tensor:
+    """What is known without the run [n, k]: own data; the server has none, and is told everybody's class."""
+    if view.is_server:
+        return functional.one_hot(recorded.labels.clamp_min(0), recorded.setting.classes).double()
+    return torch.cat(own_rows(view), dim=1)
+
+
+def _control_note(view: View) -> str:
+    return "everybody's class" if view.is_server else "own features and edges"
+
+
+def _best_guess(
+    inputs: Mapping[str, Tensor], truth: np.ndarray, public: np.ndarray, rng: np.random.Generator
+) -> tuple[np.ndarray, str]:
+    """Return guesses [m, d] for people who are not public by the input that serves best on a quarter of the public."""
+    everybody = rng.permutation(np.flatnonzero(public))
+    fits, judges = np.split(everybody, [3 * len(everybody) // 4])
+    errors: dict[tuple[str, float], float] = {}
+    for name, rows in inputs.items():
+        guess = _fitted(rows.numpy(), truth, fits)
+        for ridge in _RIDGES:
+            errors[name, ridge] = float(((guess(ridge, judges) - truth[judges]) ** 2).sum())
+    name, ridge = min(errors, key=lambda tried: errors[tried])
+    return _fitted(inputs[name].numpy(), truth, everybody)(ridge, np.flatnonzero(~public)), name
+
+
+def _fitted(rows: np.ndarray, truth: np.ndarray, fits: np.ndarray) -> Callable[[float, np.ndarray], np.ndarray]:
+    """Return (ridge, places) -> guesses [m, d] by ridge regression; ridge in units of the rows' mean square length."""
+    centred = rows - rows[fits].mean(axis=0)
+    centred /= max(math.sqrt(float((centred[fits] ** 2).sum())), 1e-300)
+    mean = truth[fits].mean(axis=0)
+    u, s, vt = np.linalg.svd(centred[fits], full_matrices=False)
+    target = u.T @ (truth[fits] - mean)
+
+    def guess(ridge: float, places: np.ndarray) -> np.ndarray:
+        shrunk = np.where(s > 1e-13, s / (s**2 + ridge), 0.0)
+        found: np.ndarray = centred[places] @ (vt.T @ (shrunk[:, None] * target)) + mean
+        return found
+
+    return guess
+
+
+def _beyond_mean(guess: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """What is said beyond the mean of the known people, in deviations of each column."""
+    found: np.ndarray = (guess - known.mean(axis=0)) / np.maximum(known.std(axis=0), 1e-6)
+    return found
+
+
+def _explained(guess: np.ndarray, truth: np.ndarray, public: np.ndarray) -> float:
+    hidden = truth[~public]
+    without = ((hidden - truth[public].mean(axis=0)) ** 2).sum()
+    return float(1 - ((hidden - guess) ** 2).sum() / without) if without > 0 else 0.0
+
+
+def _recognised(guess: np.ndarray, truth: np.ndarray, rng: np.random.Generator) -> float:
+    """The share of people whose true row, among a thousand, is the nearest to what was guessed of them."""
+    chosen = rng.permutation(len(truth))[:_SAME_ROWS]
+    a, b = guess[chosen], truth[chosen]
+    distance = (b**2).sum(axis=1)[None] - 2 * a @ b.T
+    return float((distance.argmin(axis=1) == np.arange(len(chosen))).mean())
+
+
+def _best_similarity(view: View, victim: str) -> tuple[Tensor, str]:
+    """Return a similarity of all people [n, n], and what it was read from."""
+    if view.holding is not None and view.setting.mode == "paper":
+        h, mine = view.first_layers(), _inner(as_dense(view.holding.features))
+        if view.slopes:
+            slopes = [torch.stack(each).sum(dim=0) for each in zip(*view.slopes.values(), strict=True)]
+            return similarities(h, slopes, view.setting.shared_rate) - mine, "slopes in the clear"
+        spread = 2 * view.setting.width / (view.setting.columns + view.setting.width)  # E[W W^T] of initial weights
+        return _inner(h[0]) / spread - mine, "the first opened layer"
+    solved = unmask_features(view, victim)
+    if solved is not None:
+        return _inner(solved), "masked matrices and their masks"
+    found = _opened(view, victim) or view.rows()
+    rows = [body for bodies in found.values() for body in bodies]
+    return _inner(unit_rows(rows, view.nodes)), ", ".join(found) or "nothing"
+
+
+def _inner(rows: Tensor) -> Tensor:
+    return rows.double() @ rows.double().T
+
+
+def _sample(scores: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    return scores if len(scores) <= _ENTRIES else rng.choice(scores, _ENTRIES, replace=False)

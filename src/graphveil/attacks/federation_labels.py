@@ -1,0 +1,138 @@
+"""Label inference in a federation: which training nodes have the same label, read off what arrives of them.
+
+    score of a pair = mean over rounds of the cosine of two gradient rows
+
+dL/dz of a training node points away from its class: rows of one class are alike, in whatever basis.  The names of the
+classes stay hidden; groups are found by k-means and named as well as can be (Hungarian matching).
+Source of the leak: measured on Chen et al., IJCAI 2022; for split networks in general: Li et al., "Label Leakage and
+Protection in Two-party Split Learning", ICLR 2022, arXiv 2102.08504.  Shapes: gradient rows [m, h], m training nodes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+import torch
+from scipy.optimize import linear_sum_assignment
+from sklearn.cluster import KMeans
+from torch import Tensor
+from torch.nn import functional
+
+from graphveil.attacks.federation_views import Recorded, View
+from graphveil.attacks.limits import Limit, nothing
+from graphveil.attacks.result import AttackResult, auc_of, judge
+from graphveil.errors import InputError
+from graphveil.federation.spread import walk_matrix
+
+#: In which messages gradients reach the server or a holder, or labels themselves.
+_TELLING = ("hidden-gradient", "embedding-gradient", "gradient-share", "training-labels")
+
+
+def label_inference(view: View, recorded: Recorded, *, nodes: int = 500, seed: int = 0) -> AttackResult:
+    """Return how well a party tells pairs of training nodes of one label from other pairs.
+
+    Args:
+        view: what the party has; it is taken to know who trains.
+        recorded: the truth, which scores the attack.
+        nodes: how many training nodes' pairs are judged.
+
+    Raises:
+        InputError: fewer than four training nodes, or all of one label.
+    """
+    train = torch.nonzero(recorded.train).squeeze(1)
+    rng = np.random.default_rng([seed, 0x1AB])
+    places = np.sort(rng.permutation(len(train))[:nodes])
+    labels = recorded.labels[train[places]].numpy()
+    if len(places) < 4 or len(set(labels.tolist())) < 2:
+        raise InputError(f"{len(places)} training nodes", where="label-inference", allowed="four, not all of one label")
+    gradients = unit_rows(gradient_rows(view, recorded.train), len(train))[places]
+    before = unit_rows([part[train] for part in without_gradients(view)], len(train))[places]
+    first, second = np.triu_indices(len(places), 1)
+    alike = labels[first] == labels[second]
+    scores, control = ((rows @ rows.T).numpy()[first, second] for rows in (gradients, before))
+    classes = recorded.setting.classes
+    figures = {
+        "labels right up to names": matched(groups(gradients, classes, seed), labels),
+        "right without gradients": matched(groups(before, classes, seed), labels),
+        "share of the largest class": float(np.bincount(labels).max() / len(labels)),
+    }
+    return judge(
+        "label-inference",
+        f"which training nodes have the same label, by {view.party}",
+        scores[alike],
+        scores[~alike],
+        limit=limit_of_labels(view),
+        seed=seed,
+        baseline=auc_of(control[alike], control[~alike]),
+        baseline_note="embeddings of the first round" if view.is_server else "own features and edges",
+        figures=figures,
+        notes=("pairs share nodes: intervals are somewhat too narrow",),
+    )
+
+
+def gradient_rows(view: View, train: Tensor) -> list[Tensor]:
+    """Return what reached a party of the training nodes' labels, float64 rows [m, h]."""
+    found = [body for kind in _TELLING for body in view.received(kind)]
+    return [body[train] if len(body) == view.nodes else body for body in found]
+
+
+def without_gradients(view: View) -> list[Tensor]:
+    """Return what a party knows of every node [n, .] before any label was used."""
+    if not view.is_server:
+        return [torch.cat(own_rows(view), dim=1)]
+    if view.setting.mode == "shared-linear":
+        return view.projections()[:1]
+    first = [body for name in view.setting.names for body in view.received("embeddings", name)[:1]]
+    return [torch.cat(first, dim=1)] if first else []
+
+
+def own_rows(view: View) -> list[Tensor]:
+    """Return a holder's own features, and the same averaged over its own edges, K hops; float64 [n, d] each."""
+    held = view.holding
+    if held is None:
+        return []
+    x = as_dense(held.features)
+    walk, spread = walk_matrix(held.edge_index, view.nodes), x.numpy()
+    for _ in range(view.setting.hops):
+        spread = walk @ spread
+    return [x, torch.from_numpy(spread)]
+
+
+def as_dense(features: Any) -> Tensor:
+    """Return features, dense or scipy CSR, as float64 [n, d]."""
+    matrix = features.toarray() if scipy.sparse.issparse(features) else features
+    return torch.as_tensor(matrix).double()
+
+
+def unit_rows(parts: Sequence[Tensor], rows: int) -> Tensor:
+    """Return rows of all parts side by side, each of length 1 in every part; inner products are mean cosines."""
+    if not parts:
+        return torch.zeros(rows, 1, dtype=torch.float64)
+    return torch.cat([functional.normalize(part.double(), dim=1) for part in parts], dim=1) / math.sqrt(len(parts))
+
+
+def groups(rows: Tensor, classes: int, seed: int = 0) -> np.ndarray:
+    """Return the group of every row by k-means, the best of 8 starts."""
+    different = len(torch.unique(rows, dim=0))
+    return np.asarray(KMeans(min(classes, different), n_init=8, random_state=seed).fit_predict(rows.numpy()))
+
+
+def matched(found: np.ndarray, labels: np.ndarray) -> float:
+    """Return the share of rows whose group names their label, each group named after one label as well as can be."""
+    table = np.zeros((found.max() + 1, labels.max() + 1))
+    np.add.at(table, (found, labels), 1)
+    return float(table[linear_sum_assignment(-table)].sum() / len(labels))
+
+
+def limit_of_labels(view: View) -> Limit:
+    """Return what one label costs: epsilon_y, once, whoever looks."""
+    epsilon = view.setting.epsilon_y
+    if math.isfinite(epsilon):
+        return Limit(epsilon, 0.0, "epsilon of one label, which was randomized once")
+    if view.setting.mode == "shared-linear" and not view.is_server:
+        return nothing("gradients reach holders as shares, which no epsilon bounds")
+    return nothing("epsilon_y is inf: labels are not protected")

@@ -1,0 +1,220 @@
+"""What each party of a federation sees: the messages that reach it, what it sends, and its own data.
+
+The agreed run is simulated in one process by somebody who holds all data: an experiment, nothing that parties run
+together. An adversary gets a `View` of it and nothing else: it follows the protocol and looks at what arrives.
+
+    naive design   the first layer of Chen et al. (IJCAI 2022) opened to all holders without noise, its weights handed
+                   out after every round, slopes exchanged in the clear, as a lazy backward pass would, and all messages
+                   passed on by the server, which deals the masks too
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from graphveil.federation.holder import Holding
+from graphveil.federation.labels import LabelDesk
+from graphveil.federation.messages import Send
+from graphveil.federation.programs import Checkpoint, Effect
+from graphveil.federation.setting import Setting
+from graphveil.federation.together import Trained, train_together
+from graphveil.privacy import Randomness
+
+#: Of how many rounds, evenly spread, an adversary keeps the messages.
+KEPT_ROUNDS = 32
+_NAIVE_ROUNDS = 12
+
+
+@dataclass(frozen=True)
+class Message:
+    """One message with its content; round 0 is the set-up."""
+
+    round: int
+    sender: str
+    to: str
+    kind: str
+    body: Tensor
+
+
+@dataclass(frozen=True)
+class View:
+    """What one party has in the end.
+
+    Attributes:
+        party: its name. holding: its own data; None at the server.
+        nodes: n. messages: those that it received, sent or passed on, in order.
+        weights: block -> the first layer of every round, where the design hands it out.
+        slopes: holder -> dL/dh0 of every round, where the design exchanges it.
+    """
+
+    party: str
+    setting: Setting
+    holding: Holding | None
+    nodes: int
+    messages: tuple[Message, ...]
+    weights: Mapping[str, tuple[Tensor, ...]]
+    slopes: Mapping[str, tuple[Tensor, ...]]
+
+    @property
+    def is_server(self) -> bool:
+        """Whether it is the server."""
+        return self.holding is None
+
+    def bodies(self, kind: str, sender: str) -> list[Tensor]:
+        """What one party sent of one kind, as it was sent."""
+        return [m.body for m in self.messages if (m.kind, m.sender) == (kind, sender)]
+
+    def received(self, kind: str, sender: str | None = None) -> list[Tensor]:
+        """Numbers, float64, that reached this party in messages of a kind."""
+        mine = (m for m in self.messages if m.to == self.party and m.kind == kind)
+        return [self.numbers(m) for m in mine if sender in (None, m.sender)]
+
+    def rows(self) -> dict[str, list[Tensor]]:
+        """Everything that reached this party with a row a node, float64 [n, .], by kind."""
+        found: dict[str, list[Tensor]] = {}
+        for message in self.messages:
+            if message.to == self.party and len(message.body) == self.nodes:
+                found.setdefault(message.kind, []).append(self.numbers(message))
+        return found
+
+    def numbers(self, message: Message) -> Tensor:
+        """Return a body as float64 numbers [., .]: ring elements at their scale, class numbers [n] as indicators."""
+        body = message.body
+        if body.dtype == torch.int64 and body.dim() == 1:
+            return functional.one_hot(body + 1, self.setting.classes + 1).double()[:, 1:]
+        return body.double() * 2.0**-self.setting.bits if body.dtype == torch.int64 else body.double()
+
+    def first_layers(self) -> list[Tensor]:
+        """h0 of every round as a holder opens it in paper mode: its own share and what the others sent, float64."""
+        opened = [m for m in self.messages if m.kind == "opened-share"]
+        rounds = sorted({m.round for m in opened})
+        shares = [{m.sender: m.body for m in opened if m.round == number} for number in rounds]
+        return [_opened(list(parts.values()), self.setting) for parts in shares]
+
+    def projections(self) -> list[Tensor]:
+        """z of every round as the server opens it in mode shared-linear, float64, its noise inside."""
+        sent = [self.bodies("noisy-share", name) for name in self.setting.names]
+        return [_opened(parts, self.setting) for parts in zip(*sent, strict=True)]
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A simulated run with the content of its messages, and what parties remember after each round where asked for."""
+
+    setting: Setting
+    holdings: Mapping[str, Holding]
+    trained: Trained
+    messages: tuple[Message, ...]
+    states: Mapping[str, tuple[Mapping[str, Tensor], ...]]
+
+    def view(self, party: str, *, naive: bool = False) -> View:
+        """Return what a party sees; with `naive` also what that design shows it, see the module."""
+        relays = naive and party == self.setting.server
+        own = tuple(m for m in self.messages if relays or party in (m.to, m.sender))
+        nodes = next(iter(self.holdings.values())).nodes
+        holding = self.holdings.get(party)
+        weights = self._weights() if naive and holding is not None else {}
+        slopes = self._slopes() if naive and holding is not None else {}
+        return View(party, self.setting, holding, nodes, own, weights, slopes)
+
+    @property
+    def labels(self) -> Tensor:
+        """The labels [n], and who trains [n]: the truth."""
+        return self._desk.labels
+
+    @property
+    def train(self) -> Tensor:
+        """Who trains, mask [n]."""
+        return self._desk.train
+
+    @property
+    def _desk(self) -> LabelDesk:
+        return next(held.desk for held in self.holdings.values() if held.desk is not None)
+
+    def _weights(self) -> dict[str, tuple[Tensor, ...]]:
+        """W of each block after every round."""
+        rounds = zip(*self.states.values(), strict=True) if self.states else ()
+        found: dict[str, list[Tensor]] = {name: [] for name in self.setting.names}
+        for states in rounds:
+            for name in found:
+                shares = [state[f"first/shares/{name}"] for state in states]
+                found[name].append(torch.stack(shares).sum(dim=0).double() * 2.0**-self.setting.bits)
+        return {name: tuple(each) for name, each in found.items()}
+
+    def _slopes(self) -> dict[str, tuple[Tensor, ...]]:
+        return {name: tuple(state["first/pull"] for state in each) for name, each in self.states.items()}
+
+
+def record(
+    setting: Setting,
+    holdings: Mapping[str, Holding],
+    *,
+    randomness: Randomness,
+    seed: int = 0,
+    rounds: Collection[int] | None = None,
+    states: bool = False,
+) -> Recorded:
+    """Run all parties in this process and keep what they send.
+
+    Args:
+        rounds: whose messages are kept, and only those with a row a node or a row a training node; None: everything,
+            which is far more in mode shared-linear.
+        states: keep what holders remember after each round too.
+    """
+    holdings = {name: _with_new_desk(held) for name, held in holdings.items()}
+    nodes = next(iter(holdings.values())).nodes
+    rows = {nodes, *(int(held.desk.train.sum()) for held in holdings.values() if held.desk is not None)}
+    messages: list[Message] = []
+    after: dict[str, list[Mapping[str, Tensor]]] = {name: [] for name in setting.names} if states else {}
+    at: dict[str, int] = {}
+
+    def watch(name: str, effect: Effect) -> None:
+        if isinstance(effect, Send):
+            number = at.get(name, 0)
+            if rounds is None or (number in rounds and len(effect.body) in rows):
+                messages.append(Message(number, name, effect.to, effect.kind, effect.body.clone()))
+        elif isinstance(effect, Checkpoint):
+            at[name] = effect.round + 1
+            if effect.round and name in after:
+                after[name].append({key: value.clone() for key, value in effect.state().items()})
+
+    trained = train_together(setting, holdings, randomness=randomness, seed=seed, watch=watch)
+    return Recorded(setting, holdings, trained, tuple(messages), {name: tuple(each) for name, each in after.items()})
+
+
+def agreed_rounds(setting: Setting) -> frozenset[int]:
+    """Return the rounds that an adversary keeps."""
+    spread = np.linspace(1, setting.rounds, min(KEPT_ROUNDS, setting.rounds))
+    return frozenset(round(number) for number in spread)
+
+
+def naive(setting: Setting) -> Setting:
+    """Return the naive design for the same holders, with enough rounds to solve for every holder's features."""
+    widest = max(member.columns for member in setting.members)
+    enough = math.ceil(1.1 * widest / setting.width) + 2
+    open_: dict[str, Any] = {
+        "mode": "paper",
+        "opened": True,
+        "epsilon": math.inf,
+        "epsilon_y": math.inf,
+        "momentum": 0.0,
+    }
+    return replace(setting, **open_, epochs=max(_NAIVE_ROUNDS, enough), republish=1)
+
+
+def _with_new_desk(held: Holding) -> Holding:
+    """A desk remembers its run."""
+    desk = held.desk
+    return held if desk is None else replace(held, desk=LabelDesk(desk.labels, desk.train, desk.val, desk.test))
+
+
+def _opened(shares: Sequence[Tensor], setting: Setting) -> Tensor:
+    return torch.stack(list(shares)).sum(dim=0).double() * 2.0 ** (-2 * setting.bits)

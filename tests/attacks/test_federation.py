@@ -1,0 +1,122 @@
+"""Attacks on a federation: strong against the naive design, no better than their control where nothing is opened."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from graphveil.attacks.federation import FEDERATION_ATTACKS, attack_federation, simulated
+from graphveil.attacks.federation_features import feature_recovery
+from graphveil.attacks.federation_labels import groups, label_inference, matched, unit_rows
+from graphveil.attacks.federation_views import KEPT_ROUNDS, Recorded, agreed_rounds, naive
+from graphveil.attacks.result import AttackResult
+from graphveil.errors import InputError
+from graphveil.federation.setting import Setting
+from graphveil.federation.vertical import deal_out
+from graphveil.graphs import random_split, social_graph
+from graphveil.privacy import SeededRandomness
+
+MODES = ("individual", "paper", "shared-linear")
+QUICK: dict[str, Any] = {"width": 16, "hops": 2, "epochs": 8, "opened": True}
+
+
+@cache
+def run(mode: str, epsilon: float = math.inf, epsilon_y: float = math.inf, unprotected: bool = False) -> Recorded:
+    graph = social_graph(160, 6, 60, 3, apps=8, seed=3)
+    members, held = deal_out(graph, random_split(graph, 0), (1.0, 1.0), seed=0)
+    setting = Setting(members, 3, mode=mode, epsilon=epsilon, epsilon_y=epsilon_y, **QUICK)
+    return simulated(setting, held, randomness=SeededRandomness(1), unprotected=unprotected)
+
+
+@cache
+def found(name: str, mode: str, epsilon_y: float = math.inf) -> AttackResult:
+    return attack_federation(name, run(mode, epsilon_y=epsilon_y), nodes=100)
+
+
+@pytest.mark.parametrize("name", FEDERATION_ATTACKS)
+def test_every_attack_is_strong_against_the_naive_design(name: str) -> None:
+    result = attack_federation(name, run("individual", unprotected=True), nodes=100, unprotected=True)
+    assert result.name == name and result.auc.low > 0.9
+    assert result.baseline is not None and result.baseline < result.auc.low - 0.1
+    assert result.limit is None and "not covered by any epsilon" in result.notes[-1]
+
+
+@pytest.mark.parametrize("name", ["feature-recovery", "gram", "label-inference-holder"])
+def test_holders_learn_nothing_in_the_default_mode(name: str) -> None:
+    """Intervals are 95%; 0.05 is room for pairs that share people."""
+    result = found(name, "shared-linear")
+    assert result.auc.low < max(0.5, result.baseline or 0.0) + 0.05
+    assert result.tpr_at_1_fpr.mean < 0.06
+
+
+def test_opened_layers_with_secret_weights_give_more_than_own_data() -> None:
+    result = found("feature-recovery", "paper")
+    assert result.auc.low > (result.baseline or 1.0) + 0.1
+    assert "opened-share" in result.notes[0]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_server_reads_labels_in_every_mode_unless_they_were_randomized(mode: str) -> None:
+    open_, hidden = found("label-inference", mode), found("label-inference", mode, 0.5)
+    assert open_.auc.low > 0.95 and open_.figures["labels right up to names"] > 0.95
+    assert open_.limit is None and "not protected" in open_.limit_note
+    assert hidden.auc.mean < 0.75 and not hidden.beats_limit
+    assert (hidden.epsilon, hidden.delta) == (0.5, 0.0)
+
+
+def test_labels_that_are_not_randomized_as_claimed_are_seen_to_pass_the_limit() -> None:
+    recorded = run("individual")
+    view = recorded.view("server")
+    claimed = type(view)(**{**vars(view), "setting": Setting(view.setting.members, 3, epsilon=8.0, epsilon_y=0.5)})
+    result = label_inference(claimed, recorded, nodes=100)
+    assert result.limit is not None and result.beats_limit
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_noise_takes_from_the_server_what_it_had(mode: str) -> None:
+    hidden = attack_federation("gram-server", run(mode, epsilon=1.0), nodes=100)
+    assert hidden.auc.mean < 0.6
+    assert hidden.limit is None and "neighbours" in hidden.limit_note
+
+
+def test_a_view_holds_what_reached_one_party_and_no_more() -> None:
+    recorded = run("shared-linear")
+    for party in ("server", "holder1", "holder2"):
+        view = recorded.view(party)
+        assert all(party in (m.to, m.sender) for m in view.messages)
+        assert (view.holding is None) == (party == "server")
+        assert not view.weights and not view.slopes
+    kept = {m.round for m in recorded.messages}
+    assert kept == {*range(1, QUICK["epochs"] + 1)}
+    long = Setting(recorded.setting.members, 3, mode="individual", epochs=500)
+    assert len(agreed_rounds(long)) == KEPT_ROUNDS and {1, 500} <= agreed_rounds(long)
+
+
+def test_the_naive_design_has_enough_rounds_to_be_solved() -> None:
+    setting = run("individual").setting
+    assert naive(setting).publications * setting.width > max(member.columns for member in setting.members)
+    assert math.isinf(naive(setting).epsilon) and math.isinf(naive(setting).epsilon_y)
+
+
+def test_groups_are_named_as_well_as_can_be() -> None:
+    """Perfect groups under other names are all right; one group for all is the largest class."""
+    labels = np.array([0, 0, 1, 1, 2, 2, 2])
+    assert matched(np.array([2, 2, 0, 0, 1, 1, 1]), labels) == 1.0
+    assert matched(np.zeros(7, dtype=int), labels) == pytest.approx(3 / 7)
+    rows = torch.eye(3, dtype=torch.float64)[torch.from_numpy(labels)]
+    assert matched(groups(unit_rows([rows, 2 * rows], 7), 3), labels) == 1.0
+
+
+def test_what_cannot_be_attacked_is_refused() -> None:
+    recorded = run("individual")
+    with pytest.raises(InputError, match="does not fit a federation"):
+        attack_federation("linkteller", recorded)
+    with pytest.raises(InputError, match="share"):
+        feature_recovery(recorded.view("server"), recorded, victim="holder2", known=1.0)
+    with pytest.raises(InputError, match="training nodes"):
+        label_inference(recorded.view("server"), recorded, nodes=2)
