@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import matplotlib
 import numpy as np
 import torch
 
@@ -29,14 +30,12 @@ from graphveil.graphs import load_graph
 from graphveil.methods.intervals import interval
 from graphveil.methods.release_privacy import ReleasePrivacy
 from graphveil.privacy import Guarantee, SeededRandomness
-from graphveil.reports.figures import svg
-from graphveil.reports.files import write_text
 from graphveil.reports.image_figure import image_grid
 
 OPEN = "published without noise"
 MECHANISMS = ("multi-bit", "feature-rr")
 EPSILONS = (1.0, 4.0, 8.0, 64.0)
-SHOWN = (OPEN, "multi-bit, epsilon 8", "feature-rr, epsilon 8", "multi-bit, epsilon 1")
+SHOWN = (OPEN, "multi-bit, epsilon 64", "multi-bit, epsilon 8", "multi-bit, epsilon 1", "feature-rr, epsilon 8")
 
 
 @dataclass(frozen=True)
@@ -134,10 +133,11 @@ def said(values: list[float], digits: int) -> str:
 
 
 def draw(found: dict[str, AttackResult], path: Path) -> None:
-    """Write the picture: the first person attacked of each class."""
+    """Write the picture, the first person attacked of each class, on a white box that suits light and dark pages."""
     samples = {name: seen for name in SHOWN if (seen := found[name].samples) is not None}
     rows = [("original", samples[OPEN].original), *((name, seen.found) for name, seen in samples.items())]
-    write_text(path, svg(image_grid(samples[OPEN].classes, rows)))
+    with matplotlib.rc_context({"svg.hashsalt": "graphveil"}):
+        image_grid(samples[OPEN].classes, rows).savefig(path, facecolor="white", metadata={"Date": None})
 
 
 if __name__ == "__main__":
