@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from graphveil.aggregation import PerturbedSum, ReceiverRows, perturbed
 from graphveil.audit import PIPELINES, Audit, audit_replay, pipeline
 from graphveil.audit.pipelines import neighbour
 from graphveil.audit.replay import same
+from graphveil.audit.taps import DescentTap
 from graphveil.errors import InputError
 from graphveil.graphs import keep_lists
 from graphveil.mechanisms import MultiBit, NoisyCounts, RandomizedResponse, edges
@@ -32,6 +34,7 @@ from graphveil.methods.curator_method import CuratorMethod
 from graphveil.methods.lpgnn import LPGNN
 from graphveil.privacy import SeededRandomness
 from graphveil.training import dp_sgd
+from graphveil.training.attention import AttentionDescent
 from graphveil.training.dp_sgd import PrivateDescent
 
 Patch = pytest.MonkeyPatch
@@ -182,6 +185,23 @@ def gradients_are_clipped_too_late(patch: Patch) -> None:
     patch.setattr(dp_sgd, "clipped_sum", scaled)
 
 
+def gradients_of_attention_are_scaled_up(patch: Patch) -> None:
+    real = AttentionDescent.clipped_sum
+    patch.setattr(AttentionDescent, "clipped_sum", lambda me, chosen: 50 * real(me, chosen))
+
+
+def the_saved_attention_counts_edges(patch: Patch) -> None:
+    """No prediction shows it: it weighs what is behind noise. The file does."""
+    real = AttentionDescent.finish
+
+    def finish(me: AttentionDescent) -> None:
+        real(me)
+        for parameter in me._network.parameters():
+            parameter.data.mul_(1 + 1e-5 * len(me._rows.senders))
+
+    patch.setattr(AttentionDescent, "finish", finish)
+
+
 def the_noise_of_blocks_depends_on_their_edges(patch: Patch) -> None:
     real = release_edges.noisy_blocks
 
@@ -235,6 +255,8 @@ MUTANTS: tuple[tuple[Callable[[Patch], None], str, str], ...] = (
     (features_leak_into_the_weights, "lpgnn", "predictions"),
     (lists_keep_one_too_many, "gap, nodes", "saw one of"),
     (gradients_are_clipped_too_late, "dp-mlp", "saw one of"),
+    (gradients_of_attention_are_scaled_up, "gap, attention", "saw one of"),
+    (the_saved_attention_counts_edges, "gap, attention", "the model file"),
     (the_noise_of_blocks_depends_on_their_edges, "edge-rr", "settings"),
     (the_chain_is_as_long_as_there_are_edges, "priv-hrg", "settings"),
     (the_chain_is_as_long_as_there_are_edges, "edge-rr, mcmc", "settings"),
@@ -279,6 +301,14 @@ def test_a_run_that_fails_on_the_neighbour_alone_is_a_finding() -> None:
     planted = replace(start, run=run, first=5, second=4, outcome=lambda out: {})
     assert "fails on the neighbour alone" in audit_replay(planted).notes[0]
     assert not audit_replay(replace(planted, run=lambda *_: None, second=3)).holds  # no mechanism was called
+
+
+def test_sums_are_kept_as_they_were_before_noise_was_added_in_place() -> None:
+    for kind in (torch.float32, torch.float64):
+        totals = torch.zeros(3, dtype=kind)
+        kept = DescentTap().read(SimpleNamespace(_schedule=None), {"totals": totals}).private
+        totals += 1
+        assert kept.dtype == torch.float64 and not kept.any()
 
 
 def test_neighbours_differ_in_one_unit() -> None:

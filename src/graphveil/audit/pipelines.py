@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Final
 
 import torch
@@ -14,6 +16,7 @@ from graphveil.errors import InputError
 from graphveil.graphs import draw_private, make_graph, normalise_edges, random_split, social_graph
 from graphveil.methods import METHODS
 from graphveil.methods.catalogue import build_method
+from graphveil.methods.storage import read_method
 from graphveil.privacy import Guarantee, Randomness
 
 _EPSILON: Final = 2.0
@@ -30,10 +33,12 @@ PIPELINES: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
     "blink": ("edge", {"epsilon_a": _EPSILON}),
     "dprr": ("edge", {"epsilon_a": _EPSILON}),
     "gap": ("edge", {"epsilon": _EPSILON}),
+    "gap, attention": ("edge", {**_ALL_AT_ONCE, "hops": 1, "weights": "attention"}),
     "progap": ("edge", {"epsilon": _EPSILON}),
     "class-sums": ("edge", {"epsilon": _EPSILON}),
     "dp-mlp": ("person", _ALL_AT_ONCE),
     "gap, nodes": ("node", {**_ALL_AT_ONCE, "degree_bound": 3, "hops": 1, "unit": "node"}),
+    "progap, nodes": ("node", {**_ALL_AT_ONCE, "degree_bound": 3, "hops": 1, "unit": "node"}),
     "heterorr": ("private edge", {"epsilon_a": _EPSILON}),
     "edge-rand": ("private edge", {"epsilon_a": _EPSILON}),
     "lap-graph": ("private edge", {"epsilon_a": _EPSILON}),
@@ -89,15 +94,23 @@ def pipeline(name: str, *, nodes: int = 120, seed: int = 0, **settings: Any) -> 
 
 
 def outcome_of(method: Any, without: int | None = None) -> dict[str, Any]:
-    """Return what a fitted method shows: predictions (but for one row), history, ledger and guarantee."""
+    """Return what a fitted method shows: predictions, history, ledger, guarantee and the file it is saved to.
+
+    Args:
+        without: a node whose prediction is for that node alone; the file, which holds it, is left out then.
+    """
     guarantee: Guarantee = method.guarantee
     found = method.predict_proba()
-    return {
+    shown = {
         "predictions": found if without is None else torch.cat([found[:without], found[without + 1 :]]),
         "history": tuple(method.history),
         "ledger": method.ledger.to_dict(),
         "guarantee": guarantee.to_dict(),
     }
+    if without is None:
+        with tempfile.TemporaryDirectory() as folder:
+            shown["the model file"] = read_method(method.save(Path(folder) / "model"))
+    return shown
 
 
 def neighbour(graph: Any, unit: str, train: Tensor) -> Any:

@@ -19,6 +19,7 @@ from graphveil.aggregation.grid import quantise
 from graphveil.audit.replay import Evidence, Question, Tap
 from graphveil.hierarchy import markov
 from graphveil.mechanisms import catalogue
+from graphveil.training.attention import AttentionDescent
 from graphveil.training.dp_sgd import PrivateDescent
 
 #: The probability that the measured noise is taken for smaller than it is.
@@ -30,7 +31,8 @@ _OF_COUNTS = ("NoisyCounts", "NoisyDegree")
 
 def all_taps() -> tuple[Tap, ...]:
     """Return the taps of all mechanisms: the catalogue's, noisy sums over neighbours, private descent, drawn trees."""
-    return (*(ReportTap(info.mechanism) for info in catalogue()), SumTap(), DescentTap(), TreeTap())
+    descents = (DescentTap(), DescentTap(AttentionDescent, samples=2))
+    return (*(ReportTap(info.mechanism) for info in catalogue()), SumTap(), *descents, TreeTap())
 
 
 @dataclass(frozen=True)
@@ -104,21 +106,24 @@ class SumTap:
 class DescentTap:
     """The noise of a private gradient step: the clipped sum of a batch is private.
 
-    One sample that changes its values moves the sum by at most two clipping norms, and by one if it comes or goes.
+    One sample that changes its values moves the sum by at most two clipping norms, and by one if it comes or goes; an
+    edge changes the sample at either end.
     """
 
     owner: type[Any] = PrivateDescent
     attribute: str = "_add_noise"
+    samples: int = 1
 
-    def read(self, mechanism: PrivateDescent, arguments: Mapping[str, Any]) -> Question:
+    def read(self, mechanism: Any, arguments: Mapping[str, Any]) -> Question:
         """Batches are drawn from the same noise in both runs, so that steps and shapes have to agree."""
         totals = arguments["totals"]
-        return Question((tuple(totals.shape), mechanism._schedule), (), totals.double())
+        kept = totals.to(torch.float64, copy=True)  # noise is added in place
+        return Question((tuple(totals.shape), mechanism._schedule), (), kept)
 
-    def weigh(self, mechanism: PrivateDescent, answer: Tensor, first: Tensor, second: Tensor) -> Evidence:
-        """Measure how far the sum moved, in pairs of clipping norms."""
+    def weigh(self, mechanism: Any, answer: Tensor, first: Tensor, second: Tensor) -> Evidence:
+        """Measure how far the sum moved, in what all samples that may change can move it by."""
         grid = mechanism._schedule.grid
-        return Evidence(float((first - second).norm()) * grid.step / (2 * grid.clip))
+        return Evidence(float((first - second).norm()) * grid.step / (2 * grid.clip * self.samples))
 
 
 @dataclass(frozen=True)

@@ -91,8 +91,7 @@ class AttentionDescent:
             )
         self._taken += 1
         total = self.clipped_sum(poisson_batch(len(self._targets), self._schedule.rate, randomness))
-        if self._protect:
-            total += torch.from_numpy(self._noise.draw(total.numel(), randomness))
+        self._add_noise(total, randomness)
         gradient = (total * (self._schedule.grid.step / self._schedule.expected_batch)).float()
         parameters = list(self._network.parameters())
         for parameter, part in zip(parameters, torch.split(gradient, [p.numel() for p in parameters]), strict=True):
@@ -102,6 +101,11 @@ class AttentionDescent:
             self._averaged += 1
             for mean, parameter in zip(self._mean, parameters, strict=True):
                 mean += (parameter.data - mean) / self._averaged
+
+    def _add_noise(self, totals: Tensor, randomness: Randomness) -> None:
+        """Noise on every coordinate, in place."""
+        if self._protect:
+            totals += torch.from_numpy(self._noise.draw(totals.numel(), randomness))
 
     def clipped_sum(self, chosen: Tensor) -> Tensor:
         """Return the sum of the clipped gradients of some targets in whole steps, float64 [P].
