@@ -11,6 +11,7 @@ from graphveil.audit.canaries import EDGE_CANARIES, audit_edge_canaries, audit_p
 from graphveil.audit.cases import Case, audit_exactly, audit_samples
 from graphveil.audit.edge_cases import edge_cases
 from graphveil.audit.feature_cases import feature_cases, permanent_cases
+from graphveil.audit.federation import program_audits, publication_audits
 from graphveil.audit.pipelines import PIPELINES, pipeline
 from graphveil.audit.replay import audit_replay
 from graphveil.audit.sums import audit_sums
@@ -62,6 +63,7 @@ def targets() -> dict[str, AuditTarget]:
     for setup in PIPELINES:
         name = setup.split(",")[0]
         methods[name] = (*methods.get(name, ()), partial(_replay, setup), *_canaries(setup))
+    mechanisms["federation"], methods["federation"] = publication_audits(), program_audits()
     names = dict.fromkeys((*mechanisms, *methods))
     return {name: AuditTarget(name, mechanisms.get(name, ()), methods.get(name, ())) for name in names}
 

@@ -1,0 +1,39 @@
+"""All audits of a federation, each a function of a seed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from graphveil.audit.federation_cases import (
+    audit_noise_in_shares,
+    audit_published,
+    audit_published_exactly,
+    audit_shrunk,
+)
+from graphveil.audit.federation_replay import audit_features, audit_label, audit_shares
+from graphveil.audit.verdict import Audit, timed
+from graphveil.federation.setting import MODES
+
+Run = Callable[[int], Audit]
+ON_SHARES = ("paper", "shared-linear")
+
+
+def publication_audits() -> tuple[Run, ...]:
+    """Return the audits of what holders publish."""
+    return (
+        lambda _: audit_published_exactly(),
+        lambda seed: audit_published(seed=seed),
+        lambda seed: audit_shrunk(seed=seed),
+        lambda seed: audit_noise_in_shares(seed=seed),
+    )
+
+
+def program_audits() -> tuple[Run, ...]:
+    """Return the audits of the programs of each mode."""
+    replays = [partial(_timed, audit, mode) for mode in MODES for audit in (audit_features, audit_label)]
+    return (*replays, *(partial(_timed, audit_shares, mode) for mode in ON_SHARES))
+
+
+def _timed(audit: Callable[..., Audit], mode: str, seed: int) -> Audit:
+    return timed(lambda: audit(mode, seed=seed))

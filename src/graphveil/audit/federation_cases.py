@@ -1,0 +1,142 @@
+"""Audits of what a federation's holders publish: rows with noise, and shares that have to be uniform.
+
+exact    one row of one number, published once: every output under both ends of the clip
+mu       rows far beyond the clip, published in every round; the noise of `noise_for`, added inside shares
+events   the same after James and Stein's factor, which is post-processing and must not cost more
+shares   every number that is masked, as each reader gets it: chi-square of the highest and the lowest bits
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+import torch
+from scipy import stats
+from torch import Tensor
+
+from graphveil.audit import sampled
+from graphveil.audit.exact import audit_table
+from graphveil.audit.verdict import Audit, judge, timed
+from graphveil.federation.guarantees import guarantee_of
+from graphveil.federation.masks import MaskKey
+from graphveil.federation.publication import Publication, Publisher, james_stein
+from graphveil.federation.setting import Member, Setting
+from graphveil.mechanisms.rounded_normal import RoundedNormal
+from graphveil.privacy import Randomness
+
+_EPSILON, _DELTA, _ROUNDS, _COLUMNS, _CLIP = 2.0, 1e-4, 3, 4, 0.5
+_SAMPLES: Final = 40_000
+#: How far beyond the clip the audited rows lie: a clip that is not applied is seen at once.
+_BEYOND: Final = 10.0
+_CELLS: Final = 16
+#: What all rounds show of each row: (publication, unit rows [n, d], key of the noise) -> scores [n].
+Release = Callable[[Publication, Tensor, MaskKey], Tensor]
+
+
+def published(columns: int = _COLUMNS, rounds: int = _ROUNDS, epsilon: float = _EPSILON) -> Setting:
+    """Return the setting whose publication is audited."""
+    members = (Member("holder1", 8, True), Member("holder2", 8))
+    return Setting(
+        members, 2, width=columns, epochs=rounds, epsilon=epsilon, delta=_DELTA, clip=_CLIP, mode="individual"
+    )
+
+
+def audit_published_exactly() -> Audit:
+    """Enumerate all outputs of one published number at both ends of its range and in the middle."""
+
+    def run() -> Audit:
+        setting = published(columns=1, rounds=1)
+        to = setting.publication
+        sigma, steps = to.sigma * 2.0**to.bits, 1 << to.bits
+        noise = RoundedNormal(sigma, math.ceil(to.cut * sigma))
+        outputs = np.arange(-steps - noise.limit, steps + noise.limit + 1)
+        table = np.full((3, len(outputs)), -np.inf)
+        for row, value in zip(table, (-steps, 0, steps), strict=True):
+            possible = np.abs(outputs - value) <= noise.limit
+            row[possible] = noise.log_pmf(outputs[possible] - value)
+        return audit_table("federation, one published row", guarantee_of(setting), table)
+
+    return timed(run)
+
+
+def audit_published(*, seed: int = 0, samples: int = _SAMPLES) -> Audit:
+    """Publish rows far beyond the clip in all rounds, and bound mu."""
+    return _by_mu("federation, published rows", _published, seed=seed, samples=samples)
+
+
+def audit_noise_in_shares(*, seed: int = 0, samples: int = _SAMPLES) -> Audit:
+    """Bound mu of rows of length C with the noise that one holder adds within its share."""
+    return _by_mu("federation, noise within shares", _within_shares, seed=seed, samples=samples)
+
+
+def audit_shrunk(*, seed: int = 0, samples: int = _SAMPLES, actual: float = _EPSILON) -> Audit:
+    """Publish rows, shrink them as the server does, and bound epsilon by events.
+
+    Args:
+        actual: the epsilon that noise and factor are made for, while that of `published` is claimed. For tests.
+    """
+
+    def run() -> Audit:
+        draw = _draw(published(epsilon=actual).publication, partial(_published, shrunk=True))
+        target = "federation, rows after James and Stein"
+        return sampled.audit_events(target, guarantee_of(published()), draw, samples=samples, seed=seed)
+
+    return timed(run)
+
+
+def audit_uniform(target: str, words: Mapping[str, Sequence[Tensor]], *, false_alarm: float = 1e-6) -> Audit:
+    """Test that masked numbers are uniform to their reader.
+
+    Args:
+        words: what reached one reader, in one kind of message, by a name; int64. The same body sent again counts once.
+        false_alarm: that uniform words are called broken, all tests together.
+    """
+    findings, count = [], 0
+    level = false_alarm / (2 * max(len(words), 1))
+    for name, bodies in words.items():
+        different = {body.numpy().tobytes(): body.flatten() for body in bodies}
+        numbers = torch.cat(list(different.values())).numpy().view(np.uint64)
+        count += len(numbers)
+        for place, shift in (("highest", 60), ("lowest", 0)):
+            seen = np.bincount((numbers >> np.uint64(shift) & np.uint64(_CELLS - 1)).astype(np.int64), minlength=_CELLS)
+            if stats.chisquare(seen).pvalue < level:
+                findings.append(f"{name}: the {place} four bits are not uniform")
+    notes = (f"{count:,} masked numbers in {len(words)} streams, each to one reader; chi-square of eight bits",)
+    return judge(f"{target} (shares)", 0.0, 0.0, 0.0, false_alarm, notes=notes, findings=tuple(findings))
+
+
+def _by_mu(target: str, release: Release, *, seed: int, samples: int) -> Audit:
+    def run() -> Audit:
+        to = published().publication
+        how: dict[str, Any] = {"samples": samples, "seed": seed}
+        return sampled.audit_mu(target, to.epsilon, to.delta, _draw(to, release), **how)
+
+    return timed(run)
+
+
+def _draw(publication: Publication, release: Release) -> sampled.Draw:
+    """Scores of rows at one end and at the other: the first number, summed over all rounds."""
+
+    def draw(is_first: bool, count: int, randomness: Randomness) -> sampled.Scores:
+        rows = torch.zeros(count, publication.columns)
+        rows[:, 0] = 1.0 if is_first else -1.0
+        found: sampled.Scores = release(publication, rows, MaskKey.fresh(randomness)).numpy()
+        return found
+
+    return draw
+
+
+def _published(to: Publication, rows: Tensor, key: MaskKey, *, shrunk: bool = False) -> Tensor:
+    publisher = Publisher(to, key)
+    sent = (publisher.publish(_BEYOND * to.clip * rows, number) for number in range(1, to.rounds + 1))
+    return torch.stack([(james_stein(one, to) if shrunk else one)[:, 0].double() for one in sent]).sum(dim=0)
+
+
+def _within_shares(to: Publication, rows: Tensor, key: MaskKey) -> Tensor:
+    publisher, shape = Publisher(to, key), (len(rows), to.columns)
+    noise = [publisher.noise_for(str(number), rows, shape)[:, 0] for number in range(1, to.rounds + 1)]
+    return torch.stack([to.clip * rows[:, 0].double() + one for one in noise]).sum(dim=0)

@@ -1,0 +1,171 @@
+"""Audits of a federation: what is shipped passes; mutants of noise, masks, bounds and control flow are found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from graphveil.audit import federation_replay
+from graphveil.audit.federation_cases import (
+    audit_noise_in_shares,
+    audit_published,
+    audit_published_exactly,
+    audit_shrunk,
+    audit_uniform,
+)
+from graphveil.audit.federation_replay import PERSON, audit_features, audit_label, audit_shares
+from graphveil.federation import linear, linear_server, products, publication
+from graphveil.federation.labels import LabelDesk
+from graphveil.federation.messages import Receive, Send
+from graphveil.federation.publication import Publisher
+from graphveil.federation.setting import MODES
+from graphveil.federation.sharing import uniform
+from graphveil.privacy import SeededRandomness
+
+Patch = pytest.MonkeyPatch
+
+
+# ---- what holders publish ----
+
+
+def test_one_published_row_is_audited_exactly_and_tightly() -> None:
+    found = audit_published_exactly()
+    assert found.holds and found.false_alarm == 0.0
+    assert found.lower_bound > 0.99 * found.claimed_epsilon
+
+
+@pytest.mark.parametrize("audit", [audit_published, audit_noise_in_shares])
+def test_published_rows_pass_and_half_the_noise_is_found(audit: Any, monkeypatch: Patch) -> None:
+    """False-alarm rate 1e-6 each, seed fixed."""
+    right = audit()
+    assert right.holds and right.lower_bound > 0.8 * right.claimed_epsilon
+    real = Publisher._noise
+    monkeypatch.setattr(Publisher, "_noise", lambda me, *rest: real(me, *rest) / 2)
+    assert not audit().holds
+
+
+def test_shrunk_rows_pass_and_noise_for_four_times_the_epsilon_is_found() -> None:
+    """False-alarm rate 1e-6, seed fixed."""
+    right = audit_shrunk()
+    assert right.holds and right.lower_bound > 0.3 * right.claimed_epsilon
+    assert not audit_shrunk(actual=4 * right.claimed_epsilon).holds
+
+
+def test_a_clip_that_is_not_applied_is_found(monkeypatch: Patch) -> None:
+    """False-alarm rate 1e-6, seed fixed."""
+
+    def unclipped(x: Tensor, *, cap: float, bits: int, normalise: bool) -> Any:
+        return SimpleNamespace(values=torch.round(x / cap * 2.0**bits))
+
+    monkeypatch.setattr(publication, "quantise", unclipped)
+    found = audit_published()
+    assert not found.holds and found.lower_bound > 10 * found.claimed_epsilon
+
+
+# ---- shares ----
+
+
+@pytest.mark.parametrize("mode", ["paper", "shared-linear"])
+def test_shares_are_uniform(mode: str) -> None:
+    """False-alarm rate 1e-6 for all streams of a run together."""
+    found = audit_shares(mode)
+    assert found.holds and found.false_alarm == 1e-6
+
+
+@pytest.mark.parametrize("mode", ["paper", "shared-linear"])
+@pytest.mark.parametrize("part", ["masked_left", "masked_right"])
+def test_a_share_that_is_not_masked_is_found(mode: str, part: str, monkeypatch: Patch) -> None:
+    monkeypatch.setattr(products, part, lambda secret, *rest: secret)
+    found = audit_shares(mode)
+    assert not found.holds and part.replace("_", "-") in found.notes[0]
+
+
+def test_a_short_mask_is_found_and_the_same_body_sent_again_is_not_held_against_it() -> None:
+    words = uniform((40, 50), randomness=SeededRandomness(4))
+    assert audit_uniform("x", {"a": [words, words, words]}).holds
+    assert not audit_uniform("x", {"a": [words & ((1 << 62) - 1)]}).holds
+    assert not audit_uniform("x", {"a": [words << 1]}).holds
+
+
+# ---- programs ----
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_programs_pass(mode: str) -> None:
+    for audit in (audit_features, audit_label):
+        found = audit(mode)
+        assert found.holds, found.notes
+
+
+def the_length_of_a_message_counts_what_a_person_has(patch: Patch) -> None:
+    """A further message between holders, as long as holder2's row of the person has entries above a half."""
+    real = federation_replay.holding_program
+
+    def program(name: str, setting: Any, held: Any, **rest: Any) -> Any:
+        if name == "holder2":
+            many = int((held.features[PERSON] > 0.5).sum())
+            yield Send("holder1", "masked-sum", torch.zeros(many, dtype=torch.int64))
+        else:
+            yield Receive("holder2", "masked-sum", (-1,))
+        return (yield from real(name, setting, held, **rest))
+
+    patch.setattr(federation_replay, "holding_program", program)
+
+
+def a_value_of_a_person_stands_in_a_message(patch: Patch) -> None:
+    real = federation_replay.holding_program
+
+    def program(name: str, setting: Any, held: Any, **rest: Any) -> Any:
+        if name == "holder2":
+            yield Send("holder1", "blinded-set", (255 * held.features[PERSON]).to(torch.uint8))
+        else:
+            yield Receive("holder2", "blinded-set", (-1,))
+        return (yield from real(name, setting, held, **rest))
+
+    patch.setattr(federation_replay, "holding_program", program)
+
+
+@pytest.mark.parametrize(
+    ("mutant", "said"),
+    [
+        (the_length_of_a_message_counts_what_a_person_has, "number, order or size"),
+        (a_value_of_a_person_stands_in_a_message, "blinded-set from holder2 to holder1"),
+    ],
+)
+@pytest.mark.parametrize("mode", MODES)
+def test_leaks_beside_what_is_published_are_found(
+    mutant: Callable[[Patch], None], said: str, mode: str, monkeypatch: Patch
+) -> None:
+    mutant(monkeypatch)
+    found = audit_features(mode)
+    assert not found.holds and any(said in note for note in found.notes), found.notes
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_labels_that_go_round_their_randomizer_are_found(mode: str, monkeypatch: Patch) -> None:
+    real = LabelDesk.open
+
+    def open_(me: LabelDesk, *rest: Any, **named: Any) -> None:
+        real(me, *rest, **named)
+        me._heard = me.labels
+
+    monkeypatch.setattr(LabelDesk, "open", open_)
+    found = audit_label(mode)
+    assert not found.holds and "differs on the neighbour" in found.notes[0]
+
+
+def test_weights_that_leave_their_bound_are_found_where_the_server_opens_rows(monkeypatch: Patch) -> None:
+    monkeypatch.setattr(linear, "start_scale", lambda setting: 8.0)
+    found = audit_features("shared-linear")
+    assert not found.holds and "more than 2 C" in found.notes[0]
+
+
+def test_programs_are_as_they_were_after_an_audit() -> None:
+    before = (Publisher.publish, Publisher.noise_for, linear_server.linear_server)
+    audit_features("shared-linear")
+    assert (Publisher.publish, Publisher.noise_for, linear_server.linear_server) == before
