@@ -107,7 +107,7 @@ def test_a_release_shows_its_features_and_needs_the_truth() -> None:
 
 def test_the_adversary_never_knew_whom_it_attacks_and_repeats_itself() -> None:
     mask = np.arange(300) % 3 == 0
-    shown = made.graph().x.to_dense().numpy()
+    shown = made.graph().x.to_dense().numpy()[:, :5]
     one, other = (reconstruction(made.Constant(), made.graph(), shown=shown, known=mask) for _ in range(2))
     assert one == other and one.positives <= 200 and "100 nodes" in one.notes[0] and "200 others" in one.notes[0]
 
@@ -135,8 +135,8 @@ def test_an_exact_copy_comes_back_exactly() -> None:
 def test_several_labels_a_node() -> None:
     graph = made.graph().clone()
     graph.y = torch.eye(3)[graph.y]
-    found = reconstruction(made.Constant(), graph, shown=graph.x.to_dense().numpy())
-    assert found.auc.low > 0.6 and any("several labels" in note for note in found.notes)
+    found = reconstruction(made.Constant(), graph, noiseless=True)
+    assert found.auc.low > 0.9 and any("several labels" in note for note in found.notes)
 
 
 def test_refusals() -> None:

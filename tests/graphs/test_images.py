@@ -13,6 +13,8 @@ from graphveil.graphs.images import ImageShape
 def test_pixels_come_to_their_places_and_the_others_between_them() -> None:
     shape = ImageShape(2, 3, (1, 3))
     found = shape.images(np.array([[4.0, 2.0]]))
+    with pytest.raises(InputError, match="2, one for each place"):
+        shape.images(np.zeros((1, 3)))
     assert found.tolist() == [[[3.0, 4.0, 4.0], [2.0, 3.0, 0.0]]]  # the last has no feature beside it
 
 

@@ -283,7 +283,7 @@ def _with_samples(found: AttackResult, graph: Any, people: _People, guess: np.nd
     if image is None or graph.y.dim() != 1:
         return found
     hidden = np.flatnonzero(~people.known)
-    first = [np.flatnonzero(people.groups[hidden] == group)[0] for group in np.unique(people.groups[hidden])]
-    chosen = np.array(first[:_PICTURES])
+    groups, first = np.unique(people.groups[hidden], return_index=True)
+    chosen = first[groups >= 0][:_PICTURES]
     names = tuple(graph.schema.classes[group] for group in people.groups[hidden][chosen])
     return found.with_samples(Samples(names, image.images(people.truth[hidden][chosen]), image.images(guess[chosen])))

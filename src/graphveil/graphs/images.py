@@ -34,7 +34,14 @@ class ImageShape:
         """Return pictures [m, rows, columns] of features [m, d].
 
         A pixel that is no feature is drawn as the mean of those beside, above and below it that are (0 where none is).
+
+        Raises:
+            InputError: not one feature for each place.
         """
+        if features.shape[1] != len(self.places):
+            raise InputError(
+                f"{features.shape[1]} features", where="ImageShape", allowed=f"{len(self.places)}, one for each place"
+            )
         known = np.zeros(self.rows * self.columns, dtype=bool)
         known[list(self.places)] = True
         flat = np.zeros((len(features), self.rows * self.columns))
