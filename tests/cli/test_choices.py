@@ -11,6 +11,7 @@ from graphveil.cli import choices, options
 from graphveil.errors import InputError
 from graphveil.methods import METHODS
 from graphveil.privacy import SecureRandomness, SeededRandomness
+from graphveil.reports.comparison import Comparison
 
 LPGNN = METHODS["lpgnn"]
 
@@ -75,6 +76,7 @@ def test_comparison_gives_each_method_its_own() -> None:
         "repeats": 2,
         "no_controls": False,
         "reproducible_noise": None,
+        "split": "random",
     }
     found = choices.comparison("lpgnn, mlp,label-propagation", "cora", typed)
     assert found.methods == {
@@ -84,3 +86,29 @@ def test_comparison_gives_each_method_its_own() -> None:
     }
     assert found.takes == {"lpgnn": ["epsilon_x", "epsilon_y"], "mlp": [], "label-propagation": ["epsilon_y"]}
     assert (list(found.seeds), found.options) == ([5, 6], {"controls": True, "reproducible_noise": None})
+
+
+def compared(methods: str, **typed: object) -> Comparison:
+    nothing = {"settings": None, "seed": 0, "repeats": 1, "no_controls": False, "reproducible_noise": None}
+    return choices.comparison(methods, "cora", {**dict.fromkeys(choices.NAMED), **nothing, "split": "random", **typed})
+
+
+def test_a_total_goes_to_methods_that_are_given_no_parts() -> None:
+    found = compared("lpgnn,label-propagation,gap", epsilon="2,8", epsilon_x="1")
+    assert found.takes == {"lpgnn": ["epsilon_x"], "label-propagation": ["epsilon"], "gap": ["epsilon"]}
+    assert compared("lpgnn", epsilon="2,8").takes == {"lpgnn": ["epsilon"]}
+
+
+def test_delta_goes_to_methods_that_have_one_in_any_case() -> None:
+    found = compared("lpgnn,gap,heterorr,gcn", delta=1e-6)
+    assert found.methods == {"lpgnn": {}, "gap": {"delta": 1e-6}, "heterorr": {}, "gcn": {}}
+    found = compared("lpgnn,gap", delta=1e-6, settings=["mechanism=gaussian"])
+    assert found.methods["lpgnn"] == {"delta": 1e-6, "mechanism": "gaussian"}
+    with pytest.raises(InputError, match="gaussian mechanism alone"):
+        compared("lpgnn", delta=1e-6)
+
+
+def test_only_another_split_is_written_down() -> None:
+    """So that a folder from before there was a choice is taken up."""
+    assert "split" not in compared("gap").options
+    assert compared("gap", split="75/10/15").options["split"] == "75/10/15"

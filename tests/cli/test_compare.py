@@ -37,8 +37,13 @@ def test_each_method_takes_part_in_its_own_settings(type_in: Terminal, runs: lis
     assert all("epsilon_x" not in settings for name, settings, _ in runs if name == "label-propagation")
     assert all(settings["epochs"] == 2 for name, settings, _ in runs if name == "lpgnn")
     rows = answer.json["rows"]
-    assert [row["method"] for row in rows] == ["lpgnn"] * 4 + ["label-propagation"] * 2
-    assert rows[1]["settings"] == {"epsilon_x": 1.0, "epsilon_y": "inf"}
+    assert [(row["method"], row["group"]) for row in rows] == [
+        *[("lpgnn", "A")] * 2,  # features and label
+        *[("lpgnn", "B")] * 2,  # features alone
+        ("label-propagation", "C"),
+        ("label-propagation", "D"),  # nothing
+    ]
+    assert rows[2]["settings"] == {"epsilon_x": 1.0, "epsilon_y": "inf"}
 
 
 def test_it_goes_on_where_it_stopped(type_in: Terminal, runs: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,7 +77,7 @@ def test_table_and_figure(type_in: Terminal) -> None:
     assert shown.code == 0
     assert max(len(line) for line in shown.out.splitlines()) <= 80
     assert {entry.name for entry in Path("cmp").iterdir()} == {
-        *("comparison.json", "cells", "table.md", "table.csv", "figure.png", "figure.svg")
+        *("comparison.json", "cells", "table.md", "table.csv", "table.json", "figure.png", "figure.svg")
     }
     with Path("cmp/table.csv").open() as file:
         rows = list(csv.DictReader(file))
@@ -82,8 +87,9 @@ def test_table_and_figure(type_in: Terminal) -> None:
         assert row["runs"] == "2"
         assert row["best_control"]
     table = Path("cmp/table.md").read_text()
-    assert "| lpgnn | 1 |" in table
-    assert "best control" in table
+    assert "| lpgnn | 1 | 1 | 2 | yes | yes | no | no |" in table
+    assert "lift, points (95%)" in table
+    assert json.loads(Path("cmp/table.json").read_text())["rows"][0]["method"] == "lpgnn"
     assert Path("cmp/figure.png").read_bytes().startswith(b"\x89PNG")
     assert "lpgnn" in Path("cmp/figure.svg").read_text()
 
@@ -95,6 +101,7 @@ def test_table_and_figure(type_in: Terminal) -> None:
         (("--set", "steps_x=2"), "methods"),
         (("--epsilon-x", 3), "axes"),
         (("--reproducible-noise", 1), "options"),
+        (("--split", "75/10/15"), "options"),
     ],
 )
 def test_other_settings_are_refused(type_in: Terminal, change: tuple[Any, ...], differs: str) -> None:

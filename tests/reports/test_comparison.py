@@ -15,6 +15,9 @@ import pytest
 from graphveil.errors import InputError
 from graphveil.reports import comparison_table as table
 from graphveil.reports.comparison import Cell, Comparison, default_folder, open_folder, run_missing
+from graphveil.reports.comparison_figure import figure
+from graphveil.reports.comparison_rows import Row, tabulate
+from graphveil.reports.comparison_sheet import Sheet, called, sheet
 from graphveil.reports.record import RunRecord
 from tests.reports import made
 
@@ -108,13 +111,18 @@ def test_a_damaged_plan_is_named(tmp_path: Path) -> None:
         open_folder(compared(), tmp_path / "cmp")
 
 
-def rows_of(whole: Comparison, **changes: Any) -> list[table.Row]:
-    return table.tabulate(whole, [replace(record_of(cell), **changes) for cell in whole.cells()])
+def rows_of(whole: Comparison, **changes: Any) -> list[Row]:
+    return tabulate(whole, [replace(record_of(cell), **changes) for cell in whole.cells()])
+
+
+def page_of(whole: Comparison, **changes: Any) -> Sheet:
+    return sheet(whole, rows_of(whole, **changes))
 
 
 def test_rows_are_over_the_seeds() -> None:
     rows = rows_of(compared())
     assert [row.method for row in rows] == ["lpgnn", "lpgnn", "label-propagation", "label-propagation", "sage"]
+    assert rows[0].accuracy is not None
     assert rows[0].accuracy.mean == pytest.approx(0.605)
     assert rows[0].accuracy.runs == pytest.approx((0.60, 0.61))
     assert rows[0].accuracy.low < rows[0].accuracy.mean < rows[0].accuracy.high
@@ -128,6 +136,8 @@ def test_lift_is_paired_with_the_best_control_over_the_seeds() -> None:
     assert row.best_control == max(controls, key=lambda name: controls[name].mean)
     assert row.lift is not None
     assert row.lift.mean == pytest.approx(0.605 - controls[row.best_control].mean)
+    assert row.control is not None
+    assert row.control.mean == pytest.approx(controls[row.best_control].mean)
 
 
 def test_one_seed_keeps_the_interval_of_its_run() -> None:
@@ -137,57 +147,44 @@ def test_one_seed_keeps_the_interval_of_its_run() -> None:
 
 
 def test_without_controls_there_is_no_lift() -> None:
-    whole = compared(options={"controls": False})
-    rows = rows_of(whole, controls={}, best_control=None, lift=None)
-    assert all(row.lift is None and row.best_control is None for row in rows)
-    assert "lift" not in table.markdown_text(whole, rows)
-    assert table.csv_text(whole, rows).splitlines()[1].count(",,") >= 1
+    page = page_of(compared(options={"controls": False}), controls={}, best_control=None, lift=None)
+    assert all(row.lift is None and row.best_control is None for row in page.rows)
+    assert "lift, points" not in table.markdown_text(page)
+    assert table.csv_text(page).splitlines()[1].count(",,") >= 1
 
 
 def test_markdown_has_one_line_for_each_row_and_escapes_names() -> None:
-    whole = compared(data="a|b <i>")
-    text = table.markdown_text(whole, rows_of(whole))
-    assert text.startswith("# a\\|b \\<i\\>\n")
+    text = table.markdown_text(page_of(compared(data="a|b <i>")))
+    assert text.startswith("# a\\|b \\<i\\>: ")
     lines = [line for line in text.splitlines() if line.startswith("|")]
     assert len(lines) == 2 + 5
     assert len({line.count("|") for line in lines}) == 1
-    assert "| sage | - | - |" in text
+    assert "## Which epsilons may be compared" in text
 
 
 def test_csv_has_full_precision_and_words_for_infinity() -> None:
-    whole = compared()
-    rows = rows_of(whole)
-    read = list(csv.DictReader(io.StringIO(table.csv_text(whole, rows))))
-    assert [float(line["accuracy_mean"]) for line in read] == [row.accuracy.mean for row in rows]
+    page = page_of(compared())
+    read = list(csv.DictReader(io.StringIO(table.csv_text(page))))
+    assert [float(line["accuracy_mean"]) for line in read] == [row.accuracy.mean for row in page.rows if row.accuracy]
     assert read[1]["epsilon_y"] == "inf"
     assert read[-1]["epsilon_y"] == ""
+    assert read[0]["epsilons"] == "one user's feature vector: 1.0; one user's label: 2.0"
 
 
-def test_figure_draws_the_axis_with_most_values() -> None:
-    whole = compared()
-    (axes,) = table.figure(whole, rows_of(whole)).axes
-    assert axes.get_xlabel() == "epsilon_y"
-    assert [label.get_text() for label in axes.get_xticklabels()] == ["1", "inf"]
-    assert axes.get_title(loc="left") == "cora: 95% intervals over 2 runs"
-
-
-def test_other_varied_axes_name_their_lines() -> None:
-    whole = compared(axes={"epsilon_x": (1.0, 2.0), "epsilon_y": (1.0, 2.0, 3.0)})
-    (legend,) = table.figure(whole, rows_of(whole)).legends
-    names = [text.get_text() for text in legend.get_texts()]
-    assert names == ["lpgnn, epsilon_x 1", "lpgnn, epsilon_x 2", "label-propagation", "sage"]
-
-
-def test_nothing_varied_makes_bars() -> None:
-    whole = compared(axes={}, takes={"lpgnn": [], "label-propagation": [], "sage": []}, seeds=(0,))
-    (axes,) = table.figure(whole, rows_of(whole)).axes
-    assert len(axes.patches) == 3
+def test_rows_that_epsilons_do_not_tell_apart_name_their_settings() -> None:
+    """All made records have the same guarantee, whatever their cell."""
+    page = page_of(compared())
+    (group,) = page.groups
+    assert called(group, page.rows[1]) == "lpgnn (epsilon_x 1, epsilon_y inf)"
+    assert called(group, page.rows[4]) == "sage"
 
 
 def test_void_is_in_every_form() -> None:
-    whole = compared()
-    rows = rows_of(whole, guarantee=made.guarantee(void="seed 3"))
-    assert "protect nobody: seed 3" in table.markdown_text(whole, rows)
-    assert "VOID" in table.title(whole, rows)
-    assert all(line.endswith("seed 3") for line in table.csv_text(whole, rows).splitlines()[1:])
-    assert json.dumps(table.answer(whole, rows, Path("x"))["rows"]).count("seed 3") == 5
+    page = page_of(compared(), guarantee=made.guarantee(void="seed 3"))
+    assert "protect nobody: seed 3" in table.markdown_text(page)
+    assert table.markdown_text(page).count("(VOID)") == 5
+    assert all(line.endswith("seed 3") for line in table.csv_text(page).splitlines()[1:])
+    assert json.dumps(table.answer(page, Path("x"))["rows"]).count("seed 3") == 5
+    drawn = figure(page)
+    assert drawn is not None
+    assert "VOID" in drawn.get_suptitle()

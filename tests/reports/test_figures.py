@@ -52,16 +52,6 @@ def test_no_epochs_no_picture() -> None:
     assert figures.training_figure([[], [{"epoch": 0, "loss": 1.0}]]) is None
 
 
-def test_comparison_has_a_line_for_each_series_with_error_bars() -> None:
-    scores = {tick: made.interval(0.7 + 0.05 * place) for place, tick in enumerate(("1", "2", "inf"))}
-    series = {"lpgnn": scores, "label-propagation": scores, "gcn": {"": made.interval(0.9)}}
-    figure = figures.comparison_figure(series, ["1", "2", "inf"], axis="epsilon_y", title="a$b^c")
-    (axes,) = figure.axes
-    assert [label.get_text() for label in axes.get_xticklabels()] == ["1", "2", "inf"]
-    assert len(axes.containers) == 2
-    assert figures.png(figure).startswith(b"\x89PNG")
-
-
 def test_svg_is_xml_and_the_same_each_time() -> None:
     result = made.result()
 
@@ -97,14 +87,6 @@ def test_inline_svg_escapes_its_alt_text() -> None:
     element = ElementTree.fromstring(text)
     assert element.get("aria-label") == 'say "<hi>"'
     assert "a&lt;b&gt;&amp;c" in text
-
-
-def test_legend_follows_the_order_of_the_series() -> None:
-    scores = {"1": made.interval(0.7), "2": made.interval(0.8)}
-    series = {"sage": {"": made.interval(0.9)}, "lpgnn": scores, "mlp": {"": made.interval(0.5)}}
-    figure = figures.comparison_figure(series, ["1", "2"], axis="epsilon_y", title="x")
-    (legend,) = figure.legends
-    assert [text.get_text() for text in legend.get_texts()] == ["sage", "lpgnn", "mlp"]
 
 
 def test_names_in_other_letters_do_not_warn() -> None:

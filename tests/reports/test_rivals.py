@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -14,9 +15,11 @@ import pytest
 
 from graphveil.methods.intervals import Interval
 from graphveil.methods.intervals import interval as interval_over
+from graphveil.reports import comparison_rows, figures, rivals, words
 from graphveil.reports import comparison_table as table
-from graphveil.reports import figures, rivals, words
 from graphveil.reports.comparison import Comparison
+from graphveil.reports.comparison_rows import Row
+from graphveil.reports.comparison_sheet import sheet
 from graphveil.reports.files import to_json
 from graphveil.reports.record import RunRecord
 from graphveil.reports.render import page_html
@@ -122,9 +125,9 @@ COMPARED = Comparison(
 )
 
 
-def rows() -> list[table.Row]:
+def rows() -> list[Row]:
     records = [record(1), record(1, accuracy=made.interval(0.9, runs=1)), made.record(runs=1), made.record(runs=1)]
-    return table.tabulate(COMPARED, records)
+    return comparison_rows.tabulate(COMPARED, records)
 
 
 def test_a_comparison_pairs_rivals_over_the_seeds() -> None:
@@ -139,16 +142,17 @@ def test_a_comparison_pairs_rivals_over_the_seeds() -> None:
 
 
 def test_a_comparison_has_columns_for_rivals_only_where_there_are_some() -> None:
-    text = table.markdown_text(COMPARED, rows())
-    lines = [line for line in text.splitlines() if line.startswith("|")]
-    assert len({line.count("|") for line in lines}) == 1
-    assert "| epsilon of a relationship |" in lines[0]
-    assert "| best rival | lead, points |" in lines[0]
-    assert "blink-hybrid" in lines[2]
-    assert lines[3].endswith("| - | - | - | 2 | 24.6 |")
-    plain = table.tabulate(COMPARED, [made.record(runs=1)] * 4)
-    assert "rival" not in table.markdown_text(COMPARED, plain)
-    first, second = csv.DictReader(io.StringIO(table.csv_text(COMPARED, rows())))
+    text = table.markdown_text(sheet(COMPARED, rows()))
+    local, links = (part.splitlines() for part in re.split(r"^## [AB]\. .*$", text, flags=re.MULTILINE)[1:])
+    first = [line for line in local if line.startswith("|")]
+    assert not any("rival" in line for line in links)
+    assert "| lead, points (95%) | over rival |" in first[0]
+    assert "| epsilon: relationship |" in first[0]
+    assert "blink-hybrid" in first[2]
+    assert len({line.count("|") for line in first}) == 1
+    plain = comparison_rows.tabulate(COMPARED, [made.record(runs=1)] * 4)
+    assert "rival" not in table.markdown_text(sheet(COMPARED, plain))
+    first, second = csv.DictReader(io.StringIO(table.csv_text(sheet(COMPARED, rows()))))
     assert (first["best_rival"], first["epsilon_relationship"]) == ("blink-hybrid", "4.0")
     assert float(first["lead_mean"]) == pytest.approx(rows()[0].lead.mean)  # type: ignore[union-attr]
     assert (second["best_rival"], second["lead_mean"], second["epsilon_relationship"]) == ("", "", "")
@@ -156,7 +160,7 @@ def test_a_comparison_has_columns_for_rivals_only_where_there_are_some() -> None
 
 def test_a_negative_lift_over_seeds_keeps_its_interval() -> None:
     worse = [replace(made.record(runs=1), accuracy=made.interval(mean, runs=1)) for mean in (0.70, 0.72)]
-    row = table.tabulate(COMPARED, [*worse, *worse])[0]
+    row = comparison_rows.tabulate(COMPARED, [*worse, *worse])[0]
     assert row.lift is not None
     assert row.lift.low < row.lift.mean < row.lift.high
     assert row.lift.low < 0

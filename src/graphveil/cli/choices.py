@@ -189,26 +189,42 @@ def comparison(methods: str, data: str, typed: Mapping[str, Any]) -> Comparison:
     found = {name: find_method(name) for name in names}
     _refuse_useless(found, typed)
     axes = {key: several(key, typed[key]) for key in AXES if typed.get(key) is not None}
+    pairs = [split_pair(pair) for pair in typed.get("settings") or ()]
+    delta_for = [name for name, info in found.items() if _takes_delta(info, dict(pairs))] or list(found)
     fixed = {}
     for name, info in found.items():
-        pairs = [pair for pair in typed.get("settings") or () if split_pair(pair)[0] in info.options]
         given = {key: typed[key] for key in NAMED if key in info.options and key not in AXES}
-        fixed[name] = collect(name, info, {**given, "settings": pairs})
+        given |= {} if name in delta_for else {"delta": None}
+        own = [f"{key}={text}" for key, text in pairs if key in info.options]
+        fixed[name] = collect(name, info, {**given, "settings": own})
     made = Comparison(
         data=data,
         methods=fixed,
         axes=axes,
-        takes={name: [key for key in axes if key in info.options] for name, info in found.items()},
+        takes={name: _own_axes(axes, info) for name, info in found.items()},
         seeds=range(typed["seed"], typed["seed"] + typed["repeats"]),
         options={
             "controls": not typed["no_controls"],
             "reproducible_noise": typed["reproducible_noise"],
             **({} if typed.get("private_share") is None else {"private_share": typed["private_share"]}),
+            **({} if typed["split"] == "random" else {"split": typed["split"]}),
         },
     )
     for cell in made.cells():
         _refuse_bad_values(cell.method, cell.settings)
     return made
+
+
+def _own_axes(axes: Mapping[str, Any], info: MethodInfo) -> list[str]:
+    """The epsilons a method takes part in: those of its parts where they are given, else the total."""
+    own = [key for key in axes if key in info.options]
+    return [key for key in own if key != "epsilon" or not {"epsilon_x", "epsilon_y"} & set(own)]
+
+
+def _takes_delta(info: MethodInfo, pairs: Mapping[str, str]) -> bool:
+    """Whether a method has a delta in any case, or because its features are given Gaussian noise."""
+    optional = {"mechanism", "features"} & set(info.options)
+    return "delta" in info.options and (not optional or any(pairs.get(key) == "gaussian" for key in optional))
 
 
 def _refuse_useless(found: Mapping[str, MethodInfo], typed: Mapping[str, Any]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -35,6 +35,7 @@ def compare(
     private_share: options.PrivateShare = None,
     seed: options.Seed = 0,
     repeats: options.Repeats = 3,
+    split: options.SplitKind = "random",
     no_controls: options.NoControls = False,
     reproducible_noise: options.NoiseSeed = None,
     device: options.Device = "cpu",
@@ -42,24 +43,28 @@ def compare(
     out: Out = None,
     as_json: options.Json = False,
 ) -> None:
-    """Compare methods over epsilons (1,2,3) and seeds; taken up again where it stopped."""
+    """Compare methods over epsilons (1,2,3) and seeds, by who is trusted; taken up again where it stopped."""
     comparison = choices.comparison(methods, data, context.params)
     choices.prepare(device, threads)
 
-    from graphveil.cli import screens
+    from graphveil.cli import comparison_screen
     from graphveil.graphs import load_graph
+    from graphveil.methods.experiment import split_of
     from graphveil.reports import comparison as cells
     from graphveil.reports import comparison_table as table
+    from graphveil.reports.comparison_rows import tabulate
+    from graphveil.reports.comparison_sheet import sheet
 
     folder = out or cells.default_folder(data)
     with working() as tell:
         graph = choices.drawn(load_graph(data, root=data_root, progress=tell), private_share, seed)
+        split_of(graph, split, seed)
         choices.warn_of_size([(cell.method, cell.settings) for cell in comparison.cells()], graph)
         cells.open_folder(comparison, folder)
         choices.settle_threads(threads, graph)
-        noise = partial(choices.noise_of_cell, reproducible_noise)
-        run = cells.experimenter(graph, noise=noise, controls=not no_controls, device=device, progress=tell)
-        rows = table.tabulate(comparison, cells.run_missing(comparison, folder, run))
-        table.write(comparison, rows, folder)
-    answer = table.answer(comparison, rows, folder)
-    emit(answer, as_json=as_json, screen=lambda: screens.compared(comparison, rows, folder))
+        how: dict[str, Any] = {"controls": not no_controls, "device": device, "split": split, "progress": tell}
+        run = cells.experimenter(graph, noise=partial(choices.noise_of_cell, reproducible_noise), **how)
+        page = sheet(comparison, tabulate(comparison, cells.run_missing(comparison, folder, run)))
+        table.write(page, folder)
+    answer = table.answer(page, folder, data=data)
+    emit(answer, as_json=as_json, screen=lambda: comparison_screen.compared(page, folder))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich import box
@@ -12,7 +11,6 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from graphveil.methods.intervals import Interval
 from graphveil.privacy import Guarantee
 from graphveil.reports import rivals, words
 from graphveil.reports.record import RunRecord
@@ -23,8 +21,6 @@ if TYPE_CHECKING:
     from graphveil.methods.link_advice import LinkPlan
     from graphveil.methods.plan import Plan
     from graphveil.methods.release_plan import ReleasePlan
-    from graphveil.reports.comparison import Comparison
-    from graphveil.reports.comparison_table import Row
 
 
 def run(record: RunRecord) -> RenderableType:
@@ -78,7 +74,7 @@ def voided(reason: str, what: str) -> Text:
 
 
 def _scores(record: RunRecord) -> Table:
-    table = _table("", f"{words.figure(record)[0]}, %", "95% interval", "")
+    table = columns("", f"{words.figure(record)[0]}, %", "95% interval", "")
     table.add_row(record.method, percent(record.accuracy.mean), words.interval(record.accuracy), style="bold")
     for name, score in sorted(record.rivals.items(), key=lambda item: -item[1].mean):
         mark = "best rival, same price" if name == record.best_rival else "rival, same price"
@@ -117,10 +113,10 @@ def pairs(facts: Iterable[tuple[str, str]]) -> Table:
     return table
 
 
-def _table(*columns: str) -> Table:
-    """A plain table; columns whose heading names a number are set right."""
+def columns(*heads: str) -> Table:
+    """A plain table without rows; columns whose heading names a number are set right."""
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for name in columns:
+    for name in heads:
         right = any(
             word in name for word in ("%", "interval", "epsilon", "users", "noise", "degree", "points", "nodes")
         )
@@ -128,9 +124,9 @@ def _table(*columns: str) -> Table:
     return table
 
 
-def rows(columns: Sequence[str], content: Iterable[Sequence[object]]) -> Table:
+def rows(heads: Sequence[str], content: Iterable[Sequence[object]]) -> Table:
     """A plain table of texts."""
-    table = _table(*columns)
+    table = columns(*heads)
     for row in content:
         table.add_row(*(printable(cell) for cell in row))
     return table
@@ -266,63 +262,6 @@ def blocks(content: Sequence[Mapping[str, Any]]) -> RenderableType:
 def described(content: Mapping[str, Any]) -> RenderableType:
     """A description, one fact a line."""
     return pairs((str(key).replace("_", " "), plain(value)) for key, value in content.items())
-
-
-def compared(comparison: Comparison, lines: Sequence[Row], folder: Path) -> RenderableType:
-    """The table of a comparison, narrow enough for 80 columns, and where the whole of it lies."""
-    varied = [axis for axis, values in comparison.axes.items() if len(values) > 1]
-    fixed = [f"{axis} {plain(values[0])}" for axis, values in comparison.axes.items() if len(values) == 1]
-    from graphveil.reports import comparison_table  # brings matplotlib, which the other screens do without
-
-    head = ", ".join([comparison_table.title(comparison, lines), *fixed])
-    with_controls = bool(comparison.options["controls"])
-    if comparison_table.has_rivals(lines):
-        table = _with_rivals(lines, varied, with_controls=with_controls)
-    else:
-        table = _without_rivals(lines, varied, with_controls=with_controls)
-    said = [("Mind", text) for text in comparison_table.cautions(lines)]
-    where = pairs([*said, ("Folder", f"{folder} (table.md, table.csv, figure.png, figure.svg)")])
-    void = next((row.void for row in lines if row.void), None)
-    return Group(
-        *([voided(void, "run"), Text()] if void else []), Text(head, style="bold"), Text(), table, Text(), where
-    )
-
-
-def _without_rivals(lines: Sequence[Row], varied: Sequence[str], *, with_controls: bool) -> Table:
-    table = _table("method", *varied, "accuracy, %", *(("lift, points", "over") if with_controls else ()))
-    table.columns[0].no_wrap = True
-    for row in lines:
-        accuracy = f"{percent(row.accuracy.mean)} ({words.interval(row.accuracy)})"
-        table.add_row(row.method, *_axes(row, varied), accuracy, *(_lift_cells(row) if with_controls else ()))
-    return table
-
-
-def _lift_cells(row: Row) -> tuple[str, str]:
-    if row.lift is None:
-        return "-", "-"
-    return f"{points(row.lift.mean)} ({words.lift_interval(row.lift)})", (row.best_control or "-").replace("-", " ")
-
-
-def _with_rivals(lines: Sequence[Row], varied: Sequence[str], *, with_controls: bool) -> Table:
-    """Two differences do not fit beside each other on one line: each cell is a number, its interval and a name."""
-    controls = ("lift, points, over the best control",) if with_controls else ()
-    table = _table("method", *varied, "accuracy, %", *controls, "lead, points, over the best rival")
-    for row in lines:
-        accuracy = f"{percent(row.accuracy.mean)}\n{words.interval(row.accuracy)}"
-        lift = (_stacked(row.best_control, row.lift),) if with_controls else ()
-        table.add_row(row.method, *_axes(row, varied), accuracy, *lift, _stacked(row.best_rival, row.lead))
-        table.add_row()
-    return table
-
-
-def _stacked(name: str | None, difference: Interval | None) -> str:
-    if difference is None:
-        return "-"
-    return f"{points(difference.mean)}\n{words.lift_interval(difference)}\n{name}"
-
-
-def _axes(row: Row, varied: Sequence[str]) -> list[str]:
-    return [plain(row.axes[axis]) if axis in row.axes else "-" for axis in varied]
 
 
 def predicted(answer: Mapping[str, Any]) -> RenderableType:

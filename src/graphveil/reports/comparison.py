@@ -1,7 +1,7 @@
 """A comparison: methods x epsilons x seeds, one file for each finished cell, so that it can be resumed.
 
 A folder holds ``comparison.json`` (what is compared), ``cells/*.json`` (one finished run each), and, when all
-cells are there, ``table.md``, ``table.csv``, ``figure.png`` and ``figure.svg``.
+cells are there, ``table.md``, ``table.csv``, ``table.json``, ``figure.png`` and ``figure.svg``.
 """
 
 from __future__ import annotations
@@ -150,7 +150,13 @@ def run_missing(comparison: Comparison, folder: Path, run: Callable[[Cell, str],
 
 
 def experimenter(
-    graph: Data, *, noise: Callable[[int], Randomness], controls: bool, device: str, progress: Progress
+    graph: Data,
+    *,
+    noise: Callable[[int], Randomness],
+    controls: bool,
+    device: str,
+    progress: Progress,
+    split: str = "random",
 ) -> Callable[[Cell, str], RunRecord]:
     """What :func:`run_missing` runs a cell with: one experiment on ``graph``.
 
@@ -160,6 +166,7 @@ def experimenter(
         controls: whether the controls are trained too.
         device: "cpu" or "cuda".
         progress: told how far the cell is.
+        split: who trains, validates and tests, as in ``experiment.run``.
     """
     from graphveil.methods import experiment
 
@@ -173,9 +180,10 @@ def experimenter(
             controls=controls,
             randomness=noise(cell.seed),
             device=device,
+            split=split,
             progress=lambda event: progress({**event, "stage": f"{place}: {event.get('stage', '')}"}),
         )
-        return RunRecord.from_result(result, options={"seed": cell.seed})
+        return RunRecord.from_result(result, options={"seed": cell.seed, "split": split})
 
     return run
 

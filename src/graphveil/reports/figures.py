@@ -22,9 +22,9 @@ from graphveil.reports.words import measured
 
 INK = "#1b1f24"
 BLUE, ORANGE, GREEN, GREY = "#0072b2", "#d55e00", "#009e73", "#8a9099"
-_LINES = (BLUE, ORANGE, GREEN, "#cc79a7", "#e69f00", "#56b4e9", GREY)
+COLOURS = (BLUE, ORANGE, GREEN, "#cc79a7", "#e69f00", "#56b4e9", GREY)
 _Panel = tuple[str, float, tuple[tuple[str, str, str], ...]]
-_MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
 
 def accuracy_figure(
@@ -55,7 +55,7 @@ def bar_figure(rows: Sequence[tuple[str, Interval, str]]) -> Figure:
     axes.barh(places, means, height=0.62, color=[colour for _, _, colour in rows])
     for place, (_, score, _) in zip(places, rows, strict=True):
         _error_bar(axes, place, score)
-    axes.set_yticks(places, [_drawable(name) for name, _, _ in rows])
+    axes.set_yticks(places, [drawable(name) for name, _, _ in rows])
     axes.invert_yaxis()
     axes.set_xlim(0, 100)
     axes.set_xlabel("test nodes classified correctly, per cent")
@@ -121,68 +121,7 @@ def _curves(
             axes.plot(*zip(*kept, strict=True), color=colour, **style)
 
 
-def comparison_figure(
-    series: Mapping[str, Mapping[str, Interval]], ticks: Sequence[str], *, axis: str, title: str
-) -> Figure:
-    """One line per series over the values of one setting, with 95% intervals.
-
-    Args:
-        series: name -> tick -> score. A series with the single key ``""`` does not depend on the setting
-            and is drawn as a level line.
-        ticks: the values of the setting in the order they are drawn, evenly spaced: so ``inf`` has a place.
-        axis: what the setting is called.
-        title: what the graph is called.
-    """
-    figure = Figure(figsize=(7.2, 4.2), layout="constrained")
-    axes = figure.add_subplot()
-    for number, (label, scores) in enumerate(series.items()):
-        name = _drawable(label)
-        colour, marker = _LINES[number % len(_LINES)], _MARKERS[number % len(_MARKERS)]
-        if list(scores) == [""]:
-            score = scores[""]
-            axes.axhline(100 * score.mean, color=colour, linestyle="--", linewidth=1.4, label=name)
-            if measured(score):
-                axes.axhspan(100 * score.low, 100 * score.high, color=colour, alpha=0.12, linewidth=0)
-            continue
-        shift = 0.04 * (number - (len(series) - 1) / 2)
-        shown = [(place, scores[tick]) for place, tick in enumerate(ticks) if tick in scores]
-        means = [100 * score.mean for _, score in shown]
-        spread = [
-            [100 * (score.mean - score.low) if measured(score) else 0.0 for _, score in shown],
-            [100 * (score.high - score.mean) if measured(score) else 0.0 for _, score in shown],
-        ]
-        places = [place + shift for place, _ in shown]
-        axes.errorbar(
-            places,
-            means,
-            yerr=spread,
-            color=colour,
-            marker=marker,
-            markersize=5,
-            capsize=3,
-            linewidth=1.4,
-            label=name,
-        )
-    axes.set_xticks(range(len(ticks)), list(ticks))
-    axes.set_xlabel(axis)
-    axes.set_ylabel("test nodes classified correctly, per cent")
-    axes.set_title(_drawable(title), loc="left", color=INK, fontsize=11, parse_math=False)
-    handles = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
-    drawn = [_drawable(name) for name in series]
-    figure.legend(
-        [handles[name] for name in drawn],
-        drawn,
-        loc="outside lower center",
-        ncols=3,
-        frameon=False,
-        labelcolor=INK,
-        fontsize=9,
-    )
-    clean(axes, grid="y")
-    return figure
-
-
-def _drawable(name: str) -> str:
+def drawable(name: str) -> str:
     """A name in letters that matplotlib's own font has; others become question marks."""
     return printable(name).encode("latin-1", "replace").decode("latin-1")
 

@@ -1,0 +1,35 @@
+"""``graphveil compare-runs``: finished runs, releases and federations side by side; nothing is trained."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from graphveil.cli import options
+from graphveil.cli.console import emit, working
+
+Runs = Annotated[
+    list[Path],
+    typer.Argument(metavar="FOLDER...", help="Run folders, published graphs, folders of a federation."),
+]
+Out = Annotated[Path | None, typer.Option("--out", help="A folder to make for the tables and the figure.")]
+
+
+def compare_runs(runs: Runs, out: Out = None, as_json: options.Json = False) -> None:
+    """Put finished runs, releases and federations side by side, with the attacks made on them."""
+    from graphveil.cli import comparison_screen
+    from graphveil.reports import comparison_table as table
+    from graphveil.reports.files import new_folder, refuse_used_folder
+    from graphveil.reports.finished import finished
+
+    with working():
+        if out is not None:
+            refuse_used_folder(out)
+        page = finished(runs)
+        if out is not None:
+            with new_folder(out) as folder:
+                table.write(page, folder)
+    answer = table.answer(page, out)
+    emit(answer, as_json=as_json, screen=lambda: comparison_screen.compared(page, out))

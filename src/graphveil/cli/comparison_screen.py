@@ -1,0 +1,97 @@
+"""What ``graphveil compare`` and ``compare-runs`` show: one narrow table for each group of equal promises."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Group as Together
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from graphveil.cli.screens import columns, pairs, rows, voided
+from graphveil.reports import comparison_table as tables
+from graphveil.reports import trust
+from graphveil.reports.comparison_rows import Row
+from graphveil.reports.comparison_sheet import Group, Sheet, called
+from graphveil.reports.text import number, printable
+
+_ROOM = 2
+"""So many columns of epsilons leave room for a lift beside them."""
+
+
+def compared(page: Sheet, folder: Path | None) -> RenderableType:
+    """The tables of a sheet, narrow enough for 80 columns, and where the whole of them lies."""
+    parts: list[RenderableType] = [Text(printable(page.title), style="bold"), Text()]
+    if page.void:
+        parts[:0] = [voided(page.void, "run"), Text()]
+    for group in page.groups:
+        parts += [*_group(page, group), Text()]
+    said = [("Mind", text) for text in page.cautions]
+    said += [("Comparable" if place == 0 else "", text) for place, text in enumerate(page.comparable)]
+    said += [("Measured", trust.MEASURED), *(("Note", note) for note in page.notes)]
+    said += (
+        [] if folder is None else [("Folder", f"{folder} (table.md, table.csv, table.json, figure.png, figure.svg)")]
+    )
+    return Together(*parts, pairs(said))
+
+
+def _group(page: Sheet, group: Group) -> list[RenderableType]:
+    """Who is trusted, what is protected and what is not, the figures, other units and attacks."""
+    head: list[RenderableType] = [Text(group.head, style="bold")]
+    if group.promise.parts:
+        head += [Text(group.promise.protected), *(Text(line) for line in _open(group))]
+    units = [(_priced(group, row), one["unit"], trust.price_text(one)) for row in group.rows for one in row.other_units]
+    below = _figures(page, group)
+    if units:
+        below += [Text(), rows(("in other units", "", "epsilon"), units)]
+    if any(row.attacks for row in group.rows):
+        below += [Text(), _attacks(group)]
+    return [*head, Text(), *below]
+
+
+def _attacks(group: Group) -> Table:
+    """What each attack found, and below it what it found in a plain network and what epsilon allows."""
+    table = columns("attacked", "attack", "AUC (95%)", "found at 1%\nfalse alarms, %")
+    for row in group.rows:
+        for name, attacked in row.attacks.items():
+            cells = (cell.replace("; ", "\n") for cell in tables.attack_cells(attacked))
+            table.add_row(printable(called(group, row)), name, *cells)
+    return table
+
+
+def _open(group: Group) -> list[str]:
+    """What a group leaves open and how often it reads private data; a line for each kind of row."""
+    said: dict[str, list[str]] = {}
+    for row in group.rows:
+        left = [f"{aspect} ({state})" if state != "no" else aspect for aspect, state in row.protects.items()]
+        left = [text for text, state in zip(left, row.protects.values(), strict=True) if state not in ("yes", "unused")]
+        line = f"Not protected: {', '.join(left) or 'nothing of a person'}. Read: {row.collected}."
+        said.setdefault(line, []).append(row.method)
+    if len(said) == 1:
+        return list(said)
+    return [f"{', '.join(dict.fromkeys(names))}: {line[0].lower()}{line[1:]}" for line, names in said.items()]
+
+
+def _figures(page: Sheet, group: Group) -> list[RenderableType]:
+    """Epsilons, accuracy, lift and lead; lifts have a table of their own where many epsilons need the room."""
+    heads = [head.replace(": ", "\n") for head in tables.epsilon_columns(group)]
+    lifted = any(row.lift is not None for row in page.rows)
+    beside = lifted and len(heads) <= _ROOM
+    table = columns("method", *heads, f"{page.score}, %", *(["lift, points, over"] if beside else []))
+    for row in group.rows:
+        over = [f"{tables.with_lift(row.lift)}\n{row.best_control or ''}".rstrip()] if beside else []
+        score = tables.with_interval(row.accuracy)
+        table.add_row(printable(called(group, row)), *tables.epsilon_cells(group, row), score, *over)
+    lifts = [(_priced(group, row), tables.with_lift(row.lift), row.best_control) for row in group.rows if row.lift]
+    leads = [(_priced(group, row), tables.with_lift(row.lead), row.best_rival) for row in group.rows if row.lead]
+    parts: list[RenderableType] = [table]
+    if lifts and not beside:
+        parts += [Text(), rows(("beside what needs less", "lift, points", "over the best control"), lifts)]
+    if leads:
+        parts += [Text(), rows(("at the same price", "lead, points", "over the best rival"), leads)]
+    return parts
+
+
+def _priced(group: Group, row: Row) -> str:
+    return f"{called(group, row)} at {number(row.guarantee.epsilon)}"

@@ -1,0 +1,122 @@
+"""Finished work as rows to compare: run folders, published graphs, parties of a federation. Nothing is trained."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from graphveil.errors import InputError, ModelFileError
+from graphveil.privacy import Guarantee, Ledger
+from graphveil.reports.attack_files import PLAIN, kept
+from graphveil.reports.comparison_rows import Attacked, Row, facts, row_of
+from graphveil.reports.comparison_sheet import Sheet
+from graphveil.reports.federation import OUTCOME
+from graphveil.reports.record import interval_from_dict
+from graphveil.reports.release_card import is_release
+from graphveil.reports.run_folder import read_run
+
+_AGREEMENT = "agreement.toml"
+_FEDERATED = "vfgnn"
+
+
+def finished(folders: Sequence[Path]) -> Sheet:
+    """What lies in the folders, side by side.
+
+    Raises:
+        InputError: a folder is named twice.
+        ModelFileError, DataError: a folder holds nothing finished, or was damaged.
+    """
+    places = [folder.resolve() for folder in folders]
+    twice = next((folder for folder, place in zip(folders, places, strict=True) if places.count(place) > 1), None)
+    if twice is not None:
+        raise InputError(f"{twice} is named twice")
+    found = [read_finished(folder) for folder in folders]
+    rows = tuple(row for row, _ in found)
+    data = list(dict.fromkeys(row.data for row in rows))
+    notes = []
+    if len(data) > 1:
+        notes.append(f"Accuracies on different data say nothing about each other: here are {', '.join(data)}.")
+    if len({tested for row, tested in found if row.accuracy is not None}) > 1:
+        notes.append("Not all were tested on the same nodes: split, seed or repeats differ.")
+    if any(row.accuracy is None for row in rows):
+        notes.append("A published graph, or a party without labels, has no accuracy of its own.")
+    if any(row.attacks for row in rows):
+        notes.append("An attack that finds nothing proves nothing: others may find more.")
+    return Sheet(f"{', '.join(data)}: finished runs side by side, 95% intervals", rows, notes=tuple(notes))
+
+
+def read_finished(folder: Path) -> tuple[Row, str]:
+    """The row of what lies in a folder, and on which nodes it was tested, in words.
+
+    Raises:
+        ModelFileError, DataError: there is nothing finished, or it was damaged.
+    """
+    if is_release(folder):
+        row, tested = _release(folder), ""
+    elif (folder / "result.json").is_file():
+        record = read_run(folder)
+        row = row_of(record.method, {}, [record])
+        how = {key: record.options.get(key) for key in ("source", "seed", "repeats")}
+        tested = f"{how}, {record.options.get('split', 'random')}"
+    elif (party := _party_of(folder)) is not None:
+        row, tested = _party(party), f"by {party}"
+    else:
+        allowed = "a folder that graphveil train, release or federation join wrote"
+        raise ModelFileError(f"nothing finished in {folder}", allowed=allowed)
+    return replace(row, folder=str(folder), attacks=_attacks(folder, row.method)), tested
+
+
+def _release(folder: Path) -> Row:
+    from graphveil.graphs import load_graph
+
+    graph = load_graph(folder)
+    release = graph.release
+    about = facts(release.method, release.guarantee, release.ledger, release.settings)
+    return Row(method=release.method, axes={}, data=graph.schema.name, **about, accuracy=None)
+
+
+def _party_of(folder: Path) -> Path | None:
+    """A party's own folder, or, of a folder with several parties, the one that scored, else one that finished."""
+    places = [place for place in (folder, *sorted(folder.glob("*"))) if (place / _AGREEMENT).is_file()]
+    scored = [place for place in places if "accuracy" in _outcome(place)]
+    done = [place for place in places if (place / "guarantee.json").is_file()]
+    return next(iter([*scored, *done]), None)
+
+
+def _party(folder: Path) -> Row:
+    from graphveil.federation.agreement import read_agreement
+
+    try:
+        guarantee = Guarantee.from_dict(json.loads((folder / "guarantee.json").read_text("utf-8")))
+        ledger = Ledger.from_dict(json.loads((folder / "ledger.json").read_text("utf-8")))
+        outcome = _outcome(folder)
+        accuracy = interval_from_dict(outcome["accuracy"]) if "accuracy" in outcome else None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ModelFileError(f"damaged party: {error}", where=str(folder)) from error
+    about = facts(_FEDERATED, guarantee, ledger, {})
+    data = read_agreement(folder).name
+    return Row(method=_FEDERATED, axes={}, data=data, **about, accuracy=accuracy, seconds=outcome.get("seconds"))
+
+
+def _outcome(folder: Path) -> dict[str, Any]:
+    """What a party's command printed; nothing where it has not finished."""
+    try:
+        found = json.loads((folder / OUTCOME).read_text("utf-8"))
+    except FileNotFoundError:
+        return {}
+    except ValueError as error:
+        raise ModelFileError("is no JSON", where=str(folder / OUTCOME)) from error
+    return found if isinstance(found, dict) else {}
+
+
+def _attacks(folder: Path, method: str) -> dict[str, Attacked]:
+    """What attacks found in a folder's model, beside a plain network."""
+    found = {}
+    for name, results in kept(folder).items():
+        mine = results.get(method) or next((one for label, one in results.items() if label != PLAIN), None)
+        if mine is not None:
+            found[name] = Attacked.of(mine, results.get(PLAIN))
+    return found
