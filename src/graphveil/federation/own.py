@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from graphveil.aggregation import from_scipy
 from graphveil.federation.spread import walk_matrix
 
-_LEAST = 1e-12
+_LEAST, _DENSE = 1e-12, 0.25
 #: The confusion matrix before any validation node is counted: a guess is right so often, at this weight in nodes.
 _RIGHT, _WEIGHT, _STEPS = 0.7, 2.0, 100
 
@@ -35,7 +35,7 @@ class OwnNetwork(nn.Module):
 
     def __init__(self, features: Any, edge_index: Tensor, classes: int, hops: int) -> None:
         super().__init__()
-        self._x, self._lengths = operator_of(features), row_lengths(features)
+        self._x, self._lengths = operator_of(_thin(features)), row_lengths(features)
         self._s = from_scipy(walk_matrix(edge_index, int(features.shape[0])))
         self._hops = hops
         self.weight = nn.Parameter(torch.zeros(features.shape[1], classes))
@@ -48,6 +48,15 @@ class OwnNetwork(nn.Module):
             z = self._s @ z
         logits: Tensor = z + self.bias
         return logits
+
+
+def _thin(features: Any) -> Any:
+    """Return features as scipy CSR where most are 0: a product with few columns is quicker then."""
+    if scipy.sparse.issparse(features):
+        return features
+    rows = torch.as_tensor(features)
+    few = int((rows != 0).sum()) < _DENSE * rows.numel()
+    return scipy.sparse.csr_array(rows.float().numpy()) if few else rows
 
 
 def operator_of(features: Any) -> Any:
