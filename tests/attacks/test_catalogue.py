@@ -50,3 +50,9 @@ def test_what_does_not_fit_is_refused() -> None:
     for name in ("averaging", "averaging-labels", "lira"):
         with pytest.raises(InputError):
             attack(name, plain)
+
+
+def test_averaging_stands_beside_permanent_reports() -> None:
+    figures = attack("averaging-labels", target()).figures
+    assert figures["auc after 21"] > figures["auc after 1"]
+    assert figures["permanent reports, auc after 21"] == pytest.approx(figures["permanent reports, auc after 1"])

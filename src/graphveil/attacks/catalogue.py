@@ -113,7 +113,8 @@ def _averaging(kind: str) -> Callable[[Target], AttackResult]:
         how: dict[str, Any] = {"randomness": target.randomness, "seed": target.seed}
         found = averaging(mechanism, **how)
         kept = averaging(mechanism, people=100, permanent=True, **how)
-        return replace(found, figures={**found.figures, "auc after 21 permanent reports": kept.auc.mean})
+        permanent = {f"permanent reports, {name}": value for name, value in kept.figures.items()}
+        return replace(found, figures={**found.figures, **permanent})
 
     return run
 
