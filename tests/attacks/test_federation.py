@@ -12,7 +12,7 @@ import torch
 
 from graphveil.attacks.federation import FEDERATION_ATTACKS, attack_federation, simulated
 from graphveil.attacks.federation_features import feature_recovery
-from graphveil.attacks.federation_labels import groups, label_inference, matched, unit_rows
+from graphveil.attacks.federation_labels import groups, label_inference, matched, matched_pairs, unit_rows
 from graphveil.attacks.federation_views import KEPT_ROUNDS, Recorded, agreed_rounds, naive
 from graphveil.attacks.result import AttackResult
 from graphveil.errors import InputError
@@ -110,6 +110,15 @@ def test_groups_are_named_as_well_as_can_be() -> None:
     assert matched(np.zeros(7, dtype=int), labels) == pytest.approx(3 / 7)
     rows = torch.eye(3, dtype=torch.float64)[torch.from_numpy(labels)]
     assert matched(groups(unit_rows([rows, 2 * rows], 7), 3), labels) == 1.0
+
+
+def test_pairs_of_two_labels_begin_as_often_with_each_label_as_pairs_of_one() -> None:
+    labels = np.repeat([0, 1, 2], [60, 30, 10])
+    alike, apart = matched_pairs(labels, np.random.default_rng(0))
+    assert (labels[alike[0]] == labels[alike[1]]).all() and (labels[apart[0]] != labels[apart[1]]).all()
+    shares = [np.bincount(labels[pairs[0]], minlength=3) / len(pairs[0]) for pairs in (alike, apart)]
+    assert np.abs(shares[0] - shares[1]).max() < 0.002
+    assert len(alike[0]) == sum(size * (size - 1) // 2 for size in (60, 30, 10))
 
 
 def test_what_cannot_be_attacked_is_refused() -> None:
