@@ -77,15 +77,14 @@ def rewrite_party(folder: Path) -> dict[str, str | None]:
 
 def _published(outcome: Mapping[str, Any]) -> str:
     """Return how often a holder publishes, and at which price."""
-    each, total = (text.number(float(outcome[name])) for name in ("epsilon_per_publication", "epsilon"))
+    each, total = (text.number(float(f"{float(outcome[name]):.3g}")) for name in ("epsilon_per_publication", "epsilon"))
     return f"Mode {outcome['mode']}, {outcome['publications']} publications: epsilon {each} each, all together {total}"
 
 
 def _open(outcome: Mapping[str, Any]) -> tuple[str, ...]:
     """Return what a reader might wrongly think is protected."""
     lines = ["The rows: they are published as they are."] if math.isinf(float(outcome["epsilon"])) else []
-    opens = str(outcome["opens"])
-    lines.append(f"{opens[0].upper()}{opens[1:]}.")
+    lines.append(f"Between the parties: {outcome['opens']}.")
     if math.isinf(float(outcome["epsilon_y"])):
         lines.append("The labels of training nodes: nothing randomizes them.")
     return (*lines, _ROWS, _SHARED, words.GROUP)
