@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.linear_model import Ridge
 
-from graphveil.attacks.limits import limit_of
+from graphveil.attacks.limits import limit_of_answers
 from graphveil.attacks.result import AttackResult, auc_of, judge
 from graphveil.attacks.service import answer_rows, labels_alone
 from graphveil.errors import InputError
@@ -71,7 +71,7 @@ def attribute(
         "a private feature from what the method shows of a node" if column is None else f"feature {column} of a node",
         members,
         others,
-        limit=limit_of(method, "features"),
+        limit=limit_of_answers(method),
         seed=seed,
         baseline=auc_of(_sample(apart.scores[above], rng), _sample(apart.scores[~above], rng)),
         baseline_note="labels spread over the edges, no features",

@@ -20,6 +20,8 @@ import numpy as np
 SECRETS = ("edge", "node", "features", "label")
 _WORDS = {"edge": ("edge", "relationship", "link"), "features": ("feature",), "label": ("label",), "node": ()}
 
+_JOINT = "joint privacy is everybody else's view: it does not cover the answer about a node itself"
+
 
 @dataclass(frozen=True)
 class Limit:
@@ -93,6 +95,14 @@ def limit_of(method: Any, secret: str) -> Limit:
     if math.isinf(guarantee.epsilon):
         return nothing("the method protects nothing")
     return nothing(f"outside what the method protects, which is {guarantee.unit}")
+
+
+def limit_of_answers(method: Any) -> Limit:
+    """Return what a guarantee says of a node's features where the adversary sees the answer about that very node.
+
+    Where whole nodes are protected, nothing: the answer is made of the node's own features, for its own eyes.
+    """
+    return nothing(_JOINT) if _is_node(method) else limit_of(method, "features")
 
 
 def _is_node(method: Any) -> bool:

@@ -26,7 +26,7 @@ import torch
 
 from graphveil.attacks.inversion import Shown, inverted
 from graphveil.attacks.likeness import likeness
-from graphveil.attacks.limits import Limit, limit_of, nothing
+from graphveil.attacks.limits import Limit, limit_of, limit_of_answers
 from graphveil.attacks.result import AttackResult, Samples, auc_of, judge
 from graphveil.attacks.service import answer_rows, labels_alone
 from graphveil.errors import InputError
@@ -41,7 +41,6 @@ _LEARNED = 4000
 _JUDGED = 2000
 _FEWEST = 10
 _PICTURES = 10
-_JOINT = "joint privacy is everybody else's view: it does not cover the answer about a node itself"
 
 
 @dataclass(frozen=True)
@@ -211,8 +210,7 @@ def _copied(
 
 def _answered(method: Any, graph: Any, people: _People, split: Split | None, seed: int) -> _View:
     """Return answers, and what labels tell without them."""
-    node = getattr(getattr(method, "privacy", None), "unit", None) == "node"
-    limit = nothing(_JOINT) if node else limit_of(method, "features")
+    limit = limit_of_answers(method)
     classes = people.groups[:, None] == np.unique(people.groups)
     apart = np.concatenate([labels_alone(graph, split, seed)[people.nodes], classes], axis=1)
     rows = answer_rows(method, graph)[people.nodes]
