@@ -97,6 +97,8 @@ def test_a_total_goes_to_methods_that_are_given_no_parts() -> None:
     found = compared("lpgnn,label-propagation,gap", epsilon="2,8", epsilon_x="1")
     assert found.takes == {"lpgnn": ["epsilon_x"], "label-propagation": ["epsilon"], "gap": ["epsilon"]}
     assert compared("lpgnn", epsilon="2,8").takes == {"lpgnn": ["epsilon"]}
+    with pytest.raises(InputError, match="a total that is split"):
+        compared("lpgnn,gcn", epsilon="2,8", epsilon_x="1")
 
 
 def test_delta_goes_to_methods_that_have_one_in_any_case() -> None:

@@ -16,6 +16,7 @@ from graphveil.attacks.result import judge
 from graphveil.federation.agreement import read_agreement
 from graphveil.federation.guarantees import guarantee_of, ledger_of
 from graphveil.methods import experiment
+from graphveil.reports import finished
 from graphveil.reports.attack_files import PLAIN
 from graphveil.reports.files import to_json, write_text
 from tests.cli.conftest import Terminal
@@ -28,6 +29,7 @@ FOLDERS = ("runs/lpgnn", "runs/gcn", "runs/void", "published", "fed")
 def leave_attack(folder: Path, method: str) -> None:
     """What an attack leaves in a run folder, with made scores: strong against a plain network, weak against the run."""
     scores = np.arange(400) / 400
+    folder.mkdir(exist_ok=True)
     found = {}
     for label, members in ((method, scores), (PLAIN, scores + 0.5)):
         found[label] = judge("linkteller", "edges", members, scores, limit=Limit(1.0, 0.0, "made")).to_dict()
@@ -57,7 +59,8 @@ def there(type_in: Terminal) -> Terminal:
     assert type_in("train", "lpgnn", "social-200", *noise, *QUICK, "--out", "runs/void").code == 0
     assert type_in("release", "feature-rr", "social-200", "--epsilon-x", 4, "-o", "published").code == 0
     leave_federation(type_in)
-    leave_attack(Path("runs/lpgnn"), "lpgnn")
+    for place, method in (("runs/lpgnn", "lpgnn"), ("fed", "shared-linear"), ("published.curator", "feature-rr")):
+        leave_attack(Path(place), method)
     return type_in
 
 
@@ -81,7 +84,7 @@ def test_finished_folders_stand_side_by_side(there: Terminal) -> None:
     assert rows["fed"]["protects"]["features"] == "partly"
     attacked = rows["runs/lpgnn"]["attacks"]["linkteller"]
     assert attacked["auc"]["mean"] == 0.5 < attacked["auc_without_protection"]
-    assert rows["runs/gcn"]["attacks"] == {}
+    assert [folder for folder in FOLDERS if not rows[folder]["attacks"]] == ["runs/gcn", "runs/void"]
     assert answer.json["folder"] is None
     assert {entry.name for entry in Path().iterdir()} >= {"runs", "fed"}
 
@@ -123,6 +126,19 @@ def test_what_is_not_finished_or_named_twice_is_refused(there: Terminal) -> None
         assert said in answer.err, answer.err
     Path("fed/holder2/guarantee.json").write_text("{")
     assert "damaged party" in there("compare-runs", "fed/holder2").err
+
+
+def test_a_release_has_the_accuracy_of_a_network_trained_on_it(
+    there: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = made.record()
+    monkeypatch.setattr(finished, "read_lift", lambda folder: real)
+    answer = there("compare-runs", "published", "--json")
+    (row,) = answer.json["rows"]
+    assert (row["method"], row["trust"]) == ("feature-rr", "release")
+    assert row["accuracy"]["mean"] == real.accuracy.mean
+    assert row["best_control"] == real.best_control
+    assert any("labels in it" in note for note in answer.json["notes"])
 
 
 def test_other_test_nodes_are_noticed(type_in: Terminal) -> None:

@@ -159,7 +159,7 @@ def test_markdown_has_one_line_for_each_row_and_escapes_names() -> None:
     lines = [line for line in text.splitlines() if line.startswith("|")]
     assert len(lines) == 2 + 5
     assert len({line.count("|") for line in lines}) == 1
-    assert "## Which epsilons may be compared" in text
+    assert "## What may be compared" in text
 
 
 def test_csv_has_full_precision_and_words_for_infinity() -> None:

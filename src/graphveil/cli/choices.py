@@ -201,7 +201,7 @@ def comparison(methods: str, data: str, typed: Mapping[str, Any]) -> Comparison:
         data=data,
         methods=fixed,
         axes=axes,
-        takes={name: _own_axes(axes, info) for name, info in found.items()},
+        takes=_takes(axes, found),
         seeds=range(typed["seed"], typed["seed"] + typed["repeats"]),
         options={
             "controls": not typed["no_controls"],
@@ -215,10 +215,17 @@ def comparison(methods: str, data: str, typed: Mapping[str, Any]) -> Comparison:
     return made
 
 
-def _own_axes(axes: Mapping[str, Any], info: MethodInfo) -> list[str]:
-    """The epsilons a method takes part in: those of its parts where they are given, else the total."""
-    own = [key for key in axes if key in info.options]
-    return [key for key in own if key != "epsilon" or not {"epsilon_x", "epsilon_y"} & set(own)]
+def _takes(axes: Mapping[str, Any], found: Mapping[str, MethodInfo]) -> dict[str, list[str]]:
+    """The epsilons each method takes part in: those of its parts where they are given, else the total.
+
+    A total that no method is left for goes to all that know it, and is refused there.
+    """
+    own = {name: [key for key in axes if key in info.options] for name, info in found.items()}
+    less = {
+        name: [key for key in keys if key != "epsilon" or not {"epsilon_x", "epsilon_y"} & set(keys)]
+        for name, keys in own.items()
+    }
+    return less if any("epsilon" in keys for keys in less.values()) else own
 
 
 def _takes_delta(info: MethodInfo, pairs: Mapping[str, str]) -> bool:

@@ -12,7 +12,7 @@ from graphveil.cli.console import emit, working
 
 Runs = Annotated[
     list[Path],
-    typer.Argument(metavar="FOLDER...", help="Run folders, published graphs, folders of a federation."),
+    typer.Argument(metavar="FOLDER", help="Run folders, published graphs, folders of a federation."),
 ]
 Out = Annotated[Path | None, typer.Option("--out", help="A folder to make for the tables and the figure.")]
 

@@ -108,8 +108,8 @@ def markdown_text(page: Sheet) -> str:
         lines += ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
         lines += ["| " + " | ".join(markdown(cell) for cell in cells(page, group, row)) + " |" for row in group.rows]
         lines += [""]
-    lines += ["## Which epsilons may be compared", ""]
-    lines += [f"- {markdown(said)}" for said in (*page.comparable, *page.notes)]
+    said = [*page.comparable, *page.notes]
+    lines += ["## What may be compared", "", *(f"- {markdown(one)}" for one in said)] if said else []
     return "\n".join(lines) + "\n"
 
 

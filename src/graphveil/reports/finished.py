@@ -11,11 +11,13 @@ from typing import Any
 from graphveil.errors import InputError, ModelFileError
 from graphveil.privacy import Guarantee, Ledger
 from graphveil.reports.attack_files import PLAIN, kept
+from graphveil.reports.attack_release import ENDING
 from graphveil.reports.comparison_rows import Attacked, Row, facts, row_of
 from graphveil.reports.comparison_sheet import Sheet
 from graphveil.reports.federation import OUTCOME
 from graphveil.reports.record import interval_from_dict
 from graphveil.reports.release_card import is_release
+from graphveil.reports.release_lift import read_lift
 from graphveil.reports.run_folder import read_run
 
 _AGREEMENT = "agreement.toml"
@@ -42,7 +44,11 @@ def finished(folders: Sequence[Path]) -> Sheet:
     if len({tested for row, tested in found if row.accuracy is not None}) > 1:
         notes.append("Not all were tested on the same nodes: split, seed or repeats differ.")
     if any(row.accuracy is None for row in rows):
-        notes.append("A published graph, or a party without labels, has no accuracy of its own.")
+        notes.append(
+            "A published graph has no accuracy until report --lift trains on it, a party without labels never."
+        )
+    if any(row.accuracy is not None and row.promise.trust == "release" for row in rows):
+        notes.append("What was trained on a published graph may be scored by the labels in it, noise included.")
     if any(row.attacks for row in rows):
         notes.append("An attack that finds nothing proves nothing: others may find more.")
     return Sheet(f"{', '.join(data)}: finished runs side by side, 95% intervals", rows, notes=tuple(notes))
@@ -55,27 +61,37 @@ def read_finished(folder: Path) -> tuple[Row, str]:
         ModelFileError, DataError: there is nothing finished, or it was damaged.
     """
     if is_release(folder):
-        row, tested = _release(folder), ""
+        row, tested, attacked = _release(folder), f"on {folder}", [_curators(folder)]
     elif (folder / "result.json").is_file():
         record = read_run(folder)
-        row = row_of(record.method, {}, [record])
+        row, attacked = row_of(record.method, {}, [record]), [folder]
         how = {key: record.options.get(key) for key in ("source", "seed", "repeats")}
         tested = f"{how}, {record.options.get('split', 'random')}"
     elif (party := _party_of(folder)) is not None:
-        row, tested = _party(party), f"by {party}"
+        row, tested, attacked = _party(party), f"by {party}", [party, folder]
     else:
         allowed = "a folder that graphveil train, release or federation join wrote"
         raise ModelFileError(f"nothing finished in {folder}", allowed=allowed)
-    return replace(row, folder=str(folder), attacks=_attacks(folder, row.method)), tested
+    found = {name: one for place in attacked for name, one in _attacks(place, row.method).items()}
+    return replace(row, folder=str(folder), attacks=found), tested
 
 
 def _release(folder: Path) -> Row:
+    """A published graph; with the accuracy of a plain network on it, where that was measured."""
     from graphveil.graphs import load_graph
 
     graph = load_graph(folder)
-    release = graph.release
+    release, measured = graph.release, read_lift(folder)
     about = facts(release.method, release.guarantee, release.ledger, release.settings)
+    if measured is not None:
+        return replace(row_of(release.method, {}, [measured]), **about)
     return Row(method=release.method, axes={}, data=graph.schema.name, **about, accuracy=None)
+
+
+def _curators(release: Path) -> Path:
+    """Where the curator keeps what attacks found in a release: beside it, never inside."""
+    whole = release.resolve()
+    return whole.with_name(whole.name + ENDING)
 
 
 def _party_of(folder: Path) -> Path | None:

@@ -224,6 +224,8 @@ def comparability(promises: Sequence[Promise], epsilons: Sequence[float], opened
         opened: what each group leaves unprotected.
     """
     protected = [place for place, promise in enumerate(promises) if promise.parts]
+    if not protected:
+        return []
     said = [
         "By epsilon compare rows of one group only, and of one delta: they trust the same people and protect the same "
         "unit under the same change from the same observers."
