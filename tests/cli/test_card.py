@@ -28,7 +28,7 @@ def test_the_cards_tell_of_an_attack_at_once(type_in: Terminal, run: Path) -> No
     answer = type_in("attack", run, "--attack", "link-stealing", "--nodes", 100)
     assert answer.code == 0 and "not covered by epsilon" in " ".join(answer.out.split())
     for card in cards(run):
-        assert "None was run." not in card and "AUC in a plain network" in card and "proves nothing" in card
+        assert "None was run." not in card and "AUC without protection" in card and "proves nothing" in card
         assert "outside what the method protects" in card
 
 
@@ -36,6 +36,7 @@ def test_report_writes_the_cards_anew_from_what_the_folder_holds(type_in: Termin
     fresh = cards(run)
     type_in("attack", run, "--attack", "averaging-labels")
     told = cards(run)
+    assert all("the ledger refuses to pay for a second" in card and "MORE THAN" not in card for card in told)
     for name in CARDS:
         (run / name).unlink()
     assert type_in("report", run, "--json").json["card"] == str(run / "card.md")

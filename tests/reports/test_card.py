@@ -117,6 +117,9 @@ def test_attacks_stand_beside_limit_baseline_and_plain_network() -> None:
 def test_more_than_epsilon_allows_is_loud_and_no_limit_is_said() -> None:
     over = found(epsilon=0.1, gap=3.0)
     assert over["linkteller"]["gap"].beats_limit
+    repeated = {"averaging": {"lpgnn": replace(over["linkteller"]["gap"], name="averaging")}}
+    for text in forms(made.record(), repeated):
+        assert "the ledger refuses to pay for a second" in text and "MORE THAN" not in text
     for text in forms(made.record(), over):
         assert "MORE THAN EPSILON ALLOWS" in text
     anyway = {"linkteller": {"gap": replace(over["linkteller"]["gap"], baseline=1.0)}}

@@ -16,6 +16,7 @@ from graphveil.attacks import AttackResult
 from graphveil.attacks.limits import bound
 from graphveil.attacks.result import FALSE_ALARMS
 from graphveil.methods.intervals import Interval
+from graphveil.reports.attack_files import over_limit
 from graphveil.reports.figures import BLUE, GREEN, GREY, INK, ORANGE, clean
 from graphveil.reports.text import number, printable
 
@@ -124,5 +125,5 @@ def summary(found: AttackResult) -> tuple[str, ...]:
         f"limit: {found.limit_note}" if math.isinf(found.epsilon) else f"limit from {found.limit_note}",
     ]
     if found.beats_limit:
-        lines.append("MORE THAN EPSILON ALLOWS: the method leaks what it promised to hide")
+        lines.append(over_limit(found))
     return (*lines, *found.notes)

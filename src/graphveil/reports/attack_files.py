@@ -26,7 +26,7 @@ _HEAD = (
     "found at 1% false alarms (95%)",
     "epsilon allows",
     "AUC without the secret",
-    "AUC in a plain network",
+    "AUC without protection",
 )
 MEASURED = (
     "Measured on the true data: these figures are not covered by epsilon. An attack that finds nothing proves nothing: "
@@ -62,7 +62,7 @@ def attacks_section(found: Found, command: str, *, none: str = NONE) -> Section:
     """Return what attacks found, beside what epsilon allows; or, of none, `none` and the command that runs one."""
     if not found:
         return Section(_TITLE, (Paragraph(none), Command(command)))
-    rows, lines, over = [], [], False
+    rows, lines, alarms = [], [], []
     for attack, results in found.items():
         plain = results.get(PLAIN)
         attacked = {label: result for label, result in results.items() if label != PLAIN} or results
@@ -70,10 +70,16 @@ def attacks_section(found: Found, command: str, *, none: str = NONE) -> Section:
             name = attack if len(attacked) == 1 else f"{attack}: {label}"
             rows.append(_row(name, result, plain))
             lines.append(_remarks(name, result))
-            over = over or result.beats_limit
-    alarm = (Paragraph("MORE THAN EPSILON ALLOWS: the method leaks what it promised to hide.", strong=True),)
-    told = Points(tuple(line for line in lines if line))
-    return Section(_TITLE, (*(alarm if over else ()), Table(_HEAD, tuple(rows)), told, Paragraph(MEASURED)))
+            if result.beats_limit:
+                alarms.append(Paragraph(f"{name}: {over_limit(result)}.", strong=True))
+    return Section(_TITLE, (*alarms, Table(_HEAD, tuple(rows)), Points(tuple(lines)), Paragraph(MEASURED)))
+
+
+def over_limit(found: AttackResult) -> str:
+    """Return what it means that an attack found more than epsilon allows."""
+    if found.name == "averaging":
+        return "more than the epsilon of one report allows, which is why the ledger refuses to pay for a second"
+    return "MORE THAN EPSILON ALLOWS: the method leaks what it promised to hide"
 
 
 def _row(name: str, found: AttackResult, plain: AttackResult | None) -> Row:
