@@ -237,11 +237,11 @@ def comparability(promises: Sequence[Promise], epsilons: Sequence[float], opened
     if pair is not None:
         one, other = sorted(pair, key=lambda place: -len(opened[place]))
         price = number(epsilons[one])
-        left = f" with {_and(opened[one])} unprotected" if opened[one] else ""
         said.append(
             f"Across groups no epsilon is larger or smaller than another. {letter(one)}'s {price}, for "
-            f"{promises[one].unit}{left}, is neither a weaker nor a stronger promise than {price} would be in "
-            f"{letter(other)}, for {promises[other].unit}: {_differences(promises[one], promises[other])}."
+            f"{_promised(promises[one], opened[one])}, is neither a weaker nor a stronger promise than {price} would "
+            f"be in {letter(other)}, for {_promised(promises[other], opened[other])}: "
+            f"{_differences(promises[one], promises[other])}."
         )
     for one, other in itertools.combinations(protected, 2):
         first, second = promises[one], promises[other]
@@ -258,6 +258,11 @@ def comparability(promises: Sequence[Promise], epsilons: Sequence[float], opened
                 f"relationship, both entries, may be compared with {letter(whole)}'s epsilon at the same delta."
             )
     return said
+
+
+def _promised(promise: Promise, opened: Sequence[str]) -> str:
+    """What is protected, and what is not."""
+    return promise.unit + (f" with {_and(opened)} unprotected" if opened else "")
 
 
 def _counts_entries(one: Promise, other: Promise) -> bool:
