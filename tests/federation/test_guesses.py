@@ -155,6 +155,7 @@ def test_guesses_with_little_epsilon_are_worth_more_than_the_label_holder_alone(
     _, _, held, _ = run(holders, epsilon=2.0)
     desk = desk_of(held)
     alone, both = desk.history
+    assert desk.alone is not None and desk.predictions is not None and not torch.equal(desk.alone, desk.predictions)
     assert both["val_accuracy"] > alone["val_accuracy"] + 0.05 and desk.best == 2
 
 

@@ -90,6 +90,13 @@ def test_the_server_knows_no_accuracy(tmp_path: Path) -> None:
         assert "Only the label holder can measure accuracy." in text
 
 
+def test_the_label_holders_own_network_is_the_free_baseline_where_it_was_trained(tmp_path: Path) -> None:
+    alone = {"mean": 0.6, "low": 0.5, "high": 0.7, "runs": [0.6]}
+    for text in forms(party(tmp_path / "clinic", accuracy_alone=alone)):
+        assert "Lift over the free baseline: 15.0 points; the label holder's own network alone: 60.0%." in text
+        assert "not measured" not in text
+
+
 @pytest.mark.parametrize("place", ["run", "run/clinic"])
 def test_attacks_on_the_party_and_on_the_whole_federation_are_shown(tmp_path: Path, place: str) -> None:
     folder = party(tmp_path / "run" / "clinic")

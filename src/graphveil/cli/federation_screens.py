@@ -139,6 +139,9 @@ def finished(answer: Mapping[str, Any]) -> RenderableType:
                 f"{percent(score['high'])}); round {answer['best_round']} of {answer['rounds']} was best on validation",
             )
         )
+        if "accuracy_alone" in answer:
+            mean = percent(answer["accuracy_alone"]["mean"])
+            parts.append(Text(f"Its own network alone, before anybody's guesses: {mean} %"))
     else:
         parts.append(Text(f"{answer['party']} has finished {answer['rounds']} rounds", style="bold"))
     table = rows(("message", "sent", "received"), _by_kind(answer))

@@ -169,6 +169,7 @@ def _label_holder(part: _Holder, desk: LabelDesk, done: int) -> Talk:
         for name in others:
             yield Send(name, "training-labels", desk.given(_NOT_TRAINING))
         desk.look(part.trained(desk.loss), 1)
+        desk.alone = desk.predictions
         yield Checkpoint(1, part.state)
     if done < setting.rounds:
         guesses = []

@@ -30,7 +30,8 @@ _ROW = ("epoch", "loss", "val_loss", "val_accuracy")
 class LabelDesk:
     """Labels [n] int64 (-1 unknown) and who trains, validates and tests, as masks [n]; all stay with the label holder.
 
-    After a run: `history` (one row a round), `best` (its round), `predictions` [n, classes] of that round.
+    After a run: `history` (one row a round), `best` (its round), `predictions` [n, classes] of that round, and `alone`,
+    those of the label holder's own network before anybody else's guesses, where there is one.
     """
 
     def __init__(self, labels: Tensor, train: Tensor, val: Tensor, test: Tensor) -> None:
@@ -40,6 +41,7 @@ class LabelDesk:
         self.history: list[dict[str, float]] = []
         self.best: int | None = None
         self.predictions: Tensor | None = None
+        self.alone: Tensor | None = None
 
     def open(self, setting: Setting, *, randomness: Randomness, generator: torch.Generator) -> None:
         """Draw the last layer and, where agreed, randomize the training labels: the one place that reads them."""
@@ -64,7 +66,8 @@ class LabelDesk:
             "desk/heard": self._heard,
             "desk/history": torch.tensor(rows, dtype=torch.float64).view(-1, len(_ROW)),
         }
-        return found if self.predictions is None else found | {"desk/best": self.predictions}
+        kept = {"desk/best": self.predictions, "desk/alone": self.alone}
+        return found | {name: value.clone() for name, value in kept.items() if value is not None}
 
     def load(self, state: State) -> None:
         """Set all of them from a checkpoint; labels are not randomized a second time."""
@@ -72,7 +75,7 @@ class LabelDesk:
         load_adam("desk/adam", self._optimiser, state)
         self._heard = state["desk/heard"]
         self.history = [dict(zip(_ROW, row, strict=True)) for row in state["desk/history"].tolist()]
-        self.predictions = state.get("desk/best")
+        self.predictions, self.alone = state.get("desk/best"), state.get("desk/alone")
         if self.predictions is not None:
             self.best = max(range(len(self.history)), key=lambda place: _rank(self.history[place])) + 1
 

@@ -205,4 +205,7 @@ def _predicted(folder: Path, agreement: Agreement, desk: LabelDesk, ids: list[st
     said: dict[str, Any] = {"test_nodes": len(hit), "best_round": desk.best}
     if len(hit):
         said["accuracy"] = interval([hit.numpy()]).to_dict()
+    if len(hit) and desk.alone is not None:
+        alone = (desk.alone.argmax(dim=1) == desk.labels)[desk.test]
+        said["accuracy_alone"] = interval([alone.numpy()]).to_dict()
     return said

@@ -97,6 +97,13 @@ def _bought(outcome: Mapping[str, Any]) -> Section:
         score = interval_from_dict(outcome["accuracy"])
         found = f"{text.percent(score.mean)}% ({words.interval(score)})"
         told = f"Accuracy on {outcome['test_nodes']:,} test nodes: {found}. {words.ON_TRUTH}"
+    if "accuracy_alone" in outcome:
+        alone = interval_from_dict(outcome["accuracy_alone"]).mean
+        lift = text.percent(interval_from_dict(outcome["accuracy"]).mean - alone)
+        said = (
+            f"Lift over the free baseline: {lift} points; the label holder's own network alone: {text.percent(alone)}%."
+        )
+        return Section(cards.RESULTS, (Paragraph(told), Paragraph(said, strong=True)))
     none = Paragraph("Lift over the free baseline: not measured.", strong=True)
     parts = (Paragraph(told), none, Paragraph(_ALONE), Command("graphveil train sage DATA"))
     return Section(cards.RESULTS, parts)
