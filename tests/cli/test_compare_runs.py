@@ -45,7 +45,8 @@ def leave_federation(type_in: Terminal) -> None:
         setting = read_agreement(folder).setting
         write_text(folder / "guarantee.json", to_json(guarantee_of(setting).to_dict()))
         write_text(folder / "ledger.json", to_json(ledger_of(setting, setting.publications).to_dict()))
-        score = {"accuracy": made.interval(0.8, runs=1).to_dict()} if name == "holder1" else {}
+        found = {"accuracy": made.interval(0.8, runs=1), "accuracy_alone": made.interval(0.7, runs=1)}
+        score = {key: one.to_dict() for key, one in found.items() if name == "holder1"}
         write_text(folder / "outcome.json", to_json({"seconds": 3.0, **score}))
 
 
@@ -80,6 +81,8 @@ def test_finished_folders_stand_side_by_side(there: Terminal) -> None:
     assert "seed 1" in rows["runs/void"]["void"]
     assert rows["published"]["accuracy"] is None
     assert rows["fed"]["accuracy"]["mean"] == pytest.approx(made.interval(0.8, runs=1).mean)
+    assert rows["fed"]["best_control"] == "label holder alone"
+    assert rows["fed"]["lift"]["mean"] == pytest.approx(0.1)
     assert rows["fed"]["collected"].endswith(" publications")
     assert rows["fed"]["protects"]["features"] == "partly"
     attacked = rows["runs/lpgnn"]["attacks"]["linkteller"]

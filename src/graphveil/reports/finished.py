@@ -10,6 +10,7 @@ from typing import Any
 
 from graphveil.errors import InputError, ModelFileError
 from graphveil.privacy import Guarantee, Ledger
+from graphveil.reports import rivals
 from graphveil.reports.attack_files import PLAIN, kept
 from graphveil.reports.attack_release import ENDING
 from graphveil.reports.comparison_rows import Attacked, Row, facts, row_of
@@ -109,12 +110,18 @@ def _party(folder: Path) -> Row:
         guarantee = Guarantee.from_dict(json.loads((folder / "guarantee.json").read_text("utf-8")))
         ledger = Ledger.from_dict(json.loads((folder / "ledger.json").read_text("utf-8")))
         outcome = _outcome(folder)
-        accuracy = interval_from_dict(outcome["accuracy"]) if "accuracy" in outcome else None
+        accuracy, alone = (
+            interval_from_dict(outcome[key]) if key in outcome else None for key in ("accuracy", "accuracy_alone")
+        )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ModelFileError(f"damaged party: {error}", where=str(folder)) from error
     about = facts(_FEDERATED, guarantee, ledger, {})
     data = read_agreement(folder).name
-    return Row(method=_FEDERATED, axes={}, data=data, **about, accuracy=accuracy, seconds=outcome.get("seconds"))
+    found = Row(_FEDERATED, {}, data, **about, accuracy=accuracy, seconds=outcome.get("seconds"))
+    if accuracy is None or alone is None:
+        return found
+    lift = rivals.difference(accuracy, alone)
+    return replace(found, best_control="label holder alone", control=alone, lift=lift)
 
 
 def _outcome(folder: Path) -> dict[str, Any]:
