@@ -38,7 +38,7 @@ _ALIKE = 0.05
 
 
 def feature_recovery(view: View, recorded: Recorded, *, victim: str, known: float = 0.5, seed: int = 0) -> AttackResult:
-    """Return how well a party tells a holder's features above the middle of their range from those below.
+    """Return how well a party tells a holder's features above the mean of the known people from those below.
 
     Args:
         view: what the party has. recorded: the truth, which scores the attack.
@@ -47,7 +47,7 @@ def feature_recovery(view: View, recorded: Recorded, *, victim: str, known: floa
             are handed out, nothing need be known.
 
     Raises:
-        InputError: a share outside (0, 1), or features that nobody or everybody has.
+        InputError: a share outside (0, 1), or features in which people do not differ.
     """
     if not 0 < known < 1:
         raise InputError(f"known = {known!r}", where="feature-recovery", allowed="a share in (0, 1)")
@@ -55,12 +55,12 @@ def feature_recovery(view: View, recorded: Recorded, *, victim: str, known: floa
     held = recorded.holdings[victim]
     columns = np.sort(rng.permutation(held.features.shape[1])[:_COLUMNS])
     truth = as_dense(held.features).numpy()[:, columns]
-    middle = (float(truth.max()) + float(truth.min())) / 2
     public = np.zeros(len(truth), dtype=bool)
     public[rng.permutation(len(truth))[: round(known * len(truth))]] = True
-    above = truth[~public] > middle
+    mean = truth[public].mean(axis=0) if public.any() else np.zeros(len(columns))
+    above = truth[~public] > mean
     if above.all() or not above.any():
-        raise InputError("nobody or everybody is above the middle of the range", where="feature-recovery")
+        raise InputError("the people whose rows are unknown have the features of all others", where="feature-recovery")
     solved, source = solved_features(view, victim)
     if solved is None:
         guess, source = _best_guess(_inputs(view, victim), truth, public, rng)
@@ -72,7 +72,7 @@ def feature_recovery(view: View, recorded: Recorded, *, victim: str, known: floa
     missing = [_sample(without[side], rng) for side in (above, ~above)]
     figures = {
         "variance explained beyond the mean": _explained(guess, truth, public),
-        "entries right": float(((guess > middle) == above).mean()),
+        "entries right": float(((guess > mean) == above).mean()),
         "entries right if all are below": float((~above).mean()),
         "people recognised by their row": _recognised(guess, truth[~public], rng),
     }

@@ -24,12 +24,14 @@ from graphveil.federation.sharing import PARTIES
 #: What each mode opens to whom, as printed wherever a guarantee is shown.
 MODES: Mapping[str, str] = MappingProxyType(
     {
-        "individual": "no features or edges of a holder reach another holder, but the gradients that come back "
-        "can show which labels are alike; the server sees each holder's published embeddings",
+        "individual": "holders send each other nothing, but the gradients that come back can show which labels are "
+        "alike, and the label holder is shown a hidden layer, which without noise tells of the others' features; the "
+        "server sees each holder's published embeddings",
         "paper": "every round all holders see X W, a projection of all features: enough rounds give a holder the other "
         "holders' features; the server sees each holder's published embeddings",
-        "shared-linear": "nothing of a holder reaches another holder but uniform shares; the server sees the "
-        "propagated projections S^K X W of all nodes, with noise that no single holder can take away",
+        "shared-linear": "holders send each other nothing but uniform shares, but the label holder is shown a hidden "
+        "layer, which without noise tells of the others' features; the server sees the propagated projections S^K X W "
+        "of all nodes, with noise that no single holder can take away",
         "guesses": "the other holders are given the training labels; the label holder sees each other holder's guess "
         "of every node's class, randomized where epsilon is finite; the server sees none of it",
     }
