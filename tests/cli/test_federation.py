@@ -124,7 +124,7 @@ def test_the_plan_says_price_noise_bytes_and_what_is_revealed(type_in: Terminal,
     for words in ("once,", "a round,", "Threat model", "Not signed by", *SENT[mode]):
         assert words in shown, words
     if mode == "guesses":
-        assert found["epsilon_per_publication"] == 8 and found["republish"] == []
+        assert (found["epsilon_per_publication"], found["delta"]) == (8, 0) and found["republish"] == []
         assert "8 in TOTAL for one guess a node, with no delta" in shown and f"probability {found['keep']:.3g}" in shown
         assert "all holders are given those of training nodes" in shown
         return

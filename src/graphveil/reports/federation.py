@@ -154,7 +154,6 @@ def write_outcome(
         "rounds": setting.rounds,
         "publications": setting.publications,
         "epsilon": setting.epsilon,
-        "delta": setting.delta,
         **priced(setting),
         "epsilon_y": setting.epsilon_y,
         "guarantee": guarantee.to_dict(),

@@ -79,7 +79,6 @@ def planned(agreement: Agreement, nodes: int, rows: int, unsigned: list[str]) ->
         "epochs": setting.epochs,
         "publications": setting.publications,
         "epsilon": setting.epsilon,
-        "delta": setting.delta,
         **priced(setting),
         "epsilon_y": setting.epsilon_y,
         "republish": _republished(setting),
@@ -100,8 +99,8 @@ def priced(setting: Setting) -> dict[str, Any]:
     """Return what one publication costs, who reads it, and how large its noise is."""
     found = {"epsilon_per_publication": setting.price.per_round, "reader": setting.reader, "width": setting.width}
     if setting.mode == "guesses":
-        return found | {"keep": setting.guessing.keep, "classes": setting.classes}
-    return found | {"sigma": setting.publication.sigma, "clip": setting.clip}
+        return found | {"delta": 0.0, "keep": setting.guessing.keep, "classes": setting.classes}
+    return found | {"delta": setting.delta, "sigma": setting.publication.sigma, "clip": setting.clip}
 
 
 def _signed(certificate: str, data: bytes, signature: object) -> bool:
