@@ -51,7 +51,7 @@ RUNS: dict[str, tuple[str, dict[str, Any]]] = {
     "priv-hrg": ("priv-hrg", {"epsilon_a": 2.0}),
 }
 SHADOWS = 8
-SHOWN = ("linkteller", "link-stealing", "link-stealing-known", "membership", "lira", "attribute")
+SHOWN = ("linkteller", "link-stealing", "link-stealing-known", "membership", "lira", "attribute", "reconstruction")
 
 
 def main() -> None:
