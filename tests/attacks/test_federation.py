@@ -26,9 +26,11 @@ QUICK: dict[str, Any] = {"width": 16, "hops": 2, "epochs": 8, "opened": True}
 
 
 @cache
-def run(mode: str, epsilon: float = math.inf, epsilon_y: float = math.inf, unprotected: bool = False) -> Recorded:
+def run(
+    mode: str, epsilon: float = math.inf, epsilon_y: float = math.inf, unprotected: bool = False, holders: int = 2
+) -> Recorded:
     graph = social_graph(160, 6, 60, 3, apps=8, seed=3)
-    members, held = deal_out(graph, random_split(graph, 0), (1.0, 1.0), seed=0)
+    members, held = deal_out(graph, random_split(graph, 0), (1.0,) * holders, seed=0)
     setting = Setting(members, 3, mode=mode, epsilon=epsilon, epsilon_y=epsilon_y, **QUICK)
     return simulated(setting, held, randomness=SeededRandomness(1), unprotected=unprotected)
 
@@ -44,6 +46,12 @@ def test_every_attack_is_strong_against_the_naive_design(name: str) -> None:
     assert result.name == name and result.auc.low > 0.9
     assert result.baseline is not None and result.baseline < result.auc.low - 0.1
     assert result.limit is None and "not covered by any epsilon" in result.notes[-1]
+
+
+@pytest.mark.parametrize("name", ["feature-recovery", "feature-recovery-server", "gram"])
+def test_the_naive_design_of_three_holders_falls_as_well(name: str) -> None:
+    result = attack_federation(name, run("individual", unprotected=True, holders=3), nodes=100, unprotected=True)
+    assert result.auc.low > 0.9
 
 
 @pytest.mark.parametrize("name", ["feature-recovery", "gram", "label-inference-holder"])

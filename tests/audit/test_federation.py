@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from graphveil.audit import federation_replay
+from graphveil.audit import federation_replay, targets
 from graphveil.audit.federation_cases import (
     audit_noise_in_shares,
     audit_published,
@@ -28,6 +28,11 @@ from graphveil.federation.sharing import uniform
 from graphveil.privacy import SeededRandomness
 
 Patch = pytest.MonkeyPatch
+
+
+def test_every_mode_is_audited_by_name() -> None:
+    found = targets()["federation"]
+    assert len(found.mechanism) == 4 and len(found.method) == 2 * len(MODES) + 2
 
 
 # ---- what holders publish ----

@@ -197,9 +197,9 @@ def agreed_rounds(setting: Setting) -> frozenset[int]:
 
 
 def naive(setting: Setting) -> Setting:
-    """Return the naive design for the same holders, with enough rounds to solve for every holder's features."""
-    widest = max(member.columns for member in setting.members)
-    enough = math.ceil(1.1 * widest / setting.width) + 2
+    """Return the naive design for the same holders, with enough rounds to solve for all features but one's own."""
+    unknown = setting.columns - min(member.columns for member in setting.members)
+    enough = math.ceil(1.1 * unknown / setting.width) + 2
     open_: dict[str, Any] = {
         "mode": "paper",
         "opened": True,
