@@ -5,6 +5,9 @@ python docs/pictures/federation.py
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 from make import save
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -12,27 +15,54 @@ from matplotlib.patches import FancyBboxPatch
 
 from graphveil.reports.figures import BLUE, GREEN, GREY, INK, ORANGE
 
-#: mode, what is said below it, between holders (text, colour), up to the server, down from it.
-Panel = tuple[str, str, tuple[str, str], str, str]
-PANELS: tuple[Panel, ...] = (
-    (
+
+@dataclass(frozen=True)
+class Panel:
+    """A mode: what it shows to whom, what holders send each other, and what goes up to the server and down from it."""
+
+    mode: str
+    verdict: str
+    between: str
+    colour: str
+    ends: str
+    up: str = ""
+    down: str = ""
+    server: str = "combines, trains"
+
+
+PANELS = (
+    Panel(
+        "guesses",
+        "A sees one noisy guess of each node's class;\nthe server sees nothing",
+        "training labels;\none noisy guess\na node",
+        ORANGE,
+        "<|-|>",
+        server="keeps the pace",
+    ),
+    Panel(
         "shared-linear",
-        "holders learn nothing of each other;\nthe server sees one noisy sum",
-        ("masked:\nuniform\nnumbers", GREEN),
+        "the server sees one noisy sum; holders nothing\nof each other, but A the last hidden layer",
+        "masked:\nuniform\nnumbers",
+        GREEN,
+        "<|-|>",
         "shares,\nnoise inside",
         "masks, shares\nof gradients",
     ),
-    (
+    Panel(
         "individual",
-        "holders see gradients alone, which can show labels;\nthe server sees each one's noisy rows",
-        ("nothing after\nalignment", GREY),
+        "the server sees each one's noisy rows; holders\ngradients, which show labels; A the last layer",
+        "nothing after\nalignment",
+        GREY,
+        "-",
         "noisy\nembeddings",
         "gradients",
     ),
-    (
+    Panel(
         "paper",
-        "every holder sees X W each round:\nenough rounds give the features away",
-        ("X W opened\nevery round", ORANGE),
+        "every holder sees X W each round: enough rounds\ngive the features away; A sees the last layer",
+        "X W opened\nevery round",
+        ORANGE,
+        "<|-|>",
         "noisy\nembeddings",
         "masks,\ngradients",
     ),
@@ -54,32 +84,34 @@ def arrow(axes: Axes, start: tuple[float, float], end: tuple[float, float], colo
     axes.annotate("", end, start, arrowprops={"arrowstyle": style, "color": colour, "linewidth": 1.4})
 
 
-def panel(axes: Axes, left: float, content: Panel) -> None:
+def panel(axes: Axes, corner: tuple[float, float], content: Panel) -> None:
     """Two holders below, the server above."""
-    mode, verdict, (between, colour), up, down = content
-    axes.text(left + 15.5, 43, mode, ha="center", va="top", fontsize=11, fontweight="bold", color=INK)
-    box(axes, (left + 8.5, 30.5), 14, "server", "combines, trains", BLUE)
-    box(axes, (left, 8.5), 10.5, "holder A", "$X_A$, edges,\nlabels", BLUE)
-    box(axes, (left + 20.5, 8.5), 10.5, "holder B", "$X_B$, edges", BLUE)
-    for x, side in ((left + 5.2, -1), (left + 25.8, 1)):
-        near = left + 15.5 + side * 4.6
-        arrow(axes, (x, 17.2), (near - 0.2, 30.2), ORANGE)
-        arrow(axes, (near + 2 * -side, 30.2), (x - 2 * side, 17.2), INK)
-    axes.text(left + 5.6, 24.6, up, ha="right", va="center", fontsize=7.6, color=ORANGE, linespacing=1.2)
-    axes.text(left + 15.5, 22.2, down, ha="center", va="center", fontsize=7.6, color=INK, linespacing=1.2)
-    arrow(axes, (left + 10.7, 11.2), (left + 20.3, 11.2), colour, "<|-|>" if colour != GREY else "-")
-    axes.text(left + 15.5, 15.4, between, ha="center", va="center", fontsize=7.2, color=colour, linespacing=1.15)
-    axes.text(left + 15.5, 5.8, verdict, ha="center", va="top", fontsize=8.4, color=INK, linespacing=1.3)
+    left, low = corner
+    middle = left + 15.5
+    axes.text(middle, low + 43, content.mode, ha="center", va="top", fontsize=11, fontweight="bold", color=INK)
+    box(axes, (left + 8, low + 30.5), 15, "server", content.server, BLUE if content.up else GREY)
+    box(axes, (left, low + 8.5), 10.5, "holder A", "$X_A$, edges,\nlabels", BLUE)
+    box(axes, (left + 20.5, low + 8.5), 10.5, "holder B", "$X_B$, edges", BLUE)
+    for x, side in ((left + 5.2, -1), (left + 25.8, 1)) if content.up else ():
+        near = middle + side * 4.6
+        arrow(axes, (x, low + 17.2), (near - 0.2, low + 30.2), ORANGE)
+        arrow(axes, (near + 2 * -side, low + 30.2), (x - 2 * side, low + 17.2), INK)
+    axes.text(left + 5.6, low + 24.6, content.up, ha="right", va="center", fontsize=7.6, color=ORANGE, linespacing=1.2)
+    axes.text(middle, low + 22.2, content.down, ha="center", va="center", fontsize=7.6, color=INK, linespacing=1.2)
+    arrow(axes, (left + 10.7, low + 11.2), (left + 20.3, low + 11.2), content.colour, content.ends)
+    words: dict[str, Any] = {"ha": "center", "fontsize": 7.2, "color": content.colour, "linespacing": 1.15}
+    axes.text(middle, low + 12.4, content.between, va="bottom", **words)
+    axes.text(middle, low + 5.8, content.verdict, ha="center", va="top", fontsize=8.4, color=INK, linespacing=1.3)
 
 
 def modes() -> Figure:
-    """The three modes side by side."""
-    figure = Figure(figsize=(9.8, 4.3), facecolor="white")
-    axes = figure.add_axes((0.005, 0.01, 0.99, 0.98))
-    axes.set(xlim=(-3, 101), ylim=(0.5, 43.5))
+    """The four modes, two by two."""
+    figure = Figure(figsize=(6.9, 8.2), facecolor="white")
+    axes = figure.add_axes((0.005, 0.005, 0.99, 0.99))
+    axes.set(xlim=(-3.5, 69.5), ylim=(0.5, 87))
     axes.axis("off")
     for place, content in enumerate(PANELS):
-        panel(axes, 35 * place - 0.5, content)
+        panel(axes, (35.5 * (place % 2), 43.5 * (1 - place // 2)), content)
     return figure
 
 
