@@ -14,7 +14,7 @@ from scipy import stats
 from torch import Tensor
 
 from graphveil.mechanisms import SampledReports
-from graphveil.mechanisms.sampled import Law, SampledVectors, worst_variance
+from graphveil.mechanisms.laws import Law, worst_variance
 from graphveil.privacy import SeededRandomness
 from tests.mechanisms import conformance
 from tests.mechanisms.made import RANGE, bad_vectors, vectors
@@ -32,7 +32,7 @@ def case(kind: Callable[..., Any], dimension: int, sampled: int, epsilon: float)
     def outputs(mechanism: Any) -> Mapping[str, Tensor]:
         pairs = itertools.product(
             itertools.combinations(range(dimension), sampled),
-            itertools.product(range(mechanism._vectors.law.levels), repeat=sampled),
+            itertools.product(range(mechanism.law.levels), repeat=sampled),
         )
         subsets, levels = zip(*pairs, strict=True)
         return {
@@ -105,8 +105,7 @@ def sampled_levels(law: Law, position: int, rows: int, size: int, seed: int = 1)
 
 def unit_variance(mechanism: Any) -> float:
     """The worst variance on [-1, 1]."""
-    vectors: SampledVectors = mechanism._vectors
-    return vectors.worst_variance / ((vectors.high - vectors.low) / 2) ** 2
+    return float(mechanism.worst_variance) / ((mechanism.high - mechanism.low) / 2) ** 2
 
 
 def check_samples(law: Law, other: Law) -> None:

@@ -115,7 +115,7 @@ def test_bad_parameters_are_refused(kind: Any, settings: dict[str, float], messa
 @pytest.mark.parametrize("kind", KINDS)
 def test_reports_no_device_sends_are_refused(kind: Any) -> None:
     mechanism = kind(epsilon=5.0, dimension=4, sampled=2)
-    top = mechanism._vectors.law.levels - 1
+    top = mechanism.law.levels - 1
 
     def reports(indices: list[int], levels: list[int]) -> SampledReports:
         return SampledReports(torch.tensor([indices], dtype=torch.int32), torch.tensor([levels], dtype=torch.int16))
@@ -152,7 +152,7 @@ def test_report_bytes_of_the_other_mechanisms() -> None:
 def test_estimates_are_unbiased_up_to_the_rounding_of_32_bits(kind: Any, epsilon: float) -> None:
     """Exact averages over all outputs, at positions and between them, with the numbers that `centred` holds."""
     mechanism = kind(epsilon=epsilon, dimension=1, low=-1.0)
-    law = mechanism._vectors.law
+    law = mechanism.law
     levels = torch.arange(law.levels, dtype=torch.int16)[:, None]
     outputs = SampledReports(torch.zeros(law.levels, 1, dtype=torch.int32), levels)
     worth = mechanism.centred(outputs).toarray()[:, 0].astype(np.float64)
@@ -179,7 +179,7 @@ def test_a_scan_of_one_coordinate_finds_nothing_beyond_epsilon(kind: Any, epsilo
     mechanism = kind(epsilon=epsilon, dimension=1)
     inputs = np.linspace(0.0, 1.0, 667)
     inputs = np.concatenate([inputs, np.nextafter(inputs, 0.0), np.nextafter(inputs, 1.0)])
-    for level in range(mechanism._vectors.law.levels):
+    for level in range(mechanism.law.levels):
         reports = SampledReports(
             torch.zeros(len(inputs), 1, dtype=torch.int32), torch.full((len(inputs), 1), level, dtype=torch.int16)
         )

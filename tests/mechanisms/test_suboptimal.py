@@ -61,7 +61,7 @@ def test_both_tails_are_random_and_nothing_is_biased() -> None:
     """Published code returned the right tail without noise: mean 1,572 in place of 0.3 at epsilon 0.02."""
     epsilon, value = 0.02, 0.3
     mechanism = SubOptimal(epsilon=epsilon, dimension=1, low=-1.0)
-    law = mechanism._vectors.law
+    law = mechanism.law
     place = (value + 1) / 2 * law.steps
     position, carry = math.floor(place), place - math.floor(place)
     chances = sum(

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from graphveil.mechanisms import ThreeOutputs
-from graphveil.mechanisms.sampled import worst_variance
+from graphveil.mechanisms.laws import worst_variance
 from graphveil.mechanisms.three_outputs import ThreeOutputsLaw, three_outputs_law
 from tests.mechanisms import conformance, sampled_cases
 from tests.mechanisms.sampled_cases import unit_variance

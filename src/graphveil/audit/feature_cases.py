@@ -185,8 +185,7 @@ def _multi_bits(mechanism: MultiBit) -> MultiBitReports:
 
 
 def _sampled(mechanism: Any) -> SampledReports:
-    vectors = mechanism._vectors
-    indices, levels = _subsets(vectors.dimension, vectors.coordinates, vectors.law.levels)
+    indices, levels = _subsets(mechanism.dimension, mechanism.coordinates, mechanism.law.levels)
     return SampledReports(indices.int(), levels.to(torch.int16))
 
 

@@ -18,7 +18,7 @@ from graphveil.aggregation import PerturbedSum
 from graphveil.aggregation.grid import quantise
 from graphveil.audit.replay import Evidence, Question, Tap
 from graphveil.hierarchy import markov
-from graphveil.mechanisms import catalogue
+from graphveil.mechanisms import SampledVectors, catalogue
 from graphveil.training.attention import AttentionDescent
 from graphveil.training.dp_sgd import PrivateDescent
 
@@ -32,7 +32,9 @@ _OF_COUNTS = ("NoisyCounts", "NoisyDegree")
 def all_taps() -> tuple[Tap, ...]:
     """Return the taps of all mechanisms: the catalogue's, noisy sums over neighbours, private descent, drawn trees."""
     descents = (DescentTap(), DescentTap(AttentionDescent, samples=2))
-    return (*(ReportTap(info.mechanism) for info in catalogue()), SumTap(), *descents, TreeTap())
+    makers = (info.mechanism for info in catalogue())
+    owners = dict.fromkeys(maker if isinstance(maker, type) else SampledVectors for maker in makers)
+    return (*(ReportTap(owner) for owner in owners), SumTap(), *descents, TreeTap())
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from graphveil.mechanisms.permanent import permanent_guarantee, permanent_list, 
 from graphveil.mechanisms.piecewise import Piecewise
 from graphveil.mechanisms.privunit import PrivUnit
 from graphveil.mechanisms.reports import LabelReports, LatticeReports, MultiBitReports, OneBitReports
+from graphveil.mechanisms.sampled import SampledVectors
 from graphveil.mechanisms.sampled_reports import SampledReports
 from graphveil.mechanisms.suboptimal import SubOptimal
 from graphveil.mechanisms.three_outputs import ThreeOutputs
@@ -64,6 +65,7 @@ __all__ = [
     "PrivUnit",
     "RandomizedResponse",
     "SampledReports",
+    "SampledVectors",
     "SubOptimal",
     "ThreeOutputs",
     "Values",

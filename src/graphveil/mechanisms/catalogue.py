@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -28,10 +29,10 @@ from graphveil.mechanisms.three_outputs import ThreeOutputs
 
 @dataclass(frozen=True)
 class MechanismInfo:
-    """One mechanism: its class and source, the unit it protects, the size of one report, when to use it."""
+    """One mechanism: what makes it and its source, the unit it protects, the size of one report, when to use it."""
 
     name: str
-    mechanism: type[Any]
+    mechanism: Callable[..., Any]
     source: str
     unit: str
     report: str

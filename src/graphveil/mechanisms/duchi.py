@@ -1,5 +1,8 @@
 """Duchi et al.'s mechanism for vectors of signs, on a few sampled coordinates.
 
+Sampled coordinates are rounded to signs, and signs that agree with most of them are sent e^epsilon times as likely as
+others. The signs of one report share the whole epsilon; nothing is split.
+
 Source: J. C. Duchi, M. I. Jordan, M. J. Wainwright, "Minimax Optimal Procedures for Locally Private Estimation", JASA
 113(521), 2018, https://arxiv.org/abs/1604.02390, section 4.2.3, in the form of N. Wang et al., "Collecting and
 Analyzing Multidimensional Data with Local Differential Privacy", ICDE 2019, https://arxiv.org/abs/1907.00001,
@@ -15,117 +18,17 @@ from functools import lru_cache
 from typing import Final
 
 import numpy as np
-import scipy.sparse
-from torch import Tensor
 
 from graphveil.mechanisms.bits import WORD
-from graphveil.mechanisms.guarantees import feature_guarantee
-from graphveil.mechanisms.sampled import Places, SampledVectors, require_vectors
-from graphveil.mechanisms.sampled_reports import SampledReports
+from graphveil.mechanisms.laws import Places
+from graphveil.mechanisms.sampled import SamplingKind
 from graphveil.mechanisms.two_weights import TwoWeights, two_weights
-from graphveil.mechanisms.values import FloatArray, Values
-from graphveil.privacy import Guarantee, Randomness
+from graphveil.mechanisms.values import FloatArray
+from graphveil.privacy import Randomness
 
 # The variance B_k(epsilon)^2 d / k is least at k = 1 (epsilon below 1.34) or k = 2; never above.
 _USEFUL: Final = (1, 2)
 _MOST: Final = 8
-
-
-@dataclass(frozen=True, kw_only=True)
-class Duchi:
-    """Rounds sampled coordinates to signs and sends signs that agree with most of them e^epsilon times as likely.
-
-    The signs of one report share the whole epsilon; nothing is split. Formal guarantees: epsilon-local privacy for the
-    whole vector under replacement, exactly (integer weights, rounded to the private side); the possible reports are the
-    same for all inputs; estimates are unbiased up to the rounding of their 32-bit numbers.
-
-    Args:
-        epsilon: finite and positive, for the whole vector.
-        dimension: number of coordinates d.
-        low, high: the declared, public range of every coordinate.
-        sampled: coordinates a user reports, at most 8; default: the number, 1 or 2, with the least worst variance.
-
-    Raises:
-        InputError: a parameter is outside its range, NaN included.
-    """
-
-    epsilon: float
-    dimension: int
-    low: float = 0.0
-    high: float = 1.0
-    sampled: int | None = None
-
-    def __post_init__(self) -> None:
-        require_vectors(self.epsilon, self.dimension, self.low, self.high, self.sampled, most=_MOST)
-
-    @property
-    def coordinates(self) -> int:
-        """k, the coordinates in one report."""
-        if self.sampled is not None:
-            return self.sampled
-        return min(_USEFUL[: self.dimension], key=lambda k: signs_law(self.epsilon, k).second_moments()[0] / k)
-
-    @property
-    def midpoint(self) -> float:
-        """The middle of the range, which `centred` leaves out."""
-        return self._vectors.midpoint
-
-    @property
-    def largest(self) -> float:
-        """The largest size of a number of `centred`."""
-        return self._vectors.largest
-
-    @property
-    def worst_variance(self) -> float:
-        """The largest variance of one coordinate's estimate over all inputs in the range."""
-        return self._vectors.worst_variance
-
-    @property
-    def report_bytes(self) -> float:
-        """Bytes of one report, its indices and levels packed."""
-        return self._vectors.report_bytes
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """What one report protects."""
-        return feature_guarantee(self.epsilon, 0.0, self.dimension, self.low, self.high)
-
-    def randomize(self, values: Values, *, randomness: Randomness) -> SampledReports:
-        """What the devices send: the only place that touches private values.
-
-        Args:
-            values: [n, d], dense or sparse rows, every entry in [low, high].
-            randomness: the source of the noise.
-
-        Raises:
-            InputError: an entry is NaN, infinite or out of range; it is named and nothing is encoded.
-        """
-        return self._vectors.randomize(values, randomness)
-
-    def centred(self, reports: SampledReports) -> scipy.sparse.csr_matrix:
-        """The unbiased estimate minus `midpoint`: float32 [n, d] with k numbers a row."""
-        return self._vectors.centred(reports)
-
-    def estimate(self, reports: SampledReports) -> Tensor:
-        """The unbiased estimate of the values, dense float32 [n, d]; prefer `centred` where d is large.
-
-        Raises:
-            InputError: the reports do not fit, or n d exceeds 50,000,000.
-        """
-        return self._vectors.estimate(reports)
-
-    def log_likelihood(self, reports: SampledReports, values: Values) -> Tensor:
-        """log Pr[report | value] for each row, float64 [n]; exact: it uses the sampler's own integers."""
-        return self._vectors.log_likelihood(reports, values)
-
-    def variance(self, values: Values) -> Tensor:
-        """The variance of the estimate of each coordinate, float64 [n, d]: d/k B^2 - x^2 in half-ranges."""
-        return self._vectors.variance(values)
-
-    @property
-    def _vectors(self) -> SampledVectors:
-        law = signs_law(self.epsilon, self.coordinates)
-        return SampledVectors(self.dimension, self.coordinates, self.low, self.high, law)
 
 
 @dataclass(frozen=True)
@@ -188,3 +91,11 @@ def _flips(signs: int) -> Places:
     result = patterns[np.argsort(patterns.sum(axis=1), kind="stable")].astype(np.int64)
     result.setflags(write=False)
     return result
+
+
+@lru_cache(maxsize=64)
+def _best(epsilon: float, dimension: int) -> int:
+    return min(_USEFUL[:dimension], key=lambda k: signs_law(epsilon, k).second_moments()[0] / k)
+
+
+Duchi: Final = SamplingKind("Duchi", signs_law, _best, most=_MOST)

@@ -174,5 +174,5 @@ def _paid(
     if not new or (most is not None and len(seen) >= most):
         return ledger
     cost, share, told = mechanism.guarantee, len(new) / len(parts), {"of": task, "values": " ".join(new)}
-    kind = type(mechanism).__name__
+    kind = repr(mechanism).partition("(")[0]
     return ledger.spend(Spend("permanent report", unit, kind, told, share * cost.epsilon, share * cost.delta))

@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 
 from graphveil.mechanisms.bits import WORD
-from graphveil.mechanisms.sampled import Places, independent
+from graphveil.mechanisms.laws import Places, independent
 from graphveil.mechanisms.two_weights import TwoWeights, share_of, two_weights
 from graphveil.mechanisms.values import FloatArray
 from graphveil.privacy import Randomness
