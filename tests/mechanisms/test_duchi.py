@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -14,26 +13,10 @@ from graphveil.errors import InputError
 from graphveil.mechanisms import Duchi, MultiBit, SampledReports
 from graphveil.mechanisms.duchi import signs_law
 from graphveil.privacy import SeededRandomness
-from tests.mechanisms import conformance, sampled_cases
+from tests.mechanisms import sampled_cases
 from tests.mechanisms.sampled_cases import exceeds, unit_variance
 
 EPSILONS = (1e-9, 0.1, 0.5, 1.0, 2.0, 5.0, 12.0, 40.0)
-CASES = {
-    "one of three": sampled_cases.case(Duchi, 3, 1, 1.0),
-    "two of four": sampled_cases.case(Duchi, 4, 2, 2.0),
-    "all of three": sampled_cases.case(Duchi, 3, 3, 0.5),
-    "all of four": sampled_cases.case(Duchi, 4, 4, 1.0),
-}
-
-
-@pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("check", conformance.PURE_CHECKS)
-def test_conformance(check: Callable[[conformance.Case], None], name: str) -> None:
-    check(CASES[name])
-
-
-def test_guarantee() -> None:
-    conformance.check_guarantee(CASES["one of three"], "one user's whole feature vector")
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
@@ -10,39 +9,8 @@ import pytest
 
 from graphveil.mechanisms import Duchi, Hybrid, Piecewise
 from graphveil.mechanisms.hybrid import HybridLaw, hybrid_law
-from tests.mechanisms import conformance, sampled_cases
-from tests.mechanisms.sampled_cases import WORD, unit_variance
-
-CASES = {
-    "one of two": sampled_cases.case(Hybrid, 2, 1, 1.0),
-    "all of one": sampled_cases.case(Hybrid, 1, 1, 0.4),
-    "one of four": sampled_cases.case(Hybrid, 4, 1, 2.0),
-}
-
-
-@pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("check", conformance.PURE_CHECKS)
-def test_conformance(check: Callable[[conformance.Case], None], name: str) -> None:
-    check(CASES[name])
-
-
-def test_guarantee() -> None:
-    conformance.check_guarantee(CASES["one of two"], "one user's whole feature vector")
-
-
-@pytest.mark.parametrize(("epsilon", "expected"), [(0.5, 16.7), (1.0, 4.29), (2.0, 1.04), (5.0, 0.12)])
-def test_worst_variance_of_one_coordinate_is_the_published_one(epsilon: float, expected: float) -> None:
-    assert unit_variance(Hybrid(epsilon=epsilon, dimension=1)) == pytest.approx(
-        expected, abs=0.051 if expected > 6 else 0.0051
-    )
-
-
-def test_worst_variance_bounds_all_inputs() -> None:
-    sampled_cases.check_worst_variance(Hybrid)
-
-
-def test_default_number_of_coordinates_is_the_best() -> None:
-    sampled_cases.check_best_coordinates(Hybrid, hybrid_law)
+from tests.mechanisms import sampled_cases
+from tests.mechanisms.sampled_cases import WORD
 
 
 def weights_of(law: HybridLaw) -> list[list[int]]:

@@ -6,6 +6,7 @@ import itertools
 import math
 import time
 import tracemalloc
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -28,11 +29,64 @@ from graphveil.mechanisms import (
 )
 from graphveil.mechanisms.two_weights import two_weights
 from graphveil.privacy import SecureRandomness, SeededRandomness
+from tests.mechanisms import conformance, sampled_cases
 from tests.mechanisms.made import by_every_road
-from tests.mechanisms.sampled_cases import exceeds
+from tests.mechanisms.sampled_cases import exceeds, unit_variance
 
 KINDS: tuple[Any, ...] = (Duchi, Piecewise, Hybrid, ThreeOutputs, SubOptimal)
+#: kind, dimension, coordinates sent, epsilon: small enough to enumerate every report.
+SMALL: tuple[tuple[Any, int, int, float], ...] = (
+    *((kind, 2, 1, 1.0) for kind in KINDS),
+    *((kind, 1, 1, 0.4) for kind in (Piecewise, Hybrid, SubOptimal)),
+    *((kind, 4, 1, 2.0) for kind in (Piecewise, Hybrid, SubOptimal)),
+    (Duchi, 3, 1, 1.0),
+    (Duchi, 4, 2, 2.0),
+    (Duchi, 3, 3, 0.5),
+    (Duchi, 4, 4, 1.0),
+    (ThreeOutputs, 1, 1, 2.0),
+    (ThreeOutputs, 4, 1, 3.0),
+    (ThreeOutputs, 3, 2, 3.0),
+)
+CASES = {
+    f"{kind.name}, {k} of {d} at {epsilon}": sampled_cases.case(kind, d, k, epsilon) for kind, d, k, epsilon in SMALL
+}
+#: Worst variance of one coordinate at epsilon 0.5, 1, 2 and 5: Zhao et al., and how exactly it is printed.
+PUBLISHED = {
+    Piecewise: ((21.2, 5.22, 1.23, 0.13), 0.01),
+    Hybrid: ((16.7, 4.29, 1.04, 0.12), 0.0051),
+    ThreeOutputs: ((16.7, 4.46, 1.00, 0.27), 0.0051),
+    SubOptimal: ((21.1, 5.08, 1.11, 0.08), 0.0051),
+}
 EPSILONS = (1e-12, 1e-6, 0.1, 1.0, 3.0, 10.0, 44.0, 50.0, 1e300)
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("check", conformance.PURE_CHECKS)
+def test_conformance(check: Callable[[conformance.Case], None], name: str) -> None:
+    check(CASES[name])
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_guarantee(kind: Any) -> None:
+    conformance.check_guarantee(CASES[f"{kind.name}, 1 of 2 at 1.0"], "one user's whole feature vector")
+
+
+@pytest.mark.parametrize("kind", PUBLISHED, ids=lambda kind: kind.name)
+def test_worst_variance_of_one_coordinate_is_the_published_one(kind: Any) -> None:
+    figures, digits = PUBLISHED[kind]
+    for epsilon, expected in zip((0.5, 1.0, 2.0, 5.0), figures, strict=True):
+        found = unit_variance(kind(epsilon=epsilon, dimension=1))
+        assert found == pytest.approx(expected, abs=0.051 if expected > 6 else digits)
+
+
+@pytest.mark.parametrize("kind", PUBLISHED, ids=lambda kind: kind.name)
+def test_worst_variance_bounds_all_inputs(kind: Any) -> None:
+    sampled_cases.check_worst_variance(kind)
+
+
+@pytest.mark.parametrize("kind", PUBLISHED, ids=lambda kind: kind.name)
+def test_default_number_of_coordinates_is_the_best(kind: Any) -> None:
+    sampled_cases.check_best_coordinates(kind, kind.law)
 
 
 @pytest.mark.parametrize("near", [1, 2, 3, 5, 37, 64, 93])

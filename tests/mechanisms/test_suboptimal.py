@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -11,39 +10,6 @@ import pytest
 from graphveil.mechanisms import Piecewise, SubOptimal
 from graphveil.mechanisms.suboptimal import suboptimal_law
 from graphveil.privacy import SeededRandomness
-from tests.mechanisms import conformance, sampled_cases
-from tests.mechanisms.sampled_cases import unit_variance
-
-CASES = {
-    "one of two": sampled_cases.case(SubOptimal, 2, 1, 1.0),
-    "all of one": sampled_cases.case(SubOptimal, 1, 1, 0.4),
-    "one of four": sampled_cases.case(SubOptimal, 4, 1, 2.0),
-}
-
-
-@pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("check", conformance.PURE_CHECKS)
-def test_conformance(check: Callable[[conformance.Case], None], name: str) -> None:
-    check(CASES[name])
-
-
-def test_guarantee() -> None:
-    conformance.check_guarantee(CASES["one of two"], "one user's whole feature vector")
-
-
-@pytest.mark.parametrize(("epsilon", "expected"), [(0.5, 21.1), (1.0, 5.08), (2.0, 1.11), (5.0, 0.08)])
-def test_worst_variance_of_one_coordinate_is_the_published_one(epsilon: float, expected: float) -> None:
-    assert unit_variance(SubOptimal(epsilon=epsilon, dimension=1)) == pytest.approx(
-        expected, abs=0.051 if expected > 6 else 0.0051
-    )
-
-
-def test_worst_variance_bounds_all_inputs() -> None:
-    sampled_cases.check_worst_variance(SubOptimal)
-
-
-def test_default_number_of_coordinates_is_the_best() -> None:
-    sampled_cases.check_best_coordinates(SubOptimal, suboptimal_law)
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 2.5, 6.0])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -11,40 +10,7 @@ import pytest
 from graphveil.mechanisms import ThreeOutputs
 from graphveil.mechanisms.laws import worst_variance
 from graphveil.mechanisms.three_outputs import ThreeOutputsLaw, three_outputs_law
-from tests.mechanisms import conformance, sampled_cases
-from tests.mechanisms.sampled_cases import unit_variance
-
-CASES = {
-    "one of two": sampled_cases.case(ThreeOutputs, 2, 1, 1.0),
-    "all of one": sampled_cases.case(ThreeOutputs, 1, 1, 2.0),
-    "one of four": sampled_cases.case(ThreeOutputs, 4, 1, 3.0),
-    "two of three": sampled_cases.case(ThreeOutputs, 3, 2, 3.0),
-}
-
-
-@pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("check", conformance.PURE_CHECKS)
-def test_conformance(check: Callable[[conformance.Case], None], name: str) -> None:
-    check(CASES[name])
-
-
-def test_guarantee() -> None:
-    conformance.check_guarantee(CASES["one of two"], "one user's whole feature vector")
-
-
-@pytest.mark.parametrize(("epsilon", "expected"), [(0.5, 16.7), (1.0, 4.46), (2.0, 1.00), (5.0, 0.27)])
-def test_worst_variance_of_one_coordinate_is_the_published_one(epsilon: float, expected: float) -> None:
-    assert unit_variance(ThreeOutputs(epsilon=epsilon, dimension=1)) == pytest.approx(
-        expected, abs=0.051 if expected > 6 else 0.0051
-    )
-
-
-def test_worst_variance_bounds_all_inputs() -> None:
-    sampled_cases.check_worst_variance(ThreeOutputs)
-
-
-def test_default_number_of_coordinates_is_the_best() -> None:
-    sampled_cases.check_best_coordinates(ThreeOutputs, three_outputs_law)
+from tests.mechanisms import sampled_cases
 
 
 @pytest.mark.parametrize("epsilon", [1e-9, 0.3, 0.69, 0.7, 1.0, 1.5, 1.71, 2.0, 6.0, 15.0, 40.0, 50.0, 1e300])
