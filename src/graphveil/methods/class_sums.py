@@ -31,6 +31,7 @@ from graphveil.methods.drop import drop_objective
 from graphveil.methods.network import Network, Progress, require_device
 from graphveil.methods.network_storage import network_facts, network_tensors, restored_network
 from graphveil.methods.private_links import people_key
+from graphveil.methods.scores import true_score
 from graphveil.methods.storage import number, read_method, restoring, save_method, schema_facts, schema_from
 from graphveil.models.fusion import Fusion
 from graphveil.privacy import Guarantee, Ledger, Randomness
@@ -202,8 +203,7 @@ class ClassSums:
 
     def score(self, graph: Any, mask: Tensor | None = None, *, randomness: Randomness | None = None) -> float:
         """Return the accuracy against the true labels of `graph` on `mask` (default: all nodes with a label)."""
-        known = graph.y >= 0 if mask is None else mask
-        return float((self.predict(graph)[known] == graph.y[known]).float().mean())
+        return true_score(self.predict(graph), graph, mask)
 
     @property
     def schema(self) -> GraphSchema:

@@ -35,6 +35,7 @@ from graphveil.methods.curator_privacy import CuratorPrivacy, Noise, budget_from
 from graphveil.methods.network import Progress
 from graphveil.methods.private_links import people_key
 from graphveil.methods.released import require_same_features
+from graphveil.methods.scores import true_score
 from graphveil.methods.storage import number, read_method, restoring, save_method, schema_facts, schema_from
 from graphveil.models.perceptrons import Encoder
 from graphveil.privacy import Guarantee, Ledger, Randomness, RepeatAndSelect
@@ -149,8 +150,7 @@ class DPMLP:
 
     def score(self, graph: Any, mask: Tensor | None = None, *, randomness: Randomness | None = None) -> float:
         """Return the accuracy against the true labels of `graph` on `mask` (default: all nodes with a label)."""
-        known = graph.y >= 0 if mask is None else mask
-        return float((self.predict(graph, randomness=randomness)[known] == graph.y[known]).float().mean())
+        return true_score(self.predict(graph, randomness=randomness), graph, mask)
 
     @property
     def schema(self) -> GraphSchema:

@@ -38,6 +38,7 @@ from graphveil.methods.release_features import PublishedFeatures, published_feat
 from graphveil.methods.release_privacy import CHAINS, ReleasePrivacy, settings_of
 from graphveil.methods.release_scores import Scores, declared_scores
 from graphveil.methods.released import require_one_label, topology_of
+from graphveil.methods.scores import true_score
 from graphveil.methods.storage import read_method, restoring, save_method
 from graphveil.privacy import Guarantee, Ledger, Randomness, SeededRandomness
 from graphveil.training import Epoch
@@ -225,8 +226,7 @@ class HeteroRR:
 
     def score(self, graph: Any, mask: Tensor | None = None, *, randomness: Randomness | None = None) -> float:
         """Return the accuracy against the true labels of `graph` on `mask` (default: all nodes with a label)."""
-        known = graph.y >= 0 if mask is None else mask
-        return float((self.predict(graph)[known] == graph.y[known]).float().mean())
+        return true_score(self.predict(graph), graph, mask)
 
     @property
     def settings(self) -> NetworkSettings:

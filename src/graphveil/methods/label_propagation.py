@@ -27,6 +27,7 @@ from graphveil.methods.label_pool import pool_labels
 from graphveil.methods.local_privacy import LocalPrivacy
 from graphveil.methods.network import Progress, require_device
 from graphveil.methods.released import Released, Topology, collect, require_matching, topology_of
+from graphveil.methods.scores import true_score
 from graphveil.methods.storage import number, read_method, restoring, save_method, schema_facts, schema_from
 from graphveil.privacy import Guarantee, Ledger, Randomness
 
@@ -187,8 +188,7 @@ class LabelPropagation:
 
     def score(self, graph: Any, mask: Tensor | None = None, *, randomness: Randomness | None = None) -> float:
         """Return the accuracy against the true labels of `graph` on `mask` (default: all nodes with a label)."""
-        known = graph.y >= 0 if mask is None else mask
-        return float((self.predict(graph)[known] == graph.y[known]).float().mean())
+        return true_score(self.predict(graph), graph, mask)
 
     @property
     def schema(self) -> GraphSchema:

@@ -39,6 +39,7 @@ from graphveil.methods.private_links import (
     require_matching_graph,
     spends_of,
 )
+from graphveil.methods.scores import true_score
 from graphveil.methods.storage import number, read_method, restoring, save_method, schema_facts, schema_from
 from graphveil.models.block_beliefs import ROUNDS, NamedPairs, block_beliefs
 from graphveil.models.logistic import choose_logistic, fit_logistic
@@ -164,8 +165,7 @@ class LinkBeliefs:
 
     def score(self, graph: Any, mask: Tensor | None = None, *, randomness: Randomness | None = None) -> float:
         """Return the accuracy against the true labels of `graph` on `mask` (default: all nodes with a label)."""
-        known = graph.y >= 0 if mask is None else mask
-        return float((self.predict(graph)[known] == graph.y[known]).float().mean())
+        return true_score(self.predict(graph), graph, mask)
 
     @property
     def schema(self) -> GraphSchema:

@@ -20,10 +20,9 @@ import torch
 from torch import Tensor
 
 from graphveil.errors import InputError
-from graphveil.graphs import GraphSchema, Split, known_labels, random_split
+from graphveil.graphs import GraphSchema, Split, random_split
 from graphveil.methods.features import features_of, labels_of
 from graphveil.methods.local_privacy import LocalPrivacy
-from graphveil.methods.many_labels import micro_f1
 from graphveil.methods.network import (
     Network,
     NetworkSettings,
@@ -41,6 +40,7 @@ from graphveil.methods.released import (
     require_same_features,
     topology_of,
 )
+from graphveil.methods.scores import true_score
 from graphveil.methods.storage import number, read_method, restoring, save_method, schema_facts, schema_from
 from graphveil.privacy import Guarantee, Ledger, Randomness
 from graphveil.training import Epoch
@@ -200,11 +200,7 @@ class LPGNN:
 
         Where a node has several labels: the micro-averaged F1.
         """
-        found = self.predict(graph, randomness=randomness)
-        known = known_labels(graph) if mask is None else mask
-        if self._require_fitted().several:
-            return micro_f1(found[known] > 0, graph.y[known])
-        return float((found[known] == graph.y[known]).float().mean())
+        return true_score(self.predict(graph, randomness=randomness), graph, mask)
 
     @property
     def schema(self) -> GraphSchema:

@@ -47,6 +47,7 @@ from graphveil.methods.private_links import (
     spends_of,
 )
 from graphveil.methods.released import Topology, require_same_features
+from graphveil.methods.scores import true_score
 from graphveil.methods.storage import number, read_method, restoring, save_method, schema_facts, schema_from
 from graphveil.privacy import Guarantee, Ledger, Randomness, SecureRandomness
 from graphveil.training import Calibration, Epoch
@@ -234,8 +235,7 @@ class Solitude:
 
     def score(self, graph: Any, mask: Tensor | None = None, *, randomness: Randomness | None = None) -> float:
         """Return the accuracy against the true labels of `graph` on `mask` (default: all nodes with a label)."""
-        known = graph.y >= 0 if mask is None else mask
-        return float((self.predict(graph, randomness=randomness)[known] == graph.y[known]).float().mean())
+        return true_score(self.predict(graph, randomness=randomness), graph, mask)
 
     @property
     def schema(self) -> GraphSchema:
