@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from graphveil.attacks.catalogue import ATTACKS, PUBLISHED, Target, attack
+from graphveil.attacks.catalogue import ATTACKS, PUBLISHED, SHADOW, Target, attack
 from graphveil.errors import InputError
 from graphveil.graphs import random_split
 from graphveil.methods import LPGNN
@@ -31,7 +31,8 @@ def target() -> Target:
     def train(split: object, seed: int) -> object:
         return made.plain("mlp", epochs=10)
 
-    return Target(method, made.graph(), made.graph(), SPLIT, train, SeededRandomness(1), nodes=80, shadows=4)
+    common: dict[str, Any] = {"shadow": made.graph(200, seed=8), "train_on": train, "nodes": 80, "shadows": 4}
+    return Target(method, made.graph(), made.graph(), SPLIT, train, SeededRandomness(1), **common)
 
 
 @pytest.mark.parametrize("name", ATTACKS)
@@ -47,6 +48,8 @@ def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(InputError, match="not known"):
         attack("guess", target())
     plain = replace(target(), method=made.plain(), train=None)
+    with pytest.raises(InputError, match="graph of its own"):
+        attack(SHADOW, replace(target(), shadow=None))
     for name in ("averaging", "averaging-labels", "lira"):
         with pytest.raises(InputError):
             attack(name, plain)

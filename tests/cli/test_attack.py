@@ -50,12 +50,27 @@ def test_a_reconstruction_of_images_leaves_a_picture_of_them(type_in: Terminal, 
     assert "without protection" in (run / "attack-reconstruction-images.svg").read_text("utf-8")
 
 
+def test_a_graph_of_the_adversarys_own_teaches_it(type_in: Terminal, run: Path) -> None:
+    words = ("--attack", "link-stealing-shadow", "--shadow", "social-200", "--nodes", "120")
+    shown = type_in("attack", run, *words)
+    assert shown.code == 0 and "learned on social-200" in shown.out, shown.err
+    found = kept(run)["link-stealing-shadow"]
+    assert found[PLAIN].auc.low > 0.7
+
+
+def test_shadows_are_trained_as_the_run_was(type_in: Terminal, run: Path) -> None:
+    shown = type_in("attack", run, "--attack", "lira", "--shadows", "4", "--no-plain")
+    assert shown.code == 0 and "by 4 shadow models" in shown.out, shown.err
+
+
 def test_refusals(type_in: Terminal, run: Path) -> None:
     for words, said in (
         ((run, "--attack", "guess"), "not known"),
         ((run, "--attack", "label-inference"), "on a federation"),
         ((run / "no", "--attack", "linkteller"), "no run"),
         ((run, "--attack", "membership", "--truth", "nowhere"), "nowhere"),
+        ((run, "--attack", "link-stealing-shadow"), "--shadow"),
+        ((run, "--attack", "link-stealing", "--shadow", "social-200"), "is for the attack link-stealing-shadow"),
     ):
         answer = type_in("attack", *words)
         assert answer.code == 2 and said in answer.err

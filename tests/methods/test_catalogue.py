@@ -9,7 +9,7 @@ import pytest
 
 from graphveil.errors import InputError
 from graphveil.methods import DPMLP, GAP, LPGNN, METHODS, ClassSums, LabelPropagation, LinkBeliefs, ProGAP, Solitude
-from graphveil.methods.catalogue import build_method
+from graphveil.methods.catalogue import build_method, chosen_settings, used_settings
 from graphveil.methods.heterorr import HeteroRR
 from graphveil.methods.releases import RELEASES
 
@@ -83,6 +83,28 @@ def test_methods_share_one_interface() -> None:
         )
         for other in rest:
             assert set(first.parameters) - {"topology"} == set(other.parameters) - {"topology"}, name
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        *((name, {}) for name in METHODS),
+        ("lpgnn", {"epsilon": 1.0}),
+        ("lpgnn", {"epsilon": 30.0}),
+        ("lpgnn", {"epsilon_x": None, "epsilon_y": 1.0}),
+        ("lpgnn", {"mechanism": "gaussian", "delta": 1e-6, "hidden": 8}),
+        ("label-propagation", {"epsilon": 2.0}),
+        ("solitude", {"denoiser": "blink-hard", "degree_share": 0.3}),
+        ("gap", {"epsilon": 2.0, "unit": "node", "epochs": 3}),
+    ],
+)
+def test_a_method_is_built_once_more_from_what_a_run_recorded(name: str, settings: dict[str, object]) -> None:
+    first = build_method(name, settings, 5)
+    used = used_settings(METHODS[name].settle(settings), first)
+    second = build_method(name, chosen_settings(name, used), 5)
+    assert type(second) is type(first)
+    for part in ("settings", "privacy", "links", "rule", "rounds"):
+        assert getattr(second, part, None) == getattr(first, part, None)
 
 
 def test_a_total_budget_is_split_as_advised() -> None:

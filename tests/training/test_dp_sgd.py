@@ -14,18 +14,18 @@ from torch import Tensor, nn
 from graphveil.errors import BudgetError, InputError
 from graphveil.mechanisms.rounded_normal import RoundedNormal
 from graphveil.privacy import Randomness, SecureRandomness, SeededRandomness
-from graphveil.training import PrivateDescent, PrivateSchedule, poisson_batch, train_privately
+from graphveil.training import PrivateDescent, PrivateSchedule, dp_sgd, poisson_batch, train_privately
 from graphveil.training.clipped_sum import Captured, GradientGrid, clipped_sum, gradient_norms
 from graphveil.training.row_checks import Recorder, linear_layers, refuse_mixed_rows
 
 SCHEDULE = {"steps": 3, "rate": 0.5, "expected_batch": 32.0, "noise_multiplier": 1.0}
 
 
-def perceptron(*widths: int, bias: bool = True) -> nn.Sequential:
+def perceptron(*widths: int, bias: bool = True, activation: type[nn.Module] = nn.SELU) -> nn.Sequential:
     torch.manual_seed(3)
     layers: list[nn.Module] = []
     for before, after in pairwise(widths):
-        layers += [nn.Linear(before, after, bias=bias), nn.SELU()]
+        layers += [nn.Linear(before, after, bias=bias), activation()]
     return nn.Sequential(*layers[:-1])
 
 
@@ -156,19 +156,53 @@ def test_removing_one_sample_moves_the_sum_by_its_own_part_only(widths: tuple[in
     assert torch.equal(whole, shuffled)
 
 
-@pytest.mark.parametrize("widths", [(60, 16, 4), (48, 64, 64, 7), (16, 1, 3)])
-def test_a_row_has_the_same_bits_in_every_batch(widths: tuple[int, ...]) -> None:
-    """What `clipped_sum` leans on: outputs and gradients of a sample do not depend on the others, bit for bit."""
-    model, (x, y) = perceptron(*widths), samples(200, widths[0], widths[-1])
-    descent = PrivateDescent(model, x, y, PrivateSchedule(**SCHEDULE))
-    found = []
-    handle = model.register_forward_hook(lambda _module, _inputs, output: found.append(output.detach()))
-    batches = [torch.arange(200), *(torch.arange(count) for count in (1, 2, 3, 5, 33, 199)), torch.arange(150, 200)]
+@pytest.mark.parametrize("activation", [nn.SELU, nn.ELU, nn.Sigmoid, nn.Tanh, nn.GELU, nn.Softplus, nn.ReLU])
+@pytest.mark.parametrize("widths", [(60, 16, 4), (48, 64, 64, 7), (16, 1, 3), (9, 3, 5)])
+def test_a_row_has_the_same_bits_in_every_batch(widths: tuple[int, ...], activation: type[nn.Module]) -> None:
+    """What `clipped_sum` leans on: inputs and gradients of a sample do not depend on the others, bit for bit."""
+    model, (x, y) = perceptron(*widths, activation=activation), samples(200, widths[0], widths[-1])
+    check_same_bits(PrivateDescent(model, x, y, PrivateSchedule(**SCHEDULE)))
+
+
+def test_a_row_has_the_same_bits_whatever_the_threads() -> None:
+    """So many numbers that torch would share them out, in pieces that end anywhere."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        x, y = samples(700, 40, 4)
+        descent = PrivateDescent(perceptron(40, 97, 4), x, y, PrivateSchedule(**SCHEDULE))
+        check_same_bits(descent)
+        descent._clipped(torch.arange(5), Fixed())
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_a_loss_of_several_labels_has_the_same_bits_in_every_batch() -> None:
+    def loss(logits: Tensor, targets: Tensor) -> Tensor:
+        return nn.functional.binary_cross_entropy_with_logits(logits, targets, reduction="none").sum(1)
+
+    x, _ = samples(200, 20, 3)
+    labels = (x[:, :3] > 0).float()
+    check_same_bits(PrivateDescent(perceptron(20, 16, 3), x, labels, PrivateSchedule(**SCHEDULE), loss=loss))
+
+
+def check_same_bits(descent: PrivateDescent) -> None:
+    """In batches of many sizes and orders a sample's rows are those of the whole batch."""
+
+    def seen(batch: Tensor) -> list[Captured]:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(dp_sgd, "clipped_sum", lambda layers, grid, randomness: layers)
+            return descent._clipped(batch, Fixed())  # type: ignore[return-value]
+
+    count = len(descent._inputs)
+    shuffled = torch.randperm(count, generator=torch.Generator().manual_seed(2))
+    batches = [*(torch.arange(size) for size in (1, 2, 3, 5, 33, count - 1)), torch.arange(150, count), shuffled]
+    whole = seen(torch.arange(count))
     for batch in batches:
-        descent._clipped(batch, Fixed())
-    handle.remove()
-    for batch, output in zip(batches, found, strict=True):
-        assert torch.equal(output[: len(batch)], found[0][batch])
+        for one, all_ in zip(seen(batch), whole, strict=True):
+            assert torch.equal(one.inputs, all_.inputs[batch])
+            assert torch.equal(one.deltas, all_.deltas[batch])
 
 
 def test_large_batches_are_summed_in_exact_pieces() -> None:

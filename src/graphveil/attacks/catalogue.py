@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -22,6 +23,7 @@ from graphveil.methods.local_privacy import LocalPrivacy
 from graphveil.privacy import Randomness
 
 PUBLISHED = "published-edges"
+SHADOW = "link-stealing-shadow"
 KNOWN = 0.5  # of the nodes' links, for the link stealing that learns
 
 
@@ -37,6 +39,7 @@ class Target:
         randomness: the noise of reports that are made for an attack on reports.
         nodes: how many nodes' pairs are attacked; shadows: how many shadow models.
         seed: of the adversary's draws.
+        shadow: a graph of the adversary's own, to learn on; train_on: (graph, seed) -> the same method trained on it.
         noiseless: whether to reconstruct from features as they are, as a report or a release would show them.
     """
 
@@ -49,6 +52,8 @@ class Target:
     nodes: int = 500
     shadows: int = 16
     seed: int = 0
+    shadow: Any | None = None
+    train_on: Callable[[Any, int], Any] | None = None
     noiseless: bool = False
 
 
@@ -65,15 +70,19 @@ def _influence(target: Target) -> AttackResult:
     return linkteller(target.method, target.graph, served=target.served, **how)
 
 
-def _stealing(known: float) -> Callable[[Target], AttackResult]:
-    def run(target: Target) -> AttackResult:
-        how: dict[str, Any] = {"targets": target.nodes, "seed": target.seed, "split": target.split}
-        if target.served.get("release") is not None:
-            how["without_edges"] = public_network(target.served, split=target.split, seed=target.seed)
-            how["without"] = "a plain network on the public edges of the release alone"
-        return link_stealing(target.method, target.graph, known=known, **how)
+def _stealing(target: Target, **how: Any) -> AttackResult:
+    if target.served.get("release") is not None:
+        how["without_edges"] = public_network(target.served, split=target.split, seed=target.seed)
+        how["without"] = "a plain network on the public edges of the release alone"
+    how |= {"targets": target.nodes, "seed": target.seed, "split": target.split}
+    return link_stealing(target.method, target.graph, **how)
 
-    return run
+
+def _stealing_by_shadow(target: Target) -> AttackResult:
+    if target.shadow is None or target.train_on is None:
+        raise InputError("the adversary has no graph of its own", where=SHADOW, remedy="name one with --shadow DATA")
+    trained = target.train_on(target.shadow, target.seed + 1)
+    return _stealing(target, shadow=(trained, target.shadow))
 
 
 def _published(target: Target) -> AttackResult:
@@ -122,8 +131,11 @@ def _averaging(kind: str) -> Callable[[Target], AttackResult]:
 ATTACKS: Mapping[str, Attack] = MappingProxyType(
     {
         "linkteller": Attack("edges, by how far changed features sway other nodes' answers", _influence),
-        "link-stealing": Attack("edges, by how similar two nodes' answers are", _stealing(0.0)),
-        "link-stealing-known": Attack("the same, learned from the links of half the nodes", _stealing(KNOWN)),
+        "link-stealing": Attack("edges, by how similar two nodes' answers are", _stealing),
+        "link-stealing-known": Attack(
+            "the same, learned from the links of half the nodes", partial(_stealing, known=KNOWN)
+        ),
+        SHADOW: Attack("the same, learned on a graph and a model of the adversary's own", _stealing_by_shadow),
         PUBLISHED: Attack("edges, by what a published graph lists", _published),
         "membership": Attack("who trained the model, by its confidence", _membership),
         "lira": Attack("who trained the model, by shadow models", _lira),

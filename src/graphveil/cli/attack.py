@@ -12,9 +12,9 @@ from graphveil.cli.console import emit, working
 from graphveil.errors import InputError
 
 NAMES = (
-    "linkteller, link-stealing, link-stealing-known, published-edges, membership, lira, attribute, "
-    "reconstruction, averaging, averaging-labels; on a federation: label-inference, label-inference-holder, "
-    "feature-recovery, feature-recovery-server, gram, gram-server"
+    "linkteller, link-stealing, link-stealing-known, link-stealing-shadow, published-edges, membership, lira, "
+    "attribute, reconstruction, averaging, averaging-labels; on a federation: label-inference, "
+    "label-inference-holder, feature-recovery, feature-recovery-server, gram, gram-server"
 )
 Run = Annotated[
     Path,
@@ -31,6 +31,9 @@ Truth = Annotated[
 ]
 Nodes = Annotated[int, typer.Option("--nodes", min=2, help="Edges are looked for among so many nodes.")]
 Shadows = Annotated[int, typer.Option("--shadows", min=4, help="Shadow models of lira.")]
+Shadow = Annotated[
+    str | None, typer.Option("--shadow", metavar="DATA", help="For link-stealing-shadow: data of the adversary's own.")
+]
 Out = Annotated[
     Path | None, typer.Option("--out", help="For a release: the curator's own folder. Default: RELEASE.curator.")
 ]
@@ -44,6 +47,7 @@ def attack(
     data_root: options.DataRoot = None,
     nodes: Nodes = 500,
     shadows: Shadows = 16,
+    shadow: Shadow = None,
     seed: options.Seed = 0,
     no_plain: NoPlain = False,
     out: Out = None,
@@ -61,6 +65,8 @@ def attack(
     how: dict[str, Any] = {"truth": truth, "data_root": data_root, "nodes": nodes, "seed": seed, "plain": not no_plain}
     if out is not None and not is_release(run):
         raise InputError("is for a release", where="--out", remedy="the run folder keeps what is found in a run")
+    if shadow is not None and (is_release(run) or attack_federation.is_federation(run)):
+        raise InputError("is for link-stealing-shadow on a run", where="--shadow")
     with working():
         if is_release(run):
             folder = attack_release.curator_folder(run, out)
@@ -70,7 +76,9 @@ def attack(
             found = attack_federation.attack_folder(run, name, randomness=choices.noise(None), **how)
             files = attack_run.keep(found, run, name)
         else:
-            found = attack_run.attack_run(run, name, randomness=choices.noise(None), shadows=shadows, **how)
+            found = attack_run.attack_run(
+                run, name, randomness=choices.noise(None), shadows=shadows, shadow=shadow, **how
+            )
             files = attack_run.keep(found, run, name)
     answer = {"attack": name, "run": str(run), "picture": str(files[1])}
     results = {label: result.to_dict() for label, result in found.items()}

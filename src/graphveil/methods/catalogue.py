@@ -149,6 +149,20 @@ def used_settings(settled: Mapping[str, Any], method: Method) -> dict[str, Any]:
     return {name: used.get(name, value) for name, value in settled.items() if name in ("epsilon", *used)}
 
 
+def chosen_settings(name: str, used: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings that build a method once more, of those that `used_settings` told: what is not by default.
+
+    A total budget stands for the parts that it was split into.
+    """
+    options = METHODS[name].options
+    parts = ("epsilon_x", "epsilon_y") if used.get("epsilon") is not None and METHODS[name].trust != "central" else ()
+    return {
+        key: value
+        for key, value in used.items()
+        if key in options and key not in parts and value != options[key].default
+    }
+
+
 def load_method(path: str | Path) -> Method:
     """Return the method saved in a file or run folder, whichever it is.
 

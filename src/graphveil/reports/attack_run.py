@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from graphveil.attacks import AttackResult
-from graphveil.attacks.catalogue import PUBLISHED, Target, attack
+from graphveil.attacks.catalogue import PUBLISHED, SHADOW, Target, attack
 from graphveil.attacks.published_edges import with_public_edges
 from graphveil.attacks.reconstruction import shows_features
-from graphveil.graphs import Split, draw_private, load_graph
+from graphveil.errors import InputError
+from graphveil.graphs import Split, draw_private, load_graph, random_split
 from graphveil.methods import load_method
 from graphveil.methods.baselines import BASELINES, baseline
-from graphveil.methods.catalogue import METHODS, build_method
+from graphveil.methods.catalogue import build_method, chosen_settings
 from graphveil.methods.experiment import split_of
 from graphveil.privacy import Randomness
 from graphveil.reports.attack_figure import attack_figure
@@ -21,7 +22,6 @@ from graphveil.reports.attack_files import PLAIN
 from graphveil.reports.figures import png, svg
 from graphveil.reports.files import to_json, write_bytes, write_text
 from graphveil.reports.image_figure import image_figure
-from graphveil.reports.record import RunRecord
 from graphveil.reports.rewrite import rewrite_all
 from graphveil.reports.run_folder import read_run
 from graphveil.reports.text import plain_name
@@ -36,6 +36,7 @@ def attack_run(
     data_root: Path | None = None,
     nodes: int = 500,
     shadows: int = 16,
+    shadow: str | None = None,
     seed: int = 0,
     plain: bool = True,
 ) -> dict[str, AttackResult]:
@@ -46,12 +47,16 @@ def attack_run(
         name: one of `attacks.catalogue.ATTACKS`.
         randomness: of shadow models and reports that are made for the attack.
         truth: where the run was trained on a published graph: the graph it was made of.
+        shadow: data of the adversary's own, on which it trains the same method and learns (link-stealing-shadow).
         plain: whether a plain network is attacked too; an attack that fails there proves nothing.
 
     Raises:
         ModelFileError: there is no run there.
         InputError: for an unknown attack, or one that does not fit the method.
     """
+    if (shadow is None) == (name == SHADOW):
+        said = "has to be named" if shadow is None else f"is for the attack {SHADOW}"
+        raise InputError(f"a graph of the adversary's own {said}", where="--shadow")
     record, method = read_run(run), load_method(run)
     source = str(record.options.get("source", record.data))
     split_seed, share = int(record.options.get("seed", 0)), record.options.get("private_share")
@@ -61,23 +66,32 @@ def attack_run(
     graph = served if truth is None else with_public_edges(load_graph(truth, root=data_root), served)
     split = split_of(served, str(record.options.get("split", "random")), split_seed)
 
+    settings = chosen_settings(record.method, record.settings)
+    own = None if shadow is None else load_graph(shadow, root=data_root)
+
     def again(nodes: Split, number: int) -> Any:
-        built = build_method(record.method, _settings(record), len(served.schema.classes), seed=number)
+        built = build_method(record.method, settings, len(served.schema.classes), seed=number)
         return built.fit(served, split=nodes, randomness=randomness)
 
-    common: dict[str, Any] = {"nodes": nodes, "shadows": shadows, "seed": seed, "randomness": randomness}
-    found = {record.method: attack(name, Target(method, graph, served, split, again, **common))}
+    def elsewhere(graph: Any, number: int) -> Any:
+        built = build_method(record.method, settings, len(graph.schema.classes), seed=number)
+        return built.fit(graph, split=random_split(graph, number), randomness=randomness)
+
+    common: dict[str, Any] = {"nodes": nodes, "shadows": shadows, "seed": seed, "randomness": randomness, "shadow": own}
+    found = {record.method: attack(name, Target(method, graph, served, split, again, train_on=elsewhere, **common))}
     protected = record.method not in BASELINES or truth is not None
     if plain and protected and not name.startswith(("averaging", PUBLISHED)):
-        settings: dict[str, Any] = {"model": str(record.settings.get("model", "gcn")), "epochs": 200}
+        model: dict[str, Any] = {"model": str(record.settings.get("model", "gcn")), "epochs": 200}
 
         def open_network(nodes: Split, number: int) -> Any:
-            return baseline(**settings, seed=number).fit(graph, split=nodes, randomness=randomness)
+            return baseline(**model, seed=number).fit(graph, split=nodes, randomness=randomness)
 
-        common["noiseless"] = shows_features(method, served)
-        found[PLAIN] = attack(
-            name, Target(open_network(split, split_seed), graph, graph, split, open_network, **common)
-        )
+        def open_elsewhere(graph: Any, number: int) -> Any:
+            return baseline(**model, seed=number).fit(graph, split=random_split(graph, number), randomness=randomness)
+
+        common |= {"noiseless": shows_features(method, served), "train_on": open_elsewhere}
+        plain_network = open_network(split, split_seed)
+        found[PLAIN] = attack(name, Target(plain_network, graph, graph, split, open_network, **common))
     return found
 
 
@@ -98,9 +112,3 @@ def keep(found: Mapping[str, AttackResult], run: Path, name: str) -> tuple[Path,
         write_text(run / f"{stem}-images.svg", svg(images))
     rewrite_all(run)
     return files
-
-
-def _settings(record: RunRecord) -> dict[str, Any]:
-    """Return the settings of a run that its method still takes."""
-    known = METHODS[record.method].options
-    return {key: value for key, value in record.settings.items() if key in known and value is not None}

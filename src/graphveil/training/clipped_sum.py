@@ -10,8 +10,10 @@ is a whole number of steps of one public grid. Clipping is judged by those integ
 at most `cap` steps long, exactly. The sum of integers is exact and free of order, whatever the batch holds: products
 stay below 2^24, where float32 holds every integer, because a sum of b samples has no entry above b cap.
 
-One sample's integers depend on that sample, the weights and secret dithering alone, provided that a matrix product
-gives a row the same bits whatever the other rows are; batches are padded to a multiple of `ROWS` rows for that.
+One sample's integers depend on that sample, the weights and secret dithering alone, provided that products,
+activations and losses give a row the same bits whatever the other rows are. For that batches are padded to a multiple
+of `ROWS` rows and go through the model on one thread: kernels treat the end of a piece of work, theirs or a thread's,
+otherwise than the rest, and may differ there in the last bit.
 """
 
 from __future__ import annotations
@@ -30,8 +32,8 @@ from graphveil.privacy import Randomness
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 
-#: Batches are padded to a multiple of this many rows: kernels differ for a few rows, not for whole tiles.
-ROWS: Final = 16
+#: Two of the longest vectors (AVX-512), which kernels of torch take at a time; also whole tiles of matrix products.
+ROWS: Final = 32
 # An input's integers have a norm of 2^5 to 2^6, give or take rounding: more would leave less for the deltas.
 _INPUT_BITS: Final = 6
 _BLOCK: Final = 4096

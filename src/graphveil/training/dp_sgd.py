@@ -27,6 +27,7 @@ from graphveil.mechanisms.rounded_normal import RoundedNormal
 from graphveil.privacy import Descent, Randomness
 from graphveil.training.clipped_sum import ROWS, Captured, GradientGrid, Lengths, clipped_sum, input_lengths
 from graphveil.training.row_checks import Recorder, linear_layers, refuse_mixed_rows
+from graphveil.training.threads import one_thread
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 
@@ -195,22 +196,24 @@ class PrivateDescent:
         """The integer sums of the clipped gradients of the samples `chosen`."""
         if not len(chosen):
             return [[torch.zeros(parameter.shape) for parameter in self._parameters]]
-        # The padding repeats a sample; its outputs are cut off before the loss.
-        rows = self._inputs.index_select(0, torch.cat([chosen, chosen[:1].expand(-len(chosen) % ROWS)]))
+        with one_thread():
+            return clipped_sum(self._captured(chosen), self._schedule.grid, randomness)
+
+    def _captured(self, chosen: Tensor) -> list[Captured]:
+        """What every layer saw of the samples `chosen`, and the gradients of their losses by what it gave."""
+        count = len(chosen)
+        padded = torch.cat([chosen, chosen[:1].expand(-count % ROWS)])  # repeats a sample, whose losses do not count
+        rows = self._inputs.index_select(0, padded)
         with Recorder(self._layers) as recorder:
-            logits = self._model(rows)[: len(chosen)]
+            losses = self._loss(self._model(rows), self._targets.index_select(0, padded))
             seen = recorder.seen
-        losses = self._loss(logits, self._targets.index_select(0, chosen))
-        if losses.shape != (len(chosen),):
+        if losses.shape != padded.shape:
             raise InputError(f"the loss gave {list(losses.shape)}", allowed="one number for each row")
-        deltas = torch.autograd.grad(losses.sum(), [output for _, output in seen])
-        layers = [
-            Captured(
-                a[: len(chosen)], delta[: len(chosen)], layer.bias is not None, self._known(layer, a, rows, chosen)
-            )
+        deltas = torch.autograd.grad(losses[:count].sum(), [output for _, output in seen])
+        return [
+            Captured(a[:count], delta[:count], layer.bias is not None, self._known(layer, a, rows, chosen))
             for layer, (a, _), delta in zip(self._layers, seen, deltas, strict=True)
         ]
-        return clipped_sum(layers, self._schedule.grid, randomness)
 
 
 def poisson_batch(count: int, rate: float, randomness: Randomness) -> Tensor:

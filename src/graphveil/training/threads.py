@@ -1,10 +1,11 @@
-"""How many threads to compute with: the number that measures fastest, not all there are."""
+"""How many threads to compute with: the number that measures fastest, not all there are; or one."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import torch
 
@@ -26,6 +27,17 @@ def fastest_threads(work: Callable[[], object], *, repeats: int = 3) -> int:
         count *= 2
     torch.set_num_threads(best)
     return best
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Compute on one thread: what a row becomes must not depend on where others would cut the work into pieces."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _time(work: Callable[[], object]) -> float:
