@@ -11,6 +11,8 @@ import torch
 from torch import Tensor
 
 from graphveil.attacks import attribute
+from graphveil.attacks.result import AttackResult
+from graphveil.attacks.service import with_features_of_others
 from graphveil.errors import InputError
 from graphveil.graphs import random_split
 from graphveil.methods import GAP, LPGNN, LabelPropagation
@@ -82,3 +84,19 @@ def test_what_friends_have_in_common_is_not_held_against_the_method() -> None:
     found = attribute(method, made.graph(), split=random_split(made.graph(), 0))
     assert found.auc.low > 0.5 and found.baseline == pytest.approx(found.auc.mean)
     assert not found.beats_limit
+
+
+def test_what_noise_shows_of_the_structure_is_not_held_against_the_method() -> None:
+    """Rows that are the same after features were dealt out anew have nothing of one's own features in them."""
+    graph = made.graph()
+    x, others = (one.x.to_dense() for one in (graph, with_features_of_others(graph, 0)))
+    assert not torch.equal(x, others) and torch.equal(x.sum(dim=0), others.sum(dim=0))
+    rows = x.numpy()[:, :40] + 0.5
+    found = attribute(made.Constant(), graph, shown=rows, dealt=[rows] * 3)
+    assert found.auc.mean > 0.6 and found.baseline == pytest.approx(found.auc.mean, abs=0.02)
+    assert found.baseline_note == "the same method with other people's features"
+    assert found.baseline_high is not None and found.baseline_high == pytest.approx(found.baseline, abs=0.02)
+    dealt = [with_features_of_others(graph, seed).x.to_dense().numpy()[:, :40] + 0.5 for seed in range(3)]
+    leak = attribute(made.Constant(), graph, shown=rows, dealt=dealt)
+    assert leak.baseline_high is not None and leak.baseline_high < leak.auc.low
+    assert AttackResult.from_dict(leak.to_dict()) == leak

@@ -9,7 +9,7 @@ import pytest
 
 from graphveil.attacks.catalogue import ATTACKS, PUBLISHED, SHADOW, Target, attack
 from graphveil.errors import InputError
-from graphveil.graphs import random_split
+from graphveil.graphs import Split, random_split
 from graphveil.methods import LPGNN
 from graphveil.methods.heterorr import HeteroRR
 from graphveil.privacy import SeededRandomness
@@ -31,7 +31,10 @@ def target() -> Target:
     def train(split: object, seed: int) -> object:
         return made.plain("mlp", epochs=10)
 
-    common: dict[str, Any] = {"shadow": made.graph(200, seed=8), "train_on": train, "nodes": 80, "shadows": 4}
+    def train_on(graph: Any, split: Split, seed: int) -> Any:
+        return LPGNN(epsilon_x=2.0, epsilon_y=1.0, epochs=3).fit(graph, split=split, randomness=SeededRandomness(seed))
+
+    common: dict[str, Any] = {"shadow": made.graph(200, seed=8), "train_on": train_on, "nodes": 80, "shadows": 4}
     return Target(method, made.graph(), made.graph(), SPLIT, train, SeededRandomness(1), **common)
 
 

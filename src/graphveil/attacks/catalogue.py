@@ -11,19 +11,22 @@ from typing import Any
 from graphveil.attacks.attribute import attribute
 from graphveil.attacks.averaging import averaging
 from graphveil.attacks.federation import FEDERATION_ATTACKS
+from graphveil.attacks.limits import limit_of_answers
 from graphveil.attacks.link_stealing import link_stealing, public_network
 from graphveil.attacks.linkteller import linkteller
 from graphveil.attacks.membership import Train, lira, membership
 from graphveil.attacks.published_edges import published_edges
 from graphveil.attacks.reconstruction import reconstruction
 from graphveil.attacks.result import AttackResult
+from graphveil.attacks.service import answer_rows, with_features_of_others
 from graphveil.errors import InputError
-from graphveil.graphs import Split
+from graphveil.graphs import Split, random_split
 from graphveil.methods.local_privacy import LocalPrivacy
 from graphveil.privacy import Randomness
 
 PUBLISHED = "published-edges"
 SHADOW = "link-stealing-shadow"
+DEALT = 5  # trainings with other people's features, beside which answers are judged
 KNOWN = 0.5  # of the nodes' links, for the link stealing that learns
 
 
@@ -39,7 +42,8 @@ class Target:
         randomness: the noise of reports that are made for an attack on reports.
         nodes: how many nodes' pairs are attacked; shadows: how many shadow models.
         seed: of the adversary's draws.
-        shadow: a graph of the adversary's own, to learn on; train_on: (graph, seed) -> the same method trained on it.
+        shadow: a graph of the adversary's own, to learn on.
+        train_on: (graph, split, seed) -> the same method trained on another graph.
         noiseless: whether to reconstruct from features as they are, as a report or a release would show them.
     """
 
@@ -53,7 +57,7 @@ class Target:
     shadows: int = 16
     seed: int = 0
     shadow: Any | None = None
-    train_on: Callable[[Any, int], Any] | None = None
+    train_on: Callable[[Any, Split, int], Any] | None = None
     noiseless: bool = False
 
 
@@ -81,7 +85,7 @@ def _stealing(target: Target, **how: Any) -> AttackResult:
 def _stealing_by_shadow(target: Target) -> AttackResult:
     if target.shadow is None or target.train_on is None:
         raise InputError("the adversary has no graph of its own", where=SHADOW, remedy="name one with --shadow DATA")
-    trained = target.train_on(target.shadow, target.seed + 1)
+    trained = target.train_on(target.shadow, random_split(target.shadow, target.seed), target.seed + 1)
     return _stealing(target, shadow=(trained, target.shadow))
 
 
@@ -103,7 +107,12 @@ def _lira(target: Target) -> AttackResult:
 
 
 def _attribute(target: Target) -> AttackResult:
-    return attribute(target.method, target.graph, split=target.split, seed=target.seed)
+    dealt = []
+    if target.train_on is not None and limit_of_answers(target.method).exists:
+        for number in range(1, DEALT + 1):
+            others = with_features_of_others(target.served, target.seed + number)
+            dealt.append(answer_rows(target.train_on(others, target.split, target.seed + number), others))
+    return attribute(target.method, target.graph, dealt=dealt, split=target.split, seed=target.seed)
 
 
 def _reconstruction(target: Target) -> AttackResult:

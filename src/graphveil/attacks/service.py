@@ -21,6 +21,7 @@ from torch import Tensor
 from graphveil.aggregation import SparseMatrix
 from graphveil.errors import GraphveilError, InputError
 from graphveil.graphs import Split, random_split
+from graphveil.graphs.features import features_from_rows, to_rows
 from graphveil.methods import LPGNN
 from graphveil.methods.label_propagation import LabelPropagation
 from graphveil.methods.network import as_matrix
@@ -218,4 +219,15 @@ def with_features(graph: Any, factors: np.ndarray) -> Any:
         changed.x = torch.sparse_csr_tensor(*parts, x.shape, check_invariants=False)
     else:
         changed.x = x.double() * scale[:, None]
+    return changed
+
+
+def with_features_of_others(graph: Any, seed: int) -> Any:
+    """Return the graph with its rows of features dealt out to its nodes anew."""
+    changed = copy.copy(graph)
+    order = np.random.default_rng([seed, 0xD7]).permutation(int(graph.num_nodes))
+    if graph.x.layout == torch.sparse_csr:
+        changed.x = features_from_rows(to_rows(graph.x)[order])
+    else:
+        changed.x = graph.x[torch.from_numpy(order)]
     return changed

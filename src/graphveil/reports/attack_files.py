@@ -106,5 +106,6 @@ def _remarks(name: str, found: AttackResult) -> str:
         surely = found.tpr_at_1_fpr.low > found.limit
         said.append("what is above it was there without the secret: no leak" if surely else "not surely above it")
     if found.baseline is not None:
-        said.append(f"without the secret: {found.baseline_note}")
+        high = "" if found.baseline_high is None else f", by chance up to {found.baseline_high:.2f}"
+        said.append(f"without the secret: {found.baseline_note}{high}")
     return f"{name}: {'; '.join([*said, *found.notes])}"

@@ -11,7 +11,7 @@ from graphveil.attacks.catalogue import PUBLISHED, SHADOW, Target, attack
 from graphveil.attacks.published_edges import with_public_edges
 from graphveil.attacks.reconstruction import shows_features
 from graphveil.errors import InputError
-from graphveil.graphs import Split, draw_private, load_graph, random_split
+from graphveil.graphs import Split, draw_private, load_graph
 from graphveil.methods import load_method
 from graphveil.methods.baselines import BASELINES, baseline
 from graphveil.methods.catalogue import build_method, chosen_settings
@@ -73,9 +73,9 @@ def attack_run(
         built = build_method(record.method, settings, len(served.schema.classes), seed=number)
         return built.fit(served, split=nodes, randomness=randomness)
 
-    def elsewhere(graph: Any, number: int) -> Any:
+    def elsewhere(graph: Any, nodes: Split, number: int) -> Any:
         built = build_method(record.method, settings, len(graph.schema.classes), seed=number)
-        return built.fit(graph, split=random_split(graph, number), randomness=randomness)
+        return built.fit(graph, split=nodes, randomness=randomness)
 
     common: dict[str, Any] = {"nodes": nodes, "shadows": shadows, "seed": seed, "randomness": randomness, "shadow": own}
     found = {record.method: attack(name, Target(method, graph, served, split, again, train_on=elsewhere, **common))}
@@ -86,8 +86,8 @@ def attack_run(
         def open_network(nodes: Split, number: int) -> Any:
             return baseline(**model, seed=number).fit(graph, split=nodes, randomness=randomness)
 
-        def open_elsewhere(graph: Any, number: int) -> Any:
-            return baseline(**model, seed=number).fit(graph, split=random_split(graph, number), randomness=randomness)
+        def open_elsewhere(graph: Any, nodes: Split, number: int) -> Any:
+            return baseline(**model, seed=number).fit(graph, split=nodes, randomness=randomness)
 
         common |= {"noiseless": shows_features(method, served), "train_on": open_elsewhere}
         plain_network = open_network(split, split_seed)
