@@ -165,6 +165,7 @@ RAW_READERS = {
     "attacks/membership.py:confidence": "the label of a node whose membership is asked for, which the adversary knows",
     "attacks/service.py:deployed": "the features that an adversary hands in",
     "attacks/service.py:with_features": "the features that an adversary hands in",
+    "attacks/service.py:with_features_of_others": "features dealt out anew, for the control of a simulation",
 }
 
 
