@@ -86,8 +86,10 @@ def link_stealing(
         scores, plain = (_learned(_table(found, lesson), _table(found, exam), seed) for found in (answers, control))
     elif shadow is not None:
         how = f"learned on {shadow[1].schema.name}"
-        taught = _table(known_answers(*shadow), pairs_of(shadow[1], targets=targets, seed=seed))
-        scores, plain = (_learned(taught, _table(found, exam), seed) for found in (answers, control))
+        own, lessons = pairs_of(shadow[1], targets=targets, seed=seed), (shadow[0], perceptron(shadow[1], seed=seed))
+        taught = [_table(known_answers(teacher, shadow[1]), own) for teacher in lessons]
+        both = zip(taught, (answers, control), strict=True)
+        scores, plain = (_learned(one, _table(found, exam), seed) for one, found in both)
     else:
         scores, plain = (-distances(found, exam, (similarity,))[:, 0] for found in (answers, control))
     members, others = exam.split(scores)
