@@ -1,6 +1,6 @@
 """What the weights of messages are worth in GAP, at the same unit and price: attention beside those that read no edge.
 
-    python benchmarks/weights.py --data facebook100-wisconsin87-2005-2009 --splits 2 --out weights.jsonl
+    python benchmarks/weights.py --data facebook100-wisconsin87-2005-2009 --splits 10 --out weights.jsonl
 
 One hop (all that attention has), unit "edge", delta 1e-7, splits 75/10/15, other settings the defaults; "attention,
 0.8" gives four fifths of the budget to the sum instead of a half.  Epsilon inf is without noise.  Noise is seeded: this
@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy import stats
 
 from graphveil.graphs import load_graph, random_split
 from graphveil.methods import GAP
@@ -41,7 +42,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", default="facebook100-wisconsin87-2005-2009")
     parser.add_argument("--data-root", default=None)
-    parser.add_argument("--splits", type=int, default=2)
+    parser.add_argument("--splits", type=int, default=10)
     parser.add_argument("--out", type=Path, default=Path("weights.jsonl"))
     chosen = parser.parse_args()
     torch.set_num_threads(1)
@@ -72,14 +73,26 @@ def rows(out: Path) -> list[Row]:
 
 
 def table(found: list[Row]) -> None:
-    """Print the mean and the range over splits of every cell, and CPU seconds."""
+    """Print the mean and its 95% interval in every cell, the difference to uniform weights, and CPU seconds."""
+    scores = {(row["weights"], row["epsilon"], row["split"]): row["accuracy"] for row in found}
     for name in KINDS:
         own = [row for row in found if row["weights"] == name]
         cells = []
-        for epsilon in EPSILONS:
-            values = [row["accuracy"] for row in own if row["epsilon"] == str(epsilon)]
-            cells.append(f"{np.mean(values):.1f} ({min(values):.1f}-{max(values):.1f})" if values else "-")
+        for epsilon in map(str, EPSILONS):
+            splits = sorted(row["split"] for row in own if row["epsilon"] == epsilon)
+            values = np.array([scores[name, epsilon, split] for split in splits])
+            paired = [(split, scores.get(("uniform", epsilon, split))) for split in splits]
+            leads = np.array([scores[name, epsilon, split] - other for split, other in paired if other is not None])
+            cells.append(f"{interval(values)} ({interval(leads, '+')})")
         print(f"| {name} | " + " | ".join(cells) + f" | {np.mean([row['cpu_seconds'] for row in own]):.1f} |")
+
+
+def interval(values: np.ndarray, sign: str = "") -> str:
+    """Mean and half-width of its 95% interval over splits; "-" without two of them."""
+    if len(values) < 2:
+        return "-"
+    half = stats.t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / math.sqrt(len(values))
+    return f"{values.mean():{sign}.1f}±{half:.1f}"
 
 
 if __name__ == "__main__":

@@ -96,7 +96,7 @@ def test_what_noise_shows_of_the_structure_is_not_held_against_the_method() -> N
     assert found.auc.mean > 0.6 and found.baseline == pytest.approx(found.auc.mean, abs=0.02)
     assert found.baseline_note == "the same method with other people's features"
     assert found.baseline_high is not None and found.baseline_high == pytest.approx(found.baseline, abs=0.02)
-    dealt = [with_features_of_others(graph, seed).x.to_dense().numpy()[:, :40] + 0.5 for seed in range(3)]
+    dealt = [with_features_of_others(graph, seed).x.to_dense().numpy()[:, :40] + 0.5 for seed in range(6)]
     leak = attribute(made.Constant(), graph, shown=rows, dealt=dealt)
     assert leak.baseline_high is not None and leak.baseline_high < leak.auc.low
     assert AttackResult.from_dict(leak.to_dict()) == leak

@@ -30,6 +30,8 @@ from graphveil.methods.network import as_matrix
 
 _COLUMNS = 2000
 _ENTRIES = 100_000
+#: The probability that a method is held to tell more than one with other people's features although it does not.
+FALSE_ALARM = 0.001
 
 
 def attribute(
@@ -99,11 +101,11 @@ def attribute(
 
 
 def _next_below(found: Sequence[float]) -> float:
-    """What one more of some normal draws stays below with 97.5%: mean + t s sqrt(1 + 1 / m)."""
+    """What one more of some normal draws stays below but for a false alarm in 1,000: mean + t s sqrt(1 + 1 / m)."""
     m = len(found)
     if m < 2:
         return float(np.mean(found))
-    return float(np.mean(found) + stats.t.ppf(0.975, m - 1) * np.std(found, ddof=1) * np.sqrt(1 + 1 / m))
+    return float(np.mean(found) + stats.t.ppf(1 - FALSE_ALARM, m - 1) * np.std(found, ddof=1) * np.sqrt(1 + 1 / m))
 
 
 class _Found:

@@ -52,7 +52,7 @@ class AttackResult:
         baseline: AUC of the same attack without the protected thing (such as the graph without its edges), or None;
             what was there anyway is no leak of the method. baseline_note: what that was.
         baseline_high: where several trainings were compared: the AUC that one more without the secret stays below,
-            with 97.5%; or None.
+            but for a false alarm in 1,000; or None.
         roc: (FPR, TPR) of a curve with at most 200 corners, for the picture.
         positives, negatives: how many members and others were told apart.
         figures: further numbers of this attack by name, such as F1 at a density belief.
