@@ -32,8 +32,9 @@ from graphveil.privacy import Randomness
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 
-#: Two of the longest vectors (AVX-512), which kernels of torch take at a time; also whole tiles of matrix products.
-ROWS: Final = 32
+#: Three times two of the longest vectors (AVX-512), which kernels of torch take at a time; also whole tiles of matrix
+#: products, of 24 rows and fewer: with 16, 32 or 48 those of AVX2 depend on how many tiles there are.
+ROWS: Final = 96
 # An input's integers have a norm of 2^5 to 2^6, give or take rounding: more would leave less for the deltas.
 _INPUT_BITS: Final = 6
 _BLOCK: Final = 4096
