@@ -15,10 +15,11 @@ import argparse
 import json
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from graphveil.attacks.catalogue import Target, attack
+from graphveil.attacks.catalogue import SHADOW, Target, attack
 from graphveil.attacks.result import AttackResult
 from graphveil.errors import GraphveilError
 from graphveil.graphs import load_graph, random_split
@@ -80,7 +81,8 @@ def measure(data: str, asked: argparse.Namespace) -> None:
     """Add a row for every run and attack on one graph that is not there yet."""
     rows = asked.out.read_text("utf-8").splitlines() if asked.out.exists() else []
     done = {(row["data"], row["run"], row["attack"]) for row in map(json.loads, rows)}
-    graph, own = (load_graph(name, root=asked.data_root) for name in (data, SHADOW_OF[data]))
+    graph = load_graph(data, root=asked.data_root)
+    own = load_graph(SHADOW_OF[data], root=asked.data_root) if SHADOW in asked.attacks and data in SHADOW_OF else None
     split = random_split(graph, 0)
     for run in asked.runs.split(","):
         missing = [name for name in asked.attacks.split(",") if (data, run, name) not in done]
@@ -96,11 +98,10 @@ def measure(data: str, asked: argparse.Namespace) -> None:
             graph,
             graph,
             split,
-            lambda nodes, seed, run=run: fitted(run, graph, nodes, seed),  # type: ignore[misc]
+            partial(fitted, run),
             SeededRandomness(1),
             shadows=SHADOWS,
             shadow=own,
-            train_on=lambda other, nodes, seed, run=run: fitted(run, other, nodes, seed),  # type: ignore[misc]
         )
         for name in missing:
             start = time.perf_counter()

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy import stats
 
+from gap import cell
 from graphveil.graphs import load_graph, random_split
 from graphveil.methods import GAP
 from graphveil.privacy import SeededRandomness
@@ -80,19 +80,11 @@ def table(found: list[Row]) -> None:
         cells = []
         for epsilon in map(str, EPSILONS):
             splits = sorted(row["split"] for row in own if row["epsilon"] == epsilon)
-            values = np.array([scores[name, epsilon, split] for split in splits])
+            values = [scores[name, epsilon, split] for split in splits]
             paired = [(split, scores.get(("uniform", epsilon, split))) for split in splits]
-            leads = np.array([scores[name, epsilon, split] - other for split, other in paired if other is not None])
-            cells.append(f"{interval(values)} ({interval(leads, '+')})")
+            leads = [scores[name, epsilon, split] - other for split, other in paired if other is not None]
+            cells.append(f"{cell(values)} ({cell(leads, '+')})")
         print(f"| {name} | " + " | ".join(cells) + f" | {np.mean([row['cpu_seconds'] for row in own]):.1f} |")
-
-
-def interval(values: np.ndarray, sign: str = "") -> str:
-    """Mean and half-width of its 95% interval over splits; "-" without two of them."""
-    if len(values) < 2:
-        return "-"
-    half = stats.t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / math.sqrt(len(values))
-    return f"{values.mean():{sign}.1f}±{half:.1f}"
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ python docs/pictures/federation.py
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from make import save
 from matplotlib.axes import Axes
@@ -99,8 +98,8 @@ def panel(axes: Axes, corner: tuple[float, float], content: Panel) -> None:
     axes.text(left + 5.6, low + 24.6, content.up, ha="right", va="center", fontsize=7.6, color=ORANGE, linespacing=1.2)
     axes.text(middle, low + 22.2, content.down, ha="center", va="center", fontsize=7.6, color=INK, linespacing=1.2)
     arrow(axes, (left + 10.7, low + 11.2), (left + 20.3, low + 11.2), content.colour, content.ends)
-    words: dict[str, Any] = {"ha": "center", "fontsize": 7.2, "color": content.colour, "linespacing": 1.15}
-    axes.text(middle, low + 12.4, content.between, va="bottom", **words)
+    between = axes.text(middle, low + 12.4, content.between, ha="center", va="bottom", fontsize=7.2, linespacing=1.15)
+    between.set_color(content.colour)
     axes.text(middle, low + 5.8, content.verdict, ha="center", va="top", fontsize=8.4, color=INK, linespacing=1.3)
 
 

@@ -28,13 +28,10 @@ def target() -> Target:
     method = LPGNN(epsilon_x=2.0, epsilon_y=1.0, epochs=3)
     method.fit(made.graph(), split=SPLIT, randomness=SeededRandomness(0))
 
-    def train(split: object, seed: int) -> object:
-        return made.plain("mlp", epochs=10)
-
-    def train_on(graph: Any, split: Split, seed: int) -> Any:
+    def train(graph: Any, split: Split, seed: int) -> Any:
         return LPGNN(epsilon_x=2.0, epsilon_y=1.0, epochs=3).fit(graph, split=split, randomness=SeededRandomness(seed))
 
-    common: dict[str, Any] = {"shadow": made.graph(200, seed=8), "train_on": train_on, "nodes": 80, "shadows": 4}
+    common: dict[str, Any] = {"shadow": made.graph(200, seed=8), "nodes": 80, "shadows": 4}
     return Target(method, made.graph(), made.graph(), SPLIT, train, SeededRandomness(1), **common)
 
 

@@ -78,13 +78,7 @@ def attribute(
         scores = _read_off(control, truth, public).scores
         return auc_of(_sample(scores[above], rng), _sample(scores[~above], rng))
 
-    anyway = found_in(labels_alone(graph, split, seed))
-    others_found = [found_in(one) for one in dealt]
-    note, high = "labels spread over the edges, no features", None
-    if others_found:
-        high = max(anyway, _next_below(others_found))
-        if np.mean(others_found) > anyway:
-            note, anyway = "the same method with other people's features", float(np.mean(others_found))
+    labels = found_in(labels_alone(graph, split, seed))
     return judge(
         "attribute",
         "a private feature from what the method shows of a node" if column is None else f"feature {column} of a node",
@@ -92,12 +86,23 @@ def attribute(
         others,
         limit=limit_of_answers(method),
         seed=seed,
-        baseline=anyway,
-        baseline_note=note,
-        baseline_high=high,
         figures=figures,
         notes=several,
+        **_baseline(labels, [found_in(one) for one in dealt]),
     )
+
+
+def _baseline(labels: float, dealt: Sequence[float]) -> dict[str, Any]:
+    """What `judge` is told of the AUCs that labels alone and features dealt out anew reach: the better one."""
+    found: dict[str, Any] = {"baseline": labels, "baseline_note": "labels spread over the edges, no features"}
+    if dealt:
+        found["baseline_high"] = max(labels, _next_below(dealt))
+        if np.mean(dealt) > labels:
+            found |= {
+                "baseline": float(np.mean(dealt)),
+                "baseline_note": "the same method with other people's features",
+            }
+    return found
 
 
 def _next_below(found: Sequence[float]) -> float:

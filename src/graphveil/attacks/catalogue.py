@@ -14,7 +14,7 @@ from graphveil.attacks.federation import FEDERATION_ATTACKS
 from graphveil.attacks.limits import limit_of_answers
 from graphveil.attacks.link_stealing import link_stealing, public_network
 from graphveil.attacks.linkteller import linkteller
-from graphveil.attacks.membership import Train, lira, membership
+from graphveil.attacks.membership import lira, membership
 from graphveil.attacks.published_edges import published_edges
 from graphveil.attacks.reconstruction import reconstruction
 from graphveil.attacks.result import AttackResult
@@ -38,12 +38,11 @@ class Target:
         method: fitted.
         graph: the truth, which scores the attack; served: the graph the method was trained on.
         split: who trained it.
-        train: (split, seed) -> the same method trained once more, for shadow models; None where that cannot be done.
+        train: (graph, split, seed) -> the same method trained once more, on that graph; None where that cannot be done.
         randomness: the noise of reports that are made for an attack on reports.
         nodes: how many nodes' pairs are attacked; shadows: how many shadow models.
         seed: of the adversary's draws.
         shadow: a graph of the adversary's own, to learn on.
-        train_on: (graph, split, seed) -> the same method trained on another graph.
         noiseless: whether to reconstruct from features as they are, as a report or a release would show them.
     """
 
@@ -51,13 +50,12 @@ class Target:
     graph: Any
     served: Any
     split: Split
-    train: Train | None
+    train: Callable[[Any, Split, int], Any] | None
     randomness: Randomness
     nodes: int = 500
     shadows: int = 16
     seed: int = 0
     shadow: Any | None = None
-    train_on: Callable[[Any, Split, int], Any] | None = None
     noiseless: bool = False
 
 
@@ -83,9 +81,9 @@ def _stealing(target: Target, **how: Any) -> AttackResult:
 
 
 def _stealing_by_shadow(target: Target) -> AttackResult:
-    if target.shadow is None or target.train_on is None:
+    if target.shadow is None or target.train is None:
         raise InputError("the adversary has no graph of its own", where=SHADOW, remedy="name one with --shadow DATA")
-    trained = target.train_on(target.shadow, random_split(target.shadow, target.seed), target.seed + 1)
+    trained = target.train(target.shadow, random_split(target.shadow, target.seed), target.seed + 1)
     return _stealing(target, shadow=(trained, target.shadow))
 
 
@@ -102,16 +100,20 @@ def _membership(target: Target) -> AttackResult:
 def _lira(target: Target) -> AttackResult:
     if target.train is None:
         raise InputError("this method cannot be trained once more on other nodes", where="lira")
-    how: dict[str, Any] = {"train": target.train, "shadows": target.shadows, "seed": target.seed}
+    how: dict[str, Any] = {
+        "train": partial(target.train, target.served),
+        "shadows": target.shadows,
+        "seed": target.seed,
+    }
     return lira(target.method, target.graph, split=target.split, **how)
 
 
 def _attribute(target: Target) -> AttackResult:
     dealt = []
-    if target.train_on is not None and limit_of_answers(target.method).exists:
+    if target.train is not None and limit_of_answers(target.method).exists:
         for number in range(1, DEALT + 1):
             others = with_features_of_others(target.served, target.seed + number)
-            dealt.append(answer_rows(target.train_on(others, target.split, target.seed + number), others))
+            dealt.append(answer_rows(target.train(others, target.split, target.seed + number), others))
     return attribute(target.method, target.graph, dealt=dealt, split=target.split, seed=target.seed)
 
 

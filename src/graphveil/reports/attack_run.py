@@ -69,28 +69,21 @@ def attack_run(
     settings = chosen_settings(record.method, record.settings)
     own = None if shadow is None else load_graph(shadow, root=data_root)
 
-    def again(nodes: Split, number: int) -> Any:
-        built = build_method(record.method, settings, len(served.schema.classes), seed=number)
-        return built.fit(served, split=nodes, randomness=randomness)
-
-    def elsewhere(graph: Any, nodes: Split, number: int) -> Any:
+    def train(graph: Any, nodes: Split, number: int) -> Any:
         built = build_method(record.method, settings, len(graph.schema.classes), seed=number)
         return built.fit(graph, split=nodes, randomness=randomness)
 
     common: dict[str, Any] = {"nodes": nodes, "shadows": shadows, "seed": seed, "randomness": randomness, "shadow": own}
-    found = {record.method: attack(name, Target(method, graph, served, split, again, train_on=elsewhere, **common))}
+    found = {record.method: attack(name, Target(method, graph, served, split, train, **common))}
     protected = record.method not in BASELINES or truth is not None
     if plain and protected and not name.startswith(("averaging", PUBLISHED)):
         model: dict[str, Any] = {"model": str(record.settings.get("model", "gcn")), "epochs": 200}
 
-        def open_network(nodes: Split, number: int) -> Any:
+        def open_network(graph: Any, nodes: Split, number: int) -> Any:
             return baseline(**model, seed=number).fit(graph, split=nodes, randomness=randomness)
 
-        def open_elsewhere(graph: Any, nodes: Split, number: int) -> Any:
-            return baseline(**model, seed=number).fit(graph, split=nodes, randomness=randomness)
-
-        common |= {"noiseless": shows_features(method, served), "train_on": open_elsewhere}
-        plain_network = open_network(split, split_seed)
+        common["noiseless"] = shows_features(method, served)
+        plain_network = open_network(graph, split, split_seed)
         found[PLAIN] = attack(name, Target(plain_network, graph, graph, split, open_network, **common))
     return found
 
