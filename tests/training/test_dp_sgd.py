@@ -15,7 +15,7 @@ from graphveil.errors import BudgetError, InputError
 from graphveil.mechanisms.rounded_normal import RoundedNormal
 from graphveil.privacy import Randomness, SecureRandomness, SeededRandomness
 from graphveil.training import PrivateDescent, PrivateSchedule, dp_sgd, poisson_batch, train_privately
-from graphveil.training.clipped_sum import Captured, GradientGrid, clipped_sum, gradient_norms
+from graphveil.training.clipped_sum import ROWS, Captured, GradientGrid, clipped_sum, gradient_norms
 from graphveil.training.row_checks import Recorder, linear_layers, refuse_mixed_rows
 
 SCHEDULE = {"steps": 3, "rate": 0.5, "expected_batch": 32.0, "noise_multiplier": 1.0}
@@ -185,6 +185,21 @@ def test_a_loss_of_several_labels_has_the_same_bits_in_every_batch() -> None:
     x, _ = samples(200, 20, 3)
     labels = (x[:, :3] > 0).float()
     check_same_bits(PrivateDescent(perceptron(20, 16, 3), x, labels, PrivateSchedule(**SCHEDULE), loss=loss))
+
+
+def test_a_place_of_its_own_gives_the_same_bits_where_products_treat_places_in_other_ways() -> None:
+    x, y = samples(400, 20, 3)
+    descent = PrivateDescent(perceptron(20, 16, 3), x, y, PrivateSchedule(**SCHEDULE))
+    usual = descent._captured(torch.arange(5, 390))
+    descent._even = False
+    check_same_bits(descent)
+    for one, other in zip(descent._captured(torch.arange(5, 390)), usual, strict=True):
+        assert torch.allclose(one.deltas, other.deltas, atol=1e-6)
+    for batch in (torch.arange(400), torch.tensor([399, 7, 103, 199]), torch.tensor([3])):
+        seen = torch.cat([own for _, own in dp_sgd.by_slot(batch)])
+        assert sorted(seen.tolist()) == list(range(len(batch)))
+        for rows, own in dp_sgd.by_slot(batch):
+            assert torch.equal(rows[batch[own] % ROWS], batch[own])
 
 
 def check_same_bits(descent: PrivateDescent) -> None:

@@ -26,7 +26,7 @@ from graphveil.errors import BudgetError, InputError
 from graphveil.mechanisms.rounded_normal import RoundedNormal
 from graphveil.privacy import Descent, Randomness
 from graphveil.training.clipped_sum import ROWS, Captured, GradientGrid, Lengths, clipped_sum, input_lengths
-from graphveil.training.row_checks import Recorder, linear_layers, refuse_mixed_rows
+from graphveil.training.row_checks import Recorder, linear_layers, refuse_mixed_rows, treats_rows_alike
 from graphveil.training.threads import one_thread
 
 Loss = Callable[[Tensor, Tensor], Tensor]
@@ -127,6 +127,8 @@ class PrivateDescent:
         self._layers = linear_layers(model)
         model.train()
         refuse_mixed_rows(model, inputs.shape[1])
+        with one_thread():
+            self._even = treats_rows_alike(model, inputs.shape[1], ROWS)
         self._model, self._inputs, self._targets = model, inputs, targets
         self._schedule, self._loss = schedule, loss or _cross_entropy
         self._noise = schedule.noise
@@ -201,19 +203,51 @@ class PrivateDescent:
 
     def _captured(self, chosen: Tensor) -> list[Captured]:
         """What every layer saw of the samples `chosen`, and the gradients of their losses by what it gave."""
-        count = len(chosen)
-        padded = torch.cat([chosen, chosen[:1].expand(-count % ROWS)])  # repeats a sample, whose losses do not count
-        rows = self._inputs.index_select(0, padded)
-        with Recorder(self._layers) as recorder:
-            losses = self._loss(self._model(rows), self._targets.index_select(0, padded))
-            seen = recorder.seen
-        if losses.shape != padded.shape:
-            raise InputError(f"the loss gave {list(losses.shape)}", allowed="one number for each row")
-        deltas = torch.autograd.grad(losses[:count].sum(), [output for _, output in seen])
+        if self._even:
+            padded = torch.cat([chosen, chosen[:1].expand(-len(chosen) % ROWS)])  # repeats a sample that does not count
+            return self._passed(padded, slice(0, len(chosen)))
+        parts = [(own, self._passed(rows, chosen[own] % ROWS)) for rows, own in by_slot(chosen)]
+        back = torch.cat([own for own, _ in parts]).argsort()
+        layers = zip(*(part for _, part in parts), strict=True)
         return [
-            Captured(a[:count], delta[:count], layer.bias is not None, self._known(layer, a, rows, chosen))
+            Captured(torch.cat([p.inputs for p in one])[back], torch.cat([p.deltas for p in one])[back], one[0].bias)
+            for one in layers
+        ]
+
+    def _passed(self, samples: Tensor, places: slice | Tensor) -> list[Captured]:
+        """The same of the samples at some places of a batch; the others fill it up."""
+        rows = self._inputs.index_select(0, samples)
+        with Recorder(self._layers) as recorder:
+            losses = self._loss(self._model(rows), self._targets.index_select(0, samples))
+            seen = recorder.seen
+        if losses.shape != samples.shape:
+            raise InputError(f"the loss gave {list(losses.shape)}", allowed="one number for each row")
+        deltas = torch.autograd.grad(losses[places].sum(), [output for _, output in seen])
+        return [
+            Captured(a[places], delta[places], layer.bias is not None, self._known(layer, a, rows, samples[places]))
             for layer, (a, _), delta in zip(self._layers, seen, deltas, strict=True)
         ]
+
+
+def by_slot(chosen: Tensor) -> list[tuple[Tensor, Tensor]]:
+    """Batches of `ROWS` samples in which a sample's place is its number modulo ROWS, whatever else was chosen.
+
+    For processors whose products treat the places of a batch, or batches of other lengths, in other ways.
+
+    Returns:
+        For each batch the samples [ROWS], and which of `chosen` they are; a place that nobody has repeats a sample.
+    """
+    slots, batches = chosen % ROWS, []
+    order = torch.argsort(slots, stable=True)
+    starts = torch.searchsorted(slots[order], slots[order])
+    turn = torch.empty_like(order)
+    turn[order] = torch.arange(len(order)) - starts
+    for number in range(int(turn.max()) + 1):
+        own = (turn == number).nonzero().squeeze(1)
+        samples = chosen[:1].repeat(ROWS)
+        samples[slots[own]] = chosen[own]
+        batches.append((samples, own))
+    return batches
 
 
 def poisson_batch(count: int, rate: float, randomness: Randomness) -> Tensor:

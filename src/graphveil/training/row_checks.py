@@ -66,6 +66,32 @@ def refuse_mixed_rows(model: nn.Module, dimension: int, *, seed: int = 0) -> Non
                 )
 
 
+def treats_rows_alike(model: nn.Module, dimension: int, rows: int) -> bool:
+    """Whether a row's outputs and gradients have the same bits in public random batches of some times `rows` rows.
+
+    Matrix products of some processors round otherwise in batches of another length, or at their end.
+    """
+    generator, training = torch.Generator().manual_seed(0), model.training
+    layers = linear_layers(model.eval())
+    count = 7 * rows
+    x = torch.randn(count, dimension, generator=generator)
+    slopes = torch.randn(count, max(layer.out_features for layer in layers), generator=generator)
+
+    def seen(batch: Tensor) -> list[Tensor]:
+        with Recorder(layers) as recorder:
+            logits = model(x[batch])
+            outputs = [output for _, output in recorder.seen]
+        found = [*outputs, *torch.autograd.grad((logits * slopes[batch, : logits.shape[1]]).sum(), outputs)]
+        return [tensor.detach() for tensor in found]
+
+    whole, alike = seen(torch.arange(count)), True
+    for size in (1, 2, 3, 5, 7):
+        batch = torch.randperm(count, generator=generator)[: size * rows]
+        alike &= all(torch.equal(part, all_[batch]) for part, all_ in zip(seen(batch), whole, strict=True))
+    model.train(training)
+    return alike
+
+
 def _outputs(model: nn.Module, rows: Tensor, seed: int) -> Tensor:
     """The outputs in the model's present mode, dropout frozen, its buffers and the global generator untouched."""
     buffers = {name: value.clone() for name, value in model.named_buffers()}
