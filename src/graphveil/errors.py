@@ -5,6 +5,7 @@ GraphveilError
 │   ├── DataError                  a file or graph whose content cannot be used
 │   ├── MissingDataError           a data set that is not there and cannot be had
 │   └── ModelFileError             a saved model that is damaged or not ours
+├── WriteError (also OSError)      what a disk refuses: it is full, read-only, or not allowed
 ├── BudgetError                    a spend the declared privacy budget cannot pay for
 └── MissingExtraError              an optional package that is not installed
 
@@ -50,6 +51,10 @@ class MissingDataError(InputError):
 
 class ModelFileError(InputError):
     """A saved model that is damaged or was not written by graphveil."""
+
+
+class WriteError(GraphveilError, OSError):
+    """A file or folder that the disk refuses: it is full, read-only, not allowed, or has no such names."""
 
 
 class BudgetError(GraphveilError):

@@ -108,7 +108,7 @@ def test_nothing_is_overwritten_and_nothing_half_written_stays(tmp_path, monkeyp
     folder = published(tmp_path)
     with pytest.raises(InputError, match="is already there; name a new folder"):
         write_release(load_graph(folder), folder, RELEASE, card="")
-    monkeypatch.setattr(Path, "write_text", lambda *_, **__: (_ for _ in ()).throw(OSError("disk full")))
+    monkeypatch.setattr("os.fsync", lambda _: (_ for _ in ()).throw(OSError("disk full")))
     with pytest.raises(OSError, match="disk full"):
         write_release(load_graph(folder), tmp_path / "second", RELEASE, card="")
     assert [entry.name for entry in tmp_path.iterdir()] == ["out"]

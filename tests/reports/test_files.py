@@ -32,7 +32,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path, mon
     def full(descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(files.os, "fsync", full)
+    monkeypatch.setattr("os.fsync", full)
     with pytest.raises(OSError, match="No space"):
         files.write_text(target, "new")
     assert target.read_text() == "old"

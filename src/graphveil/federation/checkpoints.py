@@ -25,6 +25,7 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from graphveil.errors import InputError, ModelFileError
+from graphveil.writing import whole_file, writing
 
 _KEPT = 3
 _LARGE = 1 << 20
@@ -44,8 +45,9 @@ class Checkpoints:
 
     def __init__(self, folder: Path, agreement: str) -> None:
         self._folder, self._agreement = folder, agreement[:16]
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._lock = _locked(folder / "lock")
+        with writing(folder):
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._lock = _locked(folder / "lock")
         self._large: dict[str, tuple[Tensor, int, str]] = {}  # name -> tensor, its version, file
 
     def close(self) -> None:
@@ -146,13 +148,9 @@ class Checkpoints:
 
     def _replace(self, file: Path, *parts: bytes) -> None:
         """Write a file beside, and put it in its place whole."""
-        beside = file.with_suffix(".partial")
-        with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
+        with whole_file(file, mode=0o600) as beside, beside.open("r+b") as out:
             for part in parts:
                 out.write(part)
-            out.flush()
-            os.fsync(out.fileno())
-        beside.replace(file)
 
     def _files(self, kind: str) -> list[Path]:
         return list(self._folder.glob(f"{self._agreement}-*.{kind}"))

@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from graphveil.errors import DataError, InputError
+from graphveil.writing import new_folder, write_bytes
 
 KEY, CERTIFICATE = "key.pem", "certificate.pem"
 _YEARS = 2
@@ -76,13 +77,14 @@ def write_identity(identity: Identity, folder: Path) -> None:
 
     Raises:
         InputError: the folder is already there.
+        WriteError: the disk refuses.
     """
-    if folder.exists():
+    if os.path.lexists(folder):
         raise InputError("is already there", where=str(folder), remedy="name a new folder")
-    folder.mkdir(parents=True, mode=0o700)
-    (folder / CERTIFICATE).write_bytes(identity.certificate)
-    with os.fdopen(os.open(folder / KEY, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(identity.private_key)
+    with new_folder(folder) as inside:
+        inside.chmod(0o700)
+        write_bytes(inside / CERTIFICATE, identity.certificate)
+        write_bytes(inside / KEY, identity.private_key, mode=0o600)
 
 
 def read_identity(folder: Path) -> Identity:

@@ -23,6 +23,8 @@ from graphveil.errors import DataError, GraphveilError
 from graphveil.graphs.declaration import FILE as DECLARATION
 from graphveil.graphs.write import new_graph_folder, write_graph
 from graphveil.privacy import Guarantee, Ledger
+from graphveil.reading import read_json
+from graphveil.writing import write_text
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -111,14 +113,14 @@ def write_release(
     folder = Path(path)
     with new_graph_folder(folder) as inside:
         write_graph(graph, inside, format="parquet", release=True)
-        (inside / LEDGER).write_text(_json(release.ledger.to_dict()), encoding="utf-8")
+        write_text(inside / LEDGER, _json(release.ledger.to_dict()))
         content = release.to_dict()
         content["files"] = {file.name: _digest(file) for file in sorted(inside.iterdir())}
         content["sha256"] = _digest_of(content)
-        (inside / FILE).write_text(_json(content), encoding="utf-8")
+        write_text(inside / FILE, _json(content))
         for name, text in {CARD: card, CARD_PAGE: page}.items():
             if text is not None:
-                (inside / name).write_text(text, encoding="utf-8")
+                write_text(inside / name, text)
     return folder
 
 
@@ -130,7 +132,7 @@ def read_release(folder: Path) -> Release:
     """
     file = folder / FILE
     try:
-        content = json.loads(file.read_text(encoding="utf-8"))
+        content = read_json(file)
         stored = dict(content["files"])
         whole = content.pop("sha256") == _digest_of(content) and content["format"] == FORMAT
     except FileNotFoundError as error:
@@ -141,7 +143,7 @@ def read_release(folder: Path) -> Release:
         raise _changed(file)
     _check_files(folder, stored)
     try:
-        ledger = Ledger.from_dict(json.loads((folder / LEDGER).read_text(encoding="utf-8")))
+        ledger = Ledger.from_dict(read_json(folder / LEDGER))
         return Release.from_dict(content, ledger)
     except (KeyError, TypeError, ValueError, AttributeError, GraphveilError) as error:
         raise _changed(file) from error

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 import urllib.request
 import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from graphveil.errors import MissingDataError
+from graphveil.writing import partial_folder
 
 Progress = Callable[[Mapping[str, object]], None]
 """Called with {"stage": str, "done": int, "total": int} in bytes; total 0 means not known."""
@@ -79,27 +79,13 @@ def _missing(name: str, folder: Path, files: tuple[str, ...], reason: str) -> Mi
 
 
 def _fetch_whole(folder: Path, fetch: Fetch, progress: Progress) -> None:
-    made = _make_parents(folder.parent)
-    try:
-        with tempfile.TemporaryDirectory(prefix=f".{folder.name}.partial-", dir=folder.parent) as partial:
-            fetch(Path(partial), progress)
-            for file in sorted(Path(partial).rglob("*")):
-                place = folder / file.relative_to(partial)
-                if file.is_file() and not place.exists():
-                    place.parent.mkdir(parents=True, exist_ok=True)
-                    file.replace(place)
-    except BaseException:
-        for parent in made:
-            if not any(parent.iterdir()):
-                parent.rmdir()
-        raise
-
-
-def _make_parents(folder: Path) -> list[Path]:
-    """Create a folder; return the folders that were not there before, innermost first."""
-    new = [parent for parent in (folder, *folder.parents) if not parent.exists()]
-    folder.mkdir(parents=True, exist_ok=True)
-    return new
+    with partial_folder(folder) as partial:
+        fetch(partial, progress)
+        for file in sorted(partial.rglob("*")):
+            place = folder / file.relative_to(partial)
+            if file.is_file() and not place.exists():
+                place.parent.mkdir(parents=True, exist_ok=True)
+                file.replace(place)
 
 
 def download(url: str, target: Path, progress: Progress, *, seconds: float = 30.0) -> Path:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +17,7 @@ from graphveil.graphs.declaration import FILE
 from graphveil.graphs.features import to_rows
 from graphveil.graphs.schema import GraphSchema
 from graphveil.graphs.splits import published_split
+from graphveil.writing import new_folder, whole_file, write_text
 
 if TYPE_CHECKING:
     import polars
@@ -56,15 +56,12 @@ def new_graph_folder(folder: Path) -> Iterator[Path]:
 
     Raises:
         InputError: the folder is already there.
+        WriteError: the disk refuses.
     """
-    if folder.exists() or folder.is_symlink():
+    if os.path.lexists(folder):
         raise InputError("is already there", where=str(folder), remedy="name a new folder")
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as beside:
-        inside = Path(beside) / "graph"
-        inside.mkdir()
+    with new_folder(folder) as inside:
         yield inside
-        inside.rename(folder)
 
 
 def write_graph(graph: Data, inside: Path, *, format: str, release: bool = False) -> None:
@@ -78,9 +75,9 @@ def write_graph(graph: Data, inside: Path, *, format: str, release: bool = False
             f"nodes have several labels each, and a class name is empty or holds {SEPARATOR!r}", where="write_folder"
         )
     for stem, frame in _tables(graph).items():
-        file = inside / f"{stem}.{format}"
-        _ = frame.write_csv(file) if format == "csv" else frame.write_parquet(file)
-    (inside / FILE).write_text(_declaration(graph, release=release), encoding="utf-8")
+        with whole_file(inside / f"{stem}.{format}") as file:
+            _ = frame.write_csv(file) if format == "csv" else frame.write_parquet(file)
+    write_text(inside / FILE, _declaration(graph, release=release))
 
 
 def _tables(graph: Data) -> dict[str, polars.DataFrame]:

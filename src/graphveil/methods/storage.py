@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, replace
@@ -21,6 +20,7 @@ from torch import Tensor
 
 from graphveil.errors import ModelFileError
 from graphveil.graphs import GraphSchema
+from graphveil.writing import whole_file, writing
 
 KEY = "graphveil"
 FORMAT = 1
@@ -31,19 +31,19 @@ def save_method(path: str | Path, kind: str, facts: Mapping[str, Any], tensors: 
     """Write tensors and JSON facts to `path` (a file, or a folder that gets `model.safetensors`), whole or not at all.
 
     Returns the file written.
+
+    Raises:
+        WriteError: the disk refuses.
     """
     from safetensors.torch import save_file
 
     target = _file(Path(path))
-    target.parent.mkdir(parents=True, exist_ok=True)
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in sorted(tensors.items())}
     header = {"format": FORMAT, "kind": kind, "sha256": _digest(kind, facts, plain), "facts": dict(facts)}
-    beside = target.with_name(f".{target.name}.{os.getpid()}.partial")
-    try:
+    with writing(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+    with whole_file(target) as beside:
         save_file(plain, beside, metadata={KEY: json.dumps(header, sort_keys=True, allow_nan=False)})
-        beside.replace(target)
-    finally:
-        beside.unlink(missing_ok=True)
     return target
 
 

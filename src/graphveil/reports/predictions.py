@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ from graphveil.errors import InputError
 from graphveil.methods.curator_privacy import CuratorPrivacy
 from graphveil.methods.local_privacy import LocalPrivacy
 from graphveil.reports.text import number
+from graphveil.writing import whole_file
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -66,15 +66,11 @@ def tabulate(probabilities: Tensor, graph: Data, classes: tuple[str, ...]) -> pl
 
 def write(table: pl.DataFrame, path: Path) -> None:
     """Write a table to ``path``, whole or not at all, as CSV or Parquet by its name."""
-    partial = path.with_name(f".{path.name}.partial-{os.getpid()}")
-    try:
+    with whole_file(path) as partial:
         if path.suffix.lower() == ".csv":
             table.write_csv(partial)
         else:
             table.write_parquet(partial)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def cost(

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from graphveil.errors import InputError, ModelFileError
 from graphveil.reports.files import refuse_used_folder, to_json
+from graphveil.writing import writing
 
 _FIRST: Final = "0" * 64
 _WARNING: Final = "for the curator alone: the promise of a tuning covers its best trial and nothing else of this file"
@@ -40,8 +41,9 @@ class TrialLog:
 
     def __call__(self, entry: Mapping[str, Any]) -> None:
         if not self._previous:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+            with writing(self.path):
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
             self._append({"note": _WARNING}, _FIRST)
         self._append(entry, self._previous)
 
@@ -51,7 +53,7 @@ class TrialLog:
 
     def _append(self, entry: Mapping[str, Any], previous: str) -> None:
         line = (to_json({"previous": previous, **entry}) + "\n").encode()
-        with self.path.open("ab") as file:
+        with writing(self.path), self.path.open("ab") as file:
             file.write(line)
             file.flush()
             os.fsync(file.fileno())

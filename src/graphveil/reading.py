@@ -1,0 +1,218 @@
+"""Small files opened safely: settings, declarations, records, cards, keys; whoever wrote them may mean harm.
+
+A file is read only when it is a file (not a folder, pipe or device), not compressed, and no larger than such a file
+may be; JSON and TOML only when they nest no deeper than people write them, name every key once, and hold no number
+that does not exist. Everything else is one error that names the file.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import stat
+import tomllib
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from graphveil.errors import DataError, InputError
+
+MIB: Final = 1 << 20
+#: The largest file of settings or results that is read, in bytes.
+LARGEST: Final = 16 * MIB
+#: The largest `graph.toml` or `agreement.toml`: TOML is read more slowly.
+LARGEST_TOML: Final = 2 * MIB
+#: The largest file of one line an epoch.
+LARGEST_HISTORY: Final = 256 * MIB
+DEEPEST: Final = 50
+_COMPRESSED: Final = {
+    b"\x1f\x8b": "gzip",
+    b"PK\x03\x04": "zip",
+    b"PK\x05\x06": "zip",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"\xfd7zXZ\x00": "xz",
+    b"BZh": "bzip2",
+    b"\x04\x22\x4d\x18": "lz4",
+    b"x\x01": "zlib",
+    b"x\x9c": "zlib",
+    b"x\xda": "zlib",
+    b"7z\xbc\xaf\x27\x1c": "7z",
+}
+
+Kind = type[InputError]
+
+
+def read_bytes(path: Path, *, largest: int = LARGEST, error: Kind = DataError) -> bytes:
+    """The content of a small file.
+
+    Args:
+        largest: the most bytes it may have.
+        error: what to raise.
+
+    Raises:
+        FileNotFoundError: there is none.
+        InputError: of kind `error`: it is no file, is compressed, too large, or cannot be opened.
+    """
+    number = _open(path, error)
+    with os.fdopen(number, "rb") as file:
+        try:
+            _require_size(os.fstat(number).st_size, path, largest, error)
+            content = file.read(largest + 1)
+        except OSError as fault:
+            raise error(f"cannot be read ({fault.strerror})", where=str(path)) from fault
+    _require_size(len(content), path, largest, error)
+    _refuse_compressed(content[:8], path, error)
+    return content
+
+
+def read_text(path: Path, *, largest: int = LARGEST, error: Kind = DataError) -> str:
+    """The same as `read_bytes` for text in UTF-8, with or without a byte order mark."""
+    try:
+        return read_bytes(path, largest=largest, error=error).decode("utf-8-sig")
+    except UnicodeDecodeError as fault:
+        raise error("is not UTF-8 text", where=str(path)) from fault
+
+
+def read_json(path: Path, *, largest: int = LARGEST, error: Kind = DataError) -> Any:
+    """The content of a JSON file; see `parse_json`."""
+    return parse_json(read_text(path, largest=largest, error=error), where=str(path), error=error)
+
+
+def parse_json(text: str | bytes, *, where: str, error: Kind = DataError) -> Any:
+    """Strict JSON: no key twice in one object, no NaN or Infinity, no deep nesting.
+
+    Raises:
+        InputError: of kind `error`.
+    """
+    try:
+        content = json.loads(text, object_pairs_hook=_once, parse_constant=_no_number, parse_float=_finite)
+        _require_shallow(content)
+    except RecursionError as fault:
+        raise _too_deep(where, error) from fault
+    except (ValueError, UnicodeDecodeError) as fault:
+        raise error(f"cannot be read as JSON ({_reason(fault)})", where=where) from fault
+    return content
+
+
+def read_json_lines(path: Path, *, largest: int = LARGEST_HISTORY, error: Kind = DataError) -> list[Any]:
+    """The values of a file with one JSON value a line; empty lines are passed over."""
+    text = read_text(path, largest=largest, error=error)
+    lines = ((number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip())
+    return [parse_json(line, where=f"{path}, line {number}", error=error) for number, line in lines]
+
+
+def read_toml(path: Path, *, largest: int = LARGEST_TOML, error: Kind = DataError) -> dict[str, Any]:
+    """The content of a TOML file; see `parse_toml`."""
+    return parse_toml(read_text(path, largest=largest, error=error), where=str(path), error=error)
+
+
+def parse_toml(text: str, *, where: str, error: Kind = DataError) -> dict[str, Any]:
+    """TOML that nests no deeper than `DEEPEST`.
+
+    Raises:
+        InputError: of kind `error`.
+    """
+    try:
+        content = tomllib.loads(text.replace("\r\n", "\n"))
+        _require_shallow(content)
+    except RecursionError as fault:
+        raise _too_deep(where, error) from fault
+    except ValueError as fault:
+        raise error(f"cannot be read as TOML ({_reason(fault)})", where=where) from fault
+    return content
+
+
+def require_file(path: Path, *, error: Kind = DataError, packed: bool = False) -> None:
+    """Refuse what a reader of large files may not be handed: a folder, a pipe, a device, compressed content.
+
+    Args:
+        packed: whether the format itself may begin as an archive does.
+
+    Raises:
+        FileNotFoundError: there is nothing.
+        InputError: of kind `error`.
+    """
+    number = _open(path, error)
+    with os.fdopen(number, "rb") as file:
+        if not packed:
+            _refuse_compressed(file.read(8), path, error)
+
+
+def _open(path: Path, error: Kind) -> int:
+    """Open a file without waiting for anything; refuse what is none."""
+    try:
+        number = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
+    except FileNotFoundError:
+        raise
+    except (OSError, ValueError) as fault:
+        reason = getattr(fault, "strerror", None) or str(fault)
+        raise error(f"cannot be opened ({reason})", where=str(path)) from fault
+    mode = os.fstat(number).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(number)
+        what = "a folder" if stat.S_ISDIR(mode) else "a pipe" if stat.S_ISFIFO(mode) else "a device"
+        raise error(f"is {what}, not a file", where=str(path))
+    return number
+
+
+def _refuse_compressed(start: bytes, path: Path, error: Kind) -> None:
+    kind = next((kind for magic, kind in _COMPRESSED.items() if start.startswith(magic)), None)
+    if kind == "bzip2" and start[3:4] not in (b"1", b"2", b"3", b"4", b"5", b"6", b"7", b"8", b"9"):
+        return
+    if kind is not None:
+        raise error(
+            f"is compressed ({kind})",
+            where=str(path),
+            remedy="unpack it first: what it unpacks to may be a thousand times as large",
+        )
+
+
+def _require_size(size: int, path: Path, largest: int, error: Kind) -> None:
+    if size > largest:
+        found = f"{size / MIB:,.1f} MiB" if size > largest + 1 else f"more than {largest / MIB:g} MiB"
+        raise error(f"has {found}", where=str(path), allowed=f"at most {largest / MIB:g} MiB for such a file")
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        count = Counter(key for key, _ in pairs)
+        raise ValueError(f"the key {count.most_common(1)[0][0]!r} is there twice")
+    return found
+
+
+def _no_number(word: str) -> float:
+    raise ValueError(f"{word} is no JSON number")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text[:40]} is too large a number")
+    return value
+
+
+def _require_shallow(content: Any) -> None:
+    """Refuse nesting that a later walk could stumble over."""
+    level, depth = [content], 0
+    while level:
+        if depth > DEEPEST:
+            raise RecursionError
+        depth += 1
+        level = [
+            inner
+            for value in level
+            if isinstance(value, Mapping | list)
+            for inner in (value.values() if isinstance(value, Mapping) else value)
+            if isinstance(inner, Mapping | list)
+        ]
+
+
+def _too_deep(where: str, error: Kind) -> InputError:
+    return error("is nested too deeply", where=where, allowed=f"at most {DEEPEST} brackets within each other")
+
+
+def _reason(fault: Exception) -> str:
+    return " ".join(str(fault).split())[:200]

@@ -1,0 +1,291 @@
+"""Files and folders written whole or not at all: a reader never sees half of one, whatever stops the writer.
+
+What is being written lies beside its place under a hidden name, `.NAME.partial-<process>-<random>`, and is renamed at
+the end. Its writer holds a lock on it (flock), which the system lets go of when the process ends, however it ends: the
+next one that writes into the same folder removes what nobody holds any more, and never what a living process writes.
+Whatever a disk refuses (full, read-only, no permission, no such name) is one `WriteError` with the path.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from graphveil.errors import InputError, WriteError
+
+try:
+    import fcntl
+except ImportError:  # not a POSIX system: nothing is locked there, and nothing left over is removed
+    fcntl = None  # type: ignore[assignment]
+
+_PARTIAL: Final = re.compile(r"\.(?P<name>.+)\.partial-[0-9]+-[0-9a-f]{8}", re.DOTALL)
+#: What versions before the lock wrote; the number is the process.
+_UNLOCKED: Final = re.compile(r"\.(?P<name>.+)\.(?:partial-(?P<pid>[0-9]+)|(?P<pid2>[0-9]+)\.partial)", re.DOTALL)
+_LONGEST_NAME: Final = 200
+_BLOCK: Final = 1 << 20
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write `text` to `path` so that the name only ever holds the old file or the whole new one.
+
+    Raises:
+        WriteError: the disk refuses; the old file is still there.
+    """
+    write_bytes(path, text.encode("utf-8", "replace"))
+
+
+def write_bytes(path: Path, content: bytes, *, mode: int = 0o666) -> None:
+    """The same as `write_text` for bytes; `mode` is who may read the file, less what the umask takes away."""
+    with whole_file(path, mode=mode) as partial, partial.open("r+b") as file:
+        file.write(content)
+
+
+@contextmanager
+def whole_file(path: Path, *, mode: int = 0o666) -> Iterator[Path]:
+    """An empty file beside `path` to be filled, which takes its place on disk when the block ends without an error.
+
+    Raises:
+        WriteError: the disk refuses.
+    """
+    with writing(path):
+        sweep(path.parent, path.name)
+        partial, lock = _begin(path, lambda place: os.close(os.open(place, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode)))
+        try:
+            yield partial
+            with partial.open("r+b") as file:
+                os.fsync(file.fileno())
+            partial.replace(path)
+        finally:
+            _end(partial, lock)
+
+
+@contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """A folder that appears under its name only when the block has ended without an error.
+
+    The block writes into a hidden sibling, which is renamed at the end and removed on any exception.
+
+    Raises:
+        InputError: `path` is already used.
+        WriteError: the disk refuses.
+    """
+    refuse_used_folder(path)
+    with writing(path), partial_folder(path) as partial:
+        try:
+            yield partial
+        except WriteError as error:  # a reader knows the folder by the name that it would have had
+            place = (error.where or "").replace(str(partial), str(path))
+            raise WriteError(error.what, where=place, remedy=error.remedy) from error
+        partial.rename(path)
+
+
+@contextmanager
+def partial_folder(path: Path) -> Iterator[Path]:
+    """A hidden folder beside `path` that is gone when the block has ended, unless it was renamed.
+
+    Raises:
+        WriteError: the disk refuses to make it.
+    """
+    with _parents(path):
+        with writing(path):
+            sweep(path.parent)
+            partial, lock = _begin(path, lambda place: place.mkdir())
+        try:
+            yield partial
+        finally:
+            _end(partial, lock)
+
+
+class Room:
+    """Space on a disk that nobody else gets until `release`."""
+
+    def __init__(self, file: Path, lock: int) -> None:
+        self._file, self._lock = file, lock
+
+    def allocate(self, size: int) -> None:
+        """Take so many bytes of the disk."""
+        _allocate(self._file, size)
+
+    def release(self) -> None:
+        """Give the space back, to be written on; a second call does nothing."""
+        _end(self._file, self._lock)
+        self._lock = -1
+
+
+@contextmanager
+def room_for(path: Path, size: int) -> Iterator[Room]:
+    """Reserve `size` bytes where `path` will be written, before anything is spent on what is to be written there.
+
+    Raises:
+        WriteError: there is not so much space, or nothing may be written there.
+    """
+    with _parents(path):
+        with writing(path, f"{max(size / 1e6, 0.1):,.1f} MB are needed there; "):
+            sweep(path.parent)
+            room = Room(*_begin(path, lambda place: place.touch()))
+            try:
+                room.allocate(size)
+            except BaseException:
+                room.release()
+                raise
+        try:
+            yield room
+        finally:
+            room.release()
+
+
+@contextmanager
+def writing(path: Path, need: str = "") -> Iterator[None]:
+    """Turn whatever a disk refuses while the block writes `path` into one error that names it.
+
+    Raises:
+        WriteError: the system or a library reported an error of the disk.
+    """
+    try:
+        yield
+    except WriteError:
+        raise
+    except OSError as error:
+        raise _refused(path, error.strerror or str(error), need, error) from error
+    except Exception as error:
+        if not re.search(r"\(os error \d+\)", str(error)):  # how Polars and safetensors report what the system said
+            raise
+        raise _refused(path, str(error), need, error) from error
+
+
+def refuse_used_folder(path: Path, *, where: str = "--out") -> None:
+    """Refuse a folder that could not be made: one that holds something, a file, a place one may not write to.
+
+    Raises:
+        InputError: the path exists and is a file, or a folder with content, or nothing may be made there.
+        WriteError: the system refuses the name.
+    """
+    with writing(path):
+        near = next(place for place in (path.absolute().parent, *path.absolute().parents) if place.exists())
+        empty = path.is_dir() and not any(path.iterdir())
+        there = path.exists() or path.is_symlink()
+    if not (near.is_dir() and os.access(near, os.W_OK | os.X_OK)):
+        raise InputError(f"nothing can be written in {near}", where=where, remedy="name another folder")
+    if there and not empty:
+        what = "is not empty" if path.is_dir() else "is not a folder"
+        raise InputError(f"{path} {what}", where=where, remedy="name a new folder; nothing is ever overwritten")
+
+
+def sweep(folder: Path, name: str | None = None) -> None:
+    """Remove what killed processes left half-written in a folder: of the file `name`, or of anything."""
+    if fcntl is None:
+        return
+    with contextlib.suppress(OSError):
+        for entry in list(os.scandir(folder)):
+            found = _PARTIAL.fullmatch(entry.name) or _UNLOCKED.fullmatch(entry.name)
+            if found and name in (None, found["name"]) and not _runs(found.groupdict()):
+                _remove_unheld(Path(entry.path))
+
+
+def _begin(path: Path, make: Callable[[Path], object]) -> tuple[Path, int]:
+    """Make a hidden sibling of `path` and hold a lock on it; return it and the descriptor that holds the lock."""
+    while True:
+        # A name that is long already gets a shorter hidden one, so that it stays allowed.
+        partial = path.with_name(f".{path.name[:_LONGEST_NAME]}.partial-{os.getpid()}-{secrets.token_hex(4)}")
+        make(partial)
+        with contextlib.suppress(FileNotFoundError):  # another process took it for a leftover before it was locked
+            lock = os.open(partial, os.O_RDONLY)
+            if _held(partial, lock):
+                return partial, lock
+            os.close(lock)
+
+
+def _held(partial: Path, lock: int) -> bool:
+    """Lock a hidden sibling that was just made; whether it is still there under its name."""
+    if fcntl is None:
+        return True
+    with contextlib.suppress(OSError):  # a disk without locks: what is left over there stays
+        fcntl.flock(lock, fcntl.LOCK_EX)
+    try:
+        return partial.stat().st_ino == os.fstat(lock).st_ino
+    except FileNotFoundError:
+        return False
+
+
+def _end(partial: Path, lock: int) -> None:
+    """Remove what is still there of a hidden sibling, and let go of the lock."""
+    if lock < 0:
+        return
+    if partial.is_dir():
+        shutil.rmtree(partial, ignore_errors=True)
+    else:
+        with contextlib.suppress(OSError):
+            partial.unlink(missing_ok=True)
+    os.close(lock)
+
+
+def _remove_unheld(partial: Path) -> None:
+    with contextlib.suppress(OSError):
+        lock = os.open(partial, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(lock)  # somebody writes it, or this disk has no locks
+        else:
+            _end(partial, lock)
+
+
+def _runs(found: dict[str, str | None]) -> bool:
+    """Whether the process that an older version wrote into a name is still there; names with a lock need no asking."""
+    number = found.get("pid") or found.get("pid2")
+    if number is None:
+        return False
+    try:
+        os.kill(int(number), 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        return True
+    return True
+
+
+@contextmanager
+def _parents(path: Path) -> Iterator[None]:
+    """The folder that `path` lies in; what was made of it goes again if the block leaves nothing there."""
+    with writing(path):
+        made = [parent for parent in path.absolute().parents if not parent.exists()]
+        path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    finally:
+        for parent in made:  # innermost first; one that holds something stays
+            with contextlib.suppress(OSError):
+                parent.rmdir()
+
+
+def _allocate(file: Path, size: int) -> None:
+    with file.open("r+b") as out:
+        if hasattr(os, "posix_fallocate"):
+            try:
+                os.posix_fallocate(out.fileno(), 0, max(size, 1))
+                return
+            except OSError as error:
+                if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS):
+                    raise
+        for start in range(0, size, _BLOCK):
+            out.write(bytes(min(_BLOCK, size - start)))
+        out.flush()
+        os.fsync(out.fileno())
+
+
+def _refused(path: Path, reason: str, need: str, error: BaseException) -> WriteError:
+    full = getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) or "space" in reason.lower()
+    remedy = "free space there, or name another place" if full else "name another place"
+    return WriteError(
+        f"cannot be written ({reason.splitlines()[0]})",
+        where=str(path),
+        remedy=f"{need}{remedy}; nothing half-written is left",
+    )

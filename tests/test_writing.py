@@ -1,0 +1,214 @@
+"""Files and folders are written whole or not at all, on disks that refuse, and beside processes that are killed."""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from graphveil import writing
+from graphveil.errors import InputError, WriteError
+
+
+@contextmanager
+def files_of_at_most(size: int) -> Iterator[None]:
+    """The system refuses to let any file grow beyond `size` bytes, as a full disk would."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(entry.name for entry in folder.iterdir())
+
+
+def test_a_file_that_does_not_fit_leaves_the_old_one_and_one_error_with_the_path(tmp_path: Path) -> None:
+    file = tmp_path / "a.bin"
+    writing.write_bytes(file, b"old")
+    with files_of_at_most(1000), pytest.raises(WriteError, match=r"a\.bin: cannot be written \(File too large\)"):
+        writing.write_bytes(file, bytes(100_000))
+    assert file.read_bytes() == b"old"
+    assert names(tmp_path) == ["a.bin"]
+
+
+def test_a_folder_that_does_not_fit_is_gone_with_the_parents_made_for_it(tmp_path: Path) -> None:
+    with (
+        files_of_at_most(1000),
+        pytest.raises(WriteError, match=r"deep/run/big: cannot be written") as found,
+        writing.new_folder(tmp_path / "deep" / "run") as folder,
+    ):
+        writing.write_bytes(folder / "small", b"1")
+        writing.write_bytes(folder / "big", bytes(2000))
+    assert "partial" not in str(found.value)
+    assert names(tmp_path) == []
+
+
+def test_what_a_rust_library_says_of_the_disk_is_the_same_error(tmp_path: Path) -> None:
+    import polars
+
+    table = polars.DataFrame({"a": range(100_000)})
+    for write in (table.write_csv, table.write_parquet):
+        with (
+            files_of_at_most(1000),
+            pytest.raises(WriteError, match=r"x: cannot be written"),
+            writing.whole_file(tmp_path / "x") as file,
+        ):
+            write(file)
+    assert names(tmp_path) == []
+
+
+def test_errors_of_the_program_stay_what_they_are(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError), writing.whole_file(tmp_path / "x"):
+        _ = 1 / 0
+    assert names(tmp_path) == []
+
+
+def test_room_is_there_or_refused_before_anything_else(tmp_path: Path) -> None:
+    with (
+        files_of_at_most(1 << 20),
+        pytest.raises(WriteError, match=r"run: .*4\.0 MB are needed there; free space"),
+        writing.room_for(tmp_path / "runs" / "run", 4_000_000),
+    ):
+        pytest.fail("was begun")
+    assert names(tmp_path) == []
+
+
+def test_room_is_held_until_it_is_released(tmp_path: Path) -> None:
+    with writing.room_for(tmp_path / "runs" / "run", 4_000_000) as room:
+        held = list((tmp_path / "runs").iterdir())
+        assert [file.stat().st_blocks * 512 >= 4_000_000 for file in held] == [True]
+        room.release()
+        assert names(tmp_path / "runs") == []
+        with writing.new_folder(tmp_path / "runs" / "run") as folder:
+            writing.write_text(folder / "a", "1")
+    assert names(tmp_path / "runs") == ["run"]
+
+
+def test_room_goes_again_with_the_parents_made_for_it(tmp_path: Path) -> None:
+    with pytest.raises(KeyError), writing.room_for(tmp_path / "runs" / "run", 10):
+        raise KeyError
+    assert names(tmp_path) == []
+
+
+def test_an_error_of_what_is_computed_in_a_room_is_not_one_of_the_disk(tmp_path: Path) -> None:
+    with pytest.raises(ConnectionError), writing.room_for(tmp_path / "run", 10):
+        raise ConnectionError("far away")
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "x" * 250])
+def test_names_that_the_file_system_refuses_or_just_allows(tmp_path: Path, name: str) -> None:
+    if len(name) > 255:
+        with pytest.raises(WriteError, match="cannot be written"), writing.new_folder(tmp_path / name):
+            pytest.fail("was made")
+        with pytest.raises(WriteError, match="cannot be written"):
+            writing.write_text(tmp_path / name, "1")
+    else:
+        writing.write_text(tmp_path / name, "1")
+        assert names(tmp_path) == [name]
+
+
+def test_a_folder_below_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("1")
+    with pytest.raises(InputError, match="nothing can be written in"), writing.new_folder(tmp_path / "file" / "run"):
+        pytest.fail("was made")
+    with pytest.raises(WriteError, match="Not a directory"):
+        writing.write_text(tmp_path / "file" / "x", "1")
+
+
+@pytest.mark.parametrize("code", [errno.EACCES, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EIO])
+def test_whatever_the_system_says_is_said_with_the_path(
+    tmp_path: Path, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr("os.fsync", refuse)
+    with pytest.raises(WriteError) as found:
+        writing.write_text(tmp_path / "x", "1")
+    assert str(tmp_path / "x") in str(found.value)
+    assert os.strerror(code) in str(found.value)
+    assert "\n" not in str(found.value)
+    assert names(tmp_path) == []
+
+
+KILLED = """
+import sys, time
+from pathlib import Path
+from graphveil import writing
+with writing.new_folder(Path(sys.argv[1]) / "run") as folder:
+    (folder / "half").write_text("1")
+    with writing.room_for(Path(sys.argv[1]) / "other", 1000):
+        print("ready", flush=True)
+        time.sleep(600)
+"""
+
+
+def test_what_a_killed_process_left_goes_at_the_next_start_and_what_a_living_one_writes_stays(tmp_path: Path) -> None:
+    began = [
+        subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    try:
+        for process in began:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+        assert len(names(tmp_path)) == 4
+        began[0].send_signal(signal.SIGKILL)
+        began[0].wait()
+        assert len(names(tmp_path)) == 4
+        with writing.new_folder(tmp_path / "next") as folder:
+            writing.write_text(folder / "a", "1")
+        left = names(tmp_path)
+        assert len(left) == 3
+        assert all(name == "next" or f"partial-{began[1].pid}-" in name for name in left)
+    finally:
+        for process in began:
+            process.kill()
+            process.wait()
+            assert process.stdout is not None
+            process.stdout.close()
+    writing.sweep(tmp_path)
+    assert names(tmp_path) == ["next"]
+
+
+def test_leftovers_of_older_versions_go_when_their_process_is_gone(tmp_path: Path) -> None:
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    (tmp_path / f".run.partial-{gone.pid}").mkdir()
+    (tmp_path / f".model.safetensors.{gone.pid}.partial").write_text("1")
+    (tmp_path / f".run.partial-{os.getpid()}").mkdir()
+    (tmp_path / ".mine.partial-work").mkdir()
+    writing.sweep(tmp_path)
+    assert names(tmp_path) == [".mine.partial-work", f".run.partial-{os.getpid()}"]
+
+
+def test_writers_of_one_file_side_by_side_do_not_remove_each_other(tmp_path: Path) -> None:
+    failed: list[BaseException] = []
+
+    def write(text: str) -> None:
+        try:
+            for _ in range(30):
+                writing.write_text(tmp_path / "x", text)
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=write, args=(str(n) * 1000,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed
+    assert (tmp_path / "x").read_text() in {str(n) * 1000 for n in range(4)}
+    assert names(tmp_path) == ["x"]
