@@ -40,7 +40,7 @@ def found(name: str, mode: str, epsilon_y: float = math.inf) -> AttackResult:
     return attack_federation(name, run(mode, epsilon_y=epsilon_y), nodes=100)
 
 
-@pytest.mark.parametrize("name", FEDERATION_ATTACKS)
+@pytest.mark.parametrize("name", [name for name, attack in FEDERATION_ATTACKS.items() if not attack.bare])
 def test_every_attack_is_strong_against_the_naive_design(name: str) -> None:
     result = attack_federation(name, run("individual", unprotected=True), nodes=100, unprotected=True)
     assert result.name == name and result.auc.low > 0.9
@@ -99,7 +99,7 @@ def test_a_view_holds_what_reached_one_party_and_no_more() -> None:
         assert all(party in (m.to, m.sender) for m in view.messages)
         assert (view.holding is None) == (party == "server")
         assert not view.weights and not view.slopes
-    kept = {m.round for m in recorded.messages}
+    kept = {m.round for m in recorded.messages if m.kind != "mask-keys"}
     assert kept == {*range(1, QUICK["epochs"] + 1)}
     long = Setting(recorded.setting.members, 3, mode="individual", epochs=500)
     assert len(agreed_rounds(long)) == KEPT_ROUNDS and {1, 500} <= agreed_rounds(long)

@@ -67,6 +67,7 @@ def test_refusals(type_in: Terminal, copy: Path) -> None:
         (("--attack", "linkteller", "--truth", parts), "does not fit a federation"),
         (("--attack", "guess", "--truth", parts), ", ".join(FEDERATION_ATTACKS)),
         (("--attack", "gram"), "--truth"),
+        (("--attack", "lattice", "--truth", parts), "takes hours"),
         (("--attack", "gram", "--truth", copy / "nowhere"), "no data of holder1"),
         (("--attack", "gram", "--truth", other), "as agreed"),
     ):

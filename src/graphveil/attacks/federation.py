@@ -8,9 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import Any
 
+from graphveil.attacks.federation_bare import bare
 from graphveil.attacks.federation_features import feature_recovery, rows_alike
 from graphveil.attacks.federation_labels import label_inference
+from graphveil.attacks.federation_lattice import lattice, low_bits, require_shares
 from graphveil.attacks.federation_views import Recorded, View, agreed_rounds, naive, record
 from graphveil.attacks.result import AttackResult
 from graphveil.errors import InputError
@@ -23,11 +26,16 @@ _EXPERIMENT = "an experiment on all holders' true data: not covered by any epsil
 
 @dataclass(frozen=True)
 class FederationAttack:
-    """One line about an attack on a federation, who looks, and the attack: (view, truth, victim, nodes, seed)."""
+    """One line about an attack on a federation, who looks, and the attack: (view, truth, victim, nodes, seed).
+
+    Attributes:
+        bare: the naive design is the agreed one with bare shares, see `federation_bare`, and not the opened layer.
+    """
 
     summary: str
     spy: str
     run: Callable[[View, Recorded, str, int, int], AttackResult]
+    bare: bool = False
 
 
 def _labels(view: View, truth: Recorded, victim: str, nodes: int, seed: int) -> AttackResult:
@@ -42,6 +50,14 @@ def _gram(view: View, truth: Recorded, victim: str, nodes: int, seed: int) -> At
     return rows_alike(view, truth, victim=victim, nodes=nodes, seed=seed)
 
 
+def _lattice(view: View, truth: Recorded, victim: str, nodes: int, seed: int) -> AttackResult:
+    return lattice(view, truth, people=nodes, seed=seed)
+
+
+def _low_bits(view: View, truth: Recorded, victim: str, nodes: int, seed: int) -> AttackResult:
+    return low_bits(view, truth, people=nodes, seed=seed)
+
+
 #: Who looks: the server, the label holder, or the first holder without labels, whose features are the secret.
 SERVER, LABELS, OTHER = "server", "label holder", "holder without labels"
 FEDERATION_ATTACKS: Mapping[str, FederationAttack] = MappingProxyType(
@@ -52,6 +68,8 @@ FEDERATION_ATTACKS: Mapping[str, FederationAttack] = MappingProxyType(
         "feature-recovery-server": FederationAttack("the same by the server", SERVER, _features),
         "gram": FederationAttack("who is alike at another holder, by the label holder", LABELS, _gram),
         "gram-server": FederationAttack("the same by the server", SERVER, _gram),
+        "lattice": FederationAttack("propagated features, from shares and what was dealt", SERVER, _lattice, bare=True),
+        "low-bits": FederationAttack("the same, from bits below the noise's steps", SERVER, _low_bits, bare=True),
     }
 )
 
@@ -74,13 +92,23 @@ def simulated(
     randomness: Randomness,
     seed: int = 0,
     unprotected: bool = False,
+    name: str | None = None,
 ) -> Recorded:
     """Simulate the agreed run, or with `unprotected` the naive design on the same data, and keep what is sent.
 
     Args:
         holdings: what each holder has, rows in one order.
         randomness: of shares and noise. seed: of weights.
+        name: the attack that it is for, which may have a naive design of its own; None: the opened first layer.
+
+    Raises:
+        InputError: an attack that does not fit the setting.
     """
+    if name is not None and FEDERATION_ATTACKS[name].bare:
+        require_shares(setting, name)
+        if unprotected:
+            how: dict[str, Any] = {"seed": seed, "rounds": agreed_rounds(setting), "states": True}
+            return bare(record(setting, holdings, randomness=randomness, **how), randomness=randomness)
     setting, rounds = (naive(setting), None) if unprotected else (setting, agreed_rounds(setting))
     return record(setting, holdings, randomness=randomness, seed=seed, rounds=rounds, states=unprotected)
 
@@ -91,7 +119,7 @@ def attack_federation(
     """Return what an attack of FEDERATION_ATTACKS finds in a simulated run.
 
     Args:
-        recorded: of `simulated`, with the same `unprotected`.
+        recorded: of `simulated`, with the same `unprotected` and, where that is set, this name.
         nodes: among how many people's pairs pairs are judged. seed: of the adversary's draws.
 
     Raises:

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from graphveil.federation.dealt import Dealt
 from graphveil.federation.holder import Holding
 from graphveil.federation.labels import LabelDesk
 from graphveil.federation.messages import Send
@@ -101,18 +102,35 @@ class View:
 
     def projections(self) -> list[Tensor]:
         """z of every round as the server opens it in mode shared-linear, float64, its noise inside."""
+        return [words.double() * 2.0 ** (-2 * self.setting.bits) for words in self.opened_words()]
+
+    def opened_words(self) -> list[Tensor]:
+        """The same as words, before they are read as numbers."""
         sent = [self.bodies("noisy-share", name) for name in self.setting.names]
-        return [_opened(parts, self.setting) for parts in zip(*sent, strict=True)]
+        return [torch.stack(parts).sum(dim=0) for parts in zip(*sent, strict=True)]
+
+    def dealt(self) -> Dealt:
+        """What the server of mode shared-linear dealt."""
+        keys = {
+            name: [m.body for m in self.messages if (m.kind, m.to) == ("mask-keys", name)]
+            for name in self.setting.names
+        }
+        return Dealt.of(self.setting, self.nodes, keys)
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """A simulated run with the content of its messages, and what parties remember after each round where asked for."""
+    """A simulated run with the content of its messages, and what parties remember after each round where asked for.
+
+    Attributes:
+        start: what each holder remembers before the first round. states: after each round, where asked for.
+    """
 
     setting: Setting
     holdings: Mapping[str, Holding]
     trained: Trained
     messages: tuple[Message, ...]
+    start: Mapping[str, Mapping[str, Tensor]]
     states: Mapping[str, tuple[Mapping[str, Tensor], ...]]
 
     def view(self, party: str, *, naive: bool = False) -> View:
@@ -124,6 +142,17 @@ class Recorded:
         weights = self._weights() if naive and holding is not None else {}
         slopes = self._slopes() if naive and holding is not None else {}
         return View(party, self.setting, holding, nodes, own, weights, slopes)
+
+    def secrets(self, round: int = 1) -> tuple[Tensor, Tensor]:
+        """Return P [n, d] and W [d, h] of a round of mode shared-linear, words: the truth."""
+        p = torch.stack([self.start[name]["p"] for name in self.setting.names]).sum(dim=0)
+        return p, torch.stack(list(self.weight_shares(round).values())).sum(dim=0)
+
+    def weight_shares(self, round: int) -> dict[str, Tensor]:
+        """Return each holder's share of W in a round of mode shared-linear, words [d, h]."""
+        return {
+            name: (self.start[name] if round == 1 else self.states[name][round - 2])["w"] for name in self.setting.names
+        }
 
     @property
     def labels(self) -> Tensor:
@@ -165,29 +194,39 @@ def record(
     """Run all parties in this process and keep what they send.
 
     Args:
-        rounds: whose messages are kept, and only those with a row a node or a row a training node; None: everything,
-            which is far more in mode shared-linear.
+        rounds: whose messages are kept, and only those with a row a node or a row a training node; keys of masks are
+            kept always. None: everything, which is far more in mode shared-linear.
         states: keep what holders remember after each round too.
     """
     holdings = {name: _with_new_desk(held) for name, held in holdings.items()}
     nodes = next(iter(holdings.values())).nodes
     rows = {nodes, *(int(held.desk.train.sum()) for held in holdings.values() if held.desk is not None)}
     messages: list[Message] = []
+    start: dict[str, Mapping[str, Tensor]] = {}
     after: dict[str, list[Mapping[str, Tensor]]] = {name: [] for name in setting.names} if states else {}
     at: dict[str, int] = {}
 
     def watch(name: str, effect: Effect) -> None:
         if isinstance(effect, Send):
             number = at.get(name, 0)
-            if rounds is None or (number in rounds and len(effect.body) in rows):
+            wanted = rounds is None or effect.kind == "mask-keys" or (number in rounds and len(effect.body) in rows)
+            if wanted:
                 messages.append(Message(number, name, effect.to, effect.kind, effect.body.clone()))
         elif isinstance(effect, Checkpoint):
             at[name] = effect.round + 1
-            if effect.round and name in after:
-                after[name].append({key: value.clone() for key, value in effect.state().items()})
+            if not effect.round and name in holdings:
+                start[name] = _copied(effect)
+            elif name in after:
+                after[name].append(_copied(effect))
 
     trained = train_together(setting, holdings, randomness=randomness, seed=seed, watch=watch)
-    return Recorded(setting, holdings, trained, tuple(messages), {name: tuple(each) for name, each in after.items()})
+    return Recorded(
+        setting, holdings, trained, tuple(messages), start, {name: tuple(each) for name, each in after.items()}
+    )
+
+
+def _copied(effect: Checkpoint) -> Mapping[str, Tensor]:
+    return {key: value.clone() for key, value in effect.state().items()}
 
 
 def agreed_rounds(setting: Setting) -> frozenset[int]:

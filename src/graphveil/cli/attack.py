@@ -14,7 +14,7 @@ from graphveil.errors import InputError
 NAMES = (
     "linkteller, link-stealing, link-stealing-known, link-stealing-shadow, published-edges, membership, lira, "
     "attribute, reconstruction, averaging, averaging-labels; on a federation: label-inference, "
-    "label-inference-holder, feature-recovery, feature-recovery-server, gram, gram-server"
+    "label-inference-holder, feature-recovery, feature-recovery-server, gram, gram-server, lattice, low-bits"
 )
 Run = Annotated[
     Path,

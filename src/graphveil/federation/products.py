@@ -95,7 +95,7 @@ class Dealer:
         """Send the other party of every product its correction."""
         for product in products:
             left = product.left
-            keys, label = self._keys[left.name, product.other], _label(product, step)
+            keys, label = self._keys[left.name, product.other], mask_label(product, step)
             z = correction(keys, label, self._mask(left, transposed=product.transposed), product.width)
             yield Send(product.other, "correction", z)
 
@@ -185,11 +185,11 @@ def multiply(
     for product in products:
         if product.other == me:
             key = masked.foreign[product.left.name].key
-            f = masked_right(rights[product], key, _label(product, step))
+            f = masked_right(rights[product], key, mask_label(product, step))
             yield Send(product.left.owner, "masked-right", f)
     shares: dict[Product, Tensor] = {}
     for product in products:
-        label = _label(product, step)
+        label = mask_label(product, step)
         if product.left.owner == me:
             f = yield Receive(product.other, "masked-right", (product.inner, product.width))
             mine = masked.own[product.left.name]
@@ -203,7 +203,8 @@ def multiply(
     return shares
 
 
-def _label(product: Product, step: str) -> str:
+def mask_label(product: Product, step: str) -> str:
+    """Return what names the masks of a product in one step."""
     return f"{step} {product.left.name} {product.other} {'T' if product.transposed else 'N'}"
 
 

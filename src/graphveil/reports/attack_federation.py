@@ -64,7 +64,7 @@ def attack_folder(
     held = holdings_of(agreement, Path(truth), data_root=data_root, seed=seed)
     found = {}
     for label, unprotected in ((setting.mode, False), (PLAIN, True))[: 1 + plain]:
-        run = simulated(setting, held, randomness=randomness, seed=seed, unprotected=unprotected)
+        run = simulated(setting, held, randomness=randomness, seed=seed, unprotected=unprotected, name=name)
         found[label] = attack_federation(name, run, nodes=nodes, seed=seed, unprotected=unprotected)
     return found
 

@@ -1,0 +1,70 @@
+"""The attack's own copy of mode "shared-linear" with two protections left out, to show what they are for.
+
+    shares    each holder's share of P is what the server dealt it; each share of z goes to the server as it is,
+              without masks between holders       s_k = P_k W_k + sum_j P_k (W_j - V_kj) + r_kj + P_j V_jk - r_jk + noise
+    noise     whole steps, nothing below a step
+
+P and W are those of a simulated run, keys and masks those that its server dealt.  Nobody else runs this.
+Shapes: P_k [n, d], W_k [d, h], V [d, h], r [n, h].
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from graphveil.attacks.federation_views import Message, Recorded
+from graphveil.federation.dealt import Dealt
+from graphveil.federation.publication import Publication
+from graphveil.federation.ring import matmul
+from graphveil.mechanisms.rounded_normal import RoundedNormal
+from graphveil.privacy import Randomness
+
+
+def bare(recorded: Recorded, *, randomness: Randomness) -> Recorded:
+    """Return a run, recorded with what parties remember, in which holders send the server bare shares.
+
+    Args:
+        randomness: of the noise.
+    """
+    dealt = recorded.view(recorded.setting.server).dealt()
+    shares = _dealt_shares(dealt, recorded.secrets()[0])
+
+    def instead(message: Message) -> Message:
+        if message.kind != "noisy-share":
+            return message
+        noise = _noise(recorded.setting.publication, message.body, recorded.setting.bits, randomness)
+        return replace(message, body=_share(message, dealt, shares, recorded) + noise)
+
+    return replace(recorded, messages=tuple(map(instead, recorded.messages)))
+
+
+def _dealt_shares(dealt: Dealt, p: Tensor) -> dict[str, Tensor]:
+    """Return shares of P of which all but the first were dealt."""
+    first, *others = dealt.setting.names
+    found = {name: dealt.share(name) for name in others}
+    return {first: p - torch.stack(list(found.values())).sum(dim=0), **found}
+
+
+def _share(message: Message, dealt: Dealt, p: dict[str, Tensor], recorded: Recorded) -> Tensor:
+    """Return a holder's share of z, without noise."""
+    me, round = message.sender, message.round
+    w = recorded.weight_shares(round)
+    found = matmul(p[me], w[me])
+    for other in dealt.setting.names:
+        if other != me:
+            found = found + matmul(p[me], w[other] - dealt.right(me, other, round)) + dealt.blind(me, other, round)
+            found = found + matmul(p[other], dealt.right(other, me, round)) - dealt.blind(other, me, round)
+    return found
+
+
+def _noise(to: Publication, like: Tensor, bits: int, randomness: Randomness) -> Tensor:
+    """Return one holder's noise in whole steps."""
+    if to.public:
+        return torch.zeros_like(like)
+    sigma = to.sigma * 2.0**to.bits
+    steps = RoundedNormal(sigma, math.ceil(to.cut * sigma)).draw(like.numel(), randomness)
+    return torch.round(torch.from_numpy(steps).double() * (to.clip * 2.0 ** (2 * bits - to.bits))).long().view_as(like)
