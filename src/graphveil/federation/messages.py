@@ -56,7 +56,10 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             HOLDER, HOLDER, torch.uint8, "how many ids a holder has; the ids are blinded by its secret"
         ),
         "blinded-set": Kind(
-            HOLDER, HOLDER, torch.uint8, "which of the reader's own ids the sender has too, and no other"
+            HOLDER,
+            HOLDER,
+            torch.uint8,
+            "which of the reader's own ids the sender has too; of others how many it and further holders share",
         ),
         "aligned": Kind(HOLDER, SERVER, torch.int64, "how many ids all holders share"),
         "labelled-rows": Kind(LABELS, SERVER, torch.int64, "which nodes train; their gradients would show it anyway"),
