@@ -31,12 +31,11 @@ def predict(
     """
     from graphveil.cli import screens
     from graphveil.graphs import load_graph
-    from graphveil.methods import load_method
     from graphveil.reports import predictions, run_folder
 
     predictions.check_file(out)
     with working() as tell:
-        model = load_method(run)
+        model = run_folder.open_model(run)
         graph = load_graph(data, root=data_root, progress=tell)
         paid = model.ledger
         found = model.predict_proba(graph, randomness=choices.noise(None))

@@ -127,7 +127,8 @@ def tune_at_a_price(
     people = int(split.train.sum())
     for one in drawn:
         method = build(one)
-        account.spend(*method.privacy.spend("tuning", graph.schema, method.planned_noise(graph.schema, people)))
+        noise = method.planned_noise(graph.schema, people)
+        account.detached().spend(*method.privacy.spend("tuning", graph.schema, noise))
     tell = None if log is None else lambda entry: log({"seed": seed, **entry})
     best, memory = _run(build, drawn, graph, split, randomness, tell, progress)
     kept = best.method

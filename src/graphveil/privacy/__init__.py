@@ -6,13 +6,14 @@ from graphveil.privacy.calibration import analytic_gaussian_sigma, calibrate
 from graphveil.privacy.changed_samples import ChangedSamples
 from graphveil.privacy.gaussian import gaussian_delta, gaussian_epsilon
 from graphveil.privacy.guarantee import Guarantee
-from graphveil.privacy.ledger import Budget, Ledger, Spend
+from graphveil.privacy.ledger import Account, Budget, Ledger, Spend
 from graphveil.privacy.permanent import PermanentRandomness
 from graphveil.privacy.pipeline import Descent, Hops, pipeline_epsilon, pipeline_event
 from graphveil.privacy.randomness import Randomness, SecureRandomness, SeededRandomness
 from graphveil.privacy.selection import RepeatAndSelect, repeat_and_select
 
 __all__ = [
+    "Account",
     "Budget",
     "CalibratedPipeline",
     "ChangedSamples",

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from graphveil.errors import BudgetError, InputError
 from graphveil.privacy.guarantee import number_from_json, number_to_json, require_fields
@@ -68,12 +68,28 @@ class Spend:
         object.__setattr__(self, "parameters", dict(self.parameters))
 
 
+class Account(Protocol):
+    """Where a ledger is kept for good, perhaps for several processes at once."""
+
+    def settle(self, held: Ledger, paid: Ledger) -> Ledger:
+        """Keep for good what `paid` has beyond `held`, and return everything that the account then holds.
+
+        Raises:
+            BudgetError: others have spent what was left. Nothing was kept then.
+        """
+        ...
+
+
 @dataclass(frozen=True)
 class Ledger:
-    """Budgets and what was spent of them, in order; spending gives a new ledger."""
+    """Budgets and what was spent of them, in order; spending gives a new ledger.
+
+    With an `account`, a spend is kept there for good before `spend` returns, so before any data is read.
+    """
 
     budget: tuple[Budget, ...]
     spends: tuple[Spend, ...] = ()
+    account: Account | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         units = [entry.unit for entry in self.budget]
@@ -92,7 +108,12 @@ class Ledger:
         Raises:
             BudgetError: a part has no budget or would exceed it. The ledger at hand is still the old one.
         """
-        return replace(self, spends=self.spends + spends)
+        paid = replace(self, spends=self.spends + spends)
+        return paid if self.account is None else self.account.settle(self, paid)
+
+    def detached(self) -> Ledger:
+        """The same budgets and spends without an account: for asking what could be paid."""
+        return replace(self, account=None)
 
     def declare(self, unit: str, epsilon: float, delta: float = 0.0) -> Ledger:
         """The ledger with a budget for one more unit: other people, or other data of the same people.

@@ -26,6 +26,7 @@ from graphveil.errors import InputError, ModelFileError
 from graphveil.reports.attack_files import kept
 from graphveil.reports.card import pages
 from graphveil.reports.files import new_folder, to_json, write_text
+from graphveil.reports.ledger_file import LedgerFile
 from graphveil.reports.record import RunRecord
 from graphveil.reports.render import page_html
 from graphveil.reports.run_card import run_card
@@ -33,6 +34,9 @@ from graphveil.reports.text import plain_name
 
 if TYPE_CHECKING:
     from graphveil.methods.experiment import Result
+
+
+LEDGER = "ledger.json"
 
 
 def default_folder(data: str, method: str, now: datetime, *, root: Path = Path("runs")) -> Path:
@@ -69,16 +73,35 @@ def write_run(result: Result, path: Path, *, options: Mapping[str, Any]) -> RunR
     return record
 
 
-def keep_spending(model: Any, path: Path) -> None:
-    """Save ``model`` again after a prediction that cost something, and bring the run's ledger and pages up to date.
+def open_model(path: Path) -> Any:
+    """The model of a run, whose spends are on disk before it reads any data.
 
     Args:
-        model: the method whose ledger has grown; it remembers the answer it gave.
+        path: the run folder, or a folder that holds a saved model alone.
+
+    Raises:
+        ModelFileError: there is no model, or the ledger beside it is not its own.
+    """
+    from graphveil.methods import load_method
+
+    model = load_method(path)
+    model.ledger = LedgerFile(path / LEDGER).open(model.ledger)
+    return model
+
+
+def keep_spending(model: Any, path: Path) -> None:
+    """Save ``model`` again after a prediction that cost something, and bring the run's result and pages up to date.
+
+    Args:
+        model: what :func:`open_model` gave; it remembers the answer it gave. Its spends are on disk already.
         path: the run folder, or a folder that holds a saved model alone.
     """
-    model.save(path)
-    if (path / "result.json").is_file():
-        _write_ledger(replace(read_run(path), ledger=model.ledger, guarantee=model.guarantee), path)
+    account = LedgerFile(path / LEDGER)
+    with account.locked():
+        model.ledger = account.open(model.ledger)  # what others spent since belongs to the same people
+        model.save(path)
+        if (path / "result.json").is_file():
+            _write_ledger(replace(read_run(path), ledger=model.ledger, guarantee=model.guarantee), path)
 
 
 def read_run(path: Path) -> RunRecord:
@@ -150,7 +173,7 @@ def _history(rows: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
 
 def _write_ledger(record: RunRecord, folder: Path) -> None:
     write_text(folder / "result.json", to_json(record.to_dict(), indent=2) + "\n")
-    write_text(folder / "ledger.json", to_json(record.ledger.to_dict(), indent=2) + "\n")
+    write_text(folder / LEDGER, to_json(record.ledger.to_dict(), indent=2) + "\n")
     _write_pages(record, folder)
 
 

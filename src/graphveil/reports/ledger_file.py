@@ -1,0 +1,157 @@
+"""A ledger on disk: one account for every process that uses the same folder.
+
+    lock -> reload -> compare with what this process believes -> check the budget -> write, fsync -> unlock
+
+A spend is on disk before `settle` returns, so before any data is read. A process that is killed afterwards leaves it
+spent: that errs to the private side. What no file can see is a copy of its folder, which has the same budget again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import IO, Any
+
+from graphveil.errors import InputError, ModelFileError
+from graphveil.privacy import Budget, Ledger
+from graphveil.reports.files import to_json, write_text
+
+
+class LedgerFile:
+    """The account of one folder, an `Account` for the ledgers it opens.
+
+    Args:
+        path: a `ledger.json`; where there is none yet, the first spend makes it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.resolve()
+
+    def open(self, known: Ledger) -> Ledger:
+        """Return the ledger on disk, tied to this account.
+
+        Args:
+            known: what was spent as far as is known otherwise (by the model), which the file must continue.
+
+        Raises:
+            ModelFileError: the file is damaged, or is no continuation.
+        """
+        found = self._read(known)
+        if not continues(found, known):
+            raise self._foreign()
+        return replace(found, account=self)
+
+    def settle(self, held: Ledger, paid: Ledger) -> Ledger:
+        """Put on disk what `paid` has beyond `held`; return everything on disk then, spends of others included.
+
+        Raises:
+            BudgetError: others have spent what was left. ModelFileError: the file is no continuation of `held`.
+            InputError: the disk refuses to write. Nothing was spent in each case.
+        """
+        with self.locked():
+            found = self._read(held)
+            if not begins(found, held):
+                raise self._foreign()
+            budget = _merged(found.budget, paid.budget)
+            kept = Ledger(budget, found.spends + paid.spends[len(held.spends) :])
+            try:
+                write_text(self.path, to_json(kept.to_dict(), indent=2) + "\n")
+                _sync(self.path.parent)
+            except OSError as error:
+                remedy = "nothing was read or spent: make room, or let the folder be written to"
+                raise InputError(f"cannot be written: {error.strerror}", where=str(self.path), remedy=remedy) from error
+        return replace(kept, account=self)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the account alone; other processes wait. Not to be entered twice.
+
+        Raises:
+            InputError: the lock cannot be made.
+        """
+        place = self.path.with_name(f".{self.path.name}.lock")
+        try:
+            file = place.open("a+b")
+        except OSError as error:
+            remedy = "nothing was read or spent: let the folder be written to"
+            raise InputError(f"no lock can be made: {error.strerror}", where=str(place), remedy=remedy) from error
+        with file:
+            _lock(file)
+            yield
+
+    def _read(self, known: Ledger) -> Ledger:
+        return read_ledger(self.path) if self.path.is_file() else known.detached()
+
+    def _foreign(self) -> ModelFileError:
+        remedy = "it was changed, or belongs to another model: put the file of this folder back"
+        return ModelFileError("does not continue what was spent before", where=str(self.path), remedy=remedy)
+
+
+def read_ledger(path: Path) -> Ledger:
+    """Return the ledger in a file.
+
+    Raises:
+        ModelFileError: the file is damaged, or its ledger does not add up.
+    """
+    from graphveil.errors import GraphveilError
+
+    try:
+        return Ledger.from_dict(json.loads(path.read_text("utf-8")))
+    except (OSError, ValueError, KeyError, TypeError, RecursionError, GraphveilError) as error:
+        raise ModelFileError(f"damaged ledger: {error}", where=str(path)) from error
+
+
+def begins(found: Ledger, known: Ledger) -> bool:
+    """Whether `found` begins with the spends of `known`."""
+    mine = known.to_dict()["spends"]
+    return bool(found.to_dict()["spends"][: len(mine)] == mine)
+
+
+def continues(found: Ledger, known: Ledger) -> bool:
+    """Whether `found` begins with the spends of `known`, and differs in budgets only for what was spent since."""
+    since = {spend.unit for spend in found.spends[len(known.spends) :]}
+    new = {entry.unit: entry for entry in found.budget}
+    for entry in known.budget:
+        now = new.pop(entry.unit, None)
+        raised = now is not None and now.epsilon >= entry.epsilon and now.delta >= entry.delta and now.unit in since
+        if now != entry and not raised:
+            return False
+    return begins(found, known) and set(new) <= since
+
+
+def _merged(found: tuple[Budget, ...], paid: tuple[Budget, ...]) -> tuple[Budget, ...]:
+    """Every budget of both, the larger where both declare one: who raises what another raised is no further than it."""
+    budgets = {entry.unit: entry for entry in found}
+    for entry in paid:
+        old = budgets.get(entry.unit, entry)
+        budgets[entry.unit] = Budget(entry.unit, max(entry.epsilon, old.epsilon), max(entry.delta, old.delta))
+    return tuple(budgets.values())
+
+
+def _lock(file: IO[Any]) -> None:
+    """Wait until nobody else holds the file; closing it, or dying, lets go."""
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        import msvcrt
+
+        file.seek(0)
+        lock: Any = msvcrt
+        lock.locking(file.fileno(), lock.LK_LOCK, 1)
+        return
+    fcntl.flock(file.fileno(), fcntl.LOCK_EX)
+
+
+def _sync(folder: Path) -> None:
+    """Make a rename in the folder last; a system that has no such thing needs none."""
+    if os.name == "nt":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

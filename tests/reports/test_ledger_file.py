@@ -1,0 +1,204 @@
+"""The ledger on disk: several processes spend from one account, and a killed one leaves its spend behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from graphveil.errors import BudgetError, InputError, ModelFileError
+from graphveil.privacy import Budget, Ledger, Spend
+from graphveil.reports import ledger_file
+from graphveil.reports.ledger_file import LedgerFile, read_ledger
+
+SPENDER = """
+import os, signal, sys
+from pathlib import Path
+from graphveil.errors import BudgetError
+from graphveil.privacy import Ledger, Spend
+from graphveil.reports.ledger_file import LedgerFile, read_ledger
+
+path, name, last = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
+ledger = LedgerFile(path).open(read_ledger(path))
+print("ready", flush=True)
+sys.stdin.readline()
+try:
+    ledger = ledger.spend(Spend(name, "edges", "Gaussian", {}, 1.0))
+    if last == "die":
+        os.kill(os.getpid(), signal.SIGKILL)
+    print("spent", flush=True)
+except BudgetError:
+    print("refused", flush=True)
+"""
+
+PREDICTOR = """
+import sys
+from graphveil import graphs
+from graphveil.cli import main
+
+load = graphs.load_graph
+
+def waiting(*args, **options):
+    print("ready", file=sys.__stdout__, flush=True)
+    sys.stdin.readline()
+    return load(*args, **options)
+
+graphs.load_graph = waiting
+sys.exit(main(["predict", *sys.argv[1:]]))
+"""
+
+
+def start(script: str, *words: object) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", script, *map(str, words)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def together(processes: list[subprocess.Popen[str]]) -> list[tuple[int, str, str]]:
+    """Let all of them go on once all of them have read the ledger; return exit codes and what they said."""
+    for process in processes:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n", process.communicate()[1]
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("\n")
+        process.stdin.flush()
+    said = [process.communicate() for process in processes]
+    return [(process.returncode, *words) for process, words in zip(processes, said, strict=True)]
+
+
+def spend(name: str = "query", unit: str = "edges", epsilon: float = 1.0) -> Spend:
+    return Spend(name, unit, "Gaussian", {"sigma": 2.0, "kind": "x"}, epsilon)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A ledger file with room for two spends, one of which is made."""
+    place = tmp_path / "ledger.json"
+    place.write_text(json.dumps(Ledger.open({"edges": (2.0, 0.0)}).spend(spend("training")).to_dict()))
+    return place
+
+
+def test_of_two_processes_with_room_for_one_query_one_is_refused(path: Path) -> None:
+    said = together([start(SPENDER, path, name, "stay") for name in ("one", "two")])
+    assert sorted(words for _, words, _ in said) == ["refused\n", "spent\n"]
+    assert len(read_ledger(path).spends) == 2
+
+
+def test_no_spend_of_many_processes_is_lost(path: Path) -> None:
+    path.write_text(json.dumps(Ledger.open({"edges": (5.0, 0.0)}).spend(spend("training")).to_dict()))
+    said = together([start(SPENDER, path, number, "stay") for number in range(4)])
+    assert [words for _, words, _ in said] == ["spent\n"] * 4
+    assert {entry.name for entry in read_ledger(path).spends} == {"training", "0", "1", "2", "3"}
+
+
+def test_a_killed_process_has_spent_and_holds_no_lock(path: Path) -> None:
+    ((code, said, _),) = together([start(SPENDER, path, "killed", "die")])
+    assert (code, said) == (-signal.SIGKILL, "")
+    assert [entry.name for entry in read_ledger(path).spends] == ["training", "killed"]
+    with pytest.raises(BudgetError):
+        LedgerFile(path).open(read_ledger(path)).spend(spend("after"))
+
+
+def test_two_predictions_at_once_pay_once_and_one_is_refused(tmp_path: Path) -> None:
+    from graphveil.cli import main
+
+    run = tmp_path / "run"
+    words = ["gap", "social-200", "--epsilon", 1, "--delta", 1e-4, "--epochs", 2, "--set", "queries=1"]
+    assert main(["train", *map(str, words), "--no-controls", "--out", str(run)]) == 0
+    said = together([start(PREDICTOR, run, data, "--json") for data in ("social-150", "social-120")])
+    assert sorted(code for code, _, _ in said) == [0, 2], said
+    assert sum("is spent already" in errors or "are spent already" in errors for _, _, errors in said) == 1
+    assert len(json.loads((run / "ledger.json").read_text())["spends"]) == 2
+
+
+def test_a_spend_is_on_disk_when_spend_returns_and_stays_without_a_result(path: Path) -> None:
+    ledger = LedgerFile(path).open(read_ledger(path))
+    paid = ledger.spend(spend())
+    assert read_ledger(path) == paid
+    assert LedgerFile(path).open(ledger) == paid  # what a process finds that knows less
+
+
+def test_trying_what_could_be_paid_spends_nothing(path: Path) -> None:
+    ledger = LedgerFile(path).open(read_ledger(path))
+    assert len(ledger.detached().spend(spend()).spends) == 2
+    assert len(read_ledger(path).spends) == 1
+
+
+def test_a_declaration_is_kept_with_its_first_spend(path: Path) -> None:
+    ledger = LedgerFile(path).open(read_ledger(path)).declare("features of others", 1.0)
+    assert len(read_ledger(path).budget) == 1
+    paid = ledger.spend(spend(unit="features of others"))
+    assert read_ledger(path) == paid
+    assert LedgerFile(path).open(Ledger.open({"edges": (2.0, 0.0)}).spend(spend("training"))) == paid
+
+
+def test_a_budget_may_be_raised_only_together_with_a_spend(path: Path) -> None:
+    known = read_ledger(path)
+    raised = replace(LedgerFile(path).open(known), budget=(Budget("edges", 3.0),))
+    raised.spend(spend())
+    assert LedgerFile(path).open(known).budget[0].epsilon == 3.0
+    path.write_text(json.dumps(replace(known, budget=(Budget("edges", 9.0),)).to_dict()))
+    with pytest.raises(ModelFileError, match="does not continue"):
+        LedgerFile(path).open(known)
+
+
+@pytest.mark.parametrize("kept", [0, 1])
+def test_a_ledger_that_lacks_or_changed_a_spend_is_refused(path: Path, kept: int) -> None:
+    known = read_ledger(path).spend(spend())
+    path.write_text(json.dumps(replace(known, spends=known.spends[:kept]).to_dict()))
+    with pytest.raises(ModelFileError, match="does not continue"):
+        LedgerFile(path).open(known)
+    changed = replace(known, spends=(replace(known.spends[0], epsilon=0.5), known.spends[1]))
+    path.write_text(json.dumps(changed.to_dict()))
+    with pytest.raises(ModelFileError, match="does not continue"):
+        LedgerFile(path).open(known)
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"budget": [], "spends": []}', "[" * 5000, "\udcff"])
+def test_a_damaged_ledger_is_refused_by_name(path: Path, content: str) -> None:
+    known = read_ledger(path)
+    path.write_text(content, errors="surrogateescape")
+    with pytest.raises(ModelFileError, match=r"ledger\.json: damaged ledger"):
+        LedgerFile(path).open(known)
+
+
+def test_a_disk_that_refuses_spends_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = LedgerFile(path).open(read_ledger(path))
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(ledger_file, "write_text", full)
+    with pytest.raises(InputError, match="No space left on device; nothing was read or spent"):
+        ledger.spend(spend())
+    assert len(read_ledger(path).spends) == 1
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_may_not_be_written_spends_nothing(path: Path) -> None:
+    ledger = LedgerFile(path).open(read_ledger(path))
+    path.parent.chmod(stat.S_IRUSR | stat.S_IXUSR)
+    try:
+        with pytest.raises(InputError, match="no lock can be made"):
+            ledger.spend(spend())
+    finally:
+        path.parent.chmod(stat.S_IRWXU)
+
+
+def test_without_a_file_the_first_spend_makes_it(tmp_path: Path) -> None:
+    place = tmp_path / "ledger.json"
+    ledger = LedgerFile(place).open(Ledger.open({"edges": (2.0, 0.0)}))
+    assert not place.exists()
+    assert ledger.spend(spend()) == read_ledger(place)
