@@ -21,6 +21,7 @@ from torch import Tensor
 from graphveil.audit import sampled
 from graphveil.audit.exact import audit_table
 from graphveil.audit.verdict import Audit, judge, timed
+from graphveil.federation.dither import Dither
 from graphveil.federation.guarantees import guarantee_of
 from graphveil.federation.masks import MaskKey
 from graphveil.federation.publication import Publication, Publisher, james_stein
@@ -137,6 +138,7 @@ def _published(to: Publication, rows: Tensor, key: MaskKey, *, shrunk: bool = Fa
 
 
 def _within_shares(to: Publication, rows: Tensor, key: MaskKey) -> Tensor:
-    publisher, shape = Publisher(to, key), (len(rows), to.columns)
-    noise = [publisher.noise_for(str(number), rows, shape)[:, 0] for number in range(1, to.rounds + 1)]
-    return torch.stack([to.clip * rows[:, 0].double() + one for one in noise]).sum(dim=0)
+    """Rows as long as they may be before they are dithered; the server opens them whole, with one holder's noise."""
+    publisher, shape, dither = Publisher(to, key), (len(rows), to.columns), Dither(to, 36, 2)
+    noise = [publisher.noise_for(str(number), "", shape, dither)[:, 0] for number in range(1, to.rounds + 1)]
+    return torch.stack([dither.longest * rows[:, 0].double() + 2.0**-36 * one for one in noise]).sum(dim=0)

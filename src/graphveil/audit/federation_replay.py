@@ -28,7 +28,7 @@ from graphveil.audit.verdict import Audit
 from graphveil.federation import ring
 from graphveil.federation.holder import Holding
 from graphveil.federation.labels import LabelDesk
-from graphveil.federation.messages import KINDS, UNIFORM, Send
+from graphveil.federation.messages import KINDS, SEALED, UNIFORM, Send
 from graphveil.federation.modes import holding_program, serving
 from graphveil.federation.products import Talk
 from graphveil.federation.programs import Checkpoint, Effect, simulate
@@ -49,7 +49,7 @@ def audit_features(mode: str, *, seed: int = 0) -> Audit:
     """Replay a mode on two data sets that differ in one person's features at one holder."""
     setting = made_setting(mode)
     shares = _Shares()
-    hidden = {kind for kind, known in KINDS.items() if known.reveals == UNIFORM} | {*_OPENED.get(mode, ())}
+    hidden = {kind for kind, known in KINDS.items() if known.reveals in (UNIFORM, SEALED)} | {*_OPENED.get(mode, ())}
     # In paper mode h0 is everybody's: each holder publishes a row that depends on the person.
     units = len(setting.members) if mode == "paper" else 1
     found = audit_replay(
@@ -133,7 +133,7 @@ class PublishTap:
 
 @dataclass(frozen=True)
 class NoiseTap:
-    """`Publisher.noise_for`: noise within shares, keyed by a holder's own share of the weights."""
+    """`Publisher.noise_for`: noise within shares, keyed by the name of the publication."""
 
     owner: type[Any] = Publisher
     attribute: str = "noise_for"

@@ -127,7 +127,8 @@ def holder(
     for round in range(done + 1, setting.publications + 1):
         h0 = yield from first.forward(round)
         h = propagation(h0, structure)
-        yield Send(setting.server, "embeddings", publisher.publish(h, round))
+        rows = publisher.publish(h, round)
+        yield Send(setting.server, "embeddings", rows, publisher.latest)
         if holding.desk is not None:
             yield from holding.desk.steps(setting, holding.nodes, round)
         slope = yield Receive(setting.server, "embedding-gradient", (holding.nodes, setting.width))

@@ -2,20 +2,27 @@
 
     P = S^K X on shares, once (see `spread`)             W = sum of the holders' shares, trained by descent
     z + sum_k noise_k   -> server:   h = unit( tanh( z V ) ), hidden layers, the label holder
+                        each holder sends its share with its noise and a mask; all masks add up to zero (`zero_sum`)
     dz                  shared out by the server (its rows in the clear would show the labels)
     dW = P^T dz         on shares, truncated by all together
 
-Nothing is opened between holders.  Each holder adds all the noise that its own guarantee needs.  Source: ours; the
-opened first layer of Chen et al., IJCAI 2022, gives features away.  Shapes: P [n, d], W [d, h], z [n, h].
+Nothing is opened between holders.  The server deals the masks of what holders exchange; what it receives is masked by
+keys that it never sees, so it reads the sum alone.  Each holder adds all the noise that its own guarantee needs, down
+to the lowest bit (`dither`), and rows of P and W stay within public bounds whatever the data (`bounds`).
+Source: ours; the opened first layer of Chen et al., IJCAI 2022, gives features away.
+Shapes: P [n, d], W [d, h], z [n, h].
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from functools import partial
 
 import torch
 from torch import Tensor
 
+from graphveil.errors import InputError
 from graphveil.federation import ring
 from graphveil.federation.holder import Holding
 from graphveil.federation.labels import LabelDesk
@@ -24,12 +31,17 @@ from graphveil.federation.messages import Receive, Send
 from graphveil.federation.products import Left, Product, Talk, multiply, products_with, set_up
 from graphveil.federation.programs import Checkpoint
 from graphveil.federation.publication import Publisher
+from graphveil.federation.seals import Sealer, name_publication
 from graphveil.federation.setting import Setting
 from graphveil.federation.sharing import reconstruct, secret_numbers
 from graphveil.federation.spread import SpreadKeys, receive_keys, short_rows, spread, walk_matrix
 from graphveil.federation.states import State, load_publisher, publisher_state
-from graphveil.federation.truncation import cut
+from graphveil.federation.truncation import Scale, cut
+from graphveil.federation.zero_sum import ZeroSum, agree_on_masks
 from graphveil.privacy import Randomness
+
+#: What products stay below before they are cut, where no bound of theirs is larger.
+_REACH = 4.0
 
 
 def linear_lefts(setting: Setting, nodes: int) -> list[Left]:
@@ -46,11 +58,13 @@ def linear_products(setting: Setting, nodes: int, *, transposed: bool = False) -
 
 
 def start_scale(setting: Setting) -> float:
-    """Return the largest entry of a holder's initial share of W: the sum's Frobenius norm is at most C / 2."""
-    holders = len(setting.members)
-    free = (6.0 / (setting.columns + setting.width)) ** 0.5 / holders**0.5
-    bound = setting.clip / 2 / (setting.columns * setting.width) ** 0.5 / holders
-    return float(free if setting.publication.public else min(free, bound))
+    """Return the largest entry of a holder's initial share of W."""
+    return setting.bounds.start
+
+
+def scale_of(setting: Setting) -> Scale:
+    """Return what is cut off products, and what they stay below."""
+    return Scale(setting.bits, math.ceil(max(_REACH, setting.clip)) << (2 * setting.bits))
 
 
 def linear_holder(
@@ -66,55 +80,84 @@ def linear_holder(
 
     Args:
         done: rounds that are finished; state: as of then, of a checkpoint.
+
+    Raises:
+        InputError: a checkpoint of a version whose server could tell the features.
     """
-    nodes, desk = holding.nodes, holding.desk
+    nodes, desk, scale = holding.nodes, holding.desk, scale_of(setting)
     keys: SpreadKeys = yield from receive_keys(me, setting.server, setting.names)
-    drawn = secret_numbers((setting.columns, setting.width), randomness=randomness)
-    w = ring.encode(drawn * start_scale(setting), setting.bits)
+    zero: ZeroSum = yield from agree_on_masks(me, setting.names, randomness=randomness)
     publisher = Publisher(setting.publication, MaskKey.fresh(randomness))
     if state is None:
-        p = yield from _propagated(me, setting, holding, keys)
+        drawn = secret_numbers((setting.columns, setting.width), randomness=randomness)
+        w = ring.encode(drawn * start_scale(setting), setting.bits)
+        p = yield from _propagated(zero, setting, holding, keys)
+        sealer = Sealer.of(p, randomness=randomness)
     else:
-        p, w = state["p"], state["w"]
-        load_publisher(publisher, state)
-        if desk is not None:
-            desk.load(state)
+        p, w, sealer = _restored(publisher, desk, state)
     masked = yield from set_up(me, setting.server, linear_lefts(setting, nodes), {me: p}, transposes=True)
     turned = p.T.contiguous()
     if desk is not None:
         yield from desk.announce(setting)
     if state is None:  # so that a first round that runs again has the same key, shares and randomized labels
-        yield Checkpoint(0, partial(_snapshot, p, w, publisher, desk))
+        yield Checkpoint(0, partial(_snapshot, p, w, sealer, publisher, desk))
     forward, backward = linear_products(setting, nodes), linear_products(setting, nodes, transposed=True)
     for round in range(done + 1, setting.publications + 1):
+        name = yield from name_publication(me, setting.names, round, sealer.seal(w))
         found = yield from multiply(me, setting.server, masked, forward, dict.fromkeys(forward, w), f"forward {round}")
-        publisher.count(round, w)
-        noise = ring.encode(publisher.noise_for(str(round), w, (nodes, setting.width)), 2 * setting.bits)
-        yield Send(setting.server, "noisy-share", reconstruct([ring.matmul(p, w), *found.values(), noise]))
+        publisher.count(name)
+        z = [ring.matmul(p, w), *found.values()]
+        yield Send(setting.server, "noisy-share", _opened(z, zero, setting, publisher, round, name), name)
         if desk is not None:
             yield from desk.steps(setting, nodes, round)
         slope: Tensor = yield Receive(setting.server, "gradient-share", (nodes, setting.width))
         rights: dict[Product, Tensor] = dict.fromkeys(backward, slope)
         found = yield from multiply(me, setting.server, masked, backward, rights, f"backward {round}")
         step = reconstruct([ring.matmul(turned, slope), *found.values()])
-        w = w - (yield from cut(me, setting.names, setting.server, step, keys.cuts, setting.bits, f"step {round}"))
-        yield Checkpoint(round, partial(_snapshot, p, w, publisher, desk), publisher.spent)
+        w = w - (yield from cut(zero, setting.server, step, keys.cuts, scale, f"step {round}"))
+        yield Checkpoint(round, partial(_snapshot, p, w, sealer, publisher, desk), publisher.spent)
     return {"share": w, "publisher": publisher, "desk": desk}
 
 
-def _propagated(me: str, setting: Setting, holding: Holding, keys: SpreadKeys) -> Talk:
+def _opened(
+    z: Sequence[Tensor], zero: ZeroSum, setting: Setting, publisher: Publisher, round: int, name: str
+) -> Tensor:
+    """Return this holder's share of z with its noise, masked so that only the sum of all holders' tells anything."""
+    shape = (len(z[0]), setting.width)
+    parts = [*z, zero.mask(f"open {round}", shape)]
+    if (dither := setting.dither) is not None:
+        parts.append(publisher.noise_for(str(round), name, shape, dither))
+    return reconstruct(parts)
+
+
+def _propagated(zero: ZeroSum, setting: Setting, holding: Holding, keys: SpreadKeys) -> Talk:
     """Return this holder's share of P, ring elements [n, d]."""
     blocks = [
-        short_rows(holding.features, len(setting.members))
-        if member.name == me
+        short_rows(holding.features, len(setting.members), setting.bounds.rows)
+        if member.name == zero.me
         else torch.zeros(holding.nodes, member.columns, dtype=torch.float64)
         for member in setting.members
     ]
     share = ring.encode(torch.cat(blocks, dim=1), setting.bits)
     s = walk_matrix(holding.edge_index, holding.nodes)
-    p: Tensor = yield from spread(me, setting.server, setting.names, keys, s, share, setting.hops, setting.bits)
+    p: Tensor = yield from spread(zero, setting.server, keys, s, share, setting.hops, scale_of(setting))
     return p
 
 
-def _snapshot(p: Tensor, w: Tensor, publisher: Publisher, desk: LabelDesk | None) -> dict[str, Tensor]:
-    return {"p": p, "w": w, **publisher_state(publisher), **(desk.state() if desk is not None else {})}
+def _snapshot(p: Tensor, w: Tensor, sealer: Sealer, publisher: Publisher, desk: LabelDesk | None) -> dict[str, Tensor]:
+    kept = desk.state() if desk is not None else {}
+    return {"p": p, "w": w, **sealer.state(), **publisher_state(publisher), **kept}
+
+
+def _restored(publisher: Publisher, desk: LabelDesk | None, state: State) -> tuple[Tensor, Tensor, Sealer]:
+    """Set publisher and desk from a checkpoint; return the shares of P and W, and what seals them."""
+    if "seal/salt" not in state:
+        raise InputError(
+            "this run was begun by a version whose server could tell the features",
+            where="checkpoint",
+            remedy="make a new agreement for a new run",
+        )
+    load_publisher(publisher, state)
+    if desk is not None:
+        desk.load(state)
+    return state["p"], state["w"], Sealer.of(state["p"], salt=state["seal/salt"])

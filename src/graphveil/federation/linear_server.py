@@ -1,7 +1,8 @@
 """The server's part in mode "shared-linear": it deals masks, opens z and shares out its gradient.
 
 The server never sends a gradient row in the clear: equal labels make rows that cluster.  Where embeddings are noisy it
-keeps W inside the publication's bound C, step by step:  |dW| <= sqrt(n) |dz|, since rows of P have length at most 1.
+keeps W inside its bound C', step by step:  |dW| <= sqrt(n) |dz|, since rows of P have length at most 1 (see `bounds`).
+What it is sent are shares under masks of keys that it never sees: it knows nothing of z but the noisy sum.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from graphveil.federation import ring
-from graphveil.federation.linear import linear_lefts, linear_products, start_scale
+from graphveil.federation.linear import linear_lefts, linear_products
 from graphveil.federation.messages import Receive, Send
 from graphveil.federation.networks import Combination
 from graphveil.federation.products import Dealer, Talk
@@ -77,7 +78,7 @@ def linear_server(
         z = yield from _open(setting, nodes)
         yield from take_steps(network, optimiser, setting, [z], train, setting.steps(round))
         pull = setting.momentum * pull + (z.grad if z.grad is not None else torch.zeros_like(z))
-        step = ring.encode(_bounded(setting.shared_rate * pull, setting, nodes), setting.bits)
+        step = _bounded(setting.shared_rate * pull, setting, nodes)
         for name, part in zip(setting.names, share(step, len(setting.names), randomness=randomness), strict=True):
             yield Send(name, "gradient-share", part)
         yield from dealer.correct(linear_products(setting, nodes, transposed=True), f"backward {round}")
@@ -95,14 +96,16 @@ def _open(setting: Setting, nodes: int) -> Talk:
 
 
 def _bounded(step: Tensor, setting: Setting, nodes: int) -> Tensor:
-    """Return the step shortened so that |W| can never pass C; unchanged where nothing is protected."""
+    """Return the step as ring elements, shortened so that |W| never passes C'; at full length if nothing is protected.
+
+    Rounded towards zero: rounding to the nearest would lengthen it by up to sqrt(n h) / 2 units.
+    """
     if setting.publication.public:
-        return step
-    entries, holders = setting.columns * setting.width, len(setting.names)
-    start = holders * start_scale(setting) * math.sqrt(entries)
-    rounding = 2.0 ** (1 - setting.bits) * math.sqrt(entries) * setting.publications
-    room = max(setting.clip - start - rounding, 0.0) / setting.publications
-    return step * min(1.0, room / max(math.sqrt(nodes) * float(step.norm()), 1e-30))
+        return ring.encode(step, setting.bits)
+    exact = step.double()
+    longest = setting.bounds.step * (1 - 2.0**-30) / math.sqrt(nodes)
+    short = exact * min(1.0, longest / max(float(exact.norm()), 1e-300))
+    return torch.trunc(short * 2.0**setting.bits).long()
 
 
 def _snapshot(network: nn.Module, optimiser: torch.optim.Optimizer, pull: Tensor) -> dict[str, Tensor]:

@@ -17,6 +17,7 @@ from torch import Tensor
 from graphveil.errors import InputError
 
 UNIFORM = "nothing: uniform to the reader, as long as the server colludes with no holder"
+SEALED = "nothing: a salted hash of the sender's shares, so that no round is published with other data"
 SERVER, HOLDER, LABELS = "server", "holder", "label holder"
 
 
@@ -40,11 +41,18 @@ class Kind:
 
 KINDS: Mapping[str, Kind] = MappingProxyType(
     {
-        "mask-keys": Kind(SERVER, HOLDER, torch.uint8, "nothing: keys of masks, drawn by the dealer"),
+        "mask-keys": Kind(SERVER, HOLDER, torch.uint8, "nothing: keys of masks for what holders send each other"),
+        "holder-key": Kind(
+            HOLDER, HOLDER, torch.uint8, "nothing: a fresh public key, of masks that the server does not know"
+        ),
         "masked-left": Kind(HOLDER, HOLDER, torch.int64, UNIFORM),
         "masked-right": Kind(HOLDER, HOLDER, torch.int64, UNIFORM),
         "correction": Kind(SERVER, HOLDER, torch.int64, UNIFORM),
         "masked-sum": Kind(HOLDER, HOLDER, torch.int64, UNIFORM),
+        "seal": Kind(HOLDER, HOLDER, torch.uint8, SEALED),
+        "safe-bits": Kind(
+            HOLDER, HOLDER, torch.uint8, "nothing: which masked sums lie at the ring's ends, by chance alone"
+        ),
         "opened-share": Kind(
             HOLDER, HOLDER, torch.int64, "the first layer h0 of all nodes: a projection of the other holders' features"
         ),
@@ -100,11 +108,16 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Send:
-    """Hand a message to one party."""
+    """Hand a message to one party.
+
+    Attributes:
+        name: of the publication that a priced message is, hexadecimal; the same name never stands for other data.
+    """
 
     to: str
     kind: str
     body: Tensor
+    name: str = ""
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,8 @@ from __future__ import annotations
 import hashlib
 import math
 from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -30,6 +32,9 @@ from graphveil.mechanisms import RandomizedResponse
 from graphveil.mechanisms.rounded_normal import RoundedNormal
 from graphveil.privacy import gaussian_epsilon
 from graphveil.privacy.gaussian import analytic_gaussian_sigma
+
+if TYPE_CHECKING:
+    from graphveil.federation.dither import Dither
 
 UNIT = "one published embedding row of one holder"
 GUESS_UNIT = "one published guess of a node's class by one holder"
@@ -83,7 +88,7 @@ class Publication:
         """Whether rows are published without noise."""
         return math.isinf(self.epsilon)
 
-    @property
+    @cached_property
     def sigma(self) -> float:
         """The noise's standard deviation in units of the clip, 0 without noise."""
         if self.public:
@@ -203,10 +208,13 @@ class Publisher:
     Args:
         key: of the noise, fresh from the operating system; kept with the holder's own checkpoints.
         seen: digests of what was published before, see `seen`.
+
+    Attributes:
+        latest: the digest of what was published last, "" without noise.
     """
 
     def __init__(self, publication: Publication, key: MaskKey, seen: tuple[str, ...] = ()) -> None:
-        self.publication, self.key, self.seen = publication, key, seen
+        self.publication, self.key, self.seen, self.latest = publication, key, seen, ""
 
     def publish(self, x: Tensor, round: int) -> Tensor:
         """Return clipped noisy rows float32 [n, d].
@@ -222,22 +230,21 @@ class Publisher:
         self._count(digest)
         return self._scaled(grid + self._noise(digest, tuple(grid.shape)))
 
-    def noise_for(self, label: str, state: Tensor, shape: tuple[int, int]) -> Tensor:
-        """Return noise [n, d] alone, float64, for rows that nobody holds: the same for the same label and state.
+    def noise_for(self, label: str, state: str, shape: tuple[int, int], dither: Dither) -> Tensor:
+        """Return noise alone, ring elements [n, d], for rows that nobody holds: the same for the same label and state.
 
         Args:
-            state: what the rows depend on at this holder.
+            state: a name of all that the rows depend on, at all holders (see `seals`).
         """
-        digest = hashlib.sha256(label.encode() + b" " + state.numpy().tobytes()).hexdigest()
-        return self._scaled(self._noise(digest, shape).double())
+        return dither.draw(shape, _Keyed(self.key, f"{label} {state}"))
 
-    def count(self, round: int, state: Tensor) -> None:
+    def count(self, name: str) -> None:
         """Count the publication of rows that nobody holds, before it is made.
 
         Raises:
             BudgetError: more publications than were paid for.
         """
-        self._count(hashlib.sha256(f"{round} ".encode() + state.numpy().tobytes()).hexdigest())
+        self._count(name)
 
     def _scaled(self, steps: Tensor) -> Tensor:
         scaled: Tensor = steps * (self.publication.clip * 2.0**-self.publication.bits)
@@ -249,6 +256,7 @@ class Publisher:
         return self.publication.spent(len(self.seen))
 
     def _count(self, digest: str) -> None:
+        self.latest = digest
         if digest in self.seen:
             return
         if len(self.seen) >= self.publication.rounds:

@@ -11,11 +11,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from types import MappingProxyType
 
 from torch import Tensor
 
 from graphveil.errors import InputError
+from graphveil.federation.bounds import Bounds
+from graphveil.federation.dither import Dither
 from graphveil.federation.networks import AGGREGATORS, COMBINES
 from graphveil.federation.publication import Guessing, Publication
 from graphveil.federation.ring import FRACTION_BITS
@@ -113,6 +116,8 @@ class Setting:
         if self.mode == "paper":
             self._require_few_openings()
         _ = self.price, self.label_channel
+        if self.mode == "shared-linear":
+            _ = self.bounds
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -139,10 +144,22 @@ class Setting:
         """Rounds of a run: one a publication; mode "guesses" gives labels in a round before."""
         return 2 if self.mode == "guesses" else self.publications
 
-    @property
+    @cached_property
     def publication(self) -> Publication:
         """The price and noise of one holder's publications."""
         return Publication(self.epsilon, self.delta, self.publications, self.width, self.clip)
+
+    @cached_property
+    def dither(self) -> Dither | None:
+        """The noise that each holder adds to what mode "shared-linear" opens; None where nothing is protected."""
+        return None if self.publication.public else Dither(self.publication, 2 * self.bits, len(self.members))
+
+    @cached_property
+    def bounds(self) -> Bounds:
+        """How long rows and weights can get in mode "shared-linear"."""
+        dither = self.dither
+        longest = math.inf if dither is None else dither.longest
+        return Bounds(len(self.members), self.columns, self.width, self.hops, self.publications, self.bits, longest)
 
     @property
     def guessing(self) -> Guessing:

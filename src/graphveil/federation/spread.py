@@ -28,7 +28,8 @@ from graphveil.federation import ring
 from graphveil.federation.masks import KEY_BYTES, MaskKey, packed, unpacked
 from graphveil.federation.messages import Receive, Send
 from graphveil.federation.products import Talk
-from graphveil.federation.truncation import CutKeys, cut, deal_cut
+from graphveil.federation.truncation import CutKeys, Scale, cut, deal_cut
+from graphveil.federation.zero_sum import ZeroSum
 from graphveil.privacy import Randomness
 
 #: Words of a block that crosses the wire.
@@ -49,11 +50,11 @@ def walk_matrix(edge_index: Tensor, nodes: int) -> scipy.sparse.csr_array:
     return (scipy.sparse.diags_array(1.0 / a.sum(axis=1)) @ a).tocsr()
 
 
-def short_rows(features: Any, holders: int) -> Tensor:
-    """Return feature rows, dense float64, scaled to length 1 / sqrt(I); rows of zeros stay."""
+def short_rows(features: Any, holders: int, length: float = 1 - 2.0**-20) -> Tensor:
+    """Return feature rows, dense float64, scaled to `length` / sqrt(I); rows of zeros stay."""
     rows = torch.from_numpy(features.toarray()) if scipy.sparse.issparse(features) else torch.as_tensor(features)
     lengths = torch.linalg.vector_norm(rows.double(), dim=1, keepdim=True)
-    scale: Tensor = lengths.clamp_min(1e-12).reciprocal() * ((1 - 2.0**-20) / math.sqrt(holders))
+    scale: Tensor = lengths.clamp_min(1e-12).reciprocal() * (length / math.sqrt(holders))
     return rows.double() * scale
 
 
@@ -113,24 +114,17 @@ def deal_spread(keys: dict[str, SpreadKeys], nodes: int, columns: int, hops: int
 
 
 def spread(
-    me: str,
-    server: str,
-    names: Sequence[str],
-    keys: SpreadKeys,
-    s: scipy.sparse.csr_array,
-    share: Tensor,
-    hops: int,
-    bits: int,
+    zero: ZeroSum, server: str, keys: SpreadKeys, s: scipy.sparse.csr_array, share: Tensor, hops: int, scale: Scale
 ) -> Talk:
     """Return this holder's share of S^K X [n, d] from its share of X.
 
     Args:
         s: S_i. share: X_i in its own columns and zeros elsewhere, ring elements.
     """
-    others = [name for name in names if name != me]
+    others = [name for name in zero.names if name != zero.me]
     nodes, columns = share.shape
-    values = np.round(s.data / len(names) * 2.0**bits).astype(np.int64)
-    mine = scipy.sparse.csr_array((values, s.indices, s.indptr), shape=s.shape)
+    mine = _rounded_down(s, len(zero.names), scale.bits)
+    share = share + zero.mask("spread", (nodes, columns))
     for hop in range(hops):
         v = keys.right.expand(f"V {hop}", (nodes, columns))
         for name in others:
@@ -153,5 +147,11 @@ def spread(
                 z = yield Receive(server, "correction", (size, columns))
                 part += ring.matmul(masked, v) + z
             parts.append(part)
-        share = yield from cut(me, names, server, torch.cat(parts), keys.cuts, bits, f"hop {hop}")
+        share = yield from cut(zero, server, torch.cat(parts), keys.cuts, scale, f"hop {hop}")
     return share
+
+
+def _rounded_down(s: scipy.sparse.csr_array, holders: int, bits: int) -> scipy.sparse.csr_array:
+    """Return S_i / I as ring elements: the rows of all holders together add up to at most 1."""
+    values = np.floor(s.data / holders * 2.0**bits).astype(np.int64)
+    return scipy.sparse.csr_array((values, s.indices, s.indptr), shape=s.shape)

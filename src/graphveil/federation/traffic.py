@@ -9,7 +9,7 @@ from graphveil.federation.linear import linear_lefts, linear_products
 from graphveil.federation.products import Left, Product
 from graphveil.federation.setting import Setting
 
-WORD, FLOAT, LONG = 8, 4, 8
+WORD, FLOAT, LONG, KEY = 8, 4, 8, 32
 
 
 @dataclass(frozen=True)
@@ -38,9 +38,10 @@ def traffic_of(setting: Setting, nodes: int, rows: int) -> Traffic:
     if setting.mode == "shared-linear":
         products = [*linear_products(setting, nodes), *linear_products(setting, nodes, transposed=True)]
         opened = 2 * holders * nodes * width * WORD  # noisy shares, and shares of the gradient
-        cut = holders * setting.columns * width * WORD
-        set_up = _set_up(linear_lefts(setting, nodes)) + _spread(setting, nodes)
-        return Traffic(once + set_up, _shares(products) + opened + cut + labels)
+        pairs = KEY * holders * (holders - 1)
+        set_up = _set_up(linear_lefts(setting, nodes)) + _spread(setting, nodes) + pairs
+        seals, cut = pairs, _cut(holders, setting.columns * width)
+        return Traffic(once + set_up, seals + _shares(products) + opened + cut + labels)
     published = 2 * holders * nodes * width * FLOAT
     if setting.mode == "individual":
         return Traffic(once, published + labels)
@@ -57,12 +58,17 @@ def _shares(products: list[Product]) -> int:
 def _set_up(lefts: list[Left]) -> int:
     """E of every private matrix to every other holder, and keys."""
     masked = sum(left.rows * left.columns * len(left.others) * WORD for left in lefts)
-    return masked + 32 * sum(1 + 2 * len(left.others) for left in lefts)
+    return masked + KEY * sum(1 + 2 * len(left.others) for left in lefts)
 
 
 def _spread(setting: Setting, nodes: int) -> int:
     """S_i masked to every other holder in each hop, F and Z of every ordered pair, truncation, and keys."""
     holders, shares = len(setting.names), nodes * setting.columns * WORD
     pairs = holders * (holders - 1)
-    hop = pairs * (nodes * nodes * WORD + 2 * shares) + holders * shares
-    return setting.hops * hop + 32 * holders * (holders + 3)
+    hop = pairs * (nodes * nodes * WORD + 2 * shares) + _cut(holders, nodes * setting.columns)
+    return setting.hops * hop + KEY * holders * (holders + 3)
+
+
+def _cut(holders: int, numbers: int) -> int:
+    """Masked sums to the first holder, the dealer's part to it, and from it a bit a number to each other."""
+    return holders * numbers * WORD + (holders - 1) * -(-numbers // 8)

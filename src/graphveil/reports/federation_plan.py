@@ -21,12 +21,13 @@ from graphveil.federation.traffic import traffic_of
 _ALIGNING = ("blinded-ids", "blinded-set", "aligned")
 _ALWAYS = (*_ALIGNING, "labelled-rows", "hidden", "hidden-gradient")
 _ON_SHARES = ("mask-keys", "masked-left", "masked-right", "correction")
+_AMONG_HOLDERS = ("holder-key", "seal", "masked-sum", "safe-bits")
 #: The kinds of messages of each mode; a test compares them with what is sent.
 SENT: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "individual": (*_ALWAYS, "embeddings", "embedding-gradient"),
         "paper": (*_ALWAYS, *_ON_SHARES, "opened-share", "embeddings", "embedding-gradient"),
-        "shared-linear": (*_ALWAYS, *_ON_SHARES, "masked-sum", "noisy-share", "gradient-share"),
+        "shared-linear": (*_ALWAYS, *_ON_SHARES, *_AMONG_HOLDERS, "noisy-share", "gradient-share"),
         "guesses": (*_ALIGNING, "training-labels", "guesses"),
     }
 )

@@ -1,0 +1,165 @@
+"""What the server sees in mode "shared-linear", with everything that it dealt: the noisy sum, and nothing else.
+
+Exactly, on a small ring: all masks are enumerated. On the real one: chi-square of high and low bits.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from graphveil.federation import linear, zero_sum
+from graphveil.federation.masks import MaskKey
+from graphveil.federation.zero_sum import ZeroSum
+from tests.federation.views import Views, holdings, is_uniform, setting_of, watched
+
+Patch = pytest.MonkeyPatch
+
+
+def without_masks(me: ZeroSum, label: str, shape: tuple[int, ...]) -> Tensor:
+    """The weakened copy: masks that are no masks."""
+    return torch.zeros(shape, dtype=torch.int64)
+
+
+class Enumerated(MaskKey):
+    """A pairwise key whose mask of what is opened is one number of a small ring."""
+
+    value: int = 0
+
+    def expand(self, label: str, shape: tuple[int, ...]) -> Tensor:
+        if label.startswith("open"):
+            return torch.full(shape, self.value, dtype=torch.int64)
+        return super().expand(label, shape)
+
+
+def law_of_the_view(
+    holders: int, bits: int, change: Callable[[Patch], Any], patch: Patch
+) -> tuple[Counter[tuple[int, ...]], ...]:
+    """How often the server receives which shares of each entry of z, modulo 2^bits, over all masks of what is opened.
+
+    Everything else (what the server deals, and all that holders draw) is the same in all runs.
+    """
+    real = zero_sum._pairwise
+    found: tuple[Counter[tuple[int, ...]], ...] = tuple(Counter() for _ in range(8))
+    pairs = holders * (holders - 1) // 2
+    for values in itertools.product(range(1 << bits), repeat=pairs):
+        drawn: dict[frozenset[str], int] = {}
+
+        def pairwise(shared: bytes, publics: dict[str, bytes], names: Sequence[str]) -> MaskKey:
+            pair = frozenset(publics)
+            key = Enumerated(real(shared, publics, names).secret)
+            object.__setattr__(key, "value", values[drawn.setdefault(pair, len(drawn))])  # noqa: B023
+            return key
+
+        with patch.context() as here:
+            here.setattr(zero_sum, "_pairwise", pairwise)
+            held = change(here)
+            seen = watched(setting_of(held, epochs=1, hops=1, width=2), held, here)
+        received = [(body & ((1 << bits) - 1)).flatten().tolist() for body in seen.bodies("noisy-share")]
+        for law, entry in zip(found, zip(*received, strict=True), strict=True):
+            law[entry] += 1
+    return found
+
+
+def no_features(holders: int) -> Callable[[Patch], Any]:
+    """Features of zeros, any weights: z = 0."""
+
+    def change(patch: Patch) -> Any:
+        held = holdings(holders, 4, 2)
+        for one in held.values():
+            one.features.zero_()
+        return held
+
+    return change
+
+
+def no_weights(holders: int) -> Callable[[Patch], Any]:
+    """Weights of zeros, any features: z = 0."""
+
+    def change(patch: Patch) -> Any:
+        patch.setattr(linear, "start_scale", lambda setting: 0.0)
+        return holdings(holders, 4, 2)
+
+    return change
+
+
+@pytest.mark.parametrize(("holders", "bits"), [(2, 5), (3, 2)])
+def test_the_servers_view_has_one_law_for_two_inputs_with_the_same_sum(
+    holders: int, bits: int, monkeypatch: Patch
+) -> None:
+    """Two whole runs that share neither features nor weights, and open z = 0: all that the server receives.
+
+    Each view comes up equally often: it is uniform among those with that sum. Without masks there is one for an input.
+    """
+    laws = [law_of_the_view(holders, bits, change(holders), monkeypatch) for change in (no_features, no_weights)]
+    assert laws[0] == laws[1]
+    for law in laws[0]:
+        assert set(law.values()) == {(1 << bits) ** ((holders - 1) * (holders - 2) // 2)}
+        assert len(law) == (1 << bits) ** (holders - 1) and all(sum(shares) % (1 << bits) == 0 for shares in law)
+    monkeypatch.setattr(ZeroSum, "mask", without_masks)
+    bare = [law_of_the_view(holders, 1, change(holders), monkeypatch) for change in (no_features, no_weights)]
+    assert bare[0] != bare[1] and {len(law) for laws in bare for law in laws} == {1}
+
+
+@cache
+def run(holders: int, masks: bool = True, epsilon: float = float("inf")) -> Views:
+    with pytest.MonkeyPatch.context() as patch:
+        if not masks:
+            patch.setattr(ZeroSum, "mask", without_masks)
+        held = holdings(holders, 64, 6)
+        return watched(setting_of(held, epsilon=epsilon, epochs=3), held, patch)
+
+
+@pytest.mark.parametrize("holders", [2, 3, 4, 5])
+def test_any_shares_but_all_are_uniform_to_the_server_also_beside_what_it_dealt(holders: int) -> None:
+    """A round's shares, sums of all but one, and the differences from all dealt numbers of that shape.
+
+    False alarm 1e-6 for each number of holders. The sum of all is not uniform.
+    """
+    seen = run(holders)
+    dealt = [words for words in seen.dealt() if words.shape == (64, 8)]
+    each = [seen.bodies("noisy-share", name) for name in seen.setting.names]
+    subsets = [s for size in {1, holders - 1} for s in itertools.combinations(range(holders), size)]
+    tests = len(subsets) * len(each[0]) * (1 + len(dealt))
+    assert len(dealt) >= 6 * holders * (holders - 1)
+    for subset, rounds in itertools.product(subsets, zip(*each, strict=True)):
+        words = torch.stack([rounds[place] for place in subset]).sum(dim=0)
+        assert is_uniform(words, tests)
+        assert all(is_uniform(words - other, tests) for other in dealt)
+    assert not any(is_uniform(torch.stack(shares).sum(dim=0), tests) for shares in zip(*each, strict=True))
+
+
+@pytest.mark.parametrize("masks", [True, False])
+@pytest.mark.parametrize("holders", [2, 3, 5])
+def test_no_share_that_a_holder_keeps_is_a_number_that_the_server_drew(holders: int, masks: bool) -> None:
+    """Shares of P, and of W and its steps, after each round; without masks every holder's but the first's are."""
+    seen = run(holders, masks)
+    dealt = {word for words in seen.dealt() for word in words.flatten().tolist()}
+    for name in seen.setting.names:
+        w = [state["w"] for state in seen.kept[name]]
+        shares = [seen.kept[name][0]["p"], *w, *(after - before for before, after in itertools.pairwise(w))]
+        known = [word for share in shares for sign in (1, -1) for word in (sign * share).flatten().tolist()]
+        if masks or name == "h1":
+            assert not dealt & set(known)
+        else:
+            assert set(shares[0].flatten().tolist()) <= {-word for word in dealt} | dealt
+            assert set((w[1] - w[0]).flatten().tolist()) <= {-word for word in dealt} | dealt
+
+
+def test_masks_add_up_to_nothing_and_a_label_is_used_once() -> None:
+    names = ("a", "b", "c", "d")
+    keys = {frozenset(p): MaskKey(bytes([i]) * 32) for i, p in enumerate(itertools.combinations(names, 2))}
+    each = [ZeroSum(me, names, {o: keys[frozenset((me, o))] for o in names if o != me}) for me in names]
+    masks = [one.mask("x", (40, 9)) for one in each]
+    assert not bool(torch.stack(masks).sum(dim=0).any())
+    assert all(is_uniform(torch.stack(masks[:size]).sum(dim=0)) for size in (1, 2, 3))
+    with pytest.raises(RuntimeError, match="used before"):
+        each[0].mask("x", (1,))
+    assert keys[frozenset("ab")].secret.hex() not in repr(each[0])

@@ -1,0 +1,126 @@
+"""Whole runs in one process with all that each party sends, draws and keeps: for tests of what it can tell."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+from torch import Tensor
+
+from graphveil.federation.holder import Holding
+from graphveil.federation.labels import LabelDesk
+from graphveil.federation.masks import MaskKey, unpacked
+from graphveil.federation.messages import Send
+from graphveil.federation.modes import holding_program, serving
+from graphveil.federation.programs import Checkpoint, Effect, simulate
+from graphveil.federation.setting import Member, Setting
+from graphveil.privacy import SeededRandomness
+
+CLASSES = 3
+FALSE_ALARM = 1e-6
+
+
+@dataclass
+class Views:
+    """A run: all messages (sender, message) in order, what was expanded from keys, and what holders keep by round."""
+
+    setting: Setting
+    messages: list[tuple[str, Send]] = field(default_factory=list)
+    expanded: list[tuple[bytes, str, Tensor]] = field(default_factory=list)
+    kept: dict[str, list[Mapping[str, Tensor]]] = field(default_factory=dict)
+
+    def bodies(self, kind: str, sender: str | None = None, to: str | None = None) -> list[Tensor]:
+        """What was sent of a kind, in order."""
+        return [
+            send.body
+            for name, send in self.messages
+            if send.kind == kind and sender in (None, name) and to in (None, send.to)
+        ]
+
+    def dealt(self, to: str | None = None) -> list[Tensor]:
+        """All masks from keys that the server dealt (to one holder), and all other ring elements that it sent (it)."""
+        keys = {key.secret for body in self.bodies("mask-keys", to=to) for key in unpacked(body)}
+        sent = [*self.bodies("correction", to=to), *self.bodies("gradient-share", to=to)]
+        return [*(words for secret, _, words in self.expanded if secret in keys), *sent]
+
+
+def holdings(holders: int, nodes: int, columns: int, *, seed: int = 0) -> dict[str, Holding]:
+    """Holders "h1" (the labels), "h2", .. of random features and edges."""
+    generator = torch.Generator().manual_seed(seed)
+    labels = torch.arange(nodes) % CLASSES
+    train, val = torch.arange(nodes) < nodes // 2, torch.arange(nodes) >= nodes - nodes // 4
+    found = {}
+    for number in range(1, holders + 1):
+        pairs = torch.randint(0, nodes, (2, 2 * nodes), generator=generator)
+        pairs = pairs[:, pairs[0] < pairs[1]].unique(dim=1)
+        desk = LabelDesk(labels, train, val, ~(train | val)) if number == 1 else None
+        x = torch.rand(nodes, columns, generator=generator)
+        found[f"h{number}"] = Holding(x, torch.cat([pairs, pairs.flip(0)], 1), 1.0, desk)
+    return found
+
+
+def setting_of(held: Mapping[str, Holding], **changes: Any) -> Setting:
+    """A small run of the default mode."""
+    members = tuple(Member(name, int(one.features.shape[1]), name == "h1") for name, one in held.items())
+    plain: dict[str, Any] = {"width": 8, "hops": 2, "dropout": 0.0, "epochs": 2, "epsilon": math.inf}
+    return Setting(members, CLASSES, **{**plain, **changes})
+
+
+def watched(
+    setting: Setting,
+    held: Mapping[str, Holding],
+    patch: pytest.MonkeyPatch,
+    *,
+    seed: int = 1,
+    done: int = 0,
+    states: Mapping[str, Mapping[str, Tensor]] | None = None,
+) -> Views:
+    """Run all parties, each with randomness of its own; from saved states where they are given."""
+    views = Views(setting, kept={name: [] for name in (setting.server, *setting.names)})
+    real = MaskKey.expand
+
+    def expand(key: MaskKey, label: str, shape: tuple[int, ...]) -> Tensor:
+        words = real(key, label, shape)
+        views.expanded.append((key.secret, label, words.clone()))
+        return words
+
+    def watch(name: str, effect: Effect) -> None:
+        if isinstance(effect, Send):
+            views.messages.append((name, Send(effect.to, effect.kind, effect.body.clone(), effect.name)))
+        elif isinstance(effect, Checkpoint):
+            views.kept[name].append({key: value.clone() for key, value in effect.state().items()})
+
+    sources = {name: SeededRandomness(1000 * seed + place) for place, name in enumerate((setting.server, *held))}
+    generator = torch.Generator().manual_seed(1)
+    nodes, desk = held["h1"].nodes, held["h1"].desk
+    assert desk is not None
+    desk.open(setting, randomness=sources["h1"], generator=generator)
+    rest: dict[str, Any] = {"generator": generator, "done": done}
+    state = {name: None if states is None else states[name] for name in sources}
+    rows = int(desk.train.sum())
+    programs = {
+        "server": serving(setting, nodes, rows, randomness=sources["server"], state=state["server"], **rest),
+        **{n: holding_program(n, setting, held[n], randomness=sources[n], state=state[n], **rest) for n in held},
+    }
+    with patch.context() as here:
+        here.setattr(MaskKey, "expand", expand)
+        torch.manual_seed(1)
+        simulate(programs, watch=watch)
+    return views
+
+
+def is_uniform(words: Tensor, tests: int = 1) -> bool:
+    """Chi-square of the four highest and four lowest bits, 16 cells each; `tests` share a false alarm of 1e-6."""
+    numbers = words.contiguous().numpy().view(np.uint64).ravel()
+    assert len(numbers) >= 160
+    for shift in (60, 0):
+        seen = np.bincount((numbers >> np.uint64(shift) & np.uint64(15)).astype(np.int64), minlength=16)
+        if stats.chisquare(seen).pvalue < FALSE_ALARM / (2 * tests):
+            return False
+    return True
