@@ -26,6 +26,8 @@ LARGEST: Final = 16 * MIB
 LARGEST_TOML: Final = 2 * MIB
 #: The largest file of one line an epoch.
 LARGEST_HISTORY: Final = 256 * MIB
+#: The largest JSON file of a published data set.
+LARGEST_DATA: Final = 1024 * MIB
 DEEPEST: Final = 50
 _COMPRESSED: Final = {
     b"\x1f\x8b": "gzip",

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import lzma
+import os
+import zlib
+
 import polars
 import pytest
 import torch
@@ -130,6 +136,43 @@ def sparse(features: str, toml: str = SPARSE) -> dict[str, str]:
 
 REFUSALS = {
     # graph.toml
+    "nested": ({"graph__toml": TOML + "name = " + "[" * 5000}, "graph.toml: is nested too deeply; allowed: at most 50"),
+    "range too large": (toml("[0, 10]", "[0, 1e39]"), "range is [0, 1e+39]; allowed: two finite numbers from -1e+15"),
+    "range overflows": (toml("[0, 10]", "[0, 1" + "0" * 400 + "]"), "range is [0, inf]; allowed: two finite"),
+    "range nan": (toml("[0, 10]", "[nan, 1]"), "range is [nan, 1]"),
+    "range denormal": (toml("[0, 10]", "[0, 1e-40]"), "range is [0, 1e-40]; allowed: two finite"),
+    "range too narrow": (toml("[0, 10]", "[1e6, 1000000.01]"), "range is [1e+06, 1e+06]; allowed: two finite"),
+    "huge dimension": ({"graph__toml": TOML + "dimension = 1000000000000"}, "allowed: a whole number from 1 to"),
+    "one end twice": (
+        {"graph__toml": TOML + 'source = "target"'},
+        "source and target are both the column 'target'; name two different columns",
+    ),
+    "id is label": ({"graph__toml": TOML + 'label = "id"'}, "id and label are both the column 'id'"),
+    "public is end": ({"graph__toml": TOML + 'public_edges = "source"'}, "source and public_edges are both"),
+    "feature without name": (
+        {"graph__toml": TOML + 'features = ["age", ""]'},
+        "features names a column without a name",
+    ),
+    "feature is label": (
+        {"graph__toml": TOML + 'label = "label"\nfeatures = ["age", "label"]'},
+        "features names 'label', which is the column of label",
+    ),
+    "large toml": ({"graph__toml": TOML + "#" * 3_000_000}, "graph.toml: has 2.9 MiB; allowed: at most 2 MiB"),
+    # what a file holds
+    "gzip": (nodes(gzip.compress(NODES.encode())), "nodes.csv: is compressed (gzip); unpack it first"),
+    "gzip edges": ({"edges__csv": gzip.compress(b"source,target\na,b\n")}, "edges.csv: is compressed (gzip)"),
+    "bzip2": (nodes(bz2.compress(NODES.encode())), "nodes.csv: is compressed (bzip2)"),
+    "xz": (nodes(lzma.compress(NODES.encode())), "nodes.csv: is compressed (xz)"),
+    "zstd": (nodes(b"\x28\xb5\x2f\xfd" + bytes(20)), "nodes.csv: is compressed (zstd)"),
+    "zip": (nodes(b"PK\x03\x04" + bytes(20)), "nodes.csv: is compressed (zip)"),
+    "zlib": (nodes(zlib.compress(NODES.encode())), "nodes.csv: is compressed (zlib)"),
+    "unnamed column": (
+        nodes("id,,label\na,1,cat\nb,2,dog\nc,3,\n"),
+        "nodes.csv, line 1: column 2 has no name; name it or leave it out; pandas writes",
+    ),
+    "index column": (nodes(",id,age\n0,a,1\n1,b,2\n2,c,3\n"), "nodes.csv, line 1: column 1 has no name"),
+    "nul": (nodes(NODES.replace("a,1", "a\0,1")), r"nodes.csv, line 2: id is 'a\x00'; allowed: no NUL"),
+    "cut off": (nodes(NODES[:-1].replace("5,6,", "5,6")), "nodes.csv, line 4: has 3 fields; allowed: 4, as in"),
     "no toml": ({"graph__toml": None}, "graph.toml: there is no graph.toml; write for example: private"),
     "bad toml": (toml("[0, 10]", "[0, "), "graph.toml: cannot be read as TOML ("),
     "unknown key": (toml("directed", "directd"), "graph.toml: unknown key 'directd'; allowed: private"),
@@ -140,7 +183,10 @@ REFUSALS = {
     "private kind": (toml('["features", "labels"]', '"features"'), "private is 'features'; allowed: a list"),
     "one class": (toml(', "dog"', ""), "classes are ['cat']; allowed: at least two different names"),
     "class twice": (toml('"dog"', '"cat"'), "classes are ['cat', 'cat']"),
-    "range order": (toml("[0, 10]", "[10, 0]"), "range is [10, 0]; allowed: two finite numbers, low < high"),
+    "range order": (
+        toml("[0, 10]", "[10, 0]"),
+        "range is [10, 0]; allowed: two finite numbers from -1e+15",
+    ),
     "range inf": (toml("[0, 10]", "[0, inf]"), "range is [0, inf]"),
     "range kind": (toml("[0, 10]", '"0-10"'), "range is '0-10'; allowed: [low, high]"),
     "range length": (toml("[0, 10]", "[0, 5, 10]"), "range is [0, 5, 10]"),
@@ -152,7 +198,7 @@ REFUSALS = {
     "id kind": ({"graph__toml": TOML + "id = 3"}, "id is 3; allowed: a word"),
     "dimension kind": (
         {"graph__toml": TOML + "dimension = 0"},
-        "dimension is 0; allowed: a whole number of at",
+        "dimension is 0; allowed: a whole number from 1 to 16,777,216",
     ),
     "dimension": ({"graph__toml": TOML + "dimension = 3"}, "dimension is 3, but there are 2 feature columns"),
     "no group": (toml("[0, 10]", "{ age = [0, 10] }"), "range has no entry for the feature column 'height'"),
@@ -262,6 +308,43 @@ def test_refusals_name_file_and_line(tmp_path, files, message):
     assert message in str(caught.value)
     assert str(tmp_path / "mine") in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder", "device", "loop"])
+def test_what_is_no_file_is_refused_at_once(tmp_path, kind):
+    path = folder(tmp_path, nodes__csv=None)
+    file = path / "nodes.csv"
+    if kind == "pipe":
+        os.mkfifo(file)
+    elif kind == "folder":
+        file.mkdir()
+    else:
+        file.symlink_to({"device": "/dev/zero", "loop": file}[kind])
+    with pytest.raises(DataError, match=r"nodes\.csv: (is a (pipe|folder|device), not a file|cannot be opened)"):
+        load_graph(path)
+
+
+def test_a_parquet_file_with_nested_columns_is_refused(tmp_path):
+    path = folder(tmp_path, nodes__csv=None)
+    polars.DataFrame({"id": ["a", "b", "c"], "age": [[1], [2], [3]]}).write_parquet(path / "nodes.parquet")
+    with pytest.raises(DataError, match=r"nodes.parquet: column 'age' holds List\(Int64\); allowed: text, numbers"):
+        load_graph(path)
+
+
+def test_a_parquet_file_that_stands_for_more_than_any_memory_is_refused(tmp_path, monkeypatch):
+    path = folder(tmp_path, nodes__csv=None)
+    rows = 100_000
+    polars.DataFrame({"id": ["a"] * rows}).write_parquet(path / "nodes.parquet")
+    monkeypatch.setattr("graphveil.graphs.tables.LARGEST_TABLE", rows - 1)
+    with pytest.raises(DataError, match=r"nodes.parquet: holds 100,000 rows of 1 columns; allowed: at most"):
+        load_graph(path)
+
+
+def test_names_in_a_path_are_not_patterns(tmp_path):
+    """`[ab]` and `*` are letters here; a library that reads them as patterns would read another folder's files."""
+    folder(tmp_path / "a", nodes__csv=NODES.replace("a,1,2", "a,9,9"))
+    graph = load_graph(folder(tmp_path / "[ab]"))
+    assert graph.x[0].tolist() == [1.0, 2.0]
 
 
 def test_a_parquet_row_is_named_by_number(tmp_path):

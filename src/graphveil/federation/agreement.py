@@ -12,7 +12,6 @@ import hashlib
 import json
 import math
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -22,6 +21,7 @@ from typing import Any
 from graphveil.errors import DataError, InputError
 from graphveil.federation.keys import Identity, fingerprint_of, name_of, require_signature
 from graphveil.federation.setting import Member, Setting
+from graphveil.reading import LARGEST_TOML, parse_toml, read_bytes, read_json
 
 FILE, SIGNATURES = "agreement.toml", "signatures.json"
 _SETTINGS: Mapping[str, type] = MappingProxyType(
@@ -125,9 +125,9 @@ def parse_agreement(data: bytes, *, where: str = FILE) -> Agreement:
         DataError: what is missing, unknown or does not fit.
     """
     try:
-        content = tomllib.loads(data.decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise DataError(f"is no agreement: {error}", where=where) from error
+        content = parse_toml(data.decode(), where=where)
+    except (DataError, UnicodeDecodeError) as error:
+        raise DataError(f"is no agreement: {getattr(error, 'what', error)}", where=where) from error
     try:
         _require_fields(content, _FIELDS, "agreement")
         parties = tuple(_party(entry) for entry in content["party"])
@@ -153,12 +153,10 @@ def read_agreement(folder: Path) -> Agreement:
         DataError: a file is missing or damaged, or a signature is missing or wrong.
     """
     try:
-        data = (folder / FILE).read_bytes()
-        signatures = json.loads((folder / SIGNATURES).read_text())
+        data = read_bytes(folder / FILE, largest=LARGEST_TOML)
+        signatures = read_json(folder / SIGNATURES)
     except FileNotFoundError as error:
         raise DataError("is missing", where=str(error.filename), remedy="graphveil federation init makes it") from error
-    except ValueError as error:
-        raise DataError("is no JSON", where=str(folder / SIGNATURES)) from error
     if not isinstance(signatures, dict):
         raise DataError("is no JSON object", where=str(folder / SIGNATURES))
     found = parse_agreement(data, where=str(folder / FILE))

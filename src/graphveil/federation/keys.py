@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from graphveil.errors import DataError, InputError
+from graphveil.reading import read_bytes
 from graphveil.writing import new_folder, write_bytes
 
 KEY, CERTIFICATE = "key.pem", "certificate.pem"
@@ -96,7 +97,7 @@ def read_identity(folder: Path) -> Identity:
     """
     file = folder / KEY
     try:
-        certificate, key = (folder / CERTIFICATE).read_bytes(), file.read_bytes()
+        certificate, key = read_bytes(folder / CERTIFICATE), read_bytes(file)
         private = serialization.load_pem_private_key(key, password=None)
     except FileNotFoundError as error:
         raise DataError("is missing", where=str(error.filename), remedy="graphveil federation init makes it") from error

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import difflib
 import math
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 from graphveil.errors import DataError
-from graphveil.graphs.schema import PRIVATE_PARTS
+from graphveil.graphs.schema import DIMENSIONS, PRIVATE_PARTS, RANGES, usable_dimension, usable_range
+from graphveil.reading import read_toml
 
 FILE = "graph.toml"
 
@@ -88,11 +88,9 @@ def read_declaration(path: Path) -> Declaration:
     """
     where = str(path)
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        content = read_toml(path)
     except FileNotFoundError as error:
         raise DataError("there is no graph.toml", where=where, remedy=_EXAMPLE) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
-        raise DataError(f"cannot be read as TOML ({error})", where=where) from error
     for key in content:
         if key not in _KEYS:
             near = difflib.get_close_matches(key, _KEYS, n=1)
@@ -119,7 +117,7 @@ def _parse(content: Mapping[str, object], where: str) -> Declaration:
     policy = content.get("out_of_range", "refuse")
     if policy not in ("refuse", "clip"):
         raise DataError(f"out_of_range is {policy!r}", where=where, allowed="refuse, clip")
-    return Declaration(
+    found = Declaration(
         private=private,
         classes=classes,
         low=low,
@@ -135,11 +133,36 @@ def _parse(content: Mapping[str, object], where: str) -> Declaration:
         features=_words(content, "features", where) if "features" in content else None,
         source=_word(content, "source", where) or "source",
         target=_word(content, "target", where) or "target",
-        dimension=_one(content, "dimension", where, "a whole number of at least 1", _is_count, None),
+        dimension=_one(content, "dimension", where, DIMENSIONS, usable_dimension, None),
         public_edges=_word(content, "public_edges", where),
         private_nodes=_word(content, "private_nodes", where),
         release=_truth(content, "release", where),
     )
+    _refuse_shared_columns(found, where)
+    return found
+
+
+def _refuse_shared_columns(found: Declaration, where: str) -> None:
+    """Refuse a column with two meanings, and feature columns that have no name or are there twice."""
+    nodes = {"id": found.id, "label": found.label, "split": found.split, "private_nodes": found.private_nodes}
+    edges = {"source": found.source, "target": found.target, "public_edges": found.public_edges}
+    for columns in (nodes, edges):
+        named = [(key, name) for key, name in columns.items() if name is not None]
+        for place, (key, name) in enumerate(named):
+            for other, same in named[place + 1 :]:
+                if name == same:
+                    raise DataError(f"{key} and {other} are both the column {name!r}", where=where, remedy=_TWO)
+    for name in found.features or ():
+        if not name.strip():
+            raise DataError("features names a column without a name", where=where)
+        for key, taken in nodes.items():
+            if name == taken:
+                raise DataError(f"features names {name!r}, which is the column of {key}", where=where, remedy=_TWO)
+    if len(set(found.features or ())) < len(found.features or ()):
+        raise DataError("features names a column twice", where=where, allowed="each column once")
+
+
+_TWO = "name two different columns"
 
 
 def _one(
@@ -175,8 +198,11 @@ def _is_name(value: object) -> bool:
     return isinstance(value, str | int) and not isinstance(value, bool)
 
 
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+def _float(value: float) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # a whole number with more than 308 digits
+        return math.inf
 
 
 def _ranges(value: object, where: str) -> tuple[float, float, tuple[tuple[str, float, float], ...]]:
@@ -193,7 +219,7 @@ def _pair(value: object, where: str) -> tuple[float, float]:
             where=where,
             allowed="[low, high], or one such pair for each group of columns",
         )
-    low, high = float(numbers[0]), float(numbers[1])
-    if not (math.isfinite(low) and math.isfinite(high) and low < high):
-        raise DataError(f"range is [{low:g}, {high:g}]", where=where, allowed="two finite numbers, low < high")
+    low, high = (_float(number) for number in numbers)
+    if not usable_range(low, high):
+        raise DataError(f"range is [{low:g}, {high:g}]", where=where, allowed=RANGES)
     return low, high

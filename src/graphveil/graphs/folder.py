@@ -58,6 +58,7 @@ def read_folder(folder: Path) -> Data:
         x, dimension, notes = _entries(read_table(listed), ids, declared, folder)
     masks = _masks(nodes, declared)
     edge_index, public, edge_notes = _edges(read_table(_path(folder, "edges")), ids, declared)
+    nodes.refuse_short_lines()
     schema = GraphSchema(
         declared.name or folder.resolve().name,
         dimension,
@@ -134,8 +135,6 @@ def _members(nodes: Table, declared: Declaration) -> Tensor | None:
 
 def _feature_names(nodes: Table, declared: Declaration, folder: Path) -> list[str]:
     taken = {declared.id, declared.label or "label", declared.split, declared.private_nodes}
-    if len(set(declared.features or ())) < len(declared.features or ()):
-        raise DataError("features names a column twice", where=str(folder / FILE), allowed="each column once")
     names = list(declared.features or [name for name in nodes.frame.columns if name not in taken])
     if not names:
         raise DataError(

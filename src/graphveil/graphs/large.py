@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import gzip
 import io
-import json
 import zipfile
 from itertools import product
 from pathlib import Path
@@ -27,6 +26,7 @@ from graphveil.graphs.quiet import quiet
 from graphveil.graphs.root import Progress, download, ensure_files, unzip
 from graphveil.graphs.schema import GraphSchema
 from graphveil.graphs.value import MASKS, make_graph
+from graphveil.reading import LARGEST_DATA, read_json
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -77,7 +77,7 @@ def load_ppi(root: Path, *, fetch_absent: bool, progress: Progress | None) -> Da
 
 def _read_ppi(folder: Path, split: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     features, labels = (np.load(folder / f"{split}_{part}.npy", allow_pickle=False) for part in ("feats", "labels"))
-    links = json.loads((folder / f"{split}_graph.json").read_bytes())["links"]
+    links = read_json(folder / f"{split}_graph.json", largest=LARGEST_DATA)["links"]
     edges = np.array([[link["source"] for link in links], [link["target"] for link in links]], dtype=np.int64)
     if len(links) and not 0 <= edges.min() <= edges.max() < len(features):
         raise ValueError(f"{split}_graph.json joins nodes outside 0..{len(features) - 1}")

@@ -30,6 +30,7 @@ from graphveil.graphs.embedded import EMBEDDED_SOURCE, embedded_features
 from graphveil.graphs.root import Progress, ensure_files
 from graphveil.graphs.schema import GraphSchema
 from graphveil.graphs.value import MASKS, make_graph
+from graphveil.reading import require_file
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -84,8 +85,9 @@ def _only(folder: Path, part: str, pattern: str, others: tuple[str, ...]) -> Pat
 def _labels(path: Path) -> np.ndarray:
     import polars
 
+    require_file(path)
     try:
-        column = polars.read_csv(path, columns=["people"], infer_schema=False)["people"].str.strip_chars()
+        column = polars.read_csv(path, columns=["people"], infer_schema=False, glob=False)["people"].str.strip_chars()
     except (polars.exceptions.PolarsError, OSError) as error:
         raise DataError(f"has no readable column people ({error})", where=str(path)) from error
     bad = ~column.is_in(["0", "1"]).fill_null(False)
@@ -98,6 +100,7 @@ def _labels(path: Path) -> np.ndarray:
 
 def _edges(path: Path, nodes: int) -> tuple[Tensor, Tensor, tuple[str, ...]]:
     """The links in both directions, which of them are public, and what was changed."""
+    require_file(path)  # NumPy would unpack it unasked
     try:
         rows = np.loadtxt(path, dtype=np.int64, ndmin=2, comments="#")
     except (OSError, ValueError) as error:

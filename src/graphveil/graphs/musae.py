@@ -7,7 +7,6 @@ The feature lists go straight to sparse rows: 22,470 x 4,714 is never dense.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -22,6 +21,7 @@ from graphveil.graphs.features import features_from_rows
 from graphveil.graphs.root import Progress, download, ensure_files, unzip
 from graphveil.graphs.schema import GraphSchema
 from graphveil.graphs.value import make_graph
+from graphveil.reading import LARGEST_DATA, read_json, require_file
 
 if TYPE_CHECKING:
     import polars
@@ -116,8 +116,9 @@ def read_musae(name: str, edges: Path, features: Path, target: Path) -> Data:
 def _csv(path: Path, columns: tuple[str, ...]) -> polars.DataFrame:
     import polars
 
+    require_file(path)
     try:
-        return polars.read_csv(path, columns=list(columns), infer_schema=False)
+        return polars.read_csv(path, columns=list(columns), infer_schema=False, glob=False)
     except (polars.exceptions.PolarsError, OSError) as error:
         raise DataError(
             f"cannot be read ({str(error).splitlines()[0]})",
@@ -171,7 +172,7 @@ def _features(path: Path, about: _Set) -> tuple[csr_matrix, int]:
     from scipy.sparse import csr_matrix
 
     try:
-        lists = json.loads(path.read_bytes())
+        lists = read_json(path, largest=LARGEST_DATA)
         nodes = np.fromiter((int(node) for node in lists), dtype=np.int64, count=len(lists))
         lengths = np.fromiter((len(items) for items in lists.values()), dtype=np.int64, count=len(lists))
         items = np.fromiter(chain.from_iterable(lists.values()), dtype=np.int64, count=int(lengths.sum()))

@@ -10,7 +10,6 @@ Source: Zeng et al., "GraphSAINT: Graph Sampling Based Inductive Learning Method
 
 from __future__ import annotations
 
-import json
 import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,6 +24,7 @@ from graphveil.graphs.features import features_from_dense
 from graphveil.graphs.root import Progress, ensure_files
 from graphveil.graphs.schema import GraphSchema
 from graphveil.graphs.value import MASKS, make_graph
+from graphveil.reading import LARGEST_DATA, read_json
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -75,13 +75,13 @@ def _edges(path: Path) -> tuple[np.ndarray, np.ndarray]:
 
 def _labels(folder: Path, nodes: int) -> np.ndarray:
     found = np.zeros((nodes, CLASSES), dtype=np.float32)
-    for node, row in json.loads((folder / "class_map.json").read_bytes()).items():
+    for node, row in read_json(folder / "class_map.json", largest=LARGEST_DATA).items():
         found[int(node)] = row
     return found
 
 
 def _masks(folder: Path, nodes: int) -> dict[str, torch.Tensor]:
-    roles = json.loads((folder / "role.json").read_bytes())
+    roles = read_json(folder / "role.json", largest=LARGEST_DATA)
     masks = {}
     for name, role in zip(MASKS, _ROLES, strict=True):
         masks[name] = torch.zeros(nodes, dtype=torch.bool)

@@ -11,6 +11,28 @@ PRIVATE_PARTS = ("features", "labels", "edges")
 """The parts of a graph that a schema may declare private."""
 
 
+_LARGEST = 1e15
+LARGEST_DIMENSION = 2**24
+RANGES = (
+    f"two finite numbers from -{_LARGEST:g} to {_LARGEST:g}, low < high, at least 1e-15 apart and a millionth of the "
+    "larger one: features are kept in 32 bits, and squared in training"
+)
+DIMENSIONS = f"a whole number from 1 to {LARGEST_DIMENSION:,}"
+
+
+def usable_range(low: float, high: float) -> bool:
+    """Whether 32-bit numbers tell values between the bounds apart, and squares of them do not overflow."""
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        return False
+    size = max(abs(low), abs(high))
+    return size <= _LARGEST and high - low >= max(1e-15, 1e-6 * size)
+
+
+def usable_dimension(value: object) -> bool:
+    """Whether a number of features can be worked with."""
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= LARGEST_DIMENSION
+
+
 @dataclass(frozen=True)
 class GraphSchema:
     """The public facts every mechanism is built from; nothing here is computed from private data.
@@ -44,10 +66,10 @@ class GraphSchema:
     def __post_init__(self) -> None:
         if not self.name:
             raise _refuse("name", self.name, "a word")
-        if isinstance(self.dimension, bool) or not isinstance(self.dimension, int) or self.dimension < 1:
-            raise _refuse("dimension", self.dimension, "a whole number of at least 1")
-        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
-            raise _refuse("low, high", (self.low, self.high), "two finite numbers, low < high")
+        if not usable_dimension(self.dimension):
+            raise _refuse("dimension", self.dimension, DIMENSIONS)
+        if not usable_range(self.low, self.high):
+            raise _refuse("low, high", (self.low, self.high), RANGES)
         if len(self.classes) < 2 or len(set(self.classes)) != len(self.classes):
             raise _refuse("classes", self.classes, "at least two different class names")
         unknown = [part for part in self.private if part not in PRIVATE_PARTS]

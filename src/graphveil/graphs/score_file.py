@@ -6,6 +6,7 @@ import math
 from pathlib import Path
 
 from graphveil.errors import DataError
+from graphveil.reading import read_text
 
 
 def read_scores(path: str | Path, dimension: int) -> tuple[float, ...]:
@@ -16,8 +17,8 @@ def read_scores(path: str | Path, dimension: int) -> tuple[float, ...]:
     """
     where = str(path)
     try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
+        lines = read_text(Path(path)).splitlines()
+    except (FileNotFoundError, DataError) as error:
         raise DataError(f"cannot be read ({error})", where=where, allowed="a text file, one number a line") from error
     found = []
     for number, line in enumerate(lines, start=1):

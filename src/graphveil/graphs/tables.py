@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import csv
-from collections.abc import Iterator
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from graphveil.errors import DataError
+from graphveil.reading import require_file
 
 if TYPE_CHECKING:
     import polars
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:80]}..."
 
 
 @dataclass(frozen=True)
@@ -51,8 +59,17 @@ class Table:
         if not bad.any():
             return
         row = int(bad.arg_true()[0])
-        text = what.format(column=column, value=repr(self.frame[column][row]))
+        text = what.format(column=column, value=_shown(self.frame[column][row]))
         raise DataError(text, where=self.where(row), allowed=allowed)
+
+    def refuse_short_lines(self) -> None:
+        """Refuse lines of a csv with fewer fields than the header: cut off, they read as if the rest were empty.
+
+        Raises:
+            DataError: names file and line.
+        """
+        if self.path.suffix != ".parquet" and self.frame.width and self.frame[:, -1].has_nulls():
+            _refuse_short_lines(self.path, self.frame.height, self.frame.width)
 
     def text(self, name: str) -> polars.Series:
         """A column as text, null where missing; whole numbers stored as floats lose their point."""
@@ -86,11 +103,13 @@ def find_table(folder: Path, stem: str, *, required: bool = True) -> Path | None
     Raises:
         DataError: both are there, or none although one is required.
     """
-    found = [path for path in (folder / f"{stem}.csv", folder / f"{stem}.parquet") if path.is_file()]
+    found = [path for path in (folder / f"{stem}.csv", folder / f"{stem}.parquet") if os.path.lexists(path)]
     if len(found) > 1:
         raise DataError(f"both {stem}.csv and {stem}.parquet are there", where=str(folder), remedy="remove one")
     if not found and required:
         raise DataError(f"there is neither {stem}.csv nor {stem}.parquet", where=str(folder))
+    if found:
+        require_file(found[0])
     return found[0] if found else None
 
 
@@ -98,32 +117,90 @@ def read_table(path: Path) -> Table:
     """Read a csv (UTF-8, comma, one header line) or parquet file.
 
     Raises:
-        DataError: the file is empty or damaged, or a line has more fields than the header.
+        DataError: the file is empty, compressed or damaged, a column has no name, or a line has more or fewer fields
+            than the header.
     """
-    import polars
-
+    require_file(path)
     if path.stat().st_size == 0:
         raise DataError("is empty", where=str(path), allowed="a header line and rows")
+    return _read_parquet(path) if path.suffix == ".parquet" else _read_csv(path)
+
+
+def _read_parquet(path: Path) -> Table:
+    import polars
+
     try:
-        if path.suffix == ".parquet":
-            return Table(path, polars.read_parquet(path))
-        frame = polars.read_csv(path, infer_schema=False)
+        shape = polars.scan_parquet(path, glob=False, hive_partitioning=False)
+        rows, columns = int(shape.select(polars.len()).collect().item()), len(shape.collect_schema())
+        if rows * columns > LARGEST_TABLE:
+            raise DataError(f"holds {rows:,} rows of {columns:,} columns", where=str(path), allowed=_CELLS)
+        frame = polars.read_parquet(path, glob=False, hive_partitioning=False)
+    except (polars.exceptions.PolarsError, OSError, UnicodeDecodeError) as error:
+        raise DataError(f"cannot be read ({_first_line(error)})", where=str(path)) from error
+    _check_names(path, frame.columns)
+    for name, kind in zip(frame.columns, frame.dtypes, strict=True):
+        if kind.is_nested() or kind in (polars.Binary, polars.Object, polars.Unknown):
+            raise DataError(f"column {name!r} holds {kind}", where=str(path), allowed="text, numbers, true or false")
+    return Table(path, frame)
+
+
+def _read_csv(path: Path) -> Table:
+    import polars
+
+    try:
+        frame = polars.read_csv(path, infer_schema=False, glob=False)
     except (polars.exceptions.PolarsError, OSError, UnicodeDecodeError) as error:
         _name_line(path)
-        raise DataError(f"cannot be read ({str(error).splitlines()[0]})", where=str(path)) from error
-    names = next((fields for _, fields in _records(path)), [])
-    repeated = next((name for name in names if names.count(name) > 1), None)
-    if repeated is not None:
-        raise DataError(f"has two columns {repeated!r}", where=f"{path}, line 1")
+        raise DataError(f"cannot be read ({_first_line(error)})", where=str(path)) from error
+    _check_names(path, next((fields for _, fields in _records(path)), []))
     while frame.height and all(column[-1] is None for column in frame):  # blank lines at the end
         frame = frame[:-1]
-    return Table(path, frame)
+    table = Table(path, frame)
+    for name in frame.columns:
+        nul = frame[name].str.contains("\0", literal=True).fill_null(False)
+        table.refuse(nul, "{column} is {value}", name, "no NUL character")
+    return table
+
+
+def _refuse_short_lines(path: Path, rows: int, columns: int) -> None:
+    commas, quoted = 0, False
+    with path.open("rb") as raw:
+        while chunk := raw.read(1 << 20):
+            commas += chunk.count(b",")
+            quoted = quoted or b'"' in chunk
+    if not quoted and commas == (rows + 1) * (columns - 1):
+        return
+    for place, (line, fields) in enumerate(_records(path)):
+        if len(fields) < columns and place <= rows:
+            where, found = f"{path}, line {line}", f"{len(fields)} field{'s' * (len(fields) != 1)}"
+            raise DataError(f"has {found}", where=where, allowed=f"{columns}, as in the header")
+
+
+LARGEST_TABLE: Final = 20_000_000_000
+"""Cells that a table may hold: a parquet file of a few bytes may stand for any number of equal rows."""
+_CELLS: Final = f"at most {LARGEST_TABLE:,} cells"
+
+
+def _check_names(path: Path, names: Sequence[str]) -> None:
+    """Refuse columns without a name, with one that no screen can show, or with that of another."""
+    where = str(path) if path.suffix == ".parquet" else f"{path}, line 1"
+    for place, name in enumerate(names, 1):
+        if not name.strip():
+            remedy = "name it or leave it out; pandas writes such a column unless told index=False"
+            raise DataError(f"column {place} has no name", where=where, remedy=remedy)
+        if not name.isprintable():
+            raise DataError(f"column {place} is {name[:80]!r}", where=where, allowed="names without control characters")
+    if len(set(names)) < len(names):
+        repeated = Counter(names).most_common(1)[0][0]
+        raise DataError(f"has two columns {repeated!r}", where=where)
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)[:200]
 
 
 def _name_line(path: Path) -> None:
     """Name the first line of a csv that is not UTF-8 or has another number of fields than the header."""
-    if path.suffix == ".parquet":
-        return
     with path.open("rb") as raw:
         for number, content in enumerate(raw, 1):
             try:

@@ -20,6 +20,7 @@ from torch import Tensor
 
 from graphveil.errors import ModelFileError
 from graphveil.graphs import GraphSchema
+from graphveil.reading import parse_json
 from graphveil.writing import whole_file, writing
 
 KEY = "graphveil"
@@ -111,9 +112,9 @@ def _read(target: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     if KEY not in metadata:
         raise ModelFileError("is a safetensors file that graphveil did not write", where=str(target))
     try:
-        header = json.loads(metadata[KEY])
-    except json.JSONDecodeError as error:
-        raise ModelFileError(f"has a damaged header ({error})", where=str(target)) from error
+        header = parse_json(metadata[KEY], where=str(target), error=ModelFileError)
+    except ModelFileError as error:
+        raise ModelFileError(f"has a damaged header ({error.what})", where=str(target)) from error
     if not isinstance(header, dict):
         raise ModelFileError("has a damaged header", where=str(target))
     return header, tensors

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from graphveil.errors import ModelFileError
 from graphveil.methods.intervals import Interval
+from graphveil.reading import read_json
 from graphveil.reports.card import Command, Paragraph, Points, Row, Section, Table
 from graphveil.reports.text import percent
 
@@ -50,7 +50,7 @@ def kept(folder: Path) -> dict[str, dict[str, AttackResult]]:
     found = {}
     for file in files:
         try:
-            content = json.loads(file.read_text("utf-8"))
+            content = read_json(file)
             results = {str(label): AttackResult.from_dict(facts) for label, facts in content.items()}
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise ModelFileError(f"damaged attack: {error}", where=str(file)) from error

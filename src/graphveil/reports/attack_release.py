@@ -19,6 +19,7 @@ from graphveil.reports.attack_run import keep
 from graphveil.reports.card import write_card
 from graphveil.reports.release_card import release_card
 from graphveil.reports.release_lift import read_lift
+from graphveil.writing import writing
 
 ENDING = ".curator"
 _OTHERS = ("graph.toml", "release.json", "result.json", "agreement.toml")
@@ -81,7 +82,8 @@ def curator_folder(release: Path, out: Path | None) -> Path:
 
 def keep_for_curator(found: Mapping[str, AttackResult], release: Path, folder: Path, name: str) -> tuple[Path, ...]:
     """Write what was found, and the curator's card, into the curator's folder; return the files of the attack."""
-    folder.mkdir(parents=True, exist_ok=True)
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
     files = keep(found, folder, name)
     write_card(release_card(load_graph(release), release, lift=read_lift(release), attacks=kept(folder)), folder)
     return files

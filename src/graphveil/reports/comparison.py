@@ -7,7 +7,6 @@ cells are there, ``table.md``, ``table.csv``, ``table.json``, ``figure.png`` and
 from __future__ import annotations
 
 import itertools
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,9 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphveil.errors import InputError
+from graphveil.reading import read_json
 from graphveil.reports.files import json_safe, refuse_used_folder, to_json, write_text
 from graphveil.reports.record import RunRecord
 from graphveil.reports.text import plain_name
+from graphveil.writing import writing
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -110,7 +111,8 @@ def open_folder(comparison: Comparison, folder: Path) -> None:
     wanted = json_safe(comparison.to_dict())
     if not plan.exists():
         refuse_used_folder(folder)
-        (folder / "cells").mkdir(parents=True, exist_ok=True)
+        with writing(folder):
+            (folder / "cells").mkdir(parents=True, exist_ok=True)
         write_text(plan, to_json(wanted, indent=2) + "\n")
         return
     found = _read_json(plan)
@@ -137,7 +139,8 @@ def run_missing(comparison: Comparison, folder: Path, run: Callable[[Cell, str],
     Raises:
         InputError: a cell's file is damaged or belongs to another cell.
     """
-    (folder / "cells").mkdir(exist_ok=True)
+    with writing(folder):
+        (folder / "cells").mkdir(exist_ok=True)
     cells = list(comparison.cells())
     records = []
     for place, cell in enumerate(cells, start=1):
@@ -197,7 +200,7 @@ def _read_cell(file: Path, cell: Cell) -> RunRecord:
 
 def _read_json(file: Path) -> dict[str, Any]:
     try:
-        content = json.loads(file.read_text("utf-8"))
+        content = read_json(file)
     except ValueError as error:
         raise InputError(f"damaged ({error})", where=str(file), remedy="delete it to have it made again") from error
     if not isinstance(content, dict):

@@ -9,7 +9,6 @@ predictions.csv    at the label holder: id, class, probability of each class, fo
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -26,10 +25,12 @@ from graphveil.federation.messages import KINDS, Entry, Transcript
 from graphveil.federation.party import Outcome
 from graphveil.federation.setting import MODES
 from graphveil.methods.intervals import interval
+from graphveil.reading import LARGEST_HISTORY, parse_json, read_json, read_text
 from graphveil.reports.federation_card import OUTCOME as OUTCOME
 from graphveil.reports.federation_card import rewrite_party
 from graphveil.reports.federation_plan import priced
 from graphveil.reports.files import to_json, write_text
+from graphveil.writing import writing
 
 #: Paid for by the labels' own epsilon, once.
 _OF_LABELS = ("hidden-gradient", "training-labels")
@@ -86,11 +87,11 @@ def read_status(folder: Path) -> dict[str, Any]:
     """
     file = folder / STATUS
     try:
-        found: dict[str, Any] = json.loads(file.read_text())
+        found = read_json(file)
     except FileNotFoundError as error:
         raise DataError("no run has started here", where=str(folder)) from error
-    except ValueError as error:
-        raise DataError("is no JSON", where=str(file)) from error
+    if not isinstance(found, dict):
+        raise DataError("is no status", where=str(file))
     return found
 
 
@@ -104,13 +105,16 @@ class TranscriptFile:
     @contextmanager
     def recording(self) -> Iterator[Callable[[Entry], None]]:
         """Yield what writes one entry."""
-        with self._file.open("a", buffering=1, encoding="utf-8") as file:
+        with writing(self._file):
+            file = self._file.open("a", buffering=1, encoding="utf-8")
+        with file:
             if file.tell() and not self._file.read_bytes().endswith(b"\n"):
                 file.write("\n")  # a line that was cut off by a crash stays by itself
 
             def record(entry: Entry) -> None:
                 row = Transcript.of([entry]).to_rows()[0] | _price(entry.kind, self._per_round)
-                file.write(to_json({"agreement": self._agreement[:16], **row}) + "\n")
+                with writing(self._file):
+                    file.write(to_json({"agreement": self._agreement[:16], **row}) + "\n")
 
             yield record
 
@@ -118,10 +122,10 @@ class TranscriptFile:
 def read_transcript(folder: Path, agreement: Agreement) -> Transcript:
     """Return all messages of this agreement's run, over all starts."""
     file, found = folder / TRANSCRIPT, []
-    for line in file.read_text(encoding="utf-8").splitlines() if file.is_file() else ():
+    for line in read_text(file, largest=LARGEST_HISTORY).splitlines() if file.is_file() else ():
         try:
-            row = json.loads(line)
-        except ValueError:
+            row = parse_json(line, where=str(file))
+        except DataError:
             continue
         if row.pop("agreement") == agreement.hash.hex()[:16]:
             price = float(row.pop("epsilon"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import shlex
 from collections.abc import Mapping
@@ -12,6 +11,7 @@ from typing import Any
 from graphveil.errors import DataError
 from graphveil.federation.messages import KINDS
 from graphveil.privacy import Guarantee, Ledger
+from graphveil.reading import read_json
 from graphveil.reports import card as cards
 from graphveil.reports import text, words
 from graphveil.reports.attack_files import Found, attacks_section, kept
@@ -65,8 +65,8 @@ def rewrite_party(folder: Path) -> dict[str, str | None]:
     """
     attacks = {**kept(folder.parent), **kept(folder)}
     try:
-        outcome = json.loads((folder / OUTCOME).read_text("utf-8"))
-        ledger = Ledger.from_dict(json.loads((folder / "ledger.json").read_text("utf-8")))
+        outcome = read_json(folder / OUTCOME)
+        ledger = Ledger.from_dict(read_json(folder / "ledger.json"))
         card = party_card({**outcome, "folder": str(folder)}, ledger, attacks)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise DataError(f"damaged: {error}", where=str(folder / OUTCOME)) from error

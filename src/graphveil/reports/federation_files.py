@@ -39,7 +39,9 @@ from graphveil.federation.vertical import deal_columns
 from graphveil.graphs import load_graph, make_graph, published_split, random_split
 from graphveil.graphs.features import features_from_rows
 from graphveil.graphs.write import write_folder
+from graphveil.reading import LARGEST_TOML, read_bytes, read_json
 from graphveil.reports.files import new_folder, write_bytes, write_text
+from graphveil.writing import writing
 
 _NOT_SET = ("members", "classes", "server")
 _WORDS = {bool: "true or false", int: "a whole number", float: "a number, or inf", str: "a word"}
@@ -184,7 +186,7 @@ def read_certificates(pairs: Sequence[str]) -> dict[str, bytes]:
         name, _, file = pair.partition("=")
         if not file or not Path(file).is_file():
             raise InputError(f"certificate {pair!r}", allowed="NAME=FILE of a certificate in PEM")
-        found[name] = Path(file).read_bytes()
+        found[name] = read_bytes(Path(file))
         if name_of(found[name]) != name:
             raise InputError(f"the certificate is that of {name_of(found[name])}", where=file, allowed=name)
     return found
@@ -232,7 +234,7 @@ def write_parties(
                 write_identity(made[party.name], place)
             else:
                 place.mkdir(mode=0o700)
-                (place / CERTIFICATE).write_bytes(certificates[party.name])
+                write_bytes(place / CERTIFICATE, certificates[party.name])
             write_text(place / FILE, text)
             write_text(place / SIGNATURES, signatures)
     return {
@@ -252,13 +254,14 @@ def take_agreement(folder: Path, file: Path) -> None:
         DataError: no such file, or no agreement.
     """
     try:
-        data = file.read_bytes()
-    except OSError as error:
+        data = read_bytes(file, largest=LARGEST_TOML)
+    except FileNotFoundError as error:
         raise DataError("cannot be read", where=str(file)) from error
     parse_agreement(data, where=str(file))
     there = folder / FILE
-    if not (there.is_file() and there.read_bytes() == data):
-        (folder / SIGNATURES).unlink(missing_ok=True)
+    if not (there.is_file() and read_bytes(there) == data):
+        with writing(there):
+            (folder / SIGNATURES).unlink(missing_ok=True)
         write_bytes(there, data)
 
 
@@ -270,7 +273,7 @@ def add_signature(folder: Path, others: Sequence[Path] = ()) -> dict[str, Any]:
     """
     identity = read_identity(folder)
     try:
-        data = (folder / FILE).read_bytes()
+        data = read_bytes(folder / FILE, largest=LARGEST_TOML)
     except FileNotFoundError as error:
         raise DataError("is missing", where=str(folder / FILE), remedy="--agreement FILE copies it there") from error
     agreement = parse_agreement(data, where=str(folder / FILE))
@@ -304,7 +307,7 @@ def _introduced(party: Party, made: bool) -> dict[str, Any]:
 def _signatures(file: Path, agreement: Agreement) -> dict[str, str]:
     """Return the signatures in a file after checking each."""
     try:
-        found = dict(json.loads(file.read_text()))
+        found = dict(read_json(file))
         checked = {str(name): bytes.fromhex(str(text)) for name, text in found.items()}
     except FileNotFoundError as error:
         raise DataError("is missing", where=str(file)) from error

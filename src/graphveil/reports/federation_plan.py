@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import replace
@@ -17,6 +16,7 @@ from graphveil.federation.keys import require_signature
 from graphveil.federation.messages import KINDS
 from graphveil.federation.setting import MODES, Setting
 from graphveil.federation.traffic import traffic_of
+from graphveil.reading import LARGEST_TOML, read_bytes, read_json
 
 _ALIGNING = ("blinded-ids", "blinded-set", "aligned")
 _ALWAYS = (*_ALIGNING, "labelled-rows", "hidden", "hidden-gradient")
@@ -49,9 +49,8 @@ def draft(folder: Path) -> tuple[Agreement, list[str]]:
     """
     file = folder / FILE
     try:
-        found = parse_agreement(file.read_bytes(), where=str(file))
-        known = (folder / SIGNATURES).read_text() if (folder / SIGNATURES).is_file() else "{}"
-        signatures = dict(json.loads(known))
+        found = parse_agreement(read_bytes(file, largest=LARGEST_TOML), where=str(file))
+        signatures = dict(read_json(folder / SIGNATURES)) if (folder / SIGNATURES).exists() else {}
     except FileNotFoundError as error:
         raise DataError("is missing", where=str(file), remedy="graphveil federation init makes it") from error
     except (ValueError, TypeError) as error:

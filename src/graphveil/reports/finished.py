@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 from graphveil.errors import InputError, ModelFileError
 from graphveil.privacy import Guarantee, Ledger
+from graphveil.reading import read_json
 from graphveil.reports import rivals
 from graphveil.reports.attack_files import PLAIN, kept
 from graphveil.reports.attack_release import ENDING
@@ -107,8 +107,8 @@ def _party(folder: Path) -> Row:
     from graphveil.federation.agreement import read_agreement
 
     try:
-        guarantee = Guarantee.from_dict(json.loads((folder / "guarantee.json").read_text("utf-8")))
-        ledger = Ledger.from_dict(json.loads((folder / "ledger.json").read_text("utf-8")))
+        guarantee = Guarantee.from_dict(read_json(folder / "guarantee.json"))
+        ledger = Ledger.from_dict(read_json(folder / "ledger.json"))
         outcome = _outcome(folder)
         accuracy, alone = (
             interval_from_dict(outcome[key]) if key in outcome else None for key in ("accuracy", "accuracy_alone")
@@ -127,7 +127,7 @@ def _party(folder: Path) -> Row:
 def _outcome(folder: Path) -> dict[str, Any]:
     """What a party's command printed; nothing where it has not finished."""
     try:
-        found = json.loads((folder / OUTCOME).read_text("utf-8"))
+        found = read_json(folder / OUTCOME)
     except FileNotFoundError:
         return {}
     except ValueError as error:

@@ -6,12 +6,12 @@ be repeated by anybody, and is kept in the folder itself as `lift.json`, the rec
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from graphveil.errors import DataError, InputError
+from graphveil.reading import read_json
 from graphveil.reports.files import to_json, write_text
 from graphveil.reports.record import RunRecord
 
@@ -54,6 +54,6 @@ def read_lift(folder: Path) -> RunRecord | None:
     if not file.is_file():
         return None
     try:
-        return RunRecord.from_dict(json.loads(file.read_text("utf-8")))
+        return RunRecord.from_dict(read_json(file))
     except (OSError, ValueError, AttributeError, TypeError, InputError) as error:
         raise DataError(f"damaged: {error}", where=str(file), remedy="remove it and measure again") from error

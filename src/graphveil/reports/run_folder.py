@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphveil.errors import InputError, ModelFileError
+from graphveil.reading import read_json, read_json_lines
 from graphveil.reports.attack_files import kept
 from graphveil.reports.card import pages
 from graphveil.reports.files import new_folder, to_json, write_text
@@ -114,9 +115,8 @@ def read_run(path: Path) -> RunRecord:
     if not file.is_file():
         raise ModelFileError(f"no run in {path}", allowed="a folder that graphveil train wrote")
     try:
-        content = json.loads(file.read_text("utf-8"))
-        lines = (path / "metrics.jsonl").read_text("utf-8").splitlines()
-        history = _history([json.loads(line) for line in lines if line.strip()])
+        content = read_json(file)
+        history = _history(read_json_lines(path / "metrics.jsonl"))
         return RunRecord.from_dict(content, history=history).in_folder(str(path))
     except (OSError, ValueError, KeyError, TypeError, InputError) as error:
         raise ModelFileError(f"damaged run: {error}", where=str(path)) from error
