@@ -34,6 +34,22 @@ REFUSED = [
     (f"{TRAIN} --epsilon-x 0", "epsilon_x = 0.0 is not a privacy budget"),
     (f"{TRAIN} --epsilon-y -1", "epsilon_y = -1.0 is not a privacy budget"),
     (f"{TRAIN} --epsilon-x nan", "epsilon_x = nan is not a privacy budget"),
+    (f"{TRAIN} --epsilon-x 1e9", "epsilon_x = 1e+09 hides nothing, and would look like a guarantee; allowed: a number"),
+    (f"{TRAIN} --epsilon-y 1e308", "epsilon_y = 1e+308 hides nothing"),
+    (f"{TRAIN} --epsilon 201", "epsilon = 201 hides nothing"),
+    (f"{TRAIN} --epsilon-x 1e", "'1e'"),
+    (f"{TRAIN} --epsilon-x -inf", "epsilon_x = -inf is not a privacy budget"),
+    ("train solitude digits --epsilon-a 1e9", "epsilon_a = 1e+09 hides nothing"),
+    ("train gap digits --epsilon 1e9", "epsilon = 1e+09 hides nothing"),
+    ("train class-sums digits --epsilon 1e9", "epsilon = 1e+09 hides nothing"),
+    ("train dp-mlp digits --epsilon 1e9", "epsilon = 1e+09 hides nothing"),
+    ("plan lpgnn digits --epsilon-x 1e9", "epsilon_x = 1e+09 hides nothing"),
+    ("tune lpgnn digits --over epsilon_x=1,1e9", "epsilon_x"),
+    ("compare lpgnn digits --epsilon-x 1,1e9", "epsilon_x = 1e+09 hides nothing"),
+    ("release edge-rand digits --epsilon-a 1e9 -o x", "epsilon_a = 1e+09 hides nothing"),
+    ("release heterorr digits --epsilon-a 1 --epsilon-x 1e9 -o x", "epsilon_x = 1e+09 hides nothing"),
+    ("mechanisms compare --epsilon 1,1e9", "epsilon = 1e+09 hides nothing"),
+    ("federation init -o f --holder a=h:1=2 --holder b=h:2=2 --classes x,y --epsilon 1e9", "hides nothing"),
     (f"{TRAIN} --model sgae", "allowed: sage, gcn, gat, mlp"),
     (f"{TRAIN} --epochs 0", "--epochs"),
     (f"{TRAIN} --repeats 0", "--repeats"),
@@ -86,7 +102,7 @@ def test_a_refusal_is_one_line(type_in: Terminal, trained: Path, words: str, say
     Path("FULL").mkdir()
     Path("FULL/file").write_text("1")
     typed = [str(trained) if word == "RUN" else word for word in words.split()]
-    if as_json and typed[0] not in ("data", "mechanisms", "trian"):
+    if as_json and typed[0] not in ("data", "federation", "mechanisms", "trian"):
         typed.insert(1, "--json")
     answer = type_in(*typed)
     assert answer.code == 2

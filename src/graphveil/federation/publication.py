@@ -30,7 +30,7 @@ from graphveil.errors import BudgetError, InputError
 from graphveil.federation.masks import MaskKey
 from graphveil.mechanisms import RandomizedResponse
 from graphveil.mechanisms.rounded_normal import RoundedNormal
-from graphveil.privacy import gaussian_epsilon
+from graphveil.privacy import LARGEST_EPSILON, gaussian_epsilon, require_budget
 from graphveil.privacy.gaussian import analytic_gaussian_sigma
 
 if TYPE_CHECKING:
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
 UNIT = "one published embedding row of one holder"
 GUESS_UNIT = "one published guess of a node's class by one holder"
-#: A larger epsilon hides nothing, and the noise's table does not reach far enough to prove it.
-LARGEST_EPSILON = 200.0
 _FINEST, _MOST_STEPS = 10, 1 << 17
 # What is kept back of epsilon and delta for the rounding of the noise table, which is checked afterwards.
 _KEPT = (1e-7, 1e-5)
@@ -146,9 +144,7 @@ class Guessing:
     classes: int
 
     def __post_init__(self) -> None:
-        _require_epsilon(self.epsilon)
-        if LARGEST_EPSILON < self.epsilon < math.inf:
-            raise InputError(f"epsilon = {self.epsilon:g} hides nothing", allowed=f"to {LARGEST_EPSILON:g}, or inf")
+        require_budget("epsilon", self.epsilon, "no privacy")
         _ = self.response
 
     @property

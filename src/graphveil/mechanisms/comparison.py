@@ -15,7 +15,7 @@ from graphveil.mechanisms.catalogue import MechanismInfo, catalogue
 from graphveil.mechanisms.checks import require_count, require_delta, require_dense, require_epsilon, require_range
 from graphveil.mechanisms.guarantees import FEATURES
 from graphveil.mechanisms.values import FloatArray, blocks
-from graphveil.privacy import Randomness
+from graphveil.privacy import Randomness, require_budget
 
 # What a comparison takes on without being asked for: seconds, and tens of megabytes.
 _USERS: Final = 10_000
@@ -85,6 +85,7 @@ class Question:
             raise InputError(f"epsilons are {list(self.epsilons)}", allowed="one or more, each once")
         for epsilon in self.epsilons:
             require_epsilon(epsilon)
+            require_budget("epsilon", epsilon, "data declared public, which need no mechanism")
         require_count("dimension", self.dimension, 1)
         if self.users is not None:
             require_count("users", self.users, 1)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 
 from graphveil.errors import InputError
+from graphveil.privacy import require_budget
 
 #: A label that is kept this often gains nothing worth having from more epsilon.
 SATURATED = 0.98
@@ -25,6 +26,7 @@ def advised_split(total: float, classes: int) -> tuple[float | None, float]:
     """
     if not (math.isfinite(total) and total > 0):
         raise InputError(f"epsilon = {total!r} is not a total budget", allowed="a finite number above 0")
+    require_budget("epsilon", total, "data declared public, in epsilon_x or epsilon_y")
     enough = math.log(SATURATED * (classes - 1) / (1 - SATURATED))
     if total < enough + LEAST_FEATURE_EPSILON:
         return None, total

@@ -33,6 +33,7 @@ from graphveil.privacy import (
     gaussian_epsilon,
     pipeline_epsilon,
     repeat_and_select,
+    require_budget,
 )
 from graphveil.training.dp_sgd import PrivateSchedule
 
@@ -107,11 +108,7 @@ class CuratorPrivacy:
     tuning: RepeatAndSelect | None = None
 
     def __post_init__(self) -> None:
-        number = isinstance(self.epsilon, int | float) and not isinstance(self.epsilon, bool)
-        if not (number and self.epsilon > 0):
-            raise InputError(
-                f"epsilon = {self.epsilon!r} is not a privacy budget", allowed="a number above 0, or inf for no privacy"
-            )
+        require_budget("epsilon", self.epsilon, "no privacy")
         if isinstance(self.delta, bool) or not isinstance(self.delta, int | float) or not 0 < self.delta < 1:
             raise InputError(
                 f"delta = {self.delta!r}", allowed="a number in (0, 1), below 1 / the number of protected units"

@@ -19,7 +19,7 @@ from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema
 from graphveil.mechanisms import AdjacencyRR, DegreePreservingRR, NoisyDegree
 from graphveil.methods.local_privacy import AGAINST
-from graphveil.privacy import Guarantee, Ledger, Spend, compose
+from graphveil.privacy import Guarantee, Ledger, Spend, compose, require_budget
 
 LIST_MECHANISMS = ("lists", "degree-preserving", "degree-and-lists")
 MODES = ("lower", "both", "directed")
@@ -46,12 +46,7 @@ class LinkPrivacy:
     degree_share: float = 0.1
 
     def __post_init__(self) -> None:
-        number = isinstance(self.epsilon_a, int | float) and not isinstance(self.epsilon_a, bool)
-        if not (number and self.epsilon_a > 0):
-            raise InputError(
-                f"epsilon_a = {self.epsilon_a!r} is not a privacy budget",
-                allowed="a number above 0, or inf for links declared public",
-            )
+        require_budget("epsilon_a", self.epsilon_a, "links declared public")
         if self.mode is not None and self.mode not in MODES:
             raise InputError(f"mode {self.mode!r} is not known", allowed=", ".join(MODES))
         if self.mechanism not in LIST_MECHANISMS:

@@ -26,7 +26,7 @@ from graphveil.mechanisms import (
     SubOptimal,
     ThreeOutputs,
 )
-from graphveil.privacy import Guarantee, Ledger, Spend, compose
+from graphveil.privacy import Guarantee, Ledger, Spend, compose, require_budget
 
 FEATURE_MECHANISMS = (
     "multi-bit",
@@ -55,7 +55,7 @@ class LocalPrivacy:
         delta: for "gaussian" alone.
 
     Raises:
-        InputError: for budgets that are 0, negative or not a number, or an unknown mechanism.
+        InputError: for budgets that are no budgets (`privacy.require_budget`), or an unknown mechanism.
     """
 
     epsilon_x: float | None
@@ -65,8 +65,9 @@ class LocalPrivacy:
 
     def __post_init__(self) -> None:
         if self.epsilon_x is not None:
-            _check_epsilon("epsilon_x", self.epsilon_x)
-        _check_epsilon("epsilon_y", self.epsilon_y)
+            remedy = "collect no features at all with epsilon_x = none"
+            require_budget("epsilon_x", self.epsilon_x, "data declared public", remedy=remedy)
+        require_budget("epsilon_y", self.epsilon_y, "data declared public")
         if self.mechanism not in FEATURE_MECHANISMS:
             raise InputError(f"mechanism {self.mechanism!r} is not known", allowed=", ".join(FEATURE_MECHANISMS))
         if not 0 < self.delta < 1:
@@ -150,12 +151,3 @@ class LocalPrivacy:
             )
         total = compose(parts)
         return replace(total, assumes=total.assumes + tuple(said), void=void)
-
-
-def _check_epsilon(name: str, value: float) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
-        raise InputError(
-            f"{name} = {value!r} is not a privacy budget",
-            allowed="a number above 0, or inf for data declared public",
-            remedy="collect no features at all with epsilon_x = none" if name == "epsilon_x" else None,
-        )

@@ -19,7 +19,7 @@ from graphveil.mechanisms import FeatureRR, PairDomain, RandomizedResponse
 from graphveil.mechanisms.guarantees import READERS
 from graphveil.methods.local_privacy import FEATURE_MECHANISMS, LocalPrivacy
 from graphveil.methods.release_scores import Scores
-from graphveil.privacy import Guarantee, Ledger, Spend, compose
+from graphveil.privacy import Guarantee, Ledger, Spend, compose, require_budget
 
 RELEASE_FEATURES = (*FEATURE_MECHANISMS, "feature-rr")
 #: How the private part of the edges is made anew.
@@ -63,7 +63,7 @@ class ReleasePrivacy:
 
     def __post_init__(self) -> None:
         for name in ("epsilon_x", "epsilon_a", "epsilon_y"):
-            _check_epsilon(name, getattr(self, name))
+            require_budget(name, getattr(self, name), "what is declared public")
         for name, allowed in (("features", RELEASE_FEATURES), ("edges", EDGE_METHODS)):
             if getattr(self, name) not in allowed:
                 raise InputError(f"{name} = {getattr(self, name)!r}", allowed=", ".join(allowed))
@@ -214,11 +214,3 @@ def settings_of(privacy: ReleasePrivacy) -> dict[str, Any]:
         found |= {"tree_share": privacy.tree_share} if privacy.edges in CHAINS else {}
         found |= {"count_share": privacy.count_share} if privacy.edges == "lap-graph" else {}
     return found
-
-
-def _check_epsilon(name: str, value: float) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
-        raise InputError(
-            f"{name} = {value!r} is not a privacy budget",
-            allowed="a number above 0, or inf for what is declared public",
-        )

@@ -7,6 +7,7 @@ from graphveil.privacy.changed_samples import ChangedSamples
 from graphveil.privacy.gaussian import gaussian_delta, gaussian_epsilon
 from graphveil.privacy.guarantee import Guarantee
 from graphveil.privacy.ledger import Account, Budget, Ledger, Spend
+from graphveil.privacy.limits import LARGEST_EPSILON, require_budget
 from graphveil.privacy.permanent import PermanentRandomness
 from graphveil.privacy.pipeline import Descent, Hops, pipeline_epsilon, pipeline_event
 from graphveil.privacy.randomness import Randomness, SecureRandomness, SeededRandomness
@@ -20,6 +21,7 @@ __all__ = [
     "Descent",
     "Guarantee",
     "Hops",
+    "LARGEST_EPSILON",
     "Ledger",
     "PermanentRandomness",
     "Randomness",
@@ -38,5 +40,6 @@ __all__ = [
     "pipeline_epsilon",
     "pipeline_event",
     "repeat_and_select",
+    "require_budget",
     "several",
 ]

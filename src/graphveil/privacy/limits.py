@@ -1,0 +1,40 @@
+"""Which numbers are privacy budgets: one rule for every command and estimator."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from graphveil.errors import InputError
+
+#: Above this nothing is hidden: e^200 times as likely is a proof. Who wants no protection says so, with inf.
+LARGEST_EPSILON: Final = 200.0
+
+
+def require_budget(name: str, value: object, public: str, *, remedy: str | None = None) -> None:
+    """Refuse what is no budget: not a number, not above 0, or finite and so large that it hides nothing.
+
+    Args:
+        name: what the budget is called where it is set.
+        public: what infinity stands for there, in words.
+        remedy: what helps where the value is not above 0.
+
+    Raises:
+        InputError: naming the value and what is allowed.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+        allowed = f"a number above 0, or inf for {public}"
+        raise InputError(f"{name} = {value!r} is not a privacy budget", allowed=allowed, remedy=remedy)
+    if LARGEST_EPSILON < value < math.inf:
+        raise InputError(
+            f"{name} = {_short(value)} hides nothing, and would look like a guarantee",
+            allowed=f"a number above 0, at most {LARGEST_EPSILON:g}",
+            remedy=f"inf is for {public}, and every page says so",
+        )
+
+
+def _short(value: float) -> str:
+    try:
+        return f"{value:g}"
+    except OverflowError:  # a whole number with more than 308 digits
+        return "a number with more than 308 digits"

@@ -1,0 +1,55 @@
+"""What is a privacy budget, for every estimator alike."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from graphveil.errors import InputError
+from graphveil.federation.estimator import VFGNN
+from graphveil.methods import GAP, LPGNN, HeteroRR, LinkBeliefs, Solitude
+from graphveil.methods.class_sums import ClassSums
+from graphveil.methods.dp_mlp import DPMLP
+from graphveil.privacy import LARGEST_EPSILON, require_budget
+
+BUILT = [
+    (LPGNN, {"epsilon_x": 1.0, "epsilon_y": 1.0}),
+    (Solitude, {"epsilon_x": 1.0, "epsilon_y": 1.0, "epsilon_a": 1.0}),
+    (LinkBeliefs, {"epsilon_x": 1.0, "epsilon_y": 1.0, "epsilon_a": 1.0}),
+    (HeteroRR, {"epsilon_x": 1.0, "epsilon_y": 1.0, "epsilon_a": 1.0}),
+    (GAP, {"epsilon": 1.0}),
+    (ClassSums, {"epsilon": 1.0}),
+    (DPMLP, {"epsilon": 1.0}),
+    (VFGNN, {"epsilon": 1.0, "mode": "guesses"}),
+]
+
+
+@pytest.mark.parametrize("value", [201.0, 1e9, 1e308, 10**400])
+@pytest.mark.parametrize("kind, fields", BUILT, ids=lambda one: getattr(one, "__name__", ""))
+def test_no_estimator_takes_an_epsilon_that_hides_nothing(kind, fields, value):
+    for name in fields:
+        if name.startswith("epsilon"):
+            with pytest.raises(InputError, match=rf"{name} = .* hides nothing"):
+                built(kind, {**fields, name: value})
+            built(kind, {**fields, name: LARGEST_EPSILON})
+
+
+def built(kind, fields):
+    made = kind(**fields)
+    if kind is VFGNN:  # what it promises depends on who holds what
+        from graphveil.federation.publication import Guessing
+
+        Guessing(fields["epsilon"], 2)
+    return made
+
+
+@pytest.mark.parametrize("value", [0, -1.0, math.nan, -math.inf, "1", True, None])
+def test_what_is_no_number_above_0_is_refused(value):
+    with pytest.raises(InputError, match=r"epsilon = .* is not a privacy budget; allowed: a number above 0"):
+        require_budget("epsilon", value, "x")
+
+
+@pytest.mark.parametrize("value", [1e-9, 1, 12.0, 64.0, 200, math.inf])
+def test_documented_budgets_are_taken(value):
+    require_budget("epsilon", value, "x")
