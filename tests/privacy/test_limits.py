@@ -11,7 +11,8 @@ from graphveil.federation.estimator import VFGNN
 from graphveil.methods import GAP, LPGNN, HeteroRR, LinkBeliefs, Solitude
 from graphveil.methods.class_sums import ClassSums
 from graphveil.methods.dp_mlp import DPMLP
-from graphveil.privacy import LARGEST_EPSILON, require_budget
+from graphveil.privacy import require_budget
+from graphveil.privacy.limits import LARGEST_EPSILON
 
 BUILT = [
     (LPGNN, {"epsilon_x": 1.0, "epsilon_y": 1.0}),

@@ -30,8 +30,9 @@ from graphveil.errors import BudgetError, InputError
 from graphveil.federation.masks import MaskKey
 from graphveil.mechanisms import RandomizedResponse
 from graphveil.mechanisms.rounded_normal import RoundedNormal
-from graphveil.privacy import LARGEST_EPSILON, gaussian_epsilon, require_budget
+from graphveil.privacy import gaussian_epsilon, require_budget
 from graphveil.privacy.gaussian import analytic_gaussian_sigma
+from graphveil.privacy.limits import LARGEST_EPSILON
 
 if TYPE_CHECKING:
     from graphveil.federation.dither import Dither

@@ -7,7 +7,7 @@ from graphveil.privacy.changed_samples import ChangedSamples
 from graphveil.privacy.gaussian import gaussian_delta, gaussian_epsilon
 from graphveil.privacy.guarantee import Guarantee
 from graphveil.privacy.ledger import Account, Budget, Ledger, Spend
-from graphveil.privacy.limits import LARGEST_EPSILON, require_budget
+from graphveil.privacy.limits import require_budget
 from graphveil.privacy.permanent import PermanentRandomness
 from graphveil.privacy.pipeline import Descent, Hops, pipeline_epsilon, pipeline_event
 from graphveil.privacy.randomness import Randomness, SecureRandomness, SeededRandomness
@@ -21,7 +21,6 @@ __all__ = [
     "Descent",
     "Guarantee",
     "Hops",
-    "LARGEST_EPSILON",
     "Ledger",
     "PermanentRandomness",
     "Randomness",
