@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import polars as pl
@@ -117,3 +118,60 @@ def test_report_is_written_anew(type_in: Terminal, trained: Path, monkeypatch: p
     monkeypatch.setattr("typer.launch", opened.append)
     assert type_in("report", trained, "--open").code == 0
     assert opened == [str(page)]
+
+
+def test_the_public_part_alone_predicts_pays_and_has_its_card_written(type_in: Terminal, tmp_path: Path) -> None:
+    run, handed = tmp_path / "run", tmp_path / "handed"
+    type_in("train", "lpgnn", "social-200", "--epochs", "2", "--no-controls", "--out", run)
+    shutil.copytree(run / "public", handed)
+    own = type_in("predict", run, "social-200", "--json").json
+    assert type_in("predict", handed, "social-200", "--json").json["predicted"] == own["predicted"]
+    (handed / "card.md").write_text("gone")
+    answer = type_in("report", handed, "--json").json
+    assert (answer["method"], answer["report"]) == ("lpgnn", None)
+    assert (handed / "card.md").read_text() == (run / "public" / "card.md").read_text()
+    assert type_in("predict", handed, "social-150").code == 0
+    assert len(json.loads((handed / "ledger.json").read_text())["spends"]) == 3
+    assert "social-150" in (handed / "card.md").read_text()
+    assert type_in("report", handed).code == 0
+    assert "social-150" not in (run / "public" / "ledger.json").read_text()  # a copy is another account
+
+
+@pytest.mark.parametrize("command", ["report", "predict", "attack", "compare-runs"])
+@pytest.mark.parametrize("forged", ["epsilon in result.json", "emptied ledger.json", "epsilon in guarantee.json"])
+def test_a_forged_run_is_refused_in_one_line(
+    type_in: Terminal, trained: Path, tmp_path: Path, command: str, forged: str
+) -> None:
+    run = tmp_path / "forged"
+    shutil.copytree(trained, run, symlinks=True)
+    words = {"predict": ("digits",), "attack": ("--attack", "linkteller")}.get(command, ())
+    name = forged.split()[-1]
+    file = run / name if name == "result.json" else run / "public" / name
+    content = json.loads(file.read_text())
+    if name == "ledger.json":
+        content["spends"] = []
+    else:
+        content.get("guarantee", content)["epsilon"] = 0.001
+    file.write_text(json.dumps(content))
+    answer = type_in(command, run, *words)
+    assert answer.code == 2
+    assert answer.out == ""
+    (line,) = [line for line in answer.err.splitlines() if line.strip()]
+    assert name in line
+    shutil.rmtree(run)
+
+
+def test_runs_of_older_versions_are_read_and_predicted_from(type_in: Terminal, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    type_in("train", "lpgnn", "social-200", "--epochs", "2", "--no-controls", "--out", run)
+    for name in ("model.safetensors", "ledger.json"):
+        (run / name).unlink()
+        shutil.move(run / "public" / name, run / name)
+    shutil.rmtree(run / "public")
+    (run / "digests.json").unlink()
+    assert type_in("report", run).code == 0
+    assert type_in("predict", run, "social-150").code == 0
+    assert type_in("compare-runs", run).code == 0
+    assert "social-150" in (run / "card.md").read_text()
+    assert not (run / "public").exists()
+    assert len(json.loads((run / "result.json").read_text())["ledger"]["spends"]) == 3

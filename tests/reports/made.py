@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from graphveil.methods.intervals import Interval
+from graphveil.methods.storage import save_method
 from graphveil.privacy.guarantee import Guarantee
 from graphveil.privacy.ledger import Ledger, Spend
 from graphveil.reports.card import HTML, MARKDOWN, pages
@@ -17,16 +19,20 @@ from graphveil.reports.record import RunRecord
 from graphveil.reports.run_card import run_card
 
 
-@dataclass(frozen=True)
+@dataclass
 class Model:
-    """Saves one file, or fails on the way like a full disk."""
+    """Saves what a trained method saves, or fails on the way like a full disk."""
 
+    guarantee: Guarantee
+    ledger: Ledger
     fails: bool = False
 
-    def save(self, path: Path) -> None:
-        (path / "model.safetensors").write_bytes(b"1")
+    def save(self, path: Path) -> Path:
+        facts = {"guarantee": self.guarantee.to_dict(), "ledger": self.ledger.to_dict()}
+        saved = save_method(path, "made", facts, {"weights": torch.zeros(2)})
         if self.fails:
             raise OSError(28, "No space left on device", str(path))
+        return saved
 
 
 @dataclass(frozen=True)
@@ -42,7 +48,7 @@ class Result:
     guarantee: Guarantee
     ledger: Ledger
     history: list[list[dict[str, Any]]]
-    model: Any = field(default_factory=Model)
+    model: Any = None
     seconds: float = 12.3
     seconds_method: float = 1.7
     peak_memory_mb: float = 412.0
@@ -122,7 +128,8 @@ def result(*, runs: int = 5, void: str | None = None, **changes: Any) -> Result:
         history=history(runs),
         notes=("Each repeat draws fresh noise.",),
     )
-    return replace(made, **changes)
+    made = replace(made, **changes)
+    return made if made.model is not None else replace(made, model=Model(made.guarantee, made.ledger))
 
 
 def record(*, options: dict[str, Any] | None = None, **changes: Any) -> RunRecord:

@@ -24,6 +24,13 @@ FILES = {
     "card.md",
     "card.html",
     "report.html",
+    "README.md",
+    "digests.json",
+    "public",
+}
+PUBLIC = {
+    *("model.safetensors", "ledger.json", "guarantee.json", "about.json", "card.md", "card.html"),
+    *("README.md", "digests.json"),
 }
 NOT_IN_OLDER_RUNS = ("rivals", "best_rival", "epsilon_relationship")
 
@@ -31,6 +38,7 @@ NOT_IN_OLDER_RUNS = ("rivals", "best_rival", "epsilon_relationship")
 def test_everything_is_there_and_reads_back(tmp_path: Path) -> None:
     record = run_folder.write_run(made.result(), tmp_path / "run", options=OPTIONS)
     assert {entry.name for entry in (tmp_path / "run").iterdir()} == FILES
+    assert {entry.name for entry in (tmp_path / "run" / "public").iterdir()} == PUBLIC
     read = run_folder.read_run(tmp_path / "run")
     assert read.to_dict() == record.to_dict()
     assert read.guarantee == record.guarantee
@@ -68,7 +76,11 @@ def test_infinite_epsilon_survives_the_folder(tmp_path: Path) -> None:
 
 def test_a_crash_while_saving_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="No space"):
-        run_folder.write_run(made.result(model=made.Model(fails=True)), tmp_path / "run", options=OPTIONS)
+        run_folder.write_run(
+            made.result(model=made.Model(made.guarantee(), made.ledger(), fails=True)),
+            tmp_path / "run",
+            options=OPTIONS,
+        )
     assert list(tmp_path.iterdir()) == []
 
 

@@ -20,10 +20,11 @@ from graphveil.privacy import Randomness
 from graphveil.reports.attack_figure import attack_figure
 from graphveil.reports.attack_files import PLAIN
 from graphveil.reports.figures import png, svg
-from graphveil.reports.files import to_json, write_bytes, write_text
+from graphveil.reports.files import to_json, write_bytes
 from graphveil.reports.image_figure import image_figure
 from graphveil.reports.rewrite import rewrite_all
 from graphveil.reports.run_folder import read_run
+from graphveil.reports.run_parts import OWN, public_part, write_with_mode
 from graphveil.reports.text import plain_name
 
 
@@ -57,7 +58,7 @@ def attack_run(
     if (shadow is None) == (name == SHADOW):
         said = "has to be named" if shadow is None else f"is for the attack {SHADOW}"
         raise InputError(f"a graph of the adversary's own {said}", where="--shadow")
-    record, method = read_run(run), load_method(run)
+    record, method = read_run(run), load_method(public_part(run))
     source = str(record.options.get("source", record.data))
     split_seed, share = int(record.options.get("seed", 0)), record.options.get("private_share")
     served = load_graph(source, root=data_root)
@@ -96,12 +97,12 @@ def keep(found: Mapping[str, AttackResult], run: Path, name: str) -> tuple[Path,
     stem = f"attack-{plain_name(name)}"
     figure = attack_figure(found)
     files = (run / f"{stem}.json", run / f"{stem}.png", run / f"{stem}.svg")
-    write_text(files[0], to_json({label: result.to_dict() for label, result in found.items()}, indent=2) + "\n")
-    write_bytes(files[1], png(figure))
-    write_text(files[2], svg(figure))
+    write_with_mode(files[0], to_json({label: result.to_dict() for label, result in found.items()}, indent=2) + "\n")
+    write_bytes(files[1], png(figure), mode=OWN)
+    write_with_mode(files[2], svg(figure))
     images = image_figure(found)
     if images is not None:
-        write_bytes(run / f"{stem}-images.png", png(images))
-        write_text(run / f"{stem}-images.svg", svg(images))
+        write_bytes(run / f"{stem}-images.png", png(images), mode=OWN)
+        write_with_mode(run / f"{stem}-images.svg", svg(images))
     rewrite_all(run)
     return files

@@ -8,7 +8,6 @@ spent: that errs to the private side. What no file can see is a copy of its fold
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,8 +15,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
-from graphveil.errors import InputError, ModelFileError
+from graphveil.errors import GraphveilError, InputError, ModelFileError
 from graphveil.privacy import Budget, Ledger
+from graphveil.reading import read_json
 from graphveil.reports.files import to_json, write_text
 
 
@@ -97,11 +97,9 @@ def read_ledger(path: Path) -> Ledger:
     Raises:
         ModelFileError: the file is damaged, or its ledger does not add up.
     """
-    from graphveil.errors import GraphveilError
-
     try:
-        return Ledger.from_dict(json.loads(path.read_text("utf-8")))
-    except (OSError, ValueError, KeyError, TypeError, RecursionError, GraphveilError) as error:
+        return Ledger.from_dict(read_json(path))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, GraphveilError) as error:
         raise ModelFileError(f"damaged ledger: {error}", where=str(path)) from error
 
 

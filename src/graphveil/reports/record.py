@@ -136,7 +136,7 @@ class RunRecord:
             return cls(
                 method=str(content["method"]),
                 data=str(content["data"]),
-                settings={str(key): _number(value) for key, value in content["settings"].items()},
+                settings={str(key): number_of(value) for key, value in content["settings"].items()},
                 options=dict(content["options"]),
                 accuracy=interval_from_dict(content["accuracy"]),
                 controls={str(name): interval_from_dict(item) for name, item in content["controls"].items()},
@@ -165,6 +165,6 @@ def _epsilon(value: Any) -> float | None:
     return None if value is None else float(value)
 
 
-def _number(value: Any) -> Any:
+def number_of(value: Any) -> Any:
     """Turns the word ``"inf"`` back into the number it stood for."""
     return {"inf": math.inf, "-inf": -math.inf}.get(value, value) if isinstance(value, str) else value

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from graphveil.reports import federation_card, release_card, run_folder
+from graphveil.reports import federation_card, release_card, run_folder, run_parts
 
 Answer = dict[str, str | None]
 
 
 def has_pages(folder: Path) -> bool:
     """Whether a folder holds what pages are written of."""
-    is_run = (folder / "result.json").is_file()
-    return is_run or release_card.is_release(folder) or federation_card.is_party(folder)
+    is_run = (folder / run_parts.RESULT).is_file()
+    return (
+        is_run
+        or run_parts.is_public_part(folder)
+        or release_card.is_release(folder)
+        or federation_card.is_party(folder)
+    )
 
 
 def rewrite_all(folder: Path) -> None:
@@ -36,6 +41,10 @@ def rewrite(folder: Path) -> Answer:
         return release_card.rewrite_card(folder)
     if federation_card.is_party(folder):
         return federation_card.rewrite_party(folder)
+    if run_parts.is_public_part(folder):
+        about = run_folder.rewrite_public_card(folder)
+        said = {"method": about.method, "data": about.data}
+        return {"run": str(folder), "report": None, "card": str(folder / "card.md"), **said}
     record = run_folder.rewrite_report(folder)
     files: Answer = {"run": str(folder), "report": str(folder / "report.html"), "card": str(folder / "card.md")}
     return {**files, "method": record.method, "data": record.data}

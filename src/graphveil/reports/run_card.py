@@ -3,26 +3,86 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
 from graphveil.methods.intervals import Interval
+from graphveil.privacy import Guarantee, Ledger
 from graphveil.reports import card as cards
 from graphveil.reports import rivals, text, words
 from graphveil.reports.attack_files import Found, attacks_section
 from graphveil.reports.card import Card, Paragraph, Points, Row, Section, Table
-from graphveil.reports.record import RunRecord
+from graphveil.reports.record import RunRecord, number_of
+
+_ELSEWHERE = (
+    "Not here: accuracies, controls and attacks are measured on true data, which no epsilon covers. The maker of "
+    "the run has them."
+)
+
+
+@dataclass(frozen=True)
+class About:
+    """What may be told of a run to anybody: nothing that was measured on true labels, no time, no path.
+
+    Attributes:
+        relationship: what one relationship costs where connections are protected, else None.
+    """
+
+    method: str
+    data: str
+    settings: Mapping[str, Any]
+    relationship: float | None
+    version: str
+    guarantee: Guarantee
+    ledger: Ledger
+
+    @classmethod
+    def of(cls, record: RunRecord) -> About:
+        """The public part of a record."""
+        what = record.method, record.data, record.settings, record.epsilon_relationship, record.version
+        return cls(*what, record.guarantee, record.ledger)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but guarantee and ledger, which have files of their own."""
+        names = ("method", "data", "settings", "relationship", "version")
+        return {name: getattr(self, name) for name in names}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any], *, guarantee: Guarantee, ledger: Ledger) -> About:
+        """The inverse of `to_dict`; raises KeyError, TypeError or ValueError for anything else."""
+        settings = {str(key): number_of(value) for key, value in content["settings"].items()}
+        price = None if content["relationship"] is None else float(content["relationship"])
+        said = str(content["method"]), str(content["data"]), settings, price, str(content["version"])
+        return cls(*said, guarantee, ledger)
+
+
+def public_card(about: About) -> Card:
+    """Return the card that may be handed on: what is protected, from whom, at which price."""
+    made = f"Settings: {text.settings(about.settings)}", f"Made by graphveil {about.version}"
+    return Card(
+        title=f"Privacy card: {about.method} on {about.data}",
+        sentence=cards.claim(about.guarantee),
+        alarms=cards.void_alarm(about.guarantee, "run"),
+        sections=(
+            cards.protected(about.guarantee, words.trusted(about.guarantee), *_connections(about.relationship)),
+            cards.exposed(words.not_protected(about.guarantee, about.settings)),
+            Section(cards.RESULTS, (Paragraph(_ELSEWHERE),)),
+            cards.spent(about.ledger),
+            Section("Settings", (Points(made),)),
+        ),
+    )
 
 
 def run_card(record: RunRecord, attacks: Found) -> Card:
     """Return the card of a run and of the attacks on it (attack -> attacked -> result)."""
     guarantee = record.guarantee
-    links = record.epsilon_relationship
-    facts = () if links is None else (f"Connections: {words.relationship_line(links)}",)
     return Card(
         title=f"Privacy card: {record.method} on {record.data}",
         sentence=cards.claim(guarantee),
         alarms=cards.void_alarm(guarantee, "run"),
         sections=(
-            cards.protected(guarantee, words.trusted(guarantee), *facts),
+            cards.protected(guarantee, words.trusted(guarantee), *_connections(record.epsilon_relationship)),
             cards.exposed(words.not_protected(guarantee, record.settings)),
             results(record, f"{record.method} (this run)"),
             attacks_section(attacks, _attack_command(record)),
@@ -30,6 +90,10 @@ def run_card(record: RunRecord, attacks: Found) -> Card:
             _cost(record),
         ),
     )
+
+
+def _connections(price: float | None) -> tuple[str, ...]:
+    return () if price is None else (f"Connections: {words.relationship_line(price)}",)
 
 
 def results(record: RunRecord, name: str) -> Section:

@@ -1,14 +1,19 @@
-"""The run folder: what a run leaves behind, written whole or not at all.
+"""The run folder: what a run leaves behind, written whole or not at all, in two parts (see `run_parts`).
 
-====================== ==================================================================================
-``config.toml``        method, data, settings and options: enough to run it again
-``result.json``        the object ``--json`` prints: accuracy, controls, lift, guarantee, ledger, cost
-``ledger.json``        every spend of privacy, and the budget
-``metrics.jsonl``      one line per epoch and repeat
-``model.safetensors``  the trained model of the first repeat (settings inside as JSON, no pickle)
-``card.md``, ``.html`` the privacy card, with the attacks that ``attack-<name>.json`` remember
-``report.html``        the report, one page that needs no network
-====================== ==================================================================================
+============================= =============================================================================
+``public/``                   may be handed on: nothing in it was measured on true labels
+``public/model.safetensors``  the trained model of the first repeat (settings inside as JSON, no pickle)
+``public/guarantee.json``     what is protected, as a value; ``about.json``: method, data and settings
+``public/ledger.json``        every spend of privacy, and the budget
+``public/card.md``, ``.html`` the privacy card
+``config.toml``               method, data, settings and options: enough to run it again
+``result.json``               the object ``--json`` prints: accuracy, controls, lift, guarantee, ledger, cost
+``metrics.jsonl``             one line per epoch and repeat
+``card.md``, ``.html``        the card with results, and with the attacks that ``attack-<name>.json`` remember
+``report.html``               the report, one page that needs no network
+============================= =============================================================================
+
+Folders that older versions wrote have all of it in one place; they are read, and predicted from, as they are.
 """
 
 from __future__ import annotations
@@ -22,22 +27,39 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphveil.errors import InputError, ModelFileError
+from graphveil.errors import GraphveilError, ModelFileError
+from graphveil.privacy import Ledger
 from graphveil.reading import read_json, read_json_lines
+from graphveil.reports import run_parts as parts
 from graphveil.reports.attack_files import kept
 from graphveil.reports.card import pages
 from graphveil.reports.files import new_folder, to_json, write_text
 from graphveil.reports.ledger_file import LedgerFile
 from graphveil.reports.record import RunRecord
 from graphveil.reports.render import page_html
-from graphveil.reports.run_card import run_card
+from graphveil.reports.run_card import About, public_card, run_card
 from graphveil.reports.text import plain_name
 
 if TYPE_CHECKING:
     from graphveil.methods.experiment import Result
 
 
-LEDGER = "ledger.json"
+_PUBLIC_README = """\
+# May be handed on
+
+The model of a run, what it protects (`card.md`, `guarantee.json`) and what was spent (`ledger.json`). Everything here
+is covered by that guarantee, or by what it calls open; nothing was measured on true labels.
+`graphveil predict` works with this folder alone. Whoever has a copy has a copy of the budget too: predictions that are
+paid for from one copy do not show in another, so agree on who predicts.
+`graphveil report` checks the files against each other. It notices a file that was edited, not a forger who writes all
+of them anew: nothing is signed.
+"""
+_OWN_README = """\
+# For the maker of this run alone
+
+Controls, the ceiling, accuracies and attacks were measured on true data, and `config.toml` names paths: epsilon covers
+none of it. Hand on the folder `public/`, nothing else. `model.safetensors` and `ledger.json` here are links into it.
+"""
 
 
 def default_folder(data: str, method: str, now: datetime, *, root: Path = Path("runs")) -> Path:
@@ -67,10 +89,13 @@ def write_run(result: Result, path: Path, *, options: Mapping[str, Any]) -> RunR
     """
     record = RunRecord.from_result(result, options=options).in_folder(str(path))
     with new_folder(path) as folder:
-        write_text(folder / "config.toml", config_toml(record))
-        write_text(folder / "metrics.jsonl", _metrics(record))
-        result.model.save(folder)
-        _write_ledger(record, folder)
+        folder.chmod(parts.OWN_FOLDER)
+        public = folder / parts.PUBLIC
+        public.mkdir()
+        write_text(public / parts.README, _PUBLIC_README)
+        parts.write_with_mode(folder / parts.README, _OWN_README)
+        fixed = {parts.CONFIG: config_toml(record), parts.METRICS: _metrics(record)}
+        _write(record, result.model, folder, fixed)
     return record
 
 
@@ -78,15 +103,17 @@ def open_model(path: Path) -> Any:
     """The model of a run, whose spends are on disk before it reads any data.
 
     Args:
-        path: the run folder, or a folder that holds a saved model alone.
+        path: the run folder, its public part, or a folder that holds a saved model alone.
 
     Raises:
-        ModelFileError: there is no model, or the ledger beside it is not its own.
+        ModelFileError: there is no model, or a file of the run was changed.
     """
     from graphveil.methods import load_method
 
-    model = load_method(path)
-    model.ledger = LedgerFile(path / LEDGER).open(model.ledger)
+    public = parts.public_part(path)
+    parts.checked(path)
+    model = load_method(public)
+    model.ledger = LedgerFile(public / parts.LEDGER).open(model.ledger)
     return model
 
 
@@ -95,30 +122,40 @@ def keep_spending(model: Any, path: Path) -> None:
 
     Args:
         model: what :func:`open_model` gave; it remembers the answer it gave. Its spends are on disk already.
-        path: the run folder, or a folder that holds a saved model alone.
+        path: the run folder, its public part, or a folder that holds a saved model alone.
     """
-    account = LedgerFile(path / LEDGER)
+    account = LedgerFile(parts.public_part(path) / parts.LEDGER)
     with account.locked():
         model.ledger = account.open(model.ledger)  # what others spent since belongs to the same people
-        model.save(path)
-        if (path / "result.json").is_file():
-            _write_ledger(replace(read_run(path), ledger=model.ledger, guarantee=model.guarantee), path)
+        if (path / parts.RESULT).is_file():
+            record = replace(_record(path), ledger=model.ledger, guarantee=model.guarantee)
+            _write(record, model, path)
+        elif parts.is_public_part(path):
+            _write_public(_about(path), model, path)
+        else:
+            model.save(path)
 
 
 def read_run(path: Path) -> RunRecord:
-    """The record of the run in folder ``path``.
+    """The record of the run in folder ``path``, with the guarantee of its model and the ledger beside that.
 
     Raises:
-        ModelFileError: there is no run there, or a file of it is damaged.
+        ModelFileError: there is no run there, or a file of it is damaged or was changed.
     """
-    file = path / "result.json"
+    found = _record(path)
+    kept = parts.checked(path)
+    return replace(found, guarantee=kept.guarantee, ledger=kept.ledger)
+
+
+def _record(path: Path) -> RunRecord:
+    file = path / parts.RESULT
     if not file.is_file():
         raise ModelFileError(f"no run in {path}", allowed="a folder that graphveil train wrote")
     try:
         content = read_json(file)
-        history = _history(read_json_lines(path / "metrics.jsonl"))
+        history = _history(read_json_lines(path / parts.METRICS))
         return RunRecord.from_dict(content, history=history).in_folder(str(path))
-    except (OSError, ValueError, KeyError, TypeError, InputError) as error:
+    except (OSError, ValueError, KeyError, TypeError, GraphveilError) as error:
         raise ModelFileError(f"damaged run: {error}", where=str(path)) from error
 
 
@@ -126,11 +163,22 @@ def rewrite_report(path: Path) -> RunRecord:
     """Write the cards and ``report.html`` of the run in ``path`` anew from what the folder holds.
 
     Raises:
-        ModelFileError: there is no run there, or a file of it is damaged.
+        ModelFileError: there is no run there, or a file of it is damaged or was changed.
     """
     record = read_run(path)
     _write_pages(record, path)
     return record
+
+
+def rewrite_public_card(path: Path) -> About:
+    """Write the card of a public part anew from what it holds.
+
+    Raises:
+        ModelFileError: a file of it is missing, damaged or was changed.
+    """
+    kept, about = parts.checked(path), _about(path)
+    _write_public_card(replace(about, guarantee=kept.guarantee, ledger=kept.ledger), path)
+    return about
 
 
 def config_toml(record: RunRecord) -> str:
@@ -171,13 +219,53 @@ def _history(rows: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
     return [repeats[number] for number in sorted(repeats)]
 
 
-def _write_ledger(record: RunRecord, folder: Path) -> None:
-    write_text(folder / "result.json", to_json(record.to_dict(), indent=2) + "\n")
-    write_text(folder / LEDGER, to_json(record.ledger.to_dict(), indent=2) + "\n")
+def _write(record: RunRecord, model: Any, folder: Path, fixed: Mapping[str, str] | None = None) -> None:
+    """Write both parts; `fixed` are the files that never change again."""
+    public = parts.public_part(folder)
+    result = {**(fixed or {}), parts.RESULT: to_json(record.to_dict(), indent=2) + "\n"}
+    if public == folder:  # of an older version
+        write_text(folder / parts.RESULT, result[parts.RESULT])
+        model.save(folder)
+        write_text(folder / parts.LEDGER, _ledger_json(record.ledger))
+        _write_pages(record, folder)
+        return
+    with parts.writing_part(folder, result, mode=parts.OWN):
+        _write_public(About.of(record), model, public)
+    parts.link_old_names(folder)
     _write_pages(record, folder)
+
+
+def _write_public(about: About, model: Any, public: Path) -> None:
+    about = replace(about, ledger=model.ledger, guarantee=model.guarantee)
+    guarantee = to_json(about.guarantee.to_dict(), indent=2) + "\n"
+    said = {parts.ABOUT: to_json(about.to_dict(), indent=2) + "\n", parts.GUARANTEE: guarantee}
+    with parts.writing_part(public, said):
+        parts.save_public_model(model, public)
+        write_text(public / parts.LEDGER, _ledger_json(about.ledger))
+    _write_public_card(about, public)
+
+
+def _about(public: Path) -> About:
+    kept = parts.checked(public)
+    try:
+        content = parts.read_object(public / parts.ABOUT)
+        return About.from_dict(content, guarantee=kept.guarantee, ledger=kept.ledger)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ModelFileError(f"is damaged: {error}", where=str(public / parts.ABOUT)) from error
+
+
+def _ledger_json(ledger: Ledger) -> str:
+    return to_json(ledger.to_dict(), indent=2) + "\n"
 
 
 def _write_pages(record: RunRecord, folder: Path) -> None:
     made = {**pages(run_card(record, kept(folder))), "report.html": page_html(record)}
     for name, content in made.items():
-        write_text(folder / name, content)
+        parts.write_with_mode(folder / name, content)
+    if parts.public_part(folder) != folder:
+        _write_public_card(About.of(record), parts.public_part(folder))
+
+
+def _write_public_card(about: About, public: Path) -> None:
+    for name, content in pages(public_card(about)).items():
+        write_text(public / name, content)
