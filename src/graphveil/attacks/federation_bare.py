@@ -1,7 +1,7 @@
 """The attack's own copy of mode "shared-linear" with two protections left out, to show what they are for.
 
     shares    each holder's share of P is what the server dealt it; each share of z goes to the server as it is,
-              without masks between holders       s_k = P_k W_k + sum_j P_k (W_j - V_kj) + r_kj + P_j V_jk - r_jk + noise
+              no masks between holders    s_k = P_k W_k + sum_j P_k (W_j - V_kj) + r_kj + P_j V_jk - r_jk + noise
     noise     whole steps, nothing below a step
 
 P and W are those of a simulated run, keys and masks those that its server dealt.  Nobody else runs this.
