@@ -214,7 +214,10 @@ def test_nobody_publishes_before_all_have_saved(tmp_path: Path) -> None:
         def published(self) -> int:
             return 0
 
-        def publish(self, round: int) -> None:
+        def noted(self) -> str:
+            return ""
+
+        def publish(self, round: int, name: str) -> None:
             pass
 
     found = run_all(place, holder2={"store": Slow()})

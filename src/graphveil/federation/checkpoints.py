@@ -2,12 +2,14 @@
 
     <agreement>-<round>.checkpoint    tensors (safetensors), and SHA-256 of the file
     <agreement>-<n>.kept              a large tensor that stayed the same from round to round, written once
-    <agreement>.published             the last round for which this party has begun to publish
+    <agreement>.published             the last round for which this party has begun to publish, and what, by its name
 
 A round that runs again must round its numbers as before, or its rows would be another publication: each checkpoint
 notes what computed it, and elsewhere no round that was published is run again.
 
-A party that runs in two processes at once would publish twice: the folder is locked while one runs.
+A party that runs in two processes at once would publish twice: the folder is locked while one runs.  Nothing protects
+from a copy of the folder that runs elsewhere, or from a folder put back as it was before: it does not know what the
+other one has published.
 """
 
 from __future__ import annotations
@@ -111,15 +113,25 @@ class Checkpoints:
             ModelFileError: the note is damaged.
         """
         try:
-            return int(self._published.read_text())
-        except FileNotFoundError:
-            return 0
+            return int(self._note()[0])
         except ValueError as error:
             raise ModelFileError("is no round", where=str(self._published), remedy="restore it") from error
 
-    def publish(self, round: int) -> None:
-        """Note, before anything leaves, that this party publishes for a round."""
-        self._replace(self._published, str(round).encode())
+    def noted(self) -> str:
+        """Return the name of what was published for that round, "" where it was published without one."""
+        return self._note()[1]
+
+    def publish(self, round: int, name: str = "") -> None:
+        """Note, before anything leaves, that this party publishes for a round, and what."""
+        self._replace(self._published, f"{round} {name}".encode())
+        _sync(self._folder)
+
+    def _note(self) -> tuple[str, str]:
+        try:
+            round, _, name = self._published.read_text().partition(" ")
+        except FileNotFoundError:
+            return "0", ""
+        return round, name.strip()
 
     def _keep(self, name: str, value: Tensor) -> str:
         """Write a large tensor unless it is the one that was written last; return its file's name."""
@@ -167,6 +179,16 @@ def platform_facts() -> str:
     """Return what decides how sums of floats are rounded here, in words."""
     vectors = torch.backends.cpu.get_cpu_capability()
     return f"torch {torch.__version__} on {platform.machine()} ({vectors}) with {torch.get_num_threads()} threads"
+
+
+def _sync(folder: Path) -> None:
+    """Put a renamed file's name on the disk."""
+    if os.name == "posix":
+        held = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(held)
+        finally:
+            os.close(held)
 
 
 def _read(file: Path) -> dict[str, Tensor]:

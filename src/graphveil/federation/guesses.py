@@ -26,6 +26,7 @@ from graphveil.federation.messages import Receive, Send
 from graphveil.federation.own import OwnNetwork, guess_loss, label_loss, train_own
 from graphveil.federation.products import Talk
 from graphveil.federation.programs import Checkpoint
+from graphveil.federation.seals import name_of
 from graphveil.federation.setting import Setting
 from graphveil.federation.states import State
 from graphveil.privacy import Randomness
@@ -157,7 +158,8 @@ def _other_holder(part: _Holder, randomness: Randomness, done: int) -> Talk:
         part.guesser.randomize(logits.argmax(dim=1), randomness=randomness)
         yield Checkpoint(1, part.state)  # what is drawn is kept before it leaves
     if done < setting.rounds:
-        yield Send(teller, "guesses", part.guesser.publish())
+        sent = part.guesser.publish()
+        yield Send(teller, "guesses", sent, name_of(sent))
         yield Checkpoint(setting.rounds, part.state, part.guesser.spent)
 
 
@@ -166,8 +168,9 @@ def _label_holder(part: _Holder, desk: LabelDesk, done: int) -> Talk:
     if not bool(desk.val.any()):
         raise InputError("no validation nodes, which show how often guesses are right", where=part.me)
     if done < 1:
+        given = desk.given(_NOT_TRAINING)
         for name in others:
-            yield Send(name, "training-labels", desk.given(_NOT_TRAINING))
+            yield Send(name, "training-labels", given, name_of(given))
         desk.look(part.trained(desk.loss), 1)
         desk.alone = desk.predictions
         yield Checkpoint(1, part.state)

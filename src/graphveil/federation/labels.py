@@ -50,10 +50,10 @@ class LabelDesk:
             self._head.parameters(), lr=setting.learning_rate, weight_decay=setting.weight_decay
         )
         self._rows = self.train.nonzero().squeeze(1)
-        self._heard, self._channel = self.labels, setting.label_channel
+        self._channel = setting.label_channel
+        self._heard = torch.where(self.train | self.val, self.labels, -1)  # no other label is ever used
         if math.isfinite(setting.epsilon_y):
             response = RandomizedResponse(epsilon=setting.epsilon_y, classes=setting.classes)
-            self._heard = self.labels.clone()
             for mask in (self.train, self.val):
                 sent = response.randomize(self.labels[mask], randomness=randomness)
                 self._heard[mask] = sent.labels
@@ -64,13 +64,25 @@ class LabelDesk:
         found = module_state("desk/head", self._head) | adam_state("desk/adam", self._optimiser)
         found |= {
             "desk/heard": self._heard,
+            "desk/split": torch.stack([self.train, self.val]).to(torch.uint8),
             "desk/history": torch.tensor(rows, dtype=torch.float64).view(-1, len(_ROW)),
         }
         kept = {"desk/best": self.predictions, "desk/alone": self.alone}
         return found | {name: value.clone() for name, value in kept.items() if value is not None}
 
     def load(self, state: State) -> None:
-        """Set all of them from a checkpoint; labels are not randomized a second time."""
+        """Set all of them from a checkpoint; labels are not randomized a second time.
+
+        Raises:
+            InputError: other nodes train or validate now: their labels were not randomized when the run began.
+        """
+        split = state.get("desk/split")
+        if split is None or not torch.equal(split.bool(), torch.stack([self.train, self.val])):
+            raise InputError(
+                "other nodes train or validate than when the run began, or another version began it",
+                where="label holder",
+                remedy="restore the folder and give the same --seed, or make a new agreement for a new run",
+            )
         load_module("desk/head", self._head, state)
         load_adam("desk/adam", self._optimiser, state)
         self._heard = state["desk/heard"]

@@ -64,6 +64,11 @@ def name_publication(me: str, names: Sequence[str], round: int, seal: bytes) -> 
     return hashlib.sha256(f"graphveil/publication/1 {round} ".encode() + b"".join(seals[n] for n in names)).hexdigest()
 
 
+def name_of(body: Tensor) -> str:
+    """Return the name of a publication that is one message, hexadecimal."""
+    return hashlib.sha256(b"graphveil/publication/1 " + _bytes(body)).hexdigest()
+
+
 def _bytes(tensor: Tensor | None) -> bytes:
     return b"" if tensor is None else tensor.contiguous().numpy().tobytes()
 

@@ -12,9 +12,10 @@ A cut stream loses nothing (see `mailbox`).  A process that ends and starts agai
 drops the session and goes on from the last round that all have saved, with new masks.  Words are repeated.
 
 Nobody publishes for round r + 1 before all have saved round r.  So a round that runs again starts from what it started
-from, publishes the same noisy rows, and costs nothing more.  A party notes on disk for which round it publishes,
-before it does, and refuses to go further back than that.  What it saved after the round that is gone on from has the
-shares of a session that is over, and is removed.
+from, publishes the same noisy rows, and costs nothing more.  A party notes on disk for which round it publishes, and
+the name of what it publishes (`Send.name`), before it does; it refuses to go further back than that, and to publish
+that round under another name: with somebody's other data or older state.  What it saved after the round that is gone
+on from has the shares of a session that is over, and is removed.
 """
 
 from __future__ import annotations
@@ -68,8 +69,11 @@ class Store(Protocol):
     def published(self) -> int:
         """Return the last round for which this party has begun to publish, 0 for none."""
 
-    def publish(self, round: int) -> None:
-        """Note, before anything leaves, that this party publishes for a round."""
+    def noted(self) -> str:
+        """Return the name of what was published for that round, "" where it was published without one."""
+
+    def publish(self, round: int, name: str) -> None:
+        """Note, before anything leaves, that this party publishes for a round, and what."""
 
 
 Build = Callable[[int, Mapping[str, Tensor] | None], Program]
@@ -330,12 +334,23 @@ class Session:
             self._say(word, self._server)
         self._tell(effect.round, effect.epsilon)
 
-    def _publishing(self, round: int, saved: int | None) -> None:
-        """Before a message that is paid for: all have saved the round before, and it is noted."""
+    def _publishing(self, round: int, saved: int | None, name: str) -> None:
+        """Before a message that is paid for: all have saved the round before, and it is noted.
+
+        Raises:
+            BudgetError: the round was published before, with other data: by a name that is not this one.
+        """
         if saved is not None:
             self._await_all(saved)
-        if round > self._store.published():
-            self._store.publish(round)
+        last = self._store.published()
+        if round > last:
+            self._store.publish(round, name)
+        elif round < last or (name and name != self._store.noted()):
+            raise BudgetError(
+                f"round {round} was published with other data or other shares, and cannot be published a second time",
+                where=self._me,
+                remedy="restore the data and the checkpoints of all parties, or make a new agreement for a new run",
+            )
 
     def _remember(self, entry: Entry) -> None:
         self._entries.append(entry)
@@ -370,7 +385,7 @@ class Session:
                 if isinstance(effect, Send):
                     require_kind(effect.kind, effect.body)
                     if KINDS[effect.kind].priced:
-                        self._publishing(round + 1, saved)
+                        self._publishing(round + 1, saved, effect.name)
                     mail[effect.to].send(effect.kind, effect.body)
                     self._remember(_entry(round + 1, self._me, effect.to, effect.kind, effect.body))
                 elif isinstance(effect, Receive):

@@ -1,0 +1,256 @@
+"""Rounds that run again: the same sum under other masks, and never other data under the same noise, or unpaid."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from graphveil.errors import BudgetError, InputError
+from graphveil.federation import linear
+from graphveil.federation.checkpoints import Checkpoints
+from graphveil.federation.labels import LabelDesk
+from graphveil.federation.masks import MaskKey
+from graphveil.federation.messages import Receive, Send
+from graphveil.federation.programs import Checkpoint
+from graphveil.federation.publication import Publication, Publisher
+from graphveil.federation.session import Session
+from graphveil.federation.setting import Member, Setting
+from graphveil.privacy import SeededRandomness
+from tests.federation.parties import NAMES, SHAPE, Killed, Place, Running, run_all
+from tests.federation.views import Views, holdings, setting_of, watched
+
+Patch = pytest.MonkeyPatch
+States = dict[str, dict[str, Tensor]]
+
+
+def made(**changes: Any) -> tuple[Setting, Any]:
+    held = holdings(3, 40, 5)
+    return setting_of(held, **{"epsilon": 8.0, "epochs": 3, **changes}), held
+
+
+@cache
+def first() -> Views:
+    setting, held = made()
+    with pytest.MonkeyPatch.context() as patch:
+        return watched(setting, held, patch)
+
+
+def after(round: int) -> States:
+    """What all parties have kept after a round of the first session."""
+    return {name: {key: value.clone() for key, value in kept[round].items()} for name, kept in first().kept.items()}
+
+
+def again(states: States, patch: Patch, seed: int = 2, done: int = 1) -> Views:
+    setting, held = made()
+    return watched(setting, held, patch, seed=seed, done=done, states=states)
+
+
+def opened(seen: Views, number: int) -> Tensor:
+    """What the server opens in a session's number-th round, counted from 0."""
+    shares = [seen.bodies("noisy-share", name)[number] for name in seen.setting.names]
+    return torch.stack(shares).sum(dim=0)
+
+
+def names_of(seen: Views) -> list[set[str]]:
+    """The names of the publication of each round, as all holders say them."""
+    each = [[s.name for n, s in seen.messages if s.kind == "noisy-share" and n == m] for m in seen.setting.names]
+    return [set(names) for names in zip(*each, strict=True)]
+
+
+def test_a_round_that_runs_again_opens_the_same_sum_and_repeats_no_mask(monkeypatch: Patch) -> None:
+    """No number of all that the server is sent, or deals, comes up in both sessions: by chance 1e-11."""
+    second = again(after(1), monkeypatch)
+    assert torch.equal(opened(second, 0), opened(first(), 1))
+    assert names_of(second)[0] == names_of(first())[1] and len(names_of(second)[0]) == 1
+    for kinds in (("noisy-share",), ("masked-left", "masked-right", "masked-sum", "correction", "gradient-share")):
+        one, two = (
+            {word for kind in kinds for body in seen.bodies(kind) for word in body.flatten().tolist()}
+            for seen in (first(), second)
+        )
+        assert not one & two
+    for kind in ("mask-keys", "holder-key"):
+        assert not {b.numpy().tobytes() for b in first().bodies(kind)} & {
+            b.numpy().tobytes() for b in second.bodies(kind)
+        }
+
+
+def test_a_round_that_runs_a_third_time_does_so_too(monkeypatch: Patch) -> None:
+    """Also with a server that begins anew every round: all it gets is the same sum again."""
+    for seed in (3, 4):
+        assert torch.equal(opened(again(after(0), monkeypatch, seed, done=0), 0), opened(first(), 0))
+
+
+@pytest.mark.parametrize("key", ["p", "w"])
+@pytest.mark.parametrize("who", ["h1", "h2", "h3"])
+def test_other_data_of_any_holder_is_published_under_other_noise_of_all(who: str, key: str, monkeypatch: Patch) -> None:
+    """The difference of two openings of one round is not that of the data: all noise is new.
+
+    Where a holder names a publication by its own share of W alone, the difference is free of noise for other P.
+    """
+    states = after(1)
+    states[who][key] = states[who][key] + 1
+    difference, noise = _openings(states, monkeypatch)
+    assert float(noise.double().abs().median()) > 2.0**36  # sigma is some 3 C, and a row of z at most C
+    if key == "p":
+        monkeypatch.setattr(linear.Sealer, "seal", lambda me, share: bytes(32))
+        plain = again(after(1), monkeypatch, seed=5)
+        weak = again(states, monkeypatch, seed=6)
+        change = opened(weak, 0) - opened(plain, 0)
+        assert torch.equal(change, difference)
+
+
+def _openings(states: States, patch: Patch) -> tuple[Tensor, Tensor]:
+    """z of changed states less z, and what else the two openings of round 2 differ by."""
+    other = again(states, patch)
+    assert not names_of(other)[0] & names_of(first())[1]
+    before, now = _z(after(1)), _z(states)
+    return now - before, (opened(other, 0) - opened(first(), 1)) - (now - before)
+
+
+def _z(states: Mapping[str, Mapping[str, Tensor]]) -> Tensor:
+    p, w = (torch.stack([states[f"h{k}"][key] for k in (1, 2, 3)]).sum(dim=0) for key in ("p", "w"))
+    return p @ w
+
+
+def test_checkpoints_of_a_version_without_these_masks_are_refused(monkeypatch: Patch) -> None:
+    states = after(1)
+    for state in states.values():
+        state.pop("seal/salt", None)
+    with pytest.raises(InputError, match="a version whose server could tell the features"):
+        again(states, monkeypatch)
+
+
+# ---- what is noted on disk before anything leaves ----
+
+
+class Silent(Session):
+    """A session without a network."""
+
+    def _await_all(self, round: int) -> None:
+        pass
+
+
+def session(store: Any) -> Silent:
+    quiet: Any = {"patience": 1.0, "tell": lambda *_: None}
+    return Silent("h1", "server", ("server", "h2"), lambda *_: iter(()), store, **quiet)
+
+
+def test_a_round_is_published_again_under_its_own_name_alone(tmp_path: Path) -> None:
+    store = Checkpoints(tmp_path / "c", "ab" * 32)
+    session(store)._publishing(3, 2, "aa")
+    store.close()
+    store = Checkpoints(tmp_path / "c", "ab" * 32)  # another process
+    assert (store.published(), store.noted()) == (3, "aa")
+    session(store)._publishing(3, 2, "aa")
+    session(store)._publishing(3, 2, "")  # what is no publication of rows: a gradient
+    for round, name in ((3, "bb"), (2, "aa"), (2, "")):
+        with pytest.raises(BudgetError, match=f"round {round} was published with other data"):
+            session(store)._publishing(round, 2, name)
+    session(store)._publishing(4, 3, "cc")
+    assert (store.published(), store.noted()) == (4, "cc")
+
+
+def test_a_note_of_an_earlier_version_is_read_and_nothing_is_published_a_second_time(tmp_path: Path) -> None:
+    store = Checkpoints(tmp_path / "c", "ab" * 32)
+    store._published.write_text("3")
+    assert (store.published(), store.noted()) == (3, "")
+    with pytest.raises(BudgetError):
+        session(store)._publishing(3, 2, "aa")
+    session(store)._publishing(3, 2, "")  # without noise it never had a name
+    session(store)._publishing(4, 3, "aa")
+
+
+def _dies_once_published(place: Place, me: str, state_of: Any, done: int, state: Any) -> Any:
+    """A holder that is killed in round 3 after it has published, and comes back with other rows."""
+    yield Receive("server", "mask-keys", (1, 32))
+    if state is None:
+        yield Checkpoint(0, partial(dict, total=torch.zeros(SHAPE)))
+    other = "holder2" if me == "holder1" else "holder1"
+    for round in range(done + 1, place.rounds + 1):
+        yield Send(other, "masked-right", torch.full((3, 3), round))
+        yield Receive(other, "masked-right", (3, 3))
+        rows = torch.full(SHAPE, float(round)) + state_of["data"]
+        place.sent.append((me, round, rows.numpy().tobytes()))
+        yield Send("server", "embeddings", rows, rows.numpy().tobytes().hex())
+        yield Receive("server", "embedding-gradient", SHAPE)
+        if round == 3 and not state_of["dead"]:
+            state_of.update(dead=True, data=state_of["next"])
+            raise Killed
+        yield Checkpoint(round, partial(dict, total=torch.zeros(SHAPE)))
+
+
+@pytest.mark.parametrize("changed", [0.0, 1.0])
+def test_a_holder_that_comes_back_with_other_data_publishes_nothing_a_second_time(
+    changed: float, tmp_path: Path
+) -> None:
+    """Killed after rows of round 3 left and before they were saved: the same rows go again, others are refused."""
+    place, state = Place(tmp_path, patience=5), {"data": 0.0, "next": changed, "dead": False}
+    started = {name: Running(place, name) for name in ("server", "holder1")}
+    time.sleep(0)
+    changing = Running(place, "holder2", build=partial(_dies_once_published, place, "holder2", state)).wait()
+    found = {name: running.wait() for name, running in started.items()}
+    assert changing.deaths == 1
+    if not changed:
+        assert changing.error is None and all(running.error is None for running in found.values())
+        return
+    assert isinstance(changing.error, BudgetError) and "round 3 was published with other data" in str(changing.error)
+    assert "stopped: its privacy budget" in str(found["server"].error)
+    entries = [e for e in place.lines[-1][0]._entries if e.sender == "holder2" and e.kind == "embeddings"]
+    assert not entries  # of the second process
+
+
+def test_rows_of_one_holder_have_a_name_of_their_own() -> None:
+    publisher = Publisher(Publication(4.0, 1e-5, 2, 4), MaskKey.fresh(SeededRandomness(1)))
+    rows, named = torch.randn(30, 4), []
+    for x in (rows, rows, rows + 1):
+        publisher.publish(x, 1)
+        named.append(publisher.latest)
+    assert named[0] == named[1] != named[2]
+    assert len(publisher.seen) == 2
+
+
+# ---- labels ----
+
+
+def desk(train: Tensor, val: Tensor, **changes: Any) -> LabelDesk:
+    found = LabelDesk(torch.arange(60) % 3, train, val, ~(train | val))
+    setting = Setting((Member("a", 2, True), Member("b", 2)), 3, epsilon_y=1.0, mode="guesses", **changes)
+    found.open(setting, randomness=SeededRandomness(4), generator=torch.Generator().manual_seed(1))
+    return found
+
+
+def test_labels_that_were_not_randomized_are_not_used_after_another_split() -> None:
+    """With another --seed, people train whose labels nobody has randomized: they were kept as they are, and given."""
+    place = torch.arange(60)
+    begun = desk(place < 20, (place >= 20) & (place < 30))
+    heard = begun.state()["desk/heard"]
+    assert bool((heard[30:] == -1).all()) and bool((heard[:30] >= 0).all())
+    assert not torch.equal(heard[:30], begun.labels[:30])
+    same = desk(place < 20, (place >= 20) & (place < 30))
+    same.load(begun.state())
+    assert torch.equal(same.given(-1), begun.given(-1))
+    other = desk(place >= 40, (place >= 20) & (place < 30))
+    with pytest.raises(InputError, match="other nodes train or validate"):
+        other.load(begun.state())
+
+
+def test_a_folder_that_is_put_back_is_refused_by_the_others(tmp_path: Path) -> None:
+    """Nothing protects a holder from itself; the note of any other one stops the run."""
+    place = Place(tmp_path, patience=5)
+    assert math.isfinite(place.patience)
+    run_all(place)
+    for name in ("holder2",):
+        for file in (tmp_path / name).iterdir():
+            file.unlink()
+    before = len(place.sent)
+    found = run_all(place)
+    assert isinstance(found["holder1"].error, BudgetError)
+    assert len(place.sent) == before and set(found) == set(NAMES)
