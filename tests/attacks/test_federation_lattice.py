@@ -1,4 +1,4 @@
-"""Lattices against mode shared-linear: bare shares give all features away."""
+"""Lattices against mode shared-linear: bare shares give all features away, what is shipped gives nothing."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 import torch
+from graphveil.federation.dither import Dither
+from graphveil.federation.zero_sum import ZeroSum
 
 from graphveil.attacks.federation import attack_federation, simulated
 from graphveil.attacks.federation_views import Recorded
@@ -22,6 +24,8 @@ from graphveil.privacy import SeededRandomness
 PEOPLE, COLUMNS, CLASSES = 160, 10, 3
 #: What the best test at epsilon 1, delta 1e-4 gets right of two rows.
 ALLOWED = (1 + (math.e - 1 + 2e-4) / (math.e + 1)) / 2
+#: Coins of 80 people pass this with probability 2e-6.
+COIN = 0.77
 
 
 def made(holders: int) -> tuple[tuple[Member, ...], dict[str, Holding]]:
@@ -71,6 +75,33 @@ def test_noise_in_bare_shares_or_in_whole_steps_alone_hides_nothing(name: str, h
     assert result.figures["right of two rows"] == 1.0 > ALLOWED
     assert result.beats_limit and (result.epsilon, result.delta) == (1.0, 1e-4)
     assert "knows the rows of" in result.notes[1]
+
+
+@pytest.mark.parametrize("holders", [2, 3, 5])
+@pytest.mark.parametrize(("name", "epsilon"), [("lattice", math.inf), ("lattice", 1.0), ("low-bits", 1.0)])
+def test_what_is_shipped_gives_a_coin(name: str, epsilon: float, holders: int) -> None:
+    """False-alarm rate 2e-6 each, seeds fixed."""
+    result = found(name, holders, epsilon, unprotected=False)
+    assert result.figures["right of two rows"] < COIN and not result.beats_limit
+    assert result.figures["weights right, bit for bit"] < 0.05
+    assert result.figures.get("rows of P right, bit for bit", 0.0) == 0.0
+
+
+@pytest.mark.parametrize("holders", [2, 3, 5])
+@pytest.mark.parametrize(("name", "epsilon"), [("lattice", math.inf), ("lattice", 1.0), ("low-bits", 1.0)])
+def test_the_same_attack_on_what_is_shipped_without_its_masks_finds_everything(
+    name: str, epsilon: float, holders: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So it fails there because of them, and not for want of trying."""
+    real = Dither.draw
+    monkeypatch.setattr(ZeroSum, "mask", lambda me, label, shape: torch.zeros(shape, dtype=torch.int64))
+    monkeypatch.setattr(Dither, "draw", lambda me, *rest: real(me, *rest) >> me.step_bits << me.step_bits)
+    recorded = simulated(
+        setting_of(holders, epsilon), made(holders)[1], randomness=SeededRandomness(holders), name=name
+    )
+    result = attack_federation(name, recorded, nodes=80)
+    assert result.figures["right of two rows"] == 1.0 == result.figures["weights right, bit for bit"]
+    assert result.figures.get("rows of P right, bit for bit", 1.0) == 1.0
 
 
 def test_what_lattices_cannot_do_is_refused() -> None:

@@ -1,11 +1,10 @@
 """The attack's own copy of mode "shared-linear" with two protections left out, to show what they are for.
 
     shares    each holder's share of P is what the server dealt it; each share of z goes to the server as it is,
-              no masks between holders    s_k = P_k W_k + sum_j P_k (W_j - V_kj) + r_kj + P_j V_jk - r_jk + noise
+              without masks between holders
     noise     whole steps, nothing below a step
 
 P and W are those of a simulated run, keys and masks those that its server dealt.  Nobody else runs this.
-Shapes: P_k [n, d], W_k [d, h], V [d, h], r [n, h].
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ from torch import Tensor
 from graphveil.attacks.federation_views import Message, Recorded
 from graphveil.federation.dealt import Dealt
 from graphveil.federation.publication import Publication
-from graphveil.federation.ring import matmul
 from graphveil.mechanisms.rounded_normal import RoundedNormal
 from graphveil.privacy import Randomness
 
@@ -37,7 +35,8 @@ def bare(recorded: Recorded, *, randomness: Randomness) -> Recorded:
         if message.kind != "noisy-share":
             return message
         noise = _noise(recorded.setting.publication, message.body, recorded.setting.bits, randomness)
-        return replace(message, body=_share(message, dealt, shares, recorded) + noise)
+        share = dealt.share_of_z(message.sender, shares, recorded.weight_shares(message.round), message.round)
+        return replace(message, body=share + noise)
 
     return replace(recorded, messages=tuple(map(instead, recorded.messages)))
 
@@ -47,18 +46,6 @@ def _dealt_shares(dealt: Dealt, p: Tensor) -> dict[str, Tensor]:
     first, *others = dealt.setting.names
     found = {name: dealt.share(name) for name in others}
     return {first: p - torch.stack(list(found.values())).sum(dim=0), **found}
-
-
-def _share(message: Message, dealt: Dealt, p: dict[str, Tensor], recorded: Recorded) -> Tensor:
-    """Return a holder's share of z, without noise."""
-    me, round = message.sender, message.round
-    w = recorded.weight_shares(round)
-    found = matmul(p[me], w[me])
-    for other in dealt.setting.names:
-        if other != me:
-            found = found + matmul(p[me], w[other] - dealt.right(me, other, round)) + dealt.blind(me, other, round)
-            found = found + matmul(p[other], dealt.right(other, me, round)) - dealt.blind(other, me, round)
-    return found
 
 
 def _noise(to: Publication, like: Tensor, bits: int, randomness: Randomness) -> Tensor:

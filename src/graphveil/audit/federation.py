@@ -11,9 +11,11 @@ from graphveil.audit.federation_cases import (
     audit_published_exactly,
     audit_shrunk,
 )
+from graphveil.audit.federation_dealer import audit_dealer
 from graphveil.audit.federation_replay import audit_features, audit_label, audit_shares
 from graphveil.audit.verdict import Audit, timed
 from graphveil.federation.setting import MODES
+from graphveil.federation.sharing import PARTIES
 
 Run = Callable[[int], Audit]
 ON_SHARES = ("paper", "shared-linear")
@@ -30,9 +32,14 @@ def publication_audits() -> tuple[Run, ...]:
 
 
 def program_audits() -> tuple[Run, ...]:
-    """Return the audits of the programs of each mode."""
+    """Return the audits of the programs of each mode; a server with its dealt keys, with each number of holders."""
     replays = [partial(_timed, audit, mode) for mode in MODES for audit in (audit_features, audit_label)]
-    return (*replays, *(partial(_timed, audit_shares, mode) for mode in ON_SHARES))
+    shares = [partial(_timed, audit_shares, mode) for mode in ON_SHARES]
+    least, most = PARTIES
+    dealers = [
+        partial(_timed, partial(audit_dealer, holders=n), mode) for mode in MODES for n in range(least, most + 1)
+    ]
+    return (*replays, *shares, *dealers)
 
 
 def _timed(audit: Callable[..., Audit], mode: str, seed: int) -> Audit:

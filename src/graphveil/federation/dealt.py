@@ -5,7 +5,9 @@ It is what an attack and an audit give the server beside what it received:
     P_k = -r'_k        share of a holder but the first after the last cut, as far as nobody adds to it
     V_jk, r_jk         masks of the product of j's share of P with k's share of W, in each round
 
-A holder's share of z, less what was dealt, is then  y_k = P_k W + P V_1k + noise  modulo 2^64  (see `less_dealt`).
+    share of z      P_k W_k + sum_j P_k (W_j - V_kj) + r_kj + P_j V_jk - r_jk
+    less what was dealt, if P_k is        y_k = P_k W + P V_1k + noise  modulo 2^64
+
 Shapes: P [n, d], W [d, h], V [d, h], r [n, h].
 """
 
@@ -72,6 +74,16 @@ class Dealt:
         """Return r [n, h] of a round."""
         shape = (self.nodes, self.setting.width)
         return self.products[owner, other].blind.expand(f"r {self._label(owner, other, round)}", shape)
+
+    def share_of_z(self, name: str, p: Mapping[str, Tensor], w: Mapping[str, Tensor], round: int) -> Tensor:
+        """Return a holder's share of z [n, h], without noise or anything else added, from all holders' shares."""
+        found = matmul(p[name], w[name])
+        for other in self.setting.names:
+            if other != name:
+                found = found + matmul(p[name], w[other] - self.right(name, other, round))
+                found = found + self.blind(name, other, round)
+                found = found + matmul(p[other], self.right(other, name, round)) - self.blind(other, name, round)
+        return found
 
     def less_dealt(self, name: str, sent: Tensor, round: int) -> Tensor:
         """Return y of what a holder but the first sent of z, [n, h]: its noise, P_k W and P V, if shares are dealt."""

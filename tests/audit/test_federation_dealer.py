@@ -1,0 +1,227 @@
+"""A server with its dealt keys: what is shipped gives it the noisy sum alone; each weakened copy is found out."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from graphveil.federation.dither import Dither
+from graphveil.federation.zero_sum import ZeroSum
+from torch import Tensor
+
+from graphveil.audit import federation_dealer
+from graphveil.audit.federation_dealer import audit_dealer
+from graphveil.federation import linear
+from graphveil.federation.guesses import Guesser
+from graphveil.federation.masks import MaskKey
+from graphveil.federation.messages import Receive, Send
+from graphveil.federation.publication import Publisher
+from graphveil.federation.setting import MODES
+
+Patch = pytest.MonkeyPatch
+
+
+@pytest.mark.parametrize("holders", [2, 3, 4, 5])
+@pytest.mark.parametrize("mode", MODES)
+def test_the_server_learns_the_noisy_sum_alone(mode: str, holders: int) -> None:
+    """False-alarm rate 1e-6 each, seeds fixed."""
+    found = audit_dealer(mode, holders)
+    assert found.holds, found.notes
+    assert "server with dealt keys" in found.target and found.false_alarm == 1e-6
+
+
+# ---- weakened copies of shared-linear ----
+
+
+def unmasked(patch: Patch, which: str) -> None:
+    """Leave out masks whose label begins like this."""
+    real = ZeroSum.mask
+
+    def mask(me: ZeroSum, label: str, shape: tuple[int, ...]) -> Tensor:
+        return torch.zeros(shape, dtype=torch.int64) if label.startswith(which) else real(me, label, shape)
+
+    patch.setattr(ZeroSum, "mask", mask)
+
+
+def masks_removed(patch: Patch) -> None:
+    unmasked(patch, "")
+
+
+def sent_shares_unmasked(patch: Patch) -> None:
+    unmasked(patch, "open")
+
+
+def kept_shares_of_features_unmasked(patch: Patch) -> None:
+    unmasked(patch, "cut hop")
+
+
+def kept_shares_of_weights_unmasked(patch: Patch) -> None:
+    unmasked(patch, "cut step")
+
+
+def masks_reused_in_the_next_round(patch: Patch) -> None:
+    real = ZeroSum.mask
+
+    def mask(me: ZeroSum, label: str, shape: tuple[int, ...]) -> Tensor:
+        me._used.clear()
+        return real(me, "open" if label.startswith("open") else label, shape)
+
+    patch.setattr(ZeroSum, "mask", mask)
+
+
+def masks_of_keys_that_the_server_knows(patch: Patch) -> None:
+    def agree(me: str, names: tuple[str, ...], **rest: Any) -> Any:
+        yield from ()
+        return ZeroSum(me, tuple(names), {name: MaskKey(bytes(32)) for name in names if name != me})
+
+    patch.setattr(linear, "agree_on_masks", agree)
+
+
+def low_bits_kept(patch: Patch) -> None:
+    real = Dither.draw
+    patch.setattr(Dither, "draw", lambda me, *rest: real(me, *rest) >> me.step_bits << me.step_bits)
+
+
+def half_the_noise(patch: Patch) -> None:
+    real = Dither.draw
+    patch.setattr(Dither, "draw", lambda me, *rest: real(me, *rest) >> 1)
+
+
+def noise_repeated_with_other_data(patch: Patch) -> None:
+    def name(me: str, names: Any, round: int, seal: bytes) -> Any:
+        yield from ()
+        return f"{round:064d}"
+
+    patch.setattr(linear, "name_publication", name)
+
+
+def noise_of_one_holder_repeated_with_other_data(patch: Patch) -> None:
+    """As if noise were named by a holder's own shares alone."""
+
+    def name(me: str, names: Any, round: int, seal: bytes) -> Any:
+        yield from ()
+        return seal.hex()
+
+    patch.setattr(linear, "name_publication", name)
+
+
+def seals_sent_to_the_server(patch: Patch) -> None:
+    real = linear.name_publication
+
+    def name(me: str, names: Any, round: int, seal: bytes) -> Any:
+        found = yield from real(me, names, round, seal)
+        yield Send("server", "seal", torch.zeros(32, dtype=torch.uint8))
+        return found
+
+    patch.setattr(linear, "name_publication", name)
+    patch.setattr(federation_dealer, "serving", _hearing(federation_dealer.serving))
+
+
+def _hearing(real: Any) -> Any:
+    """A server that also reads what the weakened copy above sends it."""
+
+    def serving(setting: Any, *rest: Any, **named: Any) -> Any:
+        program, reply = real(setting, *rest, **named), None
+        while True:
+            try:
+                effect = program.send(reply)
+            except StopIteration as stop:
+                return stop.value
+            if isinstance(effect, Receive) and effect.kind == "noisy-share":
+                yield Receive(effect.sender, "seal", (32,))
+            reply = yield effect
+
+    return serving
+
+
+@pytest.mark.parametrize(
+    ("weaken", "said"),
+    [
+        (masks_removed, "less what was dealt"),
+        (sent_shares_unmasked, "less what was dealt"),
+        (kept_shares_of_features_unmasked, "the share of P that"),
+        (kept_shares_of_weights_unmasked, "the share of W that"),
+        (masks_reused_in_the_next_round, "from round to round"),
+        (masks_of_keys_that_the_server_knows, "under other secrets of the holders"),
+        (low_bits_kept, "below the steps"),
+        (half_the_noise, "less noise than"),
+        (noise_repeated_with_other_data, "again with other data"),
+        (noise_of_one_holder_repeated_with_other_data, "again with other data"),
+        (seals_sent_to_the_server, "seal was sent to the server"),
+    ],
+)
+@pytest.mark.parametrize("holders", [2, 5])
+def test_a_weakened_copy_is_found(weaken: Callable[[Patch], None], said: str, holders: int, monkeypatch: Patch) -> None:
+    weaken(monkeypatch)
+    found = audit_dealer("shared-linear", holders)
+    assert not found.holds and any(said in note for note in found.notes), found.notes
+
+
+def test_keys_that_stay_the_same_after_a_resume_are_found(monkeypatch: Patch) -> None:
+    masks_of_keys_that_the_server_knows(monkeypatch)
+    assert any("before and after a resume" in note for note in audit_dealer("shared-linear").notes)
+
+
+# ---- weakened copies of the other modes ----
+
+
+@pytest.mark.parametrize("mode", ["individual", "paper"])
+def test_noise_that_does_not_follow_the_rows_is_found(mode: str, monkeypatch: Patch) -> None:
+    real = Publisher._noise
+    monkeypatch.setattr(Publisher, "_noise", lambda me, label, shape: real(me, "always", shape))
+    found = audit_dealer(mode)
+    assert not found.holds and "again with other data under the same noise" in found.notes[0]
+
+
+@pytest.mark.parametrize("mode", ["individual", "paper"])
+def test_rows_with_bits_below_the_noise_are_found(mode: str, monkeypatch: Patch) -> None:
+    real = Publisher.publish
+    monkeypatch.setattr(Publisher, "publish", lambda me, x, round: real(me, x, round) + 1e-4 * x.detach())
+    found = audit_dealer(mode)
+    assert not found.holds and "off the grid" in found.notes[0]
+
+
+def test_guesses_that_are_drawn_again_after_a_resume_are_found(monkeypatch: Patch) -> None:
+    drawn = itertools.count()
+    real = Guesser.publish
+    monkeypatch.setattr(Guesser, "publish", lambda me: (real(me) + next(drawn)) % 3)
+    found = audit_dealer("guesses")
+    assert not found.holds and "published other guesses" in found.notes[0]
+
+
+# ---- exactly, on a small ring ----
+
+
+class Small:
+    """A key that gives one number."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def expand(self, label: str, shape: tuple[int, ...]) -> Tensor:
+        return torch.full(shape, self.number)
+
+
+@pytest.mark.parametrize("holders", [2, 3])
+def test_on_a_small_ring_the_view_depends_on_the_sum_alone(holders: int) -> None:
+    """All keys of all pairs in the ring of 4: each vector of the right sum comes equally often, whatever the shares."""
+    names = tuple(f"holder{number}" for number in range(holders))
+    pairs, ring = list(itertools.combinations(names, 2)), 4
+    views: dict[int, list[Counter[tuple[int, ...]]]] = {}
+    for shares in itertools.product(range(ring), repeat=holders):
+        seen: Counter[tuple[int, ...]] = Counter()
+        for numbers in itertools.product(range(ring), repeat=len(pairs)):
+            drawn = dict(zip(pairs, numbers, strict=True))
+            masks = []
+            for me in names:
+                keys: Any = {o: Small(drawn[min(me, o), max(me, o)]) for o in names if o != me}
+                masks.append(int(ZeroSum(me, names, keys).mask("open 1", (1,))))
+            seen[tuple((share + mask) % ring for share, mask in zip(shares, masks, strict=True))] += 1
+        views.setdefault(sum(shares) % ring, []).append(seen)
+    for found in views.values():
+        assert len(found) == ring ** (holders - 1) and all(one == found[0] for one in found)
+        assert len(found[0]) == ring ** (holders - 1) and len(set(found[0].values())) == 1
