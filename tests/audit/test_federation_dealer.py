@@ -13,7 +13,7 @@ from graphveil.federation.dither import Dither
 from graphveil.federation.zero_sum import ZeroSum
 from torch import Tensor
 
-from graphveil.audit import federation_dealer
+from graphveil.audit import federation_runs
 from graphveil.audit.federation_dealer import audit_dealer
 from graphveil.federation import linear
 from graphveil.federation.guesses import Guesser
@@ -118,7 +118,7 @@ def seals_sent_to_the_server(patch: Patch) -> None:
         return found
 
     patch.setattr(linear, "name_publication", name)
-    patch.setattr(federation_dealer, "serving", _hearing(federation_dealer.serving))
+    patch.setattr(federation_runs, "serving", _hearing(federation_runs.serving))
 
 
 def _hearing(real: Any) -> Any:

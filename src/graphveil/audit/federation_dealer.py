@@ -15,31 +15,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Final
+from dataclasses import replace
+from typing import Final
 
 import torch
 from scipy import stats
 from torch import Tensor
 
 from graphveil.audit.federation_cases import audit_uniform
-from graphveil.audit.federation_replay import made_setting
+from graphveil.audit.federation_runs import AGAIN, NODES, Run, apart_setting, run_apart, sources_of
 from graphveil.audit.verdict import Audit
 from graphveil.federation.dealt import Dealt
-from graphveil.federation.holder import Holding
-from graphveil.federation.labels import LabelDesk
-from graphveil.federation.messages import KINDS, UNIFORM, Send
-from graphveil.federation.modes import holding_program, serving
-from graphveil.federation.programs import Checkpoint, Effect, simulate
-from graphveil.federation.setting import Member, Setting
-from graphveil.privacy import Randomness, SeededRandomness
+from graphveil.federation.messages import KINDS, UNIFORM
+from graphveil.federation.setting import Setting
 
-_NODES, _COLUMNS = 80, 3
 #: That a right protocol is called broken: half for what has to be uniform, half for noise, in five tests at most.
 _FALSE_ALARM: Final = 1e-6
 _LEVEL: Final = _FALSE_ALARM / 10
-#: Which round runs again after a resume.
-_AGAIN: Final = 2
 #: What holders may send the server.
 ALLOWED: Final[Mapping[str, frozenset[str]]] = {
     "shared-linear": frozenset({"noisy-share", "labelled-rows", "hidden-gradient"}),
@@ -47,23 +39,6 @@ ALLOWED: Final[Mapping[str, frozenset[str]]] = {
     "paper": frozenset({"embeddings", "labelled-rows", "hidden-gradient"}),
     "guesses": frozenset(),
 }
-State = Mapping[str, Tensor]
-
-
-@dataclass(frozen=True)
-class Run:
-    """All messages (round, sender, message) of a run, and what each party kept after each round."""
-
-    messages: tuple[tuple[int, str, Send], ...]
-    states: Mapping[int, Mapping[str, State]]
-
-    def bodies(self, round: int, *kinds: str) -> dict[tuple[str, str, str], list[Tensor]]:
-        """Return what was sent in a round, by sender, receiver and kind."""
-        found: dict[tuple[str, str, str], list[Tensor]] = {}
-        for number, sender, sent in self.messages:
-            if number == round and sent.kind in kinds:
-                found.setdefault((sender, sent.to, sent.kind), []).append(sent.body)
-        return found
 
 
 def audit_dealer(mode: str, holders: int = 2, *, seed: int = 0) -> Audit:
@@ -72,11 +47,11 @@ def audit_dealer(mode: str, holders: int = 2, *, seed: int = 0) -> Audit:
     Args:
         holders: how many, 2 to 5.
     """
-    setting = dealer_setting(mode, holders)
-    run = _run(setting, seed)
-    again = _run(setting, seed, holders_seed=seed + 1)
-    resumed = _run(setting, seed + 2, before=run)
-    other = _run(setting, seed + 3, before=run, changed=True)
+    setting = apart_setting(mode, holders)
+    run = run_apart(setting, sources_of(setting, seed + 1, seed + 1))
+    again = run_apart(setting, sources_of(setting, seed + 1, seed + 2))
+    resumed = run_apart(setting, sources_of(setting, seed + 3, seed + 3), before=run)
+    other = run_apart(setting, sources_of(setting, seed + 4, seed + 4), before=run, changed=True)
     words = _repeated(run, resumed)
     findings = [*_kinds(run, setting), *_published_again(run, resumed, setting)]
     if mode == "shared-linear":
@@ -93,80 +68,6 @@ def audit_dealer(mode: str, holders: int = 2, *, seed: int = 0) -> Audit:
     )
 
 
-def dealer_setting(mode: str, holders: int) -> Setting:
-    """Return a small federation of so many holders."""
-    members = tuple(Member(f"holder{number + 1}", _COLUMNS, number == 0) for number in range(holders))
-    return replace(made_setting(mode), members=members)
-
-
-def _holdings(setting: Setting, *, changed: bool) -> dict[str, Holding]:
-    """Return what holders have; with `changed` other features of one person at the last holder."""
-    generator = torch.Generator().manual_seed(23)
-    labels, place = torch.randint(setting.classes, (_NODES,), generator=generator), torch.arange(_NODES)
-    train, val = place < 20, (place >= 20) & (place < 30)
-    found = {}
-    for member in setting.members:
-        x = torch.rand(_NODES, member.columns, generator=generator)
-        pairs = torch.randint(_NODES, (2, 80), generator=generator)
-        if changed and member is setting.members[-1]:
-            x[0] = 1 - x[0]
-        desk = LabelDesk(labels, train, val, ~(train | val)) if member.labels else None
-        found[member.name] = Holding(x, torch.cat([pairs, pairs.flip(0)], dim=1), 1.0, desk)
-    return found
-
-
-def _run(
-    setting: Setting, seed: int, *, holders_seed: int | None = None, before: Run | None = None, changed: bool = False
-) -> Run:
-    """Run all parties, each with its own randomness.
-
-    Args:
-        holders_seed: of the holders' secrets; None: `seed`, which is always the server's.
-        before: the run that is gone on from after its first round. changed: with other data of one holder.
-    """
-    held = _holdings(setting, changed=changed)
-    secrets = seed if holders_seed is None else holders_seed
-    done = 0 if before is None else _AGAIN - 1
-    states: Mapping[str, State] = {} if before is None else _kept(before, setting, changed=changed)
-    desk = held[setting.label_holder].desk
-    assert desk is not None
-    generator = torch.Generator().manual_seed(1)
-    desk.open(setting, randomness=SeededRandomness(secrets), generator=generator)
-
-    def common(party: str, number: int) -> dict[str, Any]:
-        randomness: Randomness = SeededRandomness(1_000 * (number + 1) + (seed if number < 0 else secrets))
-        return {"randomness": randomness, "generator": generator, "done": done, "state": states.get(party)}
-
-    programs = {setting.server: serving(setting, _NODES, int(desk.train.sum()), **common(setting.server, -1))}
-    for number, (name, mine) in enumerate(held.items()):
-        programs[name] = holding_program(name, setting, mine, **common(name, number))
-    at = dict.fromkeys(programs, 0 if before is None else done + 1)
-    messages: list[tuple[int, str, Send]] = []
-    kept: dict[int, dict[str, State]] = {}
-
-    def watch(name: str, effect: Effect) -> None:
-        if isinstance(effect, Send):
-            messages.append((at[name], name, replace(effect, body=effect.body.clone())))
-        elif isinstance(effect, Checkpoint):
-            at[name] = effect.round + 1
-            kept.setdefault(effect.round, {})[name] = {key: value.clone() for key, value in effect.state().items()}
-
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(1)
-        simulate(programs, watch=watch)
-    if before is not None:
-        kept[done] = dict(states)
-    return Run(tuple(messages), kept)
-
-
-def _kept(before: Run, setting: Setting, *, changed: bool) -> dict[str, State]:
-    """Return what each party kept; with `changed` a share of W that is another one, as after an older checkpoint."""
-    states, last = dict(before.states[_AGAIN - 1]), setting.names[-1]
-    if changed and "w" in states[last]:
-        states[last] = {**states[last], "w": states[last]["w"] + 1}
-    return states
-
-
 # ---- shared-linear: shares ----
 
 
@@ -181,7 +82,7 @@ def _masked(run: Run, again: Run, resumed: Run, setting: Setting) -> dict[str, l
         words[f"the share of {name} under other secrets of the holders"] = [
             first[name, number] - second[name, number] for number in rounds
         ]
-        words[f"what {name} adds before and after a resume"] = [first[name, _AGAIN] - third[name, _AGAIN]]
+        words[f"what {name} adds before and after a resume"] = [first[name, AGAIN] - third[name, AGAIN]]
         for part, place in (("p", 0), ("w", 1)):
             kept, other = (one.states[place][name][part] for one in (run, again))
             words[f"the share of {part.upper()} that {name} keeps, under other secrets"] = [kept - other]
@@ -195,7 +96,7 @@ def _added(run: Run, setting: Setting) -> dict[tuple[str, int], Tensor]:
     for _, _, sent in run.messages:
         if sent.kind == "mask-keys":
             keys.setdefault(sent.to, []).append(sent.body)
-    dealt = Dealt.of(setting, _NODES, keys)
+    dealt = Dealt.of(setting, NODES, keys)
     p = {name: run.states[begun][name]["p"] for name in setting.names}
     found = {}
     for number, sender, sent in run.messages:
@@ -220,7 +121,7 @@ def _noise(run: Run, other: Run, setting: Setting) -> list[str]:
     step = math.floor(math.log2(to.clip)) + 2 * setting.bits - to.bits
     added, again = _added(run, setting), _added(other, setting)
     noise = torch.stack([torch.stack([added[name, n] for name in setting.names]).sum(dim=0) for n in rounds])
-    noise_again = torch.stack([again[name, _AGAIN] for name in setting.names]).sum(dim=0)
+    noise_again = torch.stack([again[name, AGAIN] for name in setting.names]).sum(dim=0)
     scale = 2.0 ** (2 * setting.bits) * to.sigma * to.clip * math.sqrt(len(setting.members))
     findings = []
     if _too_small(noise, scale):
@@ -228,7 +129,7 @@ def _noise(run: Run, other: Run, setting: Setting) -> list[str]:
     low = (noise & ((1 << step) - 1)) >> (step - 4)
     if stats.chisquare(torch.bincount(low.flatten(), minlength=16).numpy()).pvalue < _LEVEL:
         findings.append("bits of the sum below the steps of the noise are not random")
-    if _too_small(noise_again - noise[_AGAIN - 1], math.sqrt(2.0) * scale):
+    if _too_small(noise_again - noise[AGAIN - 1], math.sqrt(2.0) * scale):
         findings.append("a round was published again with other data under the same noise")
     return findings
 
@@ -245,7 +146,7 @@ def _too_small(numbers: Tensor, deviation: float) -> bool:
 def _repeated(run: Run, resumed: Run) -> dict[str, list[Tensor]]:
     """Return by how much all that is masked moved between a round and the same round after a resume."""
     uniform = [kind for kind, known in KINDS.items() if known.reveals == UNIFORM]
-    before, after = (one.bodies(_AGAIN, *uniform) for one in (run, resumed))
+    before, after = (one.bodies(AGAIN, *uniform) for one in (run, resumed))
     return {
         f"{kind} from {sender} to {to} before and after a resume": [
             a - b for a, b in zip(bodies, after[sender, to, kind], strict=True)
@@ -263,9 +164,9 @@ def _kinds(run: Run, setting: Setting) -> list[str]:
 def _published_again(run: Run, resumed: Run, setting: Setting) -> list[str]:
     """Say which bytes differ that are published in a round and in the same round after a resume."""
     if setting.mode == "shared-linear":
-        same = torch.equal(_sums(run, setting)[_AGAIN], _sums(resumed, setting)[_AGAIN])
+        same = torch.equal(_sums(run, setting)[AGAIN], _sums(resumed, setting)[AGAIN])
         return [] if same else ["a round that ran again after a resume opened another sum"]
-    before, after = (one.bodies(_AGAIN, "embeddings", "guesses") for one in (run, resumed))
+    before, after = (one.bodies(AGAIN, "embeddings", "guesses") for one in (run, resumed))
     return [
         f"a round that ran again after a resume published other {kind} of {sender}"
         for (sender, to, kind), bodies in before.items()
@@ -277,11 +178,11 @@ def _grid(run: Run, other: Run, setting: Setting) -> list[str]:
     """Say which rows lie off the noise's grid, or were published with other data under the same noise."""
     publication, findings = setting.publication, []
     step = publication.clip * 2.0**-publication.bits
-    for (sender, to, kind), (rows,) in run.bodies(_AGAIN, "embeddings").items():
+    for (sender, to, kind), (rows,) in run.bodies(AGAIN, "embeddings").items():
         steps = rows.double() / step
         if float((steps - steps.round()).abs().max()) > 1e-3:
             findings.append(f"{kind} of {sender} lie off the grid of their noise")
-        (changed,) = other.bodies(_AGAIN, kind)[sender, to, kind]
+        (changed,) = other.bodies(AGAIN, kind)[sender, to, kind]
         moved = changed.double() - rows.double()
         if bool(moved.any()) and _too_small(moved, math.sqrt(2.0) * publication.sigma * publication.clip):
             findings.append(f"{kind} of {sender} were published again with other data under the same noise")
