@@ -12,6 +12,7 @@ from graphveil.audit.federation_cases import (
     audit_shrunk,
 )
 from graphveil.audit.federation_dealer import audit_dealer
+from graphveil.audit.federation_holders import audit_holders
 from graphveil.audit.federation_replay import audit_features, audit_label, audit_shares
 from graphveil.audit.verdict import Audit, timed
 from graphveil.federation.setting import MODES
@@ -32,14 +33,19 @@ def publication_audits() -> tuple[Run, ...]:
 
 
 def program_audits() -> tuple[Run, ...]:
-    """Return the audits of the programs of each mode; a server with its dealt keys, with each number of holders."""
+    """Return the audits of the programs of each mode, and of what parties see who put together all they were dealt."""
     replays = [partial(_timed, audit, mode) for mode in MODES for audit in (audit_features, audit_label)]
     shares = [partial(_timed, audit_shares, mode) for mode in ON_SHARES]
     least, most = PARTIES
-    dealers = [
-        partial(_timed, partial(audit_dealer, holders=n), mode) for mode in MODES for n in range(least, most + 1)
+    counts = range(least, most + 1)
+    dealers = [partial(_timed, partial(audit_dealer, holders=n), mode) for mode in MODES for n in counts]
+    together = [
+        partial(_timed, partial(audit_holders, holders=n, victim=victim), mode)
+        for mode in ON_SHARES
+        for n in counts[:2]
+        for victim in range(n)
     ]
-    return (*replays, *shares, *dealers)
+    return (*replays, *shares, *dealers, *together)
 
 
 def _timed(audit: Callable[..., Audit], mode: str, seed: int) -> Audit:

@@ -1,0 +1,53 @@
+"""All holders but one put together what they were dealt: what is shipped hides the one, weakened copies do not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from graphveil.audit.federation_holders import audit_holders
+from graphveil.federation import products, sharing
+from graphveil.federation.masks import MaskKey
+
+Patch = pytest.MonkeyPatch
+CASES = [("shared-linear", holders, victim) for holders in (2, 3, 4) for victim in range(holders)]
+CASES += [("paper", 2, 1), ("paper", 3, 0), ("paper", 3, 2)]
+
+
+@pytest.mark.parametrize(("mode", "holders", "victim"), CASES)
+def test_all_holders_but_one_can_unmask_nothing(mode: str, holders: int, victim: int) -> None:
+    """False-alarm rate 1e-6 each, seeds fixed."""
+    found = audit_holders(mode, holders, victim=victim)
+    assert found.holds, found.notes
+    assert found.false_alarm == 1e-6 and "together" in found.target
+
+
+def features_sent_unmasked(patch: Patch) -> None:
+    def zeros(key: MaskKey, rows: int, columns: int) -> Tensor:
+        return torch.zeros(rows, columns, dtype=torch.int64)
+
+    patch.setattr(sharing, "left_mask", zeros)
+    patch.setattr(products, "left_mask", zeros)
+
+
+def masks_of_weights_used_in_every_round(patch: Patch) -> None:
+    real = products.mask_label
+    patch.setattr(products, "mask_label", lambda product, step: real(product, step.split()[0]))
+
+
+@pytest.mark.parametrize(
+    ("weaken", "said"),
+    [
+        (features_sent_unmasked, "masked-left from holder2 to holder1 beside"),
+        (masks_of_weights_used_in_every_round, "from round to round"),
+    ],
+)
+@pytest.mark.parametrize("holders", [2, 3])
+def test_a_weakened_copy_is_found(weaken: Callable[[Patch], Any], said: str, holders: int, monkeypatch: Patch) -> None:
+    weaken(monkeypatch)
+    found = audit_holders("shared-linear", holders, victim=1)
+    assert not found.holds and any(said in note for note in found.notes), found.notes
