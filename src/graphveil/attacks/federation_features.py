@@ -6,7 +6,8 @@
     anything else   x^ = ridge regression of the known people's rows on what arrived of them
 
 Rows alike (Gram): inner products of rows keep through a random projection, and exactly so where slopes G are known:
-h0_t - h0_{t+1} = rate X X^T G_t, so with D the left sides, X X^T = D (G^T D)^+ D^T.
+h0_t - h0_{t+1} = rate X X^T G_t, so with D the left sides, X X^T = D (G^T D)^+ D^T.  In mode shared-linear without
+noise the server knows both, z for h0 and P = S^K X for X: two rounds of enough columns give P P^T.
 Source: linear algebra over rounds, on the first layer of Chen et al., IJCAI 2022, arXiv 2005.11903.
 Shapes: X [n, d] float64, h0 [n, h].
 """
@@ -109,6 +110,10 @@ def rows_alike(view: View, recorded: Recorded, *, victim: str, nodes: int = 500,
     found, source = _best_similarity(view, victim)
     scores = found[places][:, places].numpy()[first, second]
     known = _inner(_control(view, recorded)).numpy()[places][:, places][first, second]
+    figures = {"correlation with the true inner products": _correlation(scores, true)}
+    if view.is_server and view.setting.mode == "shared-linear":
+        spread = _inner(recorded.secrets()[0] * 2.0**-view.setting.bits).numpy()[places][:, places][first, second]
+        figures["correlation with those of propagated features"] = _correlation(scores, spread)
     return judge(
         "gram",
         f"which people are alike in what {victim} alone holds, by {'the server' if view.is_server else view.party}",
@@ -118,9 +123,7 @@ def rows_alike(view: View, recorded: Recorded, *, victim: str, nodes: int = 500,
         seed=seed,
         baseline=auc_of(known[alike], known[~alike]),
         baseline_note=_control_note(view),
-        figures={"correlation with the true inner products": float(np.corrcoef(scores, true)[0, 1])}
-        if scores.std() > 0
-        else {},
+        figures=figures,
         notes=(f"from {source}", "pairs share nodes: intervals are somewhat too narrow"),
     )
 
@@ -173,8 +176,14 @@ def left_over(columns: Tensor, seen: Sequence[Tensor]) -> float:
 
 def similarities(h: Sequence[Tensor], slopes: Sequence[Tensor], rate: float) -> Tensor:
     """Return X X^T [n, n] from layers of plain descent and their slopes, see the module."""
-    d = torch.cat([(now - then) / rate for now, then in itertools.pairwise(h)], dim=1)
-    middle = torch.cat([slope.double() for slope in slopes[: len(h) - 1]], dim=1).T @ d
+    moved = [(now - then) / rate for now, then in itertools.pairwise(h)]
+    return similarities_of(list(zip(moved, slopes, strict=False)))
+
+
+def similarities_of(steps: Sequence[tuple[Tensor, Tensor]]) -> Tensor:
+    """Return the same from how far each layer moved, over the rate, and by which slope."""
+    d = torch.cat([moved for moved, _ in steps], dim=1)
+    middle = torch.cat([slope.double() for _, slope in steps], dim=1).T @ d
     found: Tensor = d @ torch.linalg.pinv((middle + middle.T) / 2, rtol=1e-5) @ d.T
     return found
 
@@ -283,9 +292,17 @@ def _best_similarity(view: View, victim: str) -> tuple[Tensor, str]:
     solved = unmask_features(view, victim)
     if solved is not None:
         return _inner(solved), "masked matrices and their masks"
+    if view.is_server and view.setting.mode == "shared-linear" and math.isinf(view.setting.epsilon):
+        steps = view.steps()
+        if steps:
+            return similarities_of(steps), "z and its gradients, round by round"
     found = _opened(view, victim) or view.rows()
     rows = [body for bodies in found.values() for body in bodies]
     return _inner(unit_rows(rows, view.nodes)), ", ".join(found) or "nothing"
+
+
+def _correlation(scores: np.ndarray, true: np.ndarray) -> float:
+    return float(np.corrcoef(scores, true)[0, 1]) if min(scores.std(), true.std()) > 0 else 0.0
 
 
 def _inner(rows: Tensor) -> Tensor:

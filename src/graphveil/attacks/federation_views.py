@@ -29,8 +29,9 @@ from graphveil.federation.setting import Setting
 from graphveil.federation.together import Trained, train_together
 from graphveil.privacy import Randomness
 
-#: Of how many rounds, evenly spread, an adversary keeps the messages.
+#: Of how many rounds an adversary keeps the messages: the first ones, and others evenly spread.
 KEPT_ROUNDS = 32
+_FIRST_ROUNDS = 8
 _NAIVE_ROUNDS = 12
 
 
@@ -108,6 +109,16 @@ class View:
         """The same as words, before they are read as numbers."""
         sent = [self.bodies("noisy-share", name) for name in self.setting.names]
         return [torch.stack(parts).sum(dim=0) for parts in zip(*sent, strict=True)]
+
+    def steps(self) -> list[tuple[Tensor, Tensor]]:
+        """What the server of mode shared-linear knows of consecutive rounds: how far z moved, and by which dz."""
+        at = sorted({m.round for m in self.messages if m.kind == "noisy-share"})
+        z = dict(zip(at, self.projections(), strict=True))
+        shares = {
+            number: [m for m in self.messages if (m.kind, m.round) == ("gradient-share", number)] for number in at
+        }
+        slopes = {number: torch.stack([m.body for m in sent]).sum(dim=0) for number, sent in shares.items()}
+        return [(z[n] - z[n + 1], slopes[n].double() * 2.0**-self.setting.bits) for n in at if n + 1 in z]
 
     def dealt(self) -> Dealt:
         """What the server of mode shared-linear dealt."""
@@ -230,9 +241,10 @@ def _copied(effect: Checkpoint) -> Mapping[str, Tensor]:
 
 
 def agreed_rounds(setting: Setting) -> frozenset[int]:
-    """Return the rounds that an adversary keeps."""
-    spread = np.linspace(1, setting.rounds, min(KEPT_ROUNDS, setting.rounds))
-    return frozenset(round(number) for number in spread)
+    """Return the rounds that an adversary keeps: the first ones, and others evenly spread."""
+    begun = range(1, min(_FIRST_ROUNDS, setting.rounds) + 1)
+    spread = np.linspace(begun[-1], setting.rounds, min(KEPT_ROUNDS, setting.rounds) - len(begun) + 1)
+    return frozenset(begun) | frozenset(round(number) for number in spread)
 
 
 def naive(setting: Setting) -> Setting:
