@@ -94,7 +94,7 @@ def test_noise_takes_from_the_server_what_it_had(mode: str) -> None:
 
 def test_two_rounds_without_noise_show_the_server_who_is_alike_after_propagation() -> None:
     result = attack_federation("gram-server", run("shared-linear"), nodes=100)
-    assert result.figures["correlation with those of propagated features"] > 0.95
+    assert result.figures["correlation with those of propagated features"] > 0.9
     hidden = attack_federation("gram-server", run("shared-linear", epsilon=1.0), nodes=100)
     assert hidden.figures["correlation with those of propagated features"] < 0.2
 
