@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 import torch
-from graphveil.federation.dither import Dither
-from graphveil.federation.zero_sum import ZeroSum
 
 from graphveil.attacks.federation import attack_federation, simulated
 from graphveil.attacks.federation_views import Recorded
 from graphveil.attacks.result import AttackResult
 from graphveil.errors import InputError
+from graphveil.federation.dither import Dither
 from graphveil.federation.holder import Holding
 from graphveil.federation.labels import LabelDesk
 from graphveil.federation.setting import Member, Setting
+from graphveil.federation.zero_sum import ZeroSum
 from graphveil.privacy import SeededRandomness
 
 PEOPLE, COLUMNS, CLASSES = 160, 10, 3

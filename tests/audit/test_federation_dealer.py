@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 import torch
-from graphveil.federation.dither import Dither
-from graphveil.federation.zero_sum import ZeroSum
 from torch import Tensor
 
 from graphveil.audit import federation_runs
 from graphveil.audit.federation_dealer import audit_dealer
 from graphveil.federation import linear
+from graphveil.federation.dither import Dither
 from graphveil.federation.guesses import Guesser
 from graphveil.federation.masks import MaskKey
 from graphveil.federation.messages import Receive, Send
 from graphveil.federation.publication import Publisher
 from graphveil.federation.setting import MODES
+from graphveil.federation.zero_sum import ZeroSum
 
 Patch = pytest.MonkeyPatch
 
