@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
 import sys
 from dataclasses import replace
@@ -32,7 +31,6 @@ from graphveil.methods.score_mean import central_mean
 from graphveil.privacy import Ledger, SeededRandomness, gaussian_delta
 from tests.methods import made
 
-needs_shap = pytest.mark.skipif(importlib.util.find_spec("shap") is None, reason="the extra [shap] is not installed")
 LEDGER = Ledger.open({"features": (1.0, 1e-6)})
 
 
@@ -93,7 +91,6 @@ def test_nobody_but_the_public_nodes_is_read(dimension: int) -> None:
     assert shares.stamp == public_scores(second, masked=second.x * (torch.arange(dimension) > 3), gamma=0.0).stamp
 
 
-@needs_shap
 @pytest.mark.parametrize("several", [False, True])
 def test_importance_finds_the_features_that_decide(several: bool) -> None:
     generator = torch.Generator().manual_seed(0)
