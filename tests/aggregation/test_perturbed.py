@@ -294,6 +294,15 @@ def test_the_price_counts_the_cut_tails() -> None:
     assert 30 < PerturbedSum(sigmas=(0.25,)).epsilon(1e-5, 64) < 45
 
 
+def test_the_price_counts_the_rounding_of_every_hop_column_and_entry() -> None:
+    """Rounding weighs 2e-12 of epsilon for each number that one unit can change."""
+    for unit, degree, entries in (("directed-edge", None, 1), ("edge", None, 2), ("node", 9, 9)):
+        for hops in (1, 3):
+            hidden = PerturbedSum(unit=unit, sigmas=(10.0,) * hops, degree=degree)
+            epsilon, _ = hidden.price(0.0, 1e-6, 100_000)
+            assert epsilon == pytest.approx(2e-12 * entries * hops * 100_000)
+
+
 def test_hops_follow_each_other() -> None:
     index, x = next(named_graphs())
     rows, hidden = ReceiverRows.of(index, 7), PerturbedSum(sigmas=(1.0, 1.5))

@@ -81,6 +81,7 @@ def test_noise_is_drawn_once_for_each_block(facts: PairTree, seed: int) -> None:
     released = release_counts(blocks, edges, noise=noise, share=clamped_density)
     assert len(calls) == 1 and calls[0].shape == (len(blocks),)
     np.testing.assert_array_equal(released.noisy, blocks.counts(edges) - 3)
+    np.testing.assert_array_equal(released.density, clamped_density(released.noisy, blocks.pairs))
     assert ((released.density >= 0) & (released.density <= 1)).all()
 
 

@@ -55,6 +55,15 @@ def test_probabilities_sum_to_one(epsilon: float) -> None:
     assert np.allclose(sums, 1.0, atol=1e-12)
 
 
+@pytest.mark.parametrize("far", [-(10**6), 10**6])
+def test_reports_end_at_the_public_reach(far: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the noise: a level that only some degrees can reach would tell them."""
+    mechanism = NoisyDegree(epsilon=1.0, nodes=NODES, mode="both")
+    monkeypatch.setattr(type(mechanism._noise), "draw", lambda me, count, randomness: np.full(count, far))
+    sent = mechanism.randomize(torch.arange(NODES), randomness=SeededRandomness(0)).levels
+    assert sent.tolist() == [mechanism._ends[far > 0]] * NODES
+
+
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
 def test_sampler_follows_likelihood(epsilon: float) -> None:
     """Chi-square on 200,000 users, false-alarm rate 1e-6; 3% more noise is found; mean and variance fit."""

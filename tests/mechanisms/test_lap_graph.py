@@ -58,6 +58,15 @@ def test_audit_accepts_the_stated_epsilon_and_rejects_half_the_noise(epsilon: fl
     assert pair_cases.worst_ratio(weak) > epsilon * (1 + ROUNDING)
 
 
+@pytest.mark.parametrize("share", [0.01, 0.3, 0.99])
+def test_the_number_and_the_cells_share_epsilon(share: float) -> None:
+    """One edge moves the number by 1 and one cell by 1: what noise of each costs adds up, to all of epsilon."""
+    mechanism = LapGraph(epsilon=2.0, domain=pair_cases.tiny(), count_share=share)
+    number, cells = mechanism._count_noise.rate, mechanism._cell_noise.rate
+    assert (number, number + cells) == pytest.approx((2.0 * share, 2.0), rel=1e-9)
+    assert number + cells <= 2.0
+
+
 def test_audit_rejects_a_number_of_edges_without_noise() -> None:
     """The twin that releases as many pairs as there are edges: sizes that differ have an infinite ratio."""
     domain = pair_cases.tiny()

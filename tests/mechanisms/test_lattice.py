@@ -54,6 +54,19 @@ def test_reports_end_at_the_public_reach() -> None:
     assert GRID.randomize(values, Fixed(1), SeededRandomness(1)).levels.ravel().tolist() == [1, 3, 5]
 
 
+def test_every_coordinate_of_every_row_has_noise_of_its_own() -> None:
+    class Numbered(Fixed):
+        """Noise that tells its draws apart."""
+
+        def draw(self, count: int, randomness: Randomness) -> Levels:
+            self.value += count
+            return np.arange(self.value - count, self.value)
+
+    wide = Lattice(low=0.0, high=1.0, dimension=3, steps=1, reach=100)
+    sent = wide.randomize(np.zeros((4, 3)), Numbered(0), SeededRandomness(1)).levels
+    assert sorted(sent.ravel().tolist()) == list(range(12))
+
+
 def test_likelihood_mixes_the_two_roundings() -> None:
     def at(level: int, value: float) -> float:
         reports = LatticeReports(torch.tensor([[level]], dtype=torch.int32))

@@ -50,6 +50,24 @@ def test_a_collection_is_paid_for_before_data_is_read() -> None:
         collect_graph(paid, links_made.Sealed(graph), SPLIT, PEOPLE, links, randomness=SecureRandomness())
 
 
+@pytest.mark.parametrize("mode", ["lower", "both"])
+@pytest.mark.parametrize("mechanism", LIST_MECHANISMS)
+def test_every_part_of_a_list_is_reported_once(mechanism: str, mode: str) -> None:
+    """What is sent is one report of each mechanism that was paid for, drawn with the noise of one."""
+    graph, links = links_made.graph(), LinkPrivacy(4.0, mode, mechanism)
+    watched, alone = made.Counted(3), made.Counted(3)
+    found = randomize_lists(graph, links, randomness=watched)
+    parts = links.parts(graph.schema, made.NODES)
+    wanted = {
+        name: part.randomize(part.count(graph.edge_index) if name == "degrees" else graph.edge_index, randomness=alone)
+        for name, part in parts.items()
+    }
+    assert watched.asked == alone.asked and set(found) == set(parts)
+    for name, reports in found.items():
+        sent, expected = reports.to_tensors(), wanted[name].to_tensors()
+        assert all(torch.equal(sent[key], expected[key]) for key in {*sent, *expected})
+
+
 @pytest.mark.parametrize("part", ["features", "labels", UNIT])
 def test_item_19_any_part_that_was_collected_before_refuses_the_whole(part: str) -> None:
     """Averaging over fresh noise would reveal the data; the ledger refuses before a device is asked."""

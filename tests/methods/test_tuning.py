@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from graphveil.errors import InputError
-from graphveil.methods import METHODS
+from graphveil.methods import METHODS, tuning
 from graphveil.methods.catalogue import build_method
 from graphveil.methods.experiment import run
 from graphveil.methods.search import Search
@@ -70,6 +70,22 @@ def test_test_labels_change_nothing() -> None:
     one, other = tuned("lpgnn", graph), tuned("lpgnn", made.changed(graph, y=labels))
     assert one.trials == other.trials
     assert torch.equal(one.method.predict_proba(), other.method.predict_proba())
+
+
+@pytest.mark.parametrize("name", ["lpgnn", "solitude", "sage"])
+def test_trials_are_judged_by_released_labels_alone(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Item 12: once reports are in, no true label decides anything, those of validation nodes included."""
+    graph = made.graph()
+    real, kept = tuning._collect, []
+
+    def once(*rest: Any) -> Any:
+        kept.append(kept[0] if kept else real(*rest))
+        return kept[0]
+
+    monkeypatch.setattr(tuning, "_collect", once)
+    one = tuned(name, graph)
+    other = tuned(name, made.changed(graph, y=torch.where(graph.y >= 0, (graph.y + 1) % 3, -1)))
+    assert one.trials == other.trials and one.settings == other.settings
 
 
 def test_settings_that_change_what_is_sent_are_refused() -> None:

@@ -66,6 +66,29 @@ def test_item_17_no_key_is_shown_saved_or_copied() -> None:
         pickle.dumps(SeededRandomness(1))
 
 
+def test_item_17_every_bit_of_the_key_comes_from_the_operating_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Checklist item 17: 256 bits are asked for, and each of them decides the stream; fewer could be tried out."""
+    asked: list[int] = []
+
+    def told(entropy: bytes) -> None:
+        asked.clear()
+
+        def urandom(count: int) -> bytes:
+            start = sum(asked)
+            asked.append(count)
+            return entropy[start : start + count]
+
+        monkeypatch.setattr("graphveil.privacy.randomness.os.urandom", urandom)
+
+    told(bytes(64))
+    streams = {SecureRandomness().bytes(32)}
+    assert sum(asked) == 32
+    for bit in range(256):
+        told((1 << bit).to_bytes(32, "little") + bytes(32))
+        streams.add(SecureRandomness().bytes(32))
+    assert len(streams) == 257
+
+
 def test_item_17_no_block_is_drawn_twice() -> None:
     """Checklist item 17: successive draws and separate sources never share a block."""
     first, second = SecureRandomness(), SecureRandomness()
