@@ -85,6 +85,15 @@ def test_noise_is_drawn_once_for_each_block(facts: PairTree, seed: int) -> None:
     assert ((released.density >= 0) & (released.density <= 1)).all()
 
 
+def test_blocks_without_an_edge_get_noise_too() -> None:
+    """A block that is exactly 0 would have no edge for certain."""
+    facts = pair_tree(drawn_tree(40, np.random.default_rng(0)))
+    blocks, one = choose_blocks(facts, np.zeros(39, bool)), np.array([[3], [17]])
+    for edges in (one[:, :0], one):
+        released = release_counts(blocks, edges, noise=lambda counts: counts + 2, share=clamped_density)
+        assert sorted(released.noisy.tolist()) == [2.0] * (len(blocks) - edges.shape[1]) + [3.0] * edges.shape[1]
+
+
 def test_a_collapsed_tree_is_one_draw() -> None:
     facts = pair_tree(drawn_tree(40, np.random.default_rng(0)))
     blocks = choose_blocks(facts, np.ones(39, bool))
