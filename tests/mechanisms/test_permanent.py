@@ -20,6 +20,7 @@ from graphveil.mechanisms import (
     EdgeReports,
     MultiBit,
     NoisyCounts,
+    PrivUnit,
     RandomizedResponse,
     permanent_guarantee,
     permanent_list,
@@ -45,19 +46,27 @@ def purse(epsilon: float = 100.0, delta: float = 0.0) -> Ledger:
     return Ledger.open({"unit": (epsilon, delta)})
 
 
-def send(mechanism: Any, value: Any, ledger: Ledger | None = None, secret: bytes = SECRET) -> tuple[Any, Ledger]:
+def send(
+    mechanism: Any, value: Any, ledger: Ledger | None = None, secret: bytes = SECRET, field: str = "field"
+) -> tuple[Any, Ledger]:
     paid = purse(delta=0.1) if ledger is None else ledger
-    return permanent_report(mechanism, value, device=device(secret), ledger=paid, unit="unit")
+    user = 5 if isinstance(mechanism, PrivUnit) else None
+    how: dict[str, Any] = {"device": device(secret), "field": field, "user": user}
+    return permanent_report(mechanism, value, ledger=paid, unit="unit", **how)
 
 
 def send_list(
-    named: list[int], *, user: int = 0, lists: AdjacencyRR = LISTS, ledger: Ledger | None = None, secret: bytes = SECRET
+    named: list[int],
+    *,
+    user: int = 0,
+    lists: AdjacencyRR = LISTS,
+    ledger: Ledger | None = None,
+    secret: bytes = SECRET,
+    field: str = "field",
 ) -> tuple[set[int], Ledger]:
     paid = purse() if ledger is None else ledger
-    kept = device(secret)
-    found, paid = permanent_list(
-        lists, user, torch.tensor(named, dtype=torch.int64), device=kept, ledger=paid, unit="unit"
-    )
+    how: dict[str, Any] = {"device": device(secret), "field": field, "unit": "unit"}
+    found, paid = permanent_list(lists, user, torch.tensor(named, dtype=torch.int64), ledger=paid, **how)
     assert found.dtype == torch.int32 and bool((found[1:] > found[:-1]).all())
     return set(found.tolist()), paid
 
@@ -99,10 +108,10 @@ def test_every_feature_mechanism_has_permanent_reports(name: str) -> None:
 
 def test_reports_are_the_same_in_every_version() -> None:
     """Pinned: a device that is updated must not draw anew."""
-    assert [int(send(LABEL, value)[0].labels) for value in range(4)] == [1, 1, 1, 1]
+    assert [int(send(LABEL, value)[0].labels) for value in range(4)] == [0, 3, 0, 3]
     sent = send(VECTOR, torch.linspace(0, 1, 12))[0]
-    assert (sent.indices[0].tolist(), sent.bits[0].tolist()) == ([3, 5, 7, 9], [0, 1, 1, 0])
-    assert sorted(send_list([3, 70])[0])[:6] == [3, 19, 23, 28, 36, 37]
+    assert (sent.indices[0].tolist(), sent.bits[0].tolist()) == ([1, 3, 4, 6], [0, 0, 0, 0])
+    assert sorted(send_list([3, 70])[0])[:6] == [3, 16, 19, 28, 37, 40]
 
 
 def test_zero_has_one_sign() -> None:
@@ -201,7 +210,7 @@ def test_other_tasks_and_laws_pay_for_themselves() -> None:
     for mechanism in (LABEL, RandomizedResponse(epsilon=2.0, classes=4)):
         for task in ("spring", "autumn"):
             kept = PermanentRandomness(SECRET, task)
-            _, ledger = permanent_report(mechanism, 2, device=kept, ledger=ledger, unit="unit")
+            _, ledger = permanent_report(mechanism, 2, device=kept, field="field", ledger=ledger, unit="unit")
     assert ledger.total("unit") == (6.0, 0.0)
     for user in (1, 2, 3):
         _, ledger = send_list([9], user=user, ledger=ledger)
@@ -238,7 +247,7 @@ def p_value(counts: np.ndarray, chances: np.ndarray) -> float:
 
 def test_labels_under_random_secrets_follow_the_mechanism() -> None:
     """4,000 secrets, chi-square, one false alarm in 10^6; the law of epsilon 1.3 in its place is refused."""
-    sent = permanent_reports(LABEL, torch.full((4000,), 2), devices(4000))
+    sent = permanent_reports(LABEL, torch.full((4000,), 2), devices(4000), field="field")
     counts = np.bincount(sent.labels.numpy(), minlength=4)
     assert p_value(counts, LABEL.transition()[2].numpy()) > FALSE_ALARM
     assert p_value(counts, RandomizedResponse(epsilon=1.3, classes=4).transition()[2].numpy()) < FALSE_ALARM
@@ -247,7 +256,9 @@ def test_labels_under_random_secrets_follow_the_mechanism() -> None:
 def test_labels_of_one_device_under_all_values_are_independent() -> None:
     """Reports of value 0 and 1 by 4,000 devices: sixteen cells of a product law; a shared coin is refused."""
     kept = devices(4000)
-    first, second = (permanent_reports(LABEL, torch.full((4000,), value), kept).labels.numpy() for value in (0, 1))
+    first, second = (
+        permanent_reports(LABEL, torch.full((4000,), value), kept, field="field").labels.numpy() for value in (0, 1)
+    )
     law = LABEL.transition().numpy()
     assert p_value(np.bincount(4 * first + second, minlength=16), np.outer(law[0], law[1]).ravel()) > FALSE_ALARM
     shared = np.bincount(4 * first + (first + 1) % 4, minlength=16)  # as if the value were not part of the key
@@ -258,7 +269,7 @@ def test_vectors_under_random_secrets_follow_the_mechanism() -> None:
     """Every report of a small multi-bit (6 pairs, 4 answers each), 3,000 secrets; epsilon 4 for 2 is refused."""
     laws = [MultiBit(epsilon=epsilon, dimension=4, sampled=2) for epsilon in (2.0, 4.0)]
     value = torch.tensor([0.0, 0.3, 0.8, 1.0])
-    sent = permanent_reports(laws[0], value.expand(3000, 4), devices(3000))
+    sent = permanent_reports(laws[0], value.expand(3000, 4), devices(3000), field="field")
     reports = list(itertools.product(itertools.combinations(range(4), 2), itertools.product((0, 1), repeat=2)))
     place = {report: k for k, report in enumerate(reports)}
     found = zip(map(tuple, sent.indices.tolist()), map(tuple, sent.bits.tolist()), strict=True)
@@ -299,6 +310,134 @@ def test_lists_of_everybody_make_reports_that_the_server_reads() -> None:
     reports = EdgeReports(starts, torch.tensor([j for named in sent for j in named], dtype=torch.int32))
     found: Tensor = lists.log_likelihood(reports, torch.cat([chain, chain.flip(0)], dim=1))
     assert bool(found.isfinite().all())
+
+
+# ---- two fields, two tasks, two lists ----
+
+
+def both(value: int, other: int, fields: tuple[str, str], count: int = 4000) -> tuple[np.ndarray, np.ndarray]:
+    """What `count` devices send of two attributes with these values."""
+    kept = devices(count)
+    first, second = (
+        permanent_reports(LABEL, torch.full((count,), held), kept, field=field).labels.numpy()
+        for held, field in zip((value, other), fields, strict=True)
+    )
+    return first, second
+
+
+@pytest.mark.parametrize(("value", "other"), [(2, 2), (0, 3)])
+def test_two_fields_share_no_noise(value: int, other: int) -> None:
+    """Sixteen cells of the product law, and how often reports agree, 4,000 devices, one false alarm in 10^6 each.
+
+    Under one field name equal values would agree always, different ones as two draws do: it is refused.
+    """
+    law = LABEL.transition().numpy()
+    first, second = both(value, other, ("left", "right"))
+    chances = np.outer(law[value], law[other])
+    assert p_value(np.bincount(4 * first + second, minlength=16), chances.ravel()) > FALSE_ALARM
+    agree = float(np.trace(chances))
+    assert stats.binomtest(int((first == second).sum()), len(first), agree).pvalue > FALSE_ALARM
+    if value == other:
+        first, second = both(value, other, ("left", "left"))
+        assert stats.binomtest(int((first == second).sum()), len(first), agree).pvalue < FALSE_ALARM
+
+
+def test_two_fields_of_one_person_cost_one_and_one_and_no_more() -> None:
+    """The exact joint law of both reports, a product as the counts above show: its largest ratio is e^2, no more."""
+    labels = torch.arange(4)
+    reports = type(send(LABEL, 0)[0])(labels.repeat_interleave(4)), type(send(LABEL, 0)[0])(labels.repeat(4))
+    joint = {
+        pair: sum(
+            (LABEL.log_likelihood(sent, torch.full((16,), held)) for sent, held in zip(reports, pair, strict=True)),
+            torch.zeros(16, dtype=torch.float64),
+        )
+        for pair in itertools.product(range(4), repeat=2)
+    }
+    assert all(float(law.exp().sum()) == pytest.approx(1.0) for law in joint.values())
+    worst = max(float((one - other).max()) for one, other in itertools.permutations(joint.values(), 2))
+    assert worst == pytest.approx(2 * LABEL.guarantee.epsilon, abs=1e-9)
+    ledger = purse()
+    for field in ("left", "right", "left"):
+        _, ledger = send(LABEL, 1, ledger, field=field)
+    assert ledger.total("unit") == (2.0, 0.0)
+    assert [spend.parameters["field"] for spend in ledger.spends] == ["left", "right"]
+
+
+def test_two_fields_of_vectors_and_lists_share_no_noise() -> None:
+    """Sampled columns of 300 devices, flips of 400 bits each: as independent draws agree, one false alarm in 10^6."""
+    value = torch.linspace(0, 1, 12)
+    columns = [
+        [set(send(VECTOR, value, secret=secret, field=field)[0].indices[0].tolist()) for field in ("left", "right")]
+        for secret in secrets(300)
+    ]
+    shared = sum(len(left & right) for left, right in columns)
+    assert shared / 300 == pytest.approx(4 * 4 / 12, abs=6 * math.sqrt(4 / 3 / 300))
+    friends, colleagues = (send_list([3, 70], field=field)[0] for field in ("friends", "colleagues"))
+    same = 400 - len(friends ^ colleagues) - 1
+    keep = 1 - LISTS.flip
+    assert stats.binomtest(same, 399, keep**2 + LISTS.flip**2).pvalue > FALSE_ALARM
+    assert same < 399
+
+
+def test_two_tasks_of_one_person_share_no_noise() -> None:
+    labels = torch.full((2000,), 2)
+    spring, autumn = (
+        permanent_reports(
+            LABEL, labels, [PermanentRandomness(secret, task) for secret in secrets(2000)], field="field"
+        ).labels.numpy()
+        for task in ("spring", "autumn")
+    )
+    agree = float((LABEL.transition()[2] ** 2).sum())
+    assert stats.binomtest(int((spring == autumn).sum()), 2000, agree).pvalue > FALSE_ALARM
+
+
+@pytest.mark.parametrize("field", ["", " ", None, True, 1.5])
+def test_a_field_is_a_name_or_a_number(field: Any) -> None:
+    with pytest.raises(InputError, match="field is"):
+        send(LABEL, 2, field=field)
+    assert equal(send(LABEL, 2, field=7)[0], send(LABEL, 2, field=7)[0])  # type: ignore[arg-type]
+
+
+# ---- codebooks, and other versions ----
+
+
+def test_every_device_has_the_codebook_that_randomize_gives_it() -> None:
+    """All in codebook 0, as once, the estimates share the codewords of one book and lean where it leans."""
+    mechanism = PrivUnit(epsilon=4.0, dimension=3)
+    values = torch.full((50, 3), 0.5)
+    sent = permanent_reports(mechanism, values, devices(50), field="field")
+    fresh = mechanism.randomize(values, randomness=SeededRandomness(0))
+    assert torch.equal(sent.codebooks, fresh.codebooks) and sent.codebooks.tolist() == list(range(50))
+    report, ledger = permanent_report(
+        mechanism, values[7], device=devices(50)[7], field="field", ledger=purse(), unit="unit", user=7
+    )
+    assert int(report.codebooks[0]) == 7 and int(report.codewords[0]) == int(sent.codewords[7])
+    assert ledger.total("unit")[0] == 4.0
+    with pytest.raises(InputError, match="no user is named"):
+        permanent_report(mechanism, values[7], device=device(), field="field", ledger=purse(), unit="unit")
+
+
+def test_vectors_in_their_own_codebooks_are_unbiased() -> None:
+    """The mean of 2,000 devices' estimates is the value, within six standard errors of the mechanism's variance."""
+    mechanism = PrivUnit(epsilon=6.0, dimension=2)
+    value = torch.tensor([0.9, 0.2], dtype=torch.float64)
+    sent = permanent_reports(mechanism, value.expand(2000, 2), devices(2000), field="field")
+    spread = torch.sqrt(mechanism.variance(value[None])[0] / 2000)
+    assert bool(((mechanism.estimate(sent).double().mean(0) - value).abs() < 6 * spread).all())
+
+
+def test_a_version_that_prints_a_mechanism_otherwise_draws_nothing_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    value = torch.linspace(0, 1, 12)
+    before, ledger = send(VECTOR, value)
+    label, ledger = send(LABEL, 2, ledger)
+    named, ledger = send_list([3, 70], ledger=ledger)
+    for mechanism in (MultiBit, RandomizedResponse, AdjacencyRR):
+        monkeypatch.setattr(mechanism, "__repr__", lambda self: f"{type(self).__name__} of another version")
+    assert equal(send(VECTOR, value, ledger)[0], before) and send(VECTOR, value, ledger)[1] is ledger
+    assert equal(send(LABEL, 2, ledger)[0], label) and send(LABEL, 2, ledger)[1] is ledger
+    assert send_list([3, 70], ledger=ledger) == (named, ledger)
+    whole = MultiBit(epsilon=6, dimension=12, low=0, high=1, sampled=4)
+    assert equal(send(whole, value)[0], before)  # 6 is 6.0
 
 
 # ---- what is refused ----

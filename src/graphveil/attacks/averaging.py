@@ -92,7 +92,7 @@ def _permanent(mechanism: Any, one: Tensor, other: Tensor, randomness: Randomnes
         id(held): [PermanentRandomness(randomness.bytes(SECRET_BYTES), "averaging") for _ in held]
         for held in (one, other)
     }
-    return lambda held, _: permanent_reports(mechanism, held, groups[id(held)])
+    return lambda held, _: permanent_reports(mechanism, held, groups[id(held)], field="value")
 
 
 def _extremes(mechanism: Any, people: int) -> tuple[Tensor, Tensor]:

@@ -98,7 +98,7 @@ class _Devices:
     def randomize(self, values: Tensor, *, randomness: Randomness) -> Any:
         secrets = (randomness.bytes(SECRET_BYTES) for _ in range(len(values)))
         devices = [PermanentRandomness(secret, "audit") for secret in secrets]
-        return permanent_reports(self.mechanism, values, devices)
+        return permanent_reports(self.mechanism, values, devices, field="audit")
 
     def log_likelihood(self, reports: Any, values: Tensor) -> Tensor:
         found: Tensor = self.mechanism.log_likelihood(reports, values)

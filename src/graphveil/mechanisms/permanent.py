@@ -1,20 +1,25 @@
 """Reports that a device can make again and again at the price of one: equal values give equal reports, for ever.
 
-Noise comes from `PermanentRandomness`, apart for every part of a report that has noise of its own, so that a change of
-one part redraws that part alone:
+Noise comes from `PermanentRandomness`, apart for every field (an attribute of the person, as the task names it), every
+law and every part of a report that has noise of its own, so that two fields with equal values share nothing, and that a
+change of one part redraws that part alone:
+
+    key of a part = task, field, law (name and parameters of the mechanism), part, value
 
     multi-bit        which coordinates are sampled never changes; each sampled one has a bit for each value it takes
     neighbour list   every other user has a bit for "linked" and one for "not linked"
+    privunit         the whole vector is one part, which belongs to the user's own public codebook
     anything else    the whole value is one part (a label; a feature vector of another mechanism)
 
 What is paid is what is new: a part costs its share of epsilon for each value that it ever had. The ledger keeps names
-of these values that say nothing without the device's secret.
+of these values that say nothing without the device's secret. A law is told by the name in the catalogue and the
+parameters that are not at their default, never by how the program prints it: a later version draws nothing anew.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -22,10 +27,13 @@ import torch
 from torch import Tensor
 
 from graphveil.errors import InputError
+from graphveil.mechanisms.catalogue import catalogue
 from graphveil.mechanisms.edges import AdjacencyRR
 from graphveil.mechanisms.labels import RandomizedResponse
 from graphveil.mechanisms.multibit import MultiBit
+from graphveil.mechanisms.privunit import PrivUnit
 from graphveil.mechanisms.reports import MultiBitReports
+from graphveil.mechanisms.sampled import SampledVectors
 from graphveil.mechanisms.subsets import draw_subsets
 from graphveil.mechanisms.values import open_values
 from graphveil.privacy import Guarantee, Ledger, PermanentRandomness, Spend
@@ -37,7 +45,14 @@ _VALUES_OF_A_BIT = 2
 
 
 def permanent_report(
-    mechanism: Any, value: Any, *, device: PermanentRandomness, ledger: Ledger, unit: str
+    mechanism: Any,
+    value: Any,
+    *,
+    device: PermanentRandomness,
+    field: str | int,
+    ledger: Ledger,
+    unit: str,
+    user: int | None = None,
 ) -> tuple[Any, Ledger]:
     """Return what one device sends of its present value, and the ledger after paying for what is new in it.
 
@@ -45,20 +60,31 @@ def permanent_report(
         mechanism: of features or labels.
         value: a vector [d], or a class.
         device: its secret noise.
+        field: the attribute that is reported, by its name or number in the task.
         ledger: what the device has paid so far.
         unit: the budget that pays.
+        user: the user's number, where everybody has a public codebook of their own (privunit).
 
     Raises:
         BudgetError: the value is new and the budget is spent; nothing is sent, and the last report stands.
-        InputError: a value outside its range, or a mechanism of neighbour lists (see `permanent_list`).
+        InputError: a value outside its range, an empty field, a mechanism of neighbour lists (see `permanent_list`), or
+            one with codebooks and no user.
     """
-    report, told = _encode(mechanism, value, device)
+    law = (*_field(field), *_law(mechanism), *_codebook(mechanism, user))
+    report, told = _encode(mechanism, value, device, law, user)
     parts = [device.tag(*own) for own in told]
-    return report, _paid(ledger, unit, mechanism, device.tag(repr(mechanism)), parts)
+    return report, _paid(ledger, unit, mechanism, field, device.tag(*law), parts)
 
 
 def permanent_list(
-    mechanism: AdjacencyRR, user: int, named: Tensor, *, device: PermanentRandomness, ledger: Ledger, unit: str
+    mechanism: AdjacencyRR,
+    user: int,
+    named: Tensor,
+    *,
+    device: PermanentRandomness,
+    field: str | int,
+    ledger: Ledger,
+    unit: str,
 ) -> tuple[Tensor, Ledger]:
     """Return the ids that one user's device names, int32 and ascending, and the ledger after paying for what is new.
 
@@ -68,13 +94,14 @@ def permanent_list(
     Args:
         user: whose list it is.
         named: integers [m], whom the true list names, in any order.
+        field: which of the user's lists it is (friends, colleagues), by its name or number in the task.
 
     Raises:
         BudgetError: the list changed and the budget is spent; nothing is sent, and the last report stands.
         InputError: an id that is no other user.
     """
     true = _bits_of(mechanism, user, named)
-    law = ("list", repr(mechanism.epsilon), mechanism.mode, user)
+    law = (*_field(field), "list", _plain(mechanism.epsilon), mechanism.mode, user)
     flips = [
         device.stream(*law, bit).uint64(mechanism.nodes) < np.uint64(mechanism._low) for bit in range(_VALUES_OF_A_BIT)
     ]
@@ -82,13 +109,20 @@ def permanent_list(
     sent[: _first_other(mechanism, user)] = False
     sent[user] = False
     parts = [device.tag(*law, np.flatnonzero(true).tobytes())]
-    paid = _paid(ledger, unit, mechanism, device.tag(*law), parts, most=_VALUES_OF_A_BIT)
+    paid = _paid(ledger, unit, mechanism, field, device.tag(*law), parts, most=_VALUES_OF_A_BIT)
     return torch.from_numpy(np.flatnonzero(sent).astype(np.int32)), paid
 
 
-def permanent_reports(mechanism: Any, values: Any, devices: Sequence[PermanentRandomness]) -> Any:
-    """Return what many devices send, one row of `values` each: a simulation, in which nobody keeps a ledger."""
-    each = [_encode(mechanism, value, device)[0] for value, device in zip(values, devices, strict=True)]
+def permanent_reports(mechanism: Any, values: Any, devices: Sequence[PermanentRandomness], *, field: str | int) -> Any:
+    """Return what many devices send, one row of `values` each: a simulation, in which nobody keeps a ledger.
+
+    User i has codebook i, as in `randomize`.
+    """
+    law, rows = (*_field(field), *_law(mechanism)), zip(values, devices, strict=True)
+    each = [
+        _encode(mechanism, value, device, (*law, *_codebook(mechanism, user)), user)[0]
+        for user, (value, device) in enumerate(rows)
+    ]
     tensors = [report.to_tensors() for report in each]
     return type(each[0]).from_tensors({name: torch.cat([own[name] for own in tensors]) for name in tensors[0]})
 
@@ -112,29 +146,70 @@ def permanent_guarantee(mechanism: Any, values: int = 1) -> Guarantee:
     return replace(once, epsilon=values * once.epsilon, delta=values * once.delta, assumes=(*kept, *told))
 
 
-def _encode(mechanism: Any, value: Any, device: PermanentRandomness) -> tuple[Any, list[Context]]:
+def _field(field: str | int) -> Context:
+    if isinstance(field, bool) or not isinstance(field, str | int) or (isinstance(field, str) and not field.strip()):
+        raise InputError(f"field is {field!r}", where="permanent report", allowed="a name or a number of the task")
+    return "field", field
+
+
+def _law(mechanism: Any) -> Context:
+    """The name and parameters by which a law is known for good; a parameter at its default is left out."""
+    if isinstance(mechanism, SampledVectors):
+        name: str | None = mechanism.kind.name
+    else:
+        name = next((entry.name for entry in catalogue() if entry.mechanism is type(mechanism)), None)
+    if name is None:
+        raise InputError(f"{type(mechanism).__name__} has no permanent report", allowed="features, labels")
+    told: list[str] = []
+    for one in fields(mechanism):
+        value = getattr(mechanism, one.name)
+        if one.init and one.name != "kind" and value != one.default:
+            told += [one.name, _plain(value)]
+    chosen = getattr(mechanism, "coordinates", None)  # by a rule that a later version may change
+    return "law", name, *told, *(() if chosen is None else ("coordinates", chosen))
+
+
+def _plain(value: float | str) -> str:
+    """A parameter as text, equal for equal numbers whatever their type."""
+    return float(value).hex() if isinstance(value, int | float) else str(value)
+
+
+def _codebook(mechanism: Any, user: int | None) -> Context:
+    if not isinstance(mechanism, PrivUnit):
+        return ()
+    if user is None:
+        raise InputError("no user is named", where="permanent report", allowed="user: whose public codebook it is")
+    return "codebook", user
+
+
+def _encode(
+    mechanism: Any, value: Any, device: PermanentRandomness, law: Context, user: int | None
+) -> tuple[Any, list[Context]]:
     """One device's report, and the context of each of its parts, present value included."""
-    law = repr(mechanism)
     if isinstance(mechanism, RandomizedResponse):
         row = torch.as_tensor(value)[None]
-        told = law, row.numpy().astype(np.int64).tobytes()
+        told = *law, row.numpy().astype(np.int64).tobytes()
     elif hasattr(mechanism, "dimension"):
         row = torch.as_tensor(value, dtype=torch.float64)[None]
         if isinstance(mechanism, MultiBit):
-            return _bit_by_bit(mechanism, row, device)
-        told = law, (row.numpy() + 0.0).tobytes()  # -0.0 is 0.0
+            return _bit_by_bit(mechanism, row, device, law)
+        told = *law, (row.numpy() + 0.0).tobytes()  # -0.0 is 0.0
     else:
         raise InputError(f"{type(mechanism).__name__} has no permanent report", allowed="features, labels")
-    return mechanism.randomize(row, randomness=device.stream(*told)), [told]
+    noise = device.stream(*told)
+    if isinstance(mechanism, PrivUnit):
+        return mechanism.randomize(row, randomness=noise, first=user or 0), [told]
+    return mechanism.randomize(row, randomness=noise), [told]
 
 
-def _bit_by_bit(mechanism: MultiBit, row: Tensor, device: PermanentRandomness) -> tuple[MultiBitReports, list[Context]]:
-    law = repr(mechanism)
+def _bit_by_bit(
+    mechanism: MultiBit, row: Tensor, device: PermanentRandomness, law: Context
+) -> tuple[MultiBitReports, list[Context]]:
     rows = open_values(row, mechanism.dimension, mechanism.low, mechanism.high)
-    columns = draw_subsets(1, mechanism.dimension, mechanism.coordinates, device.stream(law, "sampled"))
+    columns = draw_subsets(1, mechanism.dimension, mechanism.coordinates, device.stream(*law, "sampled"))
     fractions = mechanism._fractions(rows, 0, 1, columns) + 0.0
     places = zip(columns[0], fractions[0], strict=True)
-    told: list[Context] = [(law, int(column), fraction.tobytes()) for column, fraction in places]
+    told: list[Context] = [(*law, int(column), fraction.tobytes()) for column, fraction in places]
     bits = [mechanism._law.draw(fractions[:, k], device.stream(*own)) for k, own in enumerate(told)]
     sent = torch.from_numpy(np.concatenate(bits)[None])
     return MultiBitReports(torch.from_numpy(columns.astype(np.int32)), sent), told
@@ -160,12 +235,19 @@ def _first_other(mechanism: AdjacencyRR, user: int) -> int:
 
 
 def _paid(
-    ledger: Ledger, unit: str, mechanism: Any, task: str, parts: Sequence[str], *, most: int | None = None
+    ledger: Ledger,
+    unit: str,
+    mechanism: Any,
+    field: str | int,
+    task: str,
+    parts: Sequence[str],
+    *,
+    most: int | None = None,
 ) -> Ledger:
     """The ledger after paying for the parts whose value it has never seen; `most` of them if that is all there can be.
 
     Args:
-        task: the name of what is reported, by which law.
+        task: the secret name of what is reported, by which law; field: its public one.
         parts: the names of its parts with their values, each of which costs the same share.
     """
     mine = [spend.parameters for spend in ledger.spends if spend.unit == unit and spend.parameters.get("of") == task]
@@ -173,6 +255,10 @@ def _paid(
     new = [name for name in parts if name not in seen]
     if not new or (most is not None and len(seen) >= most):
         return ledger
-    cost, share, told = mechanism.guarantee, len(new) / len(parts), {"of": task, "values": " ".join(new)}
+    cost, share, told = (
+        mechanism.guarantee,
+        len(new) / len(parts),
+        {"field": field, "of": task, "values": " ".join(new)},
+    )
     kind = repr(mechanism).partition("(")[0]
     return ledger.spend(Spend("permanent report", unit, kind, told, share * cost.epsilon, share * cost.delta))

@@ -118,23 +118,26 @@ class PrivUnit:
         """The size of one report: log2(codewords) bits. Which codebook belongs to whom is public."""
         return math.log2(self._law.codewords) / 8
 
-    def randomize(self, values: Values, *, randomness: Randomness) -> CodewordReports:
+    def randomize(self, values: Values, *, randomness: Randomness, first: int = 0) -> CodewordReports:
         """What the devices send: the number of a codeword each; user i has codebook i.
 
         Args:
             values: [n, d], dense or sparse rows, every entry in [low, high], every row within `radius` of the middle.
             randomness: the source of the private choice, and of nothing else.
+            first: the number of the first row's user.
 
         Raises:
-            InputError: an entry is NaN, infinite or out of range, or a row too long: it is named, nothing encoded.
+            InputError: an entry is NaN, infinite or out of range, or a row too long: it is named, nothing encoded; or
+                no codebook has that number.
         """
+        require_count("the number of a user", first, 0, LAST_CODEBOOK)
         rows = self._open(values)
-        sent = np.empty(rows.shape[0], np.int32)
+        sent, books = np.empty(rows.shape[0], np.int32), first + np.arange(rows.shape[0])
         for start, stop in self._blocks(rows):
-            order, negative = self._order(rows.block(start, stop), np.arange(start, stop))
+            order, negative = self._order(rows.block(start, stop), books[start:stop])
             places = self._law.places(randomness.uint64(stop - start))
             sent[start:stop] = self._codeword(places, order, negative)
-        return CodewordReports(torch.from_numpy(sent), torch.arange(len(sent)))
+        return CodewordReports(torch.from_numpy(sent), torch.from_numpy(books))
 
     def centred(self, reports: CodewordReports) -> npt.NDArray[np.float32]:
         """The unbiased estimate minus `midpoint`: float32 [n, d], the codewords that were sent times `scale`.
