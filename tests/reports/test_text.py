@@ -172,3 +172,25 @@ def test_a_curator_who_hides_nodes_says_whose_lists_are_not_hidden() -> None:
 
 def test_void_is_said_first() -> None:
     assert words.not_protected(made.guarantee(void="seed 3"), {})[0] == "Anything, in this run: seed 3."
+
+
+@pytest.mark.parametrize(
+    ("cell", "written"),
+    [
+        ("anna", "anna"),
+        ("=HYPERLINK(1)", "'=HYPERLINK(1)"),
+        ("+1+1", "'+1+1"),
+        ("@SUM(A1)", "'@SUM(A1)"),
+        ("-2+3", "'-2+3"),
+        ("  =1", "'  =1"),
+        ("\t=1", "\\t=1"),
+        ("\uff1d1", "'\uff1d1"),
+        ("-5", "-5"),
+        ("+1.5e-3", "+1.5e-3"),
+        ("a\x1b[31mb", "a\\x1b[31mb"),
+        ("a\nb\x00\u202e", "a\\nb\\x00\\u202e"),
+        ("äöü 漢字", "äöü 漢字"),
+    ],
+)
+def test_no_cell_is_a_formula_or_an_order_to_a_terminal(cell: str, written: str) -> None:
+    assert text.spreadsheet(cell) == written

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -296,6 +297,38 @@ def warn_of_size(planned: Iterable[tuple[str, Mapping[str, Any]]], graph: Any) -
             said[found.warning] = name
     for warning, name in said.items():
         complain(f"warning: {name}: {warning}")
+
+
+def taken(chosen: Mapping[str, Mapping[str, Any]]) -> str | None:
+    """One sentence on every finite epsilon that nobody gave and a default stands for; None where there is none.
+
+    Args:
+        chosen: method -> the settings that were given, all axes of a comparison included.
+    """
+    from graphveil.methods import METHODS
+
+    said = []
+    for method, settings in chosen.items():
+        if settings.get("epsilon") is not None:
+            continue
+        defaults = {key: METHODS[method].options[key].default for key in AXES if key in METHODS[method].options}
+        left = {key: value for key, value in defaults.items() if _finite(value) and key not in settings}
+        missing = [f"{flag(key)} {value:g}" for key, value in left.items()]
+        if missing:
+            said.append(f"{' and '.join(missing)} for {method}")
+    return f"Not given, so a default is taken: {'; '.join(said)}." if said else None
+
+
+def _finite(value: Any) -> bool:
+    return isinstance(value, float) and math.isfinite(value)
+
+
+def room_of(graph: Any, parts: int = 1) -> int:
+    """The most bytes that a run folder takes: model, pages and pictures, and the epochs of so many repeats."""
+    from graphveil.graphs.describe import memory_of
+
+    of_nodes = 8 * int(graph.num_nodes) * (len(graph.schema.classes) + 64)
+    return (4 << 20) + 3 * memory_of(graph) + of_nodes + parts * (1 << 20)
 
 
 def prepare(device: str, threads: int | None) -> None:

@@ -54,6 +54,7 @@ def compare(
     from graphveil.reports import comparison_table as table
     from graphveil.reports.comparison_rows import tabulate
     from graphveil.reports.comparison_sheet import sheet
+    from graphveil.writing import room_for
 
     folder = out or cells.default_folder(data)
     with working() as tell:
@@ -64,7 +65,11 @@ def compare(
         choices.settle_threads(threads, graph)
         how: dict[str, Any] = {"controls": not no_controls, "device": device, "split": split, "progress": tell}
         run = cells.experimenter(graph, noise=partial(choices.noise_of_cell, reproducible_noise), **how)
-        page = sheet(comparison, tabulate(comparison, cells.run_missing(comparison, folder, run)))
+        with room_for(folder / "table", choices.room_of(graph, len(list(comparison.cells())))):
+            records = cells.run_missing(comparison, folder, run)
+        page = sheet(comparison, tabulate(comparison, records))
         table.write(page, folder)
     answer = table.answer(page, folder, data=data)
-    emit(answer, as_json=as_json, screen=lambda: comparison_screen.compared(page, folder))
+    given = {name: {**own, **dict.fromkeys(comparison.takes[name], True)} for name, own in comparison.methods.items()}
+    first = choices.taken(given)
+    emit(answer, as_json=as_json, screen=lambda: comparison_screen.compared(page, folder), first=first)

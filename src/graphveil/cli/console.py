@@ -20,16 +20,27 @@ Tell = Callable[[Mapping[str, Any]], None]
 PLAIN_SECONDS = 10.0
 
 
-def emit(content: Mapping[str, Any], *, as_json: bool, screen: Callable[[], RenderableType]) -> None:
-    """Show a command's answer on stdout: one JSON object, or the screen made of it."""
+def emit(
+    content: Mapping[str, Any], *, as_json: bool, screen: Callable[[], RenderableType], first: str | None = None
+) -> None:
+    """Show a command's answer on stdout: one JSON object, or the screen made of it.
+
+    Args:
+        first: a line that stands before all others; on stderr beside JSON.
+    """
     if as_json:
+        if first is not None:
+            complain(first)
         sys.stdout.write(json.dumps(json_safe(content), allow_nan=False, default=str) + "\n")
         return
     from rich.console import Console
 
     if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal of another alphabet shows question marks
         sys.stdout.reconfigure(errors="replace")
-    Console(file=sys.stdout, highlight=False, markup=False, emoji=False).print(screen())
+    console = Console(file=sys.stdout, highlight=False, markup=False, emoji=False)
+    if first is not None:
+        console.print(printable(first), style="bold", soft_wrap=True)
+    console.print(screen())
 
 
 def complain(line: str) -> None:

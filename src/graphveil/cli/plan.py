@@ -43,4 +43,5 @@ def plan(
     with working() as tell:
         graph = choices.drawn(load_graph(data, root=data_root, progress=tell), private_share, seed)
         made = planning.plan(method, graph, chosen)
-    emit(made.to_dict(), as_json=as_json, screen=lambda: screens.planned(made))
+    first = choices.taken({method: chosen})
+    emit(made.to_dict(), as_json=as_json, screen=lambda: screens.planned(made), first=first)

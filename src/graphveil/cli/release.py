@@ -61,6 +61,7 @@ def release(
     from graphveil.reports import card as cards
     from graphveil.reports import files
     from graphveil.reports.release_card import release_card
+    from graphveil.writing import room_for, writing
 
     require_epsilons(method, chosen)
     files.refuse_used_folder(out)
@@ -70,11 +71,13 @@ def release(
         choices.warn_of_size([(method, chosen)], graph)
         maker = build_method(method, chosen, len(graph.schema.classes))
         warn_of_open_parts(maker, graph)
-        released = maker.release(graph, randomness=choices.noise(reproducible_noise), method=method, progress=tell)
-        kept = release_report.kept_structure(graph, released)
+        with room_for(out, choices.room_of(graph)):
+            released = maker.release(graph, randomness=choices.noise(reproducible_noise), method=method, progress=tell)
+            kept = release_report.kept_structure(graph, released)
         released = release_report.with_statistics(released, kept)
         if out.is_dir():  # empty, as was seen above
-            out.rmdir()
+            with writing(out):
+                out.rmdir()
         pages = cards.pages(release_card(released, out))
         write_release(released, out, released.release, card=pages[cards.MARKDOWN], page=pages[cards.HTML])
     curator = None if kept is None else dict(kept.curator)

@@ -50,25 +50,27 @@ def train(
     from graphveil.graphs import load_graph
     from graphveil.methods import experiment
     from graphveil.reports import files, run_folder
+    from graphveil.writing import room_for
 
     folder = out or run_folder.default_folder(data, method, datetime.now())
     files.refuse_used_folder(folder)
     with working() as tell:
         graph = choices.drawn(load_graph(data, root=data_root, progress=tell), private_share, seed)
         choices.warn_of_size([(method, chosen)], graph)
-        choices.settle_threads(threads, graph)
-        result = experiment.run(
-            method,
-            graph,
-            settings=chosen,
-            repeats=repeats,
-            seed=seed,
-            controls=not no_controls,
-            randomness=choices.noise(reproducible_noise),
-            device=device,
-            split=split,
-            progress=tell,
-        )
+        with room_for(folder, choices.room_of(graph, repeats)):
+            choices.settle_threads(threads, graph)
+            result = experiment.run(
+                method,
+                graph,
+                settings=chosen,
+                repeats=repeats,
+                seed=seed,
+                controls=not no_controls,
+                randomness=choices.noise(reproducible_noise),
+                device=device,
+                split=split,
+                progress=tell,
+            )
         kept = {
             "seed": seed,
             "repeats": repeats,
@@ -79,4 +81,5 @@ def train(
             **({} if private_share is None else {"private_share": private_share}),
         }
         record = run_folder.write_run(result, folder, options=kept)
-    emit(record.to_dict(), as_json=as_json, screen=lambda: screens.run(record))
+    first = choices.taken({method: chosen})
+    emit(record.to_dict(), as_json=as_json, screen=lambda: screens.run(record), first=first)

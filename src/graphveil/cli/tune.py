@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -17,6 +18,8 @@ from graphveil.errors import InputError
 if TYPE_CHECKING:
     from graphveil.methods.search import Search
     from graphveil.reports.trial_log import TrialLog
+
+_LOG_ROOM = 4 << 20  # a line takes less than a kilobyte
 
 Over = Annotated[
     list[str],
@@ -86,29 +89,36 @@ def tune(
     from graphveil.graphs import load_graph
     from graphveil.methods import experiment
     from graphveil.reports import files, run_folder
+    from graphveil.writing import room_for
 
     folder = out or run_folder.default_folder(data, f"{method}-tuned", datetime.now())
     files.refuse_used_folder(folder)
-    log = _log(folder) if search.paid(method) else None
+    if search.paid(method):
+        _log(folder)
     with working() as tell:
         graph = choices.drawn(load_graph(data, root=data_root, progress=tell), private_share, seed)
         if proxy is not None:
             search = replace(search, proxy=load_graph(proxy, root=data_root, progress=tell))
         choices.warn_of_size([(method, chosen)], graph)
-        choices.settle_threads(threads, graph)
-        result = experiment.run(
-            method,
-            graph,
-            settings=chosen,
-            search=replace(search, log=log),
-            repeats=repeats,
-            seed=seed,
-            controls=not no_controls,
-            randomness=choices.noise(reproducible_noise),
-            device=device,
-            split=split,
-            progress=tell,
-        )
+        with contextlib.ExitStack() as held:
+            log = _log(folder, held) if search.paid(method) else None
+            held.enter_context(room_for(folder, choices.room_of(graph, repeats)))
+            choices.settle_threads(threads, graph)
+            result = experiment.run(
+                method,
+                graph,
+                settings=chosen,
+                search=replace(search, log=log),
+                repeats=repeats,
+                seed=seed,
+                controls=not no_controls,
+                randomness=choices.noise(reproducible_noise),
+                device=device,
+                split=split,
+                progress=tell,
+            )
+            if log is not None:
+                log.end()
         kept = {
             "seed": seed,
             "repeats": repeats,
@@ -120,12 +130,12 @@ def tune(
             **_said(search, method, proxy),
         }
         if log is not None:
-            log.end()
             complain(f"log of all trials, for the curator alone: {log.path}")
             # The time at which the tuning began is not told: how long it took says how many trials there were.
             folder = out or run_folder.default_folder(data, f"{method}-tuned", datetime.now())
         record = run_folder.write_run(result, folder, options=kept)
-    emit(record.to_dict(), as_json=as_json, screen=lambda: screens.run(record))
+    first = choices.taken({method: {**chosen, **search.over}})
+    emit(record.to_dict(), as_json=as_json, screen=lambda: screens.run(record), first=first)
 
 
 def _search(method: str, info: Any, over: list[str], chosen: dict[str, Any], typed: dict[str, Any]) -> Search:
@@ -147,10 +157,18 @@ def _search(method: str, info: Any, over: list[str], chosen: dict[str, Any], typ
     return search(found)
 
 
-def _log(folder: Path) -> TrialLog:
-    from graphveil.reports.trial_log import TrialLog
+def _log(folder: Path, held: contextlib.ExitStack | None = None) -> TrialLog:
+    """The log of trials beside a run folder, with room of its own that is held as long as `held`.
 
-    return TrialLog(folder.with_name(f"{folder.name}.trials.jsonl"))
+    Raises:
+        InputError: there is one already.
+        WriteError: there is no room for it.
+    """
+    from graphveil.reports.trial_log import TrialLog
+    from graphveil.writing import room_for
+
+    path = folder.with_name(f"{folder.name}.trials.jsonl")
+    return TrialLog(path, None if held is None else held.enter_context(room_for(path, _LOG_ROOM)))
 
 
 def _said(search: Search, method: str, proxy: str | None) -> dict[str, Any]:

@@ -145,6 +145,11 @@ def _split(graph: Data) -> dict[str, int] | None:
     return {"train": int(split.train.sum()), "val": int(split.val.sum()), "test": int(split.test.sum())}
 
 
+def memory_of(graph: Data) -> int:
+    """Return how many bytes features, edges and labels take in memory."""
+    return sum(_bytes(part) for part in (graph.x, graph.edge_index, graph.y))
+
+
 def _memory(graph: Data) -> dict[str, float]:
     parts = {"x": _bytes(graph.x), "edge_index": _bytes(graph.edge_index), "y": _bytes(graph.y)}
     return {name: round(size / 1e6, 3) for name, size in (*parts.items(), ("total", sum(parts.values())))}

@@ -21,7 +21,7 @@ from torch import Tensor
 from graphveil.errors import ModelFileError
 from graphveil.graphs import GraphSchema
 from graphveil.reading import parse_json
-from graphveil.writing import whole_file, writing
+from graphveil.writing import write_bytes, writing
 
 KEY = "graphveil"
 FORMAT = 1
@@ -36,15 +36,15 @@ def save_method(path: str | Path, kind: str, facts: Mapping[str, Any], tensors: 
     Raises:
         WriteError: the disk refuses.
     """
-    from safetensors.torch import save_file
+    from safetensors.torch import save
 
     target = _file(Path(path))
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in sorted(tensors.items())}
     header = {"format": FORMAT, "kind": kind, "sha256": _digest(kind, facts, plain), "facts": dict(facts)}
     with writing(target):
         target.parent.mkdir(parents=True, exist_ok=True)
-    with whole_file(target) as beside:
-        save_file(plain, beside, metadata={KEY: json.dumps(header, sort_keys=True, allow_nan=False)})
+    content = save(plain, metadata={KEY: json.dumps(header, sort_keys=True, allow_nan=False)})
+    write_bytes(target, content, mode=0o600)
     return target
 
 

@@ -18,7 +18,7 @@ from graphveil.reports.comparison_figure import figure
 from graphveil.reports.comparison_rows import Attacked, Row
 from graphveil.reports.comparison_sheet import Group, Sheet, called
 from graphveil.reports.files import to_json, write_bytes, write_text
-from graphveil.reports.text import markdown, number, percent, points
+from graphveil.reports.text import markdown, number, percent, points, spreadsheet
 from graphveil.reports.words import interval, lift_interval, measured
 
 
@@ -137,8 +137,12 @@ def csv_text(page: Sheet) -> str:
             line += itertools.chain(*(_two(row.attacks.get(name)) for name in attacks))
             runs = len(row.accuracy.runs) if row.accuracy else ""
             line += [row.best_control, row.best_rival, row.collected, runs, row.seconds, row.void]
-            writer.writerow(["" if cell is None else cell for cell in line])
+            writer.writerow([_cell(cell) for cell in line])
     return buffer.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    return "" if value is None else spreadsheet(value) if isinstance(value, str) else value
 
 
 def _three(score: Interval | None) -> list[Any]:

@@ -30,6 +30,7 @@ from graphveil.reports.federation_card import OUTCOME as OUTCOME
 from graphveil.reports.federation_card import rewrite_party
 from graphveil.reports.federation_plan import priced
 from graphveil.reports.files import to_json, write_text
+from graphveil.reports.predictions import spreadsheet_table
 from graphveil.writing import writing
 
 #: Paid for by the labels' own epsilon, once.
@@ -200,7 +201,7 @@ def _predicted(folder: Path, agreement: Agreement, desk: LabelDesk, ids: list[st
         return {}
     names = [agreement.classes[place] for place in found.argmax(dim=1).tolist()]
     columns = {f"p_{label}": found[:, place].tolist() for place, label in enumerate(agreement.classes)}
-    text = pl.DataFrame({"id": ids, "class": names, **columns}).write_csv()
+    text = spreadsheet_table(pl.DataFrame({"id": ids, "class": names, **columns})).write_csv()
     write_text(folder / "predictions.csv", text)
     rows = "\n".join(to_json(row) for row in desk.history)
     write_text(folder / "metrics.jsonl", rows + "\n")

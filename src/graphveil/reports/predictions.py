@@ -11,7 +11,7 @@ import polars as pl
 from graphveil.errors import InputError
 from graphveil.methods.curator_privacy import CuratorPrivacy
 from graphveil.methods.local_privacy import LocalPrivacy
-from graphveil.reports.text import number
+from graphveil.reports.text import number, spreadsheet
 from graphveil.writing import whole_file
 
 if TYPE_CHECKING:
@@ -68,9 +68,19 @@ def write(table: pl.DataFrame, path: Path) -> None:
     """Write a table to ``path``, whole or not at all, as CSV or Parquet by its name."""
     with whole_file(path) as partial:
         if path.suffix.lower() == ".csv":
-            table.write_csv(partial)
+            spreadsheet_table(table).write_csv(partial)
         else:
             table.write_parquet(partial)
+
+
+def spreadsheet_table(table: pl.DataFrame) -> pl.DataFrame:
+    """A table whose texts and headings no spreadsheet takes for formulas, see :func:`text.spreadsheet`."""
+    columns = {}
+    for name in table.columns:
+        series = table[name]
+        kept = series.dtype != pl.String
+        columns[spreadsheet(name)] = series if kept else [None if v is None else spreadsheet(v) for v in series]
+    return pl.DataFrame(columns)
 
 
 def cost(

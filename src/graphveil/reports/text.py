@@ -13,6 +13,20 @@ def printable(text: object) -> str:
     return re.sub(r"\s+", " ", "".join(c if c.isprintable() else " " for c in str(text))).strip()
 
 
+def spreadsheet(text: str) -> str:
+    """``text`` as a cell that no spreadsheet computes and no terminal obeys.
+
+    What would begin a formula (``=``, ``+``, ``-``, ``@``) gets an apostrophe before it, unless it is a plain number;
+    control characters are written as escapes.
+    """
+    plain = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    formula = plain.lstrip().startswith(("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20"))
+    return f"'{plain}" if formula and not _NUMBER.fullmatch(plain) else plain
+
+
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+
+
 def number(value: float) -> str:
     """An epsilon or parameter as people write it: ``1``, ``0.25``, ``1e-06``, ``inf``."""
     return "inf" if value == math.inf else f"{value:.6g}"

@@ -8,15 +8,15 @@ it; the last one says that the tuning came to its end.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from graphveil.errors import InputError, ModelFileError
+from graphveil.errors import InputError, ModelFileError, WriteError
+from graphveil.reading import LARGEST_HISTORY, parse_json, read_bytes
 from graphveil.reports.files import refuse_used_folder, to_json
-from graphveil.writing import writing
+from graphveil.writing import Room, writing
 
 _FIRST: Final = "0" * 64
 _WARNING: Final = "for the curator alone: the promise of a tuning covers its best trial and nothing else of this file"
@@ -27,16 +27,18 @@ class TrialLog:
 
     Args:
         path: the file to make.
+        room: space on its disk that is given to the log where there is no other left.
 
     Raises:
         InputError: there is a log already, finished or not, or nothing may be written there.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, room: Room | None = None) -> None:
         if path.exists():
             raise _begun(path)
         refuse_used_folder(path)
         self.path = path
+        self._room = room
         self._previous = ""
 
     def __call__(self, entry: Mapping[str, Any]) -> None:
@@ -53,11 +55,23 @@ class TrialLog:
 
     def _append(self, entry: Mapping[str, Any], previous: str) -> None:
         line = (to_json({"previous": previous, **entry}) + "\n").encode()
+        length = self.path.stat().st_size
+        try:
+            self._write(line)
+        except WriteError:
+            if self._room is None:
+                raise
+            self._room.release()
+            with writing(self.path):
+                os.truncate(self.path, length)
+            self._write(line)
+        self._previous = hashlib.sha256(line).hexdigest()
+
+    def _write(self, line: bytes) -> None:
         with writing(self.path), self.path.open("ab") as file:
             file.write(line)
             file.flush()
             os.fsync(file.fileno())
-        self._previous = hashlib.sha256(line).hexdigest()
 
 
 def read_trials(path: Path) -> tuple[list[dict[str, Any]], bool]:
@@ -68,8 +82,9 @@ def read_trials(path: Path) -> tuple[list[dict[str, Any]], bool]:
     """
     entries, expected = [], _FIRST
     try:
-        for line in path.read_bytes().splitlines(keepends=True):
-            entry = json.loads(line)
+        content = read_bytes(path, largest=LARGEST_HISTORY)
+        for line in content.splitlines(keepends=True):
+            entry = parse_json(line, where="one line")
             if entry.pop("previous") != expected:
                 raise ModelFileError("the log of trials was changed", where=str(path))
             expected = hashlib.sha256(line).hexdigest()

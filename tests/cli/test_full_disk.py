@@ -1,0 +1,258 @@
+"""A disk that is full, read-only or forbidden: exit 2, one line with the path, nothing half-written, nothing lied.
+
+The nth thing that a command does to the disk fails, for every n until none is left; what fails is decided where Python
+asks the system (audit events), so no way of writing is forgotten.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import resource
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Answer, Terminal
+
+_WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
+_CHANGES = {"os.mkdir", "os.rename"}
+
+
+class Disk:
+    """Refuses from the nth change on, of those below a folder, while it is armed."""
+
+    def __init__(self) -> None:
+        self.folder, self.left, self.code, self.lasting, self.refused = "", -1, errno.ENOSPC, True, 0
+        sys.addaudithook(self._ask)  # never removed, but silent unless armed
+
+    @contextmanager
+    def refusing(self, folder: Path, nth: int, code: int, *, lasting: bool) -> Iterator[None]:
+        self.folder, self.left, self.code, self.lasting, self.refused = str(folder), nth, code, lasting, 0
+        try:
+            yield
+        finally:
+            self.folder = ""
+
+    def _ask(self, event: str, args: tuple[object, ...]) -> None:
+        if not self.folder or not (event in _CHANGES or (event == "open" and _opens_to_write(args))):
+            return
+        path = os.fsdecode(args[0]) if isinstance(args[0], str | bytes) else ""
+        if not (Path.cwd() / path).is_relative_to(self.folder):
+            return
+        self.left -= 1
+        if self.left == -1 or (self.left < -1 and self.lasting):
+            self.refused += 1
+            raise OSError(self.code, os.strerror(self.code), path)
+
+
+def _opens_to_write(args: tuple[object, ...]) -> bool:
+    mode, flags = args[1], args[2]
+    return (isinstance(mode, str) and any(letter in mode for letter in "wax+")) or bool(
+        mode is None and isinstance(flags, int) and flags & _WRITES
+    )
+
+
+@pytest.fixture(scope="module")
+def disk() -> Disk:
+    return Disk()
+
+
+def entries(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+def refused(answer: Answer, code: int) -> None:
+    """One line with the path."""
+    said = [line for line in answer.err.splitlines() if line.startswith(("error:", "fault", "Traceback"))]
+    assert answer.code == 2, answer.err
+    assert len(said) == 1, answer.err
+    assert os.strerror(code) in said[0]
+    assert "out" in said[0]
+    assert ".partial-" not in said[0]
+    assert "Traceback" not in answer.err
+    assert answer.out == ""
+
+
+TRAIN = ("train", "lpgnn", "PEOPLE", "--epsilon-x", 1, "--epsilon-y", 1, "--epochs", 1, "--no-controls", "--threads", 1)
+COMMANDS = {
+    "train": (*TRAIN, "--out", "out"),
+    "release": ("release", "edge-rand", "PEOPLE", "--epsilon-a", 1, "-o", "out"),
+    "split": ("federation", "split", "PEOPLE", "-o", "out"),
+    "key": ("federation", "key", "bank", "-o", "out"),
+    "mechanisms": ("mechanisms", "compare", "--epsilon", 1, "--dimension", 2, "--users", 10, "--out", "out"),
+}
+
+
+@pytest.fixture(scope="module")
+def people(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of twenty people, on a disk that is never full."""
+    folder = tmp_path_factory.mktemp("data") / "people"
+    folder.mkdir()
+    (folder / "graph.toml").write_text(
+        'private = ["features", "labels"]\nrange = [0, 1]\nclasses = ["a", "b"]\ndirected = false\n'
+    )
+    lines = [f"{n},{n % 3 / 2},{n % 5 / 4},{'ab'[n % 2]}" for n in range(20)]
+    (folder / "nodes.csv").write_text("\n".join(["id,x,y,label", *lines]) + "\n")
+    ends = [f"{n},{(n * 7 + 3) % 20}" for n in range(20)]
+    (folder / "edges.csv").write_text("\n".join(["source,target", *ends]) + "\n")
+    return folder
+
+
+def typed(command: str, people: Path) -> list[object]:
+    return [people if word == "PEOPLE" else word for word in COMMANDS[command]]
+
+
+@pytest.mark.parametrize("command", ["release", "split", "key"])
+def test_whatever_fails_first_is_one_line_and_leaves_nothing(
+    type_in: Terminal, tmp_path: Path, disk: Disk, people: Path, command: str
+) -> None:
+    for nth in range(200):
+        with disk.refusing(tmp_path, nth, errno.ENOSPC, lasting=True):
+            answer = type_in(*typed(command, people))
+        if not disk.refused:
+            assert answer.code == 0, answer.err
+            assert nth > 4
+            break
+        refused(answer, errno.ENOSPC)
+        assert entries(tmp_path) == [], (nth, answer.err)
+    else:
+        pytest.fail("never came to an end")
+
+
+@pytest.mark.parametrize("code", [errno.EACCES, errno.EROFS, errno.EDQUOT, errno.EIO])
+@pytest.mark.parametrize("command", ["release", "split", "mechanisms", "train"])
+def test_every_reason_is_said(
+    type_in: Terminal, tmp_path: Path, disk: Disk, people: Path, command: str, code: int
+) -> None:
+    with disk.refusing(tmp_path, 0, code, lasting=True):
+        answer = type_in(*typed(command, people))
+    refused(answer, code)
+    assert entries(tmp_path) == []
+
+
+@pytest.fixture
+def made(type_in: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Training that takes no time: the result of one run, whatever is asked for."""
+    from graphveil.methods import experiment
+
+    done = []
+    original = experiment.run
+
+    def run(*words: object, **how: object) -> object:
+        if not done:
+            done.append(original(*words, **how))  # type: ignore[arg-type]
+        return done[0]
+
+    monkeypatch.setattr(experiment, "run", run)
+    monkeypatch.setattr("graphveil.reports.run_folder.page_html", lambda _: "a page")
+
+
+def test_a_run_is_there_or_not(type_in: Terminal, made: None, tmp_path: Path, disk: Disk, people: Path) -> None:
+    for nth in range(200):
+        with disk.refusing(tmp_path, nth, errno.ENOSPC, lasting=True):
+            answer = type_in(*typed("train", people))
+        if not disk.refused:
+            assert answer.code == 0, answer.err
+            assert nth > 10
+            break
+        refused(answer, errno.ENOSPC)
+        assert entries(tmp_path) == [], (nth, answer.err)
+    else:
+        pytest.fail("never came to an end")
+
+
+@contextmanager
+def files_of_at_most(size: int) -> Iterator[None]:
+    """The system lets no file grow beyond `size` bytes."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+PRICED = {
+    "train": ("train", "lpgnn", "digits", "--epsilon-x", 1, "--out", "out"),
+    "tune": ("tune", "gap", "digits", "--epsilon", 4, "--over", "hops=1,2", "--trials", 2, "--out", "out"),
+    "tune-free": ("tune", "lpgnn", "digits", "--epsilon-x", 1, "--over", "hidden=8,16", "--out", "out"),
+    "compare": ("compare", "lpgnn", "digits", "--epsilon-x", 1, "--repeats", 1, "--out", "out"),
+    "release": ("release", "edge-rand", "social-200", "--epsilon-a", 1, "-o", "out"),
+}
+
+
+@pytest.mark.parametrize("command", PRICED)
+def test_a_disk_without_room_is_refused_before_anything_is_spent(
+    type_in: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    """200 kB are too little for a run; nobody's report may be asked for before that is seen."""
+    from graphveil.methods import experiment
+    from graphveil.methods.heterorr import HeteroRR
+
+    def spend(*_: object, **__: object) -> None:
+        pytest.fail("spent")
+
+    monkeypatch.setattr(experiment, "run", spend)
+    monkeypatch.setattr(HeteroRR, "release", spend)
+    with files_of_at_most(200_000):
+        answer = type_in(*PRICED[command])
+    refused(answer, errno.EFBIG)
+    assert "MB are needed there; free space there" in answer.err
+    assert [name for name in entries(tmp_path) if name not in ("out", "out/cells", "out/comparison.json")] == []
+
+
+def test_the_log_of_a_tuning_gets_the_room_that_was_kept_for_it(tmp_path: Path, disk: Disk) -> None:
+    from graphveil.reports.trial_log import TrialLog, read_trials
+    from graphveil.writing import room_for
+
+    path = tmp_path / "out.trials.jsonl"
+    with room_for(path, 1 << 20) as room:
+        log = TrialLog(path, room)
+        log({"trial": 1})
+        with disk.refusing(tmp_path, 0, errno.ENOSPC, lasting=False):
+            log({"trial": 2})
+        log.end()
+    trials, ended = read_trials(path)
+    assert ([entry["trial"] for entry in trials], ended) == ([1, 2], True)
+    assert entries(tmp_path) == ["out.trials.jsonl"]
+
+
+def test_a_prediction_that_cannot_be_written_leaves_no_half_of_it(
+    type_in: Terminal, tmp_path: Path, disk: Disk, trained: Path
+) -> None:
+    shutil.copytree(trained, tmp_path / "out")
+    before = {name: (tmp_path / name).read_bytes() for name in entries(tmp_path) if (tmp_path / name).is_file()}
+    for nth in range(50):
+        with disk.refusing(tmp_path, nth, errno.ENOSPC, lasting=True):
+            answer = type_in("predict", "out", "digits", "--out", "out.csv")
+        if not disk.refused:
+            break
+        assert answer.code == 2
+        assert "Traceback" not in answer.err
+        assert "fault" not in answer.err
+        now = {name: (tmp_path / name).read_bytes() for name in entries(tmp_path) if (tmp_path / name).is_file()}
+        ours = {name: content for name, content in now.items() if not name.endswith(".lock")}
+        assert ours == before
+    assert answer.code == 0, answer.err
+    assert (tmp_path / "out.csv").is_file()
+
+
+def test_a_report_that_cannot_be_written_leaves_the_old_one(
+    type_in: Terminal, tmp_path: Path, disk: Disk, trained: Path
+) -> None:
+    shutil.copytree(trained, tmp_path / "out")
+    for nth in range(50):
+        with disk.refusing(tmp_path, nth, errno.EROFS, lasting=True):
+            answer = type_in("report", "out")
+        if not disk.refused:
+            break
+        refused(answer, errno.EROFS)
+        assert json.loads((tmp_path / "out" / "result.json").read_text())
+        assert not [name for name in entries(tmp_path) if "partial" in name]
+    assert answer.code == 0, answer.err
