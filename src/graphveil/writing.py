@@ -79,11 +79,7 @@ def new_folder(path: Path) -> Iterator[Path]:
     """
     refuse_used_folder(path)
     with writing(path), partial_folder(path) as partial:
-        try:
-            yield partial
-        except WriteError as error:  # a reader knows the folder by the name that it would have had
-            place = (error.where or "").replace(str(partial), str(path))
-            raise WriteError(error.what, where=place, remedy=error.remedy) from error
+        yield partial
         partial.rename(path)
 
 
@@ -281,11 +277,17 @@ def _allocate(file: Path, size: int) -> None:
         os.fsync(out.fileno())
 
 
+def _final(name: str) -> str:
+    """The name that a hidden sibling would have got: by no other does a reader know it."""
+    found = _PARTIAL.fullmatch(name)
+    return found["name"] if found else name
+
+
 def _refused(path: Path, reason: str, need: str, error: BaseException) -> WriteError:
     full = getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) or "space" in reason.lower()
     remedy = "free space there, or name another place" if full else "name another place"
     return WriteError(
         f"cannot be written ({reason.splitlines()[0]})",
-        where=str(path),
+        where=str(Path(*(_final(part) for part in path.parts))),
         remedy=f"{need}{remedy}; nothing half-written is left",
     )

@@ -299,6 +299,18 @@ def warn_of_size(planned: Iterable[tuple[str, Mapping[str, Any]]], graph: Any) -
         complain(f"warning: {name}: {warning}")
 
 
+def kept(typed: Mapping[str, Any]) -> dict[str, Any]:
+    """The choices of a run that are no setting of its method, as its folder keeps them."""
+    drawn_share = {} if typed["private_share"] is None else {"private_share": typed["private_share"]}
+    same = {key: typed[key] for key in ("seed", "repeats", "split")}
+    return {
+        **same,
+        "controls": not typed["no_controls"],
+        "device": typed["device"],
+        "source": typed["data"],
+    } | drawn_share
+
+
 def taken(chosen: Mapping[str, Mapping[str, Any]]) -> str | None:
     """One sentence on every finite epsilon that nobody gave and a default stands for; None where there is none.
 

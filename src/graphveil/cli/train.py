@@ -71,15 +71,6 @@ def train(
                 split=split,
                 progress=tell,
             )
-        kept = {
-            "seed": seed,
-            "repeats": repeats,
-            "split": split,
-            "controls": not no_controls,
-            "device": device,
-            "source": data,
-            **({} if private_share is None else {"private_share": private_share}),
-        }
-        record = run_folder.write_run(result, folder, options=kept)
+        record = run_folder.write_run(result, folder, options=choices.kept(context.params))
     first = choices.taken({method: chosen})
     emit(record.to_dict(), as_json=as_json, screen=lambda: screens.run(record), first=first)

@@ -119,16 +119,7 @@ def tune(
             )
             if log is not None:
                 log.end()
-        kept = {
-            "seed": seed,
-            "repeats": repeats,
-            "split": split,
-            "controls": not no_controls,
-            "device": device,
-            "source": data,
-            **({} if private_share is None else {"private_share": private_share}),
-            **_said(search, method, proxy),
-        }
+        kept = {**choices.kept(context.params), **_said(search, method, proxy)}
         if log is not None:
             complain(f"log of all trials, for the curator alone: {log.path}")
             # The time at which the tuning began is not told: how long it took says how many trials there were.
