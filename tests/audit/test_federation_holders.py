@@ -12,6 +12,7 @@ from torch import Tensor
 from graphveil.audit.federation_holders import audit_holders
 from graphveil.federation import products, sharing
 from graphveil.federation.masks import MaskKey
+from graphveil.federation.truncation import CutKeys
 
 Patch = pytest.MonkeyPatch
 CASES = [("shared-linear", holders, victim) for holders in (2, 3, 4) for victim in range(holders)]
@@ -39,11 +40,18 @@ def masks_of_weights_used_in_every_round(patch: Patch) -> None:
     patch.setattr(products, "mask_label", lambda product, step: real(product, step.split()[0]))
 
 
+def one_key_of_cuts_for_all(patch: Patch) -> None:
+    """Each masked sum is uniform by itself, and whoever is shown all of them can take their masks away."""
+    same = CutKeys(MaskKey(bytes(32)), MaskKey(bytes(31) + b"1"))
+    patch.setattr(CutKeys, "fresh", staticmethod(lambda randomness: same))
+
+
 @pytest.mark.parametrize(
     ("weaken", "said"),
     [
         (features_sent_unmasked, "masked-left from holder2 to holder1 beside"),
         (masks_of_weights_used_in_every_round, "from round to round"),
+        (one_key_of_cuts_for_all, "masks of cuts under other keys"),
     ],
 )
 @pytest.mark.parametrize("holders", [2, 3])

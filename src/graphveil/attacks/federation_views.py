@@ -122,11 +122,7 @@ class View:
 
     def dealt(self) -> Dealt:
         """What the server of mode shared-linear dealt."""
-        keys = {
-            name: [m.body for m in self.messages if (m.kind, m.to) == ("mask-keys", name)]
-            for name in self.setting.names
-        }
-        return Dealt.of(self.setting, self.nodes, keys)
+        return Dealt.read(self.setting, self.nodes, ((m.to, m.kind, m.body) for m in self.messages))
 
 
 @dataclass(frozen=True)

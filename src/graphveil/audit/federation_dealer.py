@@ -23,9 +23,8 @@ from scipy import stats
 from torch import Tensor
 
 from graphveil.audit.federation_cases import audit_uniform
-from graphveil.audit.federation_runs import AGAIN, NODES, Run, apart_setting, run_apart, sources_of
+from graphveil.audit.federation_runs import AGAIN, Run, apart_setting, run_apart, sources_of
 from graphveil.audit.verdict import Audit
-from graphveil.federation.dealt import Dealt
 from graphveil.federation.messages import KINDS, UNIFORM
 from graphveil.federation.setting import Setting
 
@@ -92,11 +91,7 @@ def _masked(run: Run, again: Run, resumed: Run, setting: Setting) -> dict[str, l
 def _added(run: Run, setting: Setting) -> dict[tuple[str, int], Tensor]:
     """Return mask and noise of each holder in each round [n, h]: its share less what it must be."""
     begun = min(run.states)
-    keys: dict[str, list[Tensor]] = {}
-    for _, _, sent in run.messages:
-        if sent.kind == "mask-keys":
-            keys.setdefault(sent.to, []).append(sent.body)
-    dealt = Dealt.of(setting, NODES, keys)
+    dealt = run.dealt(setting)
     p = {name: run.states[begun][name]["p"] for name in setting.names}
     found = {}
     for number, sender, sent in run.messages:

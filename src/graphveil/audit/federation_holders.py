@@ -4,6 +4,7 @@
               the one alone: all that the one and the server send them moves by uniform words, or they could unmask it
     beside    so do masked shares of the one plus the others' own shares of the same secret
     rounds    so do these from one round to the next: no mask is used twice
+    cuts      so do the masks r of all holders together: the first holder is shown x + r
 
 A correction for two of them is made of their own keys and stays as it was; nothing else may.  The server is not among
 them: together they hold all masks.
@@ -12,6 +13,7 @@ them: together they hold all masks.
 from __future__ import annotations
 
 import builtins
+import itertools
 from dataclasses import replace
 from typing import Final
 
@@ -74,6 +76,8 @@ def audit_holders(mode: str, holders: int = 2, *, victim: int = 1, seed: int = 0
     again = run_apart(setting, {**sources_of(setting, 0, seed + 1), setting.server: second})
     words, same = _moved(run, again, setting, one)
     words |= _by_round(run, setting, one)
+    if mode == "shared-linear":
+        words |= _cuts(run, again, setting)
     named = f"federation {mode}, {holders} holders, all but {one} together"
     found = audit_uniform(named, words, false_alarm=_FALSE_ALARM)
     unexpected = same - _own_corrections(setting)
@@ -138,6 +142,17 @@ def _by_round(run: Run, setting: Setting, one: str) -> dict[str, list[Tensor]]:
                     b - a + held[0] - held[1]
                 )
     return words
+
+
+def _cuts(run: Run, again: Run, setting: Setting) -> dict[str, list[Tensor]]:
+    """Return by how much the masks of what is cut move, with other keys, and from a round to the next."""
+    features, weights = (NODES, setting.columns), (setting.columns, setting.width)
+    steps = [(f"hop {hop}", features) for hop in range(setting.hops)]
+    steps += [(f"step {round}", weights) for round in range(1, setting.publications + 1)]
+    first, second = ([each.dealt(setting).cut_mask(*step) for step in steps] for each in (run, again))
+    again_used = [b - a for a, b in itertools.pairwise(first) if a.shape == b.shape]
+    moved = [b - a for a, b in zip(first, second, strict=True)]
+    return {"masks of cuts under other keys": moved, "masks of cuts from one to the next": again_used}
 
 
 def _own_corrections(setting: Setting) -> int:

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from graphveil.audit.federation_replay import made_setting
+from graphveil.federation.dealt import Dealt
 from graphveil.federation.holder import Holding
 from graphveil.federation.labels import LabelDesk
 from graphveil.federation.messages import Send
@@ -43,6 +44,10 @@ class Run:
             if number == round and sent.kind in kinds:
                 found.setdefault((sender, sent.to, sent.kind), []).append(sent.body)
         return found
+
+    def dealt(self, setting: Setting) -> Dealt:
+        """Return what the server of mode shared-linear dealt."""
+        return Dealt.read(setting, NODES, ((sent.to, sent.kind, sent.body) for _, _, sent in self.messages))
 
 
 def apart_setting(mode: str, holders: int) -> Setting:

@@ -13,9 +13,10 @@ Shapes: P [n, d], W [d, h], V [d, h], r [n, h].
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from graphveil.federation.linear import linear_lefts, linear_products
@@ -41,6 +42,15 @@ class Dealt:
     products: Mapping[tuple[str, str], DealtKeys]
 
     @staticmethod
+    def read(setting: Setting, nodes: int, messages: Iterable[tuple[str, str, Tensor]]) -> Dealt:
+        """Read them off messages (receiver, kind, body) in order."""
+        keys: dict[str, list[Tensor]] = {}
+        for to, kind, body in messages:
+            if kind == "mask-keys":
+                keys.setdefault(to, []).append(body)
+        return Dealt.of(setting, nodes, keys)
+
+    @staticmethod
     def of(setting: Setting, nodes: int, keys: Mapping[str, Sequence[Tensor]]) -> Dealt:
         """Read them off the messages "mask-keys" that each holder was sent, in order."""
         spread = {name: SpreadKeys.of(keys[name][0], name, setting.names) for name in setting.names}
@@ -63,6 +73,10 @@ class Dealt:
         """Return -r' of the last cut [n, d]: the share of P that a holder but the first was dealt."""
         setting = self.setting
         return -self.spread[name].cuts.cut.expand(f"r' hop {setting.hops - 1}", (self.nodes, setting.columns))
+
+    def cut_mask(self, step: str, shape: tuple[int, ...]) -> Tensor:
+        """Return r of a cut, which hides from the first holder what is cut; `step` as of `truncation.cut`."""
+        return torch.stack([keys.cuts.mask.expand(f"r {step}", shape) for keys in self.spread.values()]).sum(dim=0)
 
     def right(self, owner: str, other: str, round: int) -> Tensor:
         """Return V [d, h] of a round."""
