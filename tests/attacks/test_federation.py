@@ -16,6 +16,7 @@ from graphveil.attacks.federation_labels import groups, label_inference, matched
 from graphveil.attacks.federation_views import KEPT_ROUNDS, Recorded, agreed_rounds, naive
 from graphveil.attacks.result import AttackResult
 from graphveil.errors import InputError
+from graphveil.federation.guarantees import guarantee_of
 from graphveil.federation.setting import Setting
 from graphveil.federation.vertical import deal_out
 from graphveil.graphs import random_split, social_graph
@@ -97,6 +98,18 @@ def test_two_rounds_without_noise_show_the_server_who_is_alike_after_propagation
     assert result.figures["correlation with those of propagated features"] > 0.9
     hidden = attack_federation("gram-server", run("shared-linear", epsilon=1.0), nodes=100)
     assert hidden.figures["correlation with those of propagated features"] < 0.2
+
+
+def test_without_noise_known_people_give_the_server_everybody_after_propagation_and_the_guarantee_says_so() -> None:
+    recorded = run("shared-linear")
+    z = torch.cat(recorded.view("server").projections(), dim=1)
+    p = recorded.secrets()[0].double()
+    known = torch.arange(len(p)) < p.shape[1] + 20
+    found = z @ torch.linalg.lstsq(z[known], p[known], rcond=1e-9, driver="gelsd").solution
+    assert float((found.round() == p)[~known].double().mean()) > 0.99
+    said = guarantee_of(recorded.setting).assumes
+    assert any("solves for everybody's" in one for one in said)
+    assert not any("solves for" in one for one in guarantee_of(run("shared-linear", epsilon=1.0).setting).assumes)
 
 
 def test_a_view_holds_what_reached_one_party_and_no_more() -> None:

@@ -23,6 +23,10 @@ _WHO = {
     "paper": "the server and the holders",
 }
 _OPENED = "paper mode was chosen although it opens features to the other holders"
+_CLEAR = (
+    "without noise the server can tell after two rounds whose propagated features are alike, and with as many known "
+    "people as there are columns it solves for everybody's"
+)
 _NEIGHBOURS = "a person who changes also changes the rows of neighbours up to {hops} hops away: those are other units"
 _TRAINING = "a node that trains also moves its holder's network, and so the guesses of all nodes: other units again"
 _GIVEN = "the labels of training nodes are given to all holders as they are"
@@ -47,6 +51,7 @@ def guarantee_of(setting: Setting, *, void: str | None = None) -> Guarantee:
             *((_TRAINING,) if guesses else ()),
             *((_OPENED,) if setting.mode == "paper" else ()),
             *((f"no privacy against {setting.reader} was chosen",) if setting.price.public else ()),
+            *((_CLEAR,) if setting.price.public and setting.mode == "shared-linear" else ()),
         ),
         void=void,
     )
