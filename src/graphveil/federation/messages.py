@@ -57,7 +57,11 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             HOLDER, HOLDER, torch.int64, "the first layer h0 of all nodes: a projection of the other holders' features"
         ),
         "noisy-share": Kind(
-            HOLDER, SERVER, torch.int64, "together with the other holders' shares, noisy embeddings", priced=True
+            HOLDER,
+            SERVER,
+            torch.int64,
+            "the sum of all holders' shares alone: noisy embeddings; masked by keys that the server does not know",
+            priced=True,
         ),
         "embeddings": Kind(HOLDER, SERVER, torch.float32, "one embedding a node, clipped and noisy", priced=True),
         "blinded-ids": Kind(

@@ -2,7 +2,7 @@
 
 individual     h0^i = X_i W_i at each holder; nothing of it leaves
 paper          h0 = sum_i X_i W_i on shares, opened to every holder each round
-shared-linear  z = S^K X W on shares, S the mean of all holders' graphs, opened to the server, noise within
+shared-linear  z = S^K X W on shares, S the mean of all holders' graphs, their sum opened to the server, noise within
 guesses        each holder trains alone; one randomized guess of each node's class goes to the label holder, once
 """
 
@@ -33,8 +33,9 @@ MODES: Mapping[str, str] = MappingProxyType(
         "paper": "every round all holders see X W, a projection of all features: enough rounds give a holder the other "
         "holders' features; the server sees each holder's published embeddings",
         "shared-linear": "holders send each other nothing but uniform shares, but the label holder is shown a hidden "
-        "layer, which without noise tells of the others' features; the server sees the propagated projections S^K X W "
-        "of all nodes, with noise that no single holder can take away",
+        "layer, which without noise tells of the others' features; the server deals masks for what holders send each "
+        "other, what it receives is masked by keys that holders agree on without it, and it sees the sum of all "
+        "holders' propagated projections S^K X W alone, with noise that no single holder can take away",
         "guesses": "the other holders are given the training labels; the label holder sees each other holder's guess "
         "of every node's class, randomized where epsilon is finite; the server sees none of it",
     }

@@ -1,0 +1,83 @@
+"""The table of docs/federation.md that says what each party sees: every kind of message, by tests that are there."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphveil import load_graph
+from graphveil.federation.messages import HOLDER, KINDS, LABELS, SERVER, Receive, Send
+from graphveil.federation.party import holder_program
+from graphveil.federation.programs import Effect, simulate
+from graphveil.federation.setting import Member, Setting
+from graphveil.privacy import SeededRandomness
+from tests.federation.views import holdings, setting_of, watched
+
+ROOT = Path(__file__).parent.parent
+TABLE = "## What each party sees, message by message\n"
+
+
+def rows() -> list[list[str]]:
+    text = (ROOT.parent / "docs" / "federation.md").read_text(encoding="utf-8").split(TABLE, 1)[1].split("\n## ", 1)[0]
+    lines = [line for line in text.splitlines() if line.startswith("|")][2:]
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
+
+
+def test_every_kind_of_message_has_its_reader_and_what_it_tells() -> None:
+    listed = {row[1].strip("`"): row[0] for row in rows()}
+    assert listed == {name: kind.receiver for name, kind in KINDS.items()}
+    assert len(rows()) == len(KINDS)
+    assert set(listed.values()) == {SERVER, HOLDER, LABELS}
+    assert all(len(row) == 5 and row[3] and row[4] for row in rows())
+
+
+def test_every_test_that_is_named_is_there() -> None:
+    named = {word.strip("`,") for row in rows() for word in row[4].split()}
+    text = (ROOT.parent / "docs" / "federation.md").read_text(encoding="utf-8").split(TABLE, 1)[1]
+    named |= {word.strip("(`).,") for word in text.split() if "::test_" in word}
+    assert len(named) > 20
+    for name in named:
+        file, function = name.split("::")
+        tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
+        found = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+        assert function in found, name
+
+
+class Enough(Exception):
+    """Both have told the server what they tell it first."""
+
+
+def test_a_count_and_who_trains_are_all_that_the_server_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After alignment one number, of ids that all share; then the numbers of the rows that train."""
+    graph, told = load_graph("social-200"), []
+    ids = {"h1": [f"person {number}" for number in range(200)], "h2": [f"person {number}" for number in range(50, 250)]}
+    members = tuple(Member(name, graph.schema.dimension, name == "h1") for name in ids)
+    setting = Setting(members, len(graph.schema.classes), mode="individual")
+
+    def watch(name: str, effect: Effect) -> None:
+        if isinstance(effect, Send) and effect.to == "server":
+            told.append((name, effect.kind, effect.body.tolist()))
+        if len(told) == 2:
+            raise Enough
+
+    programs: dict[str, Any] = {
+        name: holder_program(name, setting, graph, ids[name], randomness=SeededRandomness(1), seed=0) for name in ids
+    }
+
+    def server() -> Any:
+        for name in ids:
+            yield Receive(name, "aligned", (1,))
+
+    with pytest.raises(Enough):
+        simulate({"server": server(), **programs}, watch=watch)
+    first = [(name, kind, body) for name, kind, body in told if kind == "aligned"]
+    assert first and all(body == [150] for _, _, body in first)
+    held = holdings(2, 20, 3)
+    desk = held["h1"].desk
+    assert desk is not None
+    for mode in ("shared-linear", "individual", "paper"):
+        (trains,) = watched(setting_of(held, mode=mode, opened=True), held, monkeypatch).bodies("labelled-rows")
+        assert trains.tolist() == desk.train.nonzero().flatten().tolist()
