@@ -49,7 +49,11 @@ def test_a_new_graph_with_other_ids_is_predicted(type_in: Terminal, trained: Pat
         ids=[f"user-{number}" for number in range(keep)],
     )
     graphs.write_folder(part, tmp_path / "part")
-    found = type_in("predict", trained, "part", "--json").json
+    refused = type_in("predict", trained, "part", "--json")
+    assert (refused.code, refused.out) == (2, "")
+    for remedy in ("queries=1", "people='same'", "people='other'"):
+        assert remedy in refused.err
+    found = type_in("predict", trained, "part", "--people", "other", "--json").json
     assert found["nodes"] == keep
     assert found["predictions"][0]["id"] == "user-0"
 
@@ -57,8 +61,8 @@ def test_a_new_graph_with_other_ids_is_predicted(type_in: Terminal, trained: Pat
 def test_people_of_a_new_graph_report_once_and_the_run_remembers(type_in: Terminal, tmp_path: Path) -> None:
     run = tmp_path / "run"
     type_in("train", "lpgnn", "social-200", "--epochs", "2", "--no-controls", "--out", run)
-    first = type_in("predict", run, "social-150", "--json").json
-    again = type_in("predict", run, "social-150", "--json").json
+    first = type_in("predict", run, "social-150", "--people", "other", "--json").json
+    again = type_in("predict", run, "social-150", "--people", "other", "--json").json
     assert first["predictions"] == again["predictions"]
     ledger = json.loads((run / "ledger.json").read_text())
     assert [row["unit"].split(" (")[0] for row in ledger["spends"]] == ["features", "labels", "features of social-150"]

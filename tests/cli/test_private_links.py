@@ -95,7 +95,9 @@ def test_predicting_other_people_takes_their_features_and_lists(type_in: Termina
     own = type_in("predict", run, "social-200", "--json").json
     assert "epsilon 2 and one neighbour list at epsilon 5 a bit, 10 a relationship" in own["note"]
     before = json.loads((run / "ledger.json").read_text())
-    first, again = (type_in("predict", run, "social-150", "--json").json for _ in range(2))
+    assert type_in("predict", run, "social-150", "--json").code == 2  # no ids tell that they are others
+    others = ("predict", run, "social-150", "--people", "other", "--json")
+    first, again = (type_in(*others).json for _ in range(2))
     assert first["predictions"] == again["predictions"]
     ledger = json.loads((run / "ledger.json").read_text())
     added = ledger["spends"][len(before["spends"]) :]

@@ -136,8 +136,5 @@ def fit_once(case: LinkCase) -> Any:
 
 
 def copied(method: Solitude | LinkBeliefs) -> Any:
-    """The same fitted method with a memory of its own; everything else it holds is replaced and never changed."""
-    again = copy(method)
-    if isinstance(again, Solitude):
-        again._answers = dict(again._answers)
-    return again
+    """The same fitted method with a memory of its own; everything that it holds is replaced and never changed."""
+    return copy(method)

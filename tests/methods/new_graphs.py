@@ -32,9 +32,9 @@ class NewGraphSuite:
             return
         if case.inductive == "reports":
             with pytest.raises(InputError, match=r"pass randomness=SecureRandomness\(\)"):
-                fitted.predict_proba(made.Sealed(new))
+                case.ask(fitted, made.Sealed(new))
         noise = made.Counted(5)
-        found = fitted.predict_proba(new, randomness=noise)
+        found = case.ask(fitted, new, noise)
         assert bool(noise.asked) == (case.inductive == "reports")
         assert torch.allclose(found.sum(dim=1), torch.ones(made.NODES), atol=1e-5)
         assert not torch.equal(found, fitted.predict_proba())
@@ -44,7 +44,7 @@ class NewGraphSuite:
         if case.inductive != "reports":
             return
         new, before = case.graph(seed=2), fitted.ledger
-        found = fitted.predict_proba(new, randomness=SeededRandomness(5))
+        found = case.ask(fitted, new, SeededRandomness(5))
         after = fitted.ledger
         (spend,) = after.spends[len(before.spends) :]
         assert after.spends[: len(before.spends)] == before.spends
@@ -52,11 +52,11 @@ class NewGraphSuite:
         assert after.total(spend.unit) == (pytest.approx(case.features), spend.delta)
         assert after.remaining(spend.unit)[0] == 0
         sealed, noise = made.Sealed(new), made.Counted(6)
-        for again in (fitted.predict_proba(sealed, randomness=noise), fitted.predict_proba(sealed)):
+        for again in (case.ask(fitted, sealed, noise), case.ask(fitted, sealed)):
             assert torch.equal(again, found)
         assert noise.asked == []
         assert fitted.ledger == after
-        fitted.predict(case.graph(seed=3), randomness=SeededRandomness(5))
+        case.ask(fitted, case.graph(seed=3), SeededRandomness(5))
         assert len(fitted.ledger.spends) == len(after.spends) + 1
         assert len({entry.unit for entry in fitted.ledger.budget}) == len(before.budget) + 2
 
@@ -68,17 +68,18 @@ class NewGraphSuite:
         assert not torch.equal(fitted.predict_proba(new), fitted.predict_proba(other))
         assert fitted.ledger == ledger
 
-    def test_a_failed_prediction_spends_nothing(self, case: Case, fitted: Any) -> None:
+    def test_a_prediction_that_fails_half_way_stays_paid(self, case: Case, fitted: Any) -> None:
+        """What is asked is paid before it is read, and never paid back; without a source of noise none is asked."""
         if case.inductive != "reports":
             return
         ledger, wrong = fitted.ledger, case.graph(seed=2)
+        with pytest.raises(InputError):
+            case.ask(fitted, made.Sealed(wrong))
+        assert fitted.ledger == ledger
         stored = wrong.x.values() if wrong.x.layout == torch.sparse_csr else wrong.x.view(-1)
         stored[0] = float("nan")
-        for new, noise in ((wrong, SeededRandomness(5)), (made.Sealed(wrong), None)):
-            with pytest.raises(InputError):
-                fitted.predict_proba(new, randomness=noise)
-        assert fitted.ledger == ledger
-        fitted.predict_proba(case.graph(seed=2), randomness=SeededRandomness(5))
+        with pytest.raises(InputError):
+            case.ask(fitted, wrong, SeededRandomness(5))
         assert len(fitted.ledger.spends) == len(ledger.spends) + 1
 
     def test_reproducible_noise_in_a_prediction_voids_the_guarantee(self, case: Case) -> None:
@@ -86,9 +87,9 @@ class NewGraphSuite:
             return
         graph = case.graph()
         method = case.build().fit(graph, split=made.split_of(graph), randomness=SecureRandomness())
-        method.predict(case.graph(seed=2), randomness=SecureRandomness())
+        case.ask(method, case.graph(seed=2), SecureRandomness())
         assert method.guarantee.void is None
-        method.predict(case.graph(seed=3), randomness=SeededRandomness(9))
+        case.ask(method, case.graph(seed=3), SeededRandomness(9))
         assert method.guarantee.void == "noise was reproducible (seed 9)"
 
     def test_a_loaded_method_gives_the_answer_again_and_asks_nobody(
@@ -97,12 +98,12 @@ class NewGraphSuite:
         if case.inductive != "reports":
             return
         new = case.graph(seed=2)
-        fitted.predict(new, randomness=SeededRandomness(5))
+        case.ask(fitted, new, SeededRandomness(5))
         loaded = load_method(fitted.save(tmp_path))
         assert loaded.ledger == fitted.ledger
         assert loaded.guarantee == fitted.guarantee
-        again = loaded.predict_proba(made.Sealed(new), randomness=SeededRandomness(6))
-        assert torch.equal(again, fitted.predict_proba(new))
+        again = case.ask(loaded, made.Sealed(new), SeededRandomness(6))
+        assert torch.equal(again, case.ask(fitted, new))
         assert loaded.ledger == fitted.ledger
 
     def test_new_graphs_of_other_sizes_are_fine_and_of_other_features_are_refused(
@@ -117,4 +118,4 @@ class NewGraphSuite:
                 fitted.predict_proba(sealed, randomness=SeededRandomness(5))
         if case.inductive != "never":
             larger = social_graph(90, 6, case.dimension, 3, apps=4, seed=3)
-            assert fitted.predict(larger, randomness=SeededRandomness(5)).shape == (90,)
+            assert case.ask(fitted, larger, SeededRandomness(5)).shape == (90, 3)

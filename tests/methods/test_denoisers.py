@@ -14,7 +14,7 @@ from graphveil.graphs import Split, make_graph, social_graph
 from graphveil.methods.denoisers import DENOISERS, SoftTopology, denoise, label_evidence, log_channel
 from graphveil.methods.link_privacy import LinkPrivacy
 from graphveil.methods.local_privacy import LocalPrivacy
-from graphveil.methods.private_links import ReleasedGraph, collect_graph, open_ledger, reported_edges
+from graphveil.methods.private_links import ReleasedGraph, randomize_graph, reported_edges
 from graphveil.methods.released import Topology
 from graphveil.privacy import SeededRandomness
 from tests.methods import links_made, made
@@ -28,7 +28,7 @@ def released(graph: Any, denoiser: str, epsilon: float, mode: str, people: Local
     half = torch.arange(graph.num_nodes) % 2 == 0
     split = Split(half, torch.zeros_like(half), ~half)
     noise = SeededRandomness(1)
-    return collect_graph(open_ledger(people, links), graph, split, people, links, randomness=noise)[0]
+    return randomize_graph(graph, split, people, links, randomness=noise)
 
 
 def communities(nodes: int = 400, *, directed: bool = False) -> Any:

@@ -12,17 +12,19 @@ import torch
 
 from graphveil.errors import BudgetError, InputError
 from graphveil.graphs import Split, make_graph
+from graphveil.methods import Solitude
 from graphveil.methods.link_privacy import LIST_MECHANISMS, UNIT, LinkPrivacy
 from graphveil.methods.local_privacy import LocalPrivacy
 from graphveil.methods.private_links import (
     ReleasedGraph,
-    collect_graph,
-    collect_new_people,
+    among,
     graph_guarantee,
     named_pairs,
     open_ledger,
     people_key,
+    randomize_graph,
     randomize_lists,
+    randomize_new_people,
     reported_edges,
     require_matching_graph,
 )
@@ -36,18 +38,7 @@ SPLIT = Split(NOBODY, NOBODY, ~NOBODY)
 
 def released(links: LinkPrivacy, graph: Any = None, *, seed: int = 1, people: LocalPrivacy = PEOPLE) -> ReleasedGraph:
     graph = links_made.graph() if graph is None else graph
-    ledger = open_ledger(people, links)
-    return collect_graph(ledger, graph, SPLIT, people, links, randomness=SeededRandomness(seed))[0]
-
-
-def test_a_collection_is_paid_for_before_data_is_read() -> None:
-    graph, links = links_made.graph(), LinkPrivacy(4.0)
-    ledger = open_ledger(PEOPLE, links)
-    _, paid = collect_graph(ledger, graph, SPLIT, PEOPLE, links, randomness=SecureRandomness())
-    assert [spend.unit for spend in paid.spends] == ["features", "labels", UNIT]
-    assert ledger.spends == ()
-    with pytest.raises(BudgetError):
-        collect_graph(paid, links_made.Sealed(graph), SPLIT, PEOPLE, links, randomness=SecureRandomness())
+    return randomize_graph(graph, SPLIT, people, links, randomness=SeededRandomness(seed))
 
 
 @pytest.mark.parametrize("mode", ["lower", "both"])
@@ -74,15 +65,10 @@ def test_item_19_any_part_that_was_collected_before_refuses_the_whole(part: str)
     links = LinkPrivacy(4.0)
     ledger = open_ledger(PEOPLE, links)
     spends = {spend.unit: spend for spend in (*PEOPLE.spends(links_made.graph().schema), *spends_of_lists(links))}
+    method = Solitude(epsilon_x=1.0, epsilon_y=1.0, epsilon_a=4.0)
+    method.ledger = ledger.spend(spends[part])
     with pytest.raises(BudgetError, match=part):
-        collect_graph(
-            ledger.spend(spends[part]),
-            links_made.Sealed(links_made.graph()),
-            SPLIT,
-            PEOPLE,
-            links,
-            randomness=SeededRandomness(1),
-        )
+        method.randomize(links_made.Sealed(links_made.graph()), split=SPLIT, randomness=SeededRandomness(1))
 
 
 def spends_of_lists(links: LinkPrivacy) -> Any:
@@ -121,8 +107,8 @@ def test_raw_lists_are_read_in_one_place_and_leave_as_reports() -> None:
 def test_public_links_are_sent_as_they_are_and_draw_no_noise() -> None:
     graph, noise = links_made.graph(), made.Counted()
     links, people = LinkPrivacy(math.inf), LocalPrivacy(math.inf, math.inf)
-    sent, paid = collect_graph(open_ledger(people, links), graph, SPLIT, people, links, randomness=noise)
-    assert (noise.asked, paid.spends, sent.void) == ([], (), None)
+    sent = randomize_graph(graph, SPLIT, people, links, randomness=noise)
+    assert (noise.asked, sent.void) == ([], None)
     assert torch.equal(reported_edges(sent), graph.edge_index)
 
 
@@ -133,10 +119,11 @@ def test_reproducible_noise_is_marked_whichever_part_used_it(mode: str) -> None:
         for links in (LinkPrivacy(4.0, mode), LinkPrivacy(math.inf, mode)):
             private = math.isfinite(people.epsilon_x or 0) or not links.public
             for noise, void in ((SecureRandomness(), None), (SeededRandomness(9), "noise was reproducible (seed 9)")):
-                sent, _ = collect_graph(open_ledger(people, links), graph, SPLIT, people, links, randomness=noise)
+                sent = randomize_graph(graph, SPLIT, people, links, randomness=noise)
                 assert sent.void == (void if private else None)
-                assert graph_guarantee(sent).void == sent.void
-                assert all(part.void is None for part in graph_guarantee(sent).parts)
+                found = graph_guarantee(people, links, graph.schema, made.NODES, void=sent.void)
+                assert found.void == sent.void
+                assert all(part.void is None for part in found.parts)
 
 
 @pytest.mark.parametrize("mode", ["lower", "both", "directed"])
@@ -221,21 +208,26 @@ def test_people_are_told_apart_by_public_facts_alone() -> None:
     assert len(set(keys)) == len(keys)
 
 
-def test_new_people_pay_in_rows_of_their_own_for_what_they_send() -> None:
-    """They send no label, and pay for none; what their prediction costs nobody else pays."""
+def test_new_people_send_no_label_and_nothing_that_is_public_is_noised() -> None:
     graph, links = links_made.graph(seed=2), LinkPrivacy(1 / 3, "both", "degree-and-lists", 1 / 3)
-    ledger = open_ledger(PEOPLE, links)
-    sent, paid = collect_new_people(ledger, graph, "0123456789", PEOPLE, links, randomness=SecureRandomness())
-    assert [spend.unit for spend in paid.spends] == ["features of people-2 (01234567)", "links of people-2 (01234567)"]
+    sent = randomize_new_people(graph, PEOPLE, links, randomness=SecureRandomness())
     assert bool((sent.people.labels == -1).all())
-    assert (sent.people_key, sent.void) == ("0123456789", None)
-    assert all(paid.remaining(spend.unit)[0] == 0 for spend in paid.spends)
-    with pytest.raises(InputError):
-        collect_new_people(paid, links_made.Sealed(graph), "0123456789", PEOPLE, links, randomness=SecureRandomness())
-    public = LocalPrivacy(math.inf, 1.0), LinkPrivacy(math.inf)
+    assert (sent.people_key, sent.void) == (people_key(graph), None)
     noise = made.Counted()
-    sent, free = collect_new_people(open_ledger(*public), graph, "0123456789", *public, randomness=noise)
-    assert (noise.asked, free.spends, sent.void) == ([], (), None)
+    public = LocalPrivacy(math.inf, 1.0), LinkPrivacy(math.inf)
+    sent = randomize_new_people(graph, *public, randomness=noise)
+    assert (noise.asked, sent.void) == ([], None)
+
+
+def test_a_part_of_a_graph_has_its_own_people_and_the_links_among_them() -> None:
+    graph = links_made.graph()
+    chosen = torch.arange(made.NODES) % 3 > 0
+    part, numbers = among(graph, chosen), chosen.nonzero()[:, 0]
+    assert torch.equal(part.x, graph.x[chosen]) and torch.equal(part.y, graph.y[chosen])
+    assert part.ids == [graph.ids[row] for row in numbers.tolist()]
+    inside = chosen[graph.edge_index[0]] & chosen[graph.edge_index[1]]
+    assert torch.equal(numbers[part.edge_index], graph.edge_index[:, inside])
+    assert among(graph, torch.ones(made.NODES, dtype=torch.bool)) is graph
 
 
 @pytest.mark.parametrize("mode", ["lower", "both", "directed"])

@@ -8,11 +8,10 @@ from dataclasses import FrozenInstanceError, replace
 import pytest
 import torch
 
-from graphveil.errors import BudgetError, InputError
+from graphveil.errors import InputError
 from graphveil.methods.local_privacy import LocalPrivacy
 from graphveil.methods.released import (
     Topology,
-    collect,
     randomize_people,
     require_matching,
     require_servable,
@@ -83,16 +82,6 @@ def test_reports_say_what_they_were_made_with() -> None:
         with pytest.raises(InputError, match="the reports were made with") as refused:
             require_matching(released, topology_of(graph), other)
         assert "\n" not in str(refused.value)
-
-
-def test_a_collection_is_paid_for_before_data_is_read_and_charged_when_it_was_made() -> None:
-    graph, privacy = made.graph(), LocalPrivacy(1.0, 1.0)
-    split, ledger = made.split_of(graph), LocalPrivacy(1.0, 1.0).open_ledger()
-    _, paid = collect(ledger, graph, split, privacy, randomness=SecureRandomness())
-    assert paid.spends == privacy.spends(graph.schema)
-    assert ledger.spends == ()
-    with pytest.raises(BudgetError):
-        collect(paid, made.Sealed(graph), split, privacy, randomness=SecureRandomness())
 
 
 def test_reports_share_no_memory_with_the_split_and_cannot_be_exchanged() -> None:

@@ -85,7 +85,7 @@ def test_the_cost_of_predicting_is_said(epsilon_x: float | None, says: str) -> N
         (
             (math.inf, 1.0),
             (5.0, None),
-            "sends one neighbour list at epsilon 5 a bit, and features as they are, NOT prot",
+            "send one neighbour list at epsilon 5 a bit, and features as they are, NOT prot",
         ),
         ((2.0, 1.0), (math.inf, None), "one feature report at epsilon 2, and connections as they are, NOT protected"),
         ((math.inf, 1.0), (math.inf, None), "features and connections are sent as they are: NOT protected"),

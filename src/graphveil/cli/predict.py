@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -14,20 +14,31 @@ Run = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder that grap
 Out = Annotated[
     Path | None, typer.Option("--out", metavar="FILE", help="Where to write them: a .csv or .parquet file.")
 ]
+Who = Annotated[
+    str | None,
+    typer.Option(
+        "--people",
+        metavar="same|other",
+        help="Who they are, where no ids say it: row i is the person that row i of the run was, and nobody is asked "
+        "again; or nobody of them has reported, which the guarantee will state.",
+    ),
+]
 
 
 def predict(
     run: Run,
     data: options.Data,
     data_root: options.DataRoot = None,
+    people: Who = None,
     out: Out = None,
     as_json: options.Json = False,
 ) -> None:
     """Predict the class of every node of a graph with the model of a run.
 
-    On the graph of the run this costs no more privacy. On another graph everybody there sends one randomized report of
-    what the run collected (features, neighbour list), at the epsilon of the run; the run keeps the answer, so asking
-    again costs nothing.
+    On the graph of the run this costs no more privacy. On another graph, people who have reported are known by their
+    ids and are not asked again; new ones send one randomized report of what the run collected (features, neighbour
+    list), at the epsilon of the run, once. Where no ids tell, say who they are (--people): else everybody is taken to
+    be asked again, which takes a run that declared room for it (--set queries=1).
     """
     from graphveil.cli import screens
     from graphveil.graphs import load_graph
@@ -35,11 +46,14 @@ def predict(
 
     predictions.check_file(out)
     with working() as tell:
-        model = run_folder.open_model(run)
+        model: Any = run_folder.open_model(run)
         graph = load_graph(data, root=data_root, progress=tell)
+        predictions.check_people(people, model)
         paid = model.ledger
-        found = model.predict_proba(graph, randomness=choices.noise(None))
-        if model.ledger != paid:  # people reported: the run keeps their answer, so nobody is asked again
+        stated = model.guarantee
+        said = {} if people is None else {"people": people}
+        found = model.predict_proba(graph, randomness=choices.noise(None), **said)
+        if model.guarantee != stated or model.ledger != paid:  # the run keeps what was sent, so nobody is asked again
             run_folder.keep_spending(model, run)
         made = predictions.tabulate(found, graph, model.schema.classes)
         if out is not None:

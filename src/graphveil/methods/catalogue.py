@@ -191,7 +191,7 @@ def _build_baseline(model: str) -> Callable[..., Any]:
     return lambda **settings: baseline(model, **settings)
 
 
-def _link_methods(private: Mapping[str, Option]) -> dict[str, MethodInfo]:
+def _link_methods(private: Mapping[str, Option], again: Mapping[str, Option]) -> dict[str, MethodInfo]:
     """Return the methods that collect neighbour lists privately."""
     people = {name: private[name] for name in ("epsilon_x", "epsilon_y", "mechanism", "delta")}
     people["epsilon_y"] = Option(INFINITE, float, private["epsilon_y"].help)
@@ -215,7 +215,7 @@ def _link_methods(private: Mapping[str, Option]) -> dict[str, MethodInfo]:
             Solitude,
             "private features and neighbour lists; weights of edges learned with the network (TIFS 2022)",
             "local",
-            {**people, **lists, **denoiser, **share, **calibration, **network},
+            {**people, **lists, **again, **denoiser, **share, **calibration, **network},
         ),
         "link-beliefs": MethodInfo(
             LinkBeliefs,
@@ -227,13 +227,13 @@ def _link_methods(private: Mapping[str, Option]) -> dict[str, MethodInfo]:
             partial(Solitude, denoiser="blink-hybrid"),
             "private neighbour lists and degrees, denoised by their posterior (CCS 2023)",
             "local",
-            {**clear, **lists, "mode": Option("both", str, lists["mode"].help), **share, **network},
+            {**clear, **lists, "mode": Option("both", str, lists["mode"].help), **again, **share, **network},
         ),
         "dprr": MethodInfo(
             partial(Solitude, denoiser="degree-preserving"),
             "private neighbour lists thinned on the device to a noisy degree (2022)",
             "local",
-            {**clear, **lists, "mode": Option("both", str, lists["mode"].help), **share, **network},
+            {**clear, **lists, "mode": Option("both", str, lists["mode"].help), **again, **share, **network},
         ),
     }
 
@@ -335,6 +335,9 @@ def _methods() -> dict[str, MethodInfo]:
         "mechanism": Option("multi-bit", str, "feature mechanism: " + ", ".join(FEATURE_MECHANISMS)),
         "delta": Option(1e-10, float, "delta of the gaussian mechanism"),
     }
+    again = {
+        "queries": Option(0, int, "predictions that ask the same people again to make room for, at full price each")
+    }
     labels_only = {
         "epsilon_y": private["epsilon_y"],
         "epsilon": Option(None, float, "total per person; the label gets all of it"),
@@ -344,7 +347,7 @@ def _methods() -> dict[str, MethodInfo]:
             LPGNN,
             "private features and labels, public topology (CCS 2021)",
             "local",
-            {**private, **_network_options()},
+            {**private, **again, **_network_options()},
         ),
         "label-propagation": MethodInfo(
             LabelPropagation,
@@ -360,7 +363,7 @@ def _methods() -> dict[str, MethodInfo]:
             labels_only,
             ("labels", "edges"),
         ),
-        **_link_methods(private),
+        **_link_methods(private, again),
         **_curator_methods(),
         **_release_methods(),
     }

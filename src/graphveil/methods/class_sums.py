@@ -25,6 +25,7 @@ from torch import Tensor
 from graphveil.aggregation import ReceiverRows, SparseMatrix, build_inputs
 from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema, Split, random_split
+from graphveil.methods.account import Booked, digest_of
 from graphveil.methods.curator import People, read_people
 from graphveil.methods.curator_privacy import CuratorPrivacy, Noise
 from graphveil.methods.drop import drop_objective
@@ -50,6 +51,11 @@ class PublishedSums:
     noise: Noise
     privacy: CuratorPrivacy
     void: str | None
+
+    @property
+    def digest(self) -> str:
+        """A hash that tells one publication from another."""
+        return digest_of({"sums": self.sums})
 
 
 @dataclass(frozen=True)
@@ -88,7 +94,7 @@ class SumsSettings:
         require_device(self.device)
 
 
-class ClassSums:
+class ClassSums(Booked):
     """The estimator; `fit` is `publish` (the curator) followed by `fit_published` (anybody).
 
     Args:
@@ -131,13 +137,14 @@ class ClassSums:
         """
         schema, columns = graph.schema, len(graph.schema.classes)
         noise = self.privacy.noise(schema, hops=1, columns=columns)
-        paid = self.ledger.spend(*self.privacy.spend("class sums", schema, noise, columns=columns))
+        self.pay(*self.privacy.spend("class sums", schema, noise, columns=columns))
         people = read_people(graph, split)
         rows = ReceiverRows.of(graph.edge_index, people.nodes)
-        self.ledger = paid
         found = self.privacy.sums(schema, noise).perturb(rows, messages(people), 1, randomness)
         void = None if self.privacy.public else randomness.void
-        return PublishedSums(people, found, noise, self.privacy, void)
+        made = PublishedSums(people, found, noise, self.privacy, void)
+        self.made(made.digest)
+        return made
 
     # ---- anybody ----
 
@@ -146,6 +153,7 @@ class ClassSums:
 
         Raises:
             InputError: when publication and budget do not belong together.
+            BudgetError: another publication than the one that was paid for.
         """
         if published.privacy != self.privacy:
             raise InputError(
@@ -154,14 +162,13 @@ class ClassSums:
                 allowed=f"sums published with {self.privacy}",
             )
         schema = published.people.schema
-        if not self.ledger.spends:
-            classes = published.people.classes
-            self.ledger = self.ledger.spend(*self.privacy.spend("class sums", schema, published.noise, columns=classes))
+        columns = published.people.classes
+        self.recognise(published.digest, self.privacy.spend("class sums", schema, published.noise, columns=columns))
         network = train_fusion(published.people, beside(published.sums, published.noise), self.settings, progress)
         self._fitted = FittedSums(
             schema,
             published.people.key,
-            self.privacy.guarantee(schema, void=published.void),
+            self.privacy.guarantee(schema, self.ledger, void=published.void),
             self.privacy.epsilon_relationship(schema, published.noise),
             network,
         )
@@ -241,6 +248,7 @@ class ClassSums:
             "people": fitted.people,
             "epsilon_relationship": number(fitted.epsilon_relationship),
             **network_facts(fitted.network),
+            "collections": sorted(self.collections),
             "ledger": self.ledger.to_dict(),
             "guarantee": fitted.guarantee.to_dict(),
         }
@@ -269,6 +277,7 @@ class ClassSums:
                 network,
             )
             method.ledger = Ledger.from_dict(facts["ledger"])
+            method.collections = frozenset(facts.get("collections", ()))
         return method
 
     def _require_fitted(self) -> FittedSums:

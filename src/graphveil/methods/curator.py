@@ -17,6 +17,7 @@ from graphveil.aggregation.grid import require_bits
 from graphveil.aggregation.weights import edge_weights, largest_weight
 from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema, Split, keep_lists, require_degree
+from graphveil.methods.account import digest_of
 from graphveil.methods.curator_privacy import CuratorPrivacy, Noise
 from graphveil.methods.network import Progress, as_matrix
 from graphveil.methods.private_links import people_key
@@ -157,6 +158,46 @@ class People:
     def classes(self) -> int:
         """The declared number of classes."""
         return len(self.schema.classes)
+
+
+@dataclass(frozen=True)
+class Published:
+    """What one reading of the edges gave; for the curator's eyes where rows are a node's own (unit node).
+
+    Attributes:
+        parts: what the last network reads of every node; noisy sums and what needed no edges.
+        networks: trained before the last; the last is yet untrained.
+        people, privacy, noise: what it was made of and with.
+        history: epochs of the training so far, none of private training.
+        void: why the guarantee does not hold, or None.
+    """
+
+    parts: tuple[Part, ...]
+    networks: tuple[nn.Module, ...]
+    people: People
+    privacy: CuratorPrivacy
+    noise: Noise
+    history: tuple[Epoch, ...]
+    void: str | None
+
+    @property
+    def digest(self) -> str:
+        """A hash that tells one publication from another, where its rows are for everybody (units of edges)."""
+        dense = {str(place): part for place, part in enumerate(self.parts) if isinstance(part, Tensor)}
+        return digest_of(dense)
+
+
+@dataclass(frozen=True)
+class FittedCurator:
+    """What a fitted method keeps; logits [n, c] are None where they were not saved (unit node)."""
+
+    schema: GraphSchema
+    people: str
+    networks: tuple[nn.Module, ...]
+    noise: Noise
+    logits: Tensor | None
+    history: tuple[Epoch, ...]
+    void: str | None
 
 
 def read_people(graph: Any, split: Split) -> People:

@@ -10,7 +10,7 @@ Edges are read by `publish`, and by a query on another graph, through noisy sums
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self
 
@@ -22,11 +22,14 @@ from graphveil.aggregation.perturbed import entries_of
 from graphveil.aggregation.weights import largest_weight
 from graphveil.errors import BudgetError, InputError
 from graphveil.graphs import GraphSchema, Split, random_split
+from graphveil.methods.account import Booked
 from graphveil.methods.curator import (
     ATTENTION,
     CuratorSettings,
+    FittedCurator,
     Part,
     People,
+    Published,
     attend,
     blocks,
     dense_blocks,
@@ -49,7 +52,17 @@ from graphveil.methods.network import Progress
 from graphveil.methods.private_links import people_key
 from graphveil.methods.released import require_same_features
 from graphveil.methods.scores import true_score
-from graphveil.methods.storage import number, read_method, restoring, save_method, schema_facts, schema_from
+from graphveil.methods.storage import (
+    number,
+    read_kept,
+    read_method,
+    restoring,
+    save_kept,
+    save_method,
+    schema_facts,
+    schema_from,
+    without_answers,
+)
 from graphveil.models.attention import PairAttention
 from graphveil.privacy import ChangedSamples, Descent, Guarantee, Ledger, Randomness, RepeatAndSelect
 from graphveil.training import Epoch
@@ -83,41 +96,7 @@ class Recipe(Protocol):
         """
 
 
-@dataclass(frozen=True)
-class Published:
-    """What one reading of the edges gave; for the curator's eyes where rows are a node's own (unit node).
-
-    Attributes:
-        parts: what the last network reads of every node; noisy sums and what needed no edges.
-        networks: trained before the last; the last is yet untrained.
-        people, privacy, noise: what it was made of and with.
-        history: epochs of the training so far, none of private training.
-        void: why the guarantee does not hold, or None.
-    """
-
-    parts: tuple[Part, ...]
-    networks: tuple[nn.Module, ...]
-    people: People
-    privacy: CuratorPrivacy
-    noise: Noise
-    history: tuple[Epoch, ...]
-    void: str | None
-
-
-@dataclass(frozen=True)
-class FittedCurator:
-    """What a fitted method keeps; logits [n, c] are None where they were not saved (unit node)."""
-
-    schema: GraphSchema
-    people: str
-    networks: tuple[nn.Module, ...]
-    noise: Noise
-    logits: Tensor | None
-    history: tuple[Epoch, ...]
-    void: str | None
-
-
-class CuratorMethod:
+class CuratorMethod(Booked):
     """The estimator of one recipe; `fit` is `publish` followed by `fit_published`.
 
     Args:
@@ -180,7 +159,7 @@ class CuratorMethod:
         schema = graph.schema
         networks = self._fresh(schema)
         noise = self._noise(schema, networks, int(split.train.sum()))
-        paid = self.ledger.spend(*self.privacy.spend("training", schema, noise, **self._said()))
+        self.pay(*self.privacy.spend("training", schema, noise, **self._said()))
         people = read_people(graph, split)
         history: list[Epoch] = []
         done = progress_of(progress, len(networks))
@@ -190,11 +169,12 @@ class CuratorMethod:
             history.extend(self._train(networks[which], which, parts, people, noise, randomness, done(which)))
 
         add = self._sums(graph, schema, noise, randomness, networks, people, done(1))
-        self.ledger = paid
         parts = self.recipe.parts(networks, people.features, self.settings.hops, learn, add)
         void = None if self.privacy.public else randomness.void
         made = Published(tuple(parts), tuple(networks), people, self.privacy, noise, tuple(history), void)
         self._unfinished = made
+        if not self._own_rows:
+            self.made(made.digest)
         return made
 
     def fit_published(
@@ -207,12 +187,14 @@ class CuratorMethod:
 
         Raises:
             InputError: when the publication was made under other budgets.
-            BudgetError: for unit "node", when this publication's last training has been done.
+            BudgetError: another publication than the one that was paid for, and no budget for two; for unit "node",
+                when this publication's last training has been done.
         """
         self._require_own(published)
         schema, people = published.people.schema, published.people
-        if not self.ledger.spends:
-            self.ledger = self.ledger.spend(*self.privacy.spend("training", schema, published.noise, **self._said()))
+        if not self._own_rows:
+            spends = self.privacy.spend("training", schema, published.noise, **self._said())
+            self.recognise(published.digest, spends)
         last = len(published.networks) - 1
         network = self._fresh(schema)[last]
         self.recipe.start((*published.networks[:last], network), last)
@@ -309,7 +291,8 @@ class CuratorMethod:
     def save(self, path: str | Path) -> Path:
         """Write weights, predictions, settings, guarantee and ledger to one safetensors file; no edges, no features.
 
-        For unit "node" predictions of the training nodes are left out: each belongs to its node alone.
+        For unit "node" predictions of the training nodes are left out: each belongs to its node alone.  Answers to
+        queries, for whatever unit, lie in a file of their own beside it: see `storage.save_kept`.
         """
         fitted = self._require_fitted()
         facts = {
@@ -320,15 +303,18 @@ class CuratorMethod:
             "noise": {**asdict(fitted.noise), "epsilon": number(fitted.noise.epsilon)},
             "history": [asdict(epoch) for epoch in fitted.history],
             "void": fitted.void,
+            "collections": sorted(self.collections),
             "ledger": self.ledger.to_dict(),
             "guarantee": self.guarantee.to_dict(),
         }
-        tensors = {f"answers.{key}": found for key, found in self._answers.items()}
+        tensors: dict[str, Tensor] = {}
         for which, network in enumerate(fitted.networks):
             tensors |= prefixed(f"network{which}", network.state_dict())
         if fitted.logits is not None and not self._own_rows:
             tensors["logits"] = fitted.logits
-        return save_method(path, self.kind, facts, tensors)
+        file = save_method(path, self.kind, facts, tensors)
+        save_kept(file, self.kind, {"of": fitted.people}, self._answers)
+        return file
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -338,9 +324,12 @@ class CuratorMethod:
             ModelFileError: for a file that is missing, damaged or of another method.
         """
         _, facts, tensors = read_method(path, cls.recipe.kind)
+        tensors, kept = without_answers(path, tensors), read_kept(path, cls.recipe.kind)
         with restoring(path):
             method = cls(**budget_from(facts["privacy"]), **facts["settings"])
             method._restore(facts, tensors)
+            if kept is not None and kept[0]["of"] == facts["people"]:
+                method._answers = kept[1]
         return method
 
     def _restore(self, facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
@@ -356,7 +345,7 @@ class CuratorMethod:
         history = tuple(Epoch(**row) for row in facts["history"])
         self._fitted = FittedCurator(schema, facts["people"], tuple(networks), noise, logits, history, facts["void"])
         self.ledger = Ledger.from_dict(facts["ledger"])
-        self._answers = without_prefix("answers", tensors)
+        self.collections = frozenset(facts.get("collections", ()))
 
     # ---- helpers ----
 
@@ -465,13 +454,12 @@ class CuratorMethod:
             )
         name = f"query on {graph.schema.name} ({people_key(graph)[:8]})"
         noise = fitted.noise.of_sums
-        self.ledger = self.ledger.spend(*self.privacy.spend(name, schema, noise, **self._said()))
-        features = read_features(graph)
         source: Any = randomness
+        self._fitted = replace(fitted, void=fitted.void or (None if self.privacy.public else source.void))
+        self.pay(*self.privacy.spend(name, schema, noise, **self._said()))
+        features = read_features(graph)
         add = self._sums(graph, schema, noise, source, fitted.networks)
         parts = self.recipe.parts(fitted.networks, features, self.settings.hops, lambda which, parts: None, add)
-        void = fitted.void or (None if self.privacy.public or randomness is None else randomness.void)
-        self._fitted = FittedCurator(**{**_shallow(fitted), "void": void})
         return torch.softmax(logits_of(fitted.networks[-1], parts), dim=1)
 
     def _require_own(self, published: Published) -> None:
@@ -494,7 +482,3 @@ class CuratorMethod:
         if self._fitted is None:
             raise InputError(f"this {self.kind} has not been fitted", remedy="call fit or fit_published first")
         return self._fitted
-
-
-def _shallow(value: Any) -> dict[str, Any]:
-    return {field.name: getattr(value, field.name) for field in fields(value)}

@@ -16,8 +16,10 @@ from torch import Tensor, nn
 
 from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema, Split, random_split
+from graphveil.methods.account import Booked
 from graphveil.methods.curator import (
     CuratorSettings,
+    FittedCurator,
     blocks,
     dense_blocks,
     fresh,
@@ -30,7 +32,6 @@ from graphveil.methods.curator import (
     train_with_noise,
     without_prefix,
 )
-from graphveil.methods.curator_method import FittedCurator
 from graphveil.methods.curator_privacy import CuratorPrivacy, Noise, budget_from
 from graphveil.methods.network import Progress
 from graphveil.methods.private_links import people_key
@@ -45,7 +46,7 @@ from graphveil.training.full_batch import Rows
 _NAME = "perceptron"
 
 
-class DPMLP:
+class DPMLP(Booked):
     """The estimator; the unit is one node's features and label.
 
     Args:
@@ -105,9 +106,8 @@ class DPMLP:
         split, schema = split or random_split(graph, self.settings.seed), graph.schema
         network = self._network(schema)
         noise = self._noise(schema, network, int(split.train.sum()))
-        paid = self.ledger.spend(*self.privacy.spend("training", schema, noise))
+        self.pay(*self.privacy.spend("training", schema, noise))
         people = read_people(graph, split)
-        self.ledger = paid
         train = people.labels[people.train]
         history: tuple[Epoch, ...] = ()
         if self.privacy.public:

@@ -29,6 +29,7 @@ from graphveil.graphs import GraphSchema, Release, Split, make_graph, random_spl
 from graphveil.graphs.score_file import read_scores
 from graphveil.graphs.value import MASKS
 from graphveil.mechanisms import PairDomain, protected_pairs
+from graphveil.methods.account import Booked, digest_of
 from graphveil.methods.lpgnn import LPGNN
 from graphveil.methods.network import NetworkSettings, Progress, as_matrix
 from graphveil.methods.private_links import people_key
@@ -57,7 +58,7 @@ class _Parts:
     made: MadeEdges | None
 
 
-class HeteroRR:
+class HeteroRR(Booked):
     """The estimator; `fit` is `release` (the curator) followed by `fit_released` (anybody).
 
     Args:
@@ -135,11 +136,11 @@ class HeteroRR:
         """
         privacy = self._settled(graph.schema)
         domain = None if "edges" not in privacy.protected else domain_of(graph)
-        paid = self.ledger.spend(*privacy.spends(graph.schema, domain))
+        self.pay(*privacy.spends(graph.schema, domain))
         parts = self._read(graph, privacy, domain, randomness, progress)
-        self.ledger = paid
         released = _assemble(graph, domain, parts)
-        released.release = _described(method, graph.schema, privacy, domain, parts, paid, randomness)
+        released.release = _described(method, graph.schema, privacy, domain, parts, self.ledger, randomness)
+        self.made(f"release {_digest(released)}")
         return released
 
     def _read(
@@ -179,14 +180,14 @@ class HeteroRR:
 
         Raises:
             InputError: for a graph that nobody released.
+            BudgetError: another release than the one that was paid for, and no budget for two.
         """
         origin: Release | None = released.get("release")
         if origin is None:
             raise InputError("the graph was not released", where="fit_released", remedy="call release first")
+        self.adopt(_digest(released), origin.ledger)
         reports = self.network.randomize(released, split=split, randomness=SeededRandomness(0))  # it draws nothing
         self.network.fit_reports(reports, topology_of(released), progress=progress)
-        if not self.ledger.spends:
-            self.ledger = origin.ledger
         self.released, self._people = released, people_key(released)
         return self
 
@@ -262,7 +263,7 @@ class HeteroRR:
         """Write the network, predictions, guarantee and ledger to one safetensors file; no graph."""
         self._require_fitted()
         facts = {**self.network.facts(), "people": self._people, "budgets": settings_of(self.privacy)}
-        facts["ledger"] = self.ledger.to_dict()
+        facts |= {"ledger": self.ledger.to_dict(), "collections": sorted(self.collections | self.network.collections)}
         return save_method(path, self.kind, facts, self.network.tensors())
 
     @classmethod
@@ -279,6 +280,7 @@ class HeteroRR:
             method = cls(**{**budgets, **numbers})
             method.network = LPGNN.restore(facts, tensors)
             method.ledger = Ledger.from_dict(facts["ledger"])
+            method.collections = frozenset(facts.get("collections", ()))
             method._people = str(facts["people"])
         return method
 
@@ -303,6 +305,12 @@ def domain_of(graph: Any) -> PairDomain:
     public = getattr(graph, "public_edges", None)
     known = graph.edge_index[:, public] if public is not None else graph.edge_index[:, :0]
     return PairDomain(int(graph.num_nodes), getattr(graph, "private_nodes", None), known[:, known[0] < known[1]])
+
+
+def _digest(released: Any) -> str:
+    """Return a hash that tells one release from another."""
+    edges, labels = released.edge_index, released.y
+    return digest_of({"features": released["x"], "edges": edges, "labels": labels})
 
 
 def _assemble(graph: Any, domain: PairDomain | None, parts: _Parts) -> Any:

@@ -22,11 +22,19 @@ from torch import Tensor
 from graphveil.aggregation import SparseMatrix, normalised, propagate
 from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema, Split, random_split
+from graphveil.methods.account import Booked
 from graphveil.methods.drop import label_matrix
 from graphveil.methods.label_pool import pool_labels
 from graphveil.methods.local_privacy import LocalPrivacy
 from graphveil.methods.network import Progress, require_device
-from graphveil.methods.released import Released, Topology, collect, require_matching, topology_of
+from graphveil.methods.released import (
+    Released,
+    Topology,
+    randomize_people,
+    require_matching,
+    require_servable,
+    topology_of,
+)
 from graphveil.methods.scores import true_score
 from graphveil.methods.storage import number, read_method, restoring, save_method, schema_facts, schema_from
 from graphveil.privacy import Guarantee, Ledger, Randomness
@@ -94,7 +102,7 @@ class FittedLabels:
     published: Guarantee | None = None
 
 
-class LabelPropagation:
+class LabelPropagation(Booked):
     """The estimator; `fit` is `randomize` (the devices) followed by `fit_reports` (the server).
 
     Args:
@@ -129,7 +137,12 @@ class LabelPropagation:
         Raises:
             BudgetError: when this collection has already been made, before data is read.
         """
-        released, self.ledger = collect(self.ledger, graph, split, self.privacy, randomness=randomness)
+        spends = self.privacy.spends(graph.schema)
+        self.afford(*spends)
+        require_servable(graph)
+        self.pay(*spends)
+        released = randomize_people(graph, split, self.privacy, randomness=randomness)
+        self.made(released.digest)
         return released
 
     def fit_reports(
@@ -139,18 +152,19 @@ class LabelPropagation:
 
         Raises:
             InputError: when reports, topology and budgets do not belong together.
+            BudgetError: other reports than those that were paid for.
         """
         require_matching(released, topology, self.privacy)
-        if not self.ledger.spends:
-            self.ledger = self.ledger.spend(*self.privacy.spends(released.schema))
+        if released.origin is None:
+            self.recognise(released.digest, self.privacy.spends(released.schema))
+        else:
+            self.adopt(released.published_as(topology), released.origin.ledger)
         rule = _pool if self.rule == "pool" else _propagate
         found, variant = rule(self, released, topology, progress)
         origin = released.origin
         published = None if origin is None else origin.guarantee
         place = topology.fingerprint
         self._fitted = FittedLabels(released.schema, released.void, place, found.cpu(), variant, published)
-        if origin is not None:
-            self.ledger = origin.ledger
         self.released, self.topology = released, topology
         return self
 
@@ -204,7 +218,7 @@ class LabelPropagation:
     def guarantee(self) -> Guarantee:
         """What the collection that was fitted protects; of a published graph, what its release protects."""
         fitted = self._require_fitted()
-        return fitted.published or self.privacy.guarantee(fitted.schema, fitted.void)
+        return fitted.published or self.privacy.guarantee(fitted.schema, fitted.void, self.ledger)
 
     def save(self, path: str | Path) -> Path:
         """Write predictions, settings, guarantee and ledger to one safetensors file; no reports, no edges."""
@@ -217,6 +231,7 @@ class LabelPropagation:
             "void": fitted.void,
             "fingerprint": fitted.fingerprint,
             "variant": fitted.variant,
+            "collections": sorted(self.collections),
             "published": None if fitted.published is None else fitted.published.to_dict(),
             "ledger": self.ledger.to_dict(),
             "guarantee": self.guarantee.to_dict(),
@@ -234,6 +249,7 @@ class LabelPropagation:
         with restoring(path):
             method = cls(epsilon_y=float(facts["epsilon_y"]), rule=facts["rule"], seed=facts["seed"])
             method.ledger = Ledger.from_dict(facts["ledger"])
+            method.collections = frozenset(facts.get("collections", ()))
             schema = schema_from(facts["schema"])
             found = tensors["probabilities"]
             if found.dim() != 2 or found.shape[1] != len(schema.classes):

@@ -24,6 +24,7 @@ from torch import Tensor
 from graphveil.aggregation import from_scipy
 from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema, Split, random_split
+from graphveil.methods.account import Booked
 from graphveil.methods.denoisers import log_channel
 from graphveil.methods.features import features_of, labels_of
 from graphveil.methods.link_privacy import LinkPrivacy
@@ -31,14 +32,15 @@ from graphveil.methods.local_privacy import LocalPrivacy
 from graphveil.methods.network import Labels, Progress, as_matrix, require_device
 from graphveil.methods.private_links import (
     ReleasedGraph,
-    collect_graph,
     graph_guarantee,
     named_pairs,
     open_ledger,
     people_key,
+    randomize_graph,
     require_matching_graph,
     spends_of,
 )
+from graphveil.methods.released import require_one_label
 from graphveil.methods.scores import true_score
 from graphveil.methods.storage import number, read_method, restoring, save_method, schema_facts, schema_from
 from graphveil.models.block_beliefs import ROUNDS, NamedPairs, block_beliefs
@@ -52,16 +54,16 @@ LINKS_USED, LINKS_UNUSED = "features, labels and lists", "features and labels al
 
 @dataclass(frozen=True)
 class FittedBeliefs:
-    """What a fitted method keeps: public facts, the guarantee, probabilities [n, c] and which parts were used."""
+    """What a fitted method keeps: public facts, probabilities [n, c] and which parts were used."""
 
     schema: GraphSchema
-    guarantee: Guarantee
+    void: str | None
     people: str | None
     probabilities: Tensor
     variant: str
 
 
-class LinkBeliefs:
+class LinkBeliefs(Booked):
     """The estimator; `fit` is `randomize` (the devices) followed by `fit_reports` (the server).
 
     Args:
@@ -111,9 +113,12 @@ class LinkBeliefs:
         Raises:
             BudgetError: when this collection has already been made, before data is read.
         """
-        released, self.ledger = collect_graph(
-            self.ledger, graph, split, self.privacy, self.links, randomness=randomness
-        )
+        spends = spends_of(self.privacy, self.links, graph.schema, int(graph.num_nodes))
+        self.afford(*spends)
+        require_one_label(graph)
+        self.pay(*spends)
+        released = randomize_graph(graph, split, self.privacy, self.links, randomness=randomness)
+        self.made(released.digest)
         return released
 
     def fit_reports(self, released: ReleasedGraph, *, progress: Progress | None = None) -> LinkBeliefs:
@@ -121,14 +126,14 @@ class LinkBeliefs:
 
         Raises:
             InputError: when reports and budgets do not belong together, or no training node carries a label.
+            BudgetError: other reports than those that were paid for.
         """
         require_matching_graph(released, self.privacy, self.links)
         schema = released.people.schema
-        if not self.ledger.spends:
-            self.ledger = self.ledger.spend(*spends_of(self.privacy, self.links, schema, released.nodes))
+        self.recognise(released.digest, spends_of(self.privacy, self.links, schema, released.nodes))
         beliefs, variant = weigh(released, rounds=self.rounds, seed=self.seed, device=self.device, progress=progress)
         probabilities = torch.softmax(beliefs, dim=1).cpu()
-        self._fitted = FittedBeliefs(schema, graph_guarantee(released), released.people_key, probabilities, variant)
+        self._fitted = FittedBeliefs(schema, released.void, released.people_key, probabilities, variant)
         self.released = released
         return self
 
@@ -179,8 +184,10 @@ class LinkBeliefs:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What the collection that was fitted protects."""
-        return self._require_fitted().guarantee
+        """What all that was collected so far protects."""
+        fitted = self._require_fitted()
+        nodes = len(fitted.probabilities)
+        return graph_guarantee(self.privacy, self.links, fitted.schema, nodes, void=fitted.void, ledger=self.ledger)
 
     @property
     def epsilon_relationship(self) -> float:
@@ -204,8 +211,9 @@ class LinkBeliefs:
             "schema": schema_facts(fitted.schema),
             "people": fitted.people,
             "variant": fitted.variant,
+            "collections": sorted(self.collections),
             "ledger": self.ledger.to_dict(),
-            "guarantee": fitted.guarantee.to_dict(),
+            "guarantee": self.guarantee.to_dict(),
         }
         return save_method(path, self.kind, facts, {"probabilities": fitted.probabilities})
 
@@ -223,11 +231,12 @@ class LinkBeliefs:
                 options[name] = None if options[name] is None else float(options[name])
             method = cls(**options)
             method.ledger = Ledger.from_dict(facts["ledger"])
-            schema, guarantee = schema_from(facts["schema"]), Guarantee.from_dict(facts["guarantee"])
+            method.collections = frozenset(facts.get("collections", ()))
+            schema, void = schema_from(facts["schema"]), Guarantee.from_dict(facts["guarantee"]).void
             found = tensors["probabilities"]
             if found.dim() != 2 or found.shape[1] != len(schema.classes):
                 raise InputError(f"probabilities are {tuple(found.shape)}", allowed=f"(nodes, {len(schema.classes)})")
-            method._fitted = FittedBeliefs(schema, guarantee, facts["people"], found, facts["variant"])
+            method._fitted = FittedBeliefs(schema, void, facts["people"], found, facts["variant"])
         return method
 
     def _require_fitted(self) -> FittedBeliefs:

@@ -18,7 +18,8 @@ from typing import Any
 from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema
 from graphveil.mechanisms import AdjacencyRR, DegreePreservingRR, NoisyDegree
-from graphveil.methods.local_privacy import AGAINST
+from graphveil.methods.local_privacy import AGAINST, ONCE, counted
+from graphveil.methods.people import times_paid
 from graphveil.privacy import Guarantee, Ledger, Spend, compose, require_budget
 
 LIST_MECHANISMS = ("lists", "degree-preserving", "degree-and-lists")
@@ -104,9 +105,13 @@ class LinkPrivacy:
             "lists": AdjacencyRR(epsilon=self.list_epsilon, **facts),
         }
 
-    def declare(self, ledger: Ledger) -> Ledger:
-        """Return the ledger with the budget of one relationship (or directed link) declared."""
-        return ledger.declare(UNIT, self.relationship_epsilon)
+    def declare(self, ledger: Ledger, queries: int = 0) -> Ledger:
+        """Return the ledger with the budget of one relationship (or directed link) declared.
+
+        Args:
+            queries: how many times a prediction may ask for everybody's list again.
+        """
+        return ledger.declare(UNIT, self.relationship_epsilon * (1 + queries))
 
     def spends(self, schema: GraphSchema, nodes: int) -> tuple[Spend, ...]:
         """Return what one collection spends per relationship: one row, so that rounding up never exceeds the budget."""
@@ -117,19 +122,23 @@ class LinkPrivacy:
         total = math.fsum(part.guarantee.epsilon for part in parts)
         return (Spend("neighbour list report", UNIT, self.mechanism, facts, total),) if parts else ()
 
-    def guarantee(self, people: Guarantee, schema: GraphSchema, nodes: int) -> Guarantee:
+    def guarantee(self, people: Guarantee, schema: GraphSchema, nodes: int, ledger: Ledger | None = None) -> Guarantee:
         """Return the guarantee of one person's features and label together with one of its relationships.
 
         Args:
             people: of features and label; its epsilon is inf where both are public.
+            ledger: says how often the most asked relationship was reported; None: once.
         """
-        links = [part.guarantee for part in self.parts(schema, nodes).values()]
+        many = times_paid(ledger, UNIT)
+        links = [part.guarantee for part in self.parts(schema, nodes).values()] * many
         said = tuple(note for note in people.assumes if not note.startswith("the topology "))
+        said = tuple(note for note in said if many == 1 or note != ONCE)
         people = replace(people, assumes=said)
         if not links:
             open_links = "links are declared public: they are sent as they are and NOT protected"
             return replace(people, assumes=(*people.assumes, open_links))
         one = replace(compose(links, unit=links[0].unit), against=AGAINST, parts=())
+        one = replace(one, assumes=counted(one.assumes, {"its neighbour list": many}))
         if math.isinf(people.epsilon):
             return replace(one, assumes=one.assumes + people.assumes)
         # To replace a relationship by another would change two bits: what is replaced is whether one exists.

@@ -1,12 +1,13 @@
 """What a local collection of features and labels costs each person, and what it guarantees.
 
 One report per person for the life of a collection: the features at epsilon_x, the label at epsilon_y; together one
-person spends epsilon_x + epsilon_y.
+person spends epsilon_x + epsilon_y. Who is asked again pays again.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -26,6 +27,7 @@ from graphveil.mechanisms import (
     SubOptimal,
     ThreeOutputs,
 )
+from graphveil.methods.people import times_paid
 from graphveil.privacy import Guarantee, Ledger, Spend, compose, require_budget
 
 FEATURE_MECHANISMS = (
@@ -41,6 +43,7 @@ FEATURE_MECHANISMS = (
     "gaussian",
 )
 AGAINST = "the server and everybody it shares the reports or the model with"
+ONCE = "every user reports once"
 PUBLIC_TOPOLOGY = "the topology (who is linked to whom, and each degree) is public and not protected"
 
 
@@ -108,11 +111,16 @@ class LocalPrivacy:
         mechanism = self.labels(classes)
         return (1.0, 0.0) if mechanism is None else (mechanism.keep, mechanism.flip)
 
-    def open_ledger(self) -> Ledger:
-        """Return an empty ledger with the declared budget of each person's features and label."""
-        epsilon_x = 0.0 if self.epsilon_x is None else self.epsilon_x
+    def open_ledger(self, queries: int = 0) -> Ledger:
+        """Return an empty ledger with the declared budget of each person's features and label.
+
+        Args:
+            queries: how many times a prediction may ask for everybody's features again.
+        """
+        epsilon_x, many = 0.0 if self.epsilon_x is None else self.epsilon_x, 1 + queries
         delta = self.delta if self.mechanism == "gaussian" and math.isfinite(epsilon_x) else 0.0
-        return Ledger.open({"features": (epsilon_x, delta), "labels": (self.epsilon_y, 0.0)})
+        room = min(delta * many, 1 - 2**-50)
+        return Ledger.open({"features": (epsilon_x * many, room), "labels": (self.epsilon_y, 0.0)})
 
     def spends(self, schema: GraphSchema) -> tuple[Spend, ...]:
         """Return what one collection spends, in order."""
@@ -130,10 +138,16 @@ class LocalPrivacy:
             spends.append(Spend("label report", "labels", "randomized-response", facts, labels.guarantee.epsilon))
         return tuple(spends)
 
-    def guarantee(self, schema: GraphSchema, void: str | None = None) -> Guarantee:
-        """Return the composed guarantee of one person's features and label; unprotected parts are said."""
+    def guarantee(self, schema: GraphSchema, void: str | None = None, ledger: Ledger | None = None) -> Guarantee:
+        """Return the composed guarantee of one person's features and label; unprotected parts are said.
+
+        Args:
+            ledger: says how often the most asked person has reported; None: once.
+        """
         mechanisms = (self.features(schema), self.labels(len(schema.classes)))
-        parts = [replace(m.guarantee, against=AGAINST) for m in mechanisms if m is not None and m != "public"]
+        times = (times_paid(ledger, "features"), times_paid(ledger, "labels"))
+        sent = [(m, many) for m, many in zip(mechanisms, times, strict=True) if m is not None and m != "public"]
+        parts = [part for m, many in sent for part in [replace(m.guarantee, against=AGAINST)] * many]
         said = [PUBLIC_TOPOLOGY]
         if mechanisms[0] == "public":
             said.append("features are declared public: they are sent as they are and NOT protected")
@@ -150,4 +164,13 @@ class LocalPrivacy:
                 assumes=tuple(said),
             )
         total = compose(parts)
-        return replace(total, assumes=total.assumes + tuple(said), void=void)
+        noted = counted(total.assumes, {"features": times[0], "label": times[1]})
+        return replace(total, assumes=noted + tuple(said), void=void)
+
+
+def counted(assumes: tuple[str, ...], times: Mapping[str, int]) -> tuple[str, ...]:
+    """Return the facts a guarantee leans on with the true number of reports, where somebody reported more than once."""
+    if all(many == 1 for many in times.values()):
+        return assumes
+    each = [f"{name} {'once' if many == 1 else f'{many} times'}" for name, many in times.items()]
+    return tuple(f"every user reports at most: {', '.join(each)}" if fact == ONCE else fact for fact in assumes)

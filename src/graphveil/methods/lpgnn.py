@@ -21,6 +21,19 @@ from torch import Tensor
 
 from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema, Split, random_split
+from graphveil.methods.account import Booked
+from graphveil.methods.asking import (
+    handed_in,
+    pay_for,
+    randomize_features,
+    read_people,
+    reports_from,
+    require_queries,
+    require_reports_for,
+    require_source,
+    save_people,
+    side_by_side,
+)
 from graphveil.methods.features import features_of, labels_of
 from graphveil.methods.local_privacy import LocalPrivacy
 from graphveil.methods.network import (
@@ -32,16 +45,26 @@ from graphveil.methods.network import (
     train_network,
 )
 from graphveil.methods.network_storage import network_facts, network_tensors, restored_network
+from graphveil.methods.people import Kept, People, ids_of, leans_on
 from graphveil.methods.released import (
     Released,
     Topology,
-    collect,
+    randomize_people,
     require_matching,
     require_same_features,
+    require_servable,
     topology_of,
 )
 from graphveil.methods.scores import true_score
-from graphveil.methods.storage import number, read_method, restoring, save_method, schema_facts, schema_from
+from graphveil.methods.storage import (
+    number,
+    read_method,
+    restoring,
+    save_method,
+    schema_facts,
+    schema_from,
+    without_answers,
+)
 from graphveil.privacy import Guarantee, Ledger, Randomness
 from graphveil.training import Epoch
 
@@ -51,7 +74,7 @@ class Fitted:
     """What a fitted LPGNN keeps: the public facts of its collection and the trained network.
 
     `published` is the guarantee of the release that it was trained on, if it was; `several` says that a node has
-    several labels, each found or not by itself.
+    several labels, each found or not by itself; `notes` are the facts that predictions for other people lean on.
     """
 
     schema: GraphSchema
@@ -60,19 +83,21 @@ class Fitted:
     network: Network
     published: Guarantee | None = None
     several: bool = False
+    notes: tuple[str, ...] = ()
 
     def probabilities(self, logits: Tensor) -> Tensor:
         """Return the probabilities [n, c] of the classes, or of each label by itself where a node has several."""
         return torch.sigmoid(logits) if self.several else torch.softmax(logits, dim=1)
 
 
-class LPGNN:
+class LPGNN(Booked):
     """The estimator; `fit` is `randomize` (the devices) followed by `fit_reports` (the server).
 
     Args:
         epsilon_x: budget of one feature report; inf for public features, None collects none (random numbers stand in).
         epsilon_y: budget of one label report; inf for public labels.
         mechanism: one of `FEATURE_MECHANISMS`; delta belongs to "gaussian" alone.
+        queries: how many times a prediction may ask for everybody's features again, at epsilon_x each.
         settings: any field of `NetworkSettings`; `steps_x` and `steps_y` default to 8 and 4, and to 0 for a part that
             is public and needs no denoising.
 
@@ -91,6 +116,7 @@ class LPGNN:
         epsilon_y: float,
         mechanism: str = "multi-bit",
         delta: float = 1e-10,
+        queries: int = 0,
         **settings: Any,
     ) -> None:
         known = [field.name for field in fields(NetworkSettings)]
@@ -101,9 +127,10 @@ class LPGNN:
         hops = {"steps_x": 0 if epsilon_x == math.inf else 8, "steps_y": 0 if epsilon_y == math.inf else 4}
         chosen = {name: value for name, value in settings.items() if value is not None or name not in hops}
         self.settings = NetworkSettings(**{**hops, **chosen})
-        self.ledger: Ledger = self.privacy.open_ledger()
+        self.queries = require_queries(queries)
+        self.ledger: Ledger = self.privacy.open_ledger(queries)
         self._fitted: Fitted | None = None
-        self._answers: dict[str, Tensor] = {}
+        self._kept = Kept()
         self.released: Released | None = None
         self.topology: Topology | None = None
 
@@ -114,9 +141,14 @@ class LPGNN:
 
         Raises:
             BudgetError: when this collection has already been made (one report per person), before data is read.
-            DataError, InputError: for values outside the declared range or classes.
+            DataError, InputError: for values outside the declared range or classes; what was paid stays paid.
         """
-        released, self.ledger = collect(self.ledger, graph, split, self.privacy, randomness=randomness, several=True)
+        spends = self.privacy.spends(graph.schema)
+        self.afford(*spends)
+        require_servable(graph, several=math.isinf(self.privacy.epsilon_y))
+        self.pay(*spends)
+        released = randomize_people(graph, split, self.privacy, randomness=randomness)
+        self.made(released.digest)
         return released
 
     # ---- the server ----
@@ -126,18 +158,22 @@ class LPGNN:
 
         Raises:
             InputError: when reports, topology and budgets do not belong together.
+            BudgetError: other reports than those that were paid for, and no budget for two collections.
         """
         require_matching(released, topology, self.privacy)
-        if not self.ledger.spends:
-            self.ledger = self.ledger.spend(*self.privacy.spends(released.schema))
+        origin = released.origin
+        if origin is None:
+            self.recognise(released.digest, self.privacy.spends(released.schema))
+        else:
+            self.adopt(released.published_as(topology), origin.ledger)
         features, offset = features_of(released, self.settings.seed)
         network = train_network(features, offset, labels_of(released), topology, self.settings, progress=progress)
-        origin = released.origin
         published = None if origin is None else origin.guarantee
-        several = released.labels.dim() == 2
-        self._fitted = Fitted(released.schema, released.void, topology.fingerprint, network, published, several)
-        if origin is not None:
-            self.ledger = origin.ledger
+        several, notes = released.labels.dim() == 2, () if self._fitted is None else self._fitted.notes
+        self._fitted = Fitted(released.schema, released.void, topology.fingerprint, network, published, several, notes)
+        self._kept = Kept.of_run(released.ids, topology.num_nodes, _sent(released.features), self.ledger).after(
+            self._kept
+        )
         self.released, self.topology = released, topology
         return self
 
@@ -162,45 +198,65 @@ class LPGNN:
 
     # ---- what comes out ----
 
-    def predict_proba(self, graph: Any = None, *, randomness: Randomness | None = None) -> Tensor:
+    def predict_proba(
+        self,
+        graph: Any = None,
+        *,
+        randomness: Randomness | None = None,
+        people: People | None = None,
+        reports: Released | None = None,
+    ) -> Tensor:
         """Return class probabilities [n, c].
 
-        For the training topology (or no graph) they were computed while fitting and nothing private is read.  For
-        another graph each of its people sends one feature report at epsilon_x, which needs `randomness` and a row of
-        the ledger; asked again for the same graph, the first answer is given again, also after save and load.
+        For the training topology (or no graph) they were computed while fitting and nothing private is read.  On
+        another graph those who are known by their ids are predicted from the report they sent, which is kept; new ids
+        send one report at epsilon_x, in a row of the ledger of their own.  Where no ids tell, everybody is taken to be
+        asked again, which is charged to those who have reported; see `methods.people`.
+
+        Args:
+            randomness: the source of noise of those who have to be asked.
+            people: what the caller says of people without ids: "same" (row i is the person that row i of the run was)
+                or "other" (nobody of them has reported; declared, and stated in the guarantee).
+            reports: reports of the graph's people, old or permanent ones, in row order; nobody is asked then.
 
         Raises:
-            InputError: for a graph with other features, or a new graph without `randomness`.
+            BudgetError: the same people would be asked again, and no room was declared; before data is read.
+            InputError: for a graph with other features, or people who have to be asked without `randomness`.
         """
         fitted = self._require_fitted()
         if graph is None:
             return fitted.probabilities(fitted.network.logits)
         topology = topology_of(graph)
-        if topology.fingerprint == fitted.fingerprint:
+        if reports is None and self._is_own(graph, topology, people):
             return fitted.probabilities(fitted.network.logits)
         self._require_same_features(graph.schema)
-        if topology.fingerprint in self._answers:
-            return self._answers[topology.fingerprint]
         mechanism = self.privacy.features(fitted.schema)
-        features, offset = (graph.x, 0.0) if mechanism == "public" else self._collect(graph, topology, randomness)
+        if mechanism == "public":
+            features, offset = graph.x, 0.0
+        else:
+            sent = self._handed_in(graph, reports) if reports else self._sent(graph, topology, randomness, people)
+            features, offset = mechanism.centred(sent), mechanism.midpoint
         classes = len(fitted.schema.classes)
         logits = apply_network(fitted.network, features, offset, topology, self.settings, classes=classes)
-        found = fitted.probabilities(logits)
-        if mechanism != "public":
-            self._answers[topology.fingerprint] = found
-        return found
+        return fitted.probabilities(logits)
 
-    def predict(self, graph: Any = None, *, randomness: Randomness | None = None) -> Tensor:
-        """Return the most likely class of every node [n]; 0/1 [n, c] where a node has several labels."""
-        found = self.predict_proba(graph, randomness=randomness)
+    def predict(self, graph: Any = None, *, randomness: Randomness | None = None, **who: Any) -> Tensor:
+        """Return the most likely class of every node [n]; 0/1 [n, c] where a node has several labels.
+
+        Args:
+            who: `people` or `reports`, see `predict_proba`.
+        """
+        found = self.predict_proba(graph, randomness=randomness, **who)
         return (found > 0.5).long() if self._require_fitted().several else found.argmax(dim=1)
 
-    def score(self, graph: Any, mask: Tensor | None = None, *, randomness: Randomness | None = None) -> float:
+    def score(
+        self, graph: Any, mask: Tensor | None = None, *, randomness: Randomness | None = None, **who: Any
+    ) -> float:
         """Return the accuracy against the true labels of `graph` on `mask` (default: all nodes with a label).
 
         Where a node has several labels: the micro-averaged F1.
         """
-        return true_score(self.predict(graph, randomness=randomness), graph, mask)
+        return true_score(self.predict(graph, randomness=randomness, **who), graph, mask)
 
     @property
     def schema(self) -> GraphSchema:
@@ -209,9 +265,12 @@ class LPGNN:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What the collection that was fitted protects; of a published graph, what its release protects."""
+        """What all that was collected so far protects; of a published graph, what its release protects."""
         fitted = self._require_fitted()
-        return fitted.published or self.privacy.guarantee(fitted.schema, fitted.void)
+        if fitted.published is not None:
+            return fitted.published
+        found = self.privacy.guarantee(fitted.schema, fitted.void, self.ledger)
+        return replace(found, assumes=(*found.assumes, *leans_on(self.ledger), *fitted.notes))
 
     @property
     def history(self) -> tuple[Epoch, ...]:
@@ -221,8 +280,12 @@ class LPGNN:
     # ---- files ----
 
     def save(self, path: str | Path) -> Path:
-        """Write weights, predictions, settings, guarantee and ledger to one safetensors file; no reports, no edges."""
-        return save_method(path, self.kind, self.facts(), self.tensors())
+        """Write weights, predictions, settings, guarantee and ledger to one safetensors file; no reports, no edges.
+
+        Reports lie in a file of their own beside it, by which people are known again: see `storage.save_kept`.
+        """
+        file = save_method(path, self.kind, self.facts(), self.tensors())
+        return save_people(file, self.kind, self._kept, of=self._require_fitted().fingerprint)
 
     def facts(self) -> dict[str, Any]:
         """Return everything a saved file holds beside tensors, as JSON values."""
@@ -233,12 +296,15 @@ class LPGNN:
                 "epsilon_y": number(self.privacy.epsilon_y),
                 "mechanism": self.privacy.mechanism,
                 "delta": self.privacy.delta,
+                "queries": self.queries,
             },
             "settings": asdict(self.settings),
             "schema": schema_facts(fitted.schema),
             "void": fitted.void,
             "fingerprint": fitted.fingerprint,
             "several": fitted.several,
+            "notes": list(fitted.notes),
+            "collections": sorted(self.collections),
             "published": None if fitted.published is None else fitted.published.to_dict(),
             **network_facts(fitted.network),
             "ledger": self.ledger.to_dict(),
@@ -247,8 +313,7 @@ class LPGNN:
 
     def tensors(self) -> dict[str, Tensor]:
         """Return the tensors of a saved file by name."""
-        found = network_tensors(self._require_fitted().network)
-        return found | {f"answers.{fingerprint}": answer for fingerprint, answer in self._answers.items()}
+        return network_tensors(self._require_fitted().network)
 
     @classmethod
     def load(cls, path: str | Path) -> LPGNN:
@@ -259,7 +324,9 @@ class LPGNN:
         """
         _, facts, tensors = read_method(path, cls.kind)
         with restoring(path):
-            return cls.restore(facts, tensors)
+            method = cls.restore(facts, without_answers(path, tensors))
+            method._kept = read_people(path, cls.kind, of=facts["fingerprint"])
+        return method
 
     @classmethod
     def restore(cls, facts: dict[str, Any], tensors: dict[str, Tensor]) -> LPGNN:
@@ -275,11 +342,10 @@ class LPGNN:
         published = facts.get("published")
         guarantee = None if published is None else Guarantee.from_dict(published)
         several = bool(facts.get("several"))
-        method._fitted = Fitted(schema, facts["void"], facts["fingerprint"], network, guarantee, several)
+        notes = tuple(facts.get("notes", ()))
+        method._fitted = Fitted(schema, facts["void"], facts["fingerprint"], network, guarantee, several, notes)
         method.ledger = Ledger.from_dict(facts["ledger"])
-        method._answers = {
-            name.removeprefix("answers."): t for name, t in tensors.items() if name.startswith("answers.")
-        }
+        method.collections = frozenset(facts.get("collections", ()))
         return method
 
     # ---- helpers ----
@@ -297,20 +363,51 @@ class LPGNN:
                 "this model was trained without features, so it cannot predict on a new graph", where=found.name
             )
 
-    def _collect(self, graph: Any, topology: Topology, randomness: Randomness | None) -> tuple[Any, float]:
-        """Collect the feature reports of a new graph's people: the one place where prediction reads private data."""
+    def _is_own(self, graph: Any, topology: Topology, people: People | None) -> bool:
+        """Whether this is the graph of the run, with its own people as far as ids tell."""
+        if people == "other" or topology.fingerprint != self._require_fitted().fingerprint:
+            return False
+        if ids_of(graph) is None or not self._kept.named:
+            return True
+        found = self._kept.find(graph, None, "", self.ledger)
+        return found is not None and torch.equal(found.rows, torch.arange(topology.num_nodes))
+
+    def _sent(self, graph: Any, topology: Topology, randomness: Randomness | None, people: People | None) -> Any:
+        """Return everybody's feature report: kept, or asked for: the one place where prediction reads private data."""
+        fitted, name, nodes = self._require_fitted(), graph.schema.name, topology.num_nodes
+        group = f"{name}, {nodes} nodes, {topology.fingerprint}"
+        found = self._kept.find(graph, people, group, self.ledger)
+        if found is not None and not bool(found.new.any()):
+            self._note(found.said if people == "same" else None)
+            return reports_from(self._kept.take(found.rows))
+        source = require_source(randomness, "private features")
+        spends = [spend for spend in self.privacy.spends(fitted.schema) if spend.unit == "features"]
+        self.ledger, own = pay_for(self.ledger, found, spends, name=name, group=group, queries=self.queries)
+        self._note(None, source.void)
+        asked = torch.ones(nodes, dtype=torch.bool) if found is None else found.new
+        sent = randomize_features(graph, self.privacy.features(fitted.schema), asked, randomness=source).to_tensors()
+        if found is None:
+            self._kept = self._kept.add_group(graph, group, sent)
+            return reports_from(sent)
+        everybody = side_by_side(found, self._kept.rows, sent)
+        new = [one for one, is_new in zip(found.names, asked.tolist(), strict=True) if is_new]
+        self._kept = self._kept.add(new, sent, own)
+        return reports_from(everybody)
+
+    def _handed_in(self, graph: Any, reports: Released) -> Any:
+        """Return the reports that a prediction was given, which nobody is asked for."""
+        name, mechanism = graph.schema.name, self.privacy.features(self._require_fitted().schema)
+        require_reports_for(reports, mechanism, int(graph.num_nodes), name=name)
+        self._note(None if reports.digest in self.collections else handed_in(name), reports.void)
+        return reports.features
+
+    def _note(self, said: str | None, void: str | None = None) -> None:
+        """Keep what the guarantee leans on from now on."""
         fitted = self._require_fitted()
-        if randomness is None:
-            raise InputError(
-                "the people of a new graph send private features, which needs a source of noise",
-                where="predict",
-                remedy="pass randomness=SecureRandomness()",
-            )
-        unit = f"features of {graph.schema.name} ({topology.fingerprint[:8]})"
-        (spend,) = (s for s in self.privacy.spends(fitted.schema) if s.unit == "features")
-        paid = self.ledger.declare(unit, spend.epsilon, spend.delta).spend(replace(spend, unit=unit))
-        mechanism = self.privacy.features(fitted.schema)
-        reports = mechanism.randomize(graph.x, randomness=randomness)
-        self.ledger = paid
-        self._fitted = replace(fitted, void=fitted.void or randomness.void)
-        return mechanism.centred(reports), mechanism.midpoint
+        notes = fitted.notes if said is None or said in fitted.notes else (*fitted.notes, said)
+        self._fitted = replace(fitted, notes=notes, void=fitted.void or void)
+
+
+def _sent(reports: Any) -> dict[str, Tensor]:
+    """Return feature reports as tensors; nothing where features are public or not collected."""
+    return reports.to_tensors() if hasattr(reports, "to_tensors") else {}

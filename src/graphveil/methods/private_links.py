@@ -12,14 +12,19 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
+import scipy.sparse as sp
 import torch
 from torch import Tensor
 
 from graphveil.errors import InputError
-from graphveil.graphs import Split
+from graphveil.graphs import GraphSchema, Split, make_graph, validate
+from graphveil.graphs.features import features_from_rows
+from graphveil.methods.account import digest_of
 from graphveil.methods.link_privacy import LinkPrivacy
 from graphveil.methods.local_privacy import LocalPrivacy
-from graphveil.methods.released import Released, randomize_people, require_one_label
+from graphveil.methods.network import as_matrix
+from graphveil.methods.people import ids_of
+from graphveil.methods.released import Released, randomize_people
 from graphveil.models import NamedPairs
 from graphveil.privacy import Guarantee, Ledger, Randomness
 
@@ -48,14 +53,24 @@ class ReleasedGraph:
         return len(self.people.labels)
 
     @property
+    def digest(self) -> str:
+        """A hash of what was sent that tells one collection from another."""
+        lists = {f"{part} {name}": t for part, sent in self.lists.items() for name, t in sent.to_tensors().items()}
+        return f"{self.people.digest} {digest_of(lists)}" if lists else self.people.digest
+
+    @property
     def void(self) -> str | None:
         """Why the guarantee does not hold, or None."""
         return self.people.void
 
 
-def open_ledger(people: LocalPrivacy, links: LinkPrivacy) -> Ledger:
-    """Return an empty ledger with the budgets of features, labels and one relationship."""
-    return links.declare(people.open_ledger())
+def open_ledger(people: LocalPrivacy, links: LinkPrivacy, queries: int = 0) -> Ledger:
+    """Return an empty ledger with the budgets of features, labels and one relationship.
+
+    Args:
+        queries: how many times a prediction may ask everybody again.
+    """
+    return links.declare(people.open_ledger(queries), queries)
 
 
 def spends_of(people: LocalPrivacy, links: LinkPrivacy, schema: Any, nodes: int) -> tuple[Any, ...]:
@@ -76,51 +91,56 @@ def randomize_lists(graph: Any, links: LinkPrivacy, *, randomness: Randomness) -
     return found
 
 
-def collect_graph(
-    ledger: Ledger, graph: Any, split: Split, people: LocalPrivacy, links: LinkPrivacy, *, randomness: Randomness
-) -> tuple[ReleasedGraph, Ledger]:
-    """Return the reports and the ledger after paying for them; the ledger is asked before any data is read.
+def randomize_graph(
+    graph: Any, split: Split, people: LocalPrivacy, links: LinkPrivacy, *, randomness: Randomness
+) -> ReleasedGraph:
+    """Return everybody's reports; whoever calls this has paid for them.
 
     Raises:
-        BudgetError: when the ledger cannot pay.
         InputError: for data outside the declared range or classes, or a mode that does not fit the graph.
     """
-    paid = ledger.spend(*spends_of(people, links, graph.schema, int(graph.num_nodes)))
-    require_one_label(graph)
     lists = randomize_lists(graph, links, randomness=randomness)
     released = randomize_people(graph, split, people, randomness=randomness)
     void = released.void if links.public else randomness.void
     public = graph.edge_index if links.public else None
-    return ReleasedGraph(replace(released, void=void), lists, public, links, people_key(graph)), paid
+    return ReleasedGraph(replace(released, void=void), lists, public, links, people_key(graph))
 
 
-def collect_new_people(
-    ledger: Ledger, graph: Any, key: str, people: LocalPrivacy, links: LinkPrivacy, *, randomness: Randomness
-) -> tuple[ReleasedGraph, Ledger]:
-    """Return the reports of people who are only predicted: features and lists, no labels, in rows of their own.
+def randomize_new_people(
+    graph: Any, people: LocalPrivacy, links: LinkPrivacy, *, randomness: Randomness
+) -> ReleasedGraph:
+    """Return the reports of people who are only predicted: features and lists, no labels; they have paid.
 
     Raises:
-        BudgetError, InputError: as `collect_graph`.
+        InputError: as `randomize_graph`.
     """
-    nodes = int(graph.num_nodes)
-    spends = [s for s in spends_of(people, links, graph.schema, nodes) if s.unit != "labels"]
-    for unit in dict.fromkeys(spend.unit for spend in spends):
-        mine = [spend for spend in spends if spend.unit == unit]
-        name = f"{unit} of {graph.schema.name} ({key[:8]})"
-        ledger = ledger.declare(name, math.fsum(s.epsilon for s in mine), math.fsum(s.delta for s in mine))
-        ledger = ledger.spend(*(replace(spend, unit=name) for spend in mine))
-    nobody = torch.zeros(nodes, dtype=torch.bool)
+    nobody = torch.zeros(int(graph.num_nodes), dtype=torch.bool)
     features = replace(people, epsilon_y=math.inf)
-    lists = randomize_lists(graph, links, randomness=randomness)
-    released = randomize_people(graph, Split(nobody, nobody, nobody), features, randomness=randomness)
-    void = released.void if links.public else randomness.void
-    public = graph.edge_index if links.public else None
-    return ReleasedGraph(replace(released, void=void), lists, public, links, key), ledger
+    return randomize_graph(graph, Split(nobody, nobody, nobody), features, links, randomness=randomness)
+
+
+def among(graph: Any, chosen: Tensor) -> Any:
+    """Return the part of a graph that the `chosen` people (mask [n]) are, with their links to each other.
+
+    Links between them and the others are left out: nobody is asked for them.
+    """
+    if bool(chosen.all()):
+        return graph
+    validate(graph)
+    place = torch.cumsum(chosen, dim=0) - 1
+    inside = chosen[graph.edge_index[0]] & chosen[graph.edge_index[1]]
+    edges = place[graph.edge_index[:, inside]]
+    values: Any = as_matrix(graph.x)
+    rows = values[chosen.numpy()] if sp.issparse(values) else values[chosen]
+    features = features_from_rows(rows) if sp.issparse(rows) else rows
+    ids = ids_of(graph)
+    names = None if ids is None else [ids[int(row)] for row in chosen.nonzero()]
+    return make_graph(features, edges, graph.y[chosen], graph.schema, ids=names)
 
 
 def people_key(graph: Any) -> str:
     """Return a hash of the public facts that tell one group of people from another: name, number and ids."""
-    ids = graph.get("ids")
+    ids = ids_of(graph)
     names = [] if ids is None else [str(name) for name in ids]
     facts = json.dumps([graph.schema.name, int(graph.num_nodes), names])
     return hashlib.sha256(facts.encode()).hexdigest()
@@ -142,11 +162,18 @@ def require_matching_graph(released: ReleasedGraph, people: LocalPrivacy, links:
             )
 
 
-def graph_guarantee(released: ReleasedGraph) -> Guarantee:
-    """Return what a collection protects."""
-    schema = released.people.schema
-    people = released.people.privacy.guarantee(schema)
-    return replace(released.links.guarantee(people, schema, released.nodes), void=released.void)
+def graph_guarantee(
+    people: LocalPrivacy,
+    links: LinkPrivacy,
+    schema: GraphSchema,
+    nodes: int,
+    *,
+    void: str | None = None,
+    ledger: Ledger | None = None,
+) -> Guarantee:
+    """Return what the collections protect that a ledger has paid for (None: one)."""
+    told = people.guarantee(schema, ledger=ledger)
+    return replace(links.guarantee(told, schema, nodes, ledger), void=void)
 
 
 def named_pairs(released: ReleasedGraph) -> NamedPairs:

@@ -17,9 +17,11 @@ from torch import Tensor
 from graphveil.aggregation import normalised
 from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema, Release, Split
+from graphveil.methods.account import digest_of
 from graphveil.methods.local_privacy import LocalPrivacy
+from graphveil.methods.people import ids_of
 from graphveil.models import structure_for
-from graphveil.privacy import Ledger, Randomness
+from graphveil.privacy import Randomness
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,7 @@ class Released:
         void: why the guarantee does not hold, or None.
         origin: of a graph that was published already: what its publisher says of it. Everything here is then made of
             what anybody may know, whatever else was done to it.
+        ids: [n], by which its people are known when they are met again; None: only position tells.
     """
 
     features: Any
@@ -73,6 +76,19 @@ class Released:
     privacy: LocalPrivacy
     void: str | None = None
     origin: Release | None = None
+    ids: Any = None
+
+    @property
+    def digest(self) -> str:
+        """A hash of the reports, less what is public, that tells one collection from another."""
+        sent = {"labels": self.labels, "train": self.train, "val": self.val}
+        return digest_of(sent | (self.features.to_tensors() if hasattr(self.features, "to_tensors") else {}))
+
+    def published_as(self, topology: Topology) -> str:
+        """Return what tells the release that this was made of from others, whatever noise was added to it since."""
+        created = "" if self.origin is None else self.origin.created
+        features = {"features": self.features} if isinstance(self.features, Tensor) else {}
+        return f"{created} {topology.fingerprint} {digest_of(features)}"
 
     @property
     def labelled(self) -> Tensor:
@@ -175,26 +191,8 @@ def randomize_people(graph: Any, split: Split, privacy: LocalPrivacy, *, randomn
     everyone[asked] = sent
     void = randomness.void if labels is not None or features not in (None, "public") else None
     origin = getattr(graph, "release", None)
-    return Released(released, everyone, split.train.clone(), split.val.clone(), schema, privacy, void, origin)
-
-
-def collect(
-    ledger: Ledger, graph: Any, split: Split, privacy: LocalPrivacy, *, randomness: Randomness, several: bool = False
-) -> tuple[Released, Ledger]:
-    """Return the reports and the ledger after paying for them.
-
-    The ledger is asked before any data is read; where the data is refused, nothing was sent and nothing is spent.
-
-    Args:
-        several: whether the method takes several labels a node where labels are public.
-
-    Raises:
-        BudgetError: when the ledger cannot pay.
-        InputError: for data outside the declared range or classes.
-    """
-    paid = ledger.spend(*privacy.spends(graph.schema))
-    require_servable(graph, several=several and math.isinf(privacy.epsilon_y))
-    return randomize_people(graph, split, privacy, randomness=randomness), paid
+    masks = split.train.clone(), split.val.clone()
+    return Released(released, everyone, *masks, schema, privacy, void, origin, ids_of(graph))
 
 
 def require_matching(released: Released, topology: Topology, privacy: LocalPrivacy) -> None:

@@ -23,6 +23,15 @@ from torch import Tensor
 
 from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema, Split, random_split
+from graphveil.methods.account import Booked
+from graphveil.methods.asking import (
+    pay_for,
+    read_people,
+    require_queries,
+    require_source,
+    save_people,
+    side_by_side,
+)
 from graphveil.methods.denoisers import DENOISERS, SoftTopology, denoise
 from graphveil.methods.features import features_of, labels_of
 from graphveil.methods.link_privacy import LinkPrivacy
@@ -36,38 +45,51 @@ from graphveil.methods.network import (
     train_network,
 )
 from graphveil.methods.network_storage import network_facts, network_tensors, restored_network
+from graphveil.methods.people import Kept, People, leans_on
 from graphveil.methods.private_links import (
     ReleasedGraph,
-    collect_graph,
-    collect_new_people,
+    among,
     graph_guarantee,
     open_ledger,
     people_key,
+    randomize_graph,
+    randomize_new_people,
     require_matching_graph,
     spends_of,
 )
-from graphveil.methods.released import Topology, require_same_features
+from graphveil.methods.released import Topology, require_one_label, require_same_features
 from graphveil.methods.scores import true_score
-from graphveil.methods.storage import number, read_method, restoring, save_method, schema_facts, schema_from
+from graphveil.methods.storage import (
+    number,
+    read_method,
+    restoring,
+    save_method,
+    schema_facts,
+    schema_from,
+    without_answers,
+)
 from graphveil.privacy import Guarantee, Ledger, Randomness, SecureRandomness
 from graphveil.training import Calibration, Epoch
 
 
 @dataclass(frozen=True)
 class FittedGraph:
-    """What a fitted method keeps of its collection: public facts, the guarantee and the trained network.
+    """What a fitted method keeps of its collection: public facts and the trained network.
 
     Attributes:
+        void: why the guarantee does not hold, or None.
         people: who took part, see `people_key`; None where only reports were seen.
+        notes: the facts that predictions for other people lean on.
     """
 
     schema: GraphSchema
-    guarantee: Guarantee
+    void: str | None
     people: str | None
     network: Network
+    notes: tuple[str, ...] = ()
 
 
-class Solitude:
+class Solitude(Booked):
     """The estimator; `fit` is `randomize` (the devices) followed by `fit_reports` (the server).
 
     Args:
@@ -78,6 +100,7 @@ class Solitude:
         denoiser: one of `methods.denoisers.DENOISERS`.
         degree_share: the part of epsilon_a for a noisy degree, for denoisers that need one.
         mechanism, delta: of the features, see `LPGNN`.
+        queries: how many times a prediction may ask everybody again, at the price of the first report.
         lambda1, lambda2, learning_rate_a, complement: of the calibration, see `training.Calibration`.
         settings: any field of `NetworkSettings`; `steps_x` (l_x) defaults to 4 where features are private, else 0,
             `steps_y` (l_y) to 0 where labels are public, else 4.
@@ -101,6 +124,7 @@ class Solitude:
         degree_share: float = 0.1,
         mechanism: str = "multi-bit",
         delta: float = 1e-10,
+        queries: int = 0,
         lambda1: float = 1e-4,
         lambda2: float = 1e-5,
         learning_rate_a: float = 0.01,
@@ -127,9 +151,10 @@ class Solitude:
             raise InputError("blink-soft weighs every pair and does not propagate", allowed="steps_x = 0, steps_y = 0")
         if denoiser == "blink-soft" and self.settings.model == "gat":
             raise InputError("blink-soft weighs every pair, which model gat cannot read", allowed="sage, gcn, mlp")
-        self.ledger: Ledger = open_ledger(self.privacy, self.links)
+        self.queries = require_queries(queries)
+        self.ledger: Ledger = open_ledger(self.privacy, self.links, queries)
         self._fitted: FittedGraph | None = None
-        self._answers: dict[str, Tensor] = {}
+        self._kept = Kept()
         self.released: ReleasedGraph | None = None
         self.topology: Topology | SoftTopology | None = None
 
@@ -140,11 +165,15 @@ class Solitude:
 
         Raises:
             BudgetError: when this collection has already been made (one report per person), before data is read.
-            DataError, InputError: for values outside the declared range or classes, or a mode that does not fit.
+            DataError, InputError: for values outside the declared range or classes, or a mode that does not fit; what
+                was paid stays paid.
         """
-        released, self.ledger = collect_graph(
-            self.ledger, graph, split, self.privacy, self.links, randomness=randomness
-        )
+        spends = spends_of(self.privacy, self.links, graph.schema, int(graph.num_nodes))
+        self.afford(*spends)
+        require_one_label(graph)
+        self.pay(*spends)
+        released = randomize_graph(graph, split, self.privacy, self.links, randomness=randomness)
+        self.made(released.digest)
         return released
 
     # ---- the server ----
@@ -154,11 +183,11 @@ class Solitude:
 
         Raises:
             InputError: when reports and budgets do not belong together.
+            BudgetError: other reports than those that were paid for, and no budget for two collections.
         """
         require_matching_graph(released, self.privacy, self.links)
         schema = released.people.schema
-        if not self.ledger.spends:
-            self.ledger = self.ledger.spend(*spends_of(self.privacy, self.links, schema, released.nodes))
+        self.recognise(released.digest, spends_of(self.privacy, self.links, schema, released.nodes))
         topology = denoise(released, self.denoiser, self.settings.seed)
         features, offset = features_of(released.people, self.settings.seed)
         network = train_network(
@@ -173,7 +202,10 @@ class Solitude:
         )
         if network.learned is not None:
             topology = Topology(network.learned.edge_index, released.nodes, network.learned.weights)
-        self._fitted = FittedGraph(schema, graph_guarantee(released), released.people_key, network)
+        notes = () if self._fitted is None else self._fitted.notes
+        self._fitted = FittedGraph(schema, released.void, released.people_key, network, notes)
+        answers = {"answers": torch.softmax(network.logits, dim=1)}
+        self._kept = Kept.of_run(released.people.ids, released.nodes, answers, self.ledger).after(self._kept)
         self.released, self.topology = released, topology
         return self
 
@@ -198,40 +230,46 @@ class Solitude:
 
     # ---- what comes out ----
 
-    def predict_proba(self, graph: Any = None, *, randomness: Randomness | None = None) -> Tensor:
+    def predict_proba(
+        self, graph: Any = None, *, randomness: Randomness | None = None, people: People | None = None
+    ) -> Tensor:
         """Return class probabilities [n, c].
 
         For the people of the collection (or no graph) they were computed while fitting and nothing private is read.
-        People are told apart by public facts, see `people_key`.  Others send features at epsilon_x and a list at
-        epsilon_a each, which needs `randomness` and rows of the ledger; asked again for the same people, the first
-        answer is given again, also after save and load.  Where features and links are public, they are read every time.
+        People are known by public facts: all of them by `people_key`, each by its id.  Who has reported is answered
+        from that; new ids send features at epsilon_x and a list among themselves at epsilon_a, in rows of the ledger of
+        their own.  Where no ids tell, everybody is taken to be asked again, which is charged to those who have
+        reported; see `methods.people`.  Where features and links are public, they are read every time.
         Learned weights belong to their own edges: new lists are read as the denoiser leaves them.
 
+        Args:
+            randomness: the source of noise of those who have to be asked.
+            people: what the caller says of people without ids: "same" (row i is the person that row i of the run was)
+                or "other" (nobody of them has reported; declared, and stated in the guarantee).
+
         Raises:
-            InputError: for a graph with other features, or a new graph without `randomness`.
+            BudgetError: the same people would be asked again, and no room was declared; before data is read.
+            InputError: for a graph with other features, or people who have to be asked without `randomness`.
         """
         fitted = self._require_fitted()
         if graph is None:
             return torch.softmax(fitted.network.logits, dim=1)
         require_same_features(graph.schema, fitted.schema)
-        key = people_key(graph)
-        if key == fitted.people:
+        if people != "other" and people_key(graph) == fitted.people:
             return torch.softmax(fitted.network.logits, dim=1)
-        if key in self._answers:
-            return self._answers[key]
-        released = self._collect(graph, key, randomness)
-        topology = denoise(released, self.denoiser, self.settings.seed)
-        features, offset = features_of(released.people, self.settings.seed)
-        classes = len(fitted.schema.classes)
-        logits = apply_network(fitted.network, features, offset, topology, self.settings, classes=classes)
-        found = torch.softmax(logits, dim=1)
+        if not self.privacy.collects_features:
+            raise InputError(
+                "this model was trained without features, so it cannot predict on a new graph", where=graph.schema.name
+            )
         if self._new_people_pay:
-            self._answers[key] = found
-        return found
+            return self._asked(graph, randomness, people)
+        return self._answers(randomize_new_people(graph, self.privacy, self.links, randomness=SecureRandomness()))
 
-    def predict(self, graph: Any = None, *, randomness: Randomness | None = None) -> Tensor:
+    def predict(
+        self, graph: Any = None, *, randomness: Randomness | None = None, people: People | None = None
+    ) -> Tensor:
         """Return the most likely class of every node [n]."""
-        return self.predict_proba(graph, randomness=randomness).argmax(dim=1)
+        return self.predict_proba(graph, randomness=randomness, people=people).argmax(dim=1)
 
     def score(self, graph: Any, mask: Tensor | None = None, *, randomness: Randomness | None = None) -> float:
         """Return the accuracy against the true labels of `graph` on `mask` (default: all nodes with a label)."""
@@ -244,8 +282,11 @@ class Solitude:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What the collection that was fitted protects."""
-        return self._require_fitted().guarantee
+        """What all that was collected so far protects."""
+        fitted = self._require_fitted()
+        nodes = len(fitted.network.logits)
+        found = graph_guarantee(self.privacy, self.links, fitted.schema, nodes, void=fitted.void, ledger=self.ledger)
+        return replace(found, assumes=(*found.assumes, *leans_on(self.ledger), *fitted.notes))
 
     @property
     def epsilon_relationship(self) -> float:
@@ -260,7 +301,10 @@ class Solitude:
     # ---- files ----
 
     def save(self, path: str | Path) -> Path:
-        """Write weights, predictions, settings, guarantee and ledger to one safetensors file; no reports, no links."""
+        """Write weights, predictions, settings, guarantee and ledger to one safetensors file; no reports, no links.
+
+        What others were answered lies in a file of its own beside it: see `storage.save_kept`.
+        """
         fitted = self._require_fitted()
         facts = {
             "options": {
@@ -272,6 +316,7 @@ class Solitude:
                 "degree_share": self.links.degree_share,
                 "mechanism": self.privacy.mechanism,
                 "delta": self.privacy.delta,
+                "queries": self.queries,
                 "lambda1": self.calibration.lambda1,
                 "lambda2": self.calibration.lambda2,
                 "learning_rate_a": self.calibration.learning_rate,
@@ -281,12 +326,13 @@ class Solitude:
             "schema": schema_facts(fitted.schema),
             "people": fitted.people,
             **network_facts(fitted.network),
+            "notes": list(fitted.notes),
+            "collections": sorted(self.collections),
             "ledger": self.ledger.to_dict(),
-            "guarantee": fitted.guarantee.to_dict(),
+            "guarantee": self.guarantee.to_dict(),
         }
-        tensors = network_tensors(fitted.network)
-        tensors |= {f"answers.{key}": found for key, found in self._answers.items()}
-        return save_method(path, self.kind, facts, tensors)
+        file = save_method(path, self.kind, facts, network_tensors(fitted.network))
+        return save_people(file, self.kind, self._kept if self._new_people_pay else Kept(), of=fitted.people)
 
     @classmethod
     def load(cls, path: str | Path) -> Solitude:
@@ -296,6 +342,7 @@ class Solitude:
             ModelFileError: for a file that is missing, damaged or of another method.
         """
         _, facts, tensors = read_method(path, cls.kind)
+        tensors = without_answers(path, tensors)
         with restoring(path):
             options = dict(facts["options"])
             for name in ("epsilon_x", "epsilon_y", "epsilon_a"):
@@ -304,11 +351,11 @@ class Solitude:
             network = restored_network(facts, tensors)
             schema = schema_from(facts["schema"])
             require_shapes(network, method.settings, dimension=schema.dimension, classes=len(schema.classes))
-            guarantee = Guarantee.from_dict(facts["guarantee"])
-            method._fitted = FittedGraph(schema, guarantee, facts["people"], network)
+            void, notes = Guarantee.from_dict(facts["guarantee"]).void, tuple(facts.get("notes", ()))
+            method._fitted = FittedGraph(schema, void, facts["people"], network, notes)
             method.ledger = Ledger.from_dict(facts["ledger"])
-            answers = {name: t for name, t in tensors.items() if name.startswith("answers.")}
-            method._answers = {name.removeprefix("answers."): t for name, t in answers.items()}
+            method.collections = frozenset(facts.get("collections", ()))
+            method._kept = read_people(path, cls.kind, of=facts["people"])
         return method
 
     # ---- helpers ----
@@ -329,22 +376,40 @@ class Solitude:
             raise InputError("this Solitude has not been fitted", remedy="call fit or fit_reports first")
         return self._fitted
 
-    def _collect(self, graph: Any, key: str, randomness: Randomness | None) -> ReleasedGraph:
-        """Collect the reports of a new graph's people: the one place where prediction reads private data."""
+    def _asked(self, graph: Any, randomness: Randomness | None, people: People | None) -> Tensor:
+        """Answer people who have reported from that, and ask the others: the one place where prediction reads data."""
+        fitted, name, group = self._require_fitted(), graph.schema.name, people_key(graph)
+        found = self._kept.find(graph, people, group, self.ledger)
+        if found is not None and not bool(found.new.any()):
+            self._note(found.said if people == "same" else None)
+            return self._kept.take(found.rows)["answers"]
+        source = require_source(randomness, "private reports")
+        asked = torch.ones(int(graph.num_nodes), dtype=torch.bool) if found is None else found.new
+        spends = spends_of(self.privacy, self.links, fitted.schema, int(asked.sum()))
+        priced = [spend for spend in spends if spend.unit != "labels"]
+        self.ledger, own = pay_for(self.ledger, found, priced, name=name, group=group, queries=self.queries)
+        self._note(None, source.void)
+        sent = randomize_new_people(among(graph, asked), self.privacy, self.links, randomness=source)
+        answers = {"answers": self._answers(sent)}
+        if found is None:
+            self._kept = self._kept.add_group(graph, group, answers)
+            return answers["answers"]
+        everybody = side_by_side(found, self._kept.rows, answers)["answers"]
+        new = [one for one, is_new in zip(found.names, asked.tolist(), strict=True) if is_new]
+        self._kept = self._kept.add(new, answers, own)
+        return everybody
+
+    def _answers(self, released: ReleasedGraph) -> Tensor:
+        """Return the probabilities of people who are only predicted, from what they sent."""
         fitted = self._require_fitted()
-        if not self.privacy.collects_features:
-            raise InputError(
-                "this model was trained without features, so it cannot predict on a new graph", where=graph.schema.name
-            )
-        if randomness is None and self._new_people_pay:
-            raise InputError(
-                "the people of a new graph send private reports, which needs a source of noise",
-                where="predict",
-                remedy="pass randomness=SecureRandomness()",
-            )
-        released, self.ledger = collect_new_people(
-            self.ledger, graph, key, self.privacy, self.links, randomness=randomness or SecureRandomness()
-        )
-        void = fitted.guarantee.void or released.void
-        self._fitted = replace(fitted, guarantee=replace(fitted.guarantee, void=void))
-        return released
+        topology = denoise(released, self.denoiser, self.settings.seed)
+        features, offset = features_of(released.people, self.settings.seed)
+        classes = len(fitted.schema.classes)
+        logits = apply_network(fitted.network, features, offset, topology, self.settings, classes=classes)
+        return torch.softmax(logits, dim=1)
+
+    def _note(self, said: str | None, void: str | None = None) -> None:
+        """Keep what the guarantee leans on from now on."""
+        fitted = self._require_fitted()
+        notes = fitted.notes if said is None or said in fitted.notes else (*fitted.notes, said)
+        self._fitted = replace(fitted, notes=notes, void=fitted.void or void)

@@ -2,6 +2,8 @@
 
 The metadata carries the kind of method, its settings, the public schema, the guarantee, the ledger and a hash of
 these and the tensors; reading checks all of it before a number is used.  The hash finds damage, not forgery.
+
+What is not for everybody who has the model (people's reports, each node's own answer) lies in a second file beside it.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, replace
@@ -26,10 +29,17 @@ from graphveil.writing import write_bytes, writing
 KEY = "graphveil"
 FORMAT = 1
 FILE = "model.safetensors"
+#: What is kept beside a model and not handed on with it.
+ANSWERS = "answers.safetensors"
 
 
-def save_method(path: str | Path, kind: str, facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Path:
+def save_method(
+    path: str | Path, kind: str, facts: Mapping[str, Any], tensors: Mapping[str, Tensor], *, mode: int = 0o666
+) -> Path:
     """Write tensors and JSON facts to `path` (a file, or a folder that gets `model.safetensors`), whole or not at all.
+
+    Args:
+        mode: who may read the file, less what the umask takes away.
 
     Returns the file written.
 
@@ -73,6 +83,51 @@ def read_method(path: str | Path, kind: str | None = None) -> tuple[str, dict[st
     if kind is not None and found != kind:
         raise ModelFileError(f"holds a {found!r} model", where=str(target), allowed=f"a {kind!r} model")
     return found, facts, tensors
+
+
+def save_kept(model: Path, kind: str, facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
+    """Write what is not for everybody who has the model (reports, answers) beside it, for its owner's eyes alone.
+
+    Nothing to keep: no file, and an older one goes.
+    """
+    target = kept_file(model)
+    if tensors:
+        save_method(target, _kept(kind), facts, tensors, mode=0o600)
+    else:
+        target.unlink(missing_ok=True)
+
+
+def read_kept(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str, Tensor]] | None:
+    """Return what was kept beside a saved method, or None: the model alone was handed on.
+
+    Raises:
+        ModelFileError: the file is damaged, or of another method.
+    """
+    target = kept_file(_file(Path(path)))
+    if not target.is_file():
+        return None
+    _, facts, tensors = read_method(target, _kept(kind))
+    return facts, tensors
+
+
+def kept_file(model: Path) -> Path:
+    """Return where reports and answers lie beside a model: `answers.safetensors`, or `NAME.answers.safetensors`."""
+    return model.with_name(ANSWERS if model.name == FILE else f"{model.stem}.{ANSWERS}")
+
+
+def without_answers(path: str | Path, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Return the tensors of a model less the answers to queries that older versions kept in it, which is said."""
+    if any(name.startswith("answers.") for name in tensors):
+        warnings.warn(
+            f"{path}: this model was saved with answers to queries, which are not for everybody who has it; they are "
+            "left out: save it again, and do not hand the old file on",
+            stacklevel=2,
+        )
+    return {name: value for name, value in tensors.items() if not name.startswith("answers.")}
+
+
+def _kept(kind: str) -> str:
+    return f"answers of {kind}"
 
 
 @contextmanager

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import polars as pl
 
 from graphveil.errors import InputError
 from graphveil.methods.curator_privacy import CuratorPrivacy
 from graphveil.methods.local_privacy import LocalPrivacy
+from graphveil.methods.lpgnn import LPGNN
+from graphveil.methods.people import People
+from graphveil.methods.solitude import Solitude
 from graphveil.reports.text import number, spreadsheet
 from graphveil.writing import whole_file
 
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
     from graphveil.methods.link_privacy import LinkPrivacy
     from graphveil.methods.release_privacy import ReleasePrivacy
 
+_KNOWN = "for people who have reported predicting costs nothing more"
 _ENDINGS = (".csv", ".parquet")
 
 
@@ -38,6 +42,20 @@ def check_file(path: Path | None) -> None:
         raise InputError(f"{path} exists", where="--out", remedy="name a new file; nothing is overwritten")
     if not path.parent.is_dir():
         raise InputError(f"{path.parent} is no folder", where="--out")
+
+
+def check_people(people: str | None, model: Any) -> None:
+    """Refuse to be told who people are in words that are not known, or by a method that does not ask.
+
+    Raises:
+        InputError: saying what is allowed.
+    """
+    if people is None:
+        return
+    if people not in get_args(People):
+        raise InputError(people, where="--people", allowed=", ".join(get_args(People)))
+    if not isinstance(model, LPGNN | Solitude):
+        raise InputError(f"--people says nothing to {model.kind}", allowed="with lpgnn, solitude, blink and dprr")
 
 
 def tabulate(probabilities: Tensor, graph: Data, classes: tuple[str, ...]) -> pl.DataFrame:
@@ -103,10 +121,7 @@ def cost(
         return "predicting reads no features and costs no privacy"
     if privacy.epsilon_x == math.inf:
         return "on another graph than that of the run, features are sent as they are: NOT protected"
-    return (
-        "on the graph of the run predicting costs nothing more; on another graph everybody there sends one feature "
-        f"report at epsilon {number(privacy.epsilon_x or 0.0)}, and the run keeps the answer"
-    )
+    return f"{_KNOWN}; new people send one feature report at epsilon {number(privacy.epsilon_x or 0.0)}, which is kept"
 
 
 def _cost_of_query(privacy: CuratorPrivacy) -> str:
@@ -137,10 +152,7 @@ def _cost_with_lists(privacy: LocalPrivacy, links: LinkPrivacy, others: bool) ->
     if not sent:
         return "on another graph than that of the run, features and connections are sent as they are: NOT protected"
     open_part = f", and {bare[0]} as they are, NOT protected" if bare else ""
-    return (
-        "on the graph of the run predicting costs nothing more; on another graph everybody there sends "
-        f"{' and '.join(sent)}{open_part}; the run keeps the answer"
-    )
+    return f"{_KNOWN}; new people send {' and '.join(sent)}{open_part}; the run keeps the answer"
 
 
 def summary(table: pl.DataFrame, *, run: str, data: str, out: Path | None, note: str) -> dict[str, Any]:

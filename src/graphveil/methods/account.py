@@ -1,0 +1,97 @@
+"""A method's account: what a step costs is booked before anything is read, and stays booked whatever happens then.
+
+    asked by the method itself      pay, then read                                    one collection, one spend
+    handed in (reports, sums)       free where this account paid for them; else paid as one collection more
+
+Where the ledger has an account on disk, paying is on disk before `pay` returns.
+
+A collection is known by a digest of what was sent, which is public wherever the reports are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from graphveil.errors import BudgetError
+from graphveil.privacy import Ledger, Spend
+
+
+class Booked:
+    """What every method that pays has.
+
+    Attributes:
+        ledger: everything paid so far.
+        collections: digests of the collections that the ledger has paid for.
+    """
+
+    ledger: Ledger
+    collections: frozenset[str] = frozenset()
+
+    def afford(self, *spends: Spend) -> None:
+        """Raise BudgetError where the ledger cannot pay; nothing is spent."""
+        self.ledger.detached().spend(*spends)
+
+    def pay(self, *spends: Spend) -> None:
+        """Spend, for good, before anything is read; what fails afterwards is not paid back."""
+        self.ledger = self.ledger.spend(*spends) if spends else self.ledger
+
+    def made(self, digest: str) -> None:
+        """Remember a collection that has just been paid for and made."""
+        self.collections |= {digest}
+
+    def recognise(self, digest: str, spends: Iterable[Spend]) -> None:
+        """Book a collection that was handed in, unless this account has paid for that very one.
+
+        Raises:
+            BudgetError: it is another one, of the same people as far as anybody knows, and the budget is spent.
+        """
+        spends = tuple(spends)
+        if digest in self.collections or not spends:
+            return
+        further = bool(self.ledger.spends)
+        named = [replace(one, name=f"{one.name} (another collection)") if further else one for one in spends]
+        try:
+            self.pay(*named)
+        except BudgetError as error:
+            raise _another(error) from error
+        self.made(digest)
+
+    def adopt(self, digest: str, ledger: Ledger) -> None:
+        """Take over the account of a graph that was published, or book it as one more release where there is one.
+
+        Raises:
+            BudgetError: another release than the one that is booked, and no budget for two.
+        """
+        name = f"release {digest}"
+        if any(known.startswith("release ") for known in self.collections):
+            self.recognise(name, ledger.spends)
+        else:
+            self.ledger = ledger
+            self.made(name)
+
+
+def digest_of(parts: Mapping[str, Tensor]) -> str:
+    """Return a hash that tells one collection from another: 32 hexadecimal digits."""
+    found = hashlib.blake2b(digest_size=16)
+    for name in sorted(parts):
+        value = parts[name].detach().cpu()
+        found.update(f"{name}{tuple(value.shape)}{value.dtype}".encode())
+        csr = value.layout == torch.sparse_csr
+        for part in (value.crow_indices(), value.col_indices(), value.values()) if csr else (value,):
+            found.update(part.contiguous().flatten().view(torch.uint8).numpy().tobytes())
+    return found.hexdigest()
+
+
+def _another(error: BudgetError) -> BudgetError:
+    return BudgetError(
+        f"this is another collection than the one that was paid for, and would be paid as well: {error.what}",
+        where=error.where,
+        allowed=error.allowed,
+        remedy="fit on the reports that were paid for, or build another method for the others, with an account of "
+        "its own",
+    )
