@@ -83,7 +83,7 @@ def digest_of(parts: Mapping[str, Tensor]) -> str:
         found.update(f"{name}{tuple(value.shape)}{value.dtype}".encode())
         csr = value.layout == torch.sparse_csr
         for part in (value.crow_indices(), value.col_indices(), value.values()) if csr else (value,):
-            found.update(part.contiguous().flatten().view(torch.uint8).numpy().tobytes())
+            found.update(part.contiguous().numpy().tobytes())
     return found.hexdigest()
 
 
