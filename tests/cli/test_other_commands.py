@@ -134,7 +134,9 @@ def test_the_public_part_alone_predicts_pays_and_has_its_card_written(type_in: T
     answer = type_in("report", handed, "--json").json
     assert (answer["method"], answer["report"]) == ("lpgnn", None)
     assert (handed / "card.md").read_text() == (run / "public" / "card.md").read_text()
-    assert type_in("predict", handed, "social-150").code == 0
+    assert type_in("predict", handed, "social-150", "--people", "other").code == 0
+    assert not (handed / "answers.safetensors").exists()
+    assert (tmp_path / "handed.answers.safetensors").stat().st_mode & 0o777 == 0o600
     assert len(json.loads((handed / "ledger.json").read_text())["spends"]) == 3
     assert "social-150" in (handed / "card.md").read_text()
     assert type_in("report", handed).code == 0
@@ -174,7 +176,7 @@ def test_runs_of_older_versions_are_read_and_predicted_from(type_in: Terminal, t
     shutil.rmtree(run / "public")
     (run / "digests.json").unlink()
     assert type_in("report", run).code == 0
-    assert type_in("predict", run, "social-150").code == 0
+    assert type_in("predict", run, "social-150", "--people", "other").code == 0
     assert type_in("compare-runs", run).code == 0
     assert "social-150" in (run / "card.md").read_text()
     assert not (run / "public").exists()

@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -31,6 +32,9 @@ class Booked:
 
     ledger: Ledger
     collections: frozenset[str] = frozenset()
+
+    def keep(self, model: Path) -> None:
+        """Write what the method keeps of people beside a saved model, for its owner alone; most keep nothing."""
 
     def afford(self, *spends: Spend) -> None:
         """Raise BudgetError where the ledger cannot pay; nothing is spent."""

@@ -127,18 +127,15 @@ def require_queries(queries: int) -> int:
     return queries
 
 
-def save_people(model: Path, kind: str, kept: Kept, *, of: str | None) -> Path:
+def save_people(model: Path, kind: str, kept: Kept, *, of: str | None) -> None:
     """Write what people sent (or were answered) beside a saved model, with what the file there holds of its people.
 
     Args:
         of: what tells the model's collection from others.
-
-    Returns the model's file.
     """
     if kept.rows:
         kept = kept.after(read_people(model, kind, of=of))
     save_kept(model, kind, {**kept.facts(), "of": of}, kept.tensors() if kept.rows else {})
-    return model
 
 
 def read_people(path: str | Path, kind: str, *, of: str | None) -> Kept:

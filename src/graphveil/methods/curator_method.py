@@ -313,8 +313,14 @@ class CuratorMethod(Booked):
         if fitted.logits is not None and not self._own_rows:
             tensors["logits"] = fitted.logits
         file = save_method(path, self.kind, facts, tensors)
-        save_kept(file, self.kind, {"of": fitted.people}, self._answers)
+        self.keep(file)
         return file
+
+    def keep(self, model: Path) -> None:
+        """Write the answers to queries beside a saved model, for its owner alone."""
+        facts, found = {"of": self._require_fitted().people}, read_kept(model, self.kind)
+        earlier = found[1] if found is not None and found[0].get("of") == facts["of"] else {}
+        save_kept(model, self.kind, facts, {**earlier, **self._answers})
 
     @classmethod
     def load(cls, path: str | Path) -> Self:

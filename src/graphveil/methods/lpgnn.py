@@ -285,7 +285,12 @@ class LPGNN(Booked):
         Reports lie in a file of their own beside it, by which people are known again: see `storage.save_kept`.
         """
         file = save_method(path, self.kind, self.facts(), self.tensors())
-        return save_people(file, self.kind, self._kept, of=self._require_fitted().fingerprint)
+        self.keep(file)
+        return file
+
+    def keep(self, model: Path) -> None:
+        """Write people's reports beside a saved model, for its owner alone."""
+        save_people(model, self.kind, self._kept, of=self._require_fitted().fingerprint)
 
     def facts(self) -> dict[str, Any]:
         """Return everything a saved file holds beside tensors, as JSON values."""

@@ -332,7 +332,13 @@ class Solitude(Booked):
             "guarantee": self.guarantee.to_dict(),
         }
         file = save_method(path, self.kind, facts, network_tensors(fitted.network))
-        return save_people(file, self.kind, self._kept if self._new_people_pay else Kept(), of=fitted.people)
+        self.keep(file)
+        return file
+
+    def keep(self, model: Path) -> None:
+        """Write what people were answered beside a saved model, for its owner alone."""
+        kept = self._kept if self._new_people_pay else Kept()
+        save_people(model, self.kind, kept, of=self._require_fitted().people)
 
     @classmethod
     def load(cls, path: str | Path) -> Solitude:

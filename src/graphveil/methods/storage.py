@@ -31,6 +31,8 @@ FORMAT = 1
 FILE = "model.safetensors"
 #: What is kept beside a model and not handed on with it.
 ANSWERS = "answers.safetensors"
+#: What lists the files of a run's parts.
+DIGESTS = "digests.json"
 
 
 def save_method(
@@ -111,8 +113,15 @@ def read_kept(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str, Te
 
 
 def kept_file(model: Path) -> Path:
-    """Return where reports and answers lie beside a model: `answers.safetensors`, or `NAME.answers.safetensors`."""
-    return model.with_name(ANSWERS if model.name == FILE else f"{model.stem}.{ANSWERS}")
+    """Return where reports and answers lie: beside the model, but outside a folder that may be handed on.
+
+    `answers.safetensors`, or `NAME.answers.safetensors` for a model NAME, or a folder NAME, that is called otherwise.
+    """
+    file = model.resolve()
+    folder = file.parent
+    if (folder / DIGESTS).is_file() and not (folder / "result.json").is_file():  # the public part of a run
+        return folder.parent / (ANSWERS if folder.name == "public" else f"{folder.name}.{ANSWERS}")
+    return file.with_name(ANSWERS if file.name == FILE else f"{file.stem}.{ANSWERS}")
 
 
 def without_answers(path: str | Path, tensors: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -6,6 +6,7 @@
 ``public/guarantee.json``     what is protected, as a value; ``about.json``: method, data and settings
 ``public/ledger.json``        every spend of privacy, and the budget
 ``public/card.md``, ``.html`` the privacy card
+``answers.safetensors``       what people sent or were answered, by person: who is asked again gives that again
 ``config.toml``               method, data, settings and options: enough to run it again
 ``result.json``               the object ``--json`` prints: accuracy, controls, lift, guarantee, ledger, cost
 ``metrics.jsonl``             one line per epoch and repeat

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from graphveil.errors import GraphveilError, ModelFileError
+from graphveil.methods.storage import DIGESTS, read_method, save_method
 from graphveil.methods.storage import FILE as MODEL
-from graphveil.methods.storage import read_method, save_method
 from graphveil.privacy import Guarantee, Ledger
 from graphveil.reading import read_json
 from graphveil.reports.files import to_json, write_bytes
@@ -31,7 +31,7 @@ from graphveil.writing import partial_folder
 PUBLIC: Final = "public"
 LEDGER, GUARANTEE, ABOUT = "ledger.json", "guarantee.json", "about.json"
 RESULT, METRICS, CONFIG = "result.json", "metrics.jsonl", "config.toml"
-README, DIGESTS = "README.md", "digests.json"
+README = "README.md"
 #: Who may read the maker's own files, and the folder: nobody else.
 OWN, OWN_FOLDER = 0o600, 0o700
 _REMEDY: Final = "put the file back as it was written; what was changed has no guarantee"
@@ -107,12 +107,14 @@ def writing_part(folder: Path, texts: Mapping[str, str], *, mode: int = 0o666) -
 def save_public_model(model: Any, public: Path) -> None:
     """Save a model without the figures of its training: some methods measure them on true labels.
 
+    What people sent, and each node's own answers, go beside the public part and not into it.
+
     Raises:
         WriteError: the disk refuses.
     """
     with partial_folder(public / MODEL) as beside:
         kind, facts, tensors = read_method(model.save(beside))
-    save_method(public, kind, {**facts, "history": []} if "history" in facts else facts, tensors)
+    model.keep(save_method(public, kind, {**facts, "history": []} if "history" in facts else facts, tensors))
 
 
 def link_old_names(run: Path) -> None:
