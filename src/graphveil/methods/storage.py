@@ -35,13 +35,8 @@ ANSWERS = "answers.safetensors"
 DIGESTS = "digests.json"
 
 
-def save_method(
-    path: str | Path, kind: str, facts: Mapping[str, Any], tensors: Mapping[str, Tensor], *, mode: int = 0o666
-) -> Path:
+def save_method(path: str | Path, kind: str, facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Path:
     """Write tensors and JSON facts to `path` (a file, or a folder that gets `model.safetensors`), whole or not at all.
-
-    Args:
-        mode: who may read the file, less what the umask takes away.
 
     Returns the file written.
 
@@ -94,7 +89,7 @@ def save_kept(model: Path, kind: str, facts: Mapping[str, Any], tensors: Mapping
     """
     target = kept_file(model)
     if tensors:
-        save_method(target, _kept(kind), facts, tensors, mode=0o600)
+        save_method(target, _kept(kind), facts, tensors)
     else:
         target.unlink(missing_ok=True)
 
