@@ -21,6 +21,7 @@ from graphveil.errors import InputError
 from graphveil.mechanisms import permanent_reports
 from graphveil.privacy import PermanentRandomness, Randomness
 from graphveil.privacy.permanent import SECRET_BYTES
+from graphveil.privacy.printed import rounded_up
 
 Device = Callable[[Tensor, int], Any]
 
@@ -70,7 +71,7 @@ def averaging(
     cost = (
         f"{rounds} permanent ones cost no more"
         if permanent
-        else f"{rounds} fresh ones cost {rounds * promised.epsilon:g}"
+        else f"{rounds} fresh ones cost {rounded_up(rounds * promised.epsilon)}"
     )
     note = f"one report of {promised.unit}; {cost}"
     return judge(

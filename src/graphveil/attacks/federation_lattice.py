@@ -24,6 +24,7 @@ from graphveil.attacks.limits import Limit, nothing
 from graphveil.attacks.result import AttackResult, judge
 from graphveil.errors import InputError
 from graphveil.federation.setting import Setting
+from graphveil.privacy.printed import rounded_up
 
 MOST_COLUMNS = 128
 _LARGEST_WEIGHT = 18  # bits of an entry of W
@@ -180,7 +181,7 @@ def _step(view: View) -> int:
     publication = view.setting.publication
     step = publication.clip * 2.0 ** (2 * view.setting.bits - publication.bits)
     if publication.public or not step.is_integer() or int(step) & (int(step) - 1):
-        said = f"noise at epsilon {publication.epsilon:g}, clip {publication.clip:g}"
+        said = f"noise at epsilon {rounded_up(publication.epsilon)}, clip {publication.clip:g}"
         raise InputError(said, where="low-bits", allowed="a finite epsilon, a clip that is a power of two")
     return int(step)
 

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from graphveil.audit import Audit
 from graphveil.cli.screens import pairs
+from graphveil.privacy.printed import rounded_up
 from graphveil.reports.text import number, seconds
 
 
@@ -21,7 +22,12 @@ def audited(found: Sequence[Audit]) -> RenderableType:
     for name in ("claimed", "at least", "delta", "alarm", "verdict"):
         table.add_column(name, justify="right", no_wrap=True)
     for one in found:
-        numbers = (number(one.claimed_epsilon), f"{one.lower_bound:.3f}", number(one.delta), number(one.false_alarm))
+        numbers = (
+            rounded_up(one.claimed_epsilon),
+            f"{one.lower_bound:.3f}",
+            rounded_up(one.delta),
+            number(one.false_alarm),
+        )
         table.add_row(one.target, *numbers, one.verdict, style=None if one.holds else "bold red")
     broken = [one for one in found if not one.holds]
     notes = [(one.target, note) for one in (broken or found[:3]) for note in one.notes]

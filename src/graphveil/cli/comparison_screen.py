@@ -10,11 +10,12 @@ from rich.table import Table
 from rich.text import Text
 
 from graphveil.cli.screens import columns, pairs, rows, voided
+from graphveil.privacy.printed import rounded_up
 from graphveil.reports import comparison_table as tables
 from graphveil.reports import trust
 from graphveil.reports.comparison_rows import Row
 from graphveil.reports.comparison_sheet import Group, Sheet, called
-from graphveil.reports.text import number, printable
+from graphveil.reports.text import printable
 
 _ROOM = 2
 """So many columns of epsilons leave room for a lift beside them."""
@@ -94,4 +95,4 @@ def _figures(page: Sheet, group: Group) -> list[RenderableType]:
 
 
 def _priced(group: Group, row: Row) -> str:
-    return f"{called(group, row)} at {number(row.guarantee.epsilon)}"
+    return f"{called(group, row)} at {rounded_up(row.guarantee.epsilon)}"

@@ -10,8 +10,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from graphveil.privacy.printed import rounded_up
 from graphveil.reports.files import json_safe
-from graphveil.reports.text import number, printable
+from graphveil.reports.text import printable
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -104,4 +105,4 @@ def _plain(clock: Callable[[], float] = time.monotonic) -> Tell:
 
 
 def _spent(event: Mapping[str, Any]) -> str:
-    return f"epsilon spent {number(event['epsilon'])}" if event.get("epsilon") is not None else ""
+    return f"epsilon spent {rounded_up(event['epsilon'])}" if event.get("epsilon") is not None else ""

@@ -10,7 +10,8 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from graphveil.cli.screens import pairs, rows
-from graphveil.reports.text import number, percent, printable, seconds
+from graphveil.privacy.printed import rounded_up
+from graphveil.reports.text import percent, printable, seconds
 
 _TRUST = "all follow the protocol; the server colludes with no holder, or features are lost"
 _TRUST_NOBODY = "each holder randomizes its own guesses, and trusts nobody with them; the server sees none"
@@ -164,7 +165,7 @@ def spent(epsilon: float, total: float, reader: str) -> str:
     """What was paid so far."""
     if math.isinf(float(total)):
         return f"no privacy against {reader}"
-    return f"epsilon {number(float(f'{epsilon:.3g}'))} of {number(total)} spent"
+    return f"epsilon {rounded_up(epsilon, 3)} of {rounded_up(total)} spent"
 
 
 def claim(sentence: str) -> str:
@@ -187,16 +188,16 @@ def _price(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
     if answer["mode"] == "guesses":
         kept = f"a guess is sent as it is with probability {answer['keep']:.3g}"
         return [
-            ("Epsilon", f"{number(answer['epsilon'])} in TOTAL for one guess a node, with no delta"),
+            ("Epsilon", f"{rounded_up(answer['epsilon'])} in TOTAL for one guess a node, with no delta"),
             ("Noise", f"{kept}, else as one of the {answer['classes'] - 1} other classes"),
         ]
-    each = number(float(f"{answer['epsilon_per_publication']:.3g}"))
+    each = rounded_up(answer["epsilon_per_publication"], 3)
     noise = f"sigma {answer['sigma'] * answer['clip']:.3g} a coordinate, on rows of length at most {answer['clip']:g}"
     return [
         (
             "Epsilon",
-            f"{number(answer['epsilon'])} in TOTAL over {answer['publications']} publications, at delta "
-            f"{answer['delta']:g} ({each} for one publication alone)",
+            f"{rounded_up(answer['epsilon'])} in TOTAL over {answer['publications']} publications, at delta "
+            f"{rounded_up(answer['delta'])} ({each} for one publication alone)",
         ),
         ("Noise", f"{noise}: as long as {answer['sigma'] * answer['width'] ** 0.5:.3g} such rows"),
     ]
@@ -225,7 +226,7 @@ def _by_kind(answer: Mapping[str, Any]) -> list[tuple[str, str, str]]:
 
 def _labels(answer: Mapping[str, Any]) -> str:
     if math.isfinite(answer["epsilon_y"]):
-        return f"randomized once at their holder, epsilon {number(answer['epsilon_y'])} each"
+        return f"randomized once at their holder, epsilon {rounded_up(answer['epsilon_y'])} each"
     if answer["mode"] == "guesses":
         return "NOT PROTECTED: all holders are given those of training nodes"
     return "NOT PROTECTED: the server can learn those of training nodes, up to their names"

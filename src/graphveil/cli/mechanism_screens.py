@@ -12,14 +12,14 @@ from rich.text import Text
 
 from graphveil.cli.screens import pairs
 from graphveil.mechanisms.comparison import Measurement, Question, Refusal, measured, refused
-from graphveil.reports.text import number
+from graphveil.privacy.printed import rounded_up
 
 
 def compared(question: Question, results: Sequence[Measurement | Refusal], folder: Path) -> RenderableType:
     """One table for each epsilon, best first, what its columns mean, and where the picture lies."""
     parts: list[RenderableType] = []
     for epsilon in question.epsilons:
-        parts += [Text(f"epsilon {number(epsilon)} for a user's whole vector", style="bold")]
+        parts += [Text(f"epsilon {rounded_up(epsilon)} for a user's whole vector", style="bold")]
         parts += [_table([row for row in measured(results) if row.epsilon == epsilon])]
         parts += [pairs((row.mechanism, row.reason) for row in refused(results) if row.epsilon == epsilon), Text()]
     return Group(*parts, pairs([*_meaning(question, results), *_where(results, folder)]))
@@ -52,7 +52,7 @@ def _meaning(question: Question, results: Sequence[Measurement | Refusal]) -> li
         ("measured", "the same on the input above"),
         ("of the mean", "mean squared error of the average over all users, on the input above"),
         ("users/s", "reports made in a second, on one processor"),
-        *(("Delta", f"{name} has delta {number(delta)}; all others have none") for delta, name in deltas.items()),
+        *(("Delta", f"{name} has delta {rounded_up(delta)}; all others have none") for delta, name in deltas.items()),
     ]
 
 

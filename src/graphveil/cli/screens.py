@@ -12,9 +12,10 @@ from rich.table import Table
 from rich.text import Text
 
 from graphveil.privacy import Guarantee
+from graphveil.privacy.printed import rounded_up
 from graphveil.reports import rivals, words
 from graphveil.reports.record import RunRecord
-from graphveil.reports.text import memory, number, percent, points, printable, seconds
+from graphveil.reports.text import is_price, memory, number, percent, points, printable, seconds
 
 if TYPE_CHECKING:
     from graphveil.methods.curator_plan import CuratorPlan
@@ -132,6 +133,11 @@ def rows(heads: Sequence[str], content: Iterable[Sequence[object]]) -> Table:
     return table
 
 
+def plain_named(key: str, value: Any) -> str:
+    """The same as `plain`, an epsilon or delta rounded up."""
+    return rounded_up(value) if is_price(key) and isinstance(value, float) else plain(value)
+
+
 def plain(value: Any) -> str:
     """Any value of an answer in short: numbers rounded, lists with commas, mappings as ``key value``."""
     if isinstance(value, bool) or value is None:
@@ -141,7 +147,7 @@ def plain(value: Any) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, Mapping):
-        return ", ".join(f"{key} {plain(item)}" for key, item in value.items())
+        return ", ".join(f"{key} {plain_named(key, item)}" for key, item in value.items())
     if isinstance(value, list | tuple):
         return ", ".join(plain(item) for item in value)
     return str(value)
@@ -231,7 +237,7 @@ _REPORTERS = {
 def _lists(links: LinkPlan) -> list[RenderableType]:
     """What an epsilon buys in neighbour lists; the true ones are not looked at."""
     unit = "directed link" if links.mode == "directed" else "relationship"
-    bit, whole = number(links.epsilon_bit), number(links.epsilon_relationship)
+    bit, whole = rounded_up(links.epsilon_bit), rounded_up(links.epsilon_relationship)
     thinned = ", before lists are thinned" if links.mechanism == "degree-preserving" else ""
     facts = pairs(
         [

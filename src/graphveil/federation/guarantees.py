@@ -7,6 +7,7 @@ import math
 from graphveil.federation.publication import GUESS_UNIT, UNIT
 from graphveil.federation.setting import MODES, Setting
 from graphveil.privacy import Guarantee, Ledger, Spend
+from graphveil.privacy.printed import rounded_up
 
 _TRUSTED = (
     "all parties follow the protocol and only then are curious",
@@ -63,7 +64,7 @@ def _delta(setting: Setting) -> float:
 
 def _labels(setting: Setting) -> str:
     if math.isfinite(setting.epsilon_y):
-        price = f"{setting.epsilon_y:g}"
+        price = f"{rounded_up(setting.epsilon_y)}"
         return f"labels were randomized once: one label costs epsilon {price} against everybody but its holder"
     if setting.mode == "guesses":
         return _GIVEN

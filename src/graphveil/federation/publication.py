@@ -33,6 +33,7 @@ from graphveil.mechanisms.rounded_normal import RoundedNormal
 from graphveil.privacy import gaussian_epsilon, require_budget
 from graphveil.privacy.gaussian import analytic_gaussian_sigma
 from graphveil.privacy.limits import LARGEST_EPSILON
+from graphveil.privacy.printed import rounded_up
 
 if TYPE_CHECKING:
     from graphveil.federation.dither import Dither
@@ -75,12 +76,15 @@ class Publication:
             )
         if LARGEST_EPSILON < self.epsilon < math.inf:
             raise InputError(
-                f"epsilon = {self.epsilon:g} over {self.rounds} publications hides nothing",
+                f"epsilon = {rounded_up(self.epsilon)} over {self.rounds} publications hides nothing",
                 allowed=f"at most {LARGEST_EPSILON:g}, or inf",
                 remedy="publish less often: raise republish",
             )
         if not self.public and self.total > self.epsilon:
-            raise InputError(f"no noise reaches epsilon {self.epsilon:g}, delta {self.delta:g}", remedy="raise them")
+            raise InputError(
+                f"no noise reaches epsilon {rounded_up(self.epsilon)}, delta {rounded_up(self.delta)}",
+                remedy="raise them",
+            )
 
     @property
     def public(self) -> bool:

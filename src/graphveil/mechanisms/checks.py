@@ -6,6 +6,7 @@ import math
 from typing import Final
 
 from graphveil.errors import InputError
+from graphveil.privacy.printed import rounded_up
 
 # The largest dense matrix that any mechanism makes (200 MB of 32-bit numbers).
 DENSE_LIMIT: Final = 50_000_000
@@ -19,7 +20,7 @@ def require_epsilon(epsilon: float, per: int = 1) -> None:
         raise InputError(f"epsilon is {epsilon!r}", allowed="a finite number above 0")
     if epsilon / per < SMALLEST_EPSILON:
         raise InputError(
-            f"epsilon {epsilon:g} is too small to carry anything",
+            f"epsilon {rounded_up(epsilon)} is too small to carry anything",
             allowed=f"at least {SMALLEST_EPSILON * per:g}",
         )
 

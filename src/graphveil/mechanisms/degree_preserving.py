@@ -27,6 +27,7 @@ from graphveil.mechanisms.neighbour_lists import EdgeIndex, Ids, NeighbourLists,
 from graphveil.mechanisms.pairs import either_end
 from graphveil.mechanisms.values import FloatArray
 from graphveil.privacy import Guarantee, Randomness
+from graphveil.privacy.printed import rounded_up
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,8 +76,8 @@ class DegreePreservingRR:
         if drawn <= FALSE_EDGES_WARNING:
             return None
         return (
-            f"epsilon {self._flips.epsilon:g} for the lists of {self.nodes:,} users draws about {drawn:,.0f} false "
-            f"edges, more than {FALSE_EDGES_WARNING:,}; most are dropped again, but each takes time"
+            f"epsilon {rounded_up(self._flips.epsilon)} for the lists of {self.nodes:,} users draws about {drawn:,.0f} "
+            f"false edges, more than {FALSE_EDGES_WARNING:,}; most are dropped again, but each takes time"
         )
 
     def randomize(self, edge_index: EdgeIndex, *, randomness: Randomness) -> DegreePreservingReports:

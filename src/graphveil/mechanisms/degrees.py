@@ -25,6 +25,7 @@ from graphveil.mechanisms.neighbour_lists import EdgeIndex, Ids, NeighbourLists,
 from graphveil.mechanisms.reports import require_inside, require_pairs
 from graphveil.mechanisms.two_sided import TwoSided, two_sided
 from graphveil.privacy import Guarantee, Randomness
+from graphveil.privacy.printed import rounded_up
 
 Degrees = Tensor | npt.NDArray[Any]
 
@@ -57,7 +58,7 @@ class NoisyDegree:
         NeighbourLists(self.nodes, self.mode)
         if self.nodes + self._reach >= 2**31:
             raise InputError(
-                f"epsilon {self.epsilon:g} for {self.nodes} users needs levels above 32 bits",
+                f"epsilon {rounded_up(self.epsilon)} for {self.nodes} users needs levels above 32 bits",
                 allowed=f"40 / epsilon + nodes below {2**31}",
             )
 

@@ -23,6 +23,7 @@ from graphveil.mechanisms.neighbour_lists import Ids, contains
 from graphveil.mechanisms.pair_domain import PairDomain, Pairs
 from graphveil.mechanisms.pairs import PairEstimate
 from graphveil.privacy import Guarantee, Randomness
+from graphveil.privacy.printed import rounded_up
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,9 +69,9 @@ class EdgeRand:
         if self.expected_false <= FALSE_EDGES_WARNING:
             return None
         return (
-            f"epsilon {self.epsilon:g} on {self.domain.size:,} protected pairs makes about {self.expected_false:,.0f} "
-            f"false edges, more than {FALSE_EDGES_WARNING:,}; raise epsilon, declare fewer private nodes, or take "
-            "lap-graph, which keeps the number of edges"
+            f"epsilon {rounded_up(self.epsilon)} on {self.domain.size:,} protected pairs makes about "
+            f"{self.expected_false:,.0f} false edges, more than {FALSE_EDGES_WARNING:,}; raise epsilon, declare "
+            "fewer private nodes, or take lap-graph, which keeps the number of edges"
         )
 
     @property

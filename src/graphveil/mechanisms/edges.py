@@ -25,6 +25,7 @@ from graphveil.mechanisms.guarantees import entry_guarantee, list_guarantee
 from graphveil.mechanisms.neighbour_lists import EdgeIndex, NeighbourLists
 from graphveil.mechanisms.pairs import AdjacencyEstimate, PairEvidence, either_end, named_pairs
 from graphveil.privacy import Guarantee, Randomness
+from graphveil.privacy.printed import rounded_up
 
 # From here on the noise alone takes seconds and hundreds of megabytes, and buries any graph of that many nodes.
 FALSE_EDGES_WARNING: Final = 20_000_000
@@ -87,9 +88,9 @@ class AdjacencyRR:
         if self.expected_false <= FALSE_EDGES_WARNING:
             return None
         return (
-            f"epsilon {self.epsilon:g} among {self.nodes:,} users makes about {self.expected_false:,.0f} false edges "
-            f"({self.expected_bytes / 1e6:,.0f} MB of reports), more than {FALSE_EDGES_WARNING:,}; raise epsilon or "
-            "take fewer users"
+            f"epsilon {rounded_up(self.epsilon)} among {self.nodes:,} users makes about "
+            f"{self.expected_false:,.0f} false edges ({self.expected_bytes / 1e6:,.0f} MB of reports), more than "
+            f"{FALSE_EDGES_WARNING:,}; raise epsilon or take fewer users"
         )
 
     @property

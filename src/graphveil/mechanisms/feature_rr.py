@@ -25,6 +25,7 @@ from graphveil.mechanisms.guarantees import feature_guarantee
 from graphveil.mechanisms.reports import require_inside, require_pairs
 from graphveil.mechanisms.values import FloatArray, Rows, Values, blocks, open_rows, open_values
 from graphveil.privacy import Guarantee, Randomness
+from graphveil.privacy.printed import rounded_up
 
 # The largest tables of probabilities: one for each distinct share.
 _MOST_NUMBERS = 1 << 24
@@ -68,7 +69,7 @@ class FeatureRR:
         least = min(self._epsilons)
         if least < SMALLEST_SHARE:
             raise InputError(
-                f"epsilon {self.epsilon:g} leaves {least:g} for a feature",
+                f"epsilon {rounded_up(self.epsilon)} leaves {least:g} for a feature",
                 allowed=f"at least {SMALLEST_SHARE:g}",
                 remedy="give the feature no share, or use a mechanism that samples features, such as MultiBit",
             )

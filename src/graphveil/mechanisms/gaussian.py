@@ -25,6 +25,7 @@ from graphveil.mechanisms.reports import LatticeReports
 from graphveil.mechanisms.rounded_normal import RELATIVE_ERROR, RoundedNormal
 from graphveil.mechanisms.values import Values
 from graphveil.privacy import Guarantee, Randomness, analytic_gaussian_sigma
+from graphveil.privacy.printed import rounded_up
 
 # The grid is no finer than this many steps for one sigma: more would only make the table slower.
 _MOST_STEPS: Final = 1 << 10
@@ -158,7 +159,9 @@ def _calibrate(epsilon: float, delta: float, dimension: int) -> _Calibration:
     bend = 2 * dimension * RELATIVE_ERROR
     exact = min(epsilon, _LARGEST_EPSILON) - bend
     if bend > epsilon / 10:
-        raise InputError(f"epsilon {epsilon:g} is too small for {dimension} coordinates", remedy="use MultiBit")
+        raise InputError(
+            f"epsilon {rounded_up(epsilon)} is too small for {dimension} coordinates", remedy="use MultiBit"
+        )
     multiplier = analytic_gaussian_sigma(exact, delta * (1 - 2 * _TAIL_PART - bend), math.sqrt(dimension))
     power = max(0, min(_FINEST, math.floor(math.log2(_MOST_STEPS / multiplier))))
     # Twice the rounding of the square root and the product.
@@ -166,7 +169,7 @@ def _calibrate(epsilon: float, delta: float, dimension: int) -> _Calibration:
     reach = math.ceil(sigma * _cut(exact, delta, dimension))
     if 2 * reach > _LARGEST_TABLE:
         raise InputError(
-            f"epsilon {epsilon:g} for {dimension} coordinates means noise of {multiplier:g} ranges",
+            f"epsilon {rounded_up(epsilon)} for {dimension} coordinates means noise of {multiplier:g} ranges",
             allowed=f"a table of at most {_LARGEST_TABLE} entries",
             remedy="use MultiBit",
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from graphveil.mechanisms.pair_domain import PairDomain
 from graphveil.privacy import Guarantee
+from graphveil.privacy.printed import rounded_up
 
 FEATURES = "one user's whole feature vector"
 LABEL = "one user's label"
@@ -39,7 +40,7 @@ def list_guarantee(epsilon: float, mode: str, nodes: int) -> Guarantee:
     if mode == "lower":
         who = "of every two users the one with the lower id reports, which is public"
         return _local(RELATIONSHIP, epsilon, 0.0, ids, who, relation="add/remove")
-    who = f"both ends of a relationship report it, at epsilon {epsilon:g} each"
+    who = f"both ends of a relationship report it, at epsilon {rounded_up(epsilon)} each"
     return _local(RELATIONSHIP, 2 * epsilon, 0.0, ids, who, relation="add/remove")
 
 

@@ -24,6 +24,7 @@ from graphveil.mechanisms.guarantees import label_guarantee
 from graphveil.mechanisms.reports import LabelReports, require_inside, require_pairs
 from graphveil.mechanisms.values import BLOCK, blocks
 from graphveil.privacy import Guarantee, Randomness
+from graphveil.privacy.printed import rounded_up
 
 Labels = Tensor | npt.NDArray[Any]
 
@@ -50,7 +51,7 @@ class RandomizedResponse:
         require_count("classes", self.classes, 2, 2**31 - 1)
         require_epsilon(self.epsilon)
         if WORD - self.classes * self._width < WORD >> 44:
-            raise InputError(f"epsilon {self.epsilon:g} is too small for {self.classes} classes")
+            raise InputError(f"epsilon {rounded_up(self.epsilon)} is too small for {self.classes} classes")
 
     @property
     def keep(self) -> float:

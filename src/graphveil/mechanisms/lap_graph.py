@@ -24,6 +24,7 @@ from graphveil.mechanisms.pair_domain import PairDomain, Pairs
 from graphveil.mechanisms.pairs import PairEstimate
 from graphveil.mechanisms.two_sided import TwoSided, two_sided
 from graphveil.privacy import Guarantee, Randomness
+from graphveil.privacy.printed import rounded_up
 
 # From here on a noisy level would not fit into 64 bits.
 _SMALLEST: float = 1e-9
@@ -59,7 +60,7 @@ class LapGraph:
             raise InputError(f"count_share is {share!r}", allowed="a number in (0, 1)")
         if min(share, 1 - share) * self.epsilon < _SMALLEST:
             raise InputError(
-                f"epsilon {self.epsilon:g} with count_share {share:g} leaves too little for a part",
+                f"epsilon {rounded_up(self.epsilon)} with count_share {share:g} leaves too little for a part",
                 allowed=f"at least {_SMALLEST:g} each",
             )
 

@@ -23,6 +23,7 @@ from graphveil.mechanisms.lattice import Lattice
 from graphveil.mechanisms.reports import LatticeReports
 from graphveil.mechanisms.values import Values
 from graphveil.privacy import Guarantee, Randomness
+from graphveil.privacy.printed import rounded_up
 
 # The grid is the coarsest whose noise is still this many steps: rounding then adds nothing that matters.
 _STEPS_OF_NOISE: Final = 64
@@ -61,7 +62,7 @@ class Laplace:
         require_epsilon(self.epsilon, self.dimension)
         if self.dimension / self.epsilon > 1e7:
             raise InputError(
-                f"epsilon {self.epsilon:g} for {self.dimension} coordinates means noise of "
+                f"epsilon {rounded_up(self.epsilon)} for {self.dimension} coordinates means noise of "
                 f"{self.dimension / self.epsilon:g} ranges",
                 allowed="at most 1e7",
                 remedy="use MultiBit",

@@ -14,6 +14,7 @@ from graphveil.methods.curator_method import CuratorMethod
 from graphveil.methods.curator_privacy import Noise
 from graphveil.methods.dp_mlp import DPMLP
 from graphveil.models.perceptrons import HopClassifier
+from graphveil.privacy.printed import rounded_up
 from graphveil.training.full_batch import FullBatch, Rows, train_full_batch
 
 #: Neighbours of a node that noise is compared with, where degrees are private.
@@ -97,7 +98,7 @@ def _advice(method: CuratorMethod | DPMLP | ClassSums, nodes: int, per_node: tup
     if privacy.public:
         return ("epsilon is inf: nothing is protected",)
     if privacy.delta * nodes > 1:
-        said.append(f"delta {privacy.delta:g} is not below one over {nodes:,} nodes: choose a smaller one")
+        said.append(f"delta {rounded_up(privacy.delta)} is not below one over {nodes:,} nodes: choose a smaller one")
     if per_node and per_node[0] > 1:
         said.append(
             f"at {ASSUMED_DEGREE:g} neighbours the noise is {per_node[0]:.1f} times the longest sum: look at the lift "

@@ -35,6 +35,7 @@ from graphveil.privacy import (
     repeat_and_select,
     require_budget,
 )
+from graphveil.privacy.printed import rounded_up
 from graphveil.training.dp_sgd import PrivateSchedule
 
 UNITS: tuple[str, ...] = get_args(Unit)
@@ -226,7 +227,9 @@ class CuratorPrivacy:
         if self.tuning is not None:
             delta += self.tuning.law_slack(epsilon)
         if epsilon > self.epsilon or delta > self.delta:
-            raise InputError(f"delta = {self.delta:g} is less than the noise's cut tails weigh", remedy="raise delta")
+            raise InputError(
+                f"delta = {rounded_up(self.delta)} is less than the noise's cut tails weigh", remedy="raise delta"
+            )
         multipliers = {name: found.sigmas(descent.name)[0] for name, (descent, _) in charged.items()}
         changed = next((part for part in descents if isinstance(part, ChangedSamples)), None)
         if self.tuning is None:
@@ -244,7 +247,10 @@ class CuratorPrivacy:
             epsilon -= _MARGIN * (more - self.epsilon)
             delta += _MARGIN * (cut - self.delta)
         if epsilon <= 0.0 or delta >= self.delta:
-            raise InputError(f"no noise reaches epsilon {self.epsilon:g}, delta {self.delta:g}", remedy="raise them")
+            raise InputError(
+                f"no noise reaches epsilon {rounded_up(self.epsilon)}, delta {rounded_up(self.delta)}",
+                remedy="raise them",
+            )
         return epsilon, delta
 
     def spend(self, name: str, schema: GraphSchema, noise: Noise, **facts: float | int | str) -> tuple[Spend, ...]:

@@ -39,6 +39,7 @@ from graphveil.methods.search import Search, choose
 from graphveil.methods.solitude import Solitude
 from graphveil.methods.tuning import Tuned
 from graphveil.privacy import Guarantee, Ledger, Randomness
+from graphveil.privacy.printed import rounded_up
 
 Report = Callable[[dict[str, Any]], None]
 CEILING = "ceiling"
@@ -286,10 +287,14 @@ def _notes(repeats: int, settled: Mapping[str, Any], method: Any, *, controlled:
     notes = []
     if settled.get("epsilon") is not None and not isinstance(method, Curator):
         privacy = method.privacy
-        features = "nothing (no features are collected)" if privacy.epsilon_x is None else f"{privacy.epsilon_x:.3g}"
+        features = (
+            "nothing (no features are collected)"
+            if privacy.epsilon_x is None
+            else f"{rounded_up(privacy.epsilon_x, 3)}"
+        )
         notes.append(
-            f"the total of {settled['epsilon']:g} per person was split as advised: "
-            f"the label gets {privacy.epsilon_y:.3g}, the features {features}"
+            f"the total of {rounded_up(settled['epsilon'])} per person was split as advised: "
+            f"the label gets {rounded_up(privacy.epsilon_y, 3)}, the features {features}"
             + ("; with labels alone the method run is label-pool" if privacy.epsilon_x is None else "")
         )
     notes.extend(_link_notes(method, controlled))

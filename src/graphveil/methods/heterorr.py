@@ -42,6 +42,7 @@ from graphveil.methods.released import require_one_label, topology_of
 from graphveil.methods.scores import true_score
 from graphveil.methods.storage import read_method, restoring, save_method
 from graphveil.privacy import Guarantee, Ledger, Randomness, SeededRandomness
+from graphveil.privacy.printed import rounded_up
 from graphveil.training import Epoch
 
 _NETWORK = tuple(field.name for field in fields(NetworkSettings) if field.name != "steps_y")
@@ -391,5 +392,7 @@ def _notes(privacy: ReleasePrivacy, parts: _Parts) -> tuple[str, ...]:
             rhat = f"split R-hat {parts.made.facts['public_rhat']:.2f}, far from each other above 1.1"
             notes.append(f"chains of as many steps on public edges alone: {rhat}; near 1 proves nothing")
     if "labels" in privacy.protected:
-        notes.append(f"labels went through randomized response at epsilon {privacy.epsilon_y:g}: not all are true ones")
+        notes.append(
+            f"labels went through randomized response at epsilon {rounded_up(privacy.epsilon_y)}: not all are true ones"
+        )
     return tuple(notes)

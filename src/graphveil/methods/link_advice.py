@@ -13,6 +13,7 @@ from typing import Any
 
 from graphveil.mechanisms import AdjacencyRR
 from graphveil.methods.link_privacy import LinkPrivacy
+from graphveil.privacy.printed import rounded_up
 
 SWAMPED, CLEAN = 6.0, 0.02
 #: Relationships a person that `precision` is stated for.
@@ -59,7 +60,8 @@ class LinkPlan:
         """What the figures mean, one sentence each."""
         unit = "directed link" if self.mode == "directed" else "relationship"
         holds = "draws, before it is thinned," if self.mechanism == "degree-preserving" else "is expected to hold"
-        said = f"at epsilon {self.epsilon_relationship:g} a {unit} each list {holds} {self.list_of} false entries"
+        price = rounded_up(self.epsilon_relationship)
+        said = f"at epsilon {price} a {unit} each list {holds} {self.list_of} false entries"
         if self.per_person > SWAMPED:
             return (
                 f"{said}: below epsilon {self.swamped_below:.1f} a {unit}, a model without edges is as good as any "

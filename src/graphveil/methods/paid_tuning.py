@@ -32,6 +32,7 @@ from graphveil.methods.memory import peak_memory_mb
 from graphveil.methods.proxy_tuning import PROMISED
 from graphveil.methods.tuning import Tell, Tuned, require_grid
 from graphveil.privacy import Ledger, Randomness, RepeatAndSelect
+from graphveil.privacy.printed import rounded_up
 
 MEAN = 10
 #: Methods whose trials can be priced together.
@@ -217,8 +218,8 @@ def _how(best: _Trial, tuning: RepeatAndSelect) -> str:
     alone, whole = best.noise.trial, best.method.privacy.epsilon
     return (
         f"tuned by repeat-and-select: a random number of trials ({tuning.law} law, mean {tuning.mean:g}) with fresh "
-        f"noise each, which alone would cost epsilon {alone:.3g}; epsilon {whole:g} covers all of them, their "
-        "scores and the choice; nothing of the other trials may be shown, nor how many there were"
+        f"noise each, which alone would cost epsilon {rounded_up(alone, 3)}; epsilon {rounded_up(whole)} covers all "
+        "of them, their scores and the choice; nothing of the other trials may be shown, nor how many there were"
     )
 
 

@@ -37,6 +37,7 @@ from graphveil.methods.released import require_one_label
 from graphveil.methods.solitude import Solitude
 from graphveil.models import first_width
 from graphveil.privacy import Guarantee
+from graphveil.privacy.printed import rounded_up
 
 #: Memory of the interpreter with torch and PyG loaded, MB (measured).
 BASE_MEMORY_MB = 420.0
@@ -336,10 +337,11 @@ def _advice(privacy: LocalPrivacy, classes: int) -> tuple[str, ...]:
     total = privacy.epsilon_x + privacy.epsilon_y
     epsilon_x, epsilon_y = advised_split(total, classes)
     if epsilon_x is None:
-        what = f"spend all of it on the label (--epsilon {total:g}): no features are collected"
+        what = f"spend all of it on the label (--epsilon {rounded_up(total)}): no features are collected"
     else:
-        what = f"spend {epsilon_y:.2f} on the label and {epsilon_x:.2f} on the features (--epsilon {total:g})"
+        label, features = rounded_up(epsilon_y, 3), rounded_up(epsilon_x, 3)
+        what = f"spend {label} on the label and {features} on the features (--epsilon {rounded_up(total)})"
     return (
-        f"each person spends {total:g} in all; on the graphs measured it buys most to {what}",
+        f"each person spends {rounded_up(total)} in all; on the graphs measured it buys most to {what}",
         "compare with label-propagation at the same total before collecting anything: it needs no features at all",
     )

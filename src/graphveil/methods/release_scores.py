@@ -29,6 +29,7 @@ from graphveil.graphs import GraphSchema
 from graphveil.methods.importance import importance
 from graphveil.methods.score_mean import central_mean
 from graphveil.privacy import Guarantee, Ledger, Randomness, Spend
+from graphveil.privacy.printed import rounded_up
 
 PUBLIC, DECLARED, ESTIMATED = SOURCES = ("public data", "a declared vector", "a private estimate")
 GAMMA: Final = 0.5
@@ -171,7 +172,8 @@ def estimated_scores(
         mean = torch.ones_like(mean)
     theta = combine(alpha, _normalised(mean, "the estimate"), gamma)
     guarantee = found.guarantee(randomness.void)
-    note = f"the mean of {len(per_user)} users' clipped scores, ({epsilon:g}, {delta:g})-private, gamma {gamma:g}"
+    price = f"({rounded_up(epsilon)}, {rounded_up(delta)})"
+    note = f"the mean of {len(per_user)} users' clipped scores, {price}-private, gamma {gamma:g}"
     return Scores(_tuple(theta), ESTIMATED, note, (spend,), guarantee), paid
 
 

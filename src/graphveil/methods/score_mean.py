@@ -22,6 +22,7 @@ from graphveil.errors import InputError
 from graphveil.mechanisms.guarantees import FEATURES
 from graphveil.mechanisms.rounded_normal import RELATIVE_ERROR, RoundedNormal
 from graphveil.privacy import Guarantee, Randomness, analytic_gaussian_sigma
+from graphveil.privacy.printed import rounded_up
 
 # The part of delta that pays for cutting the noise's tails.
 _TAIL: Final = 1e-3
@@ -92,7 +93,7 @@ def central_mean(dimension: int, users: int, *, epsilon: float, delta: float) ->
     bits = min(_FINEST, math.floor(math.log2(_WIDEST / multiplier)))
     sigma = multiplier * 2.0**bits * (1 + 1e-15)
     if bits < 1 or sigma < 10:
-        raise InputError(f"epsilon is {epsilon:g}", where="private scores", allowed="about 0.001 to 100")
+        raise InputError(f"epsilon is {rounded_up(epsilon)}", where="private scores", allowed="about 0.001 to 100")
     noise = RoundedNormal(sigma, math.ceil(sigma * cut))
     return CentralMean(users, dimension, epsilon, delta, bits, noise)
 

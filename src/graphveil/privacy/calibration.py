@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from graphveil.errors import InputError
 from graphveil.privacy.accountant import AccountantName, accountant_maker, epsilon_of
 from graphveil.privacy.gaussian import analytic_gaussian_sigma as analytic_gaussian_sigma
+from graphveil.privacy.printed import rounded_up
 
 if TYPE_CHECKING:
     from dp_accounting import DpEvent
@@ -66,7 +67,7 @@ def _bracket(affordable: Callable[[float], bool], epsilon: float, delta: float) 
     high = 1.0
     while not affordable(high):
         if high >= _LARGEST:
-            raise InputError(f"no noise level reaches epsilon {epsilon:g} at delta {delta:g}")
+            raise InputError(f"no noise level reaches epsilon {rounded_up(epsilon)} at delta {rounded_up(delta)}")
         high *= 2
     while affordable(high / 2) and high > 1 / _LARGEST:
         high /= 2

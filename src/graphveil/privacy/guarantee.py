@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from graphveil.errors import InputError
+from graphveil.privacy.printed import rounded_up, rounded_up_to
 
 RELATIONS: Final = ("replace", "add/remove")
 MODELS: Final = ("local", "central", "vertical")
@@ -123,11 +124,11 @@ class Guarantee:
             return f"NOT PROTECTED: {self.unit}; {self.against} may learn it exactly (epsilon = inf)."
         change = "replacing it" if self.relation == "replace" else "adding or removing it"
         result = "report" if self.model == "local" else "result"
-        slip = f", except with probability at most {self.delta:g}" if self.delta else ""
+        slip = f", except with probability at most {rounded_up(self.delta)}" if self.delta else ""
         return (
             f"Against {self.against}, {_RELEASE[self.model]} hides {self.unit}: {change} changes the "
             f"probability of any {result} by a factor of at most e^{_power(self.epsilon)}{slip} "
-            f"(epsilon = {self.epsilon:g}, delta = {self.delta:g}, {self.model})."
+            f"(epsilon = {rounded_up(self.epsilon)}, delta = {rounded_up(self.delta)}, {self.model})."
         )
 
 
@@ -157,13 +158,13 @@ def require_fields(what: str, fields: Mapping[str, Any], names: set[str]) -> Non
 
 
 def _power(epsilon: float) -> str:
-    return f"{epsilon:.2f}" if 0.01 <= epsilon < 1000 else f"{epsilon:.3g}"
+    return rounded_up_to(epsilon) if 0.01 <= epsilon < 1000 else rounded_up(epsilon, 3)
 
 
 def _price(part: Guarantee) -> str:
     if math.isinf(part.epsilon):
         return f"{part.unit} (not protected)"
-    return f"{part.unit} (epsilon = {part.epsilon:g}, delta = {part.delta:g})"
+    return f"{part.unit} (epsilon = {rounded_up(part.epsilon)}, delta = {rounded_up(part.delta)})"
 
 
 def _bad(name: str, value: object, allowed: str) -> InputError:

@@ -14,6 +14,7 @@ from typing import Any, Final, Protocol
 
 from graphveil.errors import BudgetError, InputError
 from graphveil.privacy.guarantee import number_from_json, number_to_json, require_fields
+from graphveil.privacy.printed import rounded_up
 
 _NANO: Final = 10**9
 _ATTO: Final = 10**18
@@ -212,10 +213,10 @@ def _check_affordable(budget: tuple[Budget, ...], spends: tuple[Spend, ...]) -> 
 
 def _refusal(spend: Spend, entry: Budget, epsilon: float, delta: float) -> BudgetError:
     return BudgetError(
-        f"{spend.name!r} costs epsilon {spend.epsilon:g} and delta {spend.delta:g} on {spend.unit!r}, "
-        f"of which epsilon {epsilon:g} and delta {delta:g} are spent already",
+        f"{spend.name!r} costs epsilon {rounded_up(spend.epsilon)} and delta {rounded_up(spend.delta)} on "
+        f"{spend.unit!r}, of which epsilon {rounded_up(epsilon)} and delta {rounded_up(delta)} are spent already",
         where="ledger",
-        allowed=f"epsilon {entry.epsilon:g} and delta {entry.delta:g} in total",
+        allowed=f"epsilon {rounded_up(entry.epsilon)} and delta {rounded_up(entry.delta)} in total",
         remedy="nothing was spent: lower the price of the step or declare a larger budget before collecting",
     )
 

@@ -34,6 +34,7 @@ import numpy as np
 
 from graphveil.errors import InputError
 from graphveil.privacy.accountant import RDP_ORDERS, epsilon_of
+from graphveil.privacy.printed import rounded_up
 from graphveil.privacy.randomness import Randomness
 
 if TYPE_CHECKING:
@@ -159,7 +160,9 @@ def allowance(epsilon: float, delta: float, tuning: RepeatAndSelect) -> Allowanc
     squared = (epsilon * (1 - _SAFETY) - fixed) / (outer / 2 + many * (inner - 1) / 2)
     place = np.unravel_index(int(squared.argmax()), squared.shape)
     if not squared[place] > 0.0:
-        raise InputError(f"no noise reaches epsilon {epsilon:g} with so many trials", remedy="raise epsilon or delta")
+        raise InputError(
+            f"no noise reaches epsilon {rounded_up(epsilon)} with so many trials", remedy="raise epsilon or delta"
+        )
     chosen, half = (RDP_ORDERS[place[0]], RDP_ORDERS[place[1]]), float(squared[place]) / 2
     return Allowance(chosen, (chosen[0] * half, chosen[1] * half), math.sqrt(2 * half))
 

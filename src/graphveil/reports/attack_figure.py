@@ -16,9 +16,10 @@ from graphveil.attacks import AttackResult
 from graphveil.attacks.limits import bound
 from graphveil.attacks.result import FALSE_ALARMS
 from graphveil.methods.intervals import Interval
+from graphveil.privacy.printed import rounded_up
 from graphveil.reports.attack_files import over_limit
 from graphveil.reports.figures import BLUE, GREEN, GREY, INK, ORANGE, clean
-from graphveil.reports.text import number, printable
+from graphveil.reports.text import printable
 
 _LEAST: Final = 1e-3
 _COLOURS: Final = (ORANGE, BLUE, GREEN, "#cc79a7", "#e69f00", "#56b4e9")
@@ -93,8 +94,8 @@ def _legend(results: Mapping[str, AttackResult], limited: list[AttackResult]) ->
         handles.append(Line2D([], [], color=colour, linewidth=1.8, label=text.replace("$", r"\$")))
     if limited:
         tightest = min(limited, key=lambda found: (found.epsilon, found.delta))
-        delta = f", delta {number(tightest.delta)}" if tightest.delta else ""
-        text = f"more than epsilon {number(round(tightest.epsilon, 3))}{delta} allows for one secret"
+        delta = f", delta {rounded_up(tightest.delta)}" if tightest.delta else ""
+        text = f"more than epsilon {rounded_up(tightest.epsilon, 4)}{delta} allows for one secret"
         handles.append(Patch(color=GREY, alpha=0.3, label=text))
     handles.append(Line2D([], [], color=GREY, linewidth=1, linestyle=":", label="guessing"))
     return handles

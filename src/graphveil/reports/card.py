@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from graphveil.privacy import Guarantee, Ledger
+from graphveil.privacy.printed import rounded_up
 from graphveil.reports import text
 from graphveil.reports.files import write_text
 from graphveil.reports.templating import rendered
@@ -131,15 +132,15 @@ def spent(ledger: Ledger) -> Section:
     if not ledger.spends:
         return Section("What was spent", (Paragraph("Nothing was spent: no noise was added."),))
     rows = [
-        Row((s.name, s.unit, s.mechanism, text.settings(s.parameters), text.number(s.epsilon), text.number(s.delta)))
+        Row((s.name, s.unit, s.mechanism, text.settings(s.parameters), rounded_up(s.epsilon), rounded_up(s.delta)))
         for s in ledger.spends
     ]
     for unit in dict.fromkeys(spend.unit for spend in ledger.spends):
         epsilon, delta = ledger.total(unit)
-        rows.append(Row(("total", unit, "", "", text.number(epsilon), text.number(delta)), strong=True))
+        rows.append(Row(("total", unit, "", "", rounded_up(epsilon), rounded_up(delta)), strong=True))
     head = ("step", "unit", "mechanism", "parameters", "epsilon", "delta")
     return Section("What was spent", (Table(head, tuple(rows)),))
 
 
 def _priced(part: Guarantee, unit: str) -> tuple[str, ...]:
-    return (unit, part.relation, text.number(part.epsilon), text.number(part.delta), part.model)
+    return (unit, part.relation, rounded_up(part.epsilon), rounded_up(part.delta), part.model)

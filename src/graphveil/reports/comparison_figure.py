@@ -14,11 +14,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from graphveil.methods.intervals import Interval
+from graphveil.privacy.printed import rounded_up
 from graphveil.reports import trust
 from graphveil.reports.comparison_rows import Row
 from graphveil.reports.comparison_sheet import Group, Sheet, called
 from graphveil.reports.figures import COLOURS, INK, MARKERS, clean, drawable
-from graphveil.reports.text import number
 from graphveil.reports.words import measured
 
 _ACROSS = 3
@@ -56,7 +56,7 @@ def _panel(axes: Axes, group: Group, colours: Mapping[str, str]) -> None:
     if group.promise.parts:
         across = _across(rows)
         ticks = sorted({row.parts[across].epsilon for row in rows})
-        names = [number(tick) for tick in ticks]
+        names = [rounded_up(tick) for tick in ticks]
         label, lines = _label(group, rows, across), _lines(group, rows, across)
         for shift, (line, one) in enumerate(lines.items()):
             step = 0.05 * (shift - (len(lines) - 1) / 2)
@@ -88,7 +88,7 @@ def _label(group: Group, rows: Sequence[Row], across: int) -> str:
     for place, part in enumerate(group.promise.parts):
         values = {row.parts[place].epsilon for row in rows}
         if place != across and len(values) == 1:
-            others[part.short] = number(values.pop())
+            others[part.short] = rounded_up(values.pop())
     fixed = "".join(f", {short}\u00a0at\u00a0{epsilon}" for short, epsilon in others.items())  # stays on one line
     return _wrapped(f"epsilon of {group.promise.parts[across].unit}{fixed}", _WRAP)
 
@@ -98,7 +98,7 @@ def _lines(group: Group, rows: Sequence[Row], across: int) -> dict[str, list[Row
     found: dict[str, list[Row]] = {}
     for row in rows:
         others = [
-            f"{part.short} {number(row.parts[place].epsilon)}"
+            f"{part.short} {rounded_up(row.parts[place].epsilon)}"
             for place, part in enumerate(group.promise.parts)
             if place != across and len({one.parts[place].epsilon for one in rows}) > 1
         ]

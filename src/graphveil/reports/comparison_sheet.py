@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from graphveil.privacy.printed import rounded_up
 from graphveil.reports import trust
 from graphveil.reports.comparison import Comparison
 from graphveil.reports.comparison_rows import Row
-from graphveil.reports.text import number, printable
+from graphveil.reports.text import is_price, number, printable
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,10 @@ def called(group: Group, row: Row) -> str:
 
 
 def _settings(row: Row) -> str:
-    return ", ".join(f"{key} {_value(value)}" for key, value in row.axes.items())
+    return ", ".join(
+        f"{key} {rounded_up(value) if is_price(key) and isinstance(value, float) else _value(value)}"
+        for key, value in row.axes.items()
+    )
 
 
 def _value(value: Any) -> str:

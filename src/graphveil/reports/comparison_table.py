@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from graphveil.methods.intervals import Interval
+from graphveil.privacy.printed import rounded_up
 from graphveil.reports import figures, trust
 from graphveil.reports.comparison_figure import figure
 from graphveil.reports.comparison_rows import Attacked, Row
 from graphveil.reports.comparison_sheet import Group, Sheet, called
 from graphveil.reports.files import to_json, write_bytes, write_text
-from graphveil.reports.text import markdown, number, percent, points, spreadsheet
+from graphveil.reports.text import markdown, percent, points, spreadsheet
 from graphveil.reports.words import interval, lift_interval, measured
 
 
@@ -30,9 +31,9 @@ def epsilon_columns(group: Group) -> list[str]:
 
 def epsilon_cells(group: Group, row: Row) -> list[str]:
     """The epsilons of a row under those headings."""
-    shown = [number(part.epsilon) for part in row.parts]
-    shown += [number(row.guarantee.epsilon)] if len(shown) > 1 else []
-    return [*shown, *([number(row.guarantee.delta)] if group.deltas else [])]
+    shown = [rounded_up(part.epsilon) for part in row.parts]
+    shown += [rounded_up(row.guarantee.epsilon)] if len(shown) > 1 else []
+    return [*shown, *([rounded_up(row.guarantee.delta)] if group.deltas else [])]
 
 
 def columns(page: Sheet, group: Group) -> list[str]:

@@ -11,6 +11,7 @@ from typing import Any
 from graphveil.errors import DataError
 from graphveil.federation.messages import KINDS
 from graphveil.privacy import Guarantee, Ledger
+from graphveil.privacy.printed import rounded_up
 from graphveil.reading import read_json
 from graphveil.reports import card as cards
 from graphveil.reports import text, words
@@ -77,7 +78,7 @@ def rewrite_party(folder: Path) -> dict[str, str | None]:
 
 def _published(outcome: Mapping[str, Any]) -> str:
     """Return how often a holder publishes, and at which price."""
-    each, total = (text.number(float(f"{float(outcome[name]):.3g}")) for name in ("epsilon_per_publication", "epsilon"))
+    each, total = (rounded_up(float(outcome[name]), 3) for name in ("epsilon_per_publication", "epsilon"))
     return f"Mode {outcome['mode']}, {outcome['publications']} publications: epsilon {each} each, all together {total}"
 
 

@@ -16,6 +16,7 @@ from graphveil.federation.keys import require_signature
 from graphveil.federation.messages import KINDS
 from graphveil.federation.setting import MODES, Setting
 from graphveil.federation.traffic import traffic_of
+from graphveil.privacy.printed import rounded_up
 from graphveil.reading import LARGEST_TOML, read_bytes, read_json
 
 _ALIGNING = ("blinded-ids", "blinded-set", "aligned")
@@ -137,7 +138,9 @@ def _advice(setting: Setting, nodes: int, rows: int) -> list[str]:
         if setting.publication.sigma * setting.width**0.5 > 3 and setting.republish < setting.epochs:
             found.append("the noise is longer than a row: raise republish, so that there are fewer publications")
     elif setting.epsilon > _SEEN:
-        found.append(f"at epsilon {setting.epsilon:g} {setting.guessing.keep:.1%} of all guesses are sent as they are")
+        found.append(
+            f"at epsilon {rounded_up(setting.epsilon)} {setting.guessing.keep:.1%} of all guesses are sent as they are"
+        )
     if math.isinf(setting.epsilon_y):
         who = "all holders are given" if setting.mode == "guesses" else "the server can learn"
         names = "" if setting.mode == "guesses" else " up to their names"

@@ -9,9 +9,10 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from graphveil.attacks import AttackResult
+from graphveil.privacy.printed import rounded_up
 from graphveil.reports.attack_files import PLAIN
 from graphveil.reports.figures import GREY, INK
-from graphveil.reports.text import number, printable
+from graphveil.reports.text import printable
 
 _GAP = 0.25  # of an image, between two
 
@@ -29,7 +30,7 @@ def image_figure(found: Mapping[str, AttackResult]) -> Figure | None:
     rows = [("original", samples.original)]
     for label in sorted(several, key=lambda label: label != PLAIN):
         epsilon = found[label].epsilon
-        name = label if math.isinf(epsilon) else f"{label}, epsilon {number(round(epsilon, 3))}"
+        name = label if math.isinf(epsilon) else f"{label}, epsilon {rounded_up(epsilon, 4)}"
         rows.append((name, several[label].found))
     return image_grid(
         samples.classes, rows, "The first of those attacked in each class. The top row is true private data."

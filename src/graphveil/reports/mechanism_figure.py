@@ -12,8 +12,8 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import NullLocator
 
 from graphveil.mechanisms.comparison import Measurement, Question
+from graphveil.privacy.printed import rounded_up
 from graphveil.reports.figures import BLUE, GREY, INK, clean
-from graphveil.reports.text import number
 
 _SHADES: Final = ("#9ecae1", "#4a98c9", BLUE, "#08519c", "#08306b")
 _MARKERS: Final = ("o", "s", "^", "D", "v")
@@ -134,7 +134,7 @@ def _plain(value: float) -> str:
 
 def _legend(epsilons: Sequence[float]) -> list[Line2D]:
     handles = [
-        Line2D([], [], label=f"epsilon {number(epsilon)}", **_style(place, len(epsilons)))
+        Line2D([], [], label=f"epsilon {rounded_up(epsilon)}", **_style(place, len(epsilons)))
         for place, epsilon in enumerate(epsilons)
     ]
     worst: dict[str, Any] = {"marker": "|", "markersize": 9, "markeredgewidth": 1.6, "color": INK, "linestyle": "none"}

@@ -14,7 +14,8 @@ from graphveil.methods.local_privacy import LocalPrivacy
 from graphveil.methods.lpgnn import LPGNN
 from graphveil.methods.people import People
 from graphveil.methods.solitude import Solitude
-from graphveil.reports.text import number, spreadsheet
+from graphveil.privacy.printed import rounded_up
+from graphveil.reports.text import spreadsheet
 from graphveil.writing import whole_file
 
 if TYPE_CHECKING:
@@ -121,7 +122,8 @@ def cost(
         return "predicting reads no features and costs no privacy"
     if privacy.epsilon_x == math.inf:
         return "on another graph than that of the run, features are sent as they are: NOT protected"
-    return f"{_KNOWN}; new people send one feature report at epsilon {number(privacy.epsilon_x or 0.0)}, which is kept"
+    price = rounded_up(privacy.epsilon_x or 0.0)
+    return f"{_KNOWN}; new people send one feature report at epsilon {price}, which is kept"
 
 
 def _cost_of_query(privacy: CuratorPrivacy) -> str:
@@ -130,7 +132,7 @@ def _cost_of_query(privacy: CuratorPrivacy) -> str:
     cached = "on the graph of the run predicting reads no edges and costs nothing more"
     if not privacy.queries:
         return f"{cached}; where a method reads edges, the run has declared no budget for another graph"
-    price = f"epsilon {number(privacy.epsilon)}, delta {privacy.delta:g}"
+    price = f"epsilon {rounded_up(privacy.epsilon)}, delta {rounded_up(privacy.delta)}"
     return f"{cached}; the edges of another graph are read at {price}, {privacy.queries} times at most"
 
 
@@ -141,13 +143,13 @@ def _cost_with_lists(privacy: LocalPrivacy, links: LinkPrivacy, others: bool) ->
     if privacy.epsilon_x == math.inf:
         bare.append("features")
     else:
-        sent.append(f"one feature report at epsilon {number(privacy.epsilon_x or 0.0)}")
+        sent.append(f"one feature report at epsilon {rounded_up(privacy.epsilon_x or 0.0)}")
     if links.public:
         bare.append("connections")
     else:
-        price = f"epsilon {number(links.epsilon_a)} a bit"
+        price = f"epsilon {rounded_up(links.epsilon_a)} a bit"
         if links.relationship_epsilon != links.epsilon_a:
-            price += f", {number(links.relationship_epsilon)} a relationship"
+            price += f", {rounded_up(links.relationship_epsilon)} a relationship"
         sent.append(f"one neighbour list at {price}")
     if not sent:
         return "on another graph than that of the run, features and connections are sent as they are: NOT protected"

@@ -11,6 +11,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from graphveil.privacy.printed import rounded_up
 from graphveil.reports import text, words
 
 
@@ -50,7 +51,8 @@ def _code(command: str) -> Markup:
 
 _FILTERS: Mapping[str, Callable[..., Any]] = {
     "number": text.number,
-    "epsilon": lambda value: "none" if value == math.inf else text.number(value),
+    "epsilon": lambda value: "none" if value == math.inf else rounded_up(value),
+    "rounded_up": rounded_up,
     "finite": lambda value: value < math.inf,
     "percent": text.percent,
     "points": text.points,

@@ -1,4 +1,4 @@
-"""Numbers and names as people read them. Pure functions that need nothing else of ours."""
+"""Numbers and names as people read them. Pure functions; an epsilon or delta is printed by `rounded_up` alone."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
+
+from graphveil.privacy.printed import rounded_up
 
 
 def printable(text: object) -> str:
@@ -28,7 +30,7 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
 def number(value: float) -> str:
-    """An epsilon or parameter as people write it: ``1``, ``0.25``, ``1e-06``, ``inf``."""
+    """A parameter as people write it: ``1``, ``0.25``, ``1e-06``, ``inf``."""
     return "inf" if value == math.inf else f"{value:.6g}"
 
 
@@ -61,6 +63,16 @@ def moment(value: str) -> str:
     return value[:16].replace("T", " ")
 
 
+def is_price(name: str) -> bool:
+    """Whether a setting or a field is an epsilon or a delta, by its name: ``epsilon_x``, ``delta``."""
+    return bool({"epsilon", "delta"} & set(name.split("_")))
+
+
+def named(name: str, value: object) -> str:
+    """The value of a setting as :func:`shown`, an epsilon or delta rounded up."""
+    return rounded_up(value) if is_price(name) and isinstance(value, float) else shown(value)
+
+
 def shown(value: object) -> str:
     """The value of a setting: ``yes`` and ``no``, ``none``, a number as people write it, anything else as it is."""
     if isinstance(value, bool) or value is None:
@@ -70,7 +82,7 @@ def shown(value: object) -> str:
 
 def settings(values: Mapping[str, object]) -> str:
     """Settings on one line: ``epochs = 100, model = sage``."""
-    return ", ".join(f"{key} = {shown(value)}" for key, value in values.items()) or "none"
+    return ", ".join(f"{key} = {named(key, value)}" for key, value in values.items()) or "none"
 
 
 def markdown(value: object) -> str:

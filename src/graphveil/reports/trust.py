@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from graphveil.mechanisms.guarantees import READERS
 from graphveil.privacy import Guarantee, Ledger, compose, several
+from graphveil.privacy.printed import rounded_up
 from graphveil.reports.text import number
 
 #: trust -> who is trusted, in the order in which groups are shown.
@@ -190,13 +191,7 @@ def price_text(found: Mapping[str, Any]) -> str:
     """``2.83 (delta 1e-05)`` or ``nothing is promised``."""
     if math.isinf(found["epsilon"]):
         return "nothing is promised"
-    return number(found["epsilon"]) + (f" (delta {_rounded_up(found['delta'])})" if found["delta"] else "")
-
-
-def _rounded_up(delta: float) -> str:
-    """Two digits, never less than there is."""
-    step = 10.0 ** (math.floor(math.log10(delta)) - 1)
-    return f"{math.ceil(delta / step * (1 - 1e-12)) * step:.2g}"
+    return rounded_up(found["epsilon"]) + (f" (delta {rounded_up(found['delta'], 2)})" if found["delta"] else "")
 
 
 def collections(ledger: Ledger, promise: Promise) -> str:
@@ -236,7 +231,7 @@ def comparability(promises: Sequence[Promise], epsilons: Sequence[float], opened
     )
     if pair is not None:
         one, other = sorted(pair, key=lambda place: -len(opened[place]))
-        price = number(epsilons[one])
+        price = rounded_up(epsilons[one])
         said.append(
             f"Across groups no epsilon is larger or smaller than another. {letter(one)}'s {price}, for "
             f"{_promised(promises[one], opened[one])}, is neither a weaker nor a stronger promise than {price} would "

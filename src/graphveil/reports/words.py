@@ -12,9 +12,10 @@ from graphveil.methods.intervals import Interval
 from graphveil.methods.many_labels import SEVERAL
 from graphveil.methods.releases import RELEASES
 from graphveil.privacy import Guarantee, Ledger
+from graphveil.privacy.printed import rounded_up
 from graphveil.reports import rivals
 from graphveil.reports.record import RunRecord
-from graphveil.reports.text import number, percent, points, printable
+from graphveil.reports.text import percent, points, printable
 
 CONTROL_MEANING = {
     "random-features": "random noise in place of the features, same graph, same released labels",
@@ -165,7 +166,7 @@ def relationship_line(epsilon: float) -> str:
     """What one relationship costs, everything that is released about it counted."""
     if epsilon == math.inf:
         return "not protected"
-    return f"epsilon {number(epsilon)} for one relationship, everything released about it together"
+    return f"epsilon {rounded_up(epsilon)} for one relationship, everything released about it together"
 
 
 def _bought(record: RunRecord, control: str) -> str:
@@ -208,10 +209,10 @@ def epsilon_line(guarantee: Guarantee, settings: Mapping[str, Any]) -> str:
     Where connections are protected the sum covers one of them, and says so.
     """
     units = unit_epsilons(guarantee)
-    shown = [f"{unit}: {number(e)}" + (f" (delta {number(d)})" if d else "") for unit, e, d in units]
+    shown = [f"{unit}: {rounded_up(e)}" + (f" (delta {rounded_up(d)})" if d else "") for unit, e, d in units]
     if guarantee.epsilon < math.inf:
         shown += [f"{part}: not protected" for part in _declared_public(settings)]
-    together = f"; {_together(units)} together: {number(guarantee.epsilon)}" if len(units) > 1 else ""
+    together = f"; {_together(units)} together: {rounded_up(guarantee.epsilon)}" if len(units) > 1 else ""
     return ", ".join(shown) + together
 
 
@@ -228,7 +229,7 @@ def _together(units: tuple[tuple[str, float, float], ...]) -> str:
 def spent_line(ledger: Ledger, settings: Mapping[str, Any]) -> str:
     """What was spent on each unit of the ledger, in short: ``features 1, labels 2``."""
     units = dict.fromkeys(spend.unit for spend in ledger.spends)
-    shown = [f"{unit} {number(ledger.total(unit)[0])}" for unit in units]
+    shown = [f"{unit} {rounded_up(ledger.total(unit)[0])}" for unit in units]
     return ", ".join([*shown, *(f"{part} not protected" for part in _declared_public(settings))])
 
 

@@ -1,0 +1,27 @@
+"""Epsilon and delta as they are printed: short, and never less than they are.
+
+Every sentence, card, table, screen, figure and refusal prints them through these two functions, since 0.0149 shown as
+0.01 promises more than holds. A number that fits is printed as it is: 1 is 1, and 0.3 is 0.3.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import ROUND_CEILING, Context, Decimal
+
+
+def rounded_up(value: float, digits: int = 6) -> str:
+    """Return the shortest text of at most so many digits that is not below `value`: 1, 0.25, 1e-06, inf."""
+    short = f"{value:.{digits}g}"
+    if not math.isfinite(value) or float(short) >= value:
+        return short
+    return f"{float(Context(digits, ROUND_CEILING).create_decimal(Decimal(value))):.{digits}g}"
+
+
+def rounded_up_to(value: float, places: int = 2) -> str:
+    """Return the text with so many places behind the point that is not below `value`: 3.00, 0.02."""
+    plain = f"{value:.{places}f}"
+    if not math.isfinite(value) or float(plain) >= value:
+        return plain
+    step = Decimal(1).scaleb(-places)
+    return str(Decimal(value).quantize(step, ROUND_CEILING, Context(400)))

@@ -1,0 +1,107 @@
+"""What is printed of epsilon and delta is never less than they are, anywhere."""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from graphveil.privacy import Guarantee
+from graphveil.privacy.printed import rounded_up, rounded_up_to
+
+SOURCE = Path(__file__).parents[2] / "src" / "graphveil"
+PRIVATE = re.compile(r"epsilon|delta\b|\bprice")
+#: Names for other things, or numbers that are no upper bound of a price.
+OTHERS = re.compile(r"len\(|isinf|isfinite|is None|/ ")
+
+
+@settings(max_examples=3000, deadline=None)
+@given(st.floats(0.0, allow_nan=False), st.integers(1, 8))
+@example(0.0149, 2)
+@example(1.0000049, 6)
+@example(0.1 + 0.2, 6)
+@example(5e-324, 1)
+@example(1.7976931348623157e308, 3)
+def test_nothing_is_printed_below_what_it_is(value: float, digits: int) -> None:
+    shown = rounded_up(value, digits)
+    assert float(shown) >= value
+    if float(f"{value:.{digits}g}") == value:
+        assert shown == f"{value:.{digits}g}"
+    elif 1e-300 < value < 1e300:
+        assert float(shown) <= value * (1 + 10.0 ** (1 - digits)) * (1 + 1e-12)
+
+
+@settings(max_examples=2000, deadline=None)
+@given(st.floats(0.0, 1e9), st.integers(0, 6))
+def test_nothing_is_printed_below_what_it_is_with_places(value: float, places: int) -> None:
+    assert value <= float(rounded_up_to(value, places)) <= value + 10.0**-places * (1 + 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(1.0, "1"), (0.25, "0.25"), (1e-6, "1e-06"), (0.0, "0"), (math.inf, "inf"), (1.0000049, "1.00001")],
+)
+def test_what_fits_stays_short(value: float, shown: str) -> None:
+    assert rounded_up(value) == shown
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.floats(0.0, 1e6), st.floats(0.0, 0.999))
+@example(0.0149, 0.0)
+@example(1.0000049, 1.0000049e-6)
+def test_every_number_of_a_sentence_is_at_least_the_truth(epsilon: float, delta: float) -> None:
+    part = Guarantee(
+        unit="one label",
+        relation="replace",
+        model="local",
+        epsilon=epsilon,
+        delta=delta,
+        against="everybody",
+        assumes=(),
+    )
+    whole = Guarantee(**{**{name: getattr(part, name) for name in part.__dataclass_fields__}, "parts": (part,)})
+    text = whole.sentence()
+    assert all(float(found) >= epsilon for found in re.findall(r"(?:e\^|epsilon = )([0-9.e+-]*[0-9])", text))
+    deltas = re.findall(r"(?:delta = |with probability at most )([0-9.e+-]*[0-9])", text)
+    assert len(deltas) == (3 if delta else 2) and all(float(found) >= delta for found in deltas)
+    assert len(re.findall("epsilon = ", text)) == 2
+
+
+def python_files() -> list[Path]:
+    return sorted(SOURCE.rglob("*.py"))
+
+
+def unrounded(text: str, *, shown: bool) -> list[str]:
+    """Prints of an epsilon or delta in source text that are rounded to the nearest; `shown`: `number` prints."""
+    found = []
+    for node in ast.walk(ast.parse(text)):
+        printed = isinstance(node, ast.FormattedValue) and node.format_spec is not None
+        called = shown and isinstance(node, ast.Call) and ast.unparse(node.func) in ("number", "text.number", "round")
+        if printed or called:
+            said = ast.unparse(node.value if isinstance(node, ast.FormattedValue) else node.args[0])  # type: ignore[attr-defined]
+            spec = ast.unparse(node.format_spec) if isinstance(node, ast.FormattedValue) and node.format_spec else "g"
+            if PRIVATE.search(said) and not OTHERS.search(said) and re.search("[gfe]", spec):
+                found.append(said)
+    return found
+
+
+def test_no_source_file_prints_an_epsilon_rounded_to_the_nearest() -> None:
+    found = {
+        str(file.relative_to(SOURCE)): lines
+        for file in python_files()
+        if (lines := unrounded(file.read_text(), shown=file.relative_to(SOURCE).parts[0] in ("reports", "cli")))
+    }
+    assert found == {}
+    for template in SOURCE.rglob("*.j2"):
+        assert not re.search(r"(epsilon|delta)[^}|]*\| *number", template.read_text()), template
+
+
+def test_the_search_finds_what_it_is_for() -> None:
+    assert unrounded('f"epsilon {self.epsilon:g}"', shown=False) == ["self.epsilon"]
+    assert unrounded('f"{number(found.delta)}"', shown=True) == ["found.delta"]
+    assert unrounded('f"{x:g}, {rounded_up(epsilon)}"', shown=True) == []
