@@ -112,6 +112,13 @@ def test_without_noise_known_people_give_the_server_everybody_after_propagation_
     assert not any("solves for" in one for one in guarantee_of(run("shared-linear", epsilon=1.0).setting).assumes)
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_every_mode_says_what_else_a_person_moves_and_what_another_run_costs(mode: str) -> None:
+    said = " ".join(guarantee_of(run(mode, epsilon=1.0).setting).assumes)
+    assert "a node that trains also moves the weights, and so the rows of all nodes" in said
+    assert "the epsilons of all runs add up" in said
+
+
 def test_a_view_holds_what_reached_one_party_and_no_more() -> None:
     recorded = run("shared-linear")
     for party in ("server", "holder1", "holder2"):

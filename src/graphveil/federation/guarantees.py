@@ -17,6 +17,7 @@ _ALONE = ("each holder's own program randomizes its guesses: nobody else is trus
 _ASSUMED = (
     "which ids all holders share, how many ids each has, and who is labelled are public",
     "the range of features, the number of columns, classes and rounds are agreed before anybody's data is read",
+    "a run under another agreement asks the same people again: the epsilons of all runs add up",
 )
 _WHO = {
     "shared-linear": "the server",
@@ -29,7 +30,8 @@ _CLEAR = (
     "people as there are columns it solves for everybody's"
 )
 _NEIGHBOURS = "a person who changes also changes the rows of neighbours up to {hops} hops away: those are other units"
-_TRAINING = "a node that trains also moves its holder's network, and so the guesses of all nodes: other units again"
+_TRAINING = "a node that trains also moves {what} of all nodes: other units again"
+_MOVED = {True: "its holder's network, and so the guesses", False: "the weights, and so the rows"}
 _GIVEN = "the labels of training nodes are given to all holders as they are"
 
 
@@ -49,7 +51,7 @@ def guarantee_of(setting: Setting, *, void: str | None = None) -> Guarantee:
             MODES[setting.mode],
             _labels(setting),
             _NEIGHBOURS.format(hops=setting.hops),
-            *((_TRAINING,) if guesses else ()),
+            _TRAINING.format(what=_MOVED[guesses]),
             *((_OPENED,) if setting.mode == "paper" else ()),
             *((f"no privacy against {setting.reader} was chosen",) if setting.price.public else ()),
             *((_CLEAR,) if setting.price.public and setting.mode == "shared-linear" else ()),
