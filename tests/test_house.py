@@ -28,6 +28,8 @@ EDGES = {
     "cli": {*CORE, "reports", "cli"},
 }
 OUTSIDE = {"typer", "rich", "fastapi", "socket", "jinja2", "matplotlib"}
+#: The one file of a core room that is about sockets.
+DOOR = {"federation/guard.py": {"socket"}}
 
 
 def imports(file: Path) -> set[str]:
@@ -69,6 +71,7 @@ def test_every_room_stands_in_the_table() -> None:
 def test_core_rooms_know_no_terminal_socket_or_page(room: str) -> None:
     for file in files(room):
         outside = {name.split(".")[0] for name in imports(file)} & OUTSIDE
+        outside -= DOOR.get(str(file.relative_to(SOURCE)), set())
         assert not outside, f"{file.relative_to(SOURCE)} imports {outside}"
 
 

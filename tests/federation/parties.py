@@ -29,6 +29,21 @@ NAMES = ("server", "holder1", "holder2")
 IDENTITIES = {name: new_identity(name) for name in NAMES}
 AGREEMENT = hashlib.sha256(b"what was agreed").digest()
 SHAPE = (4, 2)
+#: Seconds after which what never ends is given up.  No test that passes waits as long, on a machine of any speed.
+FOREVER = 3600.0
+
+
+def until(ready: Callable[[], object]) -> None:
+    """Wait until something is so.
+
+    Raises:
+        TimeoutError: it never is.
+    """
+    end = time.monotonic() + FOREVER
+    while not ready():
+        if time.monotonic() > end:
+            raise TimeoutError("this never comes about")
+        time.sleep(0.01)
 
 
 class Killed(BaseException):
@@ -41,7 +56,7 @@ class Place:
 
     folder: Path
     agreement: bytes = AGREEMENT
-    patience: float = 20.0
+    patience: float = FOREVER
     rounds: int = 5
     identities: Mapping[str, Identity] = field(default_factory=lambda: dict(IDENTITIES))
     ports: dict[str, int] = field(default_factory=lambda: dict(zip(NAMES, free_ports(len(NAMES)), strict=True)))
@@ -73,6 +88,17 @@ class Place:
         agreement = changes.pop("agreement", self.agreement)
         address = f"127.0.0.1:{self.ports[me]}"
         return Links(identity, NAMES.index(me), address, peers, agreement, **{**settings, **changes})
+
+    def lose_patience(self) -> None:
+        """Have all parties that run give up whoever they wait for."""
+        self.patience = 0.0
+        for session, links in self.lines:
+            session._patience = 0.0
+            for mail in links.mail.values():
+                mail._patience = 0.0
+
+    def noted(self, text: str) -> bool:
+        return any(text in note for note in list(self.notes))
 
     def run(
         self,
@@ -175,7 +201,11 @@ class Running:
         self._thread = threading.Thread(target=work, daemon=True)
         self._thread.start()
 
-    def wait(self, seconds: float = 30.0) -> Running:
+    @property
+    def over(self) -> bool:
+        return not self._thread.is_alive()
+
+    def wait(self, seconds: float = FOREVER) -> Running:
         self._thread.join(seconds)
         if self._thread.is_alive():
             raise TimeoutError("this party does not end")

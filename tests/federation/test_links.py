@@ -5,8 +5,7 @@ from __future__ import annotations
 import socket
 import ssl
 import threading
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -17,15 +16,10 @@ from graphveil.errors import InputError
 from graphveil.federation.keys import Identity, new_identity
 from graphveil.federation.mailbox import PeerError
 from graphveil.federation.wire import CHUNK, CONTROL, DATA, HELLO, Frame, word_bytes
-from tests.federation.parties import NAMES, Place, Running
+from tests.federation.parties import FOREVER, NAMES, Place, Running, until
 
 #: One after another: they wait for each other in real time.
 pytestmark = pytest.mark.xdist_group("network")
-
-
-def started(place: Place, **settings: dict[str, Any]) -> dict[str, Running]:
-    found = {name: Running(place, name, **settings.get(name, {})) for name in NAMES}
-    return {name: running.wait(20) for name, running in found.items()}
 
 
 def nothing_left(place: Place) -> bool:
@@ -33,46 +27,68 @@ def nothing_left(place: Place) -> bool:
     return not place.sent and not any(e.sender != "server" for session, _ in place.lines for e in session._entries)
 
 
-def test_an_unknown_certificate_gets_no_stream(tmp_path: Path) -> None:
-    place = Place(tmp_path, patience=1.5)
-    found = started(place, holder2={"identity": new_identity("holder2")})
+def start(place: Place, **settings: dict[str, Any]) -> dict[str, Running]:
+    return {name: Running(place, name, **settings.get(name, {})) for name in NAMES}
+
+
+def give_up(place: Place, running: Iterable[Running]) -> list[str]:
+    """Have all give up; return what they say."""
+    place.lose_patience()
+    return [str(one.wait().error) for one in running]
+
+
+def test_an_unknown_certificate_is_refused_at_once_in_words_at_both_ends(tmp_path: Path) -> None:
+    """The refused party stops by itself; the others, whom an outsider must not stop, note it and go on waiting."""
+    place = Place(tmp_path)
+    found = start(place, holder2={"identity": new_identity("holder2")})
+    said = str(found["holder2"].wait().error)
+    words = ": refuses this party's certificate, which is not in its agreement; compare the certificates"
     assert isinstance(found["holder2"].error, PeerError)
-    assert "a certificate that it does not know; compare the certificates" in str(found["holder2"].error)
-    assert "holder2" in str(found["server"].error)
+    assert said.startswith(("server" + words, "holder1" + words))
+    noted = "holder2: a connection from 127.0.0.1 is refused: its certificate is not in the agreement; compare"
+    until(lambda: place.noted(noted))
+    assert not found["server"].over and not found["holder1"].over
+    server, holder1 = give_up(place, (found["server"], found["holder1"]))
+    assert noted.removeprefix("holder2: ") in server + holder1
     assert nothing_left(place)
 
 
 def test_a_swapped_certificate_gets_no_stream(tmp_path: Path) -> None:
     """Holder 2 with holder 1's identity is not holder 2, at anybody."""
-    place = Place(tmp_path, patience=1.5)
-    found = started(place, holder2={"identity": place.identities["holder1"]})
+    place = Place(tmp_path)
+    found = start(place, holder2={"identity": place.identities["holder1"]})
+    assert isinstance(found["holder2"].wait().error, PeerError)
+    give_up(place, found.values())
     assert all(isinstance(running.error, PeerError) for running in found.values())
     assert nothing_left(place)
 
 
 def test_a_server_with_another_certificate_is_not_spoken_to(tmp_path: Path) -> None:
-    place = Place(tmp_path, patience=2)
-    found = started(place, server={"identity": new_identity("server")})
-    said = [str(found[name].error) for name in NAMES[1:]]
+    place = Place(tmp_path)
+    found = start(place, server={"identity": new_identity("server")})
+    said = [str(found[name].wait().error) for name in NAMES[1:]]
     assert any("server: shows another certificate than agreed; compare" in text for text in said)
+    give_up(place, found.values())
     assert nothing_left(place)
 
 
 def test_an_agreement_that_differs_is_refused_and_said(tmp_path: Path) -> None:
-    place = Place(tmp_path, patience=1.5)
-    found = started(place, holder2={"agreement": b"z" * 32})
-    assert "refused this party: the agreement of holder2 is another than that of" in str(found["holder2"].error)
-    assert any("the agreement of holder2 is another" in note for note in place.notes)
-    assert "holder2: no word" in str(found["server"].error)
+    place = Place(tmp_path)
+    found = start(place, holder2={"agreement": b"z" * 32})
+    assert "refused this party: the agreement of holder2 is another than that of" in str(found["holder2"].wait().error)
+    assert place.noted("the agreement of holder2 is another")
+    give_up(place, found.values())
     assert nothing_left(place)
 
 
 def test_plain_connections_and_other_tls_clients_are_refused(tmp_path: Path) -> None:
-    place = Place(tmp_path, patience=1.5)
+    place = Place(tmp_path)
     running = [Running(place, name) for name in ("server", "holder1")]
-    time.sleep(0.3)
-    with socket.create_connection(("127.0.0.1", place.ports["server"])) as plain:
+    until(lambda: place.noted("connected with holder1"))
+    with socket.create_connection(("127.0.0.1", place.ports["server"])) as plain, pytest.raises(OSError, match=r".*"):
         plain.sendall(b"GET / HTTP/1.1\r\n\r\n" * 10)
+        if not plain.recv(1000):
+            raise OSError("closed")
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     raw = socket.create_connection(("127.0.0.1", place.ports["server"]))
@@ -80,8 +96,8 @@ def test_plain_connections_and_other_tls_clients_are_refused(tmp_path: Path) -> 
         wrapped.sendall(b"x" * 100)
         if not wrapped.recv(1000):
             raise OSError("closed")
-    for one in running:
-        assert isinstance(one.wait().error, PeerError)
+    assert not any(one.over for one in running)
+    give_up(place, running)
     assert nothing_left(place)
 
 
@@ -99,7 +115,9 @@ class Rogue:
         said = [hello, *frames] if greet else list(frames)
         self.code = "OK"
         with grpc.secure_channel(f"127.0.0.1:{place.ports['server']}", credentials, options=options) as channel:
-            call = channel.stream_stream("/graphveil.Federation/Exchange")(iter(said), wait_for_ready=True, timeout=5)
+            call = channel.stream_stream("/graphveil.Federation/Exchange")(
+                iter(said), wait_for_ready=True, timeout=FOREVER
+            )
             try:
                 for _ in call:
                     pass
@@ -126,7 +144,7 @@ NO_PROTOCOL: tuple[Callable[[Place], bytes], ...] = (
 
 
 def test_what_is_no_protocol_of_ours_ends_the_run_with_a_reason(tmp_path: Path) -> None:
-    places = [Place(tmp_path / str(number), patience=15) for number in range(len(NO_PROTOCOL))]
+    places = [Place(tmp_path / str(number)) for number in range(len(NO_PROTOCOL))]
     servers = [Running(place, "server") for place in places]
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda place, make: Rogue(place, make(place)), places, NO_PROTOCOL))
@@ -138,25 +156,27 @@ def test_what_is_no_protocol_of_ours_ends_the_run_with_a_reason(tmp_path: Path) 
 
 
 def test_a_frame_beyond_the_limit_ends_its_stream_unread(tmp_path: Path) -> None:
-    place = Place(tmp_path, patience=1.5)
+    place = Place(tmp_path)
     server = Running(place, "server")
     assert Rogue(place, bytes(3 * CHUNK)).code != "OK"
-    assert isinstance(server.wait().error, PeerError)
+    give_up(place, [server])
+    assert isinstance(server.error, PeerError)
     assert nothing_left(place)
 
 
 def test_a_stream_without_a_greeting_is_refused(tmp_path: Path) -> None:
-    place = Place(tmp_path, patience=1.6)
+    place = Place(tmp_path)
     server = Running(place, "server")
     elsewhere = Frame(HELLO, place.agreement, bytes(16), 1, 0, body=word_bytes({"process": "x"})).to_bytes()
     for first in (b"", b"hello", frame(place, DATA, number=1, kind=6, dtype=2, body=bytes(4)), elsewhere):
         assert Rogue(place, first, greet=False).code == "INVALID_ARGUMENT"
-    assert "no word for 2 s" in str(server.wait().error)  # a stranger's noise does not end the run, silence does
+    assert not server.over  # a stranger's noise does not end the run, silence does
+    assert "no word for 0 s" in give_up(place, [server])[0]
     assert nothing_left(place)
 
 
 def test_an_address_that_cannot_be_listened_on_is_named(tmp_path: Path) -> None:
-    place = Place(tmp_path, patience=1)
+    place = Place(tmp_path)
     with socket.create_server(("127.0.0.1", place.ports["server"])):
         error = Running(place, "server").wait().error
     assert isinstance(error, InputError)
@@ -164,18 +184,20 @@ def test_an_address_that_cannot_be_listened_on_is_named(tmp_path: Path) -> None:
 
 
 def test_nobody_listening_is_said(tmp_path: Path) -> None:
-    place = Place(tmp_path, patience=1)
-    error = Running(place, "holder2").wait().error
-    assert f"nobody listens at 127.0.0.1:{place.ports['server']} yet" in str(error)
+    place = Place(tmp_path)
+    holder = Running(place, "holder2")
+    said = f"nobody listens at 127.0.0.1:{place.ports['server']} yet"
+    until(lambda: place.noted(said))
+    assert said in give_up(place, [holder])[0]
 
 
 def test_closing_ends_threads_and_frees_the_port(tmp_path: Path) -> None:
     before = threading.active_count()
-    place = Place(tmp_path, patience=1)
-    for name in NAMES[:2]:
-        Running(place, name)
-    time.sleep(2)
-    assert threading.active_count() <= before + 2  # gRPC keeps one of its own
+    place = Place(tmp_path)
+    running = [Running(place, name) for name in NAMES[:2]]
+    until(lambda: place.noted("connected with holder1"))
+    give_up(place, running)
+    until(lambda: threading.active_count() <= before + 2)  # gRPC keeps one of its own
     with socket.create_server(("127.0.0.1", place.ports["server"])):
         pass
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
 from dataclasses import replace
+from unittest.mock import patch
 
 import pytest
 import torch
@@ -13,12 +13,13 @@ import torch
 from graphveil.federation import mailbox
 from graphveil.federation.mailbox import Ends, Mailbox, Pace, PeerError, SessionOver
 from graphveil.federation.wire import ACK, Frame, WireError, parse
+from tests.federation.parties import FOREVER
 
 RUN = bytes(32)
 SESSION = b"s" * 16
 
 
-def pair(patience: float = 10.0, largest: int = 1 << 24) -> tuple[Mailbox, Mailbox]:
+def pair(patience: float = FOREVER, largest: int = 1 << 24) -> tuple[Mailbox, Mailbox]:
     a = Mailbox(Ends(RUN, 0, 1, "b"), Pace(), largest=largest, patience=patience)
     b = Mailbox(Ends(RUN, 1, 0, "a"), Pace(), largest=largest, patience=patience)
     for box in (a, b):
@@ -51,18 +52,13 @@ class Wire:
         for box, stream in self._streams:
             box.close_stream(stream)
         for thread in self._threads:
-            thread.join(5)
+            thread.join(FOREVER)
 
 
 def due(box: Mailbox, stream: int) -> list[bytes]:
-    """The frames that a mailbox would send now."""
-    found: list[bytes] = []
-    frames: Iterator[bytes] = box.outgoing(stream)
-    timer = threading.Timer(0.3, box.close_stream, (stream,))
-    timer.start()
-    found.extend(frames)
-    timer.join()
-    return found
+    """The frames that a mailbox would send now: up to where it waits for more."""
+    with patch.object(box._pace.lock, "wait", lambda seconds: box.close_stream(stream)):
+        return list(box.outgoing(stream))
 
 
 def words(count: int) -> torch.Tensor:
@@ -198,7 +194,7 @@ def test_a_slow_reader_holds_no_more_than_two_windows(monkeypatch: pytest.Monkey
         time.sleep(0.01)  # the reader computes
         most = max(most, a._out + b._in)
         b.receive()
-    sender.join(5)
+    sender.join(FOREVER)
     a.flush()
     wire.cut()
     assert not wire.errors
@@ -211,7 +207,7 @@ def test_parties_that_all_send_first_never_wait_in_a_circle(parties: int, monkey
     monkeypatch.setattr(mailbox, "WINDOW", 1 << 16)
     paces = [Pace() for _ in range(parties)]
     box = {
-        (i, j): Mailbox(Ends(RUN, i, j, f"p{j}"), paces[i], largest=1 << 20, patience=10)
+        (i, j): Mailbox(Ends(RUN, i, j, f"p{j}"), paces[i], largest=1 << 20, patience=FOREVER)
         for i in range(parties)
         for j in range(parties)
         if i != j
@@ -235,7 +231,7 @@ def test_parties_that_all_send_first_never_wait_in_a_circle(parties: int, monkey
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(20)
+        thread.join(FOREVER)
     assert sorted(done) == list(range(parties))
     for wire in wires:
         wire.cut()
@@ -253,7 +249,7 @@ def test_patience_counts_from_when_waiting_began() -> None:
 
 def test_waiting_ends_when_the_session_ends_and_a_fault_stays() -> None:
     pace = Pace()
-    box = Mailbox(Ends(RUN, 0, 1, "b"), pace, largest=1 << 20, patience=10)
+    box = Mailbox(Ends(RUN, 0, 1, "b"), pace, largest=1 << 20, patience=FOREVER)
     threading.Timer(0.1, pace.end, (SessionOver(),)).start()
     with pytest.raises(SessionOver):
         box.receive()

@@ -26,7 +26,7 @@ from graphveil.federation.mailbox import Mailbox
 from graphveil.federation.party import Outcome, largest_of, run_party
 from graphveil.federation.psi import MOST_IDS
 from graphveil.graphs import load_graph
-from tests.federation.parties import NAMES, Killed
+from tests.federation.parties import FOREVER, NAMES, Killed
 from tests.federation.ports import free_ports
 
 #: One after another: they wait for each other in real time.
@@ -86,7 +86,7 @@ def run_threads(path: Path, *, kills: dict[str, list[int]] | None = None, **chan
                     here,
                     graph=graph,
                     ids=None if graph is None else [str(value) for value in graph.ids],
-                    patience=changes.get("patience", 20.0),
+                    patience=changes.get("patience", FOREVER),
                     note=lambda text: None,
                     tell=tell,
                 )
@@ -101,14 +101,14 @@ def run_threads(path: Path, *, kills: dict[str, list[int]] | None = None, **chan
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(FOREVER)
     return found
 
 
 def command(words: tuple[str, ...], out: str) -> None:
     """Run ``graphveil WORDS...`` in a process of its own."""
     with Path(out).open("w") as file, contextlib.redirect_stdout(file), contextlib.redirect_stderr(file):
-        code = main(["federation", *words, "--patience", "60", "--json"])
+        code = main(["federation", *words, "--patience", str(FOREVER), "--json"])
     sys.exit(code)
 
 
@@ -127,7 +127,7 @@ class Started:
         self._process.join()
 
     def answer(self) -> dict[str, Any]:
-        self._process.join(90)
+        self._process.join(FOREVER)
         said = self._out.read_text()
         assert self._process.exitcode == 0, said
         found = json.loads(said.splitlines()[-1])
@@ -145,7 +145,7 @@ def test_three_processes_one_killed_and_started_again(tmp_path: Path) -> None:
         "holder1": Started(tmp_path / "1", "join", run / "holder1", parts / "holder1"),
         "holder2": Started(tmp_path / "2", *joining),
     }
-    status, until = run / "holder2" / "status.json", time.monotonic() + 60
+    status, until = run / "holder2" / "status.json", time.monotonic() + FOREVER
     while time.monotonic() < until and not (status.exists() and json.loads(status.read_text())["round"] >= 2):
         time.sleep(0.01)
     running["holder2"].kill()
@@ -243,7 +243,7 @@ def test_holders_that_align_different_rows_are_refused(tmp_path: Path, monkeypat
         return rows[:-1] if me == "holder2" else rows
 
     monkeypatch.setattr(party_module, "align", shorter)
-    found = run_threads(path, patience=5)
+    found = run_threads(path)
     assert "aligned" in str(found["server"])
     assert not wire.of("embeddings") and not wire.of("hidden-gradient")
 

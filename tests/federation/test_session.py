@@ -15,7 +15,7 @@ from graphveil.federation.mailbox import PeerError
 from graphveil.federation.messages import Receive, Send
 from graphveil.federation.programs import Checkpoint
 from graphveil.federation.session import WHY
-from tests.federation.parties import NAMES, SHAPE, Place, Proxy, Running, run_all
+from tests.federation.parties import NAMES, SHAPE, Place, Proxy, Running, run_all, until
 
 #: One after another: they wait for each other in real time.
 pytestmark = pytest.mark.xdist_group("network")
@@ -124,7 +124,7 @@ def _sends(kind: str, body: torch.Tensor, done: int, state: Any) -> Any:
     ],
 )
 def test_wrong_shapes_and_kinds_are_refused(kind: str, body: torch.Tensor, tmp_path: Path) -> None:
-    found = run_all(Place(tmp_path, patience=5), holder2={"build": partial(_sends, kind, body)})
+    found = run_all(Place(tmp_path), holder2={"build": partial(_sends, kind, body)})
     assert str(found["server"].error).startswith("holder2: sent what was not agreed: ")
     assert "\n" not in str(found["server"].error)
     assert WHY["message"] in str(found["holder2"].error)
@@ -133,7 +133,7 @@ def test_wrong_shapes_and_kinds_are_refused(kind: str, body: torch.Tensor, tmp_p
 
 @pytest.mark.parametrize(("kind", "dtype"), [("embeddings", torch.float64), ("features", torch.float32)])
 def test_other_types_and_unlisted_kinds_are_never_sent(kind: str, dtype: torch.dtype, tmp_path: Path) -> None:
-    place = Place(tmp_path, patience=5)
+    place = Place(tmp_path)
     found = run_all(place, holder2={"build": partial(_sends, kind, torch.zeros(SHAPE, dtype=dtype))})
     assert isinstance(found["holder2"].error, InputError)
     entries = place.lines[-1][0]._entries
@@ -141,31 +141,33 @@ def test_other_types_and_unlisted_kinds_are_never_sent(kind: str, dtype: torch.d
 
 
 def test_a_party_that_never_comes(tmp_path: Path) -> None:
-    place = Place(tmp_path, patience=1.5)
+    place = Place(tmp_path)
     started = [Running(place, name) for name in ("server", "holder1")]
-    server, holder1 = (running.wait(15) for running in started)
+    until(lambda: place.noted("connected with holder1"))
+    place.lose_patience()
+    server, holder1 = (running.wait() for running in started)
     assert isinstance(server.error, PeerError)
-    assert "holder2: no word for 2 s" in str(server.error) and "start it" in str(server.error)
+    assert "holder2: no word for 0 s" in str(server.error) and "start it" in str(server.error)
     assert isinstance(holder1.error, PeerError)
     assert place.sent == []  # nothing of data left
 
 
 def test_a_party_that_goes_and_stays_away(tmp_path: Path) -> None:
-    place = Place(tmp_path, patience=2)
+    place = Place(tmp_path)
     started = {name: Running(place, name) for name in ("server", "holder1")}
     gone = Running(place, "holder2", dies=(2,), pause=1e6)
+    until(lambda: gone.deaths == 1)
+    place.lose_patience()
     for running in started.values():
-        assert isinstance(running.wait(20).error, PeerError)
-    assert gone.deaths == 1
+        assert isinstance(running.wait().error, PeerError)
     assert max(round for _, round, _ in place.sent) <= 3
 
 
 def test_lost_checkpoints_are_not_forgotten_publications(tmp_path: Path) -> None:
     """A holder that has published refuses to begin anew: its budget would be spent twice."""
-    place = Place(tmp_path, patience=3)
+    place = Place(tmp_path)
     first = {name: Running(place, name, dies=(3,), pause=1e6) for name in NAMES}
-    while not all(running.deaths for running in first.values()):
-        time.sleep(0.05)
+    until(lambda: all(running.deaths for running in first.values()))
     for file in (tmp_path / "holder2").glob("*.checkpoint"):
         file.unlink()
     before = len(place.sent)

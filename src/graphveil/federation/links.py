@@ -2,7 +2,9 @@
 
 Of two parties the one that stands first in the agreement listens; the other connects, and connects again after a cut.
 Every stream begins with a greeting of both ends: agreement, place, the process that speaks.  An unknown certificate
-never gets a stream; a different agreement is told so and refused.
+never gets a stream, and a party that is hung up on for its own stops at once; a different agreement is told so and
+refused.  Before the listening server stands a door that lets few strangers in and none for long (see `guard`); a party
+has one greeted stream, and one that is about to be, at a time.
 """
 
 from __future__ import annotations
@@ -10,11 +12,14 @@ from __future__ import annotations
 import os
 import secrets
 import threading
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from graphveil.errors import InputError
+from graphveil.federation.guard import Guard
 from graphveil.federation.keys import Identity, fingerprint_of
 from graphveil.federation.mailbox import Ends, Mailbox, Pace, PeerError
 from graphveil.federation.wire import CHUNK, HELLO, Frame, WireError, parse, word_bytes, word_of
@@ -29,11 +34,18 @@ _OPTIONS: Final = [
     ("grpc.http2.min_recv_ping_interval_without_data_ms", 10_000),
     ("grpc.http2.max_ping_strikes", 0),
     ("grpc.initial_reconnect_backoff_ms", 200),
-    ("grpc.min_reconnect_backoff_ms", 200),
+    ("grpc.min_reconnect_backoff_ms", 20_000),  # also how long a connection may take to come about
     ("grpc.max_reconnect_backoff_ms", 2_000),
-    ("grpc.so_reuseport", 0),
+    ("grpc.server_handshake_timeout_ms", 20_000),
+    ("grpc.max_concurrent_streams", 2),
 ]
 _RETRY: Final = 0.3
+_FAREWELL: Final = 2.0
+#: A server that is killed can hang up in the same way, but not again and again.
+_ENOUGH_TIMES: Final = 3
+_MOST_NOTED: Final = 64
+#: What gRPC says of a connection that ends before it could be used: "Handshake ..." follows where TLS did not get by.
+_BEFORE_A_WORD: Final = "failed to connect to all addresses"
 _COMPARE: Final = "compare the certificates in both agreement files"
 
 
@@ -79,6 +91,11 @@ class Links:
         self._known: dict[str, str] = {}
         self._closing = threading.Event()
         self._server: Any = None
+        self._guard: Guard | None = None
+        self._greeting_now: dict[str, Any] = {}
+        self._hung_up: Counter[str] = Counter()
+        self._streams: Counter[str] = Counter()
+        self._noted: deque[tuple[str, str]] = deque(maxlen=_MOST_NOTED)
         self._calls: dict[str, Any] = {}
         self._threads: list[threading.Thread] = []
         self.pace = Pace()
@@ -113,41 +130,28 @@ class Links:
         self._closing.set()
 
     def close(self) -> None:
-        """Close all streams; what is not acknowledged is lost."""
+        """Close all streams, after the words that were said; messages that are not acknowledged are lost."""
         self._closing.set()
-        for mail in self.mail.values():
+        for name, mail in self.mail.items():
+            if self._streams[name]:
+                mail.drain(_FAREWELL)
             mail.close_stream()
+        for thread in self._threads:  # their streams end by themselves where the other end is alive
+            thread.join(timeout=_FAREWELL)
         for call in list(self._calls.values()):
             call.cancel()
         if self._server is not None:
-            self._server.stop(grace=0.1).wait()
-        for thread in self._threads:
-            thread.join(timeout=2 * _RETRY)
+            self._server.stop(grace=_FAREWELL).wait()
+        if self._guard is not None:
+            self._guard.close()
 
     # ---- listening ----
 
     def _listen(self, grpc: Any, peers: list[Peer]) -> Any:
         from concurrent.futures import ThreadPoolExecutor
 
-        by_print = {fingerprint_of(peer.certificate): peer for peer in peers}
-
-        def exchange(incoming: Iterator[bytes], context: Any) -> Iterator[bytes]:
-            shown = context.auth_context().get("x509_pem_cert", [b""])[0]
-            peer = by_print.get(fingerprint_of(shown)) if shown else None
-            if peer is None:
-                context.abort(grpc.StatusCode.UNAUTHENTICATED, "this certificate is not in the agreement")
-                return
-            try:
-                self._greeted(peer, next(incoming, b""))
-            except WireError as error:
-                self._refuse(peer, error)
-                context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
-            mail = self.mail[peer.name]
-            stream = mail.open_stream()
-            threading.Thread(target=self._listening, args=(peer, incoming, stream), daemon=True).start()
-            yield self._greeting(peer)
-            yield from mail.outgoing(stream)
-
+        self._guard = guard = self._door()
+        exchange = partial(self._exchange, grpc, guard, {fingerprint_of(peer.certificate): peer for peer in peers})
         handler = grpc.method_handlers_generic_handler(
             "graphveil.Federation", {"Exchange": grpc.stream_stream_rpc_method_handler(exchange)}
         )
@@ -158,20 +162,59 @@ class Links:
             root_certificates=b"".join(peer.certificate for peer in peers),
             require_client_auth=True,
         )
+        guard.behind(lambda where: server.add_secure_port(where, credentials))
+        server.start()
+        guard.start()
+        return server
+
+    def _door(self) -> Guard:
         try:
-            server.add_secure_port(self._address, credentials)
-        except RuntimeError as error:
+            return Guard(self._address, refused=self._stranger, note=self._note)
+        except OSError as error:
             raise InputError(
                 f"cannot listen on {self._address}",
                 where=self._identity.name,
                 remedy="is another program there, or is it not an address of this machine?",
             ) from error
-        server.start()
-        return server
+
+    def _exchange(
+        self, grpc: Any, guard: Guard, by_print: Mapping[str, Peer], incoming: Iterator[bytes], context: Any
+    ) -> Iterator[bytes]:
+        """Serve one stream: greet, then send what the mailbox has."""
+        shown = context.auth_context().get("x509_pem_cert", [b""])[0]
+        peer = by_print.get(fingerprint_of(shown)) if shown and guard.knows(context.peer()) else None
+        if peer is None:
+            context.abort(grpc.StatusCode.UNAUTHENTICATED, "this certificate is not in the agreement")
+            return
+        before, self._greeting_now[peer.name] = self._greeting_now.get(peer.name), context
+        if before is not None:
+            before.cancel()  # it keeps a thread until it greets
+        try:
+            self._greeted(peer, next(incoming, b""))
+        except WireError as error:
+            self._refuse(peer, error)
+            context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+        finally:
+            if self._greeting_now.get(peer.name) is context:
+                del self._greeting_now[peer.name]
+        guard.greeted(context.peer(), peer.name)
+        mail = self.mail[peer.name]
+        stream = mail.open_stream()
+        threading.Thread(target=self._listening, args=(peer, incoming, stream), daemon=True).start()
+        yield self._greeting(peer)
+        yield from mail.outgoing(stream)
+
+    def _stranger(self, host: str) -> None:
+        """Note that somebody was refused for a certificate, at all parties that may be who it was."""
+        why = f"a connection from {host} is refused: its certificate is not in the agreement; {_COMPARE}"
+        for peer in self._peers:
+            if peer.place > self._place and not self._streams[peer.name]:
+                self._refuse(peer, why)
 
     def _listening(self, peer: Peer, incoming: Iterator[bytes], stream: int) -> None:
         """Take what comes in on a stream until it ends."""
         mail = self.mail[peer.name]
+        self._streams[peer.name] += 1
         self._note(f"connected with {peer.name}")
         try:
             for data in incoming:
@@ -184,6 +227,7 @@ class Links:
         except Exception as error:  # the stream was cut; the connecting end opens another
             self._too_large(peer, error)
         finally:
+            self._streams[peer.name] -= 1
             mail.close_stream(stream)
             if not self._closing.is_set():
                 self._note(f"lost the stream with {peer.name}; it is opened again")
@@ -244,9 +288,21 @@ class Links:
             self.pace.end(PeerError("shows another certificate than agreed", where=peer.name, remedy=_COMPARE))
         elif "Connection refused" in said:
             self._refuse(peer, f"nobody listens at {peer.address} yet")
-        elif "Socket closed" in said or "handshake" in said:
-            self._refuse(peer, f"hangs up before a word, as for a certificate that it does not know; {_COMPARE}")
+        elif said.startswith(_BEFORE_A_WORD) and said.endswith(": Socket closed"):
+            self._shut_out(peer)
+            return
+        elif "andshake" in said or "reset by peer" in said:
+            self._refuse(peer, "cuts connections off before a word")
+        self._hung_up[peer.name] = 0
         self._too_large(peer, error)
+
+    def _shut_out(self, peer: Peer) -> None:
+        """Note that the peer hung up properly on seeing this party's certificate, its own being right."""
+        self._hung_up[peer.name] += 1
+        why = f"refuses this party's certificate, which is not in its agreement; {_COMPARE}"
+        self._refuse(peer, why)
+        if self._hung_up[peer.name] >= _ENOUGH_TIMES:
+            self.pace.end(PeerError(why.partition("; ")[0], where=peer.name, remedy=_COMPARE))
 
     def _too_large(self, peer: Peer, error: Any) -> None:
         code = getattr(error, "code", None)
@@ -254,8 +310,9 @@ class Links:
             self.pace.end(PeerError("broke the protocol: a frame that is too large", where=peer.name))
 
     def _refuse(self, peer: Peer, why: object) -> None:
-        if self.refused.get(peer.name) != str(why):
-            self.refused[peer.name] = str(why)
+        self.refused[peer.name] = str(why)
+        if (peer.name, str(why)) not in self._noted:
+            self._noted.append((peer.name, str(why)))
             self._note(f"{peer.name}: {why}")
 
     # ---- greetings ----
@@ -278,6 +335,7 @@ class Links:
         if not isinstance(process, str):
             raise WireError("no greeting", where=peer.name)
         self.refused.pop(peer.name, None)
+        self._hung_up[peer.name] = 0
         known = self._known.get(peer.name)
         self._known[peer.name] = process
         if known is not None and known != process:

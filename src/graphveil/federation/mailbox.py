@@ -24,7 +24,7 @@ from graphveil.errors import GraphveilError
 from graphveil.federation.wire import ACK, CONTROL, DATA, Assembly, Frame, WireError, frames_of, parse, word_bytes
 
 WINDOW = 64 << 20
-_IDLE = 0.5
+_IDLE, _SHORT = 0.5, 0.02
 _MOST_CONTROLS = 256
 
 
@@ -175,6 +175,13 @@ class Mailbox:
         with self._pace.lock:
             self._controls.append(self._frame(CONTROL, word_bytes(word)).to_bytes())
             self._pace.lock.notify_all()
+
+    def drain(self, seconds: float) -> None:
+        """Wait until all words have gone to a stream, or some seconds."""
+        until = time.monotonic() + seconds
+        with self._pace.lock:
+            while self._controls and time.monotonic() < until:
+                self._pace.lock.wait(_SHORT)
 
     def _wait(self, ready: Callable[[], bool]) -> None:
         began = time.monotonic()

@@ -1,0 +1,479 @@
+"""The door of a listening party: few strangers at a time, none for long, and no number of them ends a run.
+
+    waiting    accepted at the agreed address; must send a whole TLS hello within 5 s
+    entering   has, and is relayed, byte for byte, to the gRPC server on a socket of its own; must answer what the
+               server says within 15 s, and then greet within 15 s
+    party      the server has taken its greeting; a party has one connection, its newest
+
+Where there is no place for one more, the oldest goes: of those that wait only who has said nothing, of those that
+enter who has not answered before who has.  None goes within its first moments, and until one may go the others stay
+outside.  A true party says hello as it connects, so it passes silent connections in any number, of its own address too.
+Strangers that say hello and stall, more than 80 of one address, can keep parties of that address waiting; no others.
+Where files or memory run out, somebody goes and accepting rests for a moment.
+
+The gRPC server listens on a Unix socket in a folder of its owner's alone, or on the loopback interface where there are
+none, and takes nobody there whom this door did not let in.  TLS is the server's affair: nothing is decrypted here.
+Who is dropped here is cut off; whom the server refuses is hung up on properly, so that it can tell the two apart.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import ipaddress
+import selectors
+import socket
+import struct
+import tempfile
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Final
+
+#: Strangers in all and of one address: that wait (a file each), that enter (three files each).
+WAITING, WAITING_OF_ONE = 96, 64
+ENTERING, ENTERING_OF_ONE = 24, 16
+_HELLO_S, _GREETING_S, _LINGER_S = 5.0, 15.0, 5.0
+#: Seconds in which a stranger is left alone: without a hello, with one, with an answer to the server's.
+_MOMENTS: Final = (0.02, 2.0, 5.0)
+_REST, _TIDY = 0.1, 0.02
+_BACKLOG, _AT_ONCE = 4096, 32
+_BLOCK: Final = 1 << 18
+_HANDSHAKE_RECORD, _LONGEST_RECORD = b"\x16\x03", 1 << 14
+_SCARCE: Final = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
+_UNIX = hasattr(socket, "AF_UNIX")
+_READ, _WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
+
+
+@dataclass(eq=False)
+class _End:
+    """One socket of a pair, and what waits to be sent on it."""
+
+    socket: socket.socket
+    pair: _Pair
+    pending: bytes = b""
+    ended: bool = False
+    events: int = 0
+
+
+@dataclass(eq=False)
+class _Pair:
+    """A connection from outside, and the one inside that it is relayed to.
+
+    Attributes:
+        host: where it comes from. since: when it came as far as it is.
+        hello: its first bytes, until there is an inside. whole: whether all of the hello is there.
+        party: whose it is, once greeted. shown: whether it answered what the server said, with a certificate or not.
+        until: when it goes, once an end has closed.
+    """
+
+    host: str
+    since: float
+    outside: _End = field(init=False)
+    inside: _End | None = None
+    hello: bytes = b""
+    whole: bool = False
+    name: str = ""
+    party: str | None = None
+    said: bool = False
+    shown: bool = False
+    until: float | None = None
+
+    @property
+    def stage(self) -> int:
+        """0 silent, 1 with a hello, 2 with an answer to the server's."""
+        return self.whole + self.shown
+
+    def other(self, end: _End) -> _End | None:
+        return self.inside if end is self.outside else self.outside
+
+
+class Guard:
+    """The door at an address.
+
+    Args:
+        address: "host:port" to listen on. refused: called with the host of a stranger whose TLS the server refused.
+        note: called with a line about what is short.
+
+    Raises:
+        OSError: the address cannot be listened on.
+    """
+
+    def __init__(self, address: str, *, refused: Callable[[str], None], note: Callable[[str], None]) -> None:
+        self._refused, self._note = refused, note
+        self._listeners = listeners(address)
+        self._selector = selectors.DefaultSelector()
+        self._wake, self._woken = socket.socketpair()
+        self._folder = tempfile.TemporaryDirectory(prefix="gv-")
+        self._port = 0
+        self._pairs: dict[_Pair, None] = {}
+        self._inside: dict[str, _Pair] = {}
+        self._replaced: deque[_Pair] = deque()
+        self._names, self._buffer = count(), memoryview(bytearray(_BLOCK))
+        self._lock, self._closing = threading.Lock(), False
+        self._resumes = self._tidied = 0.0
+        self._accepting = self._said_scarce = False
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    # ---- for the server inside ----
+
+    def behind(self, listen: Callable[[str], int]) -> None:
+        """Have the server listen where this door leads to; `listen` takes gRPC's address and returns its port."""
+        if _UNIX:
+            listen(f"unix:{self._place('server')}")
+        else:
+            self._port = listen("127.0.0.1:0")
+
+    def start(self) -> None:
+        """Let strangers in."""
+        self._thread.start()
+
+    def knows(self, peer: str) -> bool:
+        """Whether a connection inside, by the name that gRPC has for it, was let in by this door."""
+        return _tail(peer) in self._inside
+
+    def greeted(self, peer: str, party: str) -> None:
+        """Note whose a connection is; an older one of the same party is dropped."""
+        with self._lock:
+            pair = self._inside.get(_tail(peer))
+            if pair is not None:
+                self._replaced.extend(old for old in self._inside.values() if old.party == party and old is not pair)
+                pair.party = party
+        self._wake_up()
+
+    def close(self) -> None:
+        """Let nobody in any more, hand on what is under way, and free the address."""
+        self._closing = True
+        self._wake_up()
+        if self._thread.is_alive():
+            self._thread.join(timeout=2 * _LINGER_S)
+        for listener in self._listeners:
+            listener.close()
+        self._folder.cleanup()
+
+    # ---- the loop ----
+
+    def _run(self) -> None:
+        self._selector.register(self._woken, _READ)
+        self._woken.setblocking(False)
+        until = 0.0
+        while not (self._closing and (not self._pairs or time.monotonic() > until)):
+            self._listen(not self._closing and time.monotonic() >= self._resumes)
+            for key, events in self._selector.select(self._timeout()):
+                if isinstance(key.data, _End):
+                    self._serve(key.data, events)
+                elif key.fileobj is self._woken:
+                    self._woken.recv(_BLOCK)
+                else:
+                    self._accept(key.data)
+            self._tidy()
+            if not self._closing:
+                self._admit()
+            if self._closing and not until:
+                until = time.monotonic() + _LINGER_S
+                self._drop_all(pair for pair in self._pairs if pair.party is None)
+        self._drop_all(self._pairs)
+        self._selector.close()
+        for end in (self._wake, self._woken):
+            end.close()
+
+    def _timeout(self) -> float | None:
+        """Return None where nothing but a connection or a word of another thread can change anything."""
+        calm = self._accepting and all(pair.party is not None and pair.until is None for pair in self._pairs)
+        return None if calm and not self._replaced else _TIDY
+
+    def _wake_up(self) -> None:
+        with contextlib.suppress(OSError):  # it is closed
+            self._wake.send(b"x")
+
+    def _listen(self, accepting: bool) -> None:
+        if accepting != self._accepting:
+            self._accepting = accepting
+            for listener in self._listeners:
+                if accepting:
+                    self._selector.register(listener, _READ, listener)
+                else:
+                    self._selector.unregister(listener)
+
+    def _tidy(self) -> None:
+        while self._replaced:
+            self._drop(self._replaced.popleft())
+        now = time.monotonic()
+        if now < self._tidied + _TIDY:
+            return
+        self._tidied = now
+        self._drop_all(pair for pair in self._pairs if _late(pair, now))
+
+    # ---- letting in ----
+
+    def _accept(self, listener: socket.socket) -> None:
+        for _ in range(_AT_ONCE):
+            if not self._room():
+                return
+            try:
+                taken, address = listener.accept()
+            except OSError as error:
+                if error.errno in _SCARCE:
+                    self._scarce(error)
+                return
+            taken.setblocking(False)
+            pair = _Pair(network_of(address[0]), time.monotonic())
+            pair.outside = _End(taken, pair)
+            self._pairs[pair] = None
+            if sum(one.host == pair.host and one.inside is None for one in self._pairs) > WAITING_OF_ONE:
+                self._drop(pair)  # all others of its address have said hello
+                continue
+            with contextlib.suppress(OSError):
+                taken.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._watch(pair.outside)
+            self._serve(pair.outside, _READ)  # a party's hello is often there already
+
+    def _room(self) -> bool:
+        """Whether there is a place for another stranger to wait, whoever it is; make one if somebody may go."""
+        waiting = [pair for pair in self._pairs if pair.inside is None]
+        for host in _full(waiting, WAITING, WAITING_OF_ONE):
+            crowd = [pair for pair in waiting if pair.host == host]
+            silent = [pair for pair in crowd if not pair.whole]
+            wait = self._make_room(silent) if silent else 0.0
+            if wait > 0:
+                self._resumes = time.monotonic() + wait
+                return False
+            if not silent and len(waiting) >= WAITING:
+                self._drop(crowd[-1])
+        return True
+
+    def _admit(self) -> None:
+        """Let those enter that have said hello, first come first, as far as there are places."""
+        entering = [pair for pair in self._pairs if pair.party is None and pair.inside is not None]
+        shut: set[str] = set()
+        for pair in [pair for pair in self._pairs if pair.whole and pair.inside is None]:
+            for host in _full(entering, ENTERING, ENTERING_OF_ONE, pair.host):
+                if host not in shut and self._make_room([one for one in entering if one.host == host]) > 0:
+                    shut.add(host)
+            entering = [one for one in entering if one in self._pairs]
+            if _full(entering, ENTERING, ENTERING_OF_ONE, pair.host):
+                continue
+            try:
+                self._enter(pair)
+                entering.append(pair)
+            except OSError as error:
+                if error.errno in _SCARCE:
+                    self._scarce(error)
+                self._drop(pair)
+
+    def _make_room(self, among: list[_Pair]) -> float:
+        """Drop one of these if it may go; return how long that must wait."""
+        if not among:
+            return _REST
+        first = min(among, key=_first_to_go)
+        wait = first.since + _MOMENTS[first.stage] - time.monotonic()
+        if wait <= 0:
+            self._drop(first)
+        return wait
+
+    def _scarce(self, error: OSError) -> None:
+        """Give a stranger's files back, and let nobody in for a moment."""
+        if not self._said_scarce:
+            self._said_scarce = True
+            self._note(f"{error.strerror}: connections wait; is the limit of open files low, or is this an attack?")
+        strangers = [pair for pair in self._pairs if pair.party is None]
+        if strangers:
+            self._drop(min(strangers, key=_first_to_go))
+        self._resumes = time.monotonic() + _REST
+
+    def _enter(self, pair: _Pair) -> None:
+        """Connect a stranger that has said hello to the server inside."""
+        name, there = self._connected()
+        pair.name, pair.inside, pair.since = name, _End(there, pair), time.monotonic()
+        with self._lock:
+            self._inside[name] = pair
+        self._watch(pair.inside)
+        self._send(pair.inside, pair.hello)
+        pair.hello = b""
+
+    def _connected(self) -> tuple[str, socket.socket]:
+        """Return a connection to the server inside and the name by which the server knows it."""
+        there = socket.socket(socket.AF_INET if self._port else socket.AF_UNIX)
+        try:
+            if self._port:
+                there.connect(("127.0.0.1", self._port))
+                there.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                name = str(there.getsockname()[1])
+            else:
+                name = f"c{next(self._names)}"
+                there.bind(self._place(name))
+                there.setblocking(False)  # where nobody takes connections inside, this stranger is not let in
+                there.connect(self._place("server"))
+                Path(self._place(name)).unlink()
+            there.setblocking(False)
+        except OSError:
+            there.close()
+            raise
+        return name, there
+
+    def _place(self, name: str) -> str:
+        return str(Path(self._folder.name) / name)
+
+    # ---- relaying ----
+
+    def _serve(self, end: _End, events: int) -> None:
+        pair = end.pair
+        if pair not in self._pairs:  # dropped in this turn
+            return
+        try:
+            if events & _WRITE:
+                self._send(end, b"")
+            if events & _READ:
+                self._read(end)
+        except BlockingIOError:
+            return
+        except OSError as error:
+            if error.errno in _SCARCE:
+                self._scarce(error)
+            self._drop(pair)
+
+    def _read(self, end: _End) -> None:
+        pair, other = end.pair, end.pair.other(end)
+        size = end.socket.recv_into(self._buffer)
+        if size == 0:
+            self._ended(end)
+        elif other is None:
+            self._take_hello(pair, bytes(self._buffer[:size]))
+        else:
+            if pair.party is None:
+                if end is pair.outside and pair.said and not pair.shown:
+                    pair.shown, pair.since = True, time.monotonic()
+                pair.said |= end is pair.inside
+            if not other.ended:
+                self._send(other, self._buffer[:size])
+
+    def _take_hello(self, pair: _Pair, data: bytes) -> None:
+        pair.hello += data
+        size = int.from_bytes(pair.hello[3:5], "big")
+        if not pair.hello.startswith(_HANDSHAKE_RECORD[: len(pair.hello)]) or size > _LONGEST_RECORD:
+            self._drop(pair)
+        else:
+            pair.whole = len(pair.hello) >= 5 + max(size, 1)
+            self._watch(pair.outside)
+
+    def _send(self, end: _End, data: bytes | memoryview) -> None:
+        """Send what waits, then `data`; what does not go now waits, and the other end is not read meanwhile."""
+        whole = end.pending + bytes(data) if end.pending else data
+        if len(whole):
+            try:
+                sent = end.socket.send(whole)
+            except BlockingIOError:
+                sent = 0
+            end.pending = bytes(whole[sent:])
+        other = end.pair.other(end)
+        if other is not None and other.ended and not end.pending:
+            end.socket.shutdown(socket.SHUT_WR)
+        for one in (end, other):
+            if one is not None:
+                self._watch(one)
+
+    def _ended(self, end: _End) -> None:
+        """Hand the end of a stream on, after what was sent before it."""
+        pair, other = end.pair, end.pair.other(end)
+        end.ended, pair.until = True, time.monotonic() + _LINGER_S
+        if end is pair.inside and pair.party is None and pair.shown and not pair.outside.ended and not self._closing:
+            self._refused(pair.host)
+        if other is None or other.ended:
+            self._drop(pair, properly=True)
+        else:
+            self._send(other, b"")
+
+    def _watch(self, end: _End) -> None:
+        """Have the selector look for what this end can do next."""
+        other = end.pair.other(end)
+        blocked = end.pair.whole if other is None else bool(other.pending)
+        events = (0 if end.ended or blocked else _READ) | (_WRITE if end.pending else 0)
+        if events == end.events:
+            return
+        if not end.events:
+            self._selector.register(end.socket, events, end)
+        elif not events:
+            self._selector.unregister(end.socket)
+        else:
+            self._selector.modify(end.socket, events, end)
+        end.events = events
+
+    def _drop_all(self, pairs: Iterable[_Pair]) -> None:
+        for pair in list(pairs):
+            self._drop(pair)
+
+    def _drop(self, pair: _Pair, *, properly: bool = False) -> None:
+        """Close a pair; unless properly, the outside sees that it was cut off, not hung up on."""
+        if pair not in self._pairs:
+            return
+        del self._pairs[pair]
+        with self._lock:
+            self._inside.pop(pair.name, None)
+        for end in (pair.outside, pair.inside):
+            if end is None:
+                continue
+            if end.events:
+                self._selector.unregister(end.socket)
+            if end is pair.outside and not properly and pair.until is None:
+                with contextlib.suppress(OSError):
+                    end.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            end.socket.close()
+
+
+def listeners(address: str) -> list[socket.socket]:
+    """Return listening sockets, one for each address that "host:port" stands for.
+
+    Raises:
+        OSError: none can be listened on.
+    """
+    host, _, port = address.rpartition(":")
+    found: list[socket.socket] = []
+    failed: OSError | None = None
+    here = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    for family, _, _, _, where in dict.fromkeys(here):
+        try:
+            one = socket.create_server(where[:2], family=family, backlog=_BACKLOG)
+            one.setblocking(False)
+            found.append(one)
+        except OSError as error:
+            failed = error
+    if not found:
+        raise failed or OSError(errno.EADDRNOTAVAIL, "no such address")
+    return found
+
+
+def network_of(host: str) -> str:
+    """Return what strangers are counted by: an IPv4 address, or the 64 bits of IPv6 that one machine has to itself."""
+    address = ipaddress.ip_address(host.partition("%")[0])
+    if isinstance(address, ipaddress.IPv4Address):
+        return str(address)
+    if address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    return str(ipaddress.ip_network((address, 64), strict=False))
+
+
+def _full(strangers: list[_Pair], most: int, of_one: int, host: str | None = None) -> set[str]:
+    """Return the addresses of which one must go before another comes, of `host` or, without, of any."""
+    hosts = Counter(pair.host for pair in strangers)
+    full = {one for one, number in hosts.items() if number >= of_one and host in (None, one)}
+    return {hosts.most_common(1)[0][0]} if not full and len(strangers) >= most else full
+
+
+def _first_to_go(pair: _Pair) -> tuple[int, float]:
+    return pair.stage, pair.since
+
+
+def _late(pair: _Pair, now: float) -> bool:
+    if pair.until is not None:
+        return now > pair.until
+    limit = _GREETING_S if pair.whole else _HELLO_S
+    return pair.party is None and now > pair.since + limit
+
+
+def _tail(peer: str) -> str:
+    """Return the last part of gRPC's "unix:/folder/name" or "ipv4:127.0.0.1:port"."""
+    return peer.replace(":", "/").rpartition("/")[2]
