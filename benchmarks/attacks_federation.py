@@ -36,6 +36,8 @@ RUNS: dict[str, dict[str, Any]] = {
     "shared-linear, noise": {"mode": "shared-linear", "republish": 50, **HIDDEN},
     "guesses, noise": {"mode": "guesses", **HIDDEN},
 }
+#: Those of any number of columns, against one naive design.
+ATTACKS = tuple(name for name, attack in FEDERATION_ATTACKS.items() if not attack.bare)
 SEED = 0
 
 
@@ -68,7 +70,7 @@ def measure(data: str, asked: argparse.Namespace) -> None:
         setting = Setting(members, len(graph.schema.classes), epochs=asked.epochs, **RUNS[run])
         seen = simulated(setting, held, randomness=SeededRandomness(1), seed=SEED, unprotected=unprotected)
         seconds = time.perf_counter() - start
-        for name in (name for name, attack in FEDERATION_ATTACKS.items() if not attack.bare):
+        for name in ATTACKS:
             result = attack_federation(name, seen, seed=SEED, unprotected=unprotected)
             row = {"data": data, "run": run, "attack": name, "seconds": seconds, "result": result.to_dict()}
             with asked.out.open("a", encoding="utf-8") as file:
@@ -78,16 +80,10 @@ def measure(data: str, asked: argparse.Namespace) -> None:
 def table(rows: list[dict[str, Any]]) -> None:
     """Print AUC, that of the control, and TPR at 1% false alarms; "!" is more than epsilon allows."""
     for data in dict.fromkeys(row["data"] for row in rows):
-        print(
-            f"\n{data}\n\n| | "
-            + " | ".join(FEDERATION_ATTACKS)
-            + " |\n"
-            + "| --- " * (1 + len(FEDERATION_ATTACKS))
-            + "|"
-        )
+        print(f"\n{data}\n\n| | " + " | ".join(ATTACKS) + " |\n" + "| --- " * (1 + len(ATTACKS)) + "|")
         for run in dict.fromkeys(row["run"] for row in rows if row["data"] == data):
             found = {row["attack"]: row["result"] for row in rows if row["data"] == data and row["run"] == run}
-            print(f"| {run} | " + " | ".join(_cell(found.get(name)) for name in FEDERATION_ATTACKS) + " |")
+            print(f"| {run} | " + " | ".join(_cell(found.get(name)) for name in ATTACKS) + " |")
 
 
 def _cell(facts: dict[str, Any] | None) -> str:
