@@ -220,11 +220,13 @@ def read(one: socket.socket, size: int) -> bytes:
     return found
 
 
-@pytest.fixture(params=[True, False], ids=["unix", "loopback"])
+@pytest.fixture(params=["unix", "loopback", "a path too long"])
 def house(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
     """Where Unix sockets are, and as where they are not."""
-    if not request.param:
+    if request.param == "loopback":
         monkeypatch.setattr(guard_module, "_UNIX", False)
+    if request.param == "a path too long":
+        monkeypatch.setattr(guard_module, "_LONGEST_PATH", 5)
     for limit in ("_HELLO_S", "_GREETING_S"):
         monkeypatch.setattr(guard_module, limit, FOREVER)
     made = House()

@@ -13,8 +13,10 @@ from typing import Any
 import pytest
 
 from graphveil.errors import InputError
+from graphveil.federation.checkpoints import Checkpoints
 from graphveil.federation.keys import Identity, new_identity
 from graphveil.federation.mailbox import PeerError
+from graphveil.federation.session import Session
 from graphveil.federation.wire import CHUNK, CONTROL, DATA, HELLO, Frame, word_bytes
 from tests.federation.parties import FOREVER, NAMES, Place, Running, until
 
@@ -51,6 +53,17 @@ def test_an_unknown_certificate_is_refused_at_once_in_words_at_both_ends(tmp_pat
     server, holder1 = give_up(place, (found["server"], found["holder1"]))
     assert noted.removeprefix("holder2: ") in server + holder1
     assert nothing_left(place)
+
+
+def test_strangers_from_everywhere_do_not_fill_the_log(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    session = Session(
+        "server", "server", NAMES[1:], lambda *given: iter(()), Checkpoints(tmp_path, ""), patience=1, tell=print
+    )
+    links = place.links("server", session)
+    for number in range(1000):
+        links._stranger(f"192.0.2.{number}")
+    assert len(place.notes) == 64 and "192.0.2.999" in links.refused["holder2"]
 
 
 def test_a_swapped_certificate_gets_no_stream(tmp_path: Path) -> None:

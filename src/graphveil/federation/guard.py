@@ -21,6 +21,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import ipaddress
+import os
 import selectors
 import socket
 import struct
@@ -45,7 +46,7 @@ _BACKLOG, _AT_ONCE = 4096, 32
 _BLOCK: Final = 1 << 18
 _HANDSHAKE_RECORD, _LONGEST_RECORD = b"\x16\x03", 1 << 14
 _SCARCE: Final = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
-_UNIX = hasattr(socket, "AF_UNIX")
+_UNIX, _LONGEST_PATH = hasattr(socket, "AF_UNIX"), 100
 _READ, _WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 
 
@@ -123,7 +124,7 @@ class Guard:
 
     def behind(self, listen: Callable[[str], int]) -> None:
         """Have the server listen where this door leads to; `listen` takes gRPC's address and returns its port."""
-        if _UNIX:
+        if _UNIX and len(os.fsencode(self._place("server"))) <= _LONGEST_PATH:
             listen(f"unix:{self._place('server')}")
         else:
             self._port = listen("127.0.0.1:0")

@@ -209,7 +209,7 @@ class Links:
         why = f"a connection from {host} is refused: its certificate is not in the agreement; {_COMPARE}"
         for peer in self._peers:
             if peer.place > self._place and not self._streams[peer.name]:
-                self._refuse(peer, why)
+                self._refuse(peer, why, quietly=len(self._noted) >= _MOST_NOTED)
 
     def _listening(self, peer: Peer, incoming: Iterator[bytes], stream: int) -> None:
         """Take what comes in on a stream until it ends."""
@@ -309,9 +309,9 @@ class Links:
         if code is not None and code() is not None and code().name == "RESOURCE_EXHAUSTED":
             self.pace.end(PeerError("broke the protocol: a frame that is too large", where=peer.name))
 
-    def _refuse(self, peer: Peer, why: object) -> None:
+    def _refuse(self, peer: Peer, why: object, *, quietly: bool = False) -> None:
         self.refused[peer.name] = str(why)
-        if (peer.name, str(why)) not in self._noted:
+        if not quietly and (peer.name, str(why)) not in self._noted:
             self._noted.append((peer.name, str(why)))
             self._note(f"{peer.name}: {why}")
 
