@@ -27,7 +27,6 @@ from graphveil.methods import (
     curator_method,
     private_links,
     release_edges,
-    released,
 )
 from graphveil.methods.class_sums import ClassSums
 from graphveil.methods.curator_method import CuratorMethod
@@ -97,7 +96,9 @@ def a_degree_reaches_the_network(patch: Patch) -> None:
     def publish(me: Any, graph: Any, **rest: Any) -> Any:
         found = real(me, graph, **rest)
         degrees = torch.bincount(graph.edge_index[0], minlength=int(graph.num_nodes)).float()
-        return replace(found, sums=found.sums / (1 + degrees[:, None]))
+        weak = replace(found, sums=found.sums / (1 + degrees[:, None]))
+        me.made(weak.digest)
+        return weak
 
     patch.setattr(ClassSums, "publish", publish)
 
@@ -141,13 +142,13 @@ def lists_are_sent_twice(patch: Patch) -> None:
 
 
 def labels_are_sent_twice(patch: Patch) -> None:
-    real = released.randomize_people
+    real = label_propagation.randomize_people
 
     def twice(graph: Any, split: Any, privacy: Any, *, randomness: Any) -> Any:
         real(graph, split, privacy, randomness=randomness)
         return real(graph, split, privacy, randomness=randomness)
 
-    patch.setattr(released, "randomize_people", twice)
+    patch.setattr(label_propagation, "randomize_people", twice)
 
 
 def features_leak_into_the_weights(patch: Patch) -> None:

@@ -97,7 +97,7 @@ def outcome_of(method: Any, without: int | None = None) -> dict[str, Any]:
     """Return what a fitted method shows: predictions, history, ledger, guarantee and the file it is saved to.
 
     Args:
-        without: a node whose prediction is for that node alone; the file, which holds it, is left out then.
+        without: a node whose prediction is for that node alone; the file that may be handed on must not hold it.
     """
     guarantee: Guarantee = method.guarantee
     found = method.predict_proba()
@@ -107,9 +107,8 @@ def outcome_of(method: Any, without: int | None = None) -> dict[str, Any]:
         "ledger": method.ledger.to_dict(),
         "guarantee": guarantee.to_dict(),
     }
-    if without is None:
-        with tempfile.TemporaryDirectory() as folder:
-            shown["the model file"] = read_method(method.save(Path(folder) / "model"))
+    with tempfile.TemporaryDirectory() as folder:
+        shown["the model file"] = read_method(method.save(Path(folder) / "model"))
     return shown
 
 

@@ -44,6 +44,7 @@ class VFGNN:
                 raise InputError(f"setting {name!r} is not known", where="VFGNN", allowed=", ".join(sorted(known)))
         self.settings: dict[str, Any] = {"epsilon": epsilon, "delta": delta, **settings}
         self.seed = seed
+        self._began = False
         self._run: tuple[Setting, Trained, str | None] | None = None
 
     def fit(
@@ -58,12 +59,14 @@ class VFGNN:
         """Deal the graph out by `shares` (one number a holder, of columns and edges) and train.
 
         Raises:
-            InputError: settings that make no federation. BudgetError: it has run already; publishing again costs.
+            InputError: settings that make no federation. BudgetError: it has run already, perhaps not to its end;
+                publishing again costs.
         """
-        if self._run is not None:
+        if self._began:
             raise BudgetError("this federation has run", where="ledger", remedy="a new VFGNN is a new publication")
         members, holdings = deal_out(graph, split or random_split(graph, self.seed), shares, seed=self.seed)
         setting = Setting(members, len(graph.schema.classes), **self.settings)
+        self._began = True
         trained = train_together(setting, holdings, randomness=randomness, seed=self.seed, watch=watch)
         desk = holdings[setting.label_holder].desk
         self._probabilities, self._history = desk.predictions, desk.history  # type: ignore[union-attr]

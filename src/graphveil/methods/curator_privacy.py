@@ -333,7 +333,8 @@ class CuratorPrivacy:
             return (*said, *self._of_trials())
         said.append(
             "joint privacy: it is everybody else's view; what is computed for a node itself (its prediction, its row "
-            "of the cache) is for that node alone and must not be shown to others"
+            "of the cache) is for that node alone and must not be shown to others; predicting gives the curator all "
+            "rows, each to be handed to its node, and no row is in the model file"
         )
         if edges and self.rule == "declared":
             said.append(f"no node has more than {self.degree} edges, as was promised before anybody looked")

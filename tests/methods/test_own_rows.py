@@ -1,0 +1,98 @@
+"""Unit node: what is for one node's eyes is in no file that is handed on, frozen noise or not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from graphveil.graphs.features import features_from_dense
+from graphveil.methods import GAP, ProGAP, load_method
+from graphveil.methods.storage import kept_file, read_method, save_method
+from graphveil.privacy import SecureRandomness, SeededRandomness
+from tests.methods import curator_made as cm
+from tests.methods import made
+
+KINDS: dict[str, Any] = {"gap": GAP, "progap": ProGAP}
+BOTH = pytest.mark.parametrize("name", KINDS)
+SETTINGS = {**cm.FAST, "unit": "node", "degree_bound": 5, "epsilon": 4.0, "queries": 2}
+
+
+def trained(name: str, noise: int = 1) -> Any:
+    start = cm.graph()
+    return KINDS[name](**SETTINGS).fit(start, split=cm.split_of(start), randomness=SeededRandomness(noise))
+
+
+def asked_about(node_changed: bool) -> Any:
+    """The graph of a query, whose node 0 has other features where `node_changed`."""
+    from dataclasses import replace
+
+    start = cm.graph(seed=2)
+    x = made.dense(start.x)
+    if node_changed:
+        x[0] = 1 - x[0]
+    made_graph = made.changed(start, x=x)
+    made_graph.schema = replace(start.schema, name="elsewhere")
+    made_graph.x = features_from_dense(x)
+    return made_graph
+
+
+def queried(name: str, monkeypatch: pytest.MonkeyPatch, path: Path) -> tuple[list[bytes], list[torch.Tensor]]:
+    """The files, and the answers, of one model asked about two graphs that differ in node 0, with noisy sums frozen."""
+    trained(name).save(path)
+    replay = cm.Replay(monkeypatch)
+    files, answers = [], []
+    for changed in (False, True):
+        method = load_method(path)
+        answers.append(method.predict_proba(asked_about(changed), randomness=SeededRandomness(5)))
+        files.append(method.save(path / str(changed)).read_bytes())
+        replay.again()
+    return files, answers
+
+
+@BOTH
+def test_a_model_file_does_not_move_with_the_features_of_a_node_that_was_asked_about(
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Record and replay: the node's own answer moves, as joint privacy allows; the model is the same, byte for byte."""
+    files, answers = queried(name, monkeypatch, tmp_path)
+    assert files[0] == files[1]
+    assert not torch.equal(answers[0][0], answers[1][0])
+    assert torch.equal(answers[0][1:], answers[1][1:])
+
+
+@BOTH
+def test_the_replay_notices_answers_inside_the_model(
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The weakened copy: older versions put the answers into the model, and its bytes moved with node 0."""
+    queried(name, monkeypatch, tmp_path)
+    weak = []
+    for changed in ("False", "True"):
+        file = tmp_path / changed / "model.safetensors"
+        kind, facts, tensors = read_method(file)
+        inside = read_method(kept_file(file))[2]
+        weak.append(save_method(tmp_path / f"old {changed}", kind, facts, tensors | inside).read_bytes())
+    assert weak[0] != weak[1]
+
+
+@BOTH
+def test_answers_are_kept_for_their_owner_and_given_again(name: str, tmp_path: Path) -> None:
+    start = cm.graph()
+    method = KINDS[name](**SETTINGS).fit(start, split=cm.split_of(start), randomness=SecureRandomness())
+    other = asked_about(False)
+    found = method.predict_proba(other, randomness=SecureRandomness())
+    file = method.save(tmp_path)
+    assert kept_file(file).stat().st_mode & 0o777 == 0o600
+    assert set(read_method(file)[2]) == {part for part in read_method(file)[2] if part.startswith("network")}
+    assert torch.equal(load_method(tmp_path).predict_proba(cm_unread(other)), found)
+    said = " ".join(method.guarantee.assumes)
+    assert "for that node alone" in said and "no row is in the model file" in said
+
+
+def cm_unread(graph: Any) -> Any:
+    found = cm.Unreadable(graph)
+    found.schema = graph.schema
+    return found
