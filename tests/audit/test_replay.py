@@ -25,6 +25,7 @@ from graphveil.methods import (
     class_sums,
     curator,
     curator_method,
+    label_propagation,
     private_links,
     release_edges,
 )
