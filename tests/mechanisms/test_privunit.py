@@ -278,6 +278,6 @@ def test_a_collection_takes_seconds() -> None:
     """2,000 users x 500 dimensions; a tenth of the collection that must stay quick (1.2 s on one core)."""
     values = np.random.default_rng(1).random((2000, 500))
     mechanism = PrivUnit(epsilon=1.0, dimension=500)
-    start = time.perf_counter()
+    start = time.process_time()
     mechanism.centred(mechanism.randomize(values, randomness=SecureRandomness()))
-    assert time.perf_counter() - start < 10
+    assert time.process_time() - start < 10
