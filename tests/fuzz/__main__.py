@@ -1,0 +1,44 @@
+"""`make fuzz`: python -m tests.fuzz [--inputs N] [--seed S] [--only WORD]; exit code 1 where an input failed."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import random
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.fuzz.harness import fuzz
+from tests.fuzz.targets import targets
+
+
+def run() -> int:
+    """Fuzz, and print what was found."""
+    words = argparse.ArgumentParser()
+    words.add_argument("--inputs", type=int, default=100_000)
+    words.add_argument("--seed", type=int, default=None)
+    words.add_argument("--only", default="")
+    words.add_argument("--keep", type=Path, default=Path("fuzz-failures"))
+    given = words.parse_args()
+    seed = random.SystemRandom().randrange(10**9) if given.seed is None else given.seed
+    sys.stderr.write(f"seed {seed}\n")
+    keep = given.keep.absolute()
+    with tempfile.TemporaryDirectory() as folder:
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            chosen = [one for one in targets(Path(folder) / "valid") if given.only in one.name]
+        found = fuzz(chosen, given.inputs, seed, Path(folder) / "work" / "one", keep=keep, tell=True)
+    sys.stderr.write("\n")
+    for name, (inputs, accepted, failed) in found.of.items():
+        print(f"{name:20} {inputs:8,} inputs {accepted:8,} accepted {failed:6,} failed")
+    print(f"seed {seed}; slowest {found.slowest:.1f} s ({found.slow}); {len(found.failures)} failures")
+    for failure in found.failures[:20]:
+        print(f"\n{failure}")
+    if found.failures:
+        print(f"\ninputs that failed are in {keep}")
+    return 1 if found.failures else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(run())

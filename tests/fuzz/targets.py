@@ -1,0 +1,328 @@
+"""What is fuzzed: folders that commands read, each with the commands, and what an accepted input must mean."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from graphveil.cli import main
+from tests.fuzz.mutate import NUMBERS, VALUES, WORDS, mutate
+
+Words = Sequence[object]
+
+
+@dataclass(frozen=True)
+class Target:
+    """A folder of valid files, one of which is changed, and what then runs on a copy of it.
+
+    Args:
+        folder: the valid files; never written to.
+        files: those that are changed, by patterns relative to the folder.
+        commands: given the copy, what may be typed; one of them is, by seed.
+        change: how a file's content is changed.
+        accepted: looks at the copy after exit code 0, and fails where it does not mean what it says.
+    """
+
+    name: str
+    folder: Path
+    files: tuple[str, ...]
+    commands: Callable[[Path, random.Random], Sequence[Words]]
+    change: Callable[[bytes, str, random.Random], bytes] = mutate
+    accepted: Callable[[Path], None] = lambda copy: None
+
+
+TOML = """private = ["features", "labels"]
+range = [0, 1]
+classes = ["a", "b"]
+directed = false
+name = "people"
+split = "part"
+"""
+
+
+def people(folder: Path, *, sparse: bool = False, parquet: bool = False) -> Path:
+    """A folder of twenty people."""
+    folder.mkdir(parents=True)
+    more = 'public_edges = "public"\n' + ("dimension = 4\n" if sparse else 'features = ["x", "y"]\nlabel = "label"\n')
+    (folder / "graph.toml").write_text(TOML + more)
+    parts = ("train", "train", "val", "test")
+    lines = [f"p{n},{n % 3 / 2},{n % 5 / 4},{'ab'[n % 2]},{parts[n % 4]}" for n in range(20)]
+    head = "id,x,y,label,part"
+    if sparse:
+        head, lines = "id,label,part", [",".join((one.split(",")[0], *one.split(",")[3:])) for one in lines]
+        entries = [f"p{n},{(n * 3) % 4},{n % 4 / 3}" for n in range(20)]
+        (folder / "features.csv").write_text("\n".join(["id,feature,value", *entries]) + "\n")
+    (folder / "nodes.csv").write_text("\n".join([head, *lines]) + "\n")
+    ends = [f"p{n},p{(n + 1) % 20},{'true' if n % 2 else 'false'}" for n in range(20)]
+    (folder / "edges.csv").write_text("\n".join(["source,target,public", *ends]) + "\n")
+    if parquet:
+        import polars
+
+        for stem in ("nodes", "edges"):
+            polars.read_csv(folder / f"{stem}.csv").write_parquet(folder / f"{stem}.parquet")
+            (folder / f"{stem}.csv").unlink()
+    return folder
+
+
+def same_after_rewriting(copy: Path) -> None:
+    """An accepted folder, written anew and read again, is the same graph."""
+    import torch
+
+    from graphveil.graphs import load_graph, validate, write_folder
+
+    graph = validate(load_graph(copy))
+    again = load_graph(write_folder(graph, copy.with_name("again"), format="csv"))
+    shutil.rmtree(copy.with_name("again"))
+    assert [str(one) for one in again.ids] == [str(one) for one in graph.ids], "other ids"
+    for part in ("edge_index", "y", "train_mask", "public_edges"):
+        one, other = graph.get(part), again.get(part)
+        assert (one is None) == (other is None) and (one is None or torch.equal(one, other)), f"another {part}"
+    assert torch.equal(_dense(graph.x), _dense(again.x)), "other features"
+    assert (again.schema.low, again.schema.high) == (graph.schema.low, graph.schema.high), "another range"
+    assert again.schema.classes == graph.schema.classes, "other classes"
+
+
+def _dense(x: Any) -> Any:
+    return x.to_dense()
+
+
+def run_of(method: str, data: Path, out: Path, *more: object) -> Path:
+    """A short real run."""
+    words = ["train", method, data, "--no-controls", "--threads", 1, "--out", out, *more]
+    assert main([str(word) for word in words]) == 0
+    return out
+
+
+def old_run(run: Path, out: Path) -> Path:
+    """The same run as an older version wrote it: everything in one place, nothing hashed."""
+    out.mkdir()
+    for name in ("config.toml", "result.json", "metrics.jsonl", "model.safetensors", "ledger.json"):
+        shutil.copy(run / name, out / name)  # follows links
+    return out
+
+
+def resealed(content: bytes, name: str, rng: random.Random) -> bytes:
+    """A model file whose facts are changed and whose hash is made to fit: what an attacker would hand in."""
+    from graphveil.methods.storage import KEY, _digest
+
+    if rng.random() < 0.3:
+        return mutate(content, name, rng)
+    from safetensors.torch import load, save
+
+    size = int.from_bytes(content[:8], "little")
+    header = json.loads(json.loads(content[8 : 8 + size])["__metadata__"][KEY])
+    tensors = dict(load(content))
+    if rng.random() < 0.3 and tensors:
+        changed = rng.choice(sorted(tensors))
+        tensors[changed] = _other_tensor(tensors[changed], rng)
+    facts = json.dumps(header["facts"]).encode()
+    for _ in range(20):
+        try:
+            header["facts"] = json.loads(mutate(facts, "facts.json", rng))
+            assert isinstance(header["facts"], dict)
+            header["sha256"] = _digest(header["kind"], header["facts"], tensors)
+            return save(tensors, metadata={KEY: json.dumps(header)})
+        except (ValueError, AssertionError, RecursionError):
+            continue
+    return content
+
+
+def _other_tensor(tensor: Any, rng: random.Random) -> Any:
+    import torch
+
+    makers: tuple[Callable[[], Any], ...] = (
+        lambda: tensor.flatten()[:0].clone(),
+        lambda: tensor.reshape(1, -1).clone(),
+        lambda: tensor.to(torch.int64),
+        lambda: tensor.to(torch.float64),
+        lambda: torch.full_like(tensor, -1),
+        lambda: torch.full(tuple(tensor.shape), float("nan")),
+        lambda: torch.zeros(3, 5),
+    )
+    return rng.choice(makers)()
+
+
+def refuse_impossible_numbers(copy: Path) -> None:
+    """No report shows a guarantee that nobody could give."""
+
+
+def numbers(folder: Path, rng: random.Random) -> list[Words]:
+    """Commands with one strange number or word each; none of them trains."""
+    from graphveil.methods import METHODS
+
+    odd: Any = rng.choice((rng.choice(NUMBERS), rng.choice(WORDS))).replace("\x00", "")
+    method = rng.choice(sorted(METHODS))
+    key = rng.choice(sorted(METHODS[method].options))
+    flag = rng.choice(
+        ("--epsilon-x", "--epsilon-y", "--epsilon-a", "--epsilon", "--delta", "--unit", "--model", "--epochs")
+    )
+    holder = "--holder"
+    return [
+        ("plan", method, folder, "--set", f"{key}={odd}"),
+        ("plan", method, folder, f"{flag}={odd}"),
+        ("plan", method, folder, f"--private-share={odd}", "--seed=1"),
+        ("plan", method, odd),
+        ("plan", odd, folder),
+        ("data", "describe", odd or "x"),
+        ("mechanisms", "compare", f"--epsilon={odd}", "--dimension=2", "--users=10", "--out", folder / "m"),
+        ("mechanisms", "compare", f"--low={odd}", "--dimension=2", "--users=10", "--out", folder / "m"),
+        ("mechanisms", "compare", f"--delta={odd}", "--dimension=2", "--users=10", "--out", folder / "m"),
+        ("federation", "split", folder, f"--proportion={odd}", "--out", folder / "s"),
+        ("federation", "key", odd, "--out", folder / "k"),
+        (
+            "federation",
+            "init",
+            "-o",
+            folder / "f",
+            f"{holder}=a=h:1={odd}",
+            f"{holder}=b=h:2=2",
+            "--classes=x,y",
+            "--epsilon=8",
+        ),
+        (
+            "federation",
+            "init",
+            "-o",
+            folder / "f",
+            f"{holder}={odd}",
+            f"{holder}=b=h:2=2",
+            "--classes=x,y",
+            "--epsilon=8",
+        ),
+        (
+            "federation",
+            "init",
+            "-o",
+            folder / "f",
+            f"{holder}=a=h:1=1",
+            f"{holder}=b=h:2=2",
+            f"--classes={odd},y",
+            "--epsilon=8",
+        ),
+        (
+            "federation",
+            "init",
+            "-o",
+            folder / "f",
+            f"{holder}=a=h:1=1",
+            f"{holder}=b=h:2=2",
+            "--classes=x,y",
+            f"--epsilon={odd}",
+        ),
+        (
+            "federation",
+            "init",
+            "-o",
+            folder / "f",
+            f"{holder}=a=h:1=1",
+            f"{holder}=b=h:2=2",
+            "--classes=x,y",
+            f"--range={odd},1",
+            "--epsilon=8",
+        ),
+        (
+            "federation",
+            "init",
+            "-o",
+            folder / "f",
+            f"{holder}=a=h:1=1",
+            f"{holder}=b=h:2=2",
+            "--classes=x,y",
+            "--set",
+            f"width={odd}",
+            "--epsilon=8",
+        ),
+        (
+            "release",
+            rng.choice(("edge-rand", "lap-graph", "feature-rr")),
+            folder,
+            f"--epsilon-a={odd}",
+            "-o",
+            folder / "r",
+        ),
+        ("train", method, folder, f"{flag}={odd}", "--split=none"),
+        ("train", method, folder, f"--split={odd}", "--device=none"),
+        ("compare", f"{method},{odd}", folder, "--device=none"),
+        ("tune", method, folder, f"--over={key}={odd},{rng.choice(NUMBERS)}", "--device=none"),
+        ("attack", folder, f"--attack={odd}"),
+        ("audit", odd or "nothing"),
+    ]
+
+
+def targets(base: Path) -> list[Target]:
+    """All of them, made once under `base`."""
+    plain, sparse = people(base / "people"), people(base / "sparse", sparse=True)
+    packed = people(base / "packed", parquet=True)
+    network = ("--epochs", 1, "--set", "hidden=4", "--epsilon-x", 1, "--epsilon-y", 1)
+    runs = {
+        "lpgnn": run_of("lpgnn", plain, base / "lpgnn", *network),
+        "label-pool": run_of("label-pool", plain, base / "label-pool", "--epsilon-y", 1),
+        "class-sums": run_of("class-sums", plain, base / "class-sums", "--epsilon", 4, "--delta", 0.01),
+    }
+    old = old_run(runs["lpgnn"], base / "old")
+    released = base / "released"
+    assert main(["release", "edge-rand", str(plain), "--epsilon-a", "1", "-o", str(released)]) == 0
+    parties = _federation(base, plain)
+    describe = _describing
+    models = [
+        Target(
+            f"model {name}", old_run(run, base / f"old-{name}"), ("model.safetensors",), _predicting(plain), resealed
+        )
+        for name, run in runs.items()
+    ]
+    return [
+        Target("own csv", plain, ("graph.toml", "nodes.csv", "edges.csv"), describe, accepted=same_after_rewriting),
+        Target("own sparse", sparse, ("*.toml", "*.csv"), describe, accepted=same_after_rewriting),
+        Target("own parquet", packed, ("*.parquet",), describe, accepted=same_after_rewriting),
+        Target("release", released, ("*.json", "*.toml", "*.parquet"), _reading),
+        Target("run", runs["lpgnn"], ("*.json", "*.toml", "*.jsonl", "public/*"), _reading),
+        Target("old run", old, ("result.json", "metrics.jsonl", "ledger.json"), _reading),
+        *models,
+        Target("party", parties / "holder2", ("*",), _party),
+        Target("numbers", plain, ("graph.toml",), numbers, change=lambda content, name, rng: content),
+    ]
+
+
+def _federation(base: Path, plain: Path) -> Path:
+    assert main(["federation", "split", str(plain), "-o", str(base / "split")]) == 0
+    made = base / "parties"
+    words = ["federation", "init", "--from", str(base / "split"), "-o", str(made), "--epsilon", "8"]
+    assert main(words) == 0
+    status = {"party": "holder2", "state": "running", "round": 1, "rounds": 5, "epsilon": 1.0, "epsilon_total": 8.0}
+    (made / "holder2" / "status.json").write_text(json.dumps({**status, "reader": "the server", "time": "2026-01-01"}))
+    return made
+
+
+def _describing(copy: Path, rng: random.Random) -> Sequence[Words]:
+    return [("data", "describe", copy), ("data", "describe", copy, "--json")]
+
+
+def _reading(copy: Path, rng: random.Random) -> Sequence[Words]:
+    return [("compare-runs", copy, "--json"), ("compare-runs", copy), ("compare-runs", copy), ("report", copy)]
+
+
+def _predicting(data: Path) -> Callable[[Path, random.Random], Sequence[Words]]:
+    def commands(copy: Path, rng: random.Random) -> Sequence[Words]:
+        return [("predict", copy, data, "--json"), ("predict", copy, data, "--out", copy / "p.csv")]
+
+    return commands
+
+
+def _party(copy: Path, rng: random.Random) -> Sequence[Words]:
+    return [
+        ("federation", "plan", copy),
+        ("federation", "status", copy),
+        ("federation", "sign", copy),
+        ("federation", "sign", copy, "--agreement", copy / "agreement.toml", "--with", copy / "signatures.json"),
+        ("federation", "serve", copy, "--patience", "0"),
+    ]
+
+
+def extreme_json(rng: random.Random) -> Any:
+    """A value that JSON may hold and nobody expects."""
+    return rng.choice(VALUES)
