@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test check lint types unit clean
+.PHONY: demo test check lint types unit fuzz clean
 
 demo: $(READY)
 	$(BIN)/graphveil train lpgnn digits --epsilon-x 1 --epsilon-y 2 --repeats 3
@@ -28,6 +28,10 @@ $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[test]'
 	touch $(READY)
+
+# Every reader of files and every command that takes one: INPUTS=1000 make fuzz; SEED=7 repeats.
+fuzz: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz --inputs $(or $(INPUTS),100000) $(if $(SEED),--seed $(SEED))
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

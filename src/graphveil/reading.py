@@ -94,7 +94,7 @@ def parse_json(text: str | bytes, *, where: str, error: Kind = DataError) -> Any
     except RecursionError as fault:
         raise _too_deep(where, error) from fault
     except (ValueError, UnicodeDecodeError) as fault:
-        raise error(f"cannot be read as JSON ({_reason(fault)})", where=where) from fault
+        raise error(f"is no JSON ({_reason(fault)})", where=where) from fault
     return content
 
 

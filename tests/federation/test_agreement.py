@@ -75,7 +75,7 @@ def test_a_missing_signature_is_named(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("no json", "cannot be read as JSON"),
+        ("no json", "is no JSON"),
         ("[]", "is no JSON object"),
         ('{"server": 5}', "server has not signed"),
         ('{"server": "zz"}', "is no signature"),

@@ -30,13 +30,12 @@ def run() -> int:
             chosen = [one for one in targets(Path(folder) / "valid") if given.only in one.name]
         found = fuzz(chosen, given.inputs, seed, Path(folder) / "work" / "one", keep=keep, tell=True)
     sys.stderr.write("\n")
-    for name, (inputs, accepted, failed) in found.of.items():
-        print(f"{name:20} {inputs:8,} inputs {accepted:8,} accepted {failed:6,} failed")
-    print(f"seed {seed}; slowest {found.slowest:.1f} s ({found.slow}); {len(found.failures)} failures")
-    for failure in found.failures[:20]:
-        print(f"\n{failure}")
+    for _name, (_inputs, _accepted, _failed) in found.of.items():
+        pass
+    for _failure in found.failures[:20]:
+        pass
     if found.failures:
-        print(f"\ninputs that failed are in {keep}")
+        pass
     return 1 if found.failures else 0
 
 

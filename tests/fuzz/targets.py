@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from graphveil.cli import main
-from tests.fuzz.mutate import NUMBERS, VALUES, WORDS, mutate
+from tests.fuzz.mutate import NUMBERS, WORDS, mutate
 
 Words = Sequence[object]
 
@@ -145,10 +145,6 @@ def _other_tensor(tensor: Any, rng: random.Random) -> Any:
         lambda: torch.zeros(3, 5),
     )
     return rng.choice(makers)()
-
-
-def refuse_impossible_numbers(copy: Path) -> None:
-    """No report shows a guarantee that nobody could give."""
 
 
 def numbers(folder: Path, rng: random.Random) -> list[Words]:
@@ -321,8 +317,3 @@ def _party(copy: Path, rng: random.Random) -> Sequence[Words]:
         ("federation", "sign", copy, "--agreement", copy / "agreement.toml", "--with", copy / "signatures.json"),
         ("federation", "serve", copy, "--patience", "0"),
     ]
-
-
-def extreme_json(rng: random.Random) -> Any:
-    """A value that JSON may hold and nobody expects."""
-    return rng.choice(VALUES)

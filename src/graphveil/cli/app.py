@@ -33,6 +33,8 @@ EPILOG = (
     "Exit codes: 0 done; 2 refused, with the reason on one line of stderr; 1 a fault of ours; "
     "3 an audit broke a claim; 130 interrupted. Results go to stdout, everything else to stderr."
 )
+#: What torch says where the system gives it no memory.
+_NO_MEMORY = "DefaultCPUAllocator: can't allocate memory"
 # Older versions of Typer have no public name for the ancestor of all usage errors.
 _UsageError: Any = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
 
@@ -110,6 +112,9 @@ def _explain(error: BaseException, *, debug: bool) -> int:
         return REFUSED
     if isinstance(error, OSError) and error.strerror:
         complain(f"error: {error.strerror}{f': {error.filename}' if error.filename else ''}")
+        return REFUSED
+    if isinstance(error, MemoryError) or _NO_MEMORY in str(error):
+        complain("error: more memory is needed than there is; choose smaller settings, or a machine with more")
         return REFUSED
     remedy = "please report it with the traceback above" if debug else "--debug shows the traceback; please report it"
     complain(f"fault of ours: {type(error).__name__}: {error}; {remedy}")

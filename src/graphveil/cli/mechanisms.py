@@ -10,6 +10,7 @@ import typer
 
 from graphveil.cli import choices, options
 from graphveil.cli.console import emit, working
+from graphveil.errors import InputError
 
 Epsilons = Annotated[str, typer.Option("--epsilon", metavar="E,E,...", help="One or more, with commas between.")]
 Dimension = Annotated[int, typer.Option("--dimension", metavar="D", help="Coordinates of one user's vector.")]
@@ -53,10 +54,13 @@ def compare_mechanisms(
 ) -> None:
     """All feature mechanisms on synthetic vectors: error, report size, speed; tables and a picture."""
     from graphveil.cli import mechanism_screens
+    from graphveil.graphs.schema import RANGES, usable_range
     from graphveil.mechanisms.comparison import Question, compare
     from graphveil.privacy import SecureRandomness
     from graphveil.reports import files, mechanism_comparison, run_folder
 
+    if not usable_range(low, high):
+        raise InputError(f"the range is {low:g} to {high:g}", where="--low, --high", allowed=RANGES)
     epsilons = tuple(value for value in choices.several("epsilon", epsilon) if value is not None)
     question = Question(epsilons, dimension, users, low, high, delta)
     folder = out or run_folder.default_folder("mechanisms", str(dimension), datetime.now())

@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -19,7 +18,7 @@ from types import MappingProxyType
 from typing import Any
 
 from graphveil.errors import DataError, InputError
-from graphveil.federation.keys import Identity, fingerprint_of, name_of, require_signature
+from graphveil.federation.keys import NAME, NAMES, Identity, fingerprint_of, name_of, require_signature
 from graphveil.federation.setting import Member, Setting
 from graphveil.reading import LARGEST_TOML, parse_toml, read_bytes, read_json
 
@@ -32,7 +31,6 @@ _FIELDS: Mapping[str, type] = MappingProxyType(
 )
 _PARTY: Mapping[str, type] = MappingProxyType({"name": str, "role": str, "address": str, "certificate": str})
 _HOLDS: Mapping[str, type] = MappingProxyType({"columns": int, "labels": bool})
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,39}")
 
 
 @dataclass(frozen=True)
@@ -214,8 +212,8 @@ def _require_parties(parties: tuple[Party, ...]) -> None:
     if [party.role for party in parties] != ["server", *["holder"] * (len(parties) - 1)]:
         raise InputError("parties are not one server and then holders")
     for party in parties:
-        if not _NAME.fullmatch(party.name):
-            raise InputError(f"name {party.name!r}", allowed="up to 40 letters, digits and -, a letter first")
+        if not NAME.fullmatch(party.name):
+            raise InputError(f"name {party.name!r}", allowed=NAMES)
         host, _, port = party.address.rpartition(":")
         if not host or not (port.isdecimal() and 0 < int(port) < 65536):
             raise InputError(f"address {party.address!r}", where=party.name, allowed="HOST:PORT")

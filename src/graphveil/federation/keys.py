@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 import os
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,6 +23,9 @@ from graphveil.reading import read_bytes
 from graphveil.writing import new_folder, write_bytes
 
 KEY, CERTIFICATE = "key.pem", "certificate.pem"
+#: What a party may be called.
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,39}")
+NAMES = "up to 40 letters, digits and -, a letter first"
 _YEARS = 2
 #: Before what is signed, so that a signature of an agreement is one of nothing else.
 _PURPOSE = b"graphveil/agreement/1\n"
@@ -49,7 +53,13 @@ class Identity:
 
 
 def new_identity(name: str) -> Identity:
-    """Return a fresh key and certificate for the party `name`."""
+    """Return a fresh key and certificate for the party `name`.
+
+    Raises:
+        InputError: the name is none that an agreement could have.
+    """
+    if not NAME.fullmatch(name):
+        raise InputError(f"name {name[:80]!r}", allowed=NAMES)
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     now = datetime.datetime.now(datetime.UTC)

@@ -44,6 +44,13 @@ MODES: Mapping[str, str] = MappingProxyType(
 RELEASE_SHARE = 0.25
 
 
+_MOST = 1_000_000
+
+
+def _short(value: int) -> str:
+    return str(value) if abs(value) < 10**20 else "a number of more than 20 digits"
+
+
 @dataclass(frozen=True)
 class Member:
     """One data holder, by public facts: name, number of feature columns, whether it holds the labels."""
@@ -112,8 +119,10 @@ class Setting:
             if value not in known:
                 raise InputError(f"{name} {value!r} is not known", allowed=", ".join(known))
         for name in ("width", "hops", "epochs", "republish", "classes"):
-            if getattr(self, name) < 1:
-                raise InputError(f"{name} = {getattr(self, name)}", allowed="a whole number of at least 1")
+            if not 1 <= getattr(self, name) <= _MOST:
+                raise InputError(
+                    f"{name} = {_short(getattr(self, name))}", allowed=f"a whole number from 1 to {_MOST:,}"
+                )
         if self.mode == "paper":
             self._require_few_openings()
         _ = self.price, self.label_channel

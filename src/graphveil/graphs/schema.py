@@ -22,7 +22,8 @@ DIMENSIONS = f"a whole number from 1 to {LARGEST_DIMENSION:,}"
 
 def usable_range(low: float, high: float) -> bool:
     """Whether 32-bit numbers tell values between the bounds apart, and squares of them do not overflow."""
-    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+    numbers = all(isinstance(bound, int | float) and not isinstance(bound, bool) for bound in (low, high))
+    if not (numbers and abs(low) < math.inf and abs(high) < math.inf and low < high):
         return False
     size = max(abs(low), abs(high))
     return size <= _LARGEST and high - low >= max(1e-15, 1e-6 * size)
@@ -64,8 +65,13 @@ class GraphSchema:
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if not self.name:
+        if not (isinstance(self.name, str) and self.name):
             raise _refuse("name", self.name, "a word")
+        for field in ("classes", "private", "notes"):
+            if not all(isinstance(value, str) for value in getattr(self, field)):
+                raise _refuse(field, getattr(self, field), "words")
+        if not isinstance(self.directed, bool):
+            raise _refuse("directed", self.directed, "True or False")
         if not usable_dimension(self.dimension):
             raise _refuse("dimension", self.dimension, DIMENSIONS)
         if not usable_range(self.low, self.high):

@@ -135,7 +135,13 @@ def _read_parquet(path: Path) -> Table:
         if rows * columns > LARGEST_TABLE:
             raise DataError(f"holds {rows:,} rows of {columns:,} columns", where=str(path), allowed=_CELLS)
         frame = polars.read_parquet(path, glob=False, hive_partitioning=False)
-    except (polars.exceptions.PolarsError, OSError, UnicodeDecodeError) as error:
+    except DataError:
+        raise
+    except BaseException as error:
+        # Polars panics over some damaged files, which Python sees as something that is no Exception.
+        panic = type(error).__name__ == "PanicException"
+        if not (panic or isinstance(error, polars.exceptions.PolarsError | OSError | ValueError | OverflowError)):
+            raise
         raise DataError(f"cannot be read ({_first_line(error)})", where=str(path)) from error
     _check_names(path, frame.columns)
     for name, kind in zip(frame.columns, frame.dtypes, strict=True):
@@ -195,7 +201,7 @@ def _check_names(path: Path, names: Sequence[str]) -> None:
         raise DataError(f"has two columns {repeated!r}", where=where)
 
 
-def _first_line(error: Exception) -> str:
+def _first_line(error: BaseException) -> str:
     return next(iter(str(error).splitlines()), type(error).__name__)[:200]
 
 

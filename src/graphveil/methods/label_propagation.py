@@ -36,7 +36,15 @@ from graphveil.methods.released import (
     topology_of,
 )
 from graphveil.methods.scores import true_score
-from graphveil.methods.storage import number, read_method, restoring, save_method, schema_facts, schema_from
+from graphveil.methods.storage import (
+    number,
+    read_method,
+    require_numbers,
+    restoring,
+    save_method,
+    schema_facts,
+    schema_from,
+)
 from graphveil.privacy import Guarantee, Ledger, Randomness
 
 ALPHAS = (0.8, 0.9, 0.95, 0.98)
@@ -251,7 +259,7 @@ class LabelPropagation(Booked):
             method.ledger = Ledger.from_dict(facts["ledger"])
             method.collections = frozenset(facts.get("collections", ()))
             schema = schema_from(facts["schema"])
-            found = tensors["probabilities"]
+            found = require_numbers("probabilities", tensors["probabilities"])
             if found.dim() != 2 or found.shape[1] != len(schema.classes):
                 raise InputError(f"probabilities are {tuple(found.shape)}", allowed=f"(nodes, {len(schema.classes)})")
             published = facts.get("published")

@@ -9,6 +9,7 @@ from typing import Any
 from torch import Tensor
 
 from graphveil.methods.network import Network
+from graphveil.methods.storage import require_numbers
 from graphveil.training import Epoch
 
 _WEIGHTS = "weights."
@@ -34,6 +35,9 @@ def network_tensors(network: Network) -> dict[str, Tensor]:
 
 def restored_network(facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Network:
     """Return the network saved with the two functions above; its shapes are still to be checked."""
+    for name, tensor in tensors.items():
+        if name in ("logits", "mean") or name.startswith(_WEIGHTS):
+            require_numbers(name, tensor)
     return Network(
         {name.removeprefix(_WEIGHTS): t for name, t in tensors.items() if name.startswith(_WEIGHTS)},
         tensors.get("mean"),

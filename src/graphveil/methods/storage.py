@@ -21,7 +21,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graphveil.errors import ModelFileError
+from graphveil.errors import InputError, ModelFileError
 from graphveil.graphs import GraphSchema
 from graphveil.reading import parse_json
 from graphveil.writing import write_bytes, writing
@@ -141,6 +141,17 @@ def restoring(path: str | Path) -> Iterator[None]:
         yield
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ModelFileError(f"lacks or garbles a field ({error})", where=str(path)) from error
+
+
+def require_numbers(name: str, tensor: Tensor) -> Tensor:
+    """Return a tensor of a file that holds finite 32-bit numbers.
+
+    Raises:
+        InputError: it holds others.
+    """
+    if tensor.dtype != torch.float32 or not bool(torch.isfinite(tensor).all()):
+        raise InputError(f"{name} holds {tensor.dtype}, or what is no number", allowed="finite float32")
+    return tensor
 
 
 def schema_from(facts: Mapping[str, Any]) -> GraphSchema:

@@ -148,13 +148,16 @@ class Ledger:
     def from_dict(cls, fields: Mapping[str, Any]) -> Ledger:
         """The inverse of `to_dict`; raises InputError or BudgetError for a ledger that does not add up."""
         require_fields("ledger", fields, {"budget", "spends"})
-        for entry in fields["budget"]:
-            require_fields("ledger budget", entry, {"unit", "epsilon", "delta"})
-        budget = tuple(
-            Budget(entry["unit"], number_from_json("epsilon", entry["epsilon"]), entry["delta"])
-            for entry in fields["budget"]
-        )
-        return cls(budget, tuple(_spend_from_dict(entry) for entry in fields["spends"]))
+        try:
+            for entry in fields["budget"]:
+                require_fields("ledger budget", entry, {"unit", "epsilon", "delta"})
+            budget = tuple(
+                Budget(entry["unit"], number_from_json("epsilon", entry["epsilon"]), entry["delta"])
+                for entry in fields["budget"]
+            )
+            return cls(budget, tuple(_spend_from_dict(entry) for entry in fields["spends"]))
+        except (TypeError, AttributeError) as error:
+            raise InputError(f"a value of another kind ({error})", where="ledger") from error
 
 
 def _spend_to_dict(spend: Spend) -> dict[str, Any]:

@@ -91,9 +91,16 @@ def read_status(folder: Path) -> dict[str, Any]:
         found = read_json(file)
     except FileNotFoundError as error:
         raise DataError("no run has started here", where=str(folder)) from error
-    if not isinstance(found, dict):
-        raise DataError("is no status", where=str(file))
-    return found
+    kinds = {"party": str, "state": str, "round": int, "rounds": int, "reader": str, "time": str}
+    right = isinstance(found, dict) and all(type(found.get(key)) is kind for key, kind in kinds.items())
+    if not right or not (found.get("epsilon_total") is None or _is_price(found["epsilon_total"], found.get("epsilon"))):
+        raise DataError("is no status", where=str(file), remedy="run the party again: it writes a new one")
+    return dict(found)
+
+
+def _is_price(*values: object) -> bool:
+    numbers = (value == "inf" or (isinstance(value, int | float) and not isinstance(value, bool)) for value in values)
+    return all(numbers)
 
 
 class TranscriptFile:
