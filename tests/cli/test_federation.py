@@ -174,7 +174,7 @@ def test_status_says_where_a_party_stands(type_in: Terminal) -> None:
     StatusFile(Path("run/holder1"), "holder1", 20, math.inf).write("running", 3, math.inf)
     assert "no privacy against the server" in type_in("federation", "status", "run/holder1").out
     Path("run/holder1/status.json").write_text("{")
-    one_line(type_in("federation", "status", "run/holder1"), "cannot be read as JSON")
+    one_line(type_in("federation", "status", "run/holder1"), "is no JSON")
 
 
 @pytest.mark.parametrize(
