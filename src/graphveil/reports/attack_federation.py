@@ -18,6 +18,7 @@ from graphveil.federation.party import holding_of, require_agreed
 from graphveil.graphs import load_graph
 from graphveil.privacy import Randomness
 from graphveil.reports.attack_files import PLAIN
+from graphveil.reports.federation_card import check_party, is_party
 from graphveil.reports.federation_plan import draft
 
 
@@ -47,12 +48,16 @@ def attack_folder(
 
     Raises:
         DataError: no agreement, or a holder's data are missing or not what was agreed.
+        ModelFileError: what a party kept was changed.
         InputError: an attack that does not fit, or holders that share nobody.
     """
     require_federation_attack(name)
     place = _agreed(folder)
     if place is None:
         raise DataError("holds no agreement", where=str(folder), remedy="graphveil federation init makes it")
+    for party in (folder, *sorted(folder.glob("*"))):
+        if is_party(party):
+            check_party(party)
     agreement, _ = draft(place)
     if truth is None:
         raise InputError(

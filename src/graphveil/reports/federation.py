@@ -31,6 +31,7 @@ from graphveil.reports.federation_card import rewrite_party
 from graphveil.reports.federation_plan import priced
 from graphveil.reports.files import to_json, write_text
 from graphveil.reports.predictions import spreadsheet_table
+from graphveil.reports.run_parts import GUARANTEE, LEDGER, writing_part
 from graphveil.writing import writing
 
 #: Paid for by the labels' own epsilon, once.
@@ -155,8 +156,6 @@ def write_outcome(
     guarantee, transcript = guarantee_of(setting), read_transcript(folder, agreement)
     publisher = outcome.finished.result.get("publisher") if outcome.order is not None else None
     published = len(publisher.seen) if publisher is not None else setting.publications
-    write_text(folder / "guarantee.json", to_json(guarantee.to_dict(), indent=1) + "\n")
-    write_text(folder / "ledger.json", to_json(ledger_of(setting, published).to_dict(), indent=1) + "\n")
     answer: dict[str, Any] = {
         "run": agreement.name,
         "party": name,
@@ -175,12 +174,14 @@ def write_outcome(
         "bytes_received": sum(e.bytes for e in transcript.entries if e.receiver == name),
         "seconds": seconds,
         "folder": str(folder),
-        "files": ["transcript.jsonl", "guarantee.json", "ledger.json", "card.md", "card.html", OUTCOME],
+        "files": ["transcript.jsonl", GUARANTEE, LEDGER, "card.md", "card.html", OUTCOME],
     }
     if outcome.desk is not None and outcome.order is not None:
         answer |= _predicted(folder, agreement, outcome.desk, [(ids or [])[row] for row in outcome.order.tolist()])
         answer["files"] += ["predictions.csv", "metrics.jsonl"]
-    write_text(folder / OUTCOME, to_json(answer, indent=1) + "\n")
+    kept = {OUTCOME: answer, GUARANTEE: guarantee.to_dict(), LEDGER: ledger_of(setting, published).to_dict()}
+    with writing_part(folder, {name: to_json(content, indent=1) + "\n" for name, content in kept.items()}):
+        pass
     rewrite_party(folder)
     return answer
 

@@ -8,8 +8,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from graphveil.errors import DataError
+from graphveil.errors import DataError, ModelFileError
+from graphveil.federation.agreement import read_agreement
+from graphveil.federation.guarantees import guarantee_of, ledger_of
 from graphveil.federation.messages import KINDS
+from graphveil.methods.storage import DIGESTS
 from graphveil.privacy import Guarantee, Ledger
 from graphveil.privacy.printed import rounded_up
 from graphveil.reading import read_json
@@ -17,9 +20,11 @@ from graphveil.reports import card as cards
 from graphveil.reports import text, words
 from graphveil.reports.attack_files import Found, attacks_section, kept
 from graphveil.reports.card import Card, Command, Paragraph, Points, Row, Section, Table
+from graphveil.reports.ledger_file import read_ledger
 from graphveil.reports.record import interval_from_dict
+from graphveil.reports.run_parts import GUARANTEE, LEDGER, REMEDY, read_object, require_unchanged
 
-OUTCOME = "outcome.json"
+OUTCOME, AGREEMENT = "outcome.json", "agreement.toml"
 _SHARED = "Which ids all holders share, how many ids each of them has, and who is labelled: all parties learn it."
 _ROWS = "What a person's features change in the rows of neighbours: every row is a unit of its own."
 _ALONE = (
@@ -62,7 +67,7 @@ def rewrite_party(folder: Path) -> dict[str, str | None]:
     """Write both cards of a party anew, with the attacks kept in its folder or in that of the whole federation.
 
     Raises:
-        DataError: a file of it is damaged. ModelFileError: a file of an attack is.
+        DataError: a file of it is damaged. ModelFileError: it was changed, or a file of an attack is damaged.
     """
     attacks = {**kept(folder.parent), **kept(folder)}
     try:
@@ -71,9 +76,40 @@ def rewrite_party(folder: Path) -> dict[str, str | None]:
         card = party_card({**outcome, "folder": str(folder)}, ledger, attacks)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise DataError(f"damaged: {error}", where=str(folder / OUTCOME)) from error
+    check_party(folder)
     cards.write_card(card, folder)
     about = {"method": f"federation ({outcome['mode']})", "data": str(outcome["run"])}
     return {"run": str(folder), "report": None, "card": str(folder / cards.MARKDOWN), **about}
+
+
+def check_party(folder: Path) -> None:
+    """Refuse what a party kept where a file was changed, or contradicts another or the agreement that all signed.
+
+    Raises:
+        ModelFileError: naming the file. DataError: the agreement was changed.
+    """
+    if (folder / DIGESTS).is_file():
+        require_unchanged(folder, (OUTCOME, GUARANTEE, LEDGER))
+    outcome = read_object(folder / OUTCOME)
+    said = read_object(folder / GUARANTEE) if (folder / GUARANTEE).is_file() else outcome.get("guarantee")
+    if not isinstance(said, Mapping):
+        return
+    if outcome.get("guarantee", said) != said or outcome.get("epsilon", said.get("epsilon")) != said.get("epsilon"):
+        raise ModelFileError(f"contradicts {GUARANTEE}", where=str(folder / OUTCOME), remedy=REMEDY)
+    if (folder / AGREEMENT).is_file():
+        _check_agreed(folder, said)
+
+
+def _check_agreed(folder: Path, said: Mapping[str, Any]) -> None:
+    """Refuse a guarantee other than the one agreed on, and a ledger without the spends that it takes."""
+    setting = read_agreement(folder).setting
+    agreed = guarantee_of(setting).to_dict()
+    if any(said.get(name) != agreed[name] for name in ("epsilon", "delta")):
+        raise ModelFileError(f"contradicts {AGREEMENT}", where=str(folder / GUARANTEE), remedy=REMEDY)
+    ledger = read_ledger(folder / LEDGER)
+    expected = ledger_of(setting, setting.publications)
+    if ledger.budget != expected.budget or {s.unit for s in ledger.spends} != {s.unit for s in expected.spends}:
+        raise ModelFileError(f"contradicts {AGREEMENT}", where=str(folder / LEDGER), remedy=REMEDY)
 
 
 def _published(outcome: Mapping[str, Any]) -> str:

@@ -16,6 +16,7 @@ from graphveil.reports.attack_release import ENDING
 from graphveil.reports.comparison_rows import Attacked, Row, facts, row_of
 from graphveil.reports.comparison_sheet import Sheet
 from graphveil.reports.federation import OUTCOME
+from graphveil.reports.federation_card import check_party
 from graphveil.reports.record import interval_from_dict
 from graphveil.reports.release_card import is_release
 from graphveil.reports.release_lift import read_lift
@@ -115,6 +116,8 @@ def _party(folder: Path) -> Row:
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ModelFileError(f"damaged party: {error}", where=str(folder)) from error
+    if (folder / OUTCOME).is_file():
+        check_party(folder)
     about = facts(_FEDERATED, guarantee, ledger, {})
     data = read_agreement(folder).name
     found = Row(_FEDERATED, {}, data, **about, accuracy=accuracy, seconds=outcome.get("seconds"))

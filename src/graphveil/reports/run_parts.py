@@ -34,7 +34,7 @@ RESULT, METRICS, CONFIG = "result.json", "metrics.jsonl", "config.toml"
 README = "README.md"
 #: Who may read the maker's own files, and the folder: nobody else.
 OWN, OWN_FOLDER = 0o600, 0o700
-_REMEDY: Final = "put the file back as it was written; what was changed has no guarantee"
+REMEDY: Final = "put the file back as it was written; what was changed has no guarantee"
 _OLD_NAMES: Final = (MODEL, LEDGER)
 
 
@@ -77,11 +77,11 @@ def checked(run: Path) -> Kept:
     paid = LedgerFile(public / LEDGER).open(ledger).detached()
     said = _guarantee_of(facts, public)
     if split:
-        _require_unchanged(public, (ABOUT, GUARANTEE))
+        require_unchanged(public, (ABOUT, GUARANTEE))
         _require_equal(read_object(public / GUARANTEE), said.to_dict(), public / GUARANTEE, cut_off=_cut_off(public))
     if (run / RESULT).is_file():
         if public != run:
-            _require_unchanged(run, (RESULT, METRICS, CONFIG))
+            require_unchanged(run, (RESULT, METRICS, CONFIG))
             _require_one_content(run, public)
         _check_result(run / RESULT, said, ledger, cut_off=_cut_off(run))
     return Kept(said, paid)
@@ -149,9 +149,9 @@ def read_object(file: Path) -> Mapping[str, Any]:
     try:
         found = read_json(file)
     except (OSError, ValueError) as error:
-        raise ModelFileError(f"is damaged: {error}", where=str(file), remedy=_REMEDY) from error
+        raise ModelFileError(f"is damaged: {error}", where=str(file), remedy=REMEDY) from error
     if not isinstance(found, dict):
-        raise ModelFileError("is damaged: no object", where=str(file), remedy=_REMEDY)
+        raise ModelFileError("is damaged: no object", where=str(file), remedy=REMEDY)
     return found
 
 
@@ -167,7 +167,7 @@ def require_sum(guarantee: Guarantee, file: Path) -> None:
         for name in ("epsilon", "delta")
         if math.isfinite(guarantee.epsilon)
     ):
-        raise ModelFileError("promises more than its parts add up to", where=str(file), remedy=_REMEDY)
+        raise ModelFileError("promises more than its parts add up to", where=str(file), remedy=REMEDY)
 
 
 def _check_result(file: Path, said: Guarantee, ledger: Ledger, *, cut_off: bool) -> None:
@@ -180,15 +180,20 @@ def _check_result(file: Path, said: Guarantee, ledger: Ledger, *, cut_off: bool)
 def _require_equal(found: Any, known: Any, file: Path, *, cut_off: bool) -> None:
     """Refuse what differs from what the model says, unless the writer of the file was stopped half-way."""
     if found != json.loads(to_json(known)) and not cut_off:
-        raise ModelFileError("contradicts the model", where=str(file), remedy=_REMEDY)
+        raise ModelFileError("contradicts the model", where=str(file), remedy=REMEDY)
 
 
-def _require_unchanged(folder: Path, names: tuple[str, ...]) -> None:
+def require_unchanged(folder: Path, names: tuple[str, ...]) -> None:
+    """Refuse files that are not those whose digests the folder lists.
+
+    Raises:
+        ModelFileError: one is missing or was changed.
+    """
     known = _digests(folder)
     for name in names:
         _require(folder / name)
         if _sha256((folder / name).read_bytes()) not in known.get(name, []):
-            raise ModelFileError("was changed since it was written", where=str(folder / name), remedy=_REMEDY)
+            raise ModelFileError("was changed since it was written", where=str(folder / name), remedy=REMEDY)
 
 
 def _require_one_content(run: Path, public: Path) -> None:
@@ -200,7 +205,7 @@ def _require_one_content(run: Path, public: Path) -> None:
 
 def _require(file: Path) -> None:
     if not file.is_file():
-        raise ModelFileError("is missing", where=str(file), remedy=_REMEDY)
+        raise ModelFileError("is missing", where=str(file), remedy=REMEDY)
 
 
 def _cut_off(folder: Path) -> bool:
@@ -212,7 +217,7 @@ def _cut_off(folder: Path) -> bool:
 def _digests(folder: Path) -> dict[str, list[str]]:
     found = read_object(folder / DIGESTS)
     if not all(isinstance(listed, list) and all(isinstance(one, str) for one in listed) for listed in found.values()):
-        raise ModelFileError("is damaged", where=str(folder / DIGESTS), remedy=_REMEDY)
+        raise ModelFileError("is damaged", where=str(folder / DIGESTS), remedy=REMEDY)
     return dict(found)
 
 

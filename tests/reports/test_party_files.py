@@ -1,0 +1,103 @@
+"""What a party of a federation keeps is checked, file against file and against the agreement."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphveil.errors import ModelFileError
+from graphveil.federation.agreement import read_agreement
+from graphveil.federation.guarantees import guarantee_of, ledger_of
+from graphveil.reports.federation_card import check_party
+from graphveil.reports.files import to_json
+from graphveil.reports.rewrite import rewrite
+from graphveil.reports.run_parts import writing_part
+from tests.cli.conftest import Terminal, type_in  # noqa: F401
+from tests.reports.test_federation_card import party
+from tests.reports.test_run_parts import changed, leaves
+
+FILES = ("outcome.json", "guarantee.json", "ledger.json")
+
+
+def refused(folder: Path) -> bool:
+    try:
+        check_party(folder)
+    except ModelFileError:
+        return True
+    return False
+
+
+def accepted(folder: Path, name: str) -> list[tuple[Any, ...]]:
+    """The places of a file that can be edited without a refusal."""
+    before, passed = (folder / name).read_text(), []
+    for path, value in leaves(json.loads(before)):
+        (folder / name).write_text(json.dumps(changed(json.loads(before), path, value)))
+        if not refused(folder):
+            passed.append(path)
+    (folder / name).write_text(before)
+    return passed
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Path:
+    """A finished party, with digests."""
+    folder = party(tmp_path / "run" / "clinic")
+    outcome = json.loads((folder / "outcome.json").read_text())
+    texts = {"outcome.json": to_json(outcome), "guarantee.json": to_json(outcome["guarantee"])}
+    with writing_part(folder, {**texts, "ledger.json": (folder / "ledger.json").read_text()}):
+        pass
+    return folder
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_edited_field_is_refused(kept: Path, name: str) -> None:
+    assert not refused(kept)
+    assert accepted(kept, name) == []
+    (kept / name).unlink()
+    assert refused(kept)
+
+
+def test_the_report_of_a_changed_party_is_refused(kept: Path) -> None:
+    rewrite(kept)
+    ledger = json.loads((kept / "ledger.json").read_text())
+    (kept / "ledger.json").write_text(json.dumps({**ledger, "spends": []}))
+    with pytest.raises(ModelFileError, match=r"ledger\.json: was changed since it was written"):
+        rewrite(kept)
+
+
+def test_a_party_without_digests_is_held_against_the_agreement(type_in: Terminal) -> None:  # noqa: F811
+    """What older versions wrote: epsilon, delta and which spends there must be follow from what all have signed."""
+    assert type_in("federation", "split", "social-200", "--out", "parts").code == 0
+    assert type_in("federation", "init", "--from", "parts", "--out", "fed", "--epsilon", 8).code == 0
+    folder = Path("fed/holder1")
+    setting = read_agreement(folder).setting
+    (folder / "ledger.json").write_text(to_json(ledger_of(setting, setting.publications).to_dict()))
+    said = guarantee_of(setting).to_dict()
+    outcome = {"epsilon": 8.0, "guarantee": said, "mode": setting.mode}
+    for name, content in (("guarantee.json", said), ("outcome.json", outcome)):
+        (folder / name).write_text(to_json(content))
+    assert not refused(folder)
+    for change in ("outcome epsilon", "one guarantee", "both guarantees", "emptied ledger", "raised budget"):
+        shutil.copytree(folder, "forged")
+        forged = Path("forged")
+        if change == "outcome epsilon":
+            (forged / "outcome.json").write_text(to_json({**outcome, "epsilon": 0.001}))
+        if change in ("one guarantee", "both guarantees"):
+            (forged / "guarantee.json").write_text(to_json({**said, "epsilon": 0.001}))
+        if change == "both guarantees":
+            lower = {"epsilon": 0.001, "guarantee": {**said, "epsilon": 0.001}}
+            (forged / "outcome.json").write_text(to_json({**outcome, **lower}))
+        ledger = json.loads((forged / "ledger.json").read_text())
+        if change == "emptied ledger":
+            (forged / "ledger.json").write_text(to_json({**ledger, "spends": []}))
+        if change == "raised budget":
+            ledger["budget"][0]["epsilon"] = 9.0
+            (forged / "ledger.json").write_text(to_json(ledger))
+        assert refused(forged), change
+        answer = type_in("compare-runs", forged)
+        assert (answer.code, answer.out) == (2, "")
+        shutil.rmtree(forged)
