@@ -35,6 +35,7 @@ from graphveil.privacy import (
     repeat_and_select,
     require_budget,
 )
+from graphveil.privacy.ledger import ONE_COPY
 from graphveil.privacy.printed import rounded_up
 from graphveil.training.dp_sgd import PrivateSchedule
 
@@ -330,7 +331,7 @@ class CuratorPrivacy:
             private = [part for part in schema.private if part != "edges"]
             declared = f", though {schema.name} declares {' and '.join(private)} private" if private else ""
             said.append(f"features and labels are NOT protected{declared}: the model and predictions may show them")
-            return (*said, *self._of_trials())
+            return (*said, *self._of_trials(), *self._of_copies())
         said.append(
             "joint privacy: it is everybody else's view; what is computed for a node itself (its prediction, its row "
             "of the cache) is for that node alone and must not be shown to others; predicting gives the curator all "
@@ -340,7 +341,10 @@ class CuratorPrivacy:
             said.append(f"no node has more than {self.degree} edges, as was promised before anybody looked")
         elif edges:
             said.append(f"each node's own list is cut to {self.degree} neighbours by a public hash")
-        return (*said, *self._of_trials())
+        return (*said, *self._of_trials(), *self._of_copies())
+
+    def _of_copies(self) -> tuple[str, ...]:
+        return (ONE_COPY,) if self.queries else ()
 
     def _of_trials(self) -> tuple[str, ...]:
         if self.tuning is None:

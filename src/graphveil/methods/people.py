@@ -21,6 +21,7 @@ from torch import Tensor
 
 from graphveil.errors import BudgetError, InputError
 from graphveil.privacy import Budget, Ledger, Spend
+from graphveil.privacy.ledger import ONE_COPY
 
 People = Literal["same", "other"]
 #: Bytes of a person's name in files: a hash of the id, which is short and no secret.
@@ -214,9 +215,9 @@ def pay_again(ledger: Ledger, spends: Iterable[Spend], *, name: str) -> Ledger:
 
 
 def leans_on(ledger: Ledger) -> tuple[str, ...]:
-    """Return what told those who paid as new people from the others, in words, each once."""
+    """Return what told those who paid as new people from the others, and where they are known, in words, each once."""
     said = [str(spend.parameters[_SAID]) for spend in ledger.spends if _SAID in spend.parameters]
-    return tuple(dict.fromkeys(said))
+    return (*dict.fromkeys(said), ONE_COPY) if said else ()
 
 
 def times_paid(ledger: Ledger | None, unit: str) -> int:

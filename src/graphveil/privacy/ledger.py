@@ -18,6 +18,8 @@ from graphveil.privacy.printed import rounded_up
 
 _NANO: Final = 10**9
 _ATTO: Final = 10**18
+#: What a ledger that is kept in a file cannot see.
+ONE_COPY: Final = "predictions are paid for from one copy of the run: a copied ledger holds the whole budget once more"
 # A number that misses a whole unit by less than this is one that floating point bent.
 _SLACK: Final = Fraction(1, 10**12)
 
