@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
+import os
 import resource
 import secrets
 import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,8 +30,21 @@ pytestmark = pytest.mark.xdist_group("network")
 FILES = 256
 
 
+def leave_with_parent() -> None:
+    """End this process when the test is gone, however it went."""
+    parent = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.5)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
 def serve(folder: str, identities: Any, ports: dict[str, int], said: Any) -> None:
     """Run the server in this process, which may open few files."""
+    leave_with_parent()
     resource.setrlimit(resource.RLIMIT_NOFILE, (FILES, FILES))
     place = Place(Path(folder), identities=identities, ports=ports)
     try:
@@ -322,6 +337,7 @@ def test_a_refusal_of_the_server_is_told_and_looks_like_none_of_the_doors(house:
 
 def few_files(said: Any) -> None:
     """In a process of its own: open strangers until files run out, and then a party."""
+    leave_with_parent()
     house = House()
     used = len(list(Path("/dev/fd").iterdir()))
     resource.setrlimit(resource.RLIMIT_NOFILE, (used + 12, used + 12))
