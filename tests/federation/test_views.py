@@ -114,7 +114,7 @@ def run(holders: int, masks: bool = True, epsilon: float = float("inf")) -> View
         if not masks:
             patch.setattr(ZeroSum, "mask", without_masks)
         held = holdings(holders, 64, 6)
-        return watched(setting_of(held, epsilon=epsilon, epochs=3), held, patch)
+        return watched(setting_of(held, epsilon=epsilon), held, patch)
 
 
 @pytest.mark.parametrize("holders", [2, 3, 4, 5])
