@@ -325,7 +325,9 @@ def test_every_method_has_its_section() -> None:
 
 
 def test_error_messages_of_own_files_are_those_of_the_program() -> None:
-    source = "".join(file.read_text(encoding="utf-8") for file in (ROOT / "src/graphveil/graphs").glob("*.py"))
+    package = ROOT / "src" / "graphveil"
+    files = [package / "reading.py", *(package / "graphs").glob("*.py")]
+    source = "".join(file.read_text(encoding="utf-8") for file in files)
     literal = re.sub(r"\{[^{}]*\}", "...", source)
     for message, *_ in rows("own-data.md", "What is refused"):
         for part in re.findall(r"`([^`]+)`", message):

@@ -33,6 +33,7 @@ def test_text_is_read_with_and_without_a_byte_order_mark(tmp_path: Path) -> None
         (b"[-Infinity]", "-Infinity is no JSON number"),
         (b"1e999", "1e999 is too large a number"),
         (b"1" * 5000, "is no JSON"),
+        (b"[" + b"1" * 400 + b"]", "a whole number has more than 300 digits"),
         (b"", "is no JSON"),
         (b"\xff\xfe", "is not UTF-8 text"),
         (b'{"a": 1', "is no JSON"),

@@ -29,6 +29,7 @@ LARGEST_HISTORY: Final = 256 * MIB
 #: The largest JSON file of a published data set.
 LARGEST_DATA: Final = 1024 * MIB
 DEEPEST: Final = 50
+_LARGEST_WHOLE: Final = 10**300
 _COMPRESSED: Final = {
     b"\x1f\x8b": "gzip",
     b"PK\x03\x04": "zip",
@@ -197,19 +198,20 @@ def _finite(text: str) -> float:
 
 
 def _require_shallow(content: Any) -> None:
-    """Refuse nesting that a later walk could stumble over."""
-    level, depth = [content], 0
+    """Refuse nesting that a later walk could stumble over, and whole numbers that no float can stand for."""
+    level, depth = [[content]], 0
     while level:
-        if depth > DEEPEST:
+        if depth > DEEPEST + 1:
             raise RecursionError
         depth += 1
-        level = [
-            inner
-            for value in level
-            if isinstance(value, Mapping | list)
-            for inner in (value.values() if isinstance(value, Mapping) else value)
-            if isinstance(inner, Mapping | list)
-        ]
+        inner: list[Any] = []
+        for holder in level:
+            for value in holder.values() if isinstance(holder, Mapping) else holder:
+                if isinstance(value, Mapping | list):
+                    inner.append(value)
+                elif isinstance(value, int) and not -_LARGEST_WHOLE < value < _LARGEST_WHOLE:
+                    raise ValueError("a whole number has more than 300 digits")
+        level = inner
 
 
 def _too_deep(where: str, error: Kind) -> InputError:

@@ -139,7 +139,7 @@ def parse_agreement(data: bytes, *, where: str = FILE) -> Agreement:
         if not all(isinstance(label, str) for label in classes) or len({*classes}) != len(classes):
             raise InputError("classes are not different texts")
         _ = found.setting
-    except (InputError, TypeError, ValueError) as error:
+    except (InputError, TypeError, ValueError, OverflowError) as error:
         raise DataError(f"is no agreement: {error}", where=where) from error
     return found
 
