@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -241,3 +242,21 @@ def test_old_models_with_answers_inside_are_read_and_stripped(name: str, tmp_pat
         loaded = load_method(tmp_path)
     assert torch.equal(loaded.predict_proba(), method.predict_proba())
     assert "answers.0123" not in read_method(loaded.save(tmp_path))[2]
+
+
+@BOTH
+def test_the_ledger_beside_a_model_is_the_account_of_all_who_load_it(name: str, tmp_path: Path) -> None:
+    """Two that were loaded before either asked share one budget: the second is refused, and nothing of it is read."""
+    fitted = fit(name, ids=False, queries=1)
+    fitted.save(tmp_path)
+    (tmp_path / "ledger.json").write_text(json.dumps(fitted.ledger.to_dict()))
+    one, other = load_method(tmp_path), load_method(tmp_path)
+    broken = graph(range(40), ids=False)
+    broken.x[0, 0] = math.nan
+    with pytest.raises(InputError):
+        one.predict(broken, randomness=SecureRandomness())
+    on_disk = json.loads((tmp_path / "ledger.json").read_text())
+    assert on_disk == one.ledger.to_dict() and len(on_disk["spends"]) > len(fitted.ledger.spends)
+    with pytest.raises(BudgetError):
+        other.predict(graph(range(30), ids=False), randomness=SecureRandomness())
+    assert json.loads((tmp_path / "ledger.json").read_text()) == on_disk

@@ -14,16 +14,15 @@ from pathlib import Path
 import pytest
 
 from graphveil.errors import BudgetError, InputError, ModelFileError
-from graphveil.privacy import Budget, Ledger, Spend
-from graphveil.reports import ledger_file
-from graphveil.reports.ledger_file import LedgerFile, read_ledger
+from graphveil.privacy import Budget, Ledger, Spend, ledger_file
+from graphveil.privacy.ledger_file import LedgerFile, read_ledger
 
 SPENDER = """
 import os, signal, sys
 from pathlib import Path
 from graphveil.errors import BudgetError
 from graphveil.privacy import Ledger, Spend
-from graphveil.reports.ledger_file import LedgerFile, read_ledger
+from graphveil.privacy.ledger_file import LedgerFile, read_ledger
 
 path, name, last = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
 ledger = LedgerFile(path).open(read_ledger(path))

@@ -17,9 +17,9 @@ from graphveil.errors import ModelFileError
 from graphveil.graphs import load_graph, write_folder
 from graphveil.methods.experiment import split_of
 from graphveil.privacy import Spend
+from graphveil.privacy.ledger_file import LedgerFile, read_ledger
 from graphveil.reports import run_folder, run_parts
 from graphveil.reports.finished import finished
-from graphveil.reports.ledger_file import LedgerFile, read_ledger
 from graphveil.reports.rewrite import rewrite
 from tests.reports import made
 

@@ -28,7 +28,7 @@ from graphveil.methods.network import NetworkSettings
 from graphveil.methods.progap import ProGAP
 from graphveil.methods.releases import RELEASES, SUMMARIES, build_release, refuse_idle_release, settings_taken
 from graphveil.methods.solitude import Solitude
-from graphveil.methods.storage import read_method
+from graphveil.methods.storage import ledger_of, read_method
 from graphveil.models.block_beliefs import ROUNDS
 
 Curator = GAP | ProGAP | DPMLP | ClassSums
@@ -166,15 +166,19 @@ def chosen_settings(name: str, used: Mapping[str, Any]) -> dict[str, Any]:
 def load_method(path: str | Path) -> Method:
     """Return the method saved in a file or run folder, whichever it is.
 
+    The ledger beside it, where there is one, is its account: a spend is in that file before any data is read, and all
+    who load the same run share it.
+
     Raises:
         ModelFileError: when the file is missing, damaged or not ours.
     """
-    kind, _, _ = read_method(path)
+    kind, facts, _ = read_method(path)
     kinds: dict[str, Any] = {method.kind: method for method in _ESTIMATORS}
     kinds |= {method.recipe.kind: method for method in (GAP, ProGAP)}
     if kind not in kinds:
         raise ModelFileError(f"holds a {kind!r} model", where=str(path), allowed=", ".join(kinds))
     loaded: Method = kinds[kind].load(path)
+    loaded.ledger = ledger_of(path, facts)
     return loaded
 
 

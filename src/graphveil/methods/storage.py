@@ -23,6 +23,8 @@ from torch import Tensor
 
 from graphveil.errors import InputError, ModelFileError
 from graphveil.graphs import GraphSchema
+from graphveil.privacy import Ledger
+from graphveil.privacy.ledger_file import LedgerFile
 from graphveil.reading import parse_json
 from graphveil.writing import write_bytes, writing
 
@@ -105,6 +107,17 @@ def read_kept(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str, Te
         return None
     _, facts, tensors = read_method(target, _kept(kind))
     return facts, tensors
+
+
+def ledger_of(path: str | Path, facts: Mapping[str, Any]) -> Ledger:
+    """Return what a saved method has spent; where a ledger lies beside it, that one: the account of all who use it.
+
+    Raises:
+        ModelFileError: the ledger beside it is damaged, or another model's.
+    """
+    known = Ledger.from_dict(facts["ledger"])
+    file = _file(Path(path)).resolve().with_name("ledger.json")
+    return LedgerFile(file).open(known) if file.is_file() else known
 
 
 def kept_file(model: Path) -> Path:

@@ -14,13 +14,13 @@ from graphveil.federation.guarantees import guarantee_of, ledger_of
 from graphveil.federation.messages import KINDS
 from graphveil.methods.storage import DIGESTS
 from graphveil.privacy import Guarantee, Ledger
+from graphveil.privacy.ledger_file import read_ledger
 from graphveil.privacy.printed import rounded_up
 from graphveil.reading import read_json
 from graphveil.reports import card as cards
 from graphveil.reports import text, words
 from graphveil.reports.attack_files import Found, attacks_section, kept
 from graphveil.reports.card import Card, Command, Paragraph, Points, Row, Section, Table
-from graphveil.reports.ledger_file import read_ledger
 from graphveil.reports.record import interval_from_dict
 from graphveil.reports.run_parts import GUARANTEE, LEDGER, REMEDY, read_object, require_unchanged
 

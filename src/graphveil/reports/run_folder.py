@@ -30,12 +30,12 @@ from typing import TYPE_CHECKING, Any
 
 from graphveil.errors import GraphveilError, ModelFileError
 from graphveil.privacy import Ledger
+from graphveil.privacy.ledger_file import LedgerFile
 from graphveil.reading import read_json, read_json_lines
 from graphveil.reports import run_parts as parts
 from graphveil.reports.attack_files import kept
 from graphveil.reports.card import pages
 from graphveil.reports.files import new_folder, to_json, write_text
-from graphveil.reports.ledger_file import LedgerFile
 from graphveil.reports.record import RunRecord
 from graphveil.reports.render import page_html
 from graphveil.reports.run_card import About, public_card, run_card

@@ -23,9 +23,9 @@ from graphveil.errors import GraphveilError, ModelFileError
 from graphveil.methods.storage import DIGESTS, read_method, save_method
 from graphveil.methods.storage import FILE as MODEL
 from graphveil.privacy import Guarantee, Ledger
+from graphveil.privacy.ledger_file import LedgerFile
 from graphveil.reading import read_json
 from graphveil.reports.files import to_json, write_bytes
-from graphveil.reports.ledger_file import LedgerFile
 from graphveil.writing import partial_folder
 
 PUBLIC: Final = "public"

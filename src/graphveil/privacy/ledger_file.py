@@ -8,6 +8,7 @@ spent: that errs to the private side. What no file can see is a copy of its fold
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,9 +17,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from graphveil.errors import GraphveilError, InputError, ModelFileError
-from graphveil.privacy import Budget, Ledger
+from graphveil.privacy.ledger import Budget, Ledger
 from graphveil.reading import read_json
-from graphveil.reports.files import to_json, write_text
+from graphveil.writing import write_text
 
 
 class LedgerFile:
@@ -59,7 +60,7 @@ class LedgerFile:
             budget = _merged(found.budget, paid.budget)
             kept = Ledger(budget, found.spends + paid.spends[len(held.spends) :])
             try:
-                write_text(self.path, to_json(kept.to_dict(), indent=2) + "\n")
+                write_text(self.path, json.dumps(kept.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
                 _sync(self.path.parent)
             except OSError as error:
                 remedy = "nothing was read or spent: make room, or let the folder be written to"
