@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
@@ -111,7 +111,7 @@ def read_identity(folder: Path) -> Identity:
         private = serialization.load_pem_private_key(key, password=None)
     except FileNotFoundError as error:
         raise DataError("is missing", where=str(error.filename), remedy="graphveil federation init makes it") from error
-    except (OSError, ValueError, TypeError) as error:  # TypeError: it is under a password
+    except (OSError, ValueError, TypeError, UnsupportedAlgorithm) as error:  # TypeError: it is under a password
         raise DataError("key or certificate cannot be read", where=str(folder)) from error
     if os.name == "posix" and file.stat().st_mode & 0o077:
         raise DataError("others can read this key", where=str(file), remedy=f"chmod 600 {file}")
