@@ -36,11 +36,12 @@ _OPTIONS: Final = [
     ("grpc.initial_reconnect_backoff_ms", 200),
     ("grpc.min_reconnect_backoff_ms", 20_000),  # also how long a connection may take to come about
     ("grpc.max_reconnect_backoff_ms", 2_000),
+    ("grpc.use_local_subchannel_pool", 1),
     ("grpc.server_handshake_timeout_ms", 20_000),
     ("grpc.max_concurrent_streams", 2),
 ]
 _RETRY: Final = 0.3
-_FAREWELL: Final = 2.0
+_FAREWELL, _ANSWER = 2.0, 20.0
 #: A server that is killed can hang up in the same way, but not again and again.
 _ENOUGH_TIMES: Final = 3
 _MOST_NOTED: Final = 64
@@ -266,14 +267,19 @@ class Links:
 
         call = method(going())
         self._calls[peer.name] = call
+        late = threading.Timer(_ANSWER, call.cancel)
+        late.daemon = True
         try:
             if self._closing.is_set():
                 return
+            late.start()  # gRPC can wait for ever for a connection that went while the call began
             self._greeted(peer, next(call, b""))
+            late.cancel()
             stream = mail.open_stream()
             greeted.set()
             self._listening(peer, call, stream)
         finally:
+            late.cancel()
             greeted.set()
             call.cancel()
 
