@@ -13,8 +13,10 @@ from typing import Any
 import pytest
 
 from graphveil.errors import InputError
+from graphveil.federation import links as links_module
 from graphveil.federation.checkpoints import Checkpoints
 from graphveil.federation.keys import Identity, new_identity
+from graphveil.federation.links import Links
 from graphveil.federation.mailbox import PeerError
 from graphveil.federation.session import Session
 from graphveil.federation.wire import CHUNK, CONTROL, DATA, HELLO, Frame, word_bytes
@@ -112,6 +114,28 @@ def test_plain_connections_and_other_tls_clients_are_refused(tmp_path: Path) -> 
     assert not any(one.over for one in running)
     give_up(place, running)
     assert nothing_left(place)
+
+
+def test_a_greeting_that_is_not_answered_is_given_up_and_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A party that takes the connection and never says a word is asked anew, until it answers."""
+    monkeypatch.setattr(links_module, "_ANSWER", 0.2)
+    place, exchange, silent = Place(tmp_path), Links._exchange, threading.Event()
+
+    def mute(links: Links, grpc: Any, guard: Any, by_print: Any, incoming: Any, context: Any) -> Any:
+        if not silent.is_set():
+            silent.set()
+            list(incoming)  # until the other gives up
+            return
+        monkeypatch.setattr(links_module, "_ANSWER", FOREVER)
+        yield from exchange(links, grpc, guard, by_print, incoming, context)
+
+    monkeypatch.setattr(Links, "_exchange", mute)
+    running = [Running(place, name) for name in ("server", "holder1")]
+    until(lambda: place.noted("connected with holder1"))
+    assert silent.is_set()
+    give_up(place, running)
 
 
 class Rogue:
