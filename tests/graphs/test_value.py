@@ -10,7 +10,7 @@ import torch
 from scipy.sparse import csr_matrix
 
 from graphveil.errors import DataError, InputError
-from graphveil.graphs import GraphSchema, validate
+from graphveil.graphs import GraphSchema, make_graph, node_names, validate
 from graphveil.graphs.features import check_range, clip_features, features_from_dense, features_from_rows
 from tests.graphs.made import tiny_graph
 
@@ -143,3 +143,30 @@ def test_the_value_moves_and_copies_with_its_schema():
     graph = tiny_graph()
     assert graph.clone().schema == graph.schema
     assert graph.to("cpu").schema == graph.schema
+
+
+@pytest.mark.parametrize(
+    ("ids", "said"),
+    [
+        (["a", "b", "a", "c"], "'a' is there a second time"),
+        ([1, 2, "1", 3], "'1' is there a second time"),
+        ([1, 2, 1.0, 3], "'1' is there a second time"),
+        (["a", "b", "c"], "3 ids for 4 nodes"),
+        ([b"a", b"b", b"c", b"d"], "is a bytes"),
+        ([0.5, 1, 2, 3], "0.5 is a float"),
+    ],
+)
+def test_ids_tell_the_nodes_apart(ids, said):
+    graph = tiny_graph()
+    graph.ids = ids
+    with pytest.raises(DataError, match=re.escape(said)):
+        validate(graph)
+    with pytest.raises(DataError, match=re.escape(said)):
+        make_graph(graph.x, graph.edge_index, graph.y, graph.schema, ids=ids)
+
+
+def test_an_id_has_one_name_however_it_is_typed():
+    graph = tiny_graph()
+    for ids in ([0, 1, 2, 3], ["0", "1", "2", "3"], np.arange(4.0), torch.arange(4), np.array(["0", "1", "2", "3"])):
+        graph.ids = ids
+        assert node_names(graph) == ("0", "1", "2", "3")

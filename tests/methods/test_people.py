@@ -162,6 +162,42 @@ def test_ids_are_believed_and_not_the_caller() -> None:
         fit("lpgnn").predict(graph(range(10, 70)), people="same")
 
 
+@pytest.mark.parametrize("kind", [int, float, np.int64, torch.tensor])
+@BOTH
+def test_an_id_is_the_same_however_it_is_typed(name: str, kind: Any) -> None:
+    rows = range(made.NODES)
+    start, again = graph(ids=False), graph(ids=False, without=3)
+    start.ids = [str(row) for row in rows]
+    again.ids = kind(rows) if kind is torch.tensor else [kind(row) for row in rows]
+    method = KINDS[name]().fit(start, split=made.split_of(start), randomness=SecureRandomness())
+    paid = method.ledger
+    method.predict_proba(again)
+    assert method.ledger == paid
+
+
+@BOTH
+def test_ids_of_declared_others_do_not_pass_for_new_ones_later(name: str, tmp_path: Path) -> None:
+    """They may be the same people, whose second report would be free, or others whose ids happen to be equal."""
+    method, strangers = fit(name), range(60, 70)
+    method.predict_proba(graph(strangers, name="far"), people="other", randomness=SecureRandomness())
+    method = load_method(method.save(tmp_path))
+    paid = method.ledger
+    with pytest.raises(BudgetError, match="nothing tells the people of near"):
+        method.predict_proba(graph(strangers, name="near"), randomness=SecureRandomness())
+    assert method.ledger == paid
+    method.predict_proba(graph(range(10), name="near"))
+
+
+@BOTH
+def test_how_often_people_were_declared_to_be_others_is_told(name: str) -> None:
+    method = fit(name, ids=False)
+    for row in (60, 61, 62):
+        method.predict_proba(
+            graph(range(row, 80), ids=False, name="far"), people="other", randomness=SecureRandomness()
+        )
+    assert any("others than all who reported before" in f and "(said 3 times)" in f for f in method.guarantee.assumes)
+
+
 def test_old_and_permanent_reports_are_taken_as_they_are() -> None:
     """Those that this account paid for say nothing new; others are noted, for somebody else answers for their price."""
     method = fit("lpgnn", ids=False)

@@ -13,7 +13,7 @@ from graphveil.graphs.root import data_root
 from graphveil.graphs.schema import GraphSchema
 from graphveil.graphs.social import social_graph
 from graphveil.graphs.splits import Split, known_labels, published_split, random_split, shares_of
-from graphveil.graphs.value import make_graph, validate
+from graphveil.graphs.value import make_graph, node_names, validate
 from graphveil.graphs.write import write_folder
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "known_labels",
     "load_graph",
     "make_graph",
+    "node_names",
     "normalise_edges",
     "published_split",
     "random_split",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -41,12 +42,12 @@ def make_graph(
         y: int64 [n], -1 where unknown; or float32 [n, c] for several labels a node.
         schema: the declared facts.
         masks: the published split, any of `MASKS`, each bool [n].
-        ids: the user's own node ids, in row order.
+        ids: the user's own node ids, in row order: texts or whole numbers, each once.
         public_edges: bool [E], the columns of `edge_index` that everybody knows; None: nobody knows any.
         private_nodes: int64 [k], who may have private edges, declared, ascending; None: everybody.
 
     Raises:
-        DataError: labels or features outside what the schema declares.
+        DataError: labels or features outside what the schema declares, or ids that do not tell the nodes apart.
     """
     with quiet():
         from torch_geometric.data import Data
@@ -60,7 +61,26 @@ def make_graph(
             graph[name] = value
     _check_features(graph)
     _check_labels(graph)
+    node_names(graph)
     return graph
+
+
+def node_names(graph: Data) -> tuple[str, ...] | None:
+    """Return the ids of a graph's nodes as texts, the same for 1, "1" and 1.0, or None where it has no ids.
+
+    Raises:
+        DataError: not one for each node, one twice, or one that is neither a text nor a whole number.
+    """
+    given = getattr(graph, "ids", None)
+    if given is None:
+        return None
+    names = tuple(_name(one) for one in (given.tolist() if hasattr(given, "tolist") else given))
+    if len(names) != graph.num_nodes:
+        raise DataError(f"{len(names)} ids for {graph.num_nodes} nodes", where="graph.ids", allowed="one for each")
+    if len(set(names)) < len(names):
+        twice = next(name for name, count in Counter(names).items() if count > 1)
+        raise DataError(f"{twice!r} is there a second time", where="graph.ids", allowed="each id once")
+    return names
 
 
 def validate(graph: Data) -> Data:
@@ -68,8 +88,8 @@ def validate(graph: Data) -> Data:
 
     Checked: the schema is there; shapes and types agree with it; features are finite and in the declared
     range; labels are declared classes or -1; edges join existing nodes, are sorted, unique, without
-    self-loops and (undirected) symmetric; split masks are bool, disjoint and of length n; public edges are
-    public in both directions, private nodes exist and are each there once.
+    self-loops and (undirected) symmetric; split masks are bool, disjoint and of length n; ids are there once
+    each; public edges are public in both directions, private nodes exist and are each there once.
 
     Raises:
         DataError: names the part and the first fault in it.
@@ -80,8 +100,17 @@ def validate(graph: Data) -> Data:
     _check_labels(graph)
     _check_edges(graph)
     _check_masks(graph)
+    node_names(graph)
     check_known(graph)
     return graph
+
+
+def _name(one: object) -> str:
+    if isinstance(one, float) and one.is_integer():  # a column of whole numbers that once had a gap
+        one = int(one)
+    if isinstance(one, bool) or not isinstance(one, str | int | np.integer):
+        raise DataError(f"{one!r} is a {type(one).__name__}", where="graph.ids", allowed="texts and whole numbers")
+    return str(one)
 
 
 def _check_features(graph: Data) -> None:

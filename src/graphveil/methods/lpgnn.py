@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from graphveil.errors import InputError
-from graphveil.graphs import GraphSchema, Split, random_split
+from graphveil.graphs import GraphSchema, Split, node_names, random_split
 from graphveil.methods.account import Booked
 from graphveil.methods.asking import (
     handed_in,
@@ -45,7 +45,7 @@ from graphveil.methods.network import (
     train_network,
 )
 from graphveil.methods.network_storage import network_facts, network_tensors, restored_network
-from graphveil.methods.people import Kept, People, ids_of, leans_on
+from graphveil.methods.people import Kept, People, leans_on
 from graphveil.methods.released import (
     Released,
     Topology,
@@ -372,7 +372,7 @@ class LPGNN(Booked):
         """Whether this is the graph of the run, with its own people as far as ids tell."""
         if people == "other" or topology.fingerprint != self._require_fitted().fingerprint:
             return False
-        if ids_of(graph) is None or not self._kept.named:
+        if node_names(graph) is None or not self._kept.named:
             return True
         found = self._kept.find(graph, None, "", self.ledger)
         return found is not None and torch.equal(found.rows, torch.arange(topology.num_nodes))
@@ -395,8 +395,7 @@ class LPGNN(Booked):
             self._kept = self._kept.add_group(graph, group, sent)
             return reports_from(sent)
         everybody = side_by_side(found, self._kept.rows, sent)
-        new = [one for one, is_new in zip(found.names, asked.tolist(), strict=True) if is_new]
-        self._kept = self._kept.add(new, sent, own)
+        self._kept = self._kept.add_new(found, sent, own)
         return reports_from(everybody)
 
     def _handed_in(self, graph: Any, reports: Released) -> Any:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -20,6 +21,7 @@ import torch
 from torch import Tensor
 
 from graphveil.errors import BudgetError, InputError
+from graphveil.graphs import node_names
 from graphveil.privacy import Budget, Ledger, Spend
 from graphveil.privacy.ledger import ONE_COPY
 
@@ -28,6 +30,7 @@ People = Literal["same", "other"]
 NAME_BYTES = 16
 BY_ID = "people are known by their ids: nobody reports under two"
 _SAID = "people"
+_DECLARED = "id of others"
 
 
 @dataclass(frozen=True)
@@ -38,11 +41,13 @@ class Found:
         rows: int64 [n], where what each of them sent is kept; -1 for the new ones.
         names: of each of them, by which the new ones will be known; none where position says who is who.
         said: what the answer leans on, for the guarantee; None: on nothing more.
+        declared: by which the ids of people who are declared to be others are known again, whatever their graph.
     """
 
     rows: Tensor
     names: tuple[bytes, ...] = ()
     said: str | None = None
+    declared: tuple[bytes, ...] = ()
 
     @property
     def new(self) -> Tensor:
@@ -91,17 +96,22 @@ class Kept:
         """
         if people not in (None, "same", "other"):
             raise InputError(f"people = {people!r}", where="predict", allowed="same, other, or nothing said")
-        count, ids = int(graph.num_nodes), ids_of(graph)
+        count, ids = int(graph.num_nodes), node_names(graph)
         if people == "other":
             said = f"the people of {graph.schema.name} are others than all who reported before: declared, not checked"
-            names = _names(f"other {group}", range(count)) if ids is None else _names(f"{graph.schema.name} id", ids)
-            return Found(self._rows(names), names, said)
+            if ids is None:
+                names = _names(f"other {group}", range(count))
+                return Found(self._rows(names), names, said)
+            names = _names(f"{graph.schema.name} id", ids)
+            return Found(self._rows(names), names, said, _names(_DECLARED, ids))
         if ids is not None and self.named:
             names = _names("id", ids)
             found = Found(self._rows(names), names, BY_ID)
             if people == "same" and bool(found.new.any()):
                 raise _not_the_same(graph, f"{int(found.new.sum())} of the ids have never reported")
-            return found if self.knows_all(ledger) or not bool(found.new.any()) else None
+            declared = self._rows(_names(_DECLARED, ids)) >= 0  # the same person, or another one with this id
+            told = self.knows_all(ledger) and not bool((found.new & declared).any())
+            return found if told or not bool(found.new.any()) else None
         if people == "same":
             if count != self.own:
                 raise _not_the_same(graph, f"{count} people, and reports of {self.own} were kept")
@@ -127,6 +137,15 @@ class Kept:
         places = {**self.places, **{name: start + row for row, name in enumerate(names)}}
         joined = {key: torch.cat([self.rows[key], t]) if self.rows else t for key, t in rows.items()}
         return replace(self, places=places, rows=joined, budgets=self.budgets | paid)
+
+    def add_new(self, found: Found, rows: Mapping[str, Tensor], paid: frozenset[str]) -> Kept:
+        """Return what is kept after the new ones among `found` were asked, in the order of their rows."""
+        asked = found.new.nonzero().squeeze(1).tolist()
+        joined = self.add([found.names[row] for row in asked], rows, paid)
+        if not found.declared:
+            return joined
+        known = {found.declared[row]: joined.places[found.names[row]] for row in asked}
+        return replace(joined, places={**known, **joined.places})
 
     def add_group(self, graph: Any, group: str, rows: Mapping[str, Tensor]) -> Kept:
         """Return what is kept after people whom nothing names were asked: the very same graph is known again."""
@@ -161,11 +180,6 @@ class Kept:
 
     def _rows(self, names: tuple[bytes, ...]) -> Tensor:
         return torch.tensor([self.places.get(name, -1) for name in names], dtype=torch.int64)
-
-
-def ids_of(graph: Any) -> Any:
-    """Return the ids of a graph's people, or None."""
-    return getattr(graph, "ids", None)
 
 
 def pay_as_new(
@@ -215,9 +229,13 @@ def pay_again(ledger: Ledger, spends: Iterable[Spend], *, name: str) -> Ledger:
 
 
 def leans_on(ledger: Ledger) -> tuple[str, ...]:
-    """Return what told those who paid as new people from the others, and where they are known, in words, each once."""
-    said = [str(spend.parameters[_SAID]) for spend in ledger.spends if _SAID in spend.parameters]
-    return (*dict.fromkeys(said), ONE_COPY) if said else ()
+    """Return what told those who paid as new people from the others, how often, and where they are known, in words."""
+    facts = [
+        (str(one.parameters[_SAID]), one.unit.partition(" of ")[2]) for one in ledger.spends if _SAID in one.parameters
+    ]
+    times = Counter(said for said, _ in dict.fromkeys(facts))
+    told = [said if said == BY_ID or many == 1 else f"{said} (said {many} times)" for said, many in times.items()]
+    return (*told, ONE_COPY) if told else ()
 
 
 def times_paid(ledger: Ledger | None, unit: str) -> int:

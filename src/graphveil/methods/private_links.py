@@ -17,13 +17,12 @@ import torch
 from torch import Tensor
 
 from graphveil.errors import InputError
-from graphveil.graphs import GraphSchema, Split, make_graph, validate
+from graphveil.graphs import GraphSchema, Split, make_graph, node_names, validate
 from graphveil.graphs.features import features_from_rows
 from graphveil.methods.account import digest_of
 from graphveil.methods.link_privacy import LinkPrivacy
 from graphveil.methods.local_privacy import LocalPrivacy
 from graphveil.methods.network import as_matrix
-from graphveil.methods.people import ids_of
 from graphveil.methods.released import Released, randomize_people
 from graphveil.models import NamedPairs
 from graphveil.privacy import Guarantee, Ledger, Randomness
@@ -133,16 +132,14 @@ def among(graph: Any, chosen: Tensor) -> Any:
     values: Any = as_matrix(graph.x)
     rows = values[chosen.numpy()] if sp.issparse(values) else values[chosen]
     features = features_from_rows(rows) if sp.issparse(rows) else rows
-    ids = ids_of(graph)
+    ids = node_names(graph)
     names = None if ids is None else [ids[int(row)] for row in chosen.nonzero()]
     return make_graph(features, edges, graph.y[chosen], graph.schema, ids=names)
 
 
 def people_key(graph: Any) -> str:
     """Return a hash of the public facts that tell one group of people from another: name, number and ids."""
-    ids = ids_of(graph)
-    names = [] if ids is None else [str(name) for name in ids]
-    facts = json.dumps([graph.schema.name, int(graph.num_nodes), names])
+    facts = json.dumps([graph.schema.name, int(graph.num_nodes), node_names(graph) or ()])
     return hashlib.sha256(facts.encode()).hexdigest()
 
 

@@ -16,10 +16,9 @@ from torch import Tensor
 
 from graphveil.aggregation import normalised
 from graphveil.errors import InputError
-from graphveil.graphs import GraphSchema, Release, Split
+from graphveil.graphs import GraphSchema, Release, Split, node_names
 from graphveil.methods.account import digest_of
 from graphveil.methods.local_privacy import LocalPrivacy
-from graphveil.methods.people import ids_of
 from graphveil.models import structure_for
 from graphveil.privacy import Randomness
 
@@ -192,7 +191,7 @@ def randomize_people(graph: Any, split: Split, privacy: LocalPrivacy, *, randomn
     void = randomness.void if labels is not None or features not in (None, "public") else None
     origin = getattr(graph, "release", None)
     masks = split.train.clone(), split.val.clone()
-    return Released(released, everyone, *masks, schema, privacy, void, origin, ids_of(graph))
+    return Released(released, everyone, *masks, schema, privacy, void, origin, node_names(graph))
 
 
 def require_matching(released: Released, topology: Topology, privacy: LocalPrivacy) -> None:

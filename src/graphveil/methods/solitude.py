@@ -401,8 +401,7 @@ class Solitude(Booked):
             self._kept = self._kept.add_group(graph, group, answers)
             return answers["answers"]
         everybody = side_by_side(found, self._kept.rows, answers)["answers"]
-        new = [one for one, is_new in zip(found.names, asked.tolist(), strict=True) if is_new]
-        self._kept = self._kept.add(new, answers, own)
+        self._kept = self._kept.add_new(found, answers, own)
         return everybody
 
     def _answers(self, released: ReleasedGraph) -> Tensor:
