@@ -66,6 +66,7 @@ def test_toml_that_nests_too_deeply_is_refused(tmp_path: Path, content: str) -> 
         ("zip", b"PK\x03\x04rest"),
         ("zstd", b"\x28\xb5\x2f\xfdrest"),
     ],
+    ids=["gzip", "bzip2", "xz", "zlib", "zip", "zstd"],
 )
 def test_compressed_content_is_refused_by_its_first_bytes(tmp_path: Path, kind: str, content: bytes) -> None:
     (tmp_path / "a").write_bytes(content)
