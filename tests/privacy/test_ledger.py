@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from graphveil.errors import BudgetError, InputError
@@ -39,6 +39,29 @@ def test_every_budget_pays_for_itself_however_many_digits_it_has(epsilon: float)
     assert ledger.remaining("features") == (0.0, 0.0)
     with pytest.raises(BudgetError):
         ledger.spend(spend(1e-9))
+
+
+@given(st.floats(1e-6, 20), st.floats(1e-12, 0.05), st.integers(1, 12))
+@settings(max_examples=200, deadline=None)
+@example(1 / 3, 1e-5, 2)
+@example(1.2345167891, 1.04496789e-5, 2)
+def test_room_for_several_payments_pays_for_them_all(epsilon: float, delta: float, many: int) -> None:
+    """Rounding each of them up would let none but round prices be paid as often as was declared."""
+    ledger = Ledger.open({"features": (epsilon * many, delta * many)})
+    for _ in range(many):
+        ledger = ledger.spend(spend(epsilon, delta=delta))
+    assert ledger.total("features")[0] >= math.fsum([epsilon] * many) * (1 - 1e-11)
+    assert min(ledger.remaining("features")) >= 0.0
+    with pytest.raises(BudgetError):
+        ledger.spend(spend(1e-9))
+
+
+@given(st.floats(1e-6, 20), st.floats(0.01, 0.99))
+@settings(max_examples=200, deadline=None)
+@example(math.sqrt(2), 0.5)
+def test_a_budget_pays_for_its_two_parts(epsilon: float, share: float) -> None:
+    first = epsilon * share
+    Ledger.open({"features": (epsilon, 0.0)}).spend(spend(first), spend(epsilon - first))
 
 
 @settings(max_examples=200, deadline=None)

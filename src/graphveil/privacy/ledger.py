@@ -1,7 +1,8 @@
 """The account of what a collection has spent, and the refusal of what it cannot pay.
 
-Amounts are kept as integers (10^-9 of epsilon, 10^-18 of delta), rounded up, so that 0.1 + 0.2 fits into 0.3; what is
-spent can exceed a budget with more digits than that by less than one such unit.
+Amounts are added up exactly, as the decimals they are written with, and the sum is rounded up to a whole number of
+10^-9 of epsilon and 10^-18 of delta, so that 0.1 + 0.2 fits into 0.3, and three thirds into 1; what is spent can exceed
+a budget with more digits than that by less than one such unit.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ _ATTO: Final = 10**18
 ONE_COPY: Final = "predictions are paid for from one copy of the run: a copied ledger holds the whole budget once more"
 # A number that misses a whole unit by less than this is one that floating point bent.
 _SLACK: Final = Fraction(1, 10**12)
+_Amount = Fraction | float  # a float is infinity
 
 
 @dataclass(frozen=True)
@@ -137,7 +139,7 @@ class Ledger:
         entry = _find(self.budget, unit)
         epsilon, delta = _sum_for(unit, self.spends)
         left = math.inf if math.isinf(entry.epsilon) else (_charge(entry.epsilon, _NANO) - epsilon) / _NANO
-        return left, (_charge(entry.delta, _ATTO) - delta) / _ATTO
+        return max(left, 0.0), max((_charge(entry.delta, _ATTO) - delta) / _ATTO, 0.0)
 
     def to_dict(self) -> dict[str, Any]:
         """Budgets and spends as JSON values; infinity becomes the string "inf"."""
@@ -206,13 +208,13 @@ def _find(budget: tuple[Budget, ...], unit: str) -> Budget:
 
 def _check_affordable(budget: tuple[Budget, ...], spends: tuple[Spend, ...]) -> None:
     """Walk the spends in order and refuse the first that its budget cannot pay."""
-    used: dict[str, tuple[float, float]] = {}
+    used: dict[str, tuple[_Amount, _Amount]] = {}
     for spend in spends:
         entry = _find(budget, spend.unit)
-        epsilon, delta = used.get(spend.unit, (0, 0))
-        total = epsilon + _charge(spend.epsilon, _NANO), delta + _charge(spend.delta, _ATTO)
-        if total[0] > _charge(entry.epsilon, _NANO) or total[1] > _charge(entry.delta, _ATTO):
-            raise _refusal(spend, entry, epsilon / _NANO, delta / _ATTO)
+        epsilon, delta = used.get(spend.unit, (Fraction(0), Fraction(0)))
+        total = epsilon + _exact(spend.epsilon), delta + _exact(spend.delta)
+        if not (_fits(total[0], entry.epsilon, _NANO) and _fits(total[1], entry.delta, _ATTO)):
+            raise _refusal(spend, entry, _up(epsilon, _NANO) / _NANO, _up(delta, _ATTO) / _ATTO)
         used[spend.unit] = total
 
 
@@ -228,11 +230,25 @@ def _refusal(spend: Spend, entry: Budget, epsilon: float, delta: float) -> Budge
 
 def _sum_for(unit: str, spends: tuple[Spend, ...]) -> tuple[float, float]:
     mine = [spend for spend in spends if spend.unit == unit]
-    return sum(_charge(s.epsilon, _NANO) for s in mine), sum(_charge(s.delta, _ATTO) for s in mine)
+    epsilon: _Amount = sum((_exact(spend.epsilon) for spend in mine), Fraction(0))
+    delta: _Amount = sum((_exact(spend.delta) for spend in mine), Fraction(0))
+    return _up(epsilon, _NANO), _up(delta, _ATTO)
+
+
+def _fits(total: _Amount, budget: float, scale: int) -> bool:
+    """Whether a sum is no more than a budget, but for what floating point bent."""
+    return total * (1 - _SLACK) <= _exact(budget) or _up(total, scale) <= _charge(budget, scale)
 
 
 def _charge(amount: float, scale: int) -> float:
     """`amount`, a price or a budget, in integer units, rounded up (an int, or the float inf)."""
-    if math.isinf(amount):
-        return math.inf
-    return math.ceil(Fraction(repr(float(amount))) * scale * (1 - _SLACK))
+    return _up(_exact(amount), scale)
+
+
+def _exact(amount: float) -> _Amount:
+    """The decimal that an amount is written with."""
+    return math.inf if math.isinf(amount) else Fraction(repr(float(amount)))
+
+
+def _up(amount: _Amount, scale: int) -> float:
+    return amount if isinstance(amount, float) else math.ceil(amount * scale * (1 - _SLACK))
