@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test check lint types unit fuzz clean
+.PHONY: demo test check lint types unit fuzz mutants clean
 
 demo: $(READY)
 	$(BIN)/graphveil train lpgnn digits --epsilon-x 1 --epsilon-y 2 --repeats 3
@@ -22,6 +22,10 @@ types: $(READY)
 
 unit: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup
+
+# Plants every bug of tests/mutants in a copy of the source; about 15 minutes, so not a part of `make test`.
+mutants: $(READY)
+	$(BIN)/python -m tests.mutants --page docs/mutants.md
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'graphveil needs Python 3.11 or newer')"

@@ -12,12 +12,12 @@ from torch import Tensor
 
 from graphveil.errors import BudgetError, InputError
 from graphveil.federation.guarantees import guarantee_of, ledger_of
-from graphveil.federation.guesses import Guesser
+from graphveil.federation.guesses import Guesser, guessing_holder
 from graphveil.federation.holder import Holding
 from graphveil.federation.labels import LabelDesk
 from graphveil.federation.messages import Send
 from graphveil.federation.own import OwnNetwork, guess_chances, guess_loss, label_loss, train_own
-from graphveil.federation.programs import Effect, simulate
+from graphveil.federation.programs import Checkpoint, Effect, simulate
 from graphveil.federation.publication import GUESS_UNIT, Guessing
 from graphveil.federation.setting import Member, Setting
 from graphveil.federation.together import Trained, train_together
@@ -104,6 +104,37 @@ def test_randomized_labels_are_all_that_holders_are_given() -> None:
     assert bool((sent[0][1].body[~desk.train] == -1).all())
     assert ledger_of(setting, 1).total("labels") == (0.5, 0.0)
     assert "one label costs epsilon 0.5 against everybody but its holder" in " ".join(guarantee_of(setting).assumes)
+
+
+def test_guesses_are_drawn_once_whether_or_not_they_left() -> None:
+    guesser = Guesser(made(epsilon=1.0)[0])
+    guesses = torch.zeros(N, dtype=torch.int64)
+    guesser.randomize(guesses, randomness=SeededRandomness(1))
+    with pytest.raises(BudgetError, match="publication 2 of 1"):
+        guesser.randomize(guesses, randomness=SeededRandomness(2))
+
+
+def test_what_was_drawn_is_kept_before_it_leaves_and_a_restart_sends_and_pays_the_same() -> None:
+    """A fresh draw after an interruption would be a second report of the same guesses."""
+    setting, held = made(epsilon=1.0)
+    kept: dict[int, dict[str, Tensor]] = {}
+    sent: list[Tensor] = []
+
+    def watch(name: str, effect: Effect) -> None:
+        if name == "h2" and isinstance(effect, Checkpoint):
+            kept[effect.round] = dict(effect.state())
+        if name == "h2" and isinstance(effect, Send):
+            assert 1 in kept, "a guess left before it was kept"
+            sent.append(effect.body)
+
+    train_together(setting, held, randomness=SeededRandomness(3), watch=watch)
+    again = guessing_holder("h2", setting, held["h2"], randomness=SeededRandomness(4), done=1, state=kept[1])
+    effect = next(again)
+    assert isinstance(effect, Send) and torch.equal(effect.body, sent[0])
+    over = guessing_holder("h2", setting, held["h2"], randomness=SeededRandomness(4), done=2, state=kept[2])
+    with pytest.raises(StopIteration) as ended:
+        next(over)
+    assert ended.value.value["publisher"].spent == 1.0
 
 
 def test_reports_follow_the_law_that_they_are_paid_for() -> None:

@@ -16,6 +16,8 @@ from graphveil.federation.holder import Holding
 from graphveil.federation.labels import LabelDesk
 from graphveil.federation.messages import KINDS, Send
 from graphveil.federation.networks import own_structure
+from graphveil.federation.programs import Effect
+from graphveil.federation.publication import Publisher
 from graphveil.federation.setting import Member, Setting
 from graphveil.federation.spread import short_rows, walk_matrix
 from graphveil.federation.together import Trained, train_together
@@ -171,6 +173,38 @@ def test_noise_costs_what_was_agreed_and_every_publication_counts(mode: str) -> 
         assert len(publisher.seen) == 3
         assert 7.9 < publisher.spent <= 8.0
     assert setting.publication.spent(1) < setting.publication.spent(3)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_nothing_that_is_paid_for_leaves_before_it_is_counted(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def spent(me: Publisher, digest: str) -> None:
+        raise BudgetError("nothing is left", where="embeddings")
+
+    monkeypatch.setattr(Publisher, "_count", spent)
+    setting, held = made(mode=mode, epsilon=8.0)
+    left: list[str] = []
+
+    def watch(name: str, effect: Effect) -> None:
+        if isinstance(effect, Send):
+            left.append(effect.kind)
+
+    with pytest.raises(BudgetError, match="nothing is left"):
+        train_together(setting, held, randomness=SeededRandomness(3), watch=watch)
+    assert left and not any(KINDS[kind].priced for kind in left)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_all_rows_that_are_paid_for_are_named_so_that_they_can_be_noted(mode: str) -> None:
+    """Without a name they could leave a second time with other data, see `session`."""
+    setting, held = made(mode=mode, epsilon=8.0, epochs=2)
+    names: list[str] = []
+
+    def watch(name: str, effect: Effect) -> None:
+        if isinstance(effect, Send) and effect.kind in ("embeddings", "noisy-share"):
+            names.append(effect.name)
+
+    train_together(setting, held, randomness=SeededRandomness(3), watch=watch)
+    assert names and all(names) and len(set(names)) == len(names) // (2 if mode == "shared-linear" else 1)
 
 
 def test_fewer_publications_need_less_noise() -> None:

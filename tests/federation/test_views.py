@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from graphveil.federation import linear, zero_sum
-from graphveil.federation.masks import MaskKey
+from graphveil.federation.masks import MaskKey, unpacked
 from graphveil.federation.zero_sum import ZeroSum
 from tests.federation.views import Views, holdings, is_uniform, setting_of, watched
 
@@ -151,6 +151,20 @@ def test_no_share_that_a_holder_keeps_is_a_number_that_the_server_drew(holders: 
         else:
             assert set(shares[0].flatten().tolist()) <= {-word for word in dealt} | dealt
             assert set((w[1] - w[0]).flatten().tolist()) <= {-word for word in dealt} | dealt
+
+
+@pytest.mark.parametrize("mode", ["shared-linear", "paper"])
+def test_no_mask_hides_two_messages(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key and a label are expanded once by each who needs them: the dealer, who sends, and who takes off again.
+
+    In two rounds under one label it would be six times, and the difference of two messages would be open. The masks U
+    hide one matrix that stays the same, and only that.
+    """
+    held = holdings(3, 40, 5)
+    seen = watched(setting_of(held, mode=mode, epsilon=8.0, epochs=3, opened=True), held, monkeypatch)
+    dealt = {key.secret for body in seen.bodies("mask-keys") for key in unpacked(body)}
+    times = Counter((key, label) for key, label, _ in seen.expanded if key in dealt and not label.startswith("U"))
+    assert len(times) > 40 and max(times.values()) <= 3, times.most_common(3)
 
 
 def test_masks_add_up_to_nothing_and_a_label_is_used_once() -> None:

@@ -144,6 +144,16 @@ def test_an_edge_that_goes_back_has_its_first_bit_again() -> None:
     assert ledger.total("unit") == (4.0, 0.0)
 
 
+def test_a_changed_bit_has_a_coin_of_its_own() -> None:
+    """Under one coin for both values a changed list would turn every answer over, for certain.
+
+    399 places at epsilon 2: p = 0.119 of being flipped, so 2 p (1 - p) = 0.21 of the answers stay; 30 or fewer, or 140
+    or more, would by chance 1e-8.
+    """
+    nobody, everybody = send_list([])[0], send_list(list(range(1, 400)))[0]
+    assert 30 < 399 - len(nobody ^ everybody) < 140
+
+
 def test_new_users_do_not_redraw_old_bits() -> None:
     more = AdjacencyRR(epsilon=2.0, nodes=500)
     old, new = send_list([3, 70])[0], send_list([3, 70], lists=more)[0]

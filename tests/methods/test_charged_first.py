@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
+import torch
+from torch import Tensor
 
 from graphveil.aggregation import PerturbedSum
 from graphveil.methods import GAP, LPGNN, ClassSums, LabelPropagation, LinkBeliefs, ProGAP, Solitude
@@ -37,9 +39,26 @@ class Watched:
         self._graph, self._log, self._private = graph, log, private
 
     def __getattr__(self, name: str) -> Any:
+        found = getattr(self._graph, name)
+        if name == "y" and name in self._private:
+            return watched(found, self._log)
         if name in self._private:
             self._log.append(name)
-        return getattr(self._graph, name)
+        return found
+
+
+def watched(labels: Tensor, log: Log) -> Tensor:
+    """The labels, which may be asked for their shape at any time: how many a node has is public."""
+
+    class Labels(Tensor):
+        @classmethod
+        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            if func not in (Tensor.dim, Tensor.shape.__get__):
+                log.append("y")
+            with torch._C.DisableTorchFunctionSubclass():
+                return func(*args, **(kwargs or {}))
+
+    return labels.as_subclass(Labels)
 
 
 @dataclass(frozen=True)
@@ -73,11 +92,11 @@ def gap() -> Any:
 
 
 def lpgnn() -> Any:
-    return LPGNN(epsilon_x=1.0, epsilon_y=1.0, **FAST)
+    return LPGNN(epsilon_x=1.0, epsilon_y=1.0, queries=1, **FAST)
 
 
 def solitude() -> Any:
-    return Solitude(epsilon_x=1.0, epsilon_a=4.0, epsilon_y=1.0, **FAST)
+    return Solitude(epsilon_x=1.0, epsilon_a=4.0, epsilon_y=1.0, queries=1, **FAST)
 
 
 def others() -> Any:

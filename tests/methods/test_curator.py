@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
+from safetensors import safe_open
 from torch import Tensor
 
 from graphveil.methods import load_method
@@ -81,6 +82,14 @@ def test_private_training_is_given_the_rows_it_was_called_with(monkeypatch: pyte
     network = Encoder(5, 4, 3, batch_norm=False)
     train_with_noise(network, rows, settings, 1.0, randomness=SeededRandomness(0))
     assert torch.equal(trained.rows[0], x) and torch.equal(trained.labels[0], rows.classes)
+
+
+def test_rows_of_nodes_are_in_no_file(tmp_path: Path) -> None:
+    """For unit node a prediction is for its node alone; where edges are hidden it is for everybody."""
+    for settings, kept in ((SMALL, False), ({}, True)):
+        path = audits.fit("gap", cm.graph(), **settings).save(tmp_path / str(kept))
+        with safe_open(path, framework="pt") as file:
+            assert ("logits" in set(file.keys())) == kept
 
 
 @NODES

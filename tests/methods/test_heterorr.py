@@ -156,7 +156,8 @@ def test_one_edge_alone_is_added_or_removed_and_beside_features_replaced() -> No
 
 def test_reproducible_noise_voids_and_secure_noise_does_not() -> None:
     graph = released_made.graph()
-    assert "seed 1" in str(release(graph).release.guarantee.void)
+    for parts in ({}, {"epsilon_x": INFINITE}, {"epsilon_a": INFINITE}):
+        assert "seed 1" in str(release(graph, **parts).release.guarantee.void)
     secure = build().release(graph, randomness=SecureRandomness()).release.guarantee
     assert secure.void is None and secure.protects
     assert secure == replace(release(graph).release.guarantee, void=None)
@@ -207,6 +208,20 @@ def test_with_the_noisy_counts_frozen_nothing_else_tells_a_neighbour(
     assert torch.equal(outs[0].edge_index, outs[1].edge_index)
     assert asked[0] == asked[1]
     assert int((counted[0] - counted[1]).abs().sum()) == 1
+
+
+@pytest.mark.parametrize("edges", ["public-tree", "mcmc"])
+def test_private_features_decide_no_edge(edges: str) -> None:
+    """Other features, the same draws: where features are private nothing but their own reports may tell of them.
+
+    Few edges are public, so that many nodes have a place in the tree by public features alone, where there are any.
+    """
+    graph = released_made.graph(share=0.8)
+    other = released_made.with_private(graph, released_made.private_pairs(graph), x=graph.x.flip(0))
+    made_edges = [release(one, edges=edges).edge_index for one in (graph, other)]
+    assert torch.equal(*made_edges)
+    known = [release(one, edges=edges, epsilon_x=INFINITE).edge_index for one in (graph, other)]
+    assert edges == "mcmc" or not torch.equal(*known), "public features would place nodes"
 
 
 # ---- what is refused ----

@@ -95,12 +95,13 @@ def test_reports_share_no_memory_with_the_split_and_cannot_be_exchanged() -> Non
         released.void = "changed"  # type: ignore[misc]
 
 
-def test_label_noise_is_as_large_as_declared() -> None:
+@pytest.mark.parametrize("flags", [(True, False, False), (False, True, False)], ids=["train", "validate"])
+def test_label_noise_is_as_large_as_declared(flags: tuple[bool, bool, bool]) -> None:
     """3,000 labels at epsilon 1: the share kept is within 5 deviations of p (false alarm 6e-7), not of 1.2 p."""
     graph = replace_labels(3_000)
     released = randomize_people(
         graph,
-        made.Split(*(torch.full((3_000,), flag) for flag in (True, False, False))),
+        made.Split(*(torch.full((3_000,), flag) for flag in flags)),
         LocalPrivacy(None, 1.0),
         randomness=SeededRandomness(4),
     )

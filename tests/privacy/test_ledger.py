@@ -79,6 +79,17 @@ def test_what_is_spent_never_exceeds_the_budget(prices: list[float], budget: flo
     assert len(ledger.spends) == len(accepted)
 
 
+def test_small_amounts_are_rounded_up_and_never_to_nothing() -> None:
+    """One of 0.4e-9 shows as a whole unit; 25 of them fill a budget of 1e-8, and no other fits."""
+    ledger = Ledger.open({"unit": (1e-8, 1e-17)}).spend(Spend("s", "unit", "m", {}, 0.4e-9, 0.4e-18))
+    assert ledger.total("unit") == (1e-9, 1e-18)
+    for _ in range(24):
+        ledger = ledger.spend(Spend("s", "unit", "m", {}, 0.4e-9, 0.4e-18))
+    assert ledger.total("unit") == (1e-8, 1e-17)
+    with pytest.raises(BudgetError):
+        ledger.spend(Spend("s", "unit", "m", {}, 0.4e-9))
+
+
 def test_a_step_is_spent_whole_or_not_at_all() -> None:
     ledger = Ledger.open({"features": (1.0, 0.0), "labels": (1.0, 0.0)})
     with pytest.raises(BudgetError, match=r"'second' costs epsilon 2 .*on 'labels'.*nothing was spent"):

@@ -1,0 +1,205 @@
+"""Run the mutants: ``python -m tests.mutants [--jobs N] [--page PAGE] [WORD ...]``, or ``make mutants``.
+
+Works on copies of the tree, never on the tree itself. Every named test first runs on the source as it is and must
+pass; then every mutant's tests run on its copy, and one of them must fail, by an assertion or by an error of ours: a
+mutant that merely crashes (NameError, TypeError ...) has shown nothing.
+
+WORD: only mutants whose name contains one of the words. Exit code 1 where anything but "killed" stands in the table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import compileall
+import multiprocessing
+import os
+import shutil
+import sys
+import tempfile
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Final
+
+from tests.mutants.catalogue import FOLDER, ROOT, SECONDS, Mutant, StaleMutantError, read_mutants
+from tests.mutants.forked import run_pytest
+
+PARTS: Final = ("src", "tests", "docs", "benchmarks", "README.md", "pyproject.toml", "constraints.txt", "Makefile")
+CRASHES: Final = ("NameError", "TypeError", "AttributeError", "ImportError", "ModuleNotFoundError", "SyntaxError")
+#: A run that has not ended by then, start of Python included, shows nothing.
+LIMIT: Final = 300.0
+#: What numba keeps beside a module; it would not notice that a function of another module changed.
+COMPILED: Final = ("*.nbi", "*.nbc")
+#: Runs are forks of a process that has loaded what takes long to load, and nothing of ours.
+LIBRARIES: Final = ("pytest", "numpy", "scipy.stats", "scipy.sparse", "torch", "sklearn", "dp_accounting")
+FORKS: Final = multiprocessing.get_context("forkserver")
+MARK: Final = "<!-- the table below is written by `make mutants` -->"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run of tests ended: `passed`, `failed`, or in words why it shows neither; its tests' seconds."""
+
+    verdict: str
+    seconds: float
+    by: str = ""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table."""
+
+    mutant: Mutant
+    verdict: str
+    by: str
+    seconds: float
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.mutants")
+    parser.add_argument("words", nargs="*")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="most for a test; more on a busy machine")
+    parser.add_argument("--page", type=Path, help="a page whose table is written anew")
+    options = parser.parse_args()
+    chosen = [m for m in read_mutants() if not options.words or any(word in m.name for word in options.words)]
+    os.environ["OMP_NUM_THREADS"] = "1"
+    FORKS.set_forkserver_preload(list(LIBRARIES))
+    with tempfile.TemporaryDirectory(prefix="mutants-") as folder, ThreadPoolExecutor(options.jobs) as pool:
+        clean = Path(folder) / "clean"
+        copy_tree(ROOT, clean)
+        compileall.compile_dir(clean, quiet=2)
+        sound = run_clean(sorted({node for mutant in chosen for node in mutant.tests}), clean, pool)
+        rows = []
+        for row in pool.map(lambda mutant: judge(mutant, clean, Path(folder), sound, options.seconds), chosen):
+            rows.append(row)
+            print(f"{row.verdict:9} {row.mutant.name:60} {row.seconds:6.1f} s  {row.by}", flush=True)
+    killed = sum(row.verdict == "killed" for row in rows)
+    print(f"{len(rows)} mutants, {killed} killed")
+    if options.page:
+        write_page(options.page, rows)
+    return int(killed < len(rows))
+
+
+def judge(mutant: Mutant, clean: Path, folder: Path, sound: dict[str, Outcome], most: float) -> Row:
+    """What becomes of one mutant: killed, SURVIVED, stale, or in words why it is not decided."""
+    for node in mutant.tests:
+        if sound[node].verdict != "passed":
+            return Row(mutant, f"unsound: {node} {sound[node].verdict} without it", node, sound[node].seconds)
+        if sound[node].seconds > most:
+            return Row(mutant, f"slow: above {most:g} s", node, sound[node].seconds)
+    copy = folder / mutant.name.replace("/", "-")
+    copy_tree(clean, copy)
+    try:
+        file = copy / mutant.file
+        file.write_text(mutant.applied(file.read_text(encoding="utf-8")), encoding="utf-8")
+        for bytecode in (file.parent / "__pycache__").glob(f"{file.stem}.*"):
+            bytecode.unlink()
+        found = outcome(*run(mutant.tests, copy, "-x"))
+    except (StaleMutantError, OSError) as error:
+        return Row(mutant, "stale", str(error), 0.0)
+    finally:
+        shutil.rmtree(copy, ignore_errors=True)
+    verdict = {"failed": "killed", "passed": "SURVIVED"}.get(found.verdict, found.verdict)
+    return Row(mutant, verdict, found.by, max(sound[node].seconds for node in mutant.tests))
+
+
+def run_clean(nodes: list[str], clean: Path, pool: ThreadPoolExecutor) -> dict[str, Outcome]:
+    """How each test ends on the source as it is; those of a file run in one process."""
+    files = [list(group) for _, group in groupby(nodes, key=lambda node: node.split("::")[0])]
+    found: dict[str, Outcome] = {}
+    for group, (done, cases) in zip(files, pool.map(lambda group: run(group, clean), files), strict=True):
+        for node in group:
+            found[node] = outcome(done, [case for case in cases if is_of(case, node)])
+    return found
+
+
+def is_of(case: ElementTree.Element, node: str) -> bool:
+    """Whether a case of a report belongs to a node id, with all of its parameters where the id names none."""
+    name, place = case.get("name", ""), node.removesuffix("]").replace(".py::", "/").replace("::", "/")
+    here = f"{case.get('classname', '').replace('.', '/')}/{name if '[' in node else name.split('[')[0]}"
+    return here.removesuffix("]") == place
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a run of pytest ended: its exit code (124 where it was stopped) and what it printed."""
+
+    returncode: int
+    said: str
+
+
+Run = tuple[Ended, list[ElementTree.Element]]
+
+
+def run(nodes: Iterable[str], tree: Path, *more: str) -> Run:
+    """Run tests on a copy of the tree, in a process of their own; return how it ended, and its report."""
+    with tempfile.TemporaryDirectory(prefix="mutants-run-") as folder:
+        files = [f"--junitxml={folder}/found.xml", f"--basetemp={folder}/files"]
+        words = ["-p", "no:cacheprovider", *files, *more, *nodes]
+        process = FORKS.Process(target=run_pytest, args=(tree, words, f"{folder}/said"))
+        process.start()
+        process.join(LIMIT)
+        if process.is_alive():
+            process.kill()
+            process.join()
+            return Ended(124, f"no end within {LIMIT:g} s"), []
+        said, code = Path(folder, "said"), process.exitcode or 0
+        text = said.read_text(errors="replace") if said.exists() else ""
+        report = Path(folder, "found.xml")
+        cases = ElementTree.parse(report).iter("testcase") if report.exists() else ()
+        return Ended(code, text), list(cases)
+
+
+def outcome(done: Ended, cases: list[ElementTree.Element]) -> Outcome:
+    """Read a run's exit code and the cases of its report that matter."""
+    seconds = sum(float(case.get("time", 0)) for case in cases)
+    ended = done.returncode in (0, 1) and any(case.find("skipped") is None for case in cases)
+    if ended and not any(case.find(kind) is not None for case in cases for kind in ("failure", "error")):
+        return Outcome("passed", seconds)
+    for case in cases:
+        failure = case.find("failure")
+        if failure is None:
+            continue
+        by = (failure.get("message") or "").split("\n")[0]
+        if any(by.startswith(kind) for kind in CRASHES):
+            return Outcome(f"crashed: {by}", seconds)
+        return Outcome("failed", seconds, case.get("name", ""))
+    return Outcome(f"not run: {done.said.strip()[-300:]}", seconds)
+
+
+def copy_tree(source: Path, target: Path) -> None:
+    """Copy what tests need; bytecode only from a clean copy, where it was made of that copy's source."""
+    ignored = shutil.ignore_patterns(*(("__pycache__", ".*") if source == ROOT else COMPILED))
+    target.mkdir(parents=True)
+    for part in PARTS:
+        if (source / part).is_dir():
+            shutil.copytree(source / part, target / part, ignore=ignored)
+        else:
+            shutil.copy2(source / part, target / part)
+
+
+def write_page(page: Path, rows: list[Row]) -> None:
+    """Write the table behind the mark of a page anew; mutants that did not run keep their lines while they exist."""
+    head, _, table = page.read_text(encoding="utf-8").partition(MARK)
+    lines = {line.split("`")[1]: line for line in table.splitlines() if line.startswith("| `")}
+    for row in rows:
+        breaks = " ".join(row.mutant.breaks.split()).replace("|", "\\|")
+        by = f"`{row.by}`" if row.verdict == "killed" else row.verdict.split(":")[0]
+        lines[row.mutant.name] = f"| `{row.mutant.name}` | {breaks} | {by} | {row.seconds:.1f} |"
+    kept = [lines[name] for name in sorted(lines) if (FOLDER / f"{name}.toml").exists() or name in seen_in(rows)]
+    killed = sum("| `" in line[1:] for line in kept)
+    table = "\n".join(["| mutant | what it breaks | killed by | seconds |", "| --- | --- | --- | --- |", *kept])
+    page.write_text(f"{head}{MARK}\n\n{len(kept)} mutants, {killed} killed.\n\n{table}\n", encoding="utf-8")
+
+
+def seen_in(rows: list[Row]) -> set[str]:
+    """The names of the mutants of some rows."""
+    return {row.mutant.name for row in rows}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

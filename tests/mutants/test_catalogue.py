@@ -1,0 +1,97 @@
+"""Every mutant fits the source as it is, and the tests that must kill it exist; the mutants run by `make mutants`."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.mutants.__main__ import MARK, Ended, Row, outcome, write_page
+from tests.mutants.catalogue import FOLDER, ROOT, Mutant, StaleMutantError, read_mutant, read_mutants
+
+MUTANTS = read_mutants()
+
+
+def named(mutant: Mutant) -> str:
+    return mutant.name
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=named)
+def test_a_mutant_fits_the_source_once_and_parses(mutant: Mutant) -> None:
+    assert mutant.file.startswith("src/graphveil/")
+    before = (ROOT / mutant.file).read_text(encoding="utf-8")
+    after = mutant.applied(before)
+    assert ast.dump(ast.parse(after)) != ast.dump(ast.parse(before)), "only comments or layout differ"
+
+
+def test_every_file_is_a_mutant_of_its_own() -> None:
+    assert len(MUTANTS) >= 47
+    assert {path.suffix for path in FOLDER.glob("*/*") if path.parent.name != "__pycache__"} == {".toml"}
+    changes = Counter((mutant.file, mutant.old, mutant.new) for mutant in MUTANTS)
+    assert not [change for change, count in changes.items() if count > 1]
+
+
+def test_the_named_tests_exist() -> None:
+    nodes = sorted({node for mutant in MUTANTS for node in mutant.tests})
+    words = [sys.executable, "-m", "pytest", "--collect-only", "-p", "no:cacheprovider", *nodes]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+
+
+def test_the_page_lists_every_mutant() -> None:
+    page = (ROOT / "docs" / "mutants.md").read_text(encoding="utf-8")
+    listed = [line.split("`")[1] for line in page.split(MARK)[1].splitlines() if line.startswith("| `")]
+    assert listed == [mutant.name for mutant in MUTANTS]
+
+
+def test_a_stale_patch_is_refused() -> None:
+    mutant = Mutant("room/bug", "src/graphveil/x.py", "a < b", "a <= b", "a promise", ("tests/x.py::test_x",))
+    assert mutant.applied("if a < b:") == "if a <= b:"
+    for text in ("if a > b:", "a < b and a < b"):
+        with pytest.raises(StaleMutantError, match=r"stands [02] times"):
+            mutant.applied(text)
+
+
+def test_a_file_without_a_reason_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("tests.mutants.catalogue.FOLDER", tmp_path)
+    file = tmp_path / "bug.toml"
+    file.write_text('file = "a"\nold = "b"\nnew = "c"\nbreaks = ""\ntests = ["d"]\n')
+    with pytest.raises(StaleMutantError, match=r"empty: \[.breaks.\]"):
+        read_mutant(file)
+
+
+@pytest.mark.parametrize(
+    ("code", "case", "verdict"),
+    [
+        (0, "", "passed"),
+        (0, "<skipped/>", "not run"),
+        (1, '<failure message="AssertionError: x"/>', "failed"),
+        (1, '<failure message="NameError: x"/>', "crashed"),
+        (1, '<error message="fixture"/>', "not run"),
+        (2, None, "not run"),
+        (4, None, "not run"),
+    ],
+)
+def test_only_a_failed_test_kills(code: int, case: str | None, verdict: str) -> None:
+    cases = [] if case is None else [ElementTree.fromstring(f'<testcase name="t" time="1">{case}</testcase>')]
+    assert outcome(Ended(code, ""), cases).verdict.split(":")[0] == verdict
+
+
+def test_the_table_is_written_behind_its_mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lines of mutants that did not run stay as long as the mutants exist."""
+    monkeypatch.setattr("tests.mutants.__main__.FOLDER", tmp_path)
+    (tmp_path / "room").mkdir()
+    (tmp_path / "room" / "old.toml").touch()
+    page = tmp_path / "page.md"
+    page.write_text(f"Words.\n\n{MARK}\n\n| `room/gone` | a | `t` | 1 |\n| `room/old` | a | `t` | 1 |\n")
+    one, other = (Mutant(f"room/{name}", "a", "b", "c", "one | two\nlines", ("t",)) for name in ("bug", "worse"))
+    write_page(page, [Row(one, "killed", "test_x", 1.25), Row(other, "SURVIVED", "", 0.0)])
+    text = page.read_text()
+    assert text.startswith(f"Words.\n\n{MARK}\n\n3 mutants, 2 killed.")
+    assert "| `room/bug` | one \\| two lines | `test_x` | 1.2 |" in text
+    assert "| `room/old` | a | `t` | 1 |" in text and "gone" not in text and "SURVIVED" in text
