@@ -26,6 +26,7 @@ LARGEST: Final = 16 * MIB
 LARGEST_TOML: Final = 2 * MIB
 #: The largest file of one line an epoch.
 LARGEST_HISTORY: Final = 256 * MIB
+MOST_LINES: Final = 1_000_000
 #: The largest JSON file of a published data set.
 LARGEST_DATA: Final = 1024 * MIB
 DEEPEST: Final = 50
@@ -102,8 +103,19 @@ def parse_json(text: str | bytes, *, where: str, error: Kind = DataError) -> Any
 def read_json_lines(path: Path, *, largest: int = LARGEST_HISTORY, error: Kind = DataError) -> list[Any]:
     """The values of a file with one JSON value a line; empty lines are passed over."""
     text = read_text(path, largest=largest, error=error)
+    require_lines(text.count("\n"), path, error=error)
     lines = ((number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip())
     return [parse_json(line, where=f"{path}, line {number}", error=error) for number, line in lines]
+
+
+def require_lines(count: int, path: Path, *, error: Kind = DataError) -> None:
+    """Refuse a file of one JSON value a line with more lines than anybody writes.
+
+    Raises:
+        InputError: of kind `error`.
+    """
+    if count > MOST_LINES:
+        raise error(f"has {count:,} lines", where=str(path), allowed=f"at most {MOST_LINES:,} for such a file")
 
 
 def read_toml(path: Path, *, largest: int = LARGEST_TOML, error: Kind = DataError) -> dict[str, Any]:

@@ -184,6 +184,7 @@ PRICED = {
     "tune-free": ("tune", "lpgnn", "digits", "--epsilon-x", 1, "--over", "hidden=8,16", "--out", "out"),
     "compare": ("compare", "lpgnn", "digits", "--epsilon-x", 1, "--repeats", 1, "--out", "out"),
     "release": ("release", "edge-rand", "social-200", "--epsilon-a", 1, "-o", "out"),
+    "split": ("federation", "split", "digits", "-o", "out"),
 }
 
 
@@ -200,11 +201,29 @@ def test_a_disk_without_room_is_refused_before_anything_is_spent(
 
     monkeypatch.setattr(experiment, "run", spend)
     monkeypatch.setattr(HeteroRR, "release", spend)
+    monkeypatch.setattr("graphveil.reports.federation_files.write_split", spend)
     with files_of_at_most(200_000):
         answer = type_in(*PRICED[command])
     refused(answer, errno.EFBIG)
     assert "MB are needed there; free space there" in answer.err
     assert [name for name in entries(tmp_path) if name not in ("out", "out/cells", "out/comparison.json")] == []
+
+
+@pytest.mark.parametrize("out", [(), ("--out", "out.csv")], ids=["kept", "file"])
+def test_a_prediction_without_room_for_what_is_sent_asks_nobody(
+    type_in: Terminal, tmp_path: Path, trained: Path, out: tuple[str, ...]
+) -> None:
+    """New people would report, and their reports could not be kept: they would be asked, and pay, once more."""
+    shutil.copytree(trained, tmp_path / "out", symlinks=True)
+    before = (tmp_path / "out" / "ledger.json").read_bytes()
+    with files_of_at_most(60_000):
+        answer = type_in("predict", "out", "digits", "--people", "other", *out)
+    refused(answer, errno.EFBIG)
+    assert "MB are needed there; free space there" in answer.err
+    assert (tmp_path / "out" / "ledger.json").read_bytes() == before
+    assert not [name for name in entries(tmp_path) if "partial" in name or name.endswith(".csv")]
+    assert type_in("predict", "out", "digits", "--people", "other", *out).code == 0
+    assert (tmp_path / "out" / "ledger.json").read_bytes() != before
 
 
 def test_the_log_of_a_tuning_gets_the_room_that_was_kept_for_it(tmp_path: Path, disk: Disk) -> None:

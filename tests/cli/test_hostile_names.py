@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
+import pytest
+
 from tests.cli.conftest import Terminal
 
 FORMULA = '=HYPERLINK("http://x","y")'
@@ -47,14 +49,40 @@ def test_predictions_and_screens_neither_compute_nor_obey(type_in: Terminal, tmp
     assert "\x1b" not in (tmp_path / "side" / "table.csv").read_text()
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("train", "lpgnn", "digits"),
+        ("tune", "lpgnn", "digits", "--over", "hidden=8,16"),
+        ("compare", "lpgnn", "digits", "--repeats", 1),
+    ],
+    ids=lambda words: words[0],
+)
+def test_a_default_is_said_before_anything_is_trained(
+    type_in: Terminal, monkeypatch: pytest.MonkeyPatch, words: tuple[object, ...]
+) -> None:
+    from graphveil.errors import InputError
+    from graphveil.methods import experiment
+
+    def stop(*_: object, **__: object) -> None:
+        raise InputError("stopped")
+
+    monkeypatch.setattr(experiment, "run", stop)
+    answer = type_in(*words, "--json")
+    first, last = answer.err.splitlines()[0], answer.err.splitlines()[-1]
+    assert first == "Not given, so a default is taken: --epsilon-x 1 and --epsilon-y 1 for lpgnn."
+    assert (last, answer.code) == ("error: stopped", 2)
+
+
 def test_what_stands_in_for_an_epsilon_is_said_first(type_in: Terminal) -> None:
     quick = ("train", "lpgnn", "digits", "--epochs", 1, "--no-controls", "--threads", 1)
     said = "Not given, so a default is taken: --epsilon-x 1 and --epsilon-y 1 for lpgnn."
     answer = type_in(*quick)
     assert answer.out.splitlines()[0] == said
+    assert answer.err.splitlines()[0] == said
     answer = type_in(*quick, "--json")
     assert answer.json["guarantee"]["epsilon"] == 2
-    assert said in answer.err.splitlines()
+    assert answer.err.splitlines()[0] == said
     for given in (("--epsilon-x", 1, "--epsilon-y", 1), ("--epsilon", 9), ("--epsilon-x", "none", "--epsilon-y", 1)):
         answer = type_in(*quick, *given) if given[0] != "--epsilon" else type_in("plan", "lpgnn", "digits", *given)
         assert answer.code == 0

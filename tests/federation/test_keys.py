@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import datetime
 import os
 from pathlib import Path
 
 import pytest
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
@@ -118,3 +120,20 @@ def test_a_signature_fits_its_text_and_its_party_alone() -> None:
 def test_what_is_no_certificate_is_refused() -> None:
     with pytest.raises(DataError, match="is no certificate"):
         fingerprint_of(b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
+
+
+def test_a_key_on_a_curve_that_nobody_supports_is_refused(tmp_path: Path) -> None:
+    """The curve's number in the key is replaced by one that stands for none."""
+    write_identity(new_identity("a"), tmp_path / "h")
+    file = tmp_path / "h" / KEY
+    der = serialization.load_pem_private_key(file.read_bytes(), None).private_bytes(
+        serialization.Encoding.DER, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    curve = bytes.fromhex("06082a8648ce3d030107")
+    assert der.count(curve) == 1
+    odd = base64.encodebytes(der.replace(curve, curve[:-1] + b"\x66")).decode()
+    file.write_text(f"-----BEGIN PRIVATE KEY-----\n{odd}-----END PRIVATE KEY-----\n")
+    with pytest.raises(UnsupportedAlgorithm):
+        serialization.load_pem_private_key(file.read_bytes(), None)
+    with pytest.raises(DataError, match="key or certificate cannot be read"):
+        read_identity(tmp_path / "h")

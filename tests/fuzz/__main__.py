@@ -30,12 +30,13 @@ def run() -> int:
             chosen = [one for one in targets(Path(folder) / "valid") if given.only in one.name]
         found = fuzz(chosen, given.inputs, seed, Path(folder) / "work" / "one", keep=keep, tell=True)
     sys.stderr.write("\n")
-    for _name, (_inputs, _accepted, _failed) in found.of.items():
-        pass
-    for _failure in found.failures[:20]:
-        pass
+    for name, (inputs, accepted, failed) in found.of.items():
+        sys.stderr.write(f"{name:20} {inputs:7,} inputs, {accepted:7,} accepted, {failed:4,} failed\n")
+    sys.stderr.write(f"slowest: {found.slowest:.1f} s, {found.slow}\n")
+    for failure in found.failures[:20]:
+        sys.stderr.write(f"\n{failure}\n")
     if found.failures:
-        pass
+        sys.stderr.write(f"\ninputs that failed are kept in {keep}\n")
     return 1 if found.failures else 0
 
 

@@ -12,7 +12,7 @@ from graphveil.methods import GAP, LPGNN, HeteroRR, LinkBeliefs, Solitude
 from graphveil.methods.class_sums import ClassSums
 from graphveil.methods.dp_mlp import DPMLP
 from graphveil.privacy import require_budget
-from graphveil.privacy.limits import LARGEST_EPSILON
+from graphveil.privacy.limits import LARGEST_EPSILON, what_was_collected
 
 BUILT = [
     (LPGNN, {"epsilon_x": 1.0, "epsilon_y": 1.0}),
@@ -54,3 +54,13 @@ def test_what_is_no_number_above_0_is_refused(value):
 @pytest.mark.parametrize("value", [1e-9, 1, 12.0, 64.0, 200, math.inf])
 def test_documented_budgets_are_taken(value):
     require_budget("epsilon", value, "x")
+
+
+def test_the_limit_holds_again_after_something_old_was_read():
+    with pytest.raises(ZeroDivisionError), what_was_collected():
+        require_budget("epsilon", 300.0, "x")
+        with pytest.raises(InputError):
+            require_budget("epsilon", -1.0, "x")
+        _ = 1 / 0
+    with pytest.raises(InputError, match="hides nothing"):
+        require_budget("epsilon", 300.0, "x")

@@ -33,6 +33,7 @@ EPILOG = (
     "Exit codes: 0 done; 2 refused, with the reason on one line of stderr; 1 a fault of ours; "
     "3 an audit broke a claim; 130 interrupted. Results go to stdout, everything else to stderr."
 )
+_LONGEST = 4000
 #: What torch says where the system gives it no memory.
 _NO_MEMORY = "DefaultCPUAllocator: can't allocate memory"
 # Older versions of Typer have no public name for the ancestor of all usage errors.
@@ -105,7 +106,7 @@ def _explain(error: BaseException, *, debug: bool) -> int:
         complain("interrupted; nothing half-written is left")
         return INTERRUPTED
     if isinstance(error, GraphveilError):
-        complain(f"error: {error}")
+        complain(f"error: {_cut(str(error))}")
         return REFUSED
     if isinstance(error, _UsageError):
         complain(f"error: {_usage(error)}")
@@ -119,6 +120,11 @@ def _explain(error: BaseException, *, debug: bool) -> int:
     remedy = "please report it with the traceback above" if debug else "--debug shows the traceback; please report it"
     complain(f"fault of ours: {type(error).__name__}: {error}; {remedy}")
     return FAULT
+
+
+def _cut(message: str) -> str:
+    """A message that quotes a file of megabytes, less what nobody would read."""
+    return message if len(message) <= _LONGEST else f"{message[: _LONGEST // 2]} ... {message[-_LONGEST // 2 :]}"
 
 
 def _usage(error: Any) -> str:

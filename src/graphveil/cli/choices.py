@@ -331,6 +331,14 @@ def taken(chosen: Mapping[str, Mapping[str, Any]]) -> str | None:
     return f"Not given, so a default is taken: {'; '.join(said)}." if said else None
 
 
+def announce(chosen: Mapping[str, Mapping[str, Any]]) -> str | None:
+    """Say on stderr, before anything is collected, what `taken` says, and return it for the screen."""
+    said = taken(chosen)
+    if said is not None:
+        complain(said)
+    return said
+
+
 def _finite(value: Any) -> bool:
     return isinstance(value, float) and math.isfinite(value)
 
@@ -341,6 +349,28 @@ def room_of(graph: Any, parts: int = 1) -> int:
 
     of_nodes = 8 * int(graph.num_nodes) * (len(graph.schema.classes) + 64)
     return (4 << 20) + 3 * memory_of(graph) + of_nodes + parts * (1 << 20)
+
+
+def room_of_split(graph: Any) -> int:
+    """The most bytes that the folders of several holders take: features, edges, and an id of each person in each."""
+    from graphveil.graphs.describe import memory_of
+
+    return (64 << 10) + 2 * memory_of(graph) + 5 * 100 * int(graph.num_nodes)
+
+
+def room_of_predictions(graph: Any) -> int:
+    """The most bytes that the predictions of a graph take: an id, a class and as many numbers as there are classes."""
+    classes, ids = graph.schema.classes, graph.get("ids")
+    longest = max((len(str(one).encode()) for one in (() if ids is None else ids)), default=20)
+    row = 64 + longest + max(len(name.encode()) for name in classes) + 25 * (len(classes) + 1)
+    return (16 << 10) + row * int(graph.num_nodes)
+
+
+def room_of_answers(graph: Any) -> int:
+    """The most bytes by which a run grows that keeps what the people of a graph sent, or were answered."""
+    from graphveil.graphs.describe import memory_of
+
+    return (64 << 10) + 2 * memory_of(graph) + 8 * int(graph.num_nodes) * (len(graph.schema.classes) + 8)
 
 
 def prepare(device: str, threads: int | None) -> None:

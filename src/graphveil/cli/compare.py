@@ -60,6 +60,8 @@ def compare(
     with working() as tell:
         graph = choices.drawn(load_graph(data, root=data_root, progress=tell), private_share, seed)
         split_of(graph, split, seed)
+        takes, own = comparison.takes, comparison.methods
+        first = choices.announce({name: {**own[name], **dict.fromkeys(takes[name], True)} for name in own})
         choices.warn_of_size([(cell.method, cell.settings) for cell in comparison.cells()], graph)
         cells.open_folder(comparison, folder)
         choices.settle_threads(threads, graph)
@@ -70,6 +72,4 @@ def compare(
         page = sheet(comparison, tabulate(comparison, records))
         table.write(page, folder)
     answer = table.answer(page, folder, data=data)
-    given = {name: {**own, **dict.fromkeys(comparison.takes[name], True)} for name, own in comparison.methods.items()}
-    first = choices.taken(given)
     emit(answer, as_json=as_json, screen=lambda: comparison_screen.compared(page, folder), first=first)

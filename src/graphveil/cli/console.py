@@ -27,11 +27,9 @@ def emit(
     """Show a command's answer on stdout: one JSON object, or the screen made of it.
 
     Args:
-        first: a line that stands before all others; on stderr beside JSON.
+        first: a line that stands before all others on a screen; beside JSON it was said on stderr already.
     """
     if as_json:
-        if first is not None:
-            complain(first)
         sys.stdout.write(json.dumps(json_safe(content), allow_nan=False, default=str) + "\n")
         return
     from rich.console import Console

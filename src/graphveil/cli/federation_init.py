@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from graphveil.cli import options
+from graphveil.cli import choices, options
 from graphveil.cli.console import emit
 
 _MODES = ("shared-linear", "individual", "paper", "guesses")
@@ -52,10 +52,16 @@ def split(
     """Cut a graph into what several holders would have, one folder each, for experiments."""
     from graphveil.cli import federation_screens as screens
     from graphveil.graphs import load_graph
+    from graphveil.reports import files
     from graphveil.reports.federation_files import shares_of, write_split
+    from graphveil.writing import room_for
 
     shares = shares_of(proportion, parties)
-    answer = write_split(load_graph(data, root=data_root), shares, out, seed=seed)
+    graph = load_graph(data, root=data_root)
+    files.refuse_used_folder(out)
+    with room_for(out, choices.room_of_split(graph)):
+        pass
+    answer = write_split(graph, shares, out, seed=seed)
     emit(answer, as_json=as_json, screen=lambda: screens.split(answer))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -43,20 +44,25 @@ def predict(
     from graphveil.cli import screens
     from graphveil.graphs import load_graph
     from graphveil.reports import predictions, run_folder
+    from graphveil.writing import room_for
 
     predictions.check_file(out)
-    with working() as tell:
+    with working() as tell, contextlib.ExitStack() as held:
         model: Any = run_folder.open_model(run)
         graph = load_graph(data, root=data_root, progress=tell)
         predictions.check_people(people, model)
+        written = None if out is None else held.enter_context(room_for(out, choices.room_of_predictions(graph)))
+        rooms = run_folder.reserve(model, run, choices.room_of_answers(graph), held)
         paid = model.ledger
         stated = model.guarantee
         said = {} if people is None else {"people": people}
         found = model.predict_proba(graph, randomness=choices.noise(None), **said)
         if model.guarantee != stated or model.ledger != paid:  # the run keeps what was sent, so nobody is asked again
+            rooms.close()
             run_folder.keep_spending(model, run)
         made = predictions.tabulate(found, graph, model.schema.classes)
-        if out is not None:
+        if out is not None and written is not None:
+            written.release()
             predictions.write(made, out)
     note = predictions.cost(model.privacy, getattr(model, "links", None), others=model.kind != "link-beliefs")
     answer = predictions.summary(made, run=str(run), data=data, out=out, note=note)

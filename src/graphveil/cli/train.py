@@ -56,8 +56,9 @@ def train(
     files.refuse_used_folder(folder)
     with working() as tell:
         graph = choices.drawn(load_graph(data, root=data_root, progress=tell), private_share, seed)
-        choices.warn_of_size([(method, chosen)], graph)
         with room_for(folder, choices.room_of(graph, repeats)):
+            first = choices.announce({method: chosen})
+            choices.warn_of_size([(method, chosen)], graph)
             choices.settle_threads(threads, graph)
             result = experiment.run(
                 method,
@@ -72,5 +73,4 @@ def train(
                 progress=tell,
             )
         record = run_folder.write_run(result, folder, options=choices.kept(context.params))
-    first = choices.taken({method: chosen})
     emit(record.to_dict(), as_json=as_json, screen=lambda: screens.run(record), first=first)

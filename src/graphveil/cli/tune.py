@@ -99,10 +99,11 @@ def tune(
         graph = choices.drawn(load_graph(data, root=data_root, progress=tell), private_share, seed)
         if proxy is not None:
             search = replace(search, proxy=load_graph(proxy, root=data_root, progress=tell))
-        choices.warn_of_size([(method, chosen)], graph)
         with contextlib.ExitStack() as held:
             log = _log(folder, held) if search.paid(method) else None
             held.enter_context(room_for(folder, choices.room_of(graph, repeats)))
+            first = choices.announce({method: {**chosen, **search.over}})
+            choices.warn_of_size([(method, chosen)], graph)
             choices.settle_threads(threads, graph)
             result = experiment.run(
                 method,
@@ -125,7 +126,6 @@ def tune(
             # The time at which the tuning began is not told: how long it took says how many trials there were.
             folder = out or run_folder.default_folder(data, f"{method}-tuned", datetime.now())
         record = run_folder.write_run(result, folder, options=kept)
-    first = choices.taken({method: {**chosen, **search.over}})
     emit(record.to_dict(), as_json=as_json, screen=lambda: screens.run(record), first=first)
 
 

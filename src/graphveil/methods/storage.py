@@ -25,7 +25,8 @@ from graphveil.errors import InputError, ModelFileError
 from graphveil.graphs import GraphSchema
 from graphveil.privacy import Ledger
 from graphveil.privacy.ledger_file import LedgerFile
-from graphveil.reading import parse_json
+from graphveil.privacy.limits import what_was_collected
+from graphveil.reading import MIB, parse_json, require_file
 from graphveil.writing import write_bytes, writing
 
 KEY = "graphveil"
@@ -35,6 +36,7 @@ FILE = "model.safetensors"
 ANSWERS = "answers.safetensors"
 #: What lists the files of a run's parts.
 DIGESTS = "digests.json"
+_LARGEST_HEADER = 32 * MIB
 
 
 def save_method(path: str | Path, kind: str, facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Path:
@@ -149,9 +151,13 @@ def _kept(kind: str) -> str:
 
 @contextmanager
 def restoring(path: str | Path) -> Iterator[None]:
-    """Turn whatever a garbled header causes into a ModelFileError that names the file."""
+    """Turn whatever a garbled header causes into a ModelFileError that names the file.
+
+    Budgets of older versions may exceed what a new collection may spend.
+    """
     try:
-        yield
+        with what_was_collected():
+            yield
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ModelFileError(f"lacks or garbles a field ({error})", where=str(path)) from error
 
@@ -186,6 +192,12 @@ def number(value: float | None) -> float | str | None:
 def _read(target: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     from safetensors import SafetensorError, safe_open
 
+    require_file(target, error=ModelFileError, packed=True)
+    with target.open("rb") as start:
+        size = int.from_bytes(start.read(8), "little")
+    if size > _LARGEST_HEADER:
+        allowed = f"at most {_LARGEST_HEADER / MIB:g} MiB"
+        raise ModelFileError(f"has a header of {size / MIB:,.0f} MiB", where=str(target), allowed=allowed)
     try:
         with safe_open(target, framework="pt") as file:
             metadata = file.metadata() or {}

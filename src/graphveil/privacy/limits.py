@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Final
 
 from graphveil.errors import InputError
 
 #: Above this nothing is hidden: e^200 times as likely is a proof. Who wants no protection says so, with inf.
 LARGEST_EPSILON: Final = 200.0
+_READING: Final = ContextVar("_READING", default=False)
 
 
 def require_budget(name: str, value: object, public: str, *, remedy: str | None = None) -> None:
@@ -25,12 +29,22 @@ def require_budget(name: str, value: object, public: str, *, remedy: str | None 
     if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
         allowed = f"a number above 0, or inf for {public}"
         raise InputError(f"{name} = {value!r} is not a privacy budget", allowed=allowed, remedy=remedy)
-    if LARGEST_EPSILON < value < math.inf:
+    if LARGEST_EPSILON < value < math.inf and not _READING.get():
         raise InputError(
             f"{name} = {_short(value)} hides nothing, and would look like a guarantee",
             allowed=f"a number above 0, at most {LARGEST_EPSILON:g}",
             remedy=f"inf is for {public}, and every page says so",
         )
+
+
+@contextmanager
+def what_was_collected() -> Iterator[None]:
+    """While the block restores what an older version collected, a budget above the limit is read as it was."""
+    before = _READING.set(True)
+    try:
+        yield
+    finally:
+        _READING.reset(before)
 
 
 def _short(value: float) -> str:

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from graphveil.methods.experiment import Result
 
 
+_MOST_NOTES = 10_000
+
+
 def interval_from_dict(content: Mapping[str, Any]) -> Interval:
     """The inverse of ``Interval.to_dict``.
 
@@ -149,7 +152,7 @@ class RunRecord:
                 seconds=float(content["seconds"]),
                 seconds_method=float(content["seconds_method"]),
                 peak_memory_mb=float(content["peak_memory_mb"]),
-                notes=tuple(str(note) for note in content["notes"]),
+                notes=_notes(content["notes"]),
                 created=str(content["created"]),
                 version=str(content["version"]),
                 run=content.get("run"),
@@ -159,6 +162,12 @@ class RunRecord:
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise InputError(f"not the record of a run ({type(error).__name__}: {error})") from error
+
+
+def _notes(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list) or len(value) > _MOST_NOTES or not all(isinstance(note, str) for note in value):
+        raise ValueError(f"notes are no list of at most {_MOST_NOTES:,} texts")
+    return tuple(value)
 
 
 def _epsilon(value: Any) -> float | None:

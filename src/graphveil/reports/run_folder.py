@@ -22,7 +22,8 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -40,9 +41,11 @@ from graphveil.reports.record import RunRecord
 from graphveil.reports.render import page_html
 from graphveil.reports.run_card import About, public_card, run_card
 from graphveil.reports.text import plain_name
+from graphveil.writing import room_for
 
 if TYPE_CHECKING:
     from graphveil.methods.experiment import Result
+    from graphveil.privacy.ledger import Account
 
 
 _PUBLIC_README = """\
@@ -116,6 +119,31 @@ def open_model(path: Path) -> Any:
     model = load_method(public)
     model.ledger = LedgerFile(public / parts.LEDGER).open(model.ledger)
     return model
+
+
+class _Reserving:
+    """An account that takes space for what will be kept before it lets anything be spent, so before data is read."""
+
+    def __init__(self, account: Account, reserve: Callable[[], object]) -> None:
+        self._account, self._reserve = account, reserve
+
+    def settle(self, held: Ledger, paid: Ledger) -> Ledger:
+        """See `Account`; raises WriteError where there is no space, with nothing spent."""
+        self._reserve()
+        return self._account.settle(held, paid)
+
+
+def reserve(model: Any, path: Path, more: int, held: ExitStack) -> ExitStack:
+    """Make a prediction of ``model`` that costs something first take the space to keep the run and ``more`` bytes.
+
+    Returns what holds that space, to be closed before `keep_spending`; it ends with ``held`` at the latest.
+    """
+    rooms = held.enter_context(ExitStack())
+    size = more + 2 * sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
+    place = parts.public_part(path) / parts.MODEL
+    account = _Reserving(model.ledger.account, lambda: rooms.enter_context(room_for(place, size)))
+    model.ledger = replace(model.ledger, account=account)
+    return rooms
 
 
 def keep_spending(model: Any, path: Path) -> None:

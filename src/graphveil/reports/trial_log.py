@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from graphveil.errors import InputError, ModelFileError, WriteError
-from graphveil.reading import LARGEST_HISTORY, parse_json, read_bytes
+from graphveil.reading import LARGEST_HISTORY, parse_json, read_bytes, require_lines
 from graphveil.reports.files import refuse_used_folder, to_json
 from graphveil.writing import Room, writing
 
@@ -83,6 +83,7 @@ def read_trials(path: Path) -> tuple[list[dict[str, Any]], bool]:
     entries, expected = [], _FIRST
     try:
         content = read_bytes(path, largest=LARGEST_HISTORY)
+        require_lines(content.count(b"\n"), path, error=ModelFileError)
         for line in content.splitlines(keepends=True):
             entry = parse_json(line, where="one line")
             if entry.pop("previous") != expected:
