@@ -122,6 +122,26 @@ def test_what_is_no_certificate_is_refused() -> None:
         fingerprint_of(b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
 
 
+@pytest.mark.parametrize("what", ["curve", "point"])
+def test_a_certificate_whose_key_is_none_is_refused(tmp_path: Path, what: str) -> None:
+    """Its parts are decoded only when they are asked for: the certificate alone loads."""
+    write_identity(new_identity("a"), tmp_path / "h")
+    file = tmp_path / "h" / CERTIFICATE
+    found = x509.load_pem_x509_certificate(file.read_bytes())
+    point = found.public_key().public_bytes(serialization.Encoding.X962, serialization.PublicFormat.UncompressedPoint)
+    old, new = {
+        "curve": (bytes.fromhex("06082a8648ce3d030107"), bytes.fromhex("06082a8648ce3d030166")),
+        "point": (point, point[:-1] + bytes([point[-1] ^ 1])),
+    }[what]
+    der = found.public_bytes(serialization.Encoding.DER).replace(old, new)
+    odd = base64.encodebytes(der).decode()
+    file.write_text(f"-----BEGIN CERTIFICATE-----\n{odd}-----END CERTIFICATE-----\n")
+    assert x509.load_pem_x509_certificate(file.read_bytes())
+    for read in (lambda: read_identity(tmp_path / "h"), lambda: name_of(file.read_bytes())):
+        with pytest.raises(DataError, match=r"is no certificate|cannot be read"):
+            read()
+
+
 def test_a_key_on_a_curve_that_nobody_supports_is_refused(tmp_path: Path) -> None:
     """The curve's number in the key is replaced by one that stands for none."""
     write_identity(new_identity("a"), tmp_path / "h")

@@ -163,9 +163,12 @@ def name_of(certificate: bytes) -> str:
 
 def _load(certificate: bytes) -> x509.Certificate:
     try:
-        return x509.load_pem_x509_certificate(certificate)
-    except ValueError as error:
+        found = x509.load_pem_x509_certificate(certificate)
+        # Each part is decoded only when it is asked for.
+        _ = found.public_key(), found.subject, found.not_valid_before_utc, found.not_valid_after_utc
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
         raise DataError("is no certificate", where="certificate") from error
+    return found
 
 
 def _name_of(certificate: x509.Certificate) -> str:

@@ -140,7 +140,7 @@ def reserve(model: Any, path: Path, more: int, held: ExitStack) -> ExitStack:
     """
     rooms = held.enter_context(ExitStack())
     size = more + 2 * sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
-    place = parts.public_part(path) / parts.MODEL
+    place = parts.public_part(path) / parts.LEDGER
     account = _Reserving(model.ledger.account, lambda: rooms.enter_context(room_for(place, size)))
     model.ledger = replace(model.ledger, account=account)
     return rooms
