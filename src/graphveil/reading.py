@@ -28,7 +28,7 @@ LARGEST_TOML: Final = 2 * MIB
 LARGEST_HISTORY: Final = 256 * MIB
 MOST_LINES: Final = 1_000_000
 #: The largest JSON file of a published data set.
-LARGEST_DATA: Final = 1024 * MIB
+LARGEST_DATA: Final = 256 * MIB
 DEEPEST: Final = 50
 _LARGEST_WHOLE: Final = 10**300
 _COMPRESSED: Final = {

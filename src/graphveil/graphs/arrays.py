@@ -12,7 +12,6 @@ Rozemberczki, Allen, Sarkar, "Multi-Scale Attributed Node Embedding", 2019 (Twit
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +21,7 @@ import numpy as np
 import torch
 
 from graphveil.errors import DataError
+from graphveil.graphs.archives import read_npz, whole_numbers, whole_rows
 from graphveil.graphs.edges import normalise_edges
 from graphveil.graphs.embedded import EMBEDDED_SOURCE, embedded_features
 from graphveil.graphs.features import features_from_rows
@@ -102,7 +102,7 @@ def load_arrays(name: str, root: Path, *, fetch_absent: bool, progress: Progress
     read: Callable[[Path, _Set], _Parts] = _read_twitch if about.kind == "Twitch" else _read_sparse
     try:
         parts = read(folder / file, about)
-    except (OSError, ValueError, LookupError, TypeError, EOFError, zipfile.BadZipFile) as error:
+    except (OSError, ValueError, LookupError, TypeError) as error:
         raise DataError(f"is not the published file of {name!r} ({error})", where=str(folder / file)) from error
     edge_index, changes = normalise_edges(parts.source, parts.target, len(parts.labels), directed=False)
     schema = GraphSchema(
@@ -136,15 +136,13 @@ def _read_sparse(path: Path, about: _Set) -> _Parts:
     """The CSR arrays `adj_*`, `attr_*` and `labels`."""
     from scipy.sparse import csr_matrix
 
-    with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-        rows, adjacency = (
-            csr_matrix(
-                (arrays[f"{part}_data"], arrays[f"{part}_indices"], arrays[f"{part}_indptr"]),
-                shape=arrays[f"{part}_shape"],
-            )
-            for part in ("attr", "adj")
-        )
-        labels = arrays["labels"].astype(np.int64)
+    names = [f"{part}_{field}" for part in ("attr", "adj") for field in ("data", "indices", "indptr", "shape")]
+    *parts, given = read_npz(path, [*names, "labels"])
+    rows, adjacency = (
+        whole_rows(csr_matrix((data, whole_numbers(indices, "indices"), whole_numbers(starts, "starts")), shape=shape))
+        for data, indices, starts, shape in (parts[:4], parts[4:])
+    )
+    labels = whole_numbers(given, "labels")
     notes = _binarise(rows)
     if about.largest_component:
         inside = _largest_component(adjacency)
@@ -180,9 +178,9 @@ def _read_twitch(path: Path, about: _Set) -> _Parts:
     """The arrays `edges`, `features` and `target`; the features multi-hot (3,170) or PyG's 128 embedded."""
     from scipy.sparse import csr_matrix
 
-    with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-        values, labels = arrays["features"], arrays["target"].astype(np.int64)
-        source, target = arrays["edges"].T
+    values, given, edges = read_npz(path, ("features", "target", "edges"))
+    labels = whole_numbers(given, "labels")
+    source, target = edges.T
     if values.shape[1] == 128:
         x, bounds, notes = embedded_features(values, str(path))
         return _Parts(x, source, target, labels, bounds, EMBEDDED_SOURCE, notes)

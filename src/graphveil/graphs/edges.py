@@ -8,6 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from graphveil.errors import DataError
+
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
@@ -28,6 +30,7 @@ def normalise_edges(
     """
     from scipy.sparse import coo_matrix
 
+    _require_ends(source, target, nodes)
     listed, loops = len(source), source == target
     removed = int(np.count_nonzero(loops))
     if removed:
@@ -43,6 +46,17 @@ def normalise_edges(
     stored = matrix.nnz if directed else matrix.nnz // 2
     notes = _notes(removed, listed - removed - distinct, 0 if directed else distinct - stored, stored, directed)
     return _edge_index(matrix), notes
+
+
+def _require_ends(source: np.ndarray, target: np.ndarray, nodes: int) -> None:
+    """Refuse node numbers that a conversion to fewer bits would turn into others."""
+    if source.shape != target.shape or source.ndim != 1:
+        raise DataError(
+            f"edges have ends of shapes {source.shape} and {target.shape}", allowed="two lists, equally long"
+        )
+    for ends in (source, target):
+        if ends.size and not (ends.dtype.kind in "iu" and 0 <= int(ends.min()) <= int(ends.max()) < nodes):
+            raise DataError("an edge joins what is no node", where="edges", allowed=f"whole numbers, 0 to {nodes - 1}")
 
 
 def _edge_index(matrix: csr_matrix) -> Tensor:

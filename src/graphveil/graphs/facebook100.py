@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from graphveil.errors import DataError, InputError, MissingDataError
+from graphveil.graphs.archives import require_mat, whole_numbers, whole_rows
 from graphveil.graphs.edges import normalise_edges
 from graphveil.graphs.features import features_from_rows
 from graphveil.graphs.schema import GraphSchema
@@ -80,8 +81,9 @@ def read_facebook100(path: Path, years: range | None = None) -> Data:
     from scipy.io import loadmat
 
     try:
-        content = loadmat(path)
-        adjacency, fields = content["A"].tocoo(), content["local_info"].astype(np.int64)
+        require_mat(path)
+        content = loadmat(path, appendmat=False, variable_names=("A", "local_info"))
+        adjacency, fields = whole_rows(content["A"]).tocoo(), whole_numbers(content["local_info"], "local_info")
         if fields.shape != (adjacency.shape[0], 7):
             raise ValueError(f"local_info has shape {fields.shape}")
     except Exception as error:  # scipy.io raises many kinds on a damaged file

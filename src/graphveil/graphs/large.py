@@ -7,9 +7,7 @@ Reddit); Hu et al., "Open Graph Benchmark", NeurIPS 2020 (ogbn-arxiv).
 from __future__ import annotations
 
 import contextlib
-import gzip
 import io
-import zipfile
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +17,7 @@ import torch
 from torch import Tensor
 
 from graphveil.errors import DataError, MissingExtraError
+from graphveil.graphs.archives import LARGEST, read_gzip, read_npy, read_npz
 from graphveil.graphs.edges import normalise_edges
 from graphveil.graphs.embedded import EMBEDDED_SOURCE, embedded_features
 from graphveil.graphs.features import features_from_dense
@@ -31,7 +30,7 @@ from graphveil.reading import LARGEST_DATA, read_json
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
-_DAMAGED = (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile)
+_DAMAGED = (OSError, ValueError, KeyError, TypeError)
 _PPI = ("train", "valid", "test")
 _PPI_FILES = tuple(f"{s}_{f}" for s, f in product(_PPI, ("feats.npy", "graph_id.npy", "graph.json", "labels.npy")))
 _REDDIT_FILES = ("reddit_data.npz", "reddit_graph.npz")
@@ -76,7 +75,7 @@ def load_ppi(root: Path, *, fetch_absent: bool, progress: Progress | None) -> Da
 
 
 def _read_ppi(folder: Path, split: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    features, labels = (np.load(folder / f"{split}_{part}.npy", allow_pickle=False) for part in ("feats", "labels"))
+    features, labels = (read_npy(folder / f"{split}_{part}.npy") for part in ("feats", "labels"))
     links = read_json(folder / f"{split}_graph.json", largest=LARGEST_DATA)["links"]
     edges = np.array([[link["source"] for link in links], [link["target"] for link in links]], dtype=np.int64)
     if len(links) and not 0 <= edges.min() <= edges.max() < len(features):
@@ -100,15 +99,12 @@ def load_reddit(root: Path, *, fetch_absent: bool, progress: Progress | None) ->
 
     ensure_files(folder, _REDDIT_FILES, name="reddit", fetch=fetch if fetch_absent else None, progress=progress)
     try:
-        from scipy.sparse import load_npz
-
-        with (folder / _REDDIT_FILES[0]).open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-            values, labels, types = arrays["feature"], arrays["label"], arrays["node_types"]
-        with (folder / _REDDIT_FILES[1]).open("rb") as file:
-            edges = load_npz(file).tocoo()
+        posts, links = (folder / file for file in _REDDIT_FILES)
+        values, labels, types = read_npz(posts, ("feature", "label", "node_types"), largest=4 * LARGEST)
+        ends = (*read_npz(links, ("row",), largest=4 * LARGEST), *read_npz(links, ("col",), largest=4 * LARGEST))
     except _DAMAGED as error:
         raise _damaged("reddit", folder, error) from error
-    return _embedded_graph("reddit", values, labels, (edges.row, edges.col), types - 1, 41, str(folder))
+    return _embedded_graph("reddit", values, labels, ends, types - 1, 41, str(folder))
 
 
 def load_arxiv(root: Path, *, fetch_absent: bool, progress: Progress | None) -> Data:
@@ -159,7 +155,7 @@ def _numbers(path: Path, kind: type[np.generic]) -> np.ndarray:
     import polars
 
     try:
-        table = polars.read_csv(gzip.decompress(path.read_bytes()), has_header=False)
+        table = polars.read_csv(read_gzip(path), has_header=False)
     except polars.exceptions.PolarsError as error:
         raise ValueError(f"{path.name}: {error}") from error
     return table.to_numpy().astype(kind)

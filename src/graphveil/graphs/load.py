@@ -36,6 +36,7 @@ _STORED: dict[str, Callable[..., Data]] = {
     "reddit": load_reddit,
     "ogbn-arxiv": load_arxiv,
 }
+_DIGITS = 8
 NAMES: tuple[str, ...] = (*sorted(_STORED), "digits", "social")
 """The named data sets; `facebook100-<university>` and `social-<nodes>` are names too."""
 
@@ -76,6 +77,8 @@ def load_graph(
     if name == "digits":
         return digits_graph()
     if social := re.fullmatch(r"social(?:[-:](\d+))?", name):
+        if len(social[1] or "") > _DIGITS:
+            raise InputError(f"a made network of {social[1][:20]} nodes", allowed=f"at most {_DIGITS} digits")
         return social_graph(int(social[1] or SOCIAL_NODES))
     if university := re.fullmatch(r"facebook100-([a-z0-9-]+)", name):
         return load_facebook100(university[1], data_root(root))

@@ -25,6 +25,7 @@ import torch
 from torch import Tensor
 
 from graphveil.errors import DataError, MissingDataError
+from graphveil.graphs.archives import read_npy
 from graphveil.graphs.edges import normalise_edges
 from graphveil.graphs.embedded import EMBEDDED_SOURCE, embedded_features
 from graphveil.graphs.root import Progress, ensure_files
@@ -55,9 +56,9 @@ def load_mir_flickr(root: Path, *, fetch_absent: bool, progress: Progress | None
     links = _only(folder, "", "*.pairs", ())
     labels, masks = _labels(folder / "mir.csv"), {}
     try:
-        values = np.load(embeddings, allow_pickle=False)
+        values = read_npy(embeddings)
         for name, file in zip(MASKS, _FILES[1:], strict=True):
-            masks[name] = torch.from_numpy(np.load(folder / file, allow_pickle=False).astype(bool).ravel())
+            masks[name] = torch.from_numpy(read_npy(folder / file).astype(bool).ravel())
     except (OSError, ValueError, EOFError) as error:
         raise DataError(f"embeddings or masks cannot be read ({error})", where=str(folder)) from error
     if values.ndim != 2 or {len(labels), *map(len, masks.values())} != {len(values)}:

@@ -20,6 +20,7 @@ from graphveil.graphs.quiet import quiet
 from graphveil.graphs.root import Progress, download, ensure_files
 from graphveil.graphs.schema import GraphSchema
 from graphveil.graphs.value import MASKS, make_graph
+from graphveil.reading import LARGEST_DATA, read_bytes
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -110,7 +111,7 @@ def _check_bytes(folder: Path, files: tuple[str, ...], name: str, expected: str)
     """Open the pickles only if they are the published ones: a foreign pickle could run anything."""
     found = hashlib.sha256()
     for file in files:
-        found.update((folder / file).read_bytes())
+        found.update(read_bytes(folder / file, largest=LARGEST_DATA))
     if found.hexdigest() != expected:
         raise DataError(
             f"the files of {name!r} are not the published ones (SHA-256 {found.hexdigest()[:12]}...)",

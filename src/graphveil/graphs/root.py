@@ -19,6 +19,7 @@ Fetch = Callable[[Path, Progress], None]
 """Writes a data set's files into the folder it is given."""
 
 VARIABLE = "GRAPHVEIL_DATA"
+_LARGEST_DOWNLOAD = 8 << 30
 
 
 def data_root(root: str | os.PathLike[str] | None = None) -> Path:
@@ -109,10 +110,12 @@ def download(url: str, target: Path, progress: Progress, *, seconds: float = 30.
 def unzip(archive: Path, files: tuple[str, ...], folder: Path) -> None:
     """Take the named files out of an archive, wherever in it they lie, and delete the archive."""
     with zipfile.ZipFile(archive) as members:
-        for member in members.namelist():
-            if Path(member).name in files:
-                with members.open(member) as source, (folder / Path(member).name).open("wb") as sink:
-                    shutil.copyfileobj(source, sink)
+        wanted = [member for member in members.infolist() if Path(member.filename).name in files]
+        if sum(member.file_size for member in wanted) > _LARGEST_DOWNLOAD:
+            raise zipfile.BadZipFile("what was downloaded unpacks to more than a published data set takes")
+        for member in wanted:
+            with members.open(member) as source, (folder / Path(member.filename).name).open("wb") as sink:
+                shutil.copyfileobj(source, sink)
     archive.unlink()
 
 

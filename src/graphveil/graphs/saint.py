@@ -10,7 +10,6 @@ Source: Zeng et al., "GraphSAINT: Graph Sampling Based Inductive Learning Method
 
 from __future__ import annotations
 
-import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,7 @@ import numpy as np
 import torch
 
 from graphveil.errors import DataError
+from graphveil.graphs.archives import read_npy, read_npz, whole_numbers
 from graphveil.graphs.edges import normalise_edges
 from graphveil.graphs.embedded import EMBEDDED_SOURCE, embedded_features
 from graphveil.graphs.features import features_from_dense
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 CLASSES = 121
 _FILES = ("adj_full.npz", "class_map.json", "feats.npy", "role.json")
 _ROLES = ("tr", "va", "te")
-_DAMAGED = (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError, EOFError, zipfile.BadZipFile)
+_DAMAGED = (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError)
 
 
 def load_saint(root: Path, *, fetch_absent: bool, progress: Progress | None) -> Data:
@@ -47,7 +47,9 @@ def load_saint(root: Path, *, fetch_absent: bool, progress: Progress | None) -> 
     ensure_files(folder, _FILES, name="ppi-graphsaint", fetch=None, progress=progress)
     try:
         source, target = _edges(folder / "adj_full.npz")
-        values = np.load(folder / "feats.npy", allow_pickle=False)
+        values = read_npy(folder / "feats.npy")
+        if values.ndim != 2:
+            raise ValueError(f"feats.npy has shape {values.shape}")
         labels, masks = _labels(folder, len(values)), _masks(folder, len(values))
         if max(source.max(initial=0), target.max(initial=0)) >= len(values):
             raise ValueError(f"adj_full.npz joins more nodes than the {len(values)} of feats.npy")
@@ -65,12 +67,12 @@ def load_saint(root: Path, *, fetch_absent: bool, progress: Progress | None) -> 
 
 
 def _edges(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-        starts, target = arrays["indptr"], arrays["indices"].astype(np.int64)
-    source = np.repeat(np.arange(len(starts) - 1, dtype=np.int64), np.diff(starts))
-    if source.shape != target.shape or (len(target) and int(target.min()) < 0):
+    starts, target = (whole_numbers(found, path.name) for found in read_npz(path, ("indptr", "indices")))
+    counts = np.diff(starts)
+    fits = starts.ndim == target.ndim == 1 and len(starts) > 0 and bool((counts >= 0).all())
+    if not fits or (starts[0], starts[-1]) != (0, len(target)) or int(target.min(initial=0)) < 0:
         raise ValueError("the rows of adj_full.npz do not fit its indices")
-    return source, target
+    return np.repeat(np.arange(len(counts), dtype=np.int64), counts), target
 
 
 def _labels(folder: Path, nodes: int) -> np.ndarray:

@@ -94,7 +94,8 @@ def read_status(folder: Path) -> dict[str, Any]:
         raise DataError("no run has started here", where=str(folder)) from error
     kinds = {"party": str, "state": str, "round": int, "rounds": int, "reader": str, "time": str}
     right = isinstance(found, dict) and all(type(found.get(key)) is kind for key, kind in kinds.items())
-    if not right or not (found.get("epsilon_total") is None or _is_price(found["epsilon_total"], found.get("epsilon"))):
+    total = found.get("epsilon_total", "") if right else ""
+    if not (right and (total is None or _is_price(total, found.get("epsilon")))):
         raise DataError("is no status", where=str(file), remedy="run the party again: it writes a new one")
     return dict(found)
 

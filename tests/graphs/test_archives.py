@@ -1,0 +1,190 @@
+"""Files of arrays are bounded before they are unpacked, and nothing in them is run or written outside of itself."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import struct
+import tracemalloc
+import zipfile
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from graphveil.errors import DataError
+from graphveil.graphs import archives, load_graph
+from tests.graphs.test_large_and_facebook100 import university
+from tests.graphs.test_named import dblp, twitch
+from tests.graphs.test_saint_and_mir_flickr import saint
+
+MIB = 1 << 20
+
+
+def peak(read: Callable[[], object]) -> int:
+    """The most bytes that Python and NumPy held while a file was refused."""
+    tracemalloc.start()
+    try:
+        with pytest.raises(DataError):
+            read()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def bomb(file: Path, name: str, size: int) -> None:
+    """An npz file with `size` zeros, about a thousandth as large."""
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive, archive.open(f"{name}.npy", "w") as member:
+        np.lib.format.write_array_header_1_0(member, {"descr": "|u1", "fortran_order": False, "shape": (size,)})
+        for _ in range(size // MIB):
+            member.write(bytes(MIB))
+
+
+def test_an_archive_that_unpacks_to_too_much_is_refused_unread(tmp_path: Path) -> None:
+    file = tmp_path / "a.npz"
+    bomb(file, "x", 40 * MIB)
+    assert file.stat().st_size < MIB
+    with pytest.raises(DataError, match=r"a\.npz: unpacks to 40 MiB or more; allowed: at most 8 MiB"):
+        archives.read_npz(file, ("x",), largest=8 * MIB)
+    assert peak(lambda: archives.read_npz(file, ("x",), largest=8 * MIB)) < 4 * MIB
+    assert archives.read_npz(file, ("x",), largest=41 * MIB)[0].shape == (40 * MIB,)
+
+
+def test_an_archive_that_lies_about_its_size_gets_no_more_than_it_said(tmp_path: Path) -> None:
+    file = tmp_path / "a.npz"
+    bomb(file, "x", 40 * MIB)
+    content = file.read_bytes()
+    real = struct.pack("<I", 40 * MIB + 128)
+    assert content.count(real) >= 1
+    file.write_bytes(content.replace(real, struct.pack("<I", 1000)))
+    assert peak(lambda: archives.read_npz(file, ("x",), largest=8 * MIB)) < 4 * MIB
+
+
+def header(shape: object, kind: str) -> bytes:
+    out = io.BytesIO()
+    np.lib.format.write_array_header_1_0(out, {"descr": kind, "fortran_order": False, "shape": shape})
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("shape", "kind"),
+    [
+        ((10**12,), "<f8"),
+        ((10**18, 10**18), "|u1"),
+        ((1,), "|O"),
+        ((10**18,), "|V0"),
+        ((10**18,), "<U0"),
+        ((-5,), "|u1"),
+    ],
+)
+def test_an_array_that_claims_more_than_its_file_holds_is_refused(tmp_path: Path, shape: object, kind: str) -> None:
+    content = header(shape, kind) + bytes(16)
+    (tmp_path / "a.npy").write_bytes(content)
+    with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
+        archive.writestr("x.npy", content)
+    assert peak(lambda: archives.read_npy(tmp_path / "a.npy")) < MIB
+    assert peak(lambda: archives.read_npz(tmp_path / "a.npz", ("x",))) < MIB
+
+
+def test_what_is_pickled_in_an_archive_is_not_run(tmp_path: Path) -> None:
+    class Trap:
+        def __reduce__(self) -> tuple[object, ...]:
+            return (Path.touch, (tmp_path / "sprung",))
+
+    file = twitch(tmp_path, np.zeros((2, 128))) / "pyg/Twitch/DE/raw/DE.npz"
+    np.savez(file, features=np.array([Trap()], dtype=object), target=np.zeros(1), edges=np.zeros((1, 2)))
+    with pytest.raises(DataError, match="an array of object, not of numbers"):
+        load_graph("twitch-de", tmp_path)
+    assert not (tmp_path / "sprung").exists()
+
+
+def test_gzip_is_unpacked_no_further_than_its_bound(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv.gz"
+    file.write_bytes(gzip.compress(bytes(40 * MIB)))
+    with pytest.raises(DataError, match=r"a\.csv\.gz: unpacks to [89] MiB or more"):
+        archives.read_gzip(file, largest=8 * MIB)
+    assert peak(lambda: archives.read_gzip(file, largest=8 * MIB)) < 32 * MIB
+    assert len(archives.read_gzip(file, largest=40 * MIB)) == 40 * MIB
+    for content in (b"no", file.read_bytes()[:1000]):
+        file.write_bytes(content)
+        with pytest.raises(DataError, match="cannot be unpacked"):
+            archives.read_gzip(file)
+
+
+def test_a_mat_file_that_unpacks_to_too_much_is_refused_unread(tmp_path: Path) -> None:
+    file = tmp_path / "a.mat"
+    start = b"MATLAB 5.0 MAT-file".ljust(124) + b"\x00\x01IM"
+    packed = zlib.compress(bytes(40 * MIB))
+    file.write_bytes(start + struct.pack("<II", 15, len(packed)) + packed)
+    with pytest.raises(DataError, match=r"a\.mat: unpacks to [89] MiB or more"):
+        archives.require_mat(file, largest=8 * MIB)
+    assert peak(lambda: archives.require_mat(file, largest=8 * MIB)) < 8 * MIB
+    archives.require_mat(file, largest=40 * MIB)
+
+
+def with_array(file: Path, **changed: np.ndarray) -> None:
+    with np.load(file) as arrays:
+        content = {**arrays, **changed}
+    np.savez(file, **content)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"attr_indices": np.array([2, 10**6])},
+        {"attr_indices": np.array([2, -5])},
+        {"attr_indptr": np.array([0, 10**6, 10**6, 10**6])},
+        {"attr_indptr": np.array([0, 2, 1, 2])},
+        {"adj_indices": np.array([1, 0, 2, 2**32])},
+        {"adj_indices": np.array([1.5, 0, 2, 2])},
+        {"attr_shape": np.array([10**9, 1639])},
+        {"labels": np.array([0.0, np.nan, 1.0])},
+        {"labels": np.array([0.5, 1, 2])},
+    ],
+    ids=str,
+)
+def test_indices_outside_a_matrix_are_refused_and_nothing_is_written_there(
+    tmp_path: Path, changed: dict[str, np.ndarray]
+) -> None:
+    with_array(dblp(tmp_path) / "pyg/CitationFull/dblp/raw/dblp.npz", **changed)
+    with pytest.raises(DataError):
+        load_graph("dblp", tmp_path)
+
+
+def test_ends_of_edges_that_fewer_bits_would_change_are_refused(tmp_path: Path) -> None:
+    """2^32 as 32 bits would be node 0."""
+    file = twitch(tmp_path, np.zeros((2, 128))) / "pyg/Twitch/DE/raw/DE.npz"
+    for edges in ([[0, 2**32]], [[0.5, 1.0]], [[0, -1]]):
+        with_array(file, edges=np.array(edges))
+        with pytest.raises(DataError, match="joins what is no node; allowed: whole numbers, 0 to 1"):
+            load_graph("twitch-de", tmp_path)
+
+
+def test_rows_that_claim_many_edges_take_no_memory(tmp_path: Path) -> None:
+    folder = saint(tmp_path)
+    with_array(folder / "adj_full.npz", indptr=np.array([0, 10**12, 0, 0, 5]))
+    assert peak(lambda: load_graph("ppi-graphsaint", tmp_path)) < MIB * 8
+
+
+def test_fields_of_a_university_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
+    university(tmp_path, [[0.5] * 7] * 3)  # type: ignore[list-item]
+    from scipy.io import savemat
+    from scipy.sparse import csc_matrix
+
+    file = tmp_path / "facebook100/Made1.mat"
+    savemat(file, {"A": csc_matrix((3, 3)), "local_info": np.full((3, 7), 0.5)})
+    with pytest.raises(DataError, match="local_info are no whole numbers"):
+        load_graph("facebook100-made1", tmp_path)
+    file.write_bytes(b"MATLAB 7.3 MAT-file")
+    with pytest.raises(DataError, match="is no MATLAB 5 file"):
+        load_graph("facebook100-made1", tmp_path)
+
+
+def test_a_made_network_of_more_people_than_there_are_is_refused() -> None:
+    from graphveil.errors import InputError
+
+    for name in ("social-999999999", "social-" + "9" * 5000):
+        with pytest.raises(InputError, match="at most 8 digits"):
+            load_graph(name)
