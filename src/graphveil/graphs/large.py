@@ -101,10 +101,10 @@ def load_reddit(root: Path, *, fetch_absent: bool, progress: Progress | None) ->
     try:
         posts, links = (folder / file for file in _REDDIT_FILES)
         values, labels, types = read_npz(posts, ("feature", "label", "node_types"), largest=4 * LARGEST)
-        ends = (*read_npz(links, ("row",), largest=4 * LARGEST), *read_npz(links, ("col",), largest=4 * LARGEST))
+        source, target = read_npz(links, ("row", "col"), largest=4 * LARGEST)
     except _DAMAGED as error:
         raise _damaged("reddit", folder, error) from error
-    return _embedded_graph("reddit", values, labels, ends, types - 1, 41, str(folder))
+    return _embedded_graph("reddit", values, labels, (source, target), types - 1, 41, str(folder))
 
 
 def load_arxiv(root: Path, *, fetch_absent: bool, progress: Progress | None) -> Data:
