@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -52,4 +53,16 @@ def test_a_damaged_attack_is_named_and_nothing_is_written(type_in: Terminal, run
     (run / "attack-x.json").write_text("[1]")
     answer = type_in("report", run)
     assert (answer.code, "attack-x.json: damaged attack" in answer.err) == (2, True)
+    assert cards(run) == before
+
+
+def test_an_attack_that_was_edited_is_not_shown(type_in: Terminal, run: Path) -> None:
+    type_in("attack", run, "--attack", "averaging-labels")
+    file, before = run / "attack-averaging-labels.json", cards(run)
+    content = json.loads(file.read_text())
+    content["lpgnn"]["auc"]["mean"] = 0.5
+    for forged in (content, {name: value for name, value in content.items() if name != "sha256"}):
+        file.write_text(json.dumps(forged))
+        answer = type_in("report", run)
+        assert (answer.code, "was changed since it was written" in answer.err) == (2, True)
     assert cards(run) == before

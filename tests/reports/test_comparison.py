@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from graphveil.errors import InputError
+from graphveil.errors import InputError, ModelFileError
 from graphveil.reports import comparison_table as table
 from graphveil.reports.comparison import Cell, Comparison, default_folder, open_folder, run_missing
 from graphveil.reports.comparison_figure import figure
@@ -59,6 +59,30 @@ def test_different_cells_have_different_readable_files() -> None:
 
 def test_default_folder_depends_on_the_data_alone() -> None:
     assert default_folder("/home/x/my data") == Path("runs/compare-my-data")
+
+
+@pytest.mark.parametrize("sealed", [True, False])
+@pytest.mark.parametrize(
+    "forge",
+    [
+        lambda result: result["guarantee"].update(epsilon=0.001, parts=[]),
+        lambda result: result["guarantee"].update(epsilon=0.001),
+        lambda result: result["ledger"].update(spends=[]),
+    ],
+)
+def test_a_cell_that_promises_more_than_was_paid_for_is_not_tabulated(tmp_path: Path, forge: Any, sealed: bool) -> None:
+    """Also where its hash was taken away, as in files of older versions, which have none."""
+    folder, one = tmp_path / "cmp", compared()
+    open_folder(one, folder)
+    run_missing(one, folder, record_of)
+    file = folder / "cells" / next(one.cells()).file
+    content = json.loads(file.read_text())
+    forge(content["result"])
+    if not sealed:
+        del content["sha256"]
+    file.write_text(json.dumps(content))
+    with pytest.raises(ModelFileError, match="was changed" if sealed else "promises more than"):
+        run_missing(one, folder, record_of)
 
 
 def test_only_missing_cells_run(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from graphveil.errors import InputError
+from graphveil.errors import InputError, ModelFileError
 from graphveil.reports import files
 
 
@@ -74,3 +74,14 @@ def test_a_used_folder_is_refused_and_kept(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is not a folder"):
         files.refuse_used_folder(tmp_path / "link")
     assert (tmp_path / "run" / "mine").read_text() == "1"
+
+
+def test_a_sealed_file_that_was_edited_is_noticed() -> None:
+    whole = {"a": 1.0, "b": {"c": [math.inf, "x"]}}
+    kept = json.loads(files.sealed(whole))
+    assert files.unsealed(kept, Path("f"), required=True) == {"a": 1.0, "b": {"c": ["inf", "x"]}}
+    old = {name: value for name, value in kept.items() if name != "sha256"}
+    assert files.unsealed(old, Path("f")) == old
+    for changed, required in (({**kept, "a": 2.0}, False), ({**kept, "new": 1}, False), (old, True)):
+        with pytest.raises(ModelFileError, match="was changed since it was written"):
+            files.unsealed(changed, Path("f"), required=required)

@@ -11,6 +11,8 @@ from graphveil.errors import ModelFileError
 from graphveil.methods.intervals import Interval
 from graphveil.reading import read_json
 from graphveil.reports.card import Command, Paragraph, Points, Row, Section, Table
+from graphveil.reports.files import unsealed
+from graphveil.reports.run_parts import PUBLIC
 from graphveil.reports.text import percent
 
 if TYPE_CHECKING:
@@ -40,7 +42,7 @@ def kept(folder: Path) -> dict[str, dict[str, AttackResult]]:
     """Return every attack that a folder remembers: attack -> attacked -> result.
 
     Raises:
-        ModelFileError: a file of them is damaged.
+        ModelFileError: a file of them is damaged or was changed.
     """
     files = sorted(folder.glob("attack-*.json"))
     if not files:
@@ -50,7 +52,7 @@ def kept(folder: Path) -> dict[str, dict[str, AttackResult]]:
     found = {}
     for file in files:
         try:
-            content = read_json(file)
+            content = unsealed(read_json(file), file, required=(folder / PUBLIC).is_dir())
             results = {str(label): AttackResult.from_dict(facts) for label, facts in content.items()}
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise ModelFileError(f"damaged attack: {error}", where=str(file)) from error

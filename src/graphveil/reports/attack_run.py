@@ -20,7 +20,7 @@ from graphveil.privacy import Randomness
 from graphveil.reports.attack_figure import attack_figure
 from graphveil.reports.attack_files import PLAIN
 from graphveil.reports.figures import png, svg
-from graphveil.reports.files import to_json, write_bytes
+from graphveil.reports.files import sealed, write_bytes
 from graphveil.reports.image_figure import image_figure
 from graphveil.reports.rewrite import rewrite_all
 from graphveil.reports.run_folder import read_run
@@ -97,7 +97,7 @@ def keep(found: Mapping[str, AttackResult], run: Path, name: str) -> tuple[Path,
     stem = f"attack-{plain_name(name)}"
     figure = attack_figure(found)
     files = (run / f"{stem}.json", run / f"{stem}.png", run / f"{stem}.svg")
-    write_with_mode(files[0], to_json({label: result.to_dict() for label, result in found.items()}, indent=2) + "\n")
+    write_with_mode(files[0], sealed({label: result.to_dict() for label, result in found.items()}))
     write_bytes(files[1], png(figure), mode=OWN)
     write_with_mode(files[2], svg(figure))
     images = image_figure(found)

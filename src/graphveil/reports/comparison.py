@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from graphveil.errors import InputError
 from graphveil.reading import read_json
-from graphveil.reports.files import json_safe, refuse_used_folder, to_json, write_text
+from graphveil.reports.files import json_safe, refuse_used_folder, sealed, to_json, unsealed, write_text
 from graphveil.reports.record import RunRecord
+from graphveil.reports.run_parts import require_paid, require_sum
 from graphveil.reports.text import plain_name
 from graphveil.writing import writing
 
@@ -138,6 +139,7 @@ def run_missing(comparison: Comparison, folder: Path, run: Callable[[Cell, str],
 
     Raises:
         InputError: a cell's file is damaged or belongs to another cell.
+        ModelFileError: it was changed, or promises more than was paid for.
     """
     with writing(folder):
         (folder / "cells").mkdir(exist_ok=True)
@@ -147,7 +149,7 @@ def run_missing(comparison: Comparison, folder: Path, run: Callable[[Cell, str],
         file = folder / "cells" / cell.file
         if not file.exists():
             record = run(cell, f"cell {place} of {len(cells)}, {cell.method}")
-            write_text(file, to_json({"cell": cell.to_dict(), "result": record.to_dict()}, indent=2) + "\n")
+            write_text(file, sealed({"cell": cell.to_dict(), "result": record.to_dict()}))
         records.append(_read_cell(file, cell))
     return records
 
@@ -195,7 +197,10 @@ def _read_cell(file: Path, cell: Cell) -> RunRecord:
     content = _read_json(file)
     if content.get("cell") != json_safe(cell.to_dict()) or not isinstance(content.get("result"), dict):
         raise InputError("the file of another cell", where=str(file), remedy="delete it to have the cell run again")
-    return RunRecord.from_dict(content["result"])
+    record = RunRecord.from_dict(unsealed(content, file)["result"])
+    require_sum(record.guarantee, file)
+    require_paid(record.guarantee, record.ledger, file)
+    return record
 
 
 def _read_json(file: Path) -> dict[str, Any]:

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections.abc import Mapping
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
+from graphveil.errors import ModelFileError
 from graphveil.writing import new_folder, refuse_used_folder, write_bytes, write_text
 
-__all__ = ["json_safe", "new_folder", "refuse_used_folder", "to_json", "write_bytes", "write_text"]
+__all__ = [
+    "json_safe",
+    "new_folder",
+    "refuse_used_folder",
+    "sealed",
+    "to_json",
+    "unsealed",
+    "write_bytes",
+    "write_text",
+]
+
+_SEAL: Final = "sha256"
 
 
 def json_safe(value: Any) -> Any:
@@ -29,3 +43,28 @@ def json_safe(value: Any) -> Any:
 def to_json(value: Any, *, indent: int | None = None) -> str:
     """Strict JSON text of ``value``: never a ``NaN`` or ``Infinity`` literal."""
     return json.dumps(json_safe(value), indent=indent, ensure_ascii=False, allow_nan=False, default=str)
+
+
+def sealed(content: Mapping[str, Any]) -> str:
+    """Return the text of a file that carries a hash of what it holds: an edit is noticed, a forger is not."""
+    return to_json({**content, _SEAL: _hash(content)}, indent=2) + "\n"
+
+
+def unsealed(content: Mapping[str, Any], file: Path, *, required: bool = False) -> dict[str, Any]:
+    """Return what `sealed` was given, from the content of its file.
+
+    Args:
+        required: whether a file without a hash, as older versions wrote it, is refused.
+
+    Raises:
+        ModelFileError: the file was changed.
+    """
+    plain = {name: value for name, value in content.items() if name != _SEAL}
+    if content.get(_SEAL, None if required else _hash(plain)) != _hash(plain):
+        remedy = "put the file back as it was written, or remove it to have it made again"
+        raise ModelFileError("was changed since it was written", where=str(file), remedy=remedy)
+    return plain
+
+
+def _hash(content: Mapping[str, Any]) -> str:
+    return hashlib.sha256(to_json(content).encode("utf-8", "replace")).hexdigest()

@@ -170,6 +170,17 @@ def require_sum(guarantee: Guarantee, file: Path) -> None:
         raise ModelFileError("promises more than its parts add up to", where=str(file), remedy=REMEDY)
 
 
+def require_paid(guarantee: Guarantee, ledger: Ledger, file: Path) -> None:
+    """Refuse a finite epsilon below what the ledger paid for one unit, or one that nothing was paid for.
+
+    Raises:
+        ModelFileError: it does.
+    """
+    paid = max((ledger.total(entry.unit)[0] for entry in ledger.budget), default=0.0)
+    if math.isfinite(guarantee.epsilon) and not 0 < paid <= guarantee.epsilon * (1 + 1e-9) + 1e-8:
+        raise ModelFileError("promises more than its ledger paid for", where=str(file), remedy=REMEDY)
+
+
 def _check_result(file: Path, said: Guarantee, ledger: Ledger, *, cut_off: bool) -> None:
     """Refuse a result that states another guarantee or ledger than the model was saved with."""
     content = read_object(file)
