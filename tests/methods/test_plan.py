@@ -293,6 +293,7 @@ def test_advice_is_given_where_there_is_a_choice() -> None:
     assert "label" in " ".join(planned(cycle(20), epsilon_x=1.0, epsilon_y=1.0).advice)
     assert planned(cycle(20), epsilon_x=None, epsilon_y=1.0).advice == ()
     assert planned(cycle(20), epsilon_x=math.inf, epsilon_y=1.0).advice == ()
+    assert planned(cycle(20), epsilon_x=150.0, epsilon_y=100.0).advice == ()  # can be trained, so it can be planned
 
 
 def test_a_plan_of_a_release_says_how_many_pairs_and_how_much_noise() -> None:

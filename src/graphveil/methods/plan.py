@@ -37,6 +37,7 @@ from graphveil.methods.released import require_one_label
 from graphveil.methods.solitude import Solitude
 from graphveil.models import first_width
 from graphveil.privacy import Guarantee
+from graphveil.privacy.limits import LARGEST_EPSILON
 from graphveil.privacy.printed import rounded_up
 
 #: Memory of the interpreter with torch and PyG loaded, MB (measured).
@@ -335,6 +336,8 @@ def _advice(privacy: LocalPrivacy, classes: int) -> tuple[str, ...]:
     if privacy.epsilon_x is None or math.isinf(privacy.epsilon_x) or math.isinf(privacy.epsilon_y):
         return ()
     total = privacy.epsilon_x + privacy.epsilon_y
+    if total > LARGEST_EPSILON:  # each part may be smaller; nothing is advised to reach such a total
+        return ()
     epsilon_x, epsilon_y = advised_split(total, classes)
     if epsilon_x is None:
         what = f"spend all of it on the label (--epsilon {rounded_up(total)}): no features are collected"
