@@ -60,7 +60,7 @@ def test_mechanisms_that_refuse_are_named_with_the_reason(type_in: Terminal) -> 
         (("--epsilon", "inf"), "epsilon is inf"),
         (("--dimension", 0), "dimension is 0"),
         (("--users", 0), "users is 0"),
-        (("--low", 2), "the declared range is [2.0, 1.0]"),
+        (("--low", 2), "--low, --high: the range is 2 to 1"),
         (("--delta", 2), "delta is 2.0"),
         (("--users", 10**8), "dense numbers"),
         (("--dimension", "many"), "--dimension"),

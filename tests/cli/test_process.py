@@ -69,7 +69,8 @@ def test_stdout_is_one_object_and_nothing_else(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("method", ["lpgnn", "solitude"])
 def test_an_interrupt_leaves_nothing(tmp_path: Path, method: str) -> None:
-    with start("train", method, "digits", "--epochs", "100000", "--out", "run", cwd=tmp_path) as process:
+    words = ("--epsilon-y", "1", "--epsilon-x", "1", *(("--epsilon-a", "8") if method == "solitude" else ()))
+    with start("train", method, "digits", *words, "--epochs", "100000", "--out", "run", cwd=tmp_path) as process:
         assert process.stderr is not None
         assert f"{method} 1/1" in process.stderr.readline()
         process.send_signal(signal.SIGINT)

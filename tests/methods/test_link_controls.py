@@ -31,7 +31,7 @@ MODES = ("lower", "both", "directed")
 class SealedLists(dict[str, Any]):
     """Reports of neighbour lists; whoever looks is caught."""
 
-    def __getitem__(self, name: str) -> NoReturn:
+    def __getitem__(self, *name: str) -> NoReturn:
         raise AssertionError("neighbour lists were read")
 
     get = items = values = __getitem__  # type: ignore[assignment]

@@ -195,14 +195,15 @@ def test_people_are_told_apart_by_public_facts_alone() -> None:
     assert people_key(links_made.Sealed(graph)) == key
     assert people_key(links_made.toggled(graph, 5, 17)) == key
     plain = {"x": graph.x, "edge_index": graph.edge_index, "y": graph.y, "schema": graph.schema}
+    others = [f"x{v}" for v in range(58)]
     keys = [key] + [
         people_key(make_graph(**{**plain, "schema": schema}, ids=ids))
         for schema, ids in (
             (replace(graph.schema, name="others"), graph.ids),
             (graph.schema, None),
             (graph.schema, [f"x{v}" for v in range(60)]),
-            (graph.schema, ["a/b", "c"]),
-            (graph.schema, ["a", "b/c"]),
+            (graph.schema, ["a/b", "c", *others]),
+            (graph.schema, ["a", "b/c", *others]),
         )
     ]
     assert len(set(keys)) == len(keys)

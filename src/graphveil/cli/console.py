@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from graphveil.privacy.printed import rounded_up
 from graphveil.reports.files import json_safe
 from graphveil.reports.text import printable
 
@@ -103,4 +102,8 @@ def _plain(clock: Callable[[], float] = time.monotonic) -> Tell:
 
 
 def _spent(event: Mapping[str, Any]) -> str:
-    return f"epsilon spent {rounded_up(event['epsilon'])}" if event.get("epsilon") is not None else ""
+    if event.get("epsilon") is None:
+        return ""
+    from graphveil.privacy.printed import rounded_up
+
+    return f"epsilon spent {rounded_up(event['epsilon'])}"

@@ -7,8 +7,6 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from graphveil.privacy.printed import rounded_up
-
 
 def printable(text: object) -> str:
     """``text`` on one line without control characters, so that no name moves the cursor or forges a line."""
@@ -70,7 +68,11 @@ def is_price(name: str) -> bool:
 
 def named(name: str, value: object) -> str:
     """The value of a setting as :func:`shown`, an epsilon or delta rounded up."""
-    return rounded_up(value) if is_price(name) and isinstance(value, float) else shown(value)
+    if not (is_price(name) and isinstance(value, float)):
+        return shown(value)
+    from graphveil.privacy.printed import rounded_up  # its room loads numpy, which no help text needs
+
+    return rounded_up(value)
 
 
 def shown(value: object) -> str:
