@@ -12,14 +12,16 @@ import io
 import os
 import random
 import shutil
+import sys
 import time
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from graphveil.cli import main
-from tests.fuzz.targets import Target
+from graphveil.errors import GraphveilError
+from tests.fuzz.target import Target, Words
 
 ALLOWED = (0, 2, 130)
 
@@ -63,9 +65,10 @@ def run_one(target: Target, seed: int, work: Path) -> tuple[bool, str | None]:
     file.unlink()
     file.write_bytes(content)
     file.chmod(mode)
-    words = [str(word) for word in rng.choice(list(target.commands(copy, rng)))]
+    words = rng.choice(list(target.commands(copy, rng)))
     code, out, err, crashed = _typed(words)
-    said = f"{target.name}, seed {seed}, {file.name}: graphveil {' '.join(words)}\n"
+    typed = repr(words) if callable(words) else "graphveil " + " ".join(str(word) for word in words)
+    said = f"{target.name}, seed {seed}, {file.name}: {typed}\n"
     wrong = crashed or judge(code, out, err, work)
     if wrong is None and code == 0:
         try:
@@ -75,14 +78,24 @@ def run_one(target: Target, seed: int, work: Path) -> tuple[bool, str | None]:
     return code == 0, None if wrong is None else f"{said}{wrong}"
 
 
-def _typed(words: Sequence[str]) -> tuple[int, str, str, str | None]:
+def _typed(words: Words) -> tuple[int, str, str, str | None]:
     out, err = io.StringIO(), io.StringIO()
     try:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            code = main(list(words))
+            code = _called(words) if callable(words) else main([str(word) for word in words])
     except BaseException:  # a panic of a library in Rust is no Exception
         return -1, out.getvalue(), err.getvalue(), traceback.format_exc(limit=-5)
     return code, out.getvalue(), err.getvalue(), None
+
+
+def _called(reader: Callable[[], object]) -> int:
+    """The exit code and the line of a command that does nothing but read."""
+    try:
+        reader()
+    except GraphveilError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 2
+    return 0
 
 
 def judge(code: int, out: str, err: str, work: Path) -> str | None:
@@ -114,8 +127,6 @@ def fuzz(
         keep: where inputs that fail are kept; None: nowhere.
         tell: a progress line on stderr.
     """
-    import sys
-
     found, began = Found(), time.monotonic()
     work.mkdir(parents=True, exist_ok=True)
     with quick(work.parent):

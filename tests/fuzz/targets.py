@@ -6,35 +6,15 @@ import json
 import random
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from graphveil.cli import main
 from tests.fuzz.mutate import NUMBERS, WORDS, mutate
-
-Words = Sequence[object]
-
-
-@dataclass(frozen=True)
-class Target:
-    """A folder of valid files, one of which is changed, and what then runs on a copy of it.
-
-    Args:
-        folder: the valid files; never written to.
-        files: those that are changed, by patterns relative to the folder.
-        commands: given the copy, what may be typed; one of them is, by seed.
-        change: how a file's content is changed.
-        accepted: looks at the copy after exit code 0, and fails where it does not mean what it says.
-    """
-
-    name: str
-    folder: Path
-    files: tuple[str, ...]
-    commands: Callable[[Path, random.Random], Sequence[Words]]
-    change: Callable[[bytes, str, random.Random], bytes] = mutate
-    accepted: Callable[[Path], None] = lambda copy: None
-
+from tests.fuzz.published import published_targets
+from tests.fuzz.stored import model_targets, stored_targets
+from tests.fuzz.target import Target, Words
 
 TOML = """private = ["features", "labels"]
 range = [0, 1]
@@ -279,7 +259,14 @@ def targets(base: Path) -> list[Target]:
         Target("run", runs["lpgnn"], ("*.json", "*.toml", "*.jsonl", "public/*"), _reading),
         Target("old run", old, ("result.json", "metrics.jsonl", "ledger.json"), _reading),
         *models,
-        Target("party", parties / "holder2", ("*",), _party),
+        *model_targets(base, plain, resealed),
+        *published_targets(base / "published"),
+        *stored_targets(base, plain),
+        Target("attacked run", _attacked(runs["lpgnn"], base / "attacked"), ("attack-*.json",), _reading),
+        Target("finished party", _finished(base / "finished" / "clinic"), ("*.json",), _reporting),
+        Target("party", parties / "holder2", ("*",), partial(_party, plain)),
+        Target("split", base / "split", ("holder*/*",), _agreeing),
+        Target("certificates", parties, ("holder*/certificate.pem",), _introducing),
         Target("numbers", plain, ("graph.toml",), numbers, change=lambda content, name, rng: content),
     ]
 
@@ -299,21 +286,59 @@ def _describing(copy: Path, rng: random.Random) -> Sequence[Words]:
 
 
 def _reading(copy: Path, rng: random.Random) -> Sequence[Words]:
-    return [("compare-runs", copy, "--json"), ("compare-runs", copy), ("compare-runs", copy), ("report", copy)]
+    side = ("compare-runs", copy, "--out", copy.with_name("side"))
+    return [("compare-runs", copy, "--json"), *[("compare-runs", copy)] * 4, *[("report", copy)] * 2, side]
+
+
+def _reporting(copy: Path, rng: random.Random) -> Sequence[Words]:
+    return [("report", copy), ("compare-runs", copy), ("federation", "status", copy)]
 
 
 def _predicting(data: Path) -> Callable[[Path, random.Random], Sequence[Words]]:
     def commands(copy: Path, rng: random.Random) -> Sequence[Words]:
-        return [("predict", copy, data, "--json"), ("predict", copy, data, "--out", copy / "p.csv")]
+        outs = [("predict", copy, data, "--out", copy / f"p.{kind}") for kind in ("csv", "parquet")]
+        return [("predict", copy, data, "--json"), *outs]
 
     return commands
 
 
-def _party(copy: Path, rng: random.Random) -> Sequence[Words]:
+def _attacked(run: Path, folder: Path) -> Path:
+    from tests.reports.test_card import found
+
+    shutil.copytree(run, folder, symlinks=True)
+    for attack, results in found().items():
+        content = {label: result.to_dict() for label, result in results.items()}
+        (folder / f"attack-{attack}.json").write_text(json.dumps(content))
+    return folder
+
+
+def _finished(folder: Path) -> Path:
+    """A party that has finished, as its folder was before there were digests, and an attack on it."""
+    from tests.reports.test_card import result
+    from tests.reports.test_federation_card import party
+
+    party(folder)
+    (folder / "attack-gram.json").write_text(json.dumps({"rows": result().to_dict()}))
+    return folder
+
+
+def _agreeing(copy: Path, rng: random.Random) -> Sequence[Words]:
+    init = ("federation", "init", "--from", copy, "-o", copy / "f", "--epsilon", 8)
+    return [init, ("data", "describe", copy / "holder1")]
+
+
+def _introducing(copy: Path, rng: random.Random) -> Sequence[Words]:
+    holders = ("--holder", "holder1=h:1=1", "--holder", "holder2=h:2=2", "--classes", "x,y", "--epsilon", 8)
+    pairs = [f"--certificate={name}={copy / name / 'certificate.pem'}" for name in ("holder1", "holder2")]
+    return [("federation", "init", "-o", copy / "f", *holders, *pairs)]
+
+
+def _party(data: Path, copy: Path, rng: random.Random) -> Sequence[Words]:
     return [
         ("federation", "plan", copy),
         ("federation", "status", copy),
         ("federation", "sign", copy),
         ("federation", "sign", copy, "--agreement", copy / "agreement.toml", "--with", copy / "signatures.json"),
         ("federation", "serve", copy, "--patience", "0"),
+        ("federation", "join", copy, data, "--patience", "0"),
     ]

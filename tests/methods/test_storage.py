@@ -13,6 +13,7 @@ from safetensors.torch import save_file
 from graphveil.errors import ModelFileError
 from graphveil.graphs import GraphSchema
 from graphveil.methods import LPGNN, LabelPropagation, load_method
+from graphveil.methods.dp_mlp import DPMLP
 from graphveil.methods.storage import FORMAT, KEY, number, read_method, save_method, schema_facts, schema_from
 from graphveil.models import BACKBONES
 from graphveil.privacy import SeededRandomness
@@ -235,3 +236,13 @@ def test_the_search_for_secrets_would_find_them(tmp_path: Path) -> None:
     for name in ("reported labels as int64", "reported indices as int32", "reported bits as uint8"):
         assert name in hidden
     assert {"true labels as text", "notes that count private values"} <= set(hidden)
+
+
+def test_weights_that_are_no_floats_are_refused_at_load(tmp_path: Path) -> None:
+    """Torch says so with a RuntimeError."""
+    method = DPMLP(epsilon=4.0, delta=0.01, hidden=2, passes=1).fit(made.graph(20), randomness=SeededRandomness(1))
+    file = method.save(tmp_path)
+    kind, facts, tensors = read_method(file)
+    for name in tensors:
+        save_method(file, kind, facts, {**tensors, name: tensors[name].to(torch.int64)})
+        refusal(file)

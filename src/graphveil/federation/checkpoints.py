@@ -18,7 +18,9 @@ import hashlib
 import json
 import os
 import platform
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
@@ -70,18 +72,19 @@ class Checkpoints:
             ModelFileError: a file is missing or damaged, or numbers could round otherwise here in a published round.
         """
         state = _read(self._file(round))
-        made = bytes(state.pop(_PLATFORM, torch.zeros(0, dtype=torch.uint8)).numpy()).decode()
+        with _understood(self._file(round)):
+            made = bytes(state.pop(_PLATFORM, torch.zeros(0, dtype=torch.uint8)).numpy()).decode()
         if made != platform_facts() and self.published() > round:
             raise ModelFileError(
                 f"made by {made}, and this is {platform_facts()}: round {round + 1} would be published a second time",
                 where=str(self._file(round)),
                 remedy="go on where it was made, or make a new agreement for a new run",
             )
-        elsewhere = state.pop(_ELSEWHERE, None)
-        if elsewhere is not None:
-            for name, file in json.loads(bytes(elsewhere.numpy())).items():
-                state[name] = _read(self._folder / file)["kept"]
-                self._large[name] = (state[name], state[name]._version, file)
+        for name, file in self._elsewhere(round, state.pop(_ELSEWHERE, None)).items():
+            large = _read(self._folder / file)
+            with _understood(self._folder / file):
+                state[name] = large["kept"]
+            self._large[name] = (state[name], state[name]._version, file)
         return state
 
     def save(self, round: int, state: Mapping[str, Tensor]) -> None:
@@ -112,13 +115,14 @@ class Checkpoints:
         Raises:
             ModelFileError: the note is damaged.
         """
-        try:
-            return int(self._note()[0])
-        except ValueError as error:
-            raise ModelFileError("is no round", where=str(self._published), remedy="restore it") from error
+        return int(self._note()[0])
 
     def noted(self) -> str:
-        """Return the name of what was published for that round, "" where it was published without one."""
+        """Return the name of what was published for that round, "" where it was published without one.
+
+        Raises:
+            ModelFileError: the note is damaged.
+        """
         return self._note()[1]
 
     def publish(self, round: int, name: str = "") -> None:
@@ -131,6 +135,10 @@ class Checkpoints:
             round, _, name = self._published.read_text().partition(" ")
         except FileNotFoundError:
             return "0", ""
+        except UnicodeDecodeError:
+            round = ""
+        if not re.fullmatch(r"[0-9]{1,18}", round):
+            raise ModelFileError("is no round", where=str(self._published), remedy="restore it")
         return round, name.strip()
 
     def _keep(self, name: str, value: Tensor) -> str:
@@ -148,11 +156,20 @@ class Checkpoints:
         """Remove large tensors that no round needs."""
         needed: set[str] = set()
         for round in self.rounds():
-            elsewhere = _read(self._file(round)).get(_ELSEWHERE)
-            needed |= set(json.loads(bytes(elsewhere.numpy())).values()) if elsewhere is not None else set()
+            needed |= set(self._elsewhere(round, _read(self._file(round)).get(_ELSEWHERE)).values())
         for file in self._files("kept"):
             if file.name not in needed:
                 file.unlink()
+
+    def _elsewhere(self, round: int, said: Tensor | None) -> dict[str, str]:
+        """Return which large tensors of a round lie in which other files of this folder."""
+        if said is None:
+            return {}
+        with _understood(self._file(round)):
+            found: dict[str, str] = json.loads(bytes(said.numpy()))
+            if not all(re.fullmatch(rf"{self._agreement}-[0-9a-f]+\.kept", file) for file in found.values()):
+                raise ValueError("it names files that are none of its own")
+            return found
 
     def _write(self, file: Path, tensors: Mapping[str, Tensor]) -> None:
         data = save(dict(tensors))
@@ -189,6 +206,16 @@ def _sync(folder: Path) -> None:
             os.fsync(held)
         finally:
             os.close(held)
+
+
+@contextmanager
+def _understood(file: Path) -> Iterator[None]:
+    """Turn whatever a garbled checkpoint causes into an error that names the file."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+        remedy = "restore it, or remove it to go on from the round before"
+        raise ModelFileError(f"the checkpoint is garbled: {error}", where=str(file), remedy=remedy) from error
 
 
 def _read(file: Path) -> dict[str, Tensor]:

@@ -1,4 +1,4 @@
-"""Published files of arrays (npz, npy, mat, gz), opened safely: bounded before they are unpacked, nothing unpickled.
+"""Published files of arrays (npz, npy, gz), opened safely: bounded before they are unpacked, nothing unpickled.
 
 What a file unpacks to is known from what it declares: the size of each member of an archive, the shape and type in each
 array's header. Both are read first, and compared with a bound and with each other; what is unpacked never exceeds them.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gzip
 import math
-import struct
 import zipfile
 import zlib
 from collections.abc import Sequence
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 #: The most bytes that the arrays of one published file may take.
 LARGEST: Final = 1024 * MIB
 _PLAIN: Final = "biuf"
-_HEADER, _COMPRESSED, _BLOCK = 128, 15, 1 << 20
 
 
 def read_npz(path: Path, names: Sequence[str], *, largest: int = LARGEST) -> list[np.ndarray]:
@@ -84,28 +82,6 @@ def read_gzip(path: Path, *, largest: int = LARGEST) -> bytes:
     return content
 
 
-def require_mat(path: Path, *, largest: int = LARGEST) -> None:
-    """Refuse what is no MATLAB 5 file, or one whose compressed parts unpack to more than `largest` bytes.
-
-    Raises:
-        DataError: saying which.
-    """
-    require_file(path)
-    total = 0
-    with path.open("rb") as file:
-        start = file.read(_HEADER)
-        order = {b"IM": "<", b"MI": ">"}.get(start[126:128])
-        if order is None or not start.startswith(b"MATLAB 5.0"):
-            raise DataError("is no MATLAB 5 file", where=str(path))
-        while len(tag := file.read(8)) == 8:
-            kind, size = struct.unpack(f"{order}II", tag)
-            if kind == _COMPRESSED:
-                total += _unpacked(file, size, largest - total, path)
-                _require(total, path, largest)
-            else:
-                file.seek(size, 1)
-
-
 def whole_rows(matrix: Any) -> csr_matrix:
     """Return a SciPy matrix whose indices are all inside it; SciPy itself would write elsewhere in memory.
 
@@ -148,24 +124,6 @@ def _check_header(file: IO[bytes], size: int) -> None:
         raise ValueError(f"an array of {kind.name}, not of numbers")
     if any(length < 0 for length in shape) or math.prod(shape) * kind.itemsize > size:
         raise ValueError(f"an array of shape {shape} in {size:,} bytes")
-
-
-def _unpacked(file: IO[bytes], size: int, largest: int, path: Path) -> int:
-    """Return how many bytes the next `size` ones unpack to, counted no further than just above `largest`."""
-    stream, total = zlib.decompressobj(), 0
-    try:
-        while size > 0 and total <= largest:
-            block = file.read(min(size, _BLOCK))
-            if not block:
-                break
-            size -= len(block)
-            while block and total <= largest:
-                total += len(stream.decompress(block, _BLOCK))
-                block = stream.unconsumed_tail
-    except zlib.error as error:
-        raise DataError(f"cannot be unpacked ({error})", where=str(path)) from error
-    file.seek(size, 1)
-    return total
 
 
 def _require(size: int, path: Path, largest: int) -> None:

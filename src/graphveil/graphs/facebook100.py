@@ -14,9 +14,10 @@ import numpy as np
 import torch
 
 from graphveil.errors import DataError, InputError, MissingDataError
-from graphveil.graphs.archives import require_mat, whole_numbers, whole_rows
+from graphveil.graphs.archives import whole_numbers, whole_rows
 from graphveil.graphs.edges import normalise_edges
 from graphveil.graphs.features import features_from_rows
+from graphveil.graphs.mat import read_mat
 from graphveil.graphs.schema import GraphSchema
 from graphveil.graphs.value import make_graph
 
@@ -78,15 +79,12 @@ def read_facebook100(path: Path, years: range | None = None) -> Data:
     Args:
         years: keep the people of these class years alone, and leave schools out; default: everybody, everything.
     """
-    from scipy.io import loadmat
-
     try:
-        require_mat(path)
-        content = loadmat(path, appendmat=False, variable_names=("A", "local_info"))
+        content = read_mat(path)
         adjacency, fields = whole_rows(content["A"]).tocoo(), whole_numbers(content["local_info"], "local_info")
         if fields.shape != (adjacency.shape[0], 7):
             raise ValueError(f"local_info has shape {fields.shape}")
-    except Exception as error:  # scipy.io raises many kinds on a damaged file
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise DataError(f"is not a Facebook100 file ({error})", where=str(path), allowed="A, local_info") from error
     if years is not None:
         return _class_years(path, adjacency, fields, years)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from graphveil.errors import InputError
+import numpy as np
+
+from graphveil.errors import DataError, GraphveilError, InputError
 from graphveil.graphs.arrays import ARRAY_SETS, load_arrays
 from graphveil.graphs.digits import digits_graph
 from graphveil.graphs.facebook100 import load_facebook100
@@ -73,7 +76,8 @@ def load_graph(
     """
     name = str(name_or_path).lower().replace("_", "-") if isinstance(name_or_path, str) else ""
     if name in _STORED:
-        return _STORED[name](data_root(root), fetch_absent=download, progress=progress)
+        with _reading(name, root):
+            return _STORED[name](data_root(root), fetch_absent=download, progress=progress)
     if name == "digits":
         return digits_graph()
     if social := re.fullmatch(r"social(?:[-:](\d+))?", name):
@@ -81,10 +85,23 @@ def load_graph(
             raise InputError(f"a made network of {social[1][:20]} nodes", allowed=f"at most {_DIGITS} digits")
         return social_graph(int(social[1] or SOCIAL_NODES))
     if university := re.fullmatch(r"facebook100-([a-z0-9-]+)", name):
-        return load_facebook100(university[1], data_root(root))
+        with _reading(name, root):
+            return load_facebook100(university[1], data_root(root))
     if Path(name_or_path).is_dir():
         return read_folder(Path(name_or_path))
     raise _unknown(str(name_or_path))
+
+
+@contextmanager
+def _reading(name: str, root: str | os.PathLike[str] | None) -> Iterator[None]:
+    """Turn whatever a damaged published file causes into one error; a number that no cast can hold is such damage."""
+    try:
+        with np.errstate(invalid="raise", over="ignore"):
+            yield
+    except GraphveilError:
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        raise DataError(f"the files of {name!r} cannot be read ({error})", where=str(data_root(root))) from error
 
 
 def _unknown(name: str) -> InputError:

@@ -158,7 +158,7 @@ def restoring(path: str | Path) -> Iterator[None]:
     try:
         with what_was_collected():
             yield
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, RuntimeError, ArithmeticError) as error:
         raise ModelFileError(f"lacks or garbles a field ({error})", where=str(path)) from error
 
 

@@ -1,0 +1,198 @@
+"""What commands kept earlier and read again: models of every method, ledgers, attacks, logs, rounds, comparisons."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from graphveil.cli import main
+from tests.fuzz.mutate import NUMBERS, WORDS, mutate
+from tests.fuzz.target import Target, Words
+
+METHODS: dict[str, dict[str, Any]] = {
+    "solitude": {"epsilon_a": 4.0, "epochs": 1, "hidden": 4},
+    "blink": {"epsilon_a": 4.0, "epochs": 1, "hidden": 4},
+    "dprr": {"epsilon_a": 4.0, "epochs": 1, "hidden": 4},
+    "link-beliefs": {"epsilon_x": None, "epsilon_a": 4.0},
+    "label-propagation": {"epsilon_y": 1.0},
+    "gap": {"epsilon": 4.0, "delta": 0.01, "epochs": 1, "hidden": 4, "queries": 1},
+    "progap": {"epsilon": 4.0, "delta": 0.01, "epochs": 1, "hidden": 4},
+    "dp-mlp": {"epsilon": 4.0, "delta": 0.01, "hidden": 4, "passes": 1},
+    "heterorr": {"epsilon_x": 1.0, "epsilon_a": 1.0, "epochs": 1, "hidden": 4},
+}
+RUN = "ab" * 32
+#: Numbers that no setting takes long with.
+SMALL = tuple(word for word in (*NUMBERS, "3", "17", "0.01", "1e-3") if len(word) < 8 and "e9" not in word)
+
+
+def saved(method: str, data: Path, folder: Path) -> Path:
+    """A model of a method, with what is kept beside it."""
+    from graphveil.graphs import load_graph
+    from graphveil.methods.catalogue import build_method
+    from graphveil.privacy import SecureRandomness
+
+    graph = load_graph(data)
+    made = build_method(method, METHODS[method], len(graph.schema.classes))
+    made.fit(graph, randomness=SecureRandomness()).save(folder)
+    (folder / "ledger.json").write_text(json.dumps(made.ledger.to_dict()))
+    return folder
+
+
+def load_and_ask(copy: Path) -> None:
+    """Everything that a loaded model says without data."""
+    from graphveil.methods import load_method
+
+    method: Any = load_method(copy)
+    assert method.guarantee.sentence()
+    found = method.predict_proba()
+    assert bool((found == found).all()), "NaN"
+
+
+def model_targets(base: Path, data: Path, change: Callable[[bytes, str, random.Random], bytes]) -> list[Target]:
+    """The saved models of all methods that `targets` does not train by command."""
+
+    def commands(copy: Path, rng: random.Random) -> Sequence[Words]:
+        asked = ("predict", copy, data, "--out", copy / "p.parquet")
+        return [asked, partial(load_and_ask, copy), partial(load_and_ask, copy)]
+
+    folders = {method: saved(method, data, base / f"model-{method}") for method in METHODS}
+    models = [Target(f"model {name}", folder, ("*.safetensors",), commands, change) for name, folder in folders.items()]
+    beside = Target("ledger beside", folders["solitude"], ("ledger.json",), commands)
+    return [*models, beside]
+
+
+def sealed(content: bytes, name: str, rng: random.Random) -> bytes:
+    """A checkpoint with other tensors whose seal fits; now and then other bytes."""
+    from safetensors.torch import load, save
+
+    if not name.endswith((".checkpoint", ".kept")) or rng.random() < 0.2:
+        return mutate(content, name, rng)
+    data = content[:-32]
+    if rng.random() < 0.5:
+        data = mutate(data, name, rng)
+    else:
+        import torch
+
+        tensors = load(data)
+        place = rng.choice(sorted(tensors))
+        tensors[place] = rng.choice(
+            (torch.zeros(0), torch.tensor(list(b"[1]"), dtype=torch.uint8), torch.full((3, 3), float("nan")))
+        )
+        if rng.random() < 0.3:
+            del tensors[place]
+        data = save(tensors)
+    return data + hashlib.sha256(data).digest()
+
+
+def _rounds(folder: Path) -> Path:
+    import torch
+
+    from graphveil.federation.checkpoints import Checkpoints
+
+    store = Checkpoints(folder, RUN)
+    store.save(1, {"w": torch.ones(3, 2), "large": torch.zeros(1 << 18)})
+    store.save(2, {"w": torch.ones(3, 2)})
+    store.publish(2, "rows")
+    store.close()
+    (folder / "lock").unlink()
+    return folder
+
+
+def go_on(copy: Path) -> None:
+    """What a party does with its rounds when it starts again."""
+    from graphveil.federation.checkpoints import Checkpoints
+
+    store = Checkpoints(copy, RUN)
+    try:
+        assert store.published() >= 0
+        assert isinstance(store.noted(), str)
+        rounds = store.rounds()
+        for round in rounds:
+            state = store.load(round)
+        if rounds:
+            store.save(rounds[-1] + 1, dict(state))
+    finally:
+        store.close()
+
+
+def _log(folder: Path) -> Path:
+    from graphveil.reports.trial_log import TrialLog
+
+    folder.mkdir()
+    log = TrialLog(folder / "out.trials.jsonl")
+    for trial in range(3):
+        log({"trial": trial, "settings": {"hops": trial}, "score": 0.5})
+    log.end()
+    return folder
+
+
+def _compared(data: Path, folder: Path) -> Path:
+    assert main([str(word) for word in (*_COMPARE, data, *_HOW, "--out", folder)]) == 0
+    return folder
+
+
+_COMPARE = ("compare", "label-pool")
+_HOW = ("--epsilon-y", "1,2", "--repeats", 1, "--no-controls", "--threads", 1)
+
+
+def _scores(folder: Path) -> Path:
+    folder.mkdir()
+    (folder / "scores.txt").write_text("# one a feature\n0.25\n0.75\n")
+    return folder
+
+
+def strange_settings(data: Path) -> Callable[[Path, random.Random], Sequence[Words]]:
+    """Every setting of every method with a strange value: planned, or trained with."""
+    from graphveil.methods import METHODS as KNOWN
+
+    pairs = [(method, key) for method in sorted(KNOWN) for key in sorted(KNOWN[method].options)]
+
+    def commands(copy: Path, rng: random.Random) -> Sequence[Words]:
+        method, key = rng.choice(pairs)
+        odd = rng.choice((rng.choice(NUMBERS), rng.choice(WORDS))).replace("\x00", "")
+        small = rng.choice(SMALL)
+        short = () if key == "epochs" or "epochs" not in KNOWN[method].options else ("--epochs", 1)
+        quick = ("--no-controls", "--threads", 1, "--out", copy / "run", *short)
+        return [
+            ("plan", method, data, "--set", f"{key}={odd}"),
+            ("plan", method, data, "--set", f"{key}={small}"),
+            ("train", method, data, "--set", f"{key}={small}", *quick),
+        ]
+
+    return commands
+
+
+def stored_targets(base: Path, data: Path) -> list[Target]:
+    """All targets of this file but the models."""
+    logged, scored = _log(base / "log"), _scores(base / "scores")
+
+    def tuned(copy: Path, rng: random.Random) -> Sequence[Words]:
+        from graphveil.reports.trial_log import read_trials
+
+        return [
+            partial(read_trials, copy / "out.trials.jsonl"),
+            ("tune", "gap", data, "--over", "hops=1,2", "--out", copy / "out"),
+        ]
+
+    def released(copy: Path, rng: random.Random) -> Sequence[Words]:
+        file = copy / "scores.txt"
+        return [
+            ("release", "feature-rr", data, "--epsilon-x", 1, "--set", f"scores={file}", "-o", copy / "r"),
+            ("plan", "feature-rr", data, "--epsilon-x", 1, "--set", f"scores={file}"),
+        ]
+
+    def compared(copy: Path, rng: random.Random) -> Sequence[Words]:
+        return [(*_COMPARE, data, *_HOW, "--out", copy, "--json")]
+
+    return [
+        Target("rounds", _rounds(base / "rounds"), ("*",), lambda copy, rng: [partial(go_on, copy)], sealed),
+        Target("trial log", logged, ("*",), tuned),
+        Target("scores", scored, ("*",), released),
+        Target("comparison", _compared(data, base / "compared"), ("comparison.json", "cells/*"), compared),
+        Target("settings", scored, ("*",), strange_settings(data), lambda content, name, rng: content),
+    ]
