@@ -262,7 +262,7 @@ def targets(base: Path) -> list[Target]:
         *model_targets(base, plain, resealed),
         *published_targets(base / "published"),
         *stored_targets(base, plain),
-        Target("attacked run", _attacked(runs["lpgnn"], base / "attacked"), ("attack-*.json",), _reading),
+        Target("attacked run", _attacked(old, base / "attacked"), ("attack-*.json",), _reading_attacks),
         Target("finished party", _finished(base / "finished" / "clinic"), ("*.json",), _reporting),
         Target("party", parties / "holder2", ("*",), partial(_party, plain)),
         Target("split", base / "split", ("holder*/*",), _agreeing),
@@ -292,6 +292,10 @@ def _reading(copy: Path, rng: random.Random) -> Sequence[Words]:
 
 def _reporting(copy: Path, rng: random.Random) -> Sequence[Words]:
     return [("report", copy), ("compare-runs", copy), ("federation", "status", copy)]
+
+
+def _reading_attacks(copy: Path, rng: random.Random) -> Sequence[Words]:
+    return [("report", copy), ("compare-runs", copy)]
 
 
 def _predicting(data: Path) -> Callable[[Path, random.Random], Sequence[Words]]:

@@ -17,7 +17,7 @@ from scipy.io import savemat
 from scipy.sparse import csc_matrix
 
 from graphveil.errors import DataError
-from graphveil.graphs import archives, load_graph
+from graphveil.graphs import archives, large, load_graph
 from graphveil.graphs.mat import read_mat
 from tests.graphs.test_large_and_facebook100 import ppi, university
 from tests.graphs.test_named import dblp, lastfm, twitch
@@ -235,6 +235,16 @@ def test_a_number_too_large_for_any_array_is_no_fault(tmp_path: Path) -> None:
     lastfm(tmp_path, [17, 1, 0, 3], features={"0": [10**30]})
     with pytest.raises(DataError, match="'lastfm'"):
         load_graph("lastfm", tmp_path)
+
+
+def test_a_number_of_40_digits_in_a_packed_table_is_no_fault(tmp_path: Path) -> None:
+    """Polars reads it as 128 bits, which NumPy does not have."""
+    for name in large._ARXIV_FILES:
+        file = tmp_path / "ogb/ogbn_arxiv" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(gzip.compress(b"9" * 30))
+    with pytest.raises(DataError, match="the files of 'ogbn-arxiv' cannot be read"):
+        load_graph("ogbn-arxiv", tmp_path)
 
 
 def test_features_of_ppi_in_one_row_are_no_fault(tmp_path: Path) -> None:

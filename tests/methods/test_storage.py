@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -12,7 +13,7 @@ from safetensors.torch import save_file
 
 from graphveil.errors import ModelFileError
 from graphveil.graphs import GraphSchema
-from graphveil.methods import LPGNN, LabelPropagation, load_method
+from graphveil.methods import LPGNN, LabelPropagation, LinkBeliefs, load_method
 from graphveil.methods.dp_mlp import DPMLP
 from graphveil.methods.storage import FORMAT, KEY, number, read_method, save_method, schema_facts, schema_from
 from graphveil.models import BACKBONES
@@ -246,3 +247,11 @@ def test_weights_that_are_no_floats_are_refused_at_load(tmp_path: Path) -> None:
     for name in tensors:
         save_method(file, kind, facts, {**tensors, name: tensors[name].to(torch.int64)})
         refusal(file)
+
+
+@pytest.mark.parametrize("method", [LabelPropagation(epsilon_y=1.0), LinkBeliefs(epsilon_x=None, epsilon_a=4.0)])
+def test_probabilities_that_are_no_numbers_are_refused_at_load(method: Any, tmp_path: Path) -> None:
+    file = method.fit(made.graph(20), randomness=SeededRandomness(1)).save(tmp_path)
+    kind, facts, tensors = read_method(file)
+    save_method(file, kind, facts, {**tensors, "probabilities": tensors["probabilities"] * float("nan")})
+    assert "or what is no number" in refusal(file)

@@ -156,9 +156,9 @@ def _numbers(path: Path, kind: type[np.generic]) -> np.ndarray:
 
     try:
         table = polars.read_csv(read_gzip(path), has_header=False)
+        return table.to_numpy().astype(kind)
     except polars.exceptions.PolarsError as error:
         raise ValueError(f"{path.name}: {error}") from error
-    return table.to_numpy().astype(kind)
 
 
 def _embedded_graph(

@@ -42,7 +42,15 @@ from graphveil.methods.private_links import (
 )
 from graphveil.methods.released import require_one_label
 from graphveil.methods.scores import true_score
-from graphveil.methods.storage import number, read_method, restoring, save_method, schema_facts, schema_from
+from graphveil.methods.storage import (
+    number,
+    read_method,
+    require_numbers,
+    restoring,
+    save_method,
+    schema_facts,
+    schema_from,
+)
 from graphveil.models.block_beliefs import ROUNDS, NamedPairs, block_beliefs
 from graphveil.models.logistic import choose_logistic, fit_logistic
 from graphveil.privacy import Guarantee, Ledger, Randomness
@@ -233,7 +241,7 @@ class LinkBeliefs(Booked):
             method.ledger = Ledger.from_dict(facts["ledger"])
             method.collections = frozenset(facts.get("collections", ()))
             schema, void = schema_from(facts["schema"]), Guarantee.from_dict(facts["guarantee"]).void
-            found = tensors["probabilities"]
+            found = require_numbers("probabilities", tensors["probabilities"])
             if found.dim() != 2 or found.shape[1] != len(schema.classes):
                 raise InputError(f"probabilities are {tuple(found.shape)}", allowed=f"(nodes, {len(schema.classes)})")
             method._fitted = FittedBeliefs(schema, void, facts["people"], found, facts["variant"])
