@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -98,3 +99,17 @@ def test_refusals() -> None:
 def test_the_limit_comes_from_the_guarantee() -> None:
     assert limit_of(made.plain(), "edge").note == "the method protects nothing"
     assert "states no guarantee" in limit_of(made.Constant(), "edge").note
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        *({"limit": "x"}, {"baseline": []}, {"positives": None}, {"delta": True}, {"name": 3}, {"notes": [1]}),
+        *({"figures": {"a": "b"}}, {"baseline_note": ["x"]}, {"samples": 1}, {"limit_note": None}),
+    ],
+    ids=str,
+)
+def test_a_file_whose_fields_are_of_another_kind_is_refused(changed: dict[str, Any]) -> None:
+    said = {**judged(np.arange(5.0), np.arange(9.0) - 2).to_dict(), **changed}
+    with pytest.raises(TypeError):
+        AttackResult.from_dict(said)

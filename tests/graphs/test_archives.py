@@ -168,6 +168,8 @@ def with_array(file: Path, **changed: np.ndarray) -> None:
         {"attr_indices": np.array([2, -5])},
         {"attr_indptr": np.array([0, 10**6, 10**6, 10**6])},
         {"attr_indptr": np.array([0, 2, 1, 2])},
+        {"attr_indptr": np.array([0, 2, 2, 0])},
+        {"adj_indptr": np.array([0, 1, 4, 0])},
         {"adj_indices": np.array([1, 0, 2, 2**32])},
         {"adj_indices": np.array([1.5, 0, 2, 2])},
         {"attr_shape": np.array([10**9, 1639])},

@@ -119,7 +119,27 @@ class AttackResult:
         }
         roc = tuple((float(false), float(true)) for false, true in facts["roc"])
         made = {"epsilon": float(facts["epsilon"]), "roc": roc, "notes": tuple(facts["notes"])}
-        return cls(**{**facts, **scores, **made})
+        found = cls(**{**facts, **scores, **made})
+        _require_kinds(found)
+        return found
+
+
+_NUMBERS = ("delta", "positives", "negatives")
+_MAYBE = ("limit", "advantage_limit", "baseline", "baseline_high")
+_TEXTS = ("name", "target", "limit_note", "baseline_note")
+
+
+def _require_kinds(found: AttackResult) -> None:
+    """Refuse a result of a file whose numbers or texts are none; raises TypeError."""
+    scores = (found.auc, found.advantage, found.tpr_at_1_fpr)
+    numbers = [getattr(found, name) for name in _NUMBERS]
+    numbers += [value for name in _MAYBE if (value := getattr(found, name)) is not None]
+    numbers += [value for score in scores for value in (score.mean, score.low, score.high, *score.runs)]
+    numbers += list(found.figures.values())
+    texts = [*(getattr(found, name) for name in _TEXTS), *found.notes, *found.figures]
+    right = all(isinstance(value, int | float) and not isinstance(value, bool) for value in numbers)
+    if not (right and all(isinstance(text, str) for text in texts) and found.samples is None):
+        raise TypeError("a field holds no number, or no text")
 
 
 def judge(

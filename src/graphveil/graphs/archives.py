@@ -88,6 +88,8 @@ def whole_rows(matrix: Any) -> csr_matrix:
     Raises:
         ValueError: they are not.
     """
+    if bool((np.diff(matrix.indptr) < 0).any()):  # what comes next does not look where the last start is 0
+        raise ValueError("starts of rows that fall")
     matrix.check_format(full_check=True)
     return matrix
 

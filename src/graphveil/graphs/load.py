@@ -100,7 +100,7 @@ def _reading(name: str, root: str | os.PathLike[str] | None) -> Iterator[None]:
             yield
     except GraphveilError:
         raise
-    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError) as error:
         raise DataError(f"the files of {name!r} cannot be read ({error})", where=str(data_root(root))) from error
 
 
