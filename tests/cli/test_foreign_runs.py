@@ -81,3 +81,12 @@ def test_a_header_of_90_megabytes_is_refused_unread(type_in: Terminal, tmp_path:
     with file.open("r+b") as claimed:
         claimed.truncate(8)
     assert "has a header of 86 MiB" in one_line(type_in("predict", run, "digits"))
+
+
+@pytest.mark.parametrize("best", ["best_control", "best_rival"])
+def test_a_best_control_that_is_none_of_them_is_refused(
+    type_in: Terminal, tmp_path: Path, trained: Path, best: str
+) -> None:
+    for number, name in enumerate(("nobody", 2, [])):
+        run = changed(trained, tmp_path / f"run{number}", **{best: name})
+        assert "damaged run" in one_line(type_in("compare-runs", run))

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from graphveil.cli import main
+from graphveil.cli.console import complain
 from graphveil.errors import GraphveilError
 from tests.fuzz.target import Target, Words
 
@@ -93,7 +94,7 @@ def _called(reader: Callable[[], object]) -> int:
     try:
         reader()
     except GraphveilError as error:
-        sys.stderr.write(f"error: {error}\n")
+        complain(f"error: {error}")
         return 2
     return 0
 

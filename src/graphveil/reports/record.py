@@ -136,6 +136,9 @@ class RunRecord:
             return None if value is None else interval_from_dict(value)
 
         try:
+            for best, among in (("best_control", "controls"), ("best_rival", "rivals")):
+                if content.get(best) is not None and content[best] not in content.get(among, {}):
+                    raise ValueError(f"{best} is none of the {among}")
             return cls(
                 method=str(content["method"]),
                 data=str(content["data"]),
