@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime, tzinfo
 from types import SimpleNamespace
 from typing import Any
 
@@ -329,3 +330,19 @@ def test_same_compares_values() -> None:
     assert same({"a": [1, float("nan"), torch.eye(2).to_sparse()]}, {"a": [1, float("nan"), torch.eye(2).to_sparse()]})
     for one, other in ((1, 1.0), (torch.zeros(2), torch.zeros(3)), ((1,), (1, 2)), (np.ones(2), np.zeros(2))):
         assert not same(one, other)
+
+
+def test_a_release_that_was_made_at_another_moment_is_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Clock(datetime):
+        """A minute later whenever it is asked."""
+
+        asked = 0
+
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override]
+            cls.asked += 1
+            return datetime(2026, 1, 1, 12, cls.asked, tzinfo=UTC)
+
+    monkeypatch.setattr("graphveil.methods.heterorr.datetime", Clock)
+    assert audit_replay(pipeline("edge-rand"), seed=0).verdict == "holds"
+    assert Clock.asked > 1

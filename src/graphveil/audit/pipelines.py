@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,6 +22,7 @@ from graphveil.privacy import Guarantee, Randomness
 
 _EPSILON: Final = 2.0
 _INFINITE: Final = float("inf")
+_MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d")
 #: Private training in batches of everybody, whose noise is found at once.
 _ALL_AT_ONCE: Final[Mapping[str, Any]] = {"epsilon": 8.0, "batch": 10_000, "passes": 3}
 #: What can be replayed: a method or release (up to a comma), what changes between the graphs, and its settings.
@@ -108,8 +110,17 @@ def outcome_of(method: Any, without: int | None = None) -> dict[str, Any]:
         "guarantee": guarantee.to_dict(),
     }
     with tempfile.TemporaryDirectory() as folder:
-        shown["the model file"] = read_method(method.save(Path(folder) / "model"))
+        shown["the model file"] = _timeless(read_method(method.save(Path(folder) / "model")))
     return shown
+
+
+def _timeless(value: Any) -> Any:
+    """Return what was read from a file without the moments at which anything was made, which no data moves."""
+    if isinstance(value, str):
+        return _MOMENT.sub("then", value)
+    if isinstance(value, Mapping):
+        return {name: _timeless(part) for name, part in value.items()}
+    return type(value)(map(_timeless, value)) if isinstance(value, list | tuple) else value
 
 
 def neighbour(graph: Any, unit: str, train: Tensor) -> Any:
