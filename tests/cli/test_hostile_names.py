@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -58,13 +59,14 @@ def test_predictions_and_screens_neither_compute_nor_obey(type_in: Terminal, tmp
     ],
     ids=lambda words: words[0],
 )
-def test_a_default_is_said_before_anything_is_trained(
+def test_a_default_is_said_before_any_word_of_progress(
     type_in: Terminal, monkeypatch: pytest.MonkeyPatch, words: tuple[object, ...]
 ) -> None:
     from graphveil.errors import InputError
     from graphveil.methods import experiment
 
-    def stop(*_: object, **__: object) -> None:
+    def stop(*_: object, progress: Callable[[dict[str, object]], None], **__: object) -> None:
+        progress({"stage": "lpgnn 1/1"})
         raise InputError("stopped")
 
     monkeypatch.setattr(experiment, "run", stop)

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from graphveil.cli.console import complain
+from graphveil.cli.console import Tell, complain
 from graphveil.errors import InputError
 
 if TYPE_CHECKING:
@@ -331,12 +331,27 @@ def taken(chosen: Mapping[str, Mapping[str, Any]]) -> str | None:
     return f"Not given, so a default is taken: {'; '.join(said)}." if said else None
 
 
-def announce(chosen: Mapping[str, Mapping[str, Any]]) -> str | None:
-    """Say on stderr, before anything is collected, what `taken` says, and return it for the screen."""
-    said = taken(chosen)
-    if said is not None:
-        complain(said)
-    return said
+class Defaults:
+    """Says on stderr what `taken` says, before the first word of progress, so that a refusal stays one line.
+
+    Args:
+        chosen: as of `taken`. tell: what hears of progress.
+    """
+
+    def __init__(self, chosen: Mapping[str, Mapping[str, Any]], tell: Tell) -> None:
+        self.said = taken(chosen)
+        self._tell, self._due = tell, self.said is not None
+
+    def __call__(self, event: Mapping[str, Any]) -> None:
+        """Hand on an event of progress."""
+        self.say()
+        self._tell(event)
+
+    def say(self) -> None:
+        """Say it, once."""
+        if self._due and self.said is not None:
+            complain(self.said)
+        self._due = False
 
 
 def _finite(value: Any) -> bool:

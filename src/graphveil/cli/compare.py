@@ -61,15 +61,17 @@ def compare(
         graph = choices.drawn(load_graph(data, root=data_root, progress=tell), private_share, seed)
         split_of(graph, split, seed)
         takes, own = comparison.takes, comparison.methods
-        first = choices.announce({name: {**own[name], **dict.fromkeys(takes[name], True)} for name in own})
+        given = {name: {**own[name], **dict.fromkeys(takes[name], True)} for name in own}
+        defaults = choices.Defaults(given, tell)
         choices.warn_of_size([(cell.method, cell.settings) for cell in comparison.cells()], graph)
         cells.open_folder(comparison, folder)
         choices.settle_threads(threads, graph)
-        how: dict[str, Any] = {"controls": not no_controls, "device": device, "split": split, "progress": tell}
+        how: dict[str, Any] = {"controls": not no_controls, "device": device, "split": split, "progress": defaults}
         run = cells.experimenter(graph, noise=partial(choices.noise_of_cell, reproducible_noise), **how)
         with room_for(folder / "table", choices.room_of(graph, len(list(comparison.cells())))):
             records = cells.run_missing(comparison, folder, run)
+            defaults.say()
         page = sheet(comparison, tabulate(comparison, records))
         table.write(page, folder)
     answer = table.answer(page, folder, data=data)
-    emit(answer, as_json=as_json, screen=lambda: comparison_screen.compared(page, folder), first=first)
+    emit(answer, as_json=as_json, screen=lambda: comparison_screen.compared(page, folder), first=defaults.said)

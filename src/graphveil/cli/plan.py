@@ -42,6 +42,8 @@ def plan(
 
     with working() as tell:
         graph = choices.drawn(load_graph(data, root=data_root, progress=tell), private_share, seed)
-        first = choices.announce({method: chosen}) if as_json else choices.taken({method: chosen})
         made = planning.plan(method, graph, chosen)
-    emit(made.to_dict(), as_json=as_json, screen=lambda: screens.planned(made), first=first)
+        defaults = choices.Defaults({method: chosen}, tell)
+        if as_json:
+            defaults.say()
+    emit(made.to_dict(), as_json=as_json, screen=lambda: screens.planned(made), first=defaults.said)

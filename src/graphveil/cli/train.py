@@ -57,7 +57,7 @@ def train(
     with working() as tell:
         graph = choices.drawn(load_graph(data, root=data_root, progress=tell), private_share, seed)
         with room_for(folder, choices.room_of(graph, repeats)):
-            first = choices.announce({method: chosen})
+            defaults = choices.Defaults({method: chosen}, tell)
             choices.warn_of_size([(method, chosen)], graph)
             choices.settle_threads(threads, graph)
             result = experiment.run(
@@ -70,7 +70,8 @@ def train(
                 randomness=choices.noise(reproducible_noise),
                 device=device,
                 split=split,
-                progress=tell,
+                progress=defaults,
             )
+            defaults.say()
         record = run_folder.write_run(result, folder, options=choices.kept(context.params))
-    emit(record.to_dict(), as_json=as_json, screen=lambda: screens.run(record), first=first)
+    emit(record.to_dict(), as_json=as_json, screen=lambda: screens.run(record), first=defaults.said)

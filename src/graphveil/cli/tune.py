@@ -102,7 +102,7 @@ def tune(
         with contextlib.ExitStack() as held:
             log = _log(folder, held) if search.paid(method) else None
             held.enter_context(room_for(folder, choices.room_of(graph, repeats)))
-            first = choices.announce({method: {**chosen, **search.over}})
+            defaults = choices.Defaults({method: {**chosen, **search.over}}, tell)
             choices.warn_of_size([(method, chosen)], graph)
             choices.settle_threads(threads, graph)
             result = experiment.run(
@@ -116,8 +116,9 @@ def tune(
                 randomness=choices.noise(reproducible_noise),
                 device=device,
                 split=split,
-                progress=tell,
+                progress=defaults,
             )
+            defaults.say()
             if log is not None:
                 log.end()
         kept = {**choices.kept(context.params), **_said(search, method, proxy)}
@@ -126,7 +127,7 @@ def tune(
             # The time at which the tuning began is not told: how long it took says how many trials there were.
             folder = out or run_folder.default_folder(data, f"{method}-tuned", datetime.now())
         record = run_folder.write_run(result, folder, options=kept)
-    emit(record.to_dict(), as_json=as_json, screen=lambda: screens.run(record), first=first)
+    emit(record.to_dict(), as_json=as_json, screen=lambda: screens.run(record), first=defaults.said)
 
 
 def _search(method: str, info: Any, over: list[str], chosen: dict[str, Any], typed: dict[str, Any]) -> Search:
