@@ -67,6 +67,17 @@ def whole_file(path: Path, *, mode: int = 0o666) -> Iterator[Path]:
             _end(partial, lock)
 
 
+def sync_folder(folder: Path) -> None:
+    """Make a rename in the folder last; a system that has no such thing needs none."""
+    if os.name == "nt":
+        return
+    held = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(held)
+    finally:
+        os.close(held)
+
+
 @contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
     """A folder that appears under its name only when the block has ended without an error.

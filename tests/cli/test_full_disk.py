@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import resource
 import shutil
 import sys
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Answer, Terminal
+from tests.test_writing import files_of_at_most
 
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 _CHANGES = {"os.mkdir", "os.rename"}
@@ -165,17 +165,6 @@ def test_a_run_is_there_or_not(type_in: Terminal, made: None, tmp_path: Path, di
         assert entries(tmp_path) == [], (nth, answer.err)
     else:
         pytest.fail("never came to an end")
-
-
-@contextmanager
-def files_of_at_most(size: int) -> Iterator[None]:
-    """The system lets no file grow beyond `size` bytes."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 PRICED = {

@@ -29,7 +29,7 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from graphveil.errors import InputError, ModelFileError
-from graphveil.writing import whole_file, writing
+from graphveil.writing import sync_folder, whole_file, writing
 
 _KEPT = 3
 _LARGE = 1 << 20
@@ -128,7 +128,7 @@ class Checkpoints:
     def publish(self, round: int, name: str = "") -> None:
         """Note, before anything leaves, that this party publishes for a round, and what."""
         self._replace(self._published, f"{round} {name}".encode())
-        _sync(self._folder)
+        sync_folder(self._folder)
 
     def _note(self) -> tuple[str, str]:
         try:
@@ -196,16 +196,6 @@ def platform_facts() -> str:
     """Return what decides how sums of floats are rounded here, in words."""
     vectors = torch.backends.cpu.get_cpu_capability()
     return f"torch {torch.__version__} on {platform.machine()} ({vectors}) with {torch.get_num_threads()} threads"
-
-
-def _sync(folder: Path) -> None:
-    """Put a renamed file's name on the disk."""
-    if os.name == "posix":
-        held = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(held)
-        finally:
-            os.close(held)
 
 
 @contextmanager

@@ -55,6 +55,11 @@ class MaskKey:
         return torch.from_numpy(words).reshape(shape)
 
 
+def as_message(data: bytes) -> Tensor:
+    """Return bytes as the body of a message, uint8 [size]."""
+    return torch.from_numpy(np.frombuffer(data, dtype=np.uint8).copy())
+
+
 def packed(keys: Sequence[MaskKey]) -> Tensor:
     """Return keys as the bytes of a message, uint8 [keys, 32]."""
     rows = np.frombuffer(b"".join(key.secret for key in keys), dtype=np.uint8)

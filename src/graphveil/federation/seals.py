@@ -15,10 +15,9 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-import torch
 from torch import Tensor
 
+from graphveil.federation.masks import as_message
 from graphveil.federation.messages import Receive, Send
 from graphveil.federation.products import Talk
 from graphveil.privacy import Randomness
@@ -45,7 +44,7 @@ class Sealer:
 
     def state(self) -> dict[str, Tensor]:
         """Return the salt."""
-        return {"seal/salt": _message(self.salt)}
+        return {"seal/salt": as_message(self.salt)}
 
     def seal(self, share: Tensor) -> bytes:
         """Return the seal of all that a publication depends on at this holder."""
@@ -57,7 +56,7 @@ def name_publication(me: str, names: Sequence[str], round: int, seal: bytes) -> 
     seals = {me: seal}
     for name in names:
         if name != me:
-            yield Send(name, "seal", _message(seal))
+            yield Send(name, "seal", as_message(seal))
     for name in names:
         if name != me:
             seals[name] = _bytes((yield Receive(name, "seal", (_BYTES,))))
@@ -71,7 +70,3 @@ def name_of(body: Tensor) -> str:
 
 def _bytes(tensor: Tensor | None) -> bytes:
     return b"" if tensor is None else tensor.contiguous().numpy().tobytes()
-
-
-def _message(data: bytes) -> Tensor:
-    return torch.from_numpy(np.frombuffer(data, dtype=np.uint8).copy())

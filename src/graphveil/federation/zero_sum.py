@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
 import torch
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.hashes import SHA256
@@ -22,7 +21,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from torch import Tensor
 
 from graphveil.errors import DataError
-from graphveil.federation.masks import KEY_BYTES, MaskKey
+from graphveil.federation.masks import KEY_BYTES, MaskKey, as_message
 from graphveil.federation.messages import Receive, Send
 from graphveil.federation.products import Talk
 from graphveil.privacy import Randomness
@@ -71,7 +70,7 @@ def agree_on_masks(me: str, names: Sequence[str], *, randomness: Randomness) -> 
     own = secret.public_key().public_bytes_raw()
     others = [name for name in names if name != me]
     for name in others:
-        yield Send(name, "holder-key", _message(own))
+        yield Send(name, "holder-key", as_message(own))
     keys = {}
     for name in others:
         theirs = (yield Receive(name, "holder-key", (KEY_BYTES,))).numpy().tobytes()
@@ -91,7 +90,3 @@ def _pairwise(shared: bytes, publics: Mapping[str, bytes], names: Sequence[str])
             written = name.encode()
             info += len(written).to_bytes(4, "big") + written + publics[name]
     return MaskKey(HKDF(SHA256(), KEY_BYTES, salt=None, info=info).derive(shared))
-
-
-def _message(key: bytes) -> Tensor:
-    return torch.from_numpy(np.frombuffer(key, dtype=np.uint8).copy())

@@ -9,7 +9,6 @@ spent: that errs to the private side. What no file can see is a copy of its fold
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -19,7 +18,7 @@ from typing import IO, Any
 from graphveil.errors import GraphveilError, InputError, ModelFileError
 from graphveil.privacy.ledger import Budget, Ledger
 from graphveil.reading import read_json
-from graphveil.writing import write_text
+from graphveil.writing import sync_folder, write_text
 
 
 class LedgerFile:
@@ -61,7 +60,7 @@ class LedgerFile:
             kept = Ledger(budget, found.spends + paid.spends[len(held.spends) :])
             try:
                 write_text(self.path, json.dumps(kept.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
-                _sync(self.path.parent)
+                sync_folder(self.path.parent)
             except OSError as error:
                 remedy = "nothing was read or spent: make room, or let the folder be written to"
                 raise InputError(f"cannot be written: {error.strerror}", where=str(self.path), remedy=remedy) from error
@@ -143,14 +142,3 @@ def _lock(file: IO[Any]) -> None:
         lock.locking(file.fileno(), lock.LK_LOCK, 1)
         return
     fcntl.flock(file.fileno(), fcntl.LOCK_EX)
-
-
-def _sync(folder: Path) -> None:
-    """Make a rename in the folder last; a system that has no such thing needs none."""
-    if os.name == "nt":
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
