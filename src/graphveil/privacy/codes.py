@@ -1,0 +1,48 @@
+"""One explained word: a stable code, the sentence it stands for, what that means, what it does not, what backs it.
+
+Codes never change their meaning and are never used again for another one: files and other programs keep them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
+Group = Literal["unit", "observer", "assumption"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """What one code says.
+
+    Attributes:
+        code: the stable name, in lower case with hyphens.
+        group: whether it names a protected unit, an observer or an assumption.
+        sentence: the words that are printed; ``{name}`` stands for a public fact of the run.
+        means: what a reader may conclude.
+        limits: what a reader may not conclude, or what makes it fail.
+        backed_by: the test (``path::name``) or the document (``path#section``) that shows it.
+    """
+
+    code: str
+    group: Group
+    sentence: str
+    means: str
+    limits: str
+    backed_by: str
+
+
+def table_of(entries: Iterable[Entry]) -> Mapping[str, Entry]:
+    """Return entries by their codes, unchangeable.
+
+    Raises:
+        ValueError: two entries have one code.
+    """
+    found: dict[str, Entry] = {}
+    for entry in entries:
+        if entry.code in found:
+            raise ValueError(f"two entries have the code {entry.code}")
+        found[entry.code] = entry
+    return MappingProxyType(found)

@@ -1,0 +1,124 @@
+"""Codes of observers and assumptions: texts that never change, what backs each, and texts read back."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from graphveil.errors import InputError
+from graphveil.privacy.assumption import Assumption, assume, names_in, other_assumption
+from graphveil.privacy.assumption_codes import ASSUMPTION_CODES
+from graphveil.privacy.codes import Entry, table_of
+from graphveil.privacy.observer import OBSERVER_CODES, Observer, other_observer
+from graphveil.privacy.old_texts import assumption_of, observer_of
+from graphveil.privacy.registry import CODES, explained
+
+ROOT = Path(__file__).parents[2]
+#: A value for every fact, the awkward ones first.
+FACTS = {
+    "graph": ("town (a) of {b} and c, declared", "x"),
+    "number": ("its 5 features", "its one feature"),
+    "times": (" (said 3 times)", ""),
+    "declared": (", though town declares features and labels private", ""),
+    "each": ("features 2 times, label once",),
+    "who": ("the server and the holders", "the server"),
+    "what": ("its holder's network, and so the guesses",),
+    "reader": ("the label holder",),
+    "law": ("geometric",),
+    "low": ("-1e-05",),
+}
+
+
+def anchors(document: Path) -> set[str]:
+    heads = re.findall(r"^#+ (.+)$", document.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+@pytest.mark.parametrize("entry", CODES.values(), ids=lambda entry: entry.code)
+def test_what_backs_a_code_exists(entry: Entry) -> None:
+    path, _, name = entry.backed_by.partition("::")
+    path, _, anchor = path.partition("#")
+    assert (ROOT / path).is_file(), entry.backed_by
+    assert not name or f"def {name}(" in (ROOT / path).read_text(), entry.backed_by
+    assert not anchor or anchor in anchors(ROOT / path), entry.backed_by
+
+
+@pytest.mark.parametrize("entry", CODES.values(), ids=lambda entry: entry.code)
+def test_a_code_is_a_name_and_says_what_it_means(entry: Entry) -> None:
+    assert re.fullmatch(r"[a-z]+(-[a-z]+)*", entry.code)
+    assert entry.code != "other" and not entry.code.startswith("whether-")
+    assert entry.means.endswith(".") and entry.sentence and entry.limits
+
+
+@pytest.mark.parametrize("place", [0, 1])
+@pytest.mark.parametrize("code", ASSUMPTION_CODES)
+def test_a_sentence_is_read_back_with_its_facts(code: str, place: int) -> None:
+    names = names_in(ASSUMPTION_CODES[code].sentence)
+    made = assume(
+        code, **{name: FACTS.get(name, ("7", "0.25"))[min(place, len(FACTS.get(name, "ab")) - 1)] for name in names}
+    )
+    found = assumption_of(made.sentence)
+    assert found == made and found.sentence == str(made) == made.sentence
+    assert made.backed_by == ASSUMPTION_CODES[code].backed_by
+
+
+@pytest.mark.parametrize("text", ["", "the classes are public", "every user reports once.", "x" * 5_000])
+def test_an_unknown_sentence_is_kept(text: str) -> None:
+    if not text:
+        with pytest.raises(InputError, match="no text"):
+            other_assumption(text)
+        return
+    assert assumption_of(text) == other_assumption(text)
+    assert (assumption_of(text).code, assumption_of(text).sentence, assumption_of(text).backed_by) == (
+        "other",
+        text,
+        "",
+    )
+
+
+def test_a_sentence_full_of_traps_takes_no_time() -> None:
+    trap = "the range [" + "], of is public " * 120
+    assert assumption_of(trap).code == "other"
+
+
+def test_an_assumption_is_said_with_its_facts_and_no_others() -> None:
+    assert assume("classes-public", classes=3).sentence == "the list of the 3 classes is public"
+    with pytest.raises(InputError, match="said with nothing"):
+        assume("classes-public")
+    with pytest.raises(InputError, match="said with nodes"):
+        assume("classes-public", nodes=3)
+    with pytest.raises(InputError, match="not known"):
+        assume("classes-private")
+    with pytest.raises(InputError, match="not known"):
+        Assumption("reports-once", words="another text")
+    changed = assume("others-declared", graph="town", times="").with_facts(times=" (said 2 times)")
+    assert changed.sentence.endswith(
+        "town are others than all who reported before: declared, not checked (said 2 times)"
+    )
+
+
+def test_observers_are_read_back() -> None:
+    for code, entry in OBSERVER_CODES.items():
+        assert observer_of(entry.sentence) == Observer(code) and str(Observer(code)) == entry.sentence
+    assert observer_of("somebody") == other_observer("somebody")
+    assert observer_of("somebody").text == "somebody"
+    for wrong in (("nobody", ""), ("other", ""), ("server", "the server")):
+        with pytest.raises(InputError, match="not known"):
+            Observer(*wrong)
+
+
+def test_a_code_is_explained_and_a_mistyped_one_named() -> None:
+    assert explained("one-relationship").means.startswith("Whether two people are related")
+    assert explained("whether-one-relationship") == explained("one-relationship")
+    with pytest.raises(InputError, match="did you mean one-relationship"):
+        explained("one-relationshp")
+    with pytest.raises(InputError, match="lists all codes"):
+        explained("zzz")
+
+
+def test_no_code_stands_twice() -> None:
+    entry = CODES["server"]
+    with pytest.raises(ValueError, match="two entries"):
+        table_of([entry, entry])
