@@ -4,7 +4,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test check lint types unit fuzz mutants clean
+LOWEST := .venv-lowest
+NEWEST := .venv-newest
+PYTEST := -m pytest -n 2 --dist loadgroup
+
+.PHONY: demo test check lint types unit test-fast test-lowest test-newest coverage metrics fuzz mutants clean
 
 demo: $(READY)
 	$(BIN)/graphveil train lpgnn digits --epsilon-x 1 --epsilon-y 2 --repeats 3
@@ -21,7 +25,32 @@ types: $(READY)
 	$(BIN)/mypy
 
 unit: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup
+	OMP_NUM_THREADS=1 $(BIN)/python $(PYTEST)
+
+# Without the tests that are marked slow.
+test-fast: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/python $(PYTEST) -m "not slow"
+
+# With the lowest versions that pyproject.toml allows, then with the newest there are: without constraints.txt.
+test-lowest:
+	$(PYTHON) -m venv $(LOWEST)
+	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check uv
+	$(LOWEST)/bin/uv pip install --quiet --python $(LOWEST) --resolution lowest-direct --requirements pyproject.toml --extra test
+	$(LOWEST)/bin/uv pip install --quiet --python $(LOWEST) --no-deps --editable .
+	OMP_NUM_THREADS=1 $(LOWEST)/bin/python $(PYTEST) -m "not slow"
+
+test-newest:
+	$(PYTHON) -m venv $(NEWEST)
+	$(NEWEST)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade --upgrade-strategy eager --editable '.[test]'
+	OMP_NUM_THREADS=1 $(NEWEST)/bin/python $(PYTEST) -m "not slow"
+
+# All tests, and which lines of src/ they run; fails below the floor in pyproject.toml.
+coverage: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/python $(PYTEST) --cov --cov-report=term-missing:skip-covered
+
+# How the source reads: lengths, docstrings, comments, Any, tests.
+metrics: $(READY)
+	$(BIN)/python -m tests.metrics
 
 # Plants every bug of tests/mutants in a copy of the source; about 15 minutes, so not a part of `make test`.
 mutants: $(READY)
@@ -38,4 +67,4 @@ fuzz: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz --inputs $(or $(INPUTS),100000) $(if $(SEED),--seed $(SEED))
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(LOWEST) $(NEWEST) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .coverage.*

@@ -22,6 +22,8 @@ from graphveil.methods import METHODS
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+#: Pages about the project: their links and make commands are tried, they show no command of ours.
+PROJECT = [ROOT / name for name in ("CHANGELOG.md", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "SECURITY.md")]
 RUNNABLE = re.compile(r"digits|social(-\d+)?|docs/examples/\w+|runs/[\w-]+|parts/\w+")
 NAMED = re.compile(r"social-\d+|facebook100-[a-z0-9-]+|" + "|".join(map(re.escape, NAMES)))
 RESULTS = {"attack", "predict", "report"}  # their first word is a run folder
@@ -145,7 +147,7 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name)
+@pytest.mark.parametrize("page", [*PAGES, *PROJECT], ids=name)
 def test_links_and_pictures_exist(page: Path) -> None:
     for path, anchor in links(page):
         target = (page.parent / path).resolve() if path else page
@@ -156,12 +158,13 @@ def test_links_and_pictures_exist(page: Path) -> None:
 
 def test_every_page_can_be_reached_from_the_readme() -> None:
     reached = {(ROOT / path).resolve() for path, _ in links(ROOT / "README.md") if path}
-    assert set(PAGES[1:]) <= reached
+    assert {*PAGES[1:], *PROJECT} <= reached
 
 
 def test_make_commands_have_targets() -> None:
-    made = {words[1] for page in PAGES for words in commands(page) if words[0] == "make"}
-    targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    made = {words[1] for page in [*PAGES, *PROJECT] for words in commands(page) if words[0] == "make"}
+    made |= {target for page in PROJECT for target in re.findall(r"`make ([\w-]+)`", page.read_text(encoding="utf-8"))}
+    targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
     assert {"demo", "test"} <= made <= set(targets)
 
 
