@@ -14,6 +14,7 @@ from graphveil.privacy.codes import Entry, table_of
 from graphveil.privacy.observer import OBSERVER_CODES, Observer, other_observer
 from graphveil.privacy.old_texts import assumption_of, observer_of
 from graphveil.privacy.registry import CODES, explained
+from graphveil.privacy.unit import RELATIONSHIP, USER_FEATURES, USER_LABEL, together
 
 ROOT = Path(__file__).parents[2]
 #: A value for every fact, the awkward ones first.
@@ -48,7 +49,7 @@ def test_what_backs_a_code_exists(entry: Entry) -> None:
 @pytest.mark.parametrize("entry", CODES.values(), ids=lambda entry: entry.code)
 def test_a_code_is_a_name_and_says_what_it_means(entry: Entry) -> None:
     assert re.fullmatch(r"[a-z]+(-[a-z]+)*", entry.code)
-    assert entry.code != "other" and not entry.code.startswith("whether-")
+    assert not entry.code.startswith("whether-")
     assert entry.means.endswith(".") and entry.sentence and entry.limits
 
 
@@ -110,12 +111,15 @@ def test_observers_are_read_back() -> None:
 
 
 def test_a_code_is_explained_and_a_mistyped_one_named() -> None:
-    assert explained("one-relationship").means.startswith("Whether two people are related")
-    assert explained("whether-one-relationship") == explained("one-relationship")
+    assert explained("one-relationship")[0].means.startswith("Whether two people are related")
+    assert explained("whether-one-relationship") == explained("2*one-relationship") == explained("one-relationship")
+    both = together([USER_FEATURES, USER_LABEL, RELATIONSHIP.existence()]).times(3)
+    assert [entry.code for entry in explained(both.code)] == ["one-user-features", "one-user-label", "one-relationship"]
     with pytest.raises(InputError, match="did you mean one-relationship"):
         explained("one-relationshp")
-    with pytest.raises(InputError, match="lists all codes"):
-        explained("zzz")
+    for nothing in ("zzz", "", "2*"):
+        with pytest.raises(InputError, match="lists all codes"):
+            explained(nothing)
 
 
 def test_no_code_stands_twice() -> None:

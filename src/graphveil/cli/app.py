@@ -16,6 +16,7 @@ from graphveil.cli import (
     compare,
     compare_runs,
     data,
+    explain,
     federation,
     mechanisms,
     plan,
@@ -77,6 +78,7 @@ def build() -> typer.Typer:
         attack.attack,
         report.report,
         audit.audit,
+        explain.explain,
     ):
         app.command(epilog=EPILOG)(command)
     for name, group in (("data", data.group), ("mechanisms", mechanisms.group), ("federation", federation.group)):

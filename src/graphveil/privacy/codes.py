@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
-Group = Literal["unit", "observer", "assumption"]
+Group = Literal["unit", "observer", "assumption", "unknown"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,7 +19,7 @@ class Entry:
 
     Attributes:
         code: the stable name, in lower case with hyphens.
-        group: whether it names a protected unit, an observer or an assumption.
+        group: whether it names a protected unit, an observer or an assumption; "unknown" for a text without a code.
         sentence: the words that are printed; ``{name}`` stands for a public fact of the run.
         means: what a reader may conclude.
         limits: what a reader may not conclude, or what makes it fail.

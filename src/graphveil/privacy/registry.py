@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from difflib import get_close_matches
 from typing import Final
 
@@ -11,22 +12,36 @@ from graphveil.privacy.codes import Entry, table_of
 from graphveil.privacy.observer import OBSERVER_CODES
 from graphveil.privacy.unit import UNIT_CODES
 
+_OTHER: Final = Entry(
+    code="other",
+    group="unknown",
+    sentence="(the text beside it)",
+    means="This version has no code for the text, and keeps it as it was read.",
+    limits="Nothing is concluded from it.",
+    backed_by="tests/privacy/test_unit.py::test_an_unknown_text_is_kept_and_nothing_is_concluded_from_it",
+)
 #: code -> what it says; no code stands for two things, whatever its group.
-CODES: Final = table_of((*UNIT_CODES.values(), *OBSERVER_CODES.values(), *ASSUMPTION_CODES.values()))
+CODES: Final = table_of((*UNIT_CODES.values(), *OBSERVER_CODES.values(), *ASSUMPTION_CODES.values(), _OTHER))
+
+_JOINTS: Final = re.compile(r"[+*()\s]+")
 
 
-def explained(code: str) -> Entry:
-    """Return what one code says.
+def explained(code: str) -> tuple[Entry, ...]:
+    """Return what a code says: one entry, or one for each unit that it joins.
 
     Args:
-        code: as it stands in a guarantee's JSON; "whether-" before a unit says that its existence is meant.
+        code: as it stands in a guarantee's JSON, such as "one-relationship" or "2*one-undirected-edge".
 
     Raises:
         InputError: it is not known, naming the nearest one.
     """
-    bare = code.strip().removeprefix("whether-")
-    if bare in CODES:
-        return CODES[bare]
-    near = get_close_matches(bare, CODES, n=1, cutoff=0.5)
+    words = [word for word in _JOINTS.split(code) if word and not word.isdigit()]
+    return tuple(dict.fromkeys(_entry(word.removeprefix("whether-"), code) for word in words or [code]))
+
+
+def _entry(word: str, code: str) -> Entry:
+    if word in CODES:
+        return CODES[word]
+    near = get_close_matches(word, CODES, n=1, cutoff=0.5)
     remedy = f"did you mean {near[0]}?" if near else "graphveil explain lists all codes"
     raise InputError(f"code {code!r} is not known", where="explain", remedy=remedy)

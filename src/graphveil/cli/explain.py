@@ -1,0 +1,65 @@
+"""``graphveil explain``: what a code in a guarantee says, what it does not, and what backs it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from graphveil.cli import options
+from graphveil.cli.console import emit
+from graphveil.privacy.registry import CODES, explained
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from graphveil.privacy.codes import Entry
+
+Code = Annotated[str | None, typer.Argument(metavar="CODE", help="As it stands in a guarantee; default: list all.")]
+_HEADS = {
+    "unit": "What may be protected",
+    "observer": "From whom",
+    "assumption": "What it may lean on",
+    "unknown": "Texts without a code",
+}
+
+
+def explain(code: Code = None, as_json: options.Json = False) -> None:
+    """Say what a code in a guarantee means, what it does not mean, and what backs it."""
+    found = tuple(CODES.values()) if code is None else explained(code)
+    emit(
+        {"codes": [asdict(entry) for entry in found]},
+        as_json=as_json,
+        screen=lambda: _listed(found) if code is None else _whole(found),
+    )
+
+
+def _listed(entries: Sequence[Entry]) -> RenderableType:
+    """All codes with their sentences, by groups."""
+    from rich.console import Group
+    from rich.text import Text
+
+    from graphveil.cli.screens import pairs
+
+    parts: list[RenderableType] = []
+    for group, head in _HEADS.items():
+        parts += [Text(head, style="bold"), pairs((one.code, one.sentence) for one in entries if one.group == group)]
+        parts += [Text()]
+    return Group(*parts, Text("graphveil explain CODE says more of one."))
+
+
+def _whole(entries: Sequence[Entry]) -> RenderableType:
+    """Everything about a few codes."""
+    from rich.console import Group
+    from rich.text import Text
+
+    from graphveil.cli.screens import pairs
+
+    parts: list[RenderableType] = []
+    for entry in entries:
+        limits = "Breaks when" if entry.group == "assumption" else "Does not mean"
+        facts = [("Says", entry.sentence), ("Means", entry.means), (limits, entry.limits)]
+        parts += [Text(entry.code, style="bold"), pairs([*facts, ("Backed by", entry.backed_by)]), Text()]
+    return Group(*parts[:-1])
