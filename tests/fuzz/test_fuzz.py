@@ -81,12 +81,12 @@ def planted_nonsense(monkeypatch: pytest.MonkeyPatch) -> None:
     """A reader that takes what is no class for an unknown one."""
     from graphveil.graphs import folder
 
-    original = folder.normalise_edges
+    original = folder.merge_edges
 
     def normalise(source, target, nodes, *, directed):  # type: ignore[no-untyped-def]
         return original(source[:-1], target[:-1], nodes, directed=directed)
 
-    monkeypatch.setattr(folder, "normalise_edges", normalise)
+    monkeypatch.setattr(folder, "merge_edges", normalise)
     monkeypatch.setattr(folder, "public_columns", lambda *_, **__: None)
 
 

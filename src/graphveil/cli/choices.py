@@ -360,7 +360,7 @@ def _finite(value: Any) -> bool:
 
 def room_of(graph: Any, parts: int = 1) -> int:
     """The most bytes that a run folder takes: model, pages and pictures, and the epochs of so many repeats."""
-    from graphveil.graphs.describe import memory_of
+    from graphveil.graphs.description import memory_of
 
     of_nodes = 8 * int(graph.num_nodes) * (len(graph.schema.classes) + 64)
     return (4 << 20) + 3 * memory_of(graph) + of_nodes + parts * (1 << 20)
@@ -368,7 +368,7 @@ def room_of(graph: Any, parts: int = 1) -> int:
 
 def room_of_split(graph: Any) -> int:
     """The most bytes that the folders of several holders take: features, edges, and an id of each person in each."""
-    from graphveil.graphs.describe import memory_of
+    from graphveil.graphs.description import memory_of
 
     return (64 << 10) + 2 * memory_of(graph) + 5 * 100 * int(graph.num_nodes)
 
@@ -383,7 +383,7 @@ def room_of_predictions(graph: Any) -> int:
 
 def room_of_answers(graph: Any) -> int:
     """The most bytes by which a run grows that keeps what the people of a graph sent, or were answered."""
-    from graphveil.graphs.describe import memory_of
+    from graphveil.graphs.description import memory_of
 
     return (64 << 10) + 2 * memory_of(graph) + 8 * int(graph.num_nodes) * (len(graph.schema.classes) + 8)
 

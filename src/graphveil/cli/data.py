@@ -22,5 +22,5 @@ def describe(data: options.Data, data_root: options.DataRoot = None, as_json: op
     from graphveil.cli import screens
 
     with working() as tell:
-        content = graphs.describe(graphs.load_graph(data, root=data_root, progress=tell))
+        content = graphs.describe(graphs.load_parts(data, root=data_root, progress=tell))
     emit(content, as_json=as_json, screen=lambda: screens.described(content))

@@ -1,43 +1,77 @@
-"""Graphs: the validated value, named data sets, the user's own files, splits."""
+"""Graphs: the validated value, named data sets, the user's own files and objects, splits.
+
+The names below load on first use, so that looking at a folder of tables needs no torch.
+"""
 
 from __future__ import annotations
 
-from graphveil.graphs.degree_bound import BoundedEdges, keep_lists, require_degree
-from graphveil.graphs.describe import describe
-from graphveil.graphs.digits import digits_graph
-from graphveil.graphs.edges import normalise_edges
-from graphveil.graphs.known import draw_private
-from graphveil.graphs.load import NAMES, load_graph
-from graphveil.graphs.release import Release, write_release
-from graphveil.graphs.root import data_root
-from graphveil.graphs.schema import GraphSchema
-from graphveil.graphs.social import social_graph
-from graphveil.graphs.splits import Split, known_labels, published_split, random_split, shares_of
-from graphveil.graphs.value import make_graph, node_names, validate
-from graphveil.graphs.write import write_folder
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "NAMES",
-    "BoundedEdges",
-    "GraphSchema",
-    "Release",
-    "Split",
-    "data_root",
-    "describe",
-    "digits_graph",
-    "draw_private",
-    "keep_lists",
-    "known_labels",
-    "load_graph",
-    "make_graph",
-    "node_names",
-    "normalise_edges",
-    "published_split",
-    "random_split",
-    "require_degree",
-    "shares_of",
-    "social_graph",
-    "validate",
-    "write_folder",
-    "write_release",
-]
+if TYPE_CHECKING:
+    from graphveil.graphs.degree_bound import BoundedEdges as BoundedEdges
+    from graphveil.graphs.degree_bound import keep_lists as keep_lists
+    from graphveil.graphs.degree_bound import require_degree as require_degree
+    from graphveil.graphs.description import describe as describe
+    from graphveil.graphs.digits import digits_graph as digits_graph
+    from graphveil.graphs.edges import normalise_edges as normalise_edges
+    from graphveil.graphs.known import draw_private as draw_private
+    from graphveil.graphs.load import NAMES as NAMES
+    from graphveil.graphs.load import load_graph as load_graph
+    from graphveil.graphs.load import load_parts as load_parts
+    from graphveil.graphs.protocol import Graph as Graph
+    from graphveil.graphs.release import Release as Release
+    from graphveil.graphs.release import write_release as write_release
+    from graphveil.graphs.root import data_root as data_root
+    from graphveil.graphs.schema import GraphSchema as GraphSchema
+    from graphveil.graphs.social import social_graph as social_graph
+    from graphveil.graphs.splits import Split as Split
+    from graphveil.graphs.splits import known_labels as known_labels
+    from graphveil.graphs.splits import published_split as published_split
+    from graphveil.graphs.splits import random_split as random_split
+    from graphveil.graphs.splits import shares_of as shares_of
+    from graphveil.graphs.value import make_graph as make_graph
+    from graphveil.graphs.value import node_names as node_names
+    from graphveil.graphs.value import validate as validate
+    from graphveil.graphs.write import write_folder as write_folder
+
+_HOME = {
+    "NAMES": "load",
+    "BoundedEdges": "degree_bound",
+    "Graph": "protocol",
+    "GraphSchema": "schema",
+    "Release": "release",
+    "Split": "splits",
+    "data_root": "root",
+    "describe": "description",
+    "digits_graph": "digits",
+    "draw_private": "known",
+    "keep_lists": "degree_bound",
+    "known_labels": "splits",
+    "load_graph": "load",
+    "load_parts": "load",
+    "make_graph": "value",
+    "node_names": "value",
+    "normalise_edges": "edges",
+    "published_split": "splits",
+    "random_split": "splits",
+    "require_degree": "degree_bound",
+    "shares_of": "splits",
+    "social_graph": "social",
+    "validate": "value",
+    "write_folder": "write",
+    "write_release": "release",
+}
+"""Each public name and the module it is in. No module here may be called like a public name."""
+
+__all__ = list(_HOME)
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f"module 'graphveil.graphs' has no attribute {name!r}")
+    return getattr(import_module(f"graphveil.graphs.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -18,23 +18,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 
 from graphveil.errors import DataError
 from graphveil.graphs.archives import read_npz, whole_numbers, whole_rows
-from graphveil.graphs.edges import normalise_edges
+from graphveil.graphs.checks import check_parts
+from graphveil.graphs.edges import merge_edges
 from graphveil.graphs.embedded import EMBEDDED_SOURCE, embedded_features
-from graphveil.graphs.features import features_from_rows
+from graphveil.graphs.features import compact_rows
+from graphveil.graphs.parts import Features, GraphParts
 from graphveil.graphs.quiet import quiet
 from graphveil.graphs.root import Progress, download, ensure_files
 from graphveil.graphs.schema import GraphSchema
-from graphveil.graphs.value import make_graph
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
-    from torch import Tensor
-    from torch_geometric.data import Data
-
 _SOURCE = (
     "published benchmark: each feature is a word or game, absent or present, 0 or 1; the number of features "
     "and the classes are those of the publication"
@@ -85,7 +82,7 @@ _SETS = {
 ARRAY_SETS = tuple(_SETS)
 
 
-def load_arrays(name: str, root: Path, *, fetch_absent: bool, progress: Progress | None) -> Data:
+def load_arrays(name: str, root: Path, *, fetch_absent: bool, progress: Progress | None) -> GraphParts:
     """One of `ARRAY_SETS` under `root/pyg`.
 
     Raises:
@@ -104,16 +101,16 @@ def load_arrays(name: str, root: Path, *, fetch_absent: bool, progress: Progress
         parts = read(folder / file, about)
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise DataError(f"is not the published file of {name!r} ({error})", where=str(folder / file)) from error
-    edge_index, changes = normalise_edges(parts.source, parts.target, len(parts.labels), directed=False)
+    edge_index, changes = merge_edges(parts.source, parts.target, len(parts.labels), directed=False)
     schema = GraphSchema(
         name, parts.x.shape[1], *parts.bounds, about.classes, source=parts.origin, notes=parts.notes + changes
     )
-    return make_graph(parts.x, edge_index, torch.from_numpy(parts.labels), schema)
+    return check_parts(GraphParts(parts.x, edge_index, parts.labels, schema))
 
 
 @dataclass(frozen=True)
 class _Parts:
-    x: Tensor
+    x: Features
     source: np.ndarray
     target: np.ndarray
     labels: np.ndarray
@@ -168,10 +165,10 @@ def _largest_component(adjacency: csr_matrix) -> np.ndarray:
     return inside
 
 
-def _checked(rows: csr_matrix, about: _Set) -> Tensor:
+def _checked(rows: csr_matrix, about: _Set) -> Features:
     if rows.shape[1] != about.dimension:
         raise ValueError(f"{rows.shape[1]} features instead of {about.dimension}")
-    return features_from_rows(rows)
+    return compact_rows(rows)
 
 
 def _read_twitch(path: Path, about: _Set) -> _Parts:

@@ -5,22 +5,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 
-from graphveil.graphs.edges import normalise_edges
-from graphveil.graphs.features import features_from_dense
+from graphveil.graphs.checks import check_parts
+from graphveil.graphs.edges import merge_edges
+from graphveil.graphs.features import compact_dense
 from graphveil.graphs.images import ImageShape
+from graphveil.graphs.parts import GraphParts
 from graphveil.graphs.schema import GraphSchema
-from graphveil.graphs.value import make_graph
+from graphveil.graphs.value import graph_of
 
 if TYPE_CHECKING:
-    from torch_geometric.data import Data
+    from graphveil.graphs.protocol import Graph
 
 NEIGHBOURS = 10
 
 
-def digits_graph() -> Data:
-    """The digits graph: 1,797 nodes, 32 private features in 0..16, 10 classes.
+def digits_graph() -> Graph:
+    """Return the digits graph: 1,797 nodes, 32 private features in 0..16, 10 classes.
 
     The 8 x 8 pixels are split like a checkerboard. The 32 pixels (row + column even) are declared public and
     only build the graph: each digit is joined to its 10 nearest neighbours (Euclidean, ties by node number),
@@ -30,12 +31,17 @@ def digits_graph() -> Data:
     Source: E. Alpaydin, C. Kaynak, Optical Recognition of Handwritten Digits, UCI 1998, as in
     `sklearn.datasets.load_digits`. The same graph on every call.
     """
+    return graph_of(digits_parts())
+
+
+def digits_parts() -> GraphParts:
+    """Return the parts of `digits_graph`."""
     from sklearn.datasets import load_digits
 
     pixels, labels = load_digits(return_X_y=True)
     public = (np.add.outer(np.arange(8), np.arange(8)) % 2 == 0).ravel()
     source, target = _nearest(pixels[:, public].astype(np.int64), NEIGHBOURS)
-    edge_index, notes = normalise_edges(source, target, len(pixels), directed=False)
+    edge_index, notes = merge_edges(source, target, len(pixels), directed=False)
     schema = GraphSchema(
         name="digits",
         dimension=32,
@@ -45,10 +51,9 @@ def digits_graph() -> Data:
         source="scikit-learn's load_digits documents whole pixel values from 0 to 16 and ten digits",
         notes=("edges built on the 32 public pixels of a checkerboard; the other 32 are private", *notes),
     )
-    y = torch.from_numpy(labels.astype(np.int64))
-    graph = make_graph(features_from_dense(pixels[:, ~public]), edge_index, y, schema)
-    graph.image = ImageShape(8, 8, tuple(np.flatnonzero(~public).tolist()))
-    return graph
+    image = ImageShape(8, 8, tuple(np.flatnonzero(~public).tolist()))
+    x = compact_dense(pixels[:, ~public])
+    return check_parts(GraphParts(x, edge_index, labels.astype(np.int64), schema, image=image))
 
 
 def _nearest(points: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:

@@ -5,18 +5,49 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from graphveil.errors import DataError
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
+    from torch import Tensor
 
 
 def normalise_edges(
     source: np.ndarray, target: np.ndarray, nodes: int, *, directed: bool
 ) -> tuple[Tensor, tuple[str, ...]]:
+    """Bring an edge list to the form that every graph has, as a tensor.
+
+    Args:
+        source: [E] node numbers in 0..nodes-1.
+        target: [E] node numbers in 0..nodes-1.
+        nodes: n.
+        directed: keep the direction of every edge.
+
+    Returns:
+        edge_index int64 [2, E'] as `merge_edges` makes it, and one note for each change.
+
+    Raises:
+        DataError: an edge joins what is no node.
+
+    Example:
+        >>> import numpy as np
+        >>> from graphveil.graphs import normalise_edges
+        >>> edge_index, notes = normalise_edges(np.array([0, 1, 1]), np.array([1, 0, 1]), 2, directed=False)
+        >>> edge_index.tolist()
+        [[0, 1], [1, 0]]
+        >>> notes[0]
+        'removed 1 self-loops'
+    """
+    import torch
+
+    edge_index, notes = merge_edges(source, target, nodes, directed=directed)
+    return torch.from_numpy(edge_index), notes
+
+
+def merge_edges(
+    source: np.ndarray, target: np.ndarray, nodes: int, *, directed: bool
+) -> tuple[np.ndarray, tuple[str, ...]]:
     """Remove self-loops, merge duplicates and, for an undirected graph, store both directions.
 
     Args:
@@ -27,6 +58,9 @@ def normalise_edges(
 
     Returns:
         edge_index int64 [2, E'], sorted by source and then target, and one note for each change.
+
+    Raises:
+        DataError: an edge joins what is no node.
     """
     from scipy.sparse import coo_matrix
 
@@ -59,11 +93,11 @@ def _require_ends(source: np.ndarray, target: np.ndarray, nodes: int) -> None:
             raise DataError("an edge joins what is no node", where="edges", allowed=f"whole numbers, 0 to {nodes - 1}")
 
 
-def _edge_index(matrix: csr_matrix) -> Tensor:
+def _edge_index(matrix: csr_matrix) -> np.ndarray:
     edge_index = np.empty((2, matrix.nnz), dtype=np.int64)
     edge_index[0] = np.repeat(np.arange(matrix.shape[0], dtype=np.int64), np.diff(matrix.indptr))
     edge_index[1] = matrix.indices
-    return torch.from_numpy(edge_index)
+    return edge_index
 
 
 def _notes(loops: int, duplicates: int, mirrored: int, stored: int, directed: bool) -> tuple[str, ...]:
@@ -81,11 +115,36 @@ def _notes(loops: int, duplicates: int, mirrored: int, stored: int, directed: bo
     return tuple(notes)
 
 
-def is_normalised(edge_index: Tensor, nodes: int, *, directed: bool) -> bool:
-    """Whether an edge index is sorted, free of duplicates and self-loops and, if undirected, symmetric."""
+def edge_keys(source: np.ndarray, target: np.ndarray, nodes: int, *, directed: bool) -> np.ndarray:
+    """Return one number for each edge, whichever way it is listed where edges have no direction.
+
+    Args:
+        source: [E] node numbers in 0..nodes-1.
+        target: [E] node numbers in 0..nodes-1.
+        nodes: n.
+        directed: whether (a, b) and (b, a) are two edges.
+
+    Returns:
+        int64 [E].
+    """
+    source, target = source.astype(np.int64), target.astype(np.int64)
+    if not directed:
+        source, target = np.minimum(source, target), np.maximum(source, target)
+    keys: np.ndarray = source * nodes + target
+    return keys
+
+
+def is_normalised(edge_index: np.ndarray, nodes: int, *, directed: bool) -> bool:
+    """Return whether edges are in the form that `merge_edges` gives them.
+
+    Args:
+        edge_index: int64 [2, E], node numbers in 0..nodes-1.
+        nodes: n.
+        directed: whether an edge stands in one direction only.
+    """
     from scipy.sparse import csr_matrix
 
-    source, target = edge_index.numpy()
+    source, target = edge_index
     if bool((source == target).any()):
         return False
     step = np.diff(source)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from graphveil.graphs.features import clip_features
 
@@ -15,12 +13,12 @@ EMBEDDED_SOURCE = (
 )
 
 
-def embedded_features(values: np.ndarray, where: str) -> tuple[Tensor, tuple[float, float], tuple[str, ...]]:
+def embedded_features(values: np.ndarray, where: str) -> tuple[np.ndarray, tuple[float, float], tuple[str, ...]]:
     """Embedded features clipped to the fixed range, that range, and a note when anything was clipped.
 
     Raises:
         DataError: a value is NaN.
     """
-    x, changed = clip_features(torch.from_numpy(np.array(values, dtype=np.float32)), -BOUND, BOUND, where)
+    x, changed = clip_features(np.array(values, dtype=np.float32), -BOUND, BOUND, where)
     notes = (f"clipped {changed:,} feature values to -{BOUND:g}..{BOUND:g}",) if changed else ()
     return x, (-BOUND, BOUND), notes

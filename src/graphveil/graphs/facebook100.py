@@ -11,19 +11,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 
 from graphveil.errors import DataError, InputError, MissingDataError
 from graphveil.graphs.archives import whole_numbers, whole_rows
-from graphveil.graphs.edges import normalise_edges
-from graphveil.graphs.features import features_from_rows
+from graphveil.graphs.checks import check_parts
+from graphveil.graphs.edges import merge_edges
+from graphveil.graphs.features import compact_rows
 from graphveil.graphs.mat import read_mat
+from graphveil.graphs.parts import GraphParts
 from graphveil.graphs.schema import GraphSchema
-from graphveil.graphs.value import make_graph
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
-    from torch_geometric.data import Data
 
 YEARS = tuple(range(2004, 2010))
 """The classes: the six class years that GAP (Sajadmanesh et al., USENIX Security 2023) uses."""
@@ -44,7 +43,7 @@ _SOURCE_OF_YEARS = (
 )
 
 
-def load_facebook100(university: str, root: Path) -> Data:
+def load_facebook100(university: str, root: Path) -> GraphParts:
     """The graph of `root/facebook100/<university>.mat`, the name compared without case.
 
     `<university>-<first>-<last>` is the part of it that papers on private graph learning use: the people of those
@@ -73,7 +72,7 @@ def load_facebook100(university: str, root: Path) -> Data:
     return read_facebook100(found[university], years)
 
 
-def read_facebook100(path: Path, years: range | None = None) -> Data:
+def read_facebook100(path: Path, years: range | None = None) -> GraphParts:
     """The graph of one mat file with the sparse matrix `A` and the table `local_info`.
 
     Args:
@@ -88,7 +87,7 @@ def read_facebook100(path: Path, years: range | None = None) -> Data:
         raise DataError(f"is not a Facebook100 file ({error})", where=str(path), allowed="A, local_info") from error
     if years is not None:
         return _class_years(path, adjacency, fields, years)
-    edge_index, notes = normalise_edges(adjacency.row, adjacency.col, len(fields), directed=False)
+    edge_index, notes = merge_edges(adjacency.row, adjacency.col, len(fields), directed=False)
     year = fields[:, _YEAR]
     y = np.where((year >= YEARS[0]) & (year <= YEARS[-1]), year - YEARS[0], -1)
     schema = GraphSchema(
@@ -100,15 +99,15 @@ def read_facebook100(path: Path, years: range | None = None) -> Data:
         source=_SOURCE,
         notes=(f"{int((y < 0).sum()):,} nodes have no class year of 2004 to 2009: label unknown", *notes),
     )
-    return make_graph(features_from_rows(_one_hot(fields)), edge_index, torch.from_numpy(y), schema)
+    return check_parts(GraphParts(compact_rows(_one_hot(fields)), edge_index, y, schema))
 
 
-def _class_years(path: Path, adjacency: Any, fields: np.ndarray, years: range) -> Data:
+def _class_years(path: Path, adjacency: Any, fields: np.ndarray, years: range) -> GraphParts:
     """The people of some class years, with every field but year and school."""
     year = fields[:, _YEAR]
     keep = np.flatnonzero((year >= years[0]) & (year <= years[-1]))
     inside = adjacency.tocsr()[keep][:, keep].tocoo()
-    edge_index, notes = normalise_edges(inside.row, inside.col, len(keep), directed=False)
+    edge_index, notes = merge_edges(inside.row, inside.col, len(keep), directed=False)
     buckets = {column: size for column, size in BUCKETS.items() if column != _SCHOOL}
     schema = GraphSchema(
         f"facebook100-{path.stem.lower()}-{years[0]}-{years[-1]}",
@@ -119,8 +118,8 @@ def _class_years(path: Path, adjacency: Any, fields: np.ndarray, years: range) -
         source=_SOURCE_OF_YEARS,
         notes=(f"{len(year) - len(keep):,} nodes of other class years are left out", *notes),
     )
-    y = torch.from_numpy(year[keep] - years[0])
-    return make_graph(features_from_rows(_one_hot(fields[keep], buckets)), edge_index, y, schema)
+    y = year[keep] - years[0]
+    return check_parts(GraphParts(compact_rows(_one_hot(fields[keep], buckets)), edge_index, y, schema))
 
 
 def _one_hot(fields: np.ndarray, sizes: Mapping[int, int] = BUCKETS) -> csr_matrix:

@@ -5,66 +5,105 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from graphveil.errors import DataError
+from graphveil.graphs.parts import Features, SparseRows
 from graphveil.graphs.quiet import quiet
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
+    from torch import Tensor
 
 SPARSE_BELOW = 0.10
 """Share of non-zero entries under which features are kept as `torch.sparse_csr`."""
 
 
-def features_from_rows(rows: csr_matrix) -> Tensor:
-    """A float32 [n, d] tensor of a SciPy CSR matrix, sparse when its density is under `SPARSE_BELOW`."""
+def compact_rows(rows: csr_matrix) -> Features:
+    """Return a SciPy CSR matrix as float32 features, sparse when its density is under `SPARSE_BELOW`."""
     count, dimension = rows.shape
     rows.sum_duplicates()
     if rows.nnz >= SPARSE_BELOW * count * dimension:
-        return torch.from_numpy(rows.astype(np.float32).toarray())
+        dense: np.ndarray = rows.astype(np.float32).toarray()
+        return dense
+    values = rows.data.astype(np.float32, copy=False)
+    return SparseRows(values, rows.indices.astype(np.int64), rows.indptr.astype(np.int64), (count, dimension))
+
+
+def compact_dense(values: np.ndarray) -> Features:
+    """Return a dense array as float32 features, sparse when its density is under `SPARSE_BELOW`."""
+    if np.count_nonzero(values) >= SPARSE_BELOW * values.size:
+        return np.ascontiguousarray(values, dtype=np.float32)
+    from scipy.sparse import csr_matrix
+
+    return compact_rows(csr_matrix(values, dtype=np.float32))
+
+
+def features_from_rows(rows: csr_matrix) -> Tensor:
+    """Return `compact_rows` as a float32 [n, d] tensor."""
+    return features_tensor(compact_rows(rows))
+
+
+def features_from_dense(values: np.ndarray) -> Tensor:
+    """Return `compact_dense` as a float32 [n, d] tensor."""
+    return features_tensor(compact_dense(values))
+
+
+def features_tensor(features: Features) -> Tensor:
+    """Return features as a tensor that shares their memory."""
+    import torch
+
+    if isinstance(features, np.ndarray):
+        return torch.from_numpy(features)
     with quiet():
         return torch.sparse_csr_tensor(
-            torch.from_numpy(rows.indptr.astype(np.int64)),
-            torch.from_numpy(rows.indices.astype(np.int64)),
-            torch.from_numpy(rows.data.astype(np.float32, copy=False)),
-            size=(count, dimension),
+            torch.from_numpy(features.starts),
+            torch.from_numpy(features.columns),
+            torch.from_numpy(features.values),
+            size=features.shape,
             check_invariants=True,
         )
 
 
-def features_from_dense(values: np.ndarray) -> Tensor:
-    """A float32 [n, d] tensor of a dense array, sparse when its density is under `SPARSE_BELOW`."""
-    if np.count_nonzero(values) >= SPARSE_BELOW * values.size:
-        return torch.from_numpy(np.ascontiguousarray(values, dtype=np.float32))
-    from scipy.sparse import csr_matrix
+def features_of(x: Tensor) -> Features:
+    """Return a dense or `torch.sparse_csr` tensor [n, d] as arrays; in main memory they share its values."""
+    import torch
 
-    return features_from_rows(csr_matrix(values, dtype=np.float32))
+    if x.layout != torch.sparse_csr:
+        dense: np.ndarray = x.detach().cpu().numpy()
+        return dense
+    values, columns, starts = (part.detach().cpu().numpy() for part in (x.values(), x.col_indices(), x.crow_indices()))
+    return SparseRows(values, columns, starts, (int(x.shape[0]), int(x.shape[1])))
 
 
 def to_rows(x: Tensor) -> csr_matrix:
-    """The SciPy CSR matrix of a `torch.sparse_csr` tensor, sharing its values."""
+    """Return the SciPy CSR matrix of a tensor, sharing its values if it is a `torch.sparse_csr` one."""
     from scipy.sparse import csr_matrix
 
-    if x.layout != torch.sparse_csr:
-        return csr_matrix(x.numpy())
-    parts = (x.values().numpy(), x.col_indices().numpy(), x.crow_indices().numpy())
-    return csr_matrix(parts, shape=tuple(x.shape))
+    features = features_of(x)
+    if isinstance(features, np.ndarray):
+        return csr_matrix(features)
+    return csr_matrix((features.values, features.columns, features.starts), shape=features.shape)
 
 
-def check_range(x: Tensor, low: float, high: float, where: str) -> None:
-    """Refuse NaN, infinite and out-of-range entries of x [n, d].
+def check_range(features: Features | Tensor, low: float, high: float, where: str) -> None:
+    """Refuse NaN, infinite and out-of-range entries of features [n, d].
+
+    Args:
+        features: arrays, or a tensor of any kind that `features_of` takes.
+        low: the declared lower bound; high: the upper one.
+        where: their name, for the message.
 
     Raises:
         DataError: names the first bad row and column, both counted from 0.
     """
-    sparse = x.layout == torch.sparse_csr
-    values = x.values() if sparse else x
+    if not isinstance(features, np.ndarray | SparseRows):
+        features = features_of(features)
+    values = features if isinstance(features, np.ndarray) else features.values
     bad = ~((values >= low) & (values <= high))
-    if bool(bad.any()):
-        raise _out_of_range(x, bad, low, high, where)
-    if sparse and not low <= 0 <= high and x.values().numel() < x.shape[0] * x.shape[1]:
+    if bad.any():
+        raise _out_of_range(features, bad, low, high, where)
+    absent = isinstance(features, SparseRows) and values.size < features.shape[0] * features.shape[1]
+    if absent and not low <= 0 <= high:
         raise DataError(
             "absent entries of the sparse features count as 0, which is outside the declared range",
             where=where,
@@ -72,29 +111,36 @@ def check_range(x: Tensor, low: float, high: float, where: str) -> None:
         )
 
 
-def _out_of_range(x: Tensor, bad: Tensor, low: float, high: float, where: str) -> DataError:
-    position = int(bad.flatten().nonzero()[0])
-    if x.layout == torch.sparse_csr:
-        row = int(torch.searchsorted(x.crow_indices(), position, right=True)) - 1
-        column, value = int(x.col_indices()[position]), float(x.values()[position])
+def _out_of_range(features: Features, bad: np.ndarray, low: float, high: float, where: str) -> DataError:
+    position = int(bad.argmax())
+    if isinstance(features, SparseRows):
+        row = int(np.searchsorted(features.starts, position, side="right")) - 1
+        column, value = int(features.columns[position]), float(features.values[position])
     else:
-        row, column = divmod(position, x.shape[1])
-        value = float(x[row, column])
+        row, column = divmod(position, features.shape[1])
+        value = float(features[row, column])
     return DataError(
         f"feature {column} of node {row} is {value:g}", where=where, allowed=f"{low:g} to {high:g}, no NaN"
     )
 
 
-def clip_features(x: Tensor, low: float, high: float, where: str) -> tuple[Tensor, int]:
-    """x with its stored entries clipped to [low, high], and how many were changed.
+def clip_features(x: np.ndarray, low: float, high: float, where: str) -> tuple[np.ndarray, int]:
+    """Clip features to a range, in place.
+
+    Args:
+        x: float32 [n, d].
+        low: the declared lower bound; high: the upper one.
+        where: their name, for the message.
+
+    Returns:
+        x, and how many entries were changed.
 
     Raises:
         DataError: an entry is NaN, which no clipping makes usable.
     """
-    values = x.values() if x.layout == torch.sparse_csr else x
-    if bool(torch.isnan(values).any()):
-        check_range(x, -torch.inf, torch.inf, where)
-    changed = int(((values < low) | (values > high)).sum())
+    if np.isnan(x).any():
+        check_range(x, -np.inf, np.inf, where)
+    changed = int(np.count_nonzero((x < low) | (x > high)))
     if changed:
-        values.clamp_(low, high)
+        np.clip(x, low, high, out=x)
     return x, changed

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
-from torch import Tensor
+
+from graphveil.graphs.protocol import Part
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from graphveil.graphs.protocol import Graph
+
+_PARTS: tuple[Part, ...] = ("x", "y", "edge_index")
 
 
-def fingerprint(graph: Any, key: bytes) -> str:
+def fingerprint(graph: Graph, key: bytes) -> str:
     """Return 32 hexadecimal digits that change when features, labels, edges or their order do.
 
     Args:
@@ -18,7 +25,7 @@ def fingerprint(graph: Any, key: bytes) -> str:
         key: 1 to 64 secret bytes. Without them nobody can check a guess of the graph against its fingerprint.
     """
     digest = hashlib.blake2b(key=key, digest_size=16)
-    for name in ("x", "y", "edge_index"):
+    for name in _PARTS:
         for part in _parts(graph[name]):
             content = np.ascontiguousarray(part.detach().cpu().numpy())
             digest.update(f"{name} {content.dtype} {content.shape} ".encode())
@@ -27,6 +34,6 @@ def fingerprint(graph: Any, key: bytes) -> str:
 
 
 def _parts(tensor: Tensor) -> list[Tensor]:
-    if tensor.layout == torch.sparse_csr:
+    if tensor.is_sparse_csr:
         return [tensor.crow_indices(), tensor.col_indices(), tensor.values()]
     return [tensor]

@@ -7,27 +7,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from graphveil.errors import DataError
+from graphveil.graphs.checks import check_parts
 from graphveil.graphs.declaration import FILE, Declaration, read_declaration
-from graphveil.graphs.edges import normalise_edges
-from graphveil.graphs.features import features_from_dense, features_from_rows
+from graphveil.graphs.edges import merge_edges
+from graphveil.graphs.features import compact_dense, compact_rows
 from graphveil.graphs.known import public_columns, read_truth
+from graphveil.graphs.parts import MASKS, Features, GraphParts, Mask
 from graphveil.graphs.release import read_release, refuse_stray_release
 from graphveil.graphs.schema import GraphSchema
 from graphveil.graphs.tables import Table, find_table, read_table
-from graphveil.graphs.value import MASKS, make_graph
 
 if TYPE_CHECKING:
     import polars
-    from torch_geometric.data import Data
 
 _SPLITS = {"train": 0, "val": 1, "test": 2}
 
 
-def read_folder(folder: Path) -> Data:
+def read_folder(folder: Path) -> GraphParts:
     """Read a graph from `graph.toml`, `nodes.csv|parquet`, `edges.csv|parquet` and `features.csv|parquet`.
 
     `nodes` has one row a node: an id (any text), feature columns, optionally a label (empty where unknown)
@@ -70,19 +68,8 @@ def read_folder(folder: Path) -> Data:
         source=f"declared by the owner in {FILE}",
         notes=(*notes, *label_notes, *edge_notes),
     )
-    graph = make_graph(
-        x,
-        edge_index,
-        y,
-        schema,
-        masks=masks,
-        ids=ids.to_numpy(),
-        public_edges=public,
-        private_nodes=_members(nodes, declared),
-    )
-    if release is not None:
-        graph.release = release
-    return graph
+    members = _members(nodes, declared)
+    return check_parts(GraphParts(x, edge_index, y, schema, masks, ids.to_numpy(), public, members, release))
 
 
 def _path(folder: Path, stem: str) -> Path:
@@ -115,22 +102,24 @@ def _places(table: Table, column: str, ids: polars.Series) -> np.ndarray:
     return places
 
 
-def _edges(table: Table, ids: polars.Series, declared: Declaration) -> tuple[Tensor, Tensor | None, tuple[str, ...]]:
+def _edges(
+    table: Table, ids: polars.Series, declared: Declaration
+) -> tuple[np.ndarray, np.ndarray | None, tuple[str, ...]]:
     """The edges, which of them are public where that is declared, and what was changed."""
     source, target = (_places(table, column, ids) for column in (declared.source, declared.target))
-    edge_index, notes = normalise_edges(source, target, len(ids), directed=declared.directed)
+    edge_index, notes = merge_edges(source, target, len(ids), directed=declared.directed)
     if declared.public_edges is None:
         return edge_index, None, notes
     column, directed = declared.public_edges, declared.directed
-    public = public_columns(table, column, (source, target), edge_index, len(ids), directed=directed)
+    public = public_columns(table, column, (source, target), edge_index, nodes=len(ids), directed=directed)
     return edge_index, public, notes
 
 
-def _members(nodes: Table, declared: Declaration) -> Tensor | None:
+def _members(nodes: Table, declared: Declaration) -> np.ndarray | None:
     """Who may have private edges, where that is declared."""
     if declared.private_nodes is None:
         return None
-    return torch.from_numpy(np.flatnonzero(read_truth(nodes, declared.private_nodes)))
+    return np.flatnonzero(read_truth(nodes, declared.private_nodes))
 
 
 def _feature_names(nodes: Table, declared: Declaration, folder: Path) -> list[str]:
@@ -150,7 +139,7 @@ def _feature_names(nodes: Table, declared: Declaration, folder: Path) -> list[st
     return names
 
 
-def _columns(nodes: Table, declared: Declaration, folder: Path) -> tuple[Tensor, int, tuple[str, ...]]:
+def _columns(nodes: Table, declared: Declaration, folder: Path) -> tuple[Features, int, tuple[str, ...]]:
     """Features from the columns of the nodes file, one after the other."""
     names = _feature_names(nodes, declared, folder)
     values = np.empty((nodes.frame.height, len(names)), dtype=np.float32)
@@ -165,7 +154,7 @@ def _columns(nodes: Table, declared: Declaration, folder: Path) -> tuple[Tensor,
         notes += (f"clipped {clipped:,} feature values to the declared range",)
     if declared.ranges:
         notes += ("scaled each feature column from its declared range to 0..1",)
-    return features_from_dense(values), len(names), notes
+    return compact_dense(values), len(names), notes
 
 
 def _range_of(name: str, declared: Declaration, folder: Path) -> tuple[float, float]:
@@ -200,7 +189,7 @@ def _in_range(
 
 def _entries(
     table: Table, ids: polars.Series, declared: Declaration, folder: Path
-) -> tuple[Tensor, int, tuple[str, ...]]:
+) -> tuple[Features, int, tuple[str, ...]]:
     """Sparse features from rows (id, feature, value)."""
     from scipy.sparse import csr_matrix
 
@@ -224,7 +213,7 @@ def _entries(
     shape = (len(ids), declared.dimension)
     matrix = csr_matrix((values.astype(np.float32), (rows, columns)), shape=shape)
     notes = (f"clipped {clipped:,} feature values to the declared range",) if clipped else ()
-    return features_from_rows(matrix), declared.dimension, notes
+    return compact_rows(matrix), declared.dimension, notes
 
 
 def _entry_places(table: Table, ids: polars.Series, dimension: int) -> tuple[np.ndarray, np.ndarray]:
@@ -246,14 +235,14 @@ def _entry_places(table: Table, ids: polars.Series, dimension: int) -> tuple[np.
     return rows, listed.to_numpy()
 
 
-def _labels(nodes: Table, declared: Declaration) -> tuple[Tensor, tuple[str, ...]]:
+def _labels(nodes: Table, declared: Declaration) -> tuple[np.ndarray, tuple[str, ...]]:
     import polars
 
     column = declared.label or "label"
     if declared.label_separator is not None:
         return _several_labels(nodes, column, declared.classes, declared.label_separator), ()
     if declared.label is None and column not in nodes.frame.columns:
-        return torch.full((nodes.frame.height,), -1), ("no label column: every label unknown",)
+        return np.full(nodes.frame.height, -1), ("no label column: every label unknown",)
     text = nodes.text(column)
     text = text.set(text == "", None)
     codes = text.cast(polars.Enum(declared.classes), strict=False)
@@ -261,10 +250,10 @@ def _labels(nodes: Table, declared: Declaration) -> tuple[Tensor, tuple[str, ...
     nodes.refuse(codes.is_null() & text.is_not_null(), "{column} is {value}, not a declared class", column, some)
     labels = codes.to_physical().cast(polars.Int64).fill_null(-1).to_numpy()
     unknown = int((labels < 0).sum())
-    return torch.from_numpy(labels.copy()), (f"{unknown:,} labels unknown",) if unknown else ()
+    return labels.copy(), (f"{unknown:,} labels unknown",) if unknown else ()
 
 
-def _several_labels(nodes: Table, column: str, classes: tuple[str, ...], separator: str) -> Tensor:
+def _several_labels(nodes: Table, column: str, classes: tuple[str, ...], separator: str) -> np.ndarray:
     """Several labels a node, names with a separator between them: float32 0/1 [n, c]; nothing: none of them."""
     import polars
 
@@ -276,16 +265,14 @@ def _several_labels(nodes: Table, column: str, classes: tuple[str, ...], separat
     wrong[listed["row"].to_numpy()[codes.is_null().to_numpy()]] = True
     some = ", ".join(classes[:8]) + (", ..." if len(classes) > 8 else "")
     nodes.refuse(polars.Series(wrong), "{column} is {value}, not all of it declared classes", column, some)
-    y = torch.zeros(len(text), len(classes))
-    y[
-        torch.from_numpy(listed["row"].to_numpy().copy()), torch.from_numpy(codes.to_physical().to_numpy().astype(int))
-    ] = 1
+    y = np.zeros((len(text), len(classes)), dtype=np.float32)
+    y[listed["row"].to_numpy(), codes.to_physical().to_numpy().astype(int)] = 1
     return y
 
 
-def _masks(nodes: Table, declared: Declaration) -> dict[str, Tensor] | None:
+def _masks(nodes: Table, declared: Declaration) -> dict[Mask, np.ndarray]:
     if declared.split is None:
-        return None
+        return {}
     text = nodes.text(declared.split).fill_null("")
     nodes.refuse(~text.is_in([*_SPLITS, ""]), "{column} is {value}", declared.split, "train, val, test or empty")
-    return {mask: torch.from_numpy((text == part).to_numpy().copy()) for mask, part in zip(MASKS, _SPLITS, strict=True)}
+    return {mask: (text == part).to_numpy().copy() for mask, part in zip(MASKS, _SPLITS, strict=True)}

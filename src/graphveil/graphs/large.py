@@ -10,25 +10,20 @@ import contextlib
 import io
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from graphveil.errors import DataError, MissingExtraError
 from graphveil.graphs.archives import LARGEST, read_gzip, read_npy, read_npz
-from graphveil.graphs.edges import normalise_edges
+from graphveil.graphs.checks import check_parts
+from graphveil.graphs.edges import merge_edges
 from graphveil.graphs.embedded import EMBEDDED_SOURCE, embedded_features
-from graphveil.graphs.features import features_from_dense
+from graphveil.graphs.features import compact_dense
+from graphveil.graphs.parts import MASKS, GraphParts, Mask
 from graphveil.graphs.quiet import quiet
 from graphveil.graphs.root import Progress, download, ensure_files, unzip
 from graphveil.graphs.schema import GraphSchema
-from graphveil.graphs.value import MASKS, make_graph
 from graphveil.reading import LARGEST_DATA, read_json
-
-if TYPE_CHECKING:
-    from torch_geometric.data import Data
 
 _DAMAGED = (OSError, ValueError, KeyError, TypeError)
 _PPI = ("train", "valid", "test")
@@ -38,7 +33,7 @@ _ARXIV_SPLITS = tuple(f"split/time/{part}.csv.gz" for part in _PPI)
 _ARXIV_FILES = ("raw/edge.csv.gz", "raw/node-feat.csv.gz", "raw/node-label.csv.gz", *_ARXIV_SPLITS)
 
 
-def load_ppi(root: Path, *, fetch_absent: bool, progress: Progress | None) -> Data:
+def load_ppi(root: Path, *, fetch_absent: bool, progress: Progress | None) -> GraphParts:
     """PPI under `root/pyg/PPI`: all its graphs side by side in one, 50 features, 121 labels a node.
 
     Raises:
@@ -61,17 +56,17 @@ def load_ppi(root: Path, *, fetch_absent: bool, progress: Progress | None) -> Da
     part = np.repeat(np.arange(3), [len(features) for features, _, _ in splits])
     starts = np.searchsorted(part, np.arange(3))
     source, target = np.concatenate([edges + start for (_, _, edges), start in zip(splits, starts, strict=True)], 1)
-    edge_index, changes = normalise_edges(source, target, len(values), directed=False)
+    edge_index, changes = merge_edges(source, target, len(values), directed=False)
     # The example version of GraphSAGE holds whole numbers 0 and 1; the 24-graph version is standardised.
     if np.issubdtype(values.dtype, np.integer):
-        x, low, high, origin = features_from_dense(values), 0.0, 1.0, "published benchmark: gene sets, 0 or 1"
+        x, low, high, origin = compact_dense(values), 0.0, 1.0, "published benchmark: gene sets, 0 or 1"
     else:
         x, (low, high), clipped = embedded_features(values, str(folder))
         changes, origin = clipped + changes, EMBEDDED_SOURCE
     classes = tuple(f"function {index}" for index in range(121))
     schema = GraphSchema("ppi", x.shape[1], low, high, classes, source=origin, notes=changes)
-    y = torch.from_numpy(np.concatenate([labels for _, labels, _ in splits]).astype(np.float32))
-    return make_graph(x, edge_index, y, schema, masks=_masks(torch.from_numpy(part)))
+    y = np.concatenate([labels for _, labels, _ in splits]).astype(np.float32)
+    return check_parts(GraphParts(x, edge_index, y, schema, masks=_masks(part)))
 
 
 def _read_ppi(folder: Path, split: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -83,7 +78,7 @@ def _read_ppi(folder: Path, split: str) -> tuple[np.ndarray, np.ndarray, np.ndar
     return features, labels, edges
 
 
-def load_reddit(root: Path, *, fetch_absent: bool, progress: Progress | None) -> Data:
+def load_reddit(root: Path, *, fetch_absent: bool, progress: Progress | None) -> GraphParts:
     """Reddit under `root/pyg/Reddit`: 232,965 posts, 602 embedded features, 41 communities.
 
     Raises:
@@ -107,7 +102,7 @@ def load_reddit(root: Path, *, fetch_absent: bool, progress: Progress | None) ->
     return _embedded_graph("reddit", values, labels, (source, target), types - 1, 41, str(folder))
 
 
-def load_arxiv(root: Path, *, fetch_absent: bool, progress: Progress | None) -> Data:
+def load_arxiv(root: Path, *, fetch_absent: bool, progress: Progress | None) -> GraphParts:
     """ogbn-arxiv under `root/ogb/ogbn_arxiv`: 169,343 papers, 128 embedded features, 40 subjects.
 
     Raises:
@@ -169,9 +164,9 @@ def _embedded_graph(
     part: np.ndarray,
     classes: int,
     where: str,
-) -> Data:
+) -> GraphParts:
     x, (low, high), clipped = embedded_features(values, where)
-    edge_index, changes = normalise_edges(*ends, nodes=len(values), directed=False)
+    edge_index, changes = merge_edges(*ends, nodes=len(values), directed=False)
     schema = GraphSchema(
         name,
         values.shape[1],
@@ -181,11 +176,10 @@ def _embedded_graph(
         source=EMBEDDED_SOURCE,
         notes=clipped + changes,
     )
-    y = torch.from_numpy(labels.astype(np.int64))
-    return make_graph(x, edge_index, y, schema, masks=_masks(torch.from_numpy(part)))
+    return check_parts(GraphParts(x, edge_index, labels.astype(np.int64), schema, masks=_masks(part)))
 
 
-def _masks(part: Tensor) -> dict[str, Tensor]:
+def _masks(part: np.ndarray) -> dict[Mask, np.ndarray]:
     return {name: part == index for index, name in enumerate(MASKS)}
 
 

@@ -15,21 +15,23 @@ import numpy as np
 
 from graphveil.errors import DataError, GraphveilError, InputError
 from graphveil.graphs.arrays import ARRAY_SETS, load_arrays
-from graphveil.graphs.digits import digits_graph
+from graphveil.graphs.digits import digits_parts
 from graphveil.graphs.facebook100 import load_facebook100
 from graphveil.graphs.folder import read_folder
 from graphveil.graphs.large import load_arxiv, load_ppi, load_reddit
 from graphveil.graphs.mir_flickr import load_mir_flickr
 from graphveil.graphs.musae import load_musae
+from graphveil.graphs.parts import GraphParts
 from graphveil.graphs.planetoid import load_planetoid
 from graphveil.graphs.root import Progress, data_root
 from graphveil.graphs.saint import load_saint
-from graphveil.graphs.social import social_graph
+from graphveil.graphs.social import social_parts
+from graphveil.graphs.value import graph_of
 
 if TYPE_CHECKING:
-    from torch_geometric.data import Data
+    from graphveil.graphs.protocol import Graph
 
-_STORED: dict[str, Callable[..., Data]] = {
+_STORED: dict[str, Callable[..., GraphParts]] = {
     **{name: partial(load_planetoid, name) for name in ("cora", "citeseer", "pubmed")},
     **{name: partial(load_musae, name) for name in ("facebook", "lastfm")},
     **{name: partial(load_arrays, name) for name in ARRAY_SETS},
@@ -52,7 +54,7 @@ def load_graph(
     *,
     download: bool = True,
     progress: Progress | None = None,
-) -> Data:
+) -> Graph:
     """Load a graph.
 
     Args:
@@ -73,17 +75,42 @@ def load_graph(
         MissingExtraError: fetching needs an optional package.
         DataError: a file cannot be used; names file and row.
         InputError: no such name or folder.
+
+    Example:
+        >>> import graphveil
+        >>> graph = graphveil.load_graph("digits")
+        >>> graph.num_nodes, graph.schema.dimension, len(graph.schema.classes)
+        (1797, 32, 10)
+    """
+    return graph_of(load_parts(name_or_path, root, download=download, progress=progress))
+
+
+def load_parts(
+    name_or_path: str | os.PathLike[str],
+    root: str | os.PathLike[str] | None = None,
+    *,
+    download: bool = True,
+    progress: Progress | None = None,
+) -> GraphParts:
+    """Load the parts of a graph without torch, where its files allow it: quick enough to look at a folder.
+
+    Arguments and refusals are those of `load_graph`.
+
+    Example:
+        >>> from graphveil.graphs import load_parts
+        >>> load_parts("social-100").num_nodes
+        100
     """
     name = str(name_or_path).lower().replace("_", "-") if isinstance(name_or_path, str) else ""
     if name in _STORED:
         with _reading(name, root):
             return _STORED[name](data_root(root), fetch_absent=download, progress=progress)
     if name == "digits":
-        return digits_graph()
+        return digits_parts()
     if social := re.fullmatch(r"social(?:[-:](\d+))?", name):
         if len(social[1] or "") > _DIGITS:
             raise InputError(f"a made network of {social[1][:20]} nodes", allowed=f"at most {_DIGITS} digits")
-        return social_graph(int(social[1] or SOCIAL_NODES))
+        return social_parts(int(social[1] or SOCIAL_NODES))
     if university := re.fullmatch(r"facebook100-([a-z0-9-]+)", name):
         with _reading(name, root):
             return load_facebook100(university[1], data_root(root))

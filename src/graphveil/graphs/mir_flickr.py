@@ -18,29 +18,24 @@ on a Network", ECCV 2012 (the links); Tran et al., IEEE BigData 2022, section V,
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from graphveil.errors import DataError, MissingDataError
 from graphveil.graphs.archives import read_npy
-from graphveil.graphs.edges import normalise_edges
+from graphveil.graphs.checks import check_parts
+from graphveil.graphs.edges import merge_edges
 from graphveil.graphs.embedded import EMBEDDED_SOURCE, embedded_features
+from graphveil.graphs.parts import MASKS, GraphParts, Mask
 from graphveil.graphs.root import Progress, ensure_files
 from graphveil.graphs.schema import GraphSchema
-from graphveil.graphs.value import MASKS, make_graph
 from graphveil.reading import require_file
-
-if TYPE_CHECKING:
-    from torch_geometric.data import Data
 
 CLASSES = ("no people", "people")
 _FILES = ("mir.csv", *(f"feat/mask_{part}.npy" for part in ("tr", "va", "te")))
 
 
-def load_mir_flickr(root: Path, *, fetch_absent: bool, progress: Progress | None) -> Data:
+def load_mir_flickr(root: Path, *, fetch_absent: bool, progress: Progress | None) -> GraphParts:
     """The graph of `root/mir-flickr`, with `public_edges`; nothing of it has an address to be fetched from.
 
     A link that is listed as private and as public is private. Every image may have private links.
@@ -54,11 +49,12 @@ def load_mir_flickr(root: Path, *, fetch_absent: bool, progress: Progress | None
     ensure_files(folder, _FILES, name="mir-flickr", fetch=None, progress=progress)
     embeddings = _only(folder, "feat", "*.npy", tuple(Path(file).name for file in _FILES))
     links = _only(folder, "", "*.pairs", ())
-    labels, masks = _labels(folder / "mir.csv"), {}
+    masks: dict[Mask, np.ndarray] = {}
+    labels = _labels(folder / "mir.csv")
     try:
         values = read_npy(embeddings)
         for name, file in zip(MASKS, _FILES[1:], strict=True):
-            masks[name] = torch.from_numpy(read_npy(folder / file).astype(bool).ravel())
+            masks[name] = read_npy(folder / file).astype(bool).ravel()
     except (OSError, ValueError, EOFError) as error:
         raise DataError(f"embeddings or masks cannot be read ({error})", where=str(folder)) from error
     if values.ndim != 2 or {len(labels), *map(len, masks.values())} != {len(values)}:
@@ -67,7 +63,7 @@ def load_mir_flickr(root: Path, *, fetch_absent: bool, progress: Progress | None
     edge_index, public, changes = _edges(links, len(values))
     x, (low, high), clipped = embedded_features(values, str(embeddings))
     schema = GraphSchema("mir-flickr", x.shape[1], low, high, CLASSES, source=EMBEDDED_SOURCE, notes=clipped + changes)
-    return make_graph(x, edge_index, torch.from_numpy(labels), schema, masks=masks, public_edges=public)
+    return check_parts(GraphParts(x, edge_index, labels, schema, masks=masks, public_edges=public))
 
 
 def _only(folder: Path, part: str, pattern: str, others: tuple[str, ...]) -> Path:
@@ -99,7 +95,7 @@ def _labels(path: Path) -> np.ndarray:
     return labels
 
 
-def _edges(path: Path, nodes: int) -> tuple[Tensor, Tensor, tuple[str, ...]]:
+def _edges(path: Path, nodes: int) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
     """The links in both directions, which of them are public, and what was changed."""
     require_file(path)  # NumPy would unpack it unasked
     try:
@@ -116,9 +112,9 @@ def _edges(path: Path, nodes: int) -> tuple[Tensor, Tensor, tuple[str, ...]]:
         raise DataError(
             f"link {line} is {rows[line].tolist()}", where=str(path), allowed=f"images 0 to {nodes - 1}, and 0 or 1"
         )
-    edge_index, changes = normalise_edges(source, target, nodes, directed=False)
+    edge_index, changes = merge_edges(source, target, nodes, directed=False)
     hidden = np.unique((low * nodes + high)[private == 1])
-    ends = np.sort(edge_index.numpy(), axis=0)
-    public = torch.from_numpy(~np.isin(ends[0] * nodes + ends[1], hidden))
+    ends = np.sort(edge_index, axis=0)
+    public = ~np.isin(ends[0] * nodes + ends[1], hidden)
     count = int((~public).sum()) // 2
     return edge_index, public, (*changes, f"{count:,} edges are private, taken by friends")

@@ -13,20 +13,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 
 from graphveil.errors import DataError
-from graphveil.graphs.edges import normalise_edges
-from graphveil.graphs.features import features_from_rows
+from graphveil.graphs.checks import check_parts
+from graphveil.graphs.edges import merge_edges
+from graphveil.graphs.features import compact_rows
+from graphveil.graphs.parts import GraphParts
 from graphveil.graphs.root import Progress, download, ensure_files, unzip
 from graphveil.graphs.schema import GraphSchema
-from graphveil.graphs.value import make_graph
 from graphveil.reading import LARGEST_DATA, read_json, require_file
 
 if TYPE_CHECKING:
     import polars
     from scipy.sparse import csr_matrix
-    from torch_geometric.data import Data
 
 _SOURCE = (
     "published benchmark: each feature is a listed item, absent or present, 0 or 1; the number of items, "
@@ -74,7 +73,7 @@ _SETS = {
 }
 
 
-def load_musae(name: str, root: Path, *, fetch_absent: bool, progress: Progress | None) -> Data:
+def load_musae(name: str, root: Path, *, fetch_absent: bool, progress: Progress | None) -> GraphParts:
     """The graph `facebook` or `lastfm` under `root/musae`.
 
     Raises:
@@ -92,7 +91,7 @@ def load_musae(name: str, root: Path, *, fetch_absent: bool, progress: Progress 
     return read_musae(name, *(folder / file for file in files))
 
 
-def read_musae(name: str, edges: Path, features: Path, target: Path) -> Data:
+def read_musae(name: str, edges: Path, features: Path, target: Path) -> GraphParts:
     """The graph in three files of the published format."""
     about = _SETS[name]
     y = _labels(target, about)
@@ -108,9 +107,9 @@ def read_musae(name: str, edges: Path, features: Path, target: Path) -> Data:
         source, sink = source[inside], sink[inside]
         notes.append(f"kept the {len(kept):,} nodes of the ten published classes, left out {about.nodes - len(kept):,}")
         rows, y = rows[kept], y[kept]
-    edge_index, changes = normalise_edges(source, sink, len(y), directed=False)
+    edge_index, changes = merge_edges(source, sink, len(y), directed=False)
     schema = GraphSchema(name, about.dimension, 0.0, 1.0, about.classes, source=_SOURCE, notes=(*notes, *changes))
-    return make_graph(features_from_rows(rows), edge_index, torch.from_numpy(y), schema)
+    return check_parts(GraphParts(compact_rows(rows), edge_index, y, schema))
 
 
 def _csv(path: Path, columns: tuple[str, ...]) -> polars.DataFrame:

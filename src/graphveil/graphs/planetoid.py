@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from graphveil.errors import DataError
-from graphveil.graphs.edges import normalise_edges
-from graphveil.graphs.features import features_from_dense
+from graphveil.graphs.checks import check_parts
+from graphveil.graphs.edges import merge_edges
+from graphveil.graphs.features import compact_dense
+from graphveil.graphs.parts import MASKS, GraphParts, Mask
 from graphveil.graphs.quiet import quiet
 from graphveil.graphs.root import Progress, download, ensure_files
 from graphveil.graphs.schema import GraphSchema
-from graphveil.graphs.value import MASKS, make_graph
 from graphveil.reading import LARGEST_DATA, read_bytes
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ _SETS = {
 }
 
 
-def load_planetoid(name: str, root: Path, *, fetch_absent: bool, progress: Progress | None) -> Data:
+def load_planetoid(name: str, root: Path, *, fetch_absent: bool, progress: Progress | None) -> GraphParts:
     """The graph `cora`, `citeseer` or `pubmed` under `root/pyg/Planetoid`.
 
     Raises:
@@ -101,20 +102,20 @@ def load_planetoid(name: str, root: Path, *, fetch_absent: bool, progress: Progr
     ensure_files(folder, files, name=name, fetch=fetch if fetch_absent else None, progress=progress)
     _check_bytes(folder, files, name, about.sha256)
     data = _read(folder, name)
-    edge_index, notes = normalise_edges(*_pair(data), data.num_nodes, directed=False)
+    edge_index, notes = merge_edges(*_pair(data), data.num_nodes, directed=False)
     schema = GraphSchema(name, about.dimension, 0.0, about.high, about.classes, source=about.source, notes=notes)
-    masks = {mask: data[mask] for mask in MASKS}
-    return make_graph(features_from_dense(data.x.numpy()), edge_index, data.y, schema, masks=masks)
+    masks: dict[Mask, np.ndarray] = {mask: data[mask].numpy() for mask in MASKS}
+    return check_parts(GraphParts(compact_dense(data.x.numpy()), edge_index, data.y.numpy(), schema, masks=masks))
 
 
 def _check_bytes(folder: Path, files: tuple[str, ...], name: str, expected: str) -> None:
     """Open the pickles only if they are the published ones: a foreign pickle could run anything."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for file in files:
-        found.update(read_bytes(folder / file, largest=LARGEST_DATA))
-    if found.hexdigest() != expected:
+        digest.update(read_bytes(folder / file, largest=LARGEST_DATA))
+    if digest.hexdigest() != expected:
         raise DataError(
-            f"the files of {name!r} are not the published ones (SHA-256 {found.hexdigest()[:12]}...)",
+            f"the files of {name!r} are not the published ones (SHA-256 {digest.hexdigest()[:12]}...)",
             where=str(folder),
             allowed=f"SHA-256 {expected[:12]}... over all of them",
             remedy="remove the folder to have them downloaded again",

@@ -22,12 +22,12 @@ from typing import TYPE_CHECKING, Any
 from graphveil.errors import DataError, GraphveilError
 from graphveil.graphs.declaration import FILE as DECLARATION
 from graphveil.graphs.write import new_graph_folder, write_graph
-from graphveil.privacy import Guarantee, Ledger
 from graphveil.reading import read_json
 from graphveil.writing import write_text
 
 if TYPE_CHECKING:
-    from torch_geometric.data import Data
+    from graphveil.graphs.protocol import Graph
+    from graphveil.privacy import Guarantee, Ledger
 
 FILE = "release.json"
 LEDGER = "ledger.json"
@@ -80,6 +80,8 @@ class Release:
     @classmethod
     def from_dict(cls, content: Mapping[str, Any], ledger: Ledger) -> Release:
         """The inverse of `to_dict`; raises KeyError, TypeError or InputError for anything else."""
+        from graphveil.privacy import Guarantee
+
         return cls(
             method=str(content["method"]),
             settings=dict(content["settings"]),
@@ -96,7 +98,7 @@ class Release:
 
 
 def write_release(
-    graph: Data, path: str | os.PathLike[str], release: Release, *, card: str, page: str | None = None
+    graph: Graph, path: str | os.PathLike[str], release: Release, *, card: str, page: str | None = None
 ) -> Path:
     """Write a published graph as a folder, whole or not at all.
 
@@ -106,6 +108,9 @@ def write_release(
         release: what to say about it.
         card: the text of card.md; page: that of card.html, if there is to be one. Neither is hashed: cards are
             written anew.
+
+    Returns:
+        The path of the folder.
 
     Raises:
         InputError: the folder is already there, or nodes have several labels.
@@ -142,6 +147,8 @@ def read_release(folder: Path) -> Release:
     if not whole:
         raise _changed(file)
     _check_files(folder, stored)
+    from graphveil.privacy import Ledger
+
     try:
         ledger = Ledger.from_dict(read_json(folder / LEDGER))
         return Release.from_dict(content, ledger)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import urllib.request
 import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -95,6 +94,8 @@ def download(url: str, target: Path, progress: Progress, *, seconds: float = 30.
     Raises:
         OSError: no connection, or the transfer ended early.
     """
+    import urllib.request
+
     stage = f"downloading {target.name}"
     with urllib.request.urlopen(url, timeout=seconds) as source, target.open("wb") as sink:
         total, done = int(source.headers.get("Content-Length") or 0), 0

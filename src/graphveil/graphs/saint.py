@@ -11,23 +11,19 @@ Source: Zeng et al., "GraphSAINT: Graph Sampling Based Inductive Learning Method
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 
 from graphveil.errors import DataError
 from graphveil.graphs.archives import read_npy, read_npz, whole_numbers
-from graphveil.graphs.edges import normalise_edges
+from graphveil.graphs.checks import check_parts
+from graphveil.graphs.edges import merge_edges
 from graphveil.graphs.embedded import EMBEDDED_SOURCE, embedded_features
-from graphveil.graphs.features import features_from_dense
+from graphveil.graphs.features import compact_dense
+from graphveil.graphs.parts import MASKS, GraphParts, Mask
 from graphveil.graphs.root import Progress, ensure_files
 from graphveil.graphs.schema import GraphSchema
-from graphveil.graphs.value import MASKS, make_graph
 from graphveil.reading import LARGEST_DATA, read_json
-
-if TYPE_CHECKING:
-    from torch_geometric.data import Data
 
 CLASSES = 121
 _FILES = ("adj_full.npz", "class_map.json", "feats.npy", "role.json")
@@ -35,7 +31,7 @@ _ROLES = ("tr", "va", "te")
 _DAMAGED = (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError)
 
 
-def load_saint(root: Path, *, fetch_absent: bool, progress: Progress | None) -> Data:
+def load_saint(root: Path, *, fetch_absent: bool, progress: Progress | None) -> GraphParts:
     """PPI under `root/pyg/PPI-GraphSAINT/raw`; the files have no address that a program may fetch them from.
 
     Raises:
@@ -55,15 +51,15 @@ def load_saint(root: Path, *, fetch_absent: bool, progress: Progress | None) -> 
             raise ValueError(f"adj_full.npz joins more nodes than the {len(values)} of feats.npy")
     except _DAMAGED as error:
         raise DataError(f"the files of 'ppi-graphsaint' cannot be read ({error})", where=str(folder)) from error
-    edge_index, changes = normalise_edges(source, target, len(values), directed=False)
+    edge_index, changes = merge_edges(source, target, len(values), directed=False)
     if bool(np.isin(values, (0, 1)).all()):  # the example version of GraphSAGE; else the features are standardised
-        x, low, high, origin = features_from_dense(values), 0.0, 1.0, "published benchmark: gene sets, 0 or 1"
+        x, low, high, origin = compact_dense(values), 0.0, 1.0, "published benchmark: gene sets, 0 or 1"
     else:
         x, (low, high), clipped = embedded_features(values, str(folder))
         changes, origin = clipped + changes, EMBEDDED_SOURCE
     names = tuple(f"function {index}" for index in range(CLASSES))
     schema = GraphSchema("ppi-graphsaint", x.shape[1], low, high, names, source=origin, notes=changes)
-    return make_graph(x, edge_index, torch.from_numpy(labels), schema, masks=masks)
+    return check_parts(GraphParts(x, edge_index, labels, schema, masks=masks))
 
 
 def _edges(path: Path) -> tuple[np.ndarray, np.ndarray]:
@@ -82,10 +78,10 @@ def _labels(folder: Path, nodes: int) -> np.ndarray:
     return found
 
 
-def _masks(folder: Path, nodes: int) -> dict[str, torch.Tensor]:
+def _masks(folder: Path, nodes: int) -> dict[Mask, np.ndarray]:
     roles = read_json(folder / "role.json", largest=LARGEST_DATA)
-    masks = {}
+    masks: dict[Mask, np.ndarray] = {}
     for name, role in zip(MASKS, _ROLES, strict=True):
-        masks[name] = torch.zeros(nodes, dtype=torch.bool)
-        masks[name][torch.tensor(roles[role], dtype=torch.int64)] = True
+        masks[name] = np.zeros(nodes, dtype=bool)
+        masks[name][np.array(roles[role], dtype=np.int64)] = True
     return masks

@@ -5,17 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 
 from graphveil.errors import InputError
-from graphveil.graphs.edges import normalise_edges
-from graphveil.graphs.features import features_from_rows
+from graphveil.graphs.checks import check_parts
+from graphveil.graphs.edges import merge_edges
+from graphveil.graphs.features import compact_rows
+from graphveil.graphs.parts import GraphParts
 from graphveil.graphs.schema import GraphSchema
-from graphveil.graphs.value import make_graph
+from graphveil.graphs.value import graph_of
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
-    from torch_geometric.data import Data
+
+    from graphveil.graphs.protocol import Graph
 
 _TAIL = 1.5  # P[weight > w] = w^-1.5, so degrees follow a power law with exponent 2.5
 _ROUNDS = 30  # rounds of drawing further edges in place of duplicates
@@ -31,8 +33,8 @@ def social_graph(
     apps: float = 20.0,
     signal: float = 0.5,
     seed: int = 0,
-) -> Data:
-    """A made social network: communities, power-law degrees, and "installed apps" as 0/1 features.
+) -> Graph:
+    """Make a social network: communities, power-law degrees, and "installed apps" as 0/1 features.
 
     Edges follow a degree-corrected block model (Karrer, Newman, "Stochastic blockmodels and community
     structure in networks", Phys. Rev. E 2011, eq. 14): an edge starts at a node drawn by its weight and
@@ -54,14 +56,37 @@ def social_graph(
 
     Raises:
         InputError: a setting outside its range.
+
+    Example:
+        >>> from graphveil.graphs import social_graph
+        >>> social_graph(100, average_degree=4, dimension=50, seed=1).schema.name
+        'social-100'
     """
+    parts = social_parts(
+        nodes, average_degree, dimension, classes, homophily=homophily, apps=apps, signal=signal, seed=seed
+    )
+    return graph_of(parts)
+
+
+def social_parts(
+    nodes: int = 10_000,
+    average_degree: float = 20.0,
+    dimension: int = 1_000,
+    classes: int = 8,
+    *,
+    homophily: float = 0.7,
+    apps: float = 20.0,
+    signal: float = 0.5,
+    seed: int = 0,
+) -> GraphParts:
+    """Return the parts of `social_graph`, which explains the arguments and refusals."""
     _check(nodes, average_degree, dimension, classes, homophily, apps, signal)
     rng = np.random.default_rng(seed)
     labels = rng.integers(classes, size=nodes, dtype=np.int16)
     source, target = _edges(labels, classes, round(nodes * average_degree / 2), homophily, rng)
-    edge_index, notes = normalise_edges(source, target, nodes, directed=False)
+    edge_index, notes = merge_edges(source, target, nodes, directed=False)
     del source, target
-    x = features_from_rows(_apps(labels, classes, dimension, apps, signal, rng))
+    x = compact_rows(_apps(labels, classes, dimension, apps, signal, rng))
     schema = GraphSchema(
         name=f"social-{nodes}",
         dimension=dimension,
@@ -71,7 +96,7 @@ def social_graph(
         source="made data: an app is installed or not, 0 or 1; the communities are settings of the generator",
         notes=(f"made by social_graph with seed {seed}", *notes),
     )
-    return make_graph(x, edge_index, torch.from_numpy(labels.astype(np.int64)), schema)
+    return check_parts(GraphParts(x, edge_index, labels.astype(np.int64), schema))
 
 
 def _check(

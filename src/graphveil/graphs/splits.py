@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from graphveil.errors import InputError
-from graphveil.graphs.value import MASKS
+from graphveil.graphs.parts import MASKS
 
 if TYPE_CHECKING:
-    from torch_geometric.data import Data
+    from torch import Tensor
+
+    from graphveil.graphs.protocol import Graph
 
 
 @dataclass(frozen=True)
@@ -25,13 +25,15 @@ class Split:
     test: Tensor
 
 
-def known_labels(graph: Data) -> Tensor:
-    """Bool [n]: the nodes whose label is known. Who reported a label is declared public, the label is not."""
-    y: Tensor = graph.y
+def known_labels(graph: Graph) -> Tensor:
+    """Return whose label is known, bool [n]. Who reported a label is declared public, the label is not."""
+    import torch
+
+    y = graph.y
     return y >= 0 if y.dim() == 1 else torch.ones(len(y), dtype=torch.bool)
 
 
-def random_split(graph: Data, seed: int, fractions: tuple[float, float, float] = (0.5, 0.25, 0.25)) -> Split:
+def random_split(graph: Graph, seed: int, fractions: tuple[float, float, float] = (0.5, 0.25, 0.25)) -> Split:
     """Split the nodes with a known label at random, without looking at the labels themselves.
 
     Args:
@@ -39,8 +41,17 @@ def random_split(graph: Data, seed: int, fractions: tuple[float, float, float] =
         seed: fixes the split; it never fixes privacy noise.
         fractions: shares of train, validation and test nodes; what is left over is in none of them.
 
+    Returns:
+        The three masks.
+
     Raises:
         InputError: fractions that are negative or add up to more than 1, or leave no training node.
+
+    Example:
+        >>> from graphveil.graphs import load_graph, random_split
+        >>> split = random_split(load_graph("digits"), seed=0)
+        >>> int(split.train.sum()), int(split.val.sum()), int(split.test.sum())
+        (898, 450, 449)
     """
     if len(fractions) != 3 or min(fractions) < 0 or not 0 < sum(fractions) <= 1 + 1e-9:
         raise InputError(
@@ -73,13 +84,14 @@ def shares_of(text: str) -> tuple[float, float, float]:
 
 
 def _mask(nodes: np.ndarray, count: int) -> Tensor:
+    import torch
+
     mask = torch.zeros(count, dtype=torch.bool)
     mask[torch.from_numpy(nodes)] = True
     return mask
 
 
-def published_split(graph: Data) -> Split | None:
-    """The split that was published with the data, or None."""
-    if any(graph.get(name) is None for name in MASKS):
-        return None
-    return Split(*(graph[name] for name in MASKS))
+def published_split(graph: Graph) -> Split | None:
+    """Return the split that was published with the data, or None."""
+    train, val, test = (graph.get(name) for name in MASKS)
+    return None if train is None or val is None or test is None else Split(train, val, test)

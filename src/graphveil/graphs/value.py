@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from graphveil.errors import DataError
-from graphveil.graphs.edges import is_normalised
-from graphveil.graphs.features import check_range
-from graphveil.graphs.known import check_known
+from graphveil.graphs.checks import (
+    check_edges,
+    check_features,
+    check_labels,
+    check_masks,
+    check_private_nodes,
+    check_public_edges,
+    names_of,
+)
+from graphveil.graphs.features import features_of, features_tensor
+from graphveil.graphs.parts import MASKS, GraphParts, Mask
 from graphveil.graphs.quiet import quiet
 from graphveil.graphs.schema import GraphSchema
 
 if TYPE_CHECKING:
-    from torch_geometric.data import Data
+    from torch import Tensor
 
-MASKS = ("train_mask", "val_mask", "test_mask")
+    from graphveil.graphs.protocol import Graph
+
+__all__ = ["MASKS", "graph_of", "make_graph", "node_names", "parts_of", "validate"]
 
 
 def make_graph(
@@ -33,7 +40,7 @@ def make_graph(
     ids: Sequence[object] | np.ndarray | None = None,
     public_edges: Tensor | None = None,
     private_nodes: Tensor | None = None,
-) -> Data:
+) -> Graph:
     """Put the parts of a graph together.
 
     Args:
@@ -46,44 +53,71 @@ def make_graph(
         public_edges: bool [E], the columns of `edge_index` that everybody knows; None: nobody knows any.
         private_nodes: int64 [k], who may have private edges, declared, ascending; None: everybody.
 
+    Returns:
+        A PyG `Data` with these as attributes.
+
     Raises:
         DataError: labels or features outside what the schema declares, or ids that do not tell the nodes apart.
-    """
-    with quiet():
-        from torch_geometric.data import Data
 
-    graph = Data(x=x, edge_index=edge_index, y=y, num_nodes=x.shape[0])
-    graph.schema = schema
-    for name, mask in (masks or {}).items():
-        graph[name] = mask
-    for name, value in (("ids", ids), ("public_edges", public_edges), ("private_nodes", private_nodes)):
-        if value is not None:
-            graph[name] = value
+    Example:
+        >>> import torch
+        >>> from graphveil.graphs import GraphSchema, make_graph
+        >>> schema = GraphSchema("pair", dimension=1, low=0.0, high=1.0, classes=("no", "yes"))
+        >>> x, edge_index, y = torch.tensor([[0.0], [1.0]]), torch.tensor([[0, 1], [1, 0]]), torch.tensor([0, 1])
+        >>> graph = make_graph(x, edge_index, y, schema)
+        >>> graph.num_nodes
+        2
+    """
+    graph = _data(x, edge_index, y, schema)
+    extras = {**(masks or {}), "ids": ids, "public_edges": public_edges, "private_nodes": private_nodes}
+    _attach(graph, extras)
     _check_features(graph)
     _check_labels(graph)
     node_names(graph)
     return graph
 
 
-def node_names(graph: Data) -> tuple[str, ...] | None:
+def graph_of(parts: GraphParts) -> Graph:
+    """Return the graph of checked parts, whose arrays it shares."""
+    import torch
+
+    graph = _data(features_tensor(parts.x), torch.from_numpy(parts.edge_index), torch.from_numpy(parts.y), parts.schema)
+    known = {"public_edges": parts.public_edges, "private_nodes": parts.private_nodes}
+    _attach(graph, {name: torch.from_numpy(mask) for name, mask in parts.masks.items()})
+    _attach(graph, {"ids": parts.ids})
+    _attach(graph, {name: torch.from_numpy(values) for name, values in known.items() if values is not None})
+    _attach(graph, {"release": parts.release, "image": parts.image})
+    return graph
+
+
+def parts_of(graph: Graph) -> GraphParts:
+    """Return the arrays of a graph; those in main memory are shared, not copied."""
+    masks: dict[Mask, np.ndarray] = {name: _array(mask) for name in MASKS if (mask := graph.get(name)) is not None}
+    public, members = graph.get("public_edges"), graph.get("private_nodes")
+    return GraphParts(
+        features_of(graph.x),
+        _array(graph.edge_index),
+        _array(graph.y),
+        graph.schema,
+        masks,
+        graph.get("ids"),
+        None if public is None else _array(public),
+        None if members is None else _array(members),
+        graph.get("release"),
+        graph.get("image"),
+    )
+
+
+def node_names(graph: Graph) -> tuple[str, ...] | None:
     """Return the ids of a graph's nodes as texts, the same for 1, "1" and 1.0, or None where it has no ids.
 
     Raises:
         DataError: not one for each node, one twice, or one that is neither a text nor a whole number.
     """
-    given = getattr(graph, "ids", None)
-    if given is None:
-        return None
-    names = tuple(_name(one) for one in (given.tolist() if hasattr(given, "tolist") else given))
-    if len(names) != graph.num_nodes:
-        raise DataError(f"{len(names)} ids for {graph.num_nodes} nodes", where="graph.ids", allowed="one for each")
-    if len(set(names)) < len(names):
-        twice = next(name for name, count in Counter(names).items() if count > 1)
-        raise DataError(f"{twice!r} is there a second time", where="graph.ids", allowed="each id once")
-    return names
+    return names_of(getattr(graph, "ids", None), graph.num_nodes)
 
 
-def validate(graph: Data) -> Data:
+def validate(graph: Graph) -> Graph:
     """Check a graph value whole, and return it.
 
     Checked: the schema is there; shapes and types agree with it; features are finite and in the declared
@@ -101,81 +135,78 @@ def validate(graph: Data) -> Data:
     _check_edges(graph)
     _check_masks(graph)
     node_names(graph)
-    check_known(graph)
+    _check_known(graph)
     return graph
 
 
-def _name(one: object) -> str:
-    if isinstance(one, float) and one.is_integer():  # a column of whole numbers that once had a gap
-        one = int(one)
-    if isinstance(one, bool) or not isinstance(one, str | int | np.integer):
-        raise DataError(f"{one!r} is a {type(one).__name__}", where="graph.ids", allowed="texts and whole numbers")
-    return str(one)
+def _data(x: Tensor, edge_index: Tensor, y: Tensor, schema: GraphSchema) -> Graph:
+    with quiet():
+        from torch_geometric.data import Data
+
+    graph: Graph = Data(x=x, edge_index=edge_index, y=y, num_nodes=x.shape[0])
+    graph.schema = schema
+    return graph
 
 
-def _check_features(graph: Data) -> None:
-    schema: GraphSchema = graph.schema
+def _attach(graph: Graph, parts: Mapping[str, object]) -> None:
+    """Give a graph the parts that are there; a part that is not there is no attribute, so `get` says None."""
+    for name, value in parts.items():
+        if value is not None:
+            graph[name] = value
+
+
+def _array(tensor: Tensor) -> np.ndarray:
+    array: np.ndarray = tensor.detach().cpu().numpy()
+    return array
+
+
+def _is_tensor(value: object) -> bool:
+    from torch import Tensor
+
+    return isinstance(value, Tensor)
+
+
+def _check_features(graph: Graph) -> None:
+    import torch
+
     x = graph.get("x")
-    if not isinstance(x, Tensor) or x.dim() != 2 or x.dtype != torch.float32:
+    if not isinstance(x, torch.Tensor) or x.dim() != 2 or x.dtype != torch.float32:
         raise DataError("x is not a float32 matrix", where="graph.x", allowed="float32 [n, d], dense or sparse CSR")
     if x.layout not in (torch.strided, torch.sparse_csr):
         raise DataError(f"x has layout {x.layout}", where="graph.x", allowed="dense or sparse CSR")
-    if x.shape[1] != schema.dimension:
-        raise DataError(f"x has {x.shape[1]} features", where="graph.x", allowed=f"the declared {schema.dimension}")
-    if x.shape[0] == 0:
-        raise DataError("the graph has no nodes", where="graph.x")
-    check_range(x, schema.low, schema.high, "graph.x")
+    check_features(features_of(x), graph.schema)
 
 
-def _check_labels(graph: Data) -> None:
-    classes, n = len(graph.schema.classes), graph.x.shape[0]
-    y = graph.get("y")
-    if not isinstance(y, Tensor) or y.shape[:1] != (n,):
+def _check_labels(graph: Graph) -> None:
+    import torch
+
+    y, n = graph.get("y"), graph.x.shape[0]
+    if not isinstance(y, torch.Tensor) or y.shape[:1] != (n,):
         raise DataError("y does not have one row for each node", where="graph.y", allowed=f"{n} rows")
-    if y.dim() == 2:
-        if not y.is_floating_point() or y.shape[1] != classes or bool(((y != 0) & (y != 1)).any()):
-            raise DataError(
-                "y is not a 0/1 matrix of the declared classes",
-                where="graph.y",
-                allowed=f"float [n, {classes}]",
-            )
-        return
-    if y.dtype != torch.int64:
+    if y.dim() != 2 and y.dtype != torch.int64:
         raise DataError(f"y is {y.dtype}", where="graph.y", allowed="int64 [n] or float [n, classes]")
-    bad = ((y < -1) | (y >= classes)).nonzero()
-    if len(bad):
-        row = int(bad[0])
-        raise DataError(
-            f"label of node {row} is {int(y[row])}",
-            where="graph.y",
-            allowed=f"0 to {classes - 1} ({', '.join(graph.schema.classes[:5])}, ...), or -1 for unknown",
-        )
+    check_labels(_array(y), n, graph.schema.classes)
 
 
-def _check_edges(graph: Data) -> None:
-    edges, n = graph.get("edge_index"), graph.x.shape[0]
-    if not isinstance(edges, Tensor) or edges.dtype != torch.int64 or edges.dim() != 2 or edges.shape[0] != 2:
+def _check_edges(graph: Graph) -> None:
+    import torch
+
+    edges = graph.get("edge_index")
+    if not isinstance(edges, torch.Tensor) or edges.dtype != torch.int64 or edges.dim() != 2 or edges.shape[0] != 2:
         raise DataError("edge_index is not an int64 [2, E] tensor", where="graph.edge_index")
-    if edges.numel() and (int(edges.min()) < 0 or int(edges.max()) >= n):
-        bad = ((edges < 0) | (edges >= n)).any(dim=0).nonzero()[0]
-        raise DataError(
-            f"edge {int(bad)} joins nodes {edges[:, int(bad)].tolist()}",
-            where="graph.edge_index",
-            allowed=f"0 to {n - 1}",
-        )
-    if not is_normalised(edges, n, directed=graph.schema.directed):
-        raise DataError(
-            "edges are unsorted, repeated, self-loops, or listed in one direction only",
-            where="graph.edge_index",
-            remedy="pass them through graphveil.graphs.normalise_edges",
-        )
+    check_edges(_array(edges), graph.x.shape[0], directed=graph.schema.directed)
 
 
-def _check_masks(graph: Data) -> None:
-    n = graph.x.shape[0]
-    masks = [graph[name] for name in MASKS if graph.get(name) is not None]
-    for mask in masks:
-        if mask.dtype != torch.bool or mask.shape != (n,):
-            raise DataError("a split mask is not a bool vector over the nodes", where="graph masks", allowed=f"[{n}]")
-    if masks and int(torch.stack(masks).sum(dim=0).max()) > 1:
-        raise DataError("a node is in two parts of the split", where="graph masks")
+def _check_masks(graph: Graph) -> None:
+    masks = (graph.get(name) for name in MASKS)
+    check_masks([_array(mask) for mask in masks if mask is not None], graph.x.shape[0])
+
+
+def _check_known(graph: Graph) -> None:
+    public, members = graph.get("public_edges"), graph.get("private_nodes")
+    edges, n = _array(graph.edge_index), int(graph.num_nodes)
+    if public is not None:
+        found = _array(public) if _is_tensor(public) else np.empty(0)
+        check_public_edges(found, edges, n, directed=graph.schema.directed)
+    if members is not None:
+        check_private_nodes(_array(members) if _is_tensor(members) else np.empty(0), n)

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 
 from graphveil.errors import InputError
 from graphveil.graphs.declaration import FILE
@@ -21,13 +20,14 @@ from graphveil.writing import new_folder, whole_file, write_text
 
 if TYPE_CHECKING:
     import polars
-    from torch_geometric.data import Data
+
+    from graphveil.graphs.protocol import Graph
 
 SEPARATOR = ";"
 """Between the names of several labels of one node."""
 
 
-def write_folder(graph: Data, path: str | os.PathLike[str], *, format: str = "csv") -> Path:
+def write_folder(graph: Graph, path: str | os.PathLike[str], *, format: str = "csv") -> Path:
     """Write a graph as `graph.toml`, `nodes`, `edges` and, with sparse features, `features`.
 
     The folder is there whole or not at all: it is written beside and renamed. The files hold the raw private
@@ -38,6 +38,9 @@ def write_folder(graph: Data, path: str | os.PathLike[str], *, format: str = "cs
         graph: the graph.
         path: the new folder.
         format: "csv" or "parquet".
+
+    Returns:
+        The path of the folder.
 
     Raises:
         InputError: the folder is already there, the format is unknown, or nodes have several labels and the name of a
@@ -64,8 +67,14 @@ def new_graph_folder(folder: Path) -> Iterator[Path]:
         yield inside
 
 
-def write_graph(graph: Data, inside: Path, *, format: str, release: bool = False) -> None:
+def write_graph(graph: Graph, inside: Path, *, format: str, release: bool = False) -> None:
     """Write the tables of a graph and its declaration into an empty folder.
+
+    Args:
+        graph: the graph.
+        inside: the folder.
+        format: "csv" or "parquet".
+        release: whether the folder becomes a published graph.
 
     Raises:
         InputError: nodes have several labels, and the name of a class holds SEPARATOR.
@@ -80,7 +89,7 @@ def write_graph(graph: Data, inside: Path, *, format: str, release: bool = False
     write_text(inside / FILE, _declaration(graph, release=release))
 
 
-def _tables(graph: Data) -> dict[str, polars.DataFrame]:
+def _tables(graph: Graph) -> dict[str, polars.DataFrame]:
     import polars
 
     given = graph.get("ids")
@@ -92,7 +101,7 @@ def _tables(graph: Data) -> dict[str, polars.DataFrame]:
     if (members := graph.get("private_nodes")) is not None:
         nodes.append(polars.Series("private", np.isin(np.arange(graph.num_nodes), members.numpy())))
     tables = {}
-    if graph.x.layout == torch.sparse_csr:
+    if graph.x.is_sparse_csr:
         entries = to_rows(graph.x).tocoo()
         tables["features"] = polars.DataFrame({"id": ids[entries.row], "feature": entries.col, "value": entries.data})
     else:
@@ -106,7 +115,7 @@ def _tables(graph: Data) -> dict[str, polars.DataFrame]:
     return {"nodes": polars.DataFrame(nodes), **tables}
 
 
-def _label_names(graph: Data) -> polars.Series:
+def _label_names(graph: Graph) -> polars.Series:
     import polars
 
     if graph.y.dim() == 2:
@@ -117,7 +126,7 @@ def _label_names(graph: Data) -> polars.Series:
     return names[np.where(graph.y.numpy() < 0, len(graph.schema.classes), graph.y.numpy())]
 
 
-def _declaration(graph: Data, *, release: bool) -> str:
+def _declaration(graph: Graph, *, release: bool) -> str:
     schema: GraphSchema = graph.schema
     # A JSON string, number, list or bool of these kinds is also a TOML one.
     lines = {

@@ -1,0 +1,173 @@
+"""What a graph looks like, for its owner."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from graphveil.graphs.parts import MASKS, GraphParts, SparseRows
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from graphveil.graphs.protocol import Graph
+
+WARNING = "computed from raw data without noise: for the data owner only, not for release"
+RELEASED = "computed from a release: anybody may know it"
+
+
+def describe(graph: Graph | GraphParts) -> dict[str, object]:
+    """Return counts, degrees, density, homophily, declared facts and memory of a graph, as JSON-safe values.
+
+    Time and memory are linear in nodes, edges and stored feature entries. The statistics are exact and read
+    private data: the key "warning" says so.
+
+    Args:
+        graph: a graph, or the parts of one that were read without torch.
+
+    Returns:
+        name, nodes, edges (undirected ones once), directed, degrees {min, median, mean, max} (out-degrees
+        if directed), isolated_nodes, components (weak), density (share of all possible edges), homophily
+        {edge, adjusted} (None without labels or with several a node), features {dimension, layout, density,
+        range}, classes {name: nodes}, unknown_labels, private, range_source, split, memory_mb {part: MB},
+        known {public_edges, private_edges, private_nodes} (None where nothing is said of them), release {method,
+        guarantee} (None for a graph that nobody published), notes, warning.
+
+    Example:
+        >>> from graphveil.graphs import describe, load_graph
+        >>> describe(load_graph("digits"))["nodes"]
+        1797
+    """
+    parts = graph if isinstance(graph, GraphParts) else _parts(graph)
+    schema, n, directed = parts.schema, parts.num_nodes, parts.schema.directed
+    listed = parts.edge_index.shape[1]
+    edges = listed if directed else listed // 2
+    degrees = np.bincount(parts.edge_index[0], minlength=n)
+    touched = degrees if not directed else degrees + np.bincount(parts.edge_index[1], minlength=n)
+    pairs = n * (n - 1) if directed else n * (n - 1) // 2
+    return {
+        "warning": WARNING if parts.release is None else RELEASED,
+        "name": schema.name,
+        "nodes": n,
+        "edges": edges,
+        "directed": directed,
+        "degrees": _degrees(degrees),
+        "isolated_nodes": int((touched == 0).sum()),
+        "components": _components(parts.edge_index, n, directed),
+        "density": edges / pairs if pairs else 0.0,
+        "homophily": _homophily(parts),
+        "features": _features(parts),
+        "classes": _classes(parts),
+        "unknown_labels": int((parts.y < 0).sum()) if parts.y.ndim == 1 else 0,
+        "private": list(schema.private),
+        "range_source": schema.source,
+        "split": _split(parts),
+        "memory_mb": _memory(parts),
+        "known": _known(parts),
+        "release": _release(parts),
+        "notes": list(schema.notes),
+    }
+
+
+def memory_of(graph: Graph) -> int:
+    """Return how many bytes features, edges and labels take in memory."""
+    import torch
+
+    def size(tensor: Tensor) -> int:
+        if tensor.layout == torch.sparse_csr:
+            return sum(size(part) for part in (tensor.values(), tensor.col_indices(), tensor.crow_indices()))
+        return tensor.numel() * tensor.element_size()
+
+    return sum(size(part) for part in (graph.x, graph.edge_index, graph.y))
+
+
+def _parts(graph: Graph) -> GraphParts:
+    from graphveil.graphs.value import parts_of
+
+    return parts_of(graph)
+
+
+def _known(parts: GraphParts) -> dict[str, int] | None:
+    """Edges that everybody knows, others, and the nodes that may have some; undirected edges once."""
+    public, members = parts.public_edges, parts.private_nodes
+    if public is None and members is None:
+        return None
+    listed = parts.edge_index.shape[1]
+    known = 0 if public is None else int(public.sum())
+    each = 1 if parts.schema.directed else 2
+    nodes = parts.num_nodes if members is None else len(members)
+    return {"public_edges": known // each, "private_edges": (listed - known) // each, "private_nodes": nodes}
+
+
+def _release(parts: GraphParts) -> dict[str, str] | None:
+    release = parts.release
+    return None if release is None else {"method": release.method, "guarantee": release.guarantee.sentence()}
+
+
+def _degrees(degrees: np.ndarray) -> dict[str, float]:
+    return {
+        "min": int(degrees.min()),
+        "median": float(np.median(degrees)),
+        "mean": float(degrees.mean()),
+        "max": int(degrees.max()),
+    }
+
+
+def _components(edge_index: np.ndarray, n: int, directed: bool) -> int:
+    from scipy.sparse import coo_matrix
+    from scipy.sparse.csgraph import connected_components
+
+    source, target = edge_index
+    ends = (source.astype(np.int32), target.astype(np.int32)) if n < 2**31 else (source, target)
+    matrix = coo_matrix((np.ones(len(source), dtype=np.int8), ends), shape=(n, n)).tocsr()
+    return int(connected_components(matrix, directed=directed, return_labels=False))
+
+
+def _homophily(parts: GraphParts) -> dict[str, float] | None:
+    """Share of edges inside a class, and adjusted for class sizes: (h - sum p_c^2) / (1 - sum p_c^2).
+
+    p_c is the share of edge ends in class c. Source: Platonov et al., "Characterizing Graph Datasets for Node
+    Classification", NeurIPS 2023, section 2. Edges with an unknown end are left out.
+    """
+    if parts.y.ndim != 1 or parts.edge_index.shape[1] == 0:
+        return None
+    ends = parts.y.astype(np.int16)[parts.edge_index]
+    ends = ends[:, (ends >= 0).all(axis=0)]
+    if ends.size == 0:
+        return None
+    edge = float((ends[0] == ends[1]).mean())
+    shares = np.bincount(ends.ravel(), minlength=len(parts.schema.classes)) / ends.size
+    chance = float((shares**2).sum())
+    return {"edge": edge, "adjusted": (edge - chance) / (1 - chance) if chance < 1 else 0.0}
+
+
+def _features(parts: GraphParts) -> dict[str, object]:
+    x, schema = parts.x, parts.schema
+    sparse = isinstance(x, SparseRows)
+    filled = x.values.size if isinstance(x, SparseRows) else int(np.count_nonzero(x))
+    return {
+        "dimension": schema.dimension,
+        "layout": "sparse" if sparse else "dense",
+        "density": filled / (x.shape[0] * x.shape[1]),
+        "range": [schema.low, schema.high],
+    }
+
+
+def _classes(parts: GraphParts) -> dict[str, int]:
+    names, y = parts.schema.classes, parts.y
+    counts = y.sum(axis=0, dtype=np.float64) if y.ndim == 2 else np.bincount(y[y >= 0], minlength=len(names))
+    return {name: int(count) for name, count in zip(names, counts, strict=True)}
+
+
+def _split(parts: GraphParts) -> dict[str, int] | None:
+    masks = [parts.masks.get(name) for name in MASKS]
+    counts = [int(mask.sum()) for mask in masks if mask is not None]
+    return dict(zip(("train", "val", "test"), counts, strict=True)) if len(counts) == len(MASKS) else None
+
+
+def _memory(parts: GraphParts) -> dict[str, float]:
+    x = parts.x
+    features = x.values.nbytes + x.columns.nbytes + x.starts.nbytes if isinstance(x, SparseRows) else x.nbytes
+    sizes = {"x": features, "edge_index": parts.edge_index.nbytes, "y": parts.y.nbytes}
+    return {name: round(size / 1e6, 3) for name, size in (*sizes.items(), ("total", sum(sizes.values())))}
