@@ -13,7 +13,7 @@ from graphveil.hierarchy import Dendrogram, balanced_dendrogram, dendrogram_of
 from graphveil.hierarchy.chain import Chain, Layer, open_chain
 from graphveil.hierarchy.counts import count_edges
 from graphveil.hierarchy.likelihood import log_likelihood
-from graphveil.hierarchy.stretches import COUNT, CROSS, ENDS, LEFT, PARENT, RIGHT, SIZE, WORK, deal
+from graphveil.hierarchy.order_intervals import COUNT, CROSS, ENDS, LEFT, PARENT, RIGHT, SIZE, WORK, deal
 from graphveil.privacy import SeededRandomness
 from tests.hierarchy.trees import all_trees, below, caterpillar, trees
 

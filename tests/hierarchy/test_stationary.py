@@ -18,8 +18,8 @@ from scipy.stats import chi2
 from graphveil.hierarchy import Dendrogram
 from graphveil.hierarchy.chain import Chain, Layer, open_chain
 from graphveil.hierarchy.likelihood import log_likelihood
-from graphveil.hierarchy.moves import gains, rearrange
-from graphveil.hierarchy.stretches import LEFT, RIGHT
+from graphveil.hierarchy.mcmc_steps import gains, rearrange
+from graphveil.hierarchy.order_intervals import LEFT, RIGHT
 from graphveil.privacy import SeededRandomness
 from tests.hierarchy.trees import all_trees, below
 

@@ -14,8 +14,8 @@ from graphveil.hierarchy.dendrogram import Dendrogram, IntArray, dendrogram_of
 from graphveil.privacy import Randomness
 
 if TYPE_CHECKING:
-    from graphveil.hierarchy.moves import Edges
-    from graphveil.hierarchy.stretches import Tree
+    from graphveil.hierarchy.mcmc_steps import Edges
+    from graphveil.hierarchy.order_intervals import Tree
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -52,7 +52,7 @@ class Chain:
 
     def walk(self, steps: int, randomness: Randomness) -> int:
         """Take steps, at most BLOCK of them, and return how many were accepted."""
-        from graphveil.hierarchy.moves import COINS, walk
+        from graphveil.hierarchy.mcmc_steps import COINS, walk
 
         if len(self.edges.middle) < 3:
             return 0
@@ -65,8 +65,8 @@ class Chain:
 
     def dendrogram(self) -> Dendrogram:
         """The present tree, with sides and numbers that follow from it alone and tell nothing of the way to it."""
-        from graphveil.hierarchy.moves import lower_left
-        from graphveil.hierarchy.stretches import LEFT, RIGHT
+        from graphveil.hierarchy.mcmc_steps import lower_left
+        from graphveil.hierarchy.order_intervals import LEFT, RIGHT
 
         inner = self.tree.node[len(self.edges.middle) :]
         tree = dendrogram_of(inner[:, LEFT], inner[:, RIGHT])
@@ -81,8 +81,8 @@ def open_chain(start: Dendrogram, public: Layer, private: Layer, weight: float) 
     Raises:
         InputError: more nodes and edges than 32-bit counts can hold.
     """
-    from graphveil.hierarchy import stretches as at
-    from graphveil.hierarchy.moves import score_all
+    from graphveil.hierarchy import order_intervals as at
+    from graphveil.hierarchy.mcmc_steps import score_all
 
     edges = _neighbours(start.leaves, public.edges, private.edges)
     if 2 * start.nodes + len(edges.ends) > _LARGEST:
@@ -111,7 +111,7 @@ def open_chain(start: Dendrogram, public: Layer, private: Layer, weight: float) 
 
 def _neighbours(nodes: int, public: IntArray, private: IntArray) -> Edges:
     """Every leaf's neighbours, the public ones first."""
-    from graphveil.hierarchy.moves import Edges
+    from graphveil.hierarchy.mcmc_steps import Edges
 
     near = np.concatenate([2 * public, 2 * private + 1], axis=1)
     keys = np.concatenate([near[0], near[1]])

@@ -47,7 +47,7 @@ def nested_communities(adjacency: csr_matrix, *, smallest: int, rng: np.random.G
 
 def _communities(adjacency: csr_matrix, groups: IntArray, rng: np.random.Generator) -> IntArray:
     """One run in all groups: nodes move, communities become nodes, until nothing moves; int64 [n]."""
-    from graphveil.hierarchy.community_loops import move_nodes
+    from graphveil.hierarchy.community_kernels import move_nodes
 
     result = np.arange(len(groups))
     while True:

@@ -109,7 +109,7 @@ def lowest_common_ancestors(tree: Dendrogram, pairs: Any) -> IntArray:
 
 def sums_below(tree: Dendrogram, values: IntArray) -> IntArray:
     """What the inner nodes [n-1] of each subtree hold together, int64 [n-1]."""
-    from graphveil.hierarchy.loops import add_up
+    from graphveil.hierarchy.kernels import add_up
 
     total: IntArray = np.ascontiguousarray(values, np.int64).copy()
     add_up(tree.left, tree.right, total)

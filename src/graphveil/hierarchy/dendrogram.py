@@ -101,7 +101,7 @@ class Dendrogram:
     @cached_property
     def layout(self) -> Layout:
         """Every subtree as a stretch of one row of leaves."""
-        from graphveil.hierarchy.loops import lay_out
+        from graphveil.hierarchy.kernels import lay_out
 
         start, middle, stop = (np.empty(self.nodes, np.int64) for _ in range(3))
         lay_out(self.left, self.right, start, middle, stop)
@@ -125,7 +125,7 @@ def dendrogram_of(left: npt.ArrayLike, right: npt.ArrayLike) -> Dendrogram:
     Raises:
         InputError: the arrays are no binary tree with leaves 0..n-1.
     """
-    from graphveil.hierarchy.loops import number_from_below
+    from graphveil.hierarchy.kernels import number_from_below
 
     lefts, rights = _ids("left", left), _ids("right", right)
     nodes = 2 * len(lefts) + 1

@@ -98,7 +98,7 @@ def choose_blocks(sorted_pairs: PairTree, collapse: BoolArray) -> Blocks:
         sorted_pairs: the tree and the public facts of its pairs.
         collapse: bool [n-1], whether each inner node's subtree is one block, if none above it is.
     """
-    from graphveil.hierarchy.loops import hand_down
+    from graphveil.hierarchy.kernels import hand_down
 
     tree = sorted_pairs.tree
     if collapse.shape != (tree.leaves - 1,) or collapse.dtype != np.bool_:

@@ -77,7 +77,7 @@ def _adjacency(nodes: int, pairs: IntArray) -> csr_matrix:
 
 def _joined(adjacency: csr_matrix, levels: list[IntArray], rank: IntArray) -> Dendrogram:
     """One binary tree of nested groups."""
-    from graphveil.hierarchy.community_loops import join_level, join_stretches
+    from graphveil.hierarchy.community_kernels import join_level, join_stretches
 
     groups = levels[-1]
     children = np.empty((2, len(groups) - 1), np.int64)

@@ -26,7 +26,7 @@ def worthwhile_levels(rank: IntArray, pairs: IntArray, levels: list[IntArray], n
         levels: partitions of the nodes, each inside the one before.
         nested: the tree made of them.
     """
-    from graphveil.hierarchy.community_loops import best_values
+    from graphveil.hierarchy.community_kernels import best_values
 
     offers = np.full(nested.nodes, -np.inf)
     tops = [_tops(nested, groups) for groups in levels]
@@ -45,7 +45,7 @@ def worthwhile_levels(rank: IntArray, pairs: IntArray, levels: list[IntArray], n
 
 def ranked_tree(rank: IntArray, groups: IntArray) -> Dendrogram:
     """The nodes of each group by rank, joined in pairs of neighbours; then the groups in their order."""
-    from graphveil.hierarchy.community_loops import join_stretches
+    from graphveil.hierarchy.community_kernels import join_stretches
 
     children = np.empty((2, len(groups) - 1), np.int64)
     roots = join_stretches(np.lexsort((rank, groups)), bounds(groups), children, 0)

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from graphveil.hierarchy.compiled import compiled
 from graphveil.hierarchy.dendrogram import IntArray
-from graphveil.hierarchy.stretches import (
+from graphveil.hierarchy.order_intervals import (
     COUNT,
     COUNTED,
     CROSS,
