@@ -12,7 +12,7 @@ from torch import Tensor
 
 from graphveil.aggregation import PerturbedSum, ReceiverRows, propagate_privately
 from graphveil.aggregation.grid import GridRows
-from graphveil.mechanisms.rounded_normal import RoundedNormal
+from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
 from graphveil.privacy import Randomness, SeededRandomness
 
 

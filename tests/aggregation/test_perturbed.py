@@ -17,7 +17,7 @@ from torch import Tensor
 from graphveil.aggregation import PerturbedSum, ReceiverRows, grid, perturbed, propagate_privately, quantise, unit_rows
 from graphveil.errors import InputError
 from graphveil.graphs import keep_lists, require_degree
-from graphveil.mechanisms.rounded_normal import RoundedNormal
+from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
 from graphveil.privacy import SecureRandomness, SeededRandomness, analytic_gaussian_sigma, epsilon_of, gaussian_epsilon
 from tests.aggregation.replay import allowed, moved, record, same_flow, toggled
 

@@ -17,8 +17,11 @@ from graphveil.audit.catalogue import GROUPS
 from graphveil.audit.pipelines import PIPELINES
 from graphveil.audit.tree_cases import tree_cases
 from graphveil.errors import InputError
-from graphveil.mechanisms import EdgeRand, RandomizedResponse, edge_rand, edges, labels
-from graphveil.mechanisms.bits import BitLaw, bit_law
+from graphveil.mechanisms import EdgeRand, RandomizedResponse
+from graphveil.mechanisms.edges import adjacency as edges
+from graphveil.mechanisms.edges import edge_rand
+from graphveil.mechanisms.labels import randomized_response as labels
+from graphveil.mechanisms.samplers.bits import BitLaw, bit_law
 from graphveil.methods import METHODS, release_edges
 from graphveil.methods.release_privacy import CHAINS, EDGE_METHODS
 

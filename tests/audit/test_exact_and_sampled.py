@@ -17,8 +17,11 @@ from graphveil.audit.feature_cases import feature_cases, permanent_cases
 from graphveil.audit.sampled import epsilon_of_rates, rate_interval
 from graphveil.audit.verdict import judge
 from graphveil.errors import InputError
-from graphveil.mechanisms import RandomizedResponse, bits, catalogue, edges, labels
-from graphveil.mechanisms.bits import BitLaw, bit_law
+from graphveil.mechanisms import RandomizedResponse, catalogue
+from graphveil.mechanisms.edges import adjacency as edges
+from graphveil.mechanisms.labels import randomized_response as labels
+from graphveil.mechanisms.samplers import bits
+from graphveil.mechanisms.samplers.bits import BitLaw, bit_law
 from graphveil.methods import curator_privacy
 from graphveil.privacy import gaussian_epsilon
 

@@ -20,8 +20,9 @@ from graphveil.audit.replay import same
 from graphveil.audit.taps import DescentTap
 from graphveil.errors import InputError
 from graphveil.graphs import keep_lists
-from graphveil.mechanisms import MultiBit, NoisyCounts, RandomizedResponse, edges
-from graphveil.mechanisms.bits import BitLaw, bit_law
+from graphveil.mechanisms import MultiBit, NoisyCounts, RandomizedResponse
+from graphveil.mechanisms.edges import adjacency as edges
+from graphveil.mechanisms.samplers.bits import BitLaw, bit_law
 from graphveil.methods import (
     class_sums,
     curator,

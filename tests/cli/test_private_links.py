@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from graphveil.mechanisms import AdjacencyRR, edges
+from graphveil.mechanisms import AdjacencyRR
+from graphveil.mechanisms.edges import adjacency as edges
 from tests.cli.conftest import Terminal
 
 SHORT = ("social-200", "--epsilon-x", 2, "--epsilon-a", 5, "--epochs", 2)

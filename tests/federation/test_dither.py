@@ -18,7 +18,7 @@ from graphveil.federation.dither import Dither, Words
 from graphveil.federation.guarantees import guarantee_of
 from graphveil.federation.publication import Publication
 from graphveil.federation.setting import Member, Setting
-from graphveil.mechanisms.rounded_normal import RoundedNormal
+from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
 from graphveil.privacy import SeededRandomness
 from tests.federation.views import Views, holdings, setting_of, watched
 

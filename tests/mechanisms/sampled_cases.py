@@ -14,7 +14,7 @@ from scipy import stats
 from torch import Tensor
 
 from graphveil.mechanisms import SampledReports
-from graphveil.mechanisms.laws import Law, worst_variance
+from graphveil.mechanisms.samplers.laws import Law, worst_variance
 from graphveil.privacy import SeededRandomness
 from tests.mechanisms import conformance
 from tests.mechanisms.made import RANGE, bad_vectors, vectors

@@ -33,7 +33,7 @@ from graphveil.mechanisms import (
     ThreeOutputs,
     catalogue,
 )
-from graphveil.mechanisms.bits import bit_law
+from graphveil.mechanisms.samplers.bits import bit_law
 from graphveil.privacy import SecureRandomness, SeededRandomness, compose
 
 VECTORS = (

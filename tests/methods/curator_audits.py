@@ -23,7 +23,7 @@ from torch import Tensor
 
 from graphveil.aggregation.grid import quantise
 from graphveil.graphs import make_graph, social_graph
-from graphveil.mechanisms.rounded_normal import RoundedNormal
+from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
 from graphveil.methods import DPMLP, GAP, ClassSums, ProGAP, curator, curator_privacy
 from graphveil.methods.curator import CuratorSettings
 from graphveil.methods.curator_privacy import CuratorPrivacy

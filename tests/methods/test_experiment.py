@@ -180,7 +180,8 @@ def test_rivals_draw_noise_of_their_own_and_change_nothing_of_the_run() -> None:
 
 def test_rivals_that_were_too_large_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """The bound is lowered in place of a graph of 100,000 people."""
-    from graphveil.mechanisms import degree_preserving, edges
+    from graphveil.mechanisms.edges import adjacency as edges
+    from graphveil.mechanisms.edges import degree_preserving
 
     for module in (edges, degree_preserving):
         monkeypatch.setattr(module, "FALSE_EDGES_WARNING", 200)

@@ -18,7 +18,7 @@ from graphveil.privacy import Randomness, SecureRandomness, SeededRandomness
 FORKS = """
 import os
 from graphveil.privacy import SecureRandomness
-from graphveil.mechanisms.bits import bit_law
+from graphveil.mechanisms.samplers.bits import bit_law
 import numpy as np
 source = SecureRandomness()
 source.uint64(3)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from graphveil.attacks import AttackResult, Limit, judge
-from graphveil.mechanisms.guarantees import READERS
+from graphveil.mechanisms.base.guarantees import READERS
 from graphveil.methods.intervals import Interval
 from graphveil.privacy import Guarantee, Ledger
 from graphveil.reports.attack_files import PLAIN

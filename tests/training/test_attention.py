@@ -11,7 +11,7 @@ from torch import Tensor
 
 from graphveil.aggregation import GridRows, ReceiverRows, unit_rows
 from graphveil.errors import BudgetError, InputError
-from graphveil.mechanisms.rounded_normal import RoundedNormal
+from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
 from graphveil.models.attention import PairAttention
 from graphveil.privacy import SeededRandomness
 from graphveil.training import attention as room

@@ -12,7 +12,7 @@ from scipy import stats
 from torch import Tensor, nn
 
 from graphveil.errors import BudgetError, InputError
-from graphveil.mechanisms.rounded_normal import RoundedNormal
+from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
 from graphveil.privacy import Randomness, SecureRandomness, SeededRandomness
 from graphveil.training import PrivateDescent, PrivateSchedule, dp_sgd, poisson_batch, train_privately
 from graphveil.training.clipped_sum import ROWS, Captured, GradientGrid, clipped_sum, gradient_norms

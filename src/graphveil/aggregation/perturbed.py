@@ -29,7 +29,7 @@ from torch import Tensor
 from graphveil.aggregation.exact_sum import ReceiverRows
 from graphveil.aggregation.grid import quantise, require_bits, unit_rows
 from graphveil.errors import InputError
-from graphveil.mechanisms.rounded_normal import RoundedNormal
+from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
 from graphveil.privacy import Randomness, gaussian_epsilon
 
 if TYPE_CHECKING:

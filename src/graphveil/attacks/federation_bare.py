@@ -18,7 +18,7 @@ from torch import Tensor
 from graphveil.attacks.federation_views import Message, Recorded
 from graphveil.federation.dealt import Dealt
 from graphveil.federation.publication import Publication
-from graphveil.mechanisms.rounded_normal import RoundedNormal
+from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
 from graphveil.privacy import Randomness
 
 

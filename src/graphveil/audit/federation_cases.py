@@ -26,7 +26,7 @@ from graphveil.federation.guarantees import guarantee_of
 from graphveil.federation.masks import MaskKey
 from graphveil.federation.publication import Publication, Publisher, james_stein
 from graphveil.federation.setting import Member, Setting
-from graphveil.mechanisms.rounded_normal import RoundedNormal
+from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
 from graphveil.privacy import Randomness
 
 _EPSILON, _DELTA, _ROUNDS, _COLUMNS, _CLIP = 2.0, 1e-4, 3, 4, 0.5

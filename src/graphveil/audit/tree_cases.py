@@ -33,7 +33,7 @@ from graphveil.hierarchy import (
     public_tree,
 )
 from graphveil.mechanisms import NoisyCounts, PairDomain
-from graphveil.mechanisms.guarantees import pair_guarantee
+from graphveil.mechanisms.base.guarantees import pair_guarantee
 from graphveil.methods.release_edges import STEPS_A_NODE, noisy_blocks
 from graphveil.privacy import Guarantee, Randomness
 

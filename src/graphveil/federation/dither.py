@@ -23,7 +23,7 @@ from torch import Tensor
 from graphveil.errors import InputError
 from graphveil.federation import ring
 from graphveil.federation.publication import Publication
-from graphveil.mechanisms.rounded_normal import RoundedNormal
+from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
 
 #: The least deviation of a rounded normal, in steps.
 _LEAST_SIGMA = 10.0

@@ -29,7 +29,7 @@ from graphveil.aggregation.grid import quantise
 from graphveil.errors import BudgetError, InputError
 from graphveil.federation.masks import MaskKey
 from graphveil.mechanisms import RandomizedResponse
-from graphveil.mechanisms.rounded_normal import RoundedNormal
+from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
 from graphveil.privacy import gaussian_epsilon, require_budget
 from graphveil.privacy.gaussian import analytic_gaussian_sigma
 from graphveil.privacy.limits import LARGEST_EPSILON

@@ -6,25 +6,25 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from graphveil.mechanisms.degree_preserving import DegreePreservingRR
-from graphveil.mechanisms.degrees import NoisyDegree
-from graphveil.mechanisms.duchi import Duchi
-from graphveil.mechanisms.edge_rand import EdgeRand
-from graphveil.mechanisms.edges import AdjacencyRR
-from graphveil.mechanisms.feature_rr import FeatureRR
-from graphveil.mechanisms.gaussian import AnalyticGaussian
-from graphveil.mechanisms.guarantees import FEATURES, LABEL, PRIVATE_EDGE, RELATIONSHIP
-from graphveil.mechanisms.hybrid import Hybrid
-from graphveil.mechanisms.labels import RandomizedResponse
-from graphveil.mechanisms.lap_graph import LapGraph
-from graphveil.mechanisms.laplace import Laplace
-from graphveil.mechanisms.multibit import MultiBit
-from graphveil.mechanisms.noisy_counts import NoisyCounts
-from graphveil.mechanisms.onebit import OneBit
-from graphveil.mechanisms.piecewise import Piecewise
-from graphveil.mechanisms.privunit import PrivUnit
-from graphveil.mechanisms.suboptimal import SubOptimal
-from graphveil.mechanisms.three_outputs import ThreeOutputs
+from graphveil.mechanisms.base.guarantees import FEATURES, LABEL, PRIVATE_EDGE, RELATIONSHIP
+from graphveil.mechanisms.edges.adjacency import AdjacencyRR
+from graphveil.mechanisms.edges.degree_preserving import DegreePreservingRR
+from graphveil.mechanisms.edges.degrees import NoisyDegree
+from graphveil.mechanisms.edges.edge_rand import EdgeRand
+from graphveil.mechanisms.edges.lap_graph import LapGraph
+from graphveil.mechanisms.edges.noisy_counts import NoisyCounts
+from graphveil.mechanisms.features.duchi import Duchi
+from graphveil.mechanisms.features.feature_rr import FeatureRR
+from graphveil.mechanisms.features.gaussian import AnalyticGaussian
+from graphveil.mechanisms.features.hybrid import Hybrid
+from graphveil.mechanisms.features.laplace import Laplace
+from graphveil.mechanisms.features.multibit import MultiBit
+from graphveil.mechanisms.features.onebit import OneBit
+from graphveil.mechanisms.features.piecewise import Piecewise
+from graphveil.mechanisms.features.privunit import PrivUnit
+from graphveil.mechanisms.features.suboptimal import SubOptimal
+from graphveil.mechanisms.features.three_outputs import ThreeOutputs
+from graphveil.mechanisms.labels.randomized_response import RandomizedResponse
 
 
 @dataclass(frozen=True)

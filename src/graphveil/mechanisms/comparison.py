@@ -11,10 +11,10 @@ from typing import Any, Final
 import numpy as np
 
 from graphveil.errors import InputError
+from graphveil.mechanisms.base.checks import require_count, require_delta, require_dense, require_epsilon, require_range
+from graphveil.mechanisms.base.guarantees import FEATURES
+from graphveil.mechanisms.base.values import FloatArray, blocks
 from graphveil.mechanisms.catalogue import MechanismInfo, catalogue
-from graphveil.mechanisms.checks import require_count, require_delta, require_dense, require_epsilon, require_range
-from graphveil.mechanisms.guarantees import FEATURES
-from graphveil.mechanisms.values import FloatArray, blocks
 from graphveil.privacy import Randomness, require_budget
 
 # What a comparison takes on without being asked for: seconds, and tens of megabytes.

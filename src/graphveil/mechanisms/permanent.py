@@ -27,15 +27,15 @@ import torch
 from torch import Tensor
 
 from graphveil.errors import InputError
+from graphveil.mechanisms.base.reports import MultiBitReports
+from graphveil.mechanisms.base.values import open_values
 from graphveil.mechanisms.catalogue import catalogue
-from graphveil.mechanisms.edges import AdjacencyRR
-from graphveil.mechanisms.labels import RandomizedResponse
-from graphveil.mechanisms.multibit import MultiBit
-from graphveil.mechanisms.privunit import PrivUnit
-from graphveil.mechanisms.reports import MultiBitReports
-from graphveil.mechanisms.sampled import SampledVectors
-from graphveil.mechanisms.subsets import draw_subsets
-from graphveil.mechanisms.values import open_values
+from graphveil.mechanisms.edges.adjacency import AdjacencyRR
+from graphveil.mechanisms.features.multibit import MultiBit
+from graphveil.mechanisms.features.privunit import PrivUnit
+from graphveil.mechanisms.features.sampled import SampledVectors
+from graphveil.mechanisms.labels.randomized_response import RandomizedResponse
+from graphveil.mechanisms.samplers.subsets import draw_subsets
 from graphveil.privacy import Guarantee, Ledger, PermanentRandomness, Spend
 
 Context = tuple[str | int | bytes, ...]

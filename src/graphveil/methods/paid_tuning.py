@@ -25,7 +25,7 @@ from typing import Any
 from graphveil.errors import DataError, GraphveilError, InputError
 from graphveil.graphs import Split
 from graphveil.graphs.fingerprint import fingerprint
-from graphveil.mechanisms.rounded_normal import RoundedNormal
+from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
 from graphveil.methods.catalogue import METHODS
 from graphveil.methods.curator_privacy import Noise
 from graphveil.methods.memory import peak_memory_mb

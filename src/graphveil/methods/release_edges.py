@@ -24,7 +24,7 @@ from torch import Tensor
 from graphveil.errors import InputError
 from graphveil.hierarchy.dendrogram import Dendrogram
 from graphveil.mechanisms import EdgeRand, NoisyCounts, PairDomain
-from graphveil.mechanisms.lap_graph import LapGraph
+from graphveil.mechanisms.edges.lap_graph import LapGraph
 from graphveil.methods.release_privacy import CHAINS, ReleasePrivacy
 from graphveil.privacy import Randomness
 

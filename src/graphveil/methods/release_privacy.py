@@ -16,7 +16,7 @@ from typing import Any
 from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema
 from graphveil.mechanisms import FeatureRR, PairDomain, RandomizedResponse
-from graphveil.mechanisms.guarantees import READERS
+from graphveil.mechanisms.base.guarantees import READERS
 from graphveil.methods.local_privacy import FEATURE_MECHANISMS, LocalPrivacy
 from graphveil.methods.release_scores import Scores
 from graphveil.privacy import Guarantee, Ledger, Spend, compose, require_budget
@@ -193,7 +193,7 @@ class ReleasePrivacy:
     def _edge(self, domain: PairDomain) -> Guarantee:
         """The guarantee of one private edge."""
         from graphveil.hierarchy.markov import ASYMPTOTIC
-        from graphveil.mechanisms.guarantees import pair_guarantee
+        from graphveil.mechanisms.base.guarantees import pair_guarantee
 
         made = pair_guarantee(math.fsum(self.edge_budgets().values()), domain)
         return replace(made, assumes=(ASYMPTOTIC, *made.assumes)) if self.edges in CHAINS else made

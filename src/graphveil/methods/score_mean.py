@@ -19,8 +19,8 @@ from torch import Tensor
 
 from graphveil.aggregation import quantise
 from graphveil.errors import InputError
-from graphveil.mechanisms.guarantees import FEATURES
-from graphveil.mechanisms.rounded_normal import RELATIVE_ERROR, RoundedNormal
+from graphveil.mechanisms.base.guarantees import FEATURES
+from graphveil.mechanisms.samplers.rounded_normal import RELATIVE_ERROR, RoundedNormal
 from graphveil.privacy import Guarantee, Randomness, analytic_gaussian_sigma
 from graphveil.privacy.printed import rounded_up
 

@@ -11,7 +11,7 @@ public, so its rho is at most the largest of all settings' at each order: `Allow
 every setting may weigh there, and then any mixture of them costs what was promised. Equal scores: the first is kept,
 which is as good as a fair draw, since the trials are exchangeable.
 
-Rounding. Noise of `mechanisms.rounded_normal` has cells right up to a factor e^t and misses a mass c. Read it as noise
+Rounding. Noise of `samplers.rounded_normal` has cells right up to a factor e^t and misses a mass c. Read it as noise
 R' that is right up to e^t everywhere, conditioned on the mass 1 - c: the two differ with probability c a draw. With R'
 on the d coordinates that a unit can change, a trial's rho grows by d t (2 l - 1) / (l - 1) <= 3 d t, so the tuning's
 epsilon e by at most 3 d t (2 + eta). All trials together differ from those with R' with probability at most

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from graphveil.mechanisms.guarantees import READERS
+from graphveil.mechanisms.base.guarantees import READERS
 from graphveil.privacy import Guarantee, Ledger, compose, several
 from graphveil.privacy.printed import rounded_up
 from graphveil.reports.text import number

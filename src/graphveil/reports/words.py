@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from graphveil.mechanisms.guarantees import READERS
+from graphveil.mechanisms.base.guarantees import READERS
 from graphveil.methods.intervals import Interval
 from graphveil.methods.many_labels import SEVERAL
 from graphveil.methods.releases import RELEASES

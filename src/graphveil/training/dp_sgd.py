@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from graphveil.errors import BudgetError, InputError
-from graphveil.mechanisms.rounded_normal import RoundedNormal
+from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
 from graphveil.privacy import Descent, Randomness
 from graphveil.training.clipped_sum import ROWS, Captured, GradientGrid, Lengths, clipped_sum, input_lengths
 from graphveil.training.row_checks import Recorder, linear_layers, refuse_mixed_rows, treats_rows_alike

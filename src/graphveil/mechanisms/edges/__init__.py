@@ -1,0 +1,1 @@
+"""Mechanisms for neighbour lists and edges."""

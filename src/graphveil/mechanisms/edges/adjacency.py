@@ -1,0 +1,164 @@
+"""Randomized response on neighbour lists, for graphs far too large for a nodes x nodes array.
+
+Source: S. L. Warner, "Randomized Response", JASA 60, 1965; on the rows of an adjacency matrix: Z. Qin et al.,
+"Generating Synthetic Decentralized Social Graphs with Local Differential Privacy", CCS 2017; reporting the lower
+triangle only: J. Imola, T. Murakami, K. Chaudhuri, "Locally Differentially Private Analysis of Graph Statistics",
+USENIX Security 2021, https://arxiv.org/abs/2010.08688.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import scipy.sparse
+import torch
+from torch import Tensor
+
+from graphveil.mechanisms.base.checks import require_epsilon
+from graphveil.mechanisms.base.guarantees import entry_guarantee, list_guarantee
+from graphveil.mechanisms.edges.edge_sampling import sample_lists
+from graphveil.mechanisms.edges.neighbour_lists import EdgeIndex, NeighbourLists
+from graphveil.mechanisms.edges.pairs import AdjacencyEstimate, PairEvidence, either_end, named_pairs
+from graphveil.mechanisms.edges.reports import EdgeReports
+from graphveil.mechanisms.samplers.bits import WORD, bit_law
+from graphveil.privacy import Guarantee, Randomness
+from graphveil.privacy.printed import rounded_up
+
+# From here on the noise alone takes seconds and hundreds of megabytes, and buries any graph of that many nodes.
+FALSE_EDGES_WARNING: Final = 20_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdjacencyRR:
+    """Every bit of every neighbour list is flipped with probability 1 / (e^epsilon + 1).
+
+    Formal guarantees: epsilon for one reported bit, exactly: the flip probability is an integer multiple of 2^-64
+    that is rounded up by more than the sampler's finite digits can lose. What one relationship costs depends on
+    the mode: epsilon for "lower" and "directed", 2 epsilon for "both".
+
+    Args:
+        epsilon: finite and positive, for one reported bit.
+        nodes: the public number of users.
+        mode: "lower": of every two users the one with the lower id reports; "both": each end reports;
+            "directed": every user reports the links that start at it.
+
+    Raises:
+        InputError: a parameter is outside its range, NaN included.
+    """
+
+    epsilon: float
+    nodes: int
+    mode: str = "lower"
+
+    def __post_init__(self) -> None:
+        require_epsilon(self.epsilon)
+        NeighbourLists(self.nodes, self.mode)
+
+    @property
+    def flip(self) -> float:
+        """p: the probability that a bit is flipped."""
+        return self._low / WORD
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What all reports together protect: one relationship, or one directed link."""
+        return list_guarantee(self.epsilon, self.mode, self.nodes)
+
+    @property
+    def bit_guarantee(self) -> Guarantee:
+        """What protects one bit of one list, as papers state it."""
+        return entry_guarantee(self.epsilon, self.nodes)
+
+    @property
+    def expected_false(self) -> float:
+        """How many entries of the reports are expected to be false, counted as if nobody knew anybody."""
+        return self._lists.total * self.flip
+
+    @property
+    def expected_bytes(self) -> float:
+        """The size of all reports together, counted as if nobody knew anybody."""
+        return 8.0 * (self.nodes + 1) + 4 * self.expected_false
+
+    @property
+    def warning(self) -> str | None:
+        """What to tell a user before running, or None."""
+        if self.expected_false <= FALSE_EDGES_WARNING:
+            return None
+        return (
+            f"epsilon {rounded_up(self.epsilon)} among {self.nodes:,} users makes about "
+            f"{self.expected_false:,.0f} false edges ({self.expected_bytes / 1e6:,.0f} MB of reports), more than "
+            f"{FALSE_EDGES_WARNING:,}; raise epsilon or take fewer users"
+        )
+
+    @property
+    def variance(self) -> float:
+        """The variance of the estimate of each entry of the adjacency: p (1 - p) / (1 - 2p)^2 a report."""
+        return self.flip * (1 - self.flip) / self._gap**2 / self._lists.reports_per_unit
+
+    def randomize(self, edge_index: EdgeIndex, *, randomness: Randomness) -> EdgeReports:
+        """What the devices send.
+
+        Args:
+            edge_index: integers [2, E], row 0 the user whose list names row 1, both directions of every
+                relationship unless the mode is "directed"; what is listed twice counts once.
+            randomness: the source of the noise.
+
+        Raises:
+            InputError: an id is no user, a user names itself, or a direction is missing; nothing is encoded.
+        """
+        lists = self._lists
+        return sample_lists(lists, lists.open(edge_index), self._low, randomness)
+
+    def evidence(self, reports: EdgeReports) -> PairEvidence:
+        """What the reports say about each pair, both reports of it combined by their likelihood."""
+        source, target, count = named_pairs(self._lists, reports)
+        most = self._lists.reports_per_unit
+        ratio = (2 * count - most).double() * self._log_odds
+        return PairEvidence(self.nodes, source, target, ratio, -most * self._log_odds, self.mode == "directed")
+
+    def estimate(self, reports: EdgeReports) -> AdjacencyEstimate:
+        """The unbiased estimate of the adjacency, (bit - p) / (1 - 2p), averaged where two reports tell.
+
+        Undirected: both directions of a pair have the same entry. The diagonal is left out.
+        """
+        source, target, count = (part.numpy() for part in named_pairs(self._lists, reports))
+        values = count / (self._gap * self._lists.reports_per_unit)
+        if self.mode != "directed":
+            source, target = np.concatenate([source, target]), np.concatenate([target, source])
+            values = np.concatenate([values, values])
+        matrix = scipy.sparse.csr_matrix((values, (source, target)), shape=(self.nodes, self.nodes))
+        return AdjacencyEstimate(matrix, -self.flip / self._gap)
+
+    def collected(self, reports: EdgeReports) -> Tensor:
+        """The graph as the server takes it, int64 [2, E]: pairs that either end names, in both directions."""
+        return either_end(self._lists, reports)
+
+    def log_likelihood(self, reports: EdgeReports, edge_index: EdgeIndex) -> Tensor:
+        """log Pr[report | list] of each user, float64 [n]; exact: it uses the sampler's own integer."""
+        lists = self._lists
+        told, there, both = lists.overlap(reports, lists.open(edge_index))
+        wrong = told + there - 2 * both
+        right = lists.lengths - wrong
+        return torch.from_numpy(wrong * math.log(self.flip) + right * math.log1p(-self.flip))
+
+    @property
+    def _low(self) -> int:
+        """2^64 p."""
+        return bit_law(self.epsilon, 1).low
+
+    @property
+    def _gap(self) -> float:
+        """1 - 2p."""
+        return bit_law(self.epsilon, 1).span / WORD
+
+    @property
+    def _log_odds(self) -> float:
+        """log((1 - p) / p), what one report is worth; at most epsilon."""
+        return math.log1p(bit_law(self.epsilon, 1).span / self._low)
+
+    @property
+    def _lists(self) -> NeighbourLists:
+        return NeighbourLists(self.nodes, self.mode)

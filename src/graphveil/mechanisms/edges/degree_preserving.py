@@ -1,0 +1,145 @@
+"""Degree-preserving randomized response: a noisy degree first, then a noisy list thinned to about that many.
+
+Source: S. Hidano, T. Murakami, "Degree-Preserving Randomized Response for Graph Neural Networks under Local
+Differential Privacy", 2022, https://arxiv.org/abs/2202.10209. A negative noisy degree counts as 0 here: as
+published, one that is negative enough turns the thinning off and lets all of the noise through.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from scipy.special import xlog1py, xlogy
+from torch import Tensor
+
+from graphveil.errors import InputError
+from graphveil.mechanisms.base.checks import require_epsilon
+from graphveil.mechanisms.base.guarantees import list_guarantee
+from graphveil.mechanisms.base.values import FloatArray
+from graphveil.mechanisms.edges.adjacency import FALSE_EDGES_WARNING, AdjacencyRR
+from graphveil.mechanisms.edges.degrees import NoisyDegree
+from graphveil.mechanisms.edges.edge_sampling import Thresholds, sample_lists
+from graphveil.mechanisms.edges.neighbour_lists import EdgeIndex, Ids, NeighbourLists, owners
+from graphveil.mechanisms.edges.pairs import either_end
+from graphveil.mechanisms.edges.reports import DegreePreservingReports, DegreeReports
+from graphveil.mechanisms.samplers.bits import WORD, bit_law
+from graphveil.privacy import Guarantee, Randomness
+from graphveil.privacy.printed import rounded_up
+
+
+@dataclass(frozen=True, kw_only=True)
+class DegreePreservingRR:
+    """Each user sends a noisy degree, and of its noisy list about as many entries as that degree says.
+
+    Formal guarantees: epsilon for one list, exactly, of which `degree_share` pays for the degree and the rest for
+    the flipped bits; thinning them looks at nothing private. In mode "both" one relationship costs 2 epsilon.
+
+    Args:
+        epsilon: finite and positive, for one list.
+        nodes: the public number of users.
+        mode: which pairs a list holds: "lower", "both" or "directed", as in `AdjacencyRR`.
+        degree_share: the part of epsilon that the degree takes, from 0.01 to 0.99; the paper's is 0.1.
+
+    Raises:
+        InputError: a parameter is outside its range, NaN included.
+    """
+
+    epsilon: float
+    nodes: int
+    mode: str = "lower"
+    degree_share: float = 0.1
+
+    def __post_init__(self) -> None:
+        require_epsilon(self.epsilon)
+        number = isinstance(self.degree_share, int | float) and not isinstance(self.degree_share, bool)
+        if not (number and 0.01 <= self.degree_share <= 0.99):
+            raise InputError(f"degree_share is {self.degree_share!r}", allowed="a number from 0.01 to 0.99")
+        _ = self.degree, self._flips
+
+    @property
+    def degree(self) -> NoisyDegree:
+        """The first part: the noisy degree."""
+        return NoisyDegree(epsilon=self.epsilon * self.degree_share, nodes=self.nodes, mode=self.mode)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What all reports together protect: one relationship, or one directed link."""
+        return list_guarantee(self.epsilon, self.mode, self.nodes)
+
+    @property
+    def warning(self) -> str | None:
+        """What to tell a user before running, or None."""
+        drawn = self._flips.expected_false
+        if drawn <= FALSE_EDGES_WARNING:
+            return None
+        return (
+            f"epsilon {rounded_up(self._flips.epsilon)} for the lists of {self.nodes:,} users draws about {drawn:,.0f} "
+            f"false edges, more than {FALSE_EDGES_WARNING:,}; most are dropped again, but each takes time"
+        )
+
+    def randomize(self, edge_index: EdgeIndex, *, randomness: Randomness) -> DegreePreservingReports:
+        """What the devices send.
+
+        Args:
+            edge_index: integers [2, E], row 0 the user whose list names row 1, both directions of every
+                relationship unless the mode is "directed"; what is listed twice counts once.
+            randomness: the source of the noise.
+
+        Raises:
+            InputError: an id is no user, a user names itself, or a direction is missing; nothing is encoded.
+        """
+        lists = self._lists
+        true = lists.open(edge_index)
+        degrees = self.degree.randomize(self._degrees(true), randomness=randomness)
+        thinning = self._thinning(degrees)
+        return DegreePreservingReports(degrees, sample_lists(lists, true, self._low, randomness, thinning))
+
+    def collected(self, reports: DegreePreservingReports) -> Tensor:
+        """The graph as the server takes it, int64 [2, E]: pairs that either end names, in both directions."""
+        return either_end(self._lists, reports.edges)
+
+    def log_likelihood(self, reports: DegreePreservingReports, edge_index: EdgeIndex) -> Tensor:
+        """log Pr[degree and list | true list] of each user, float64 [n]; it uses the sampler's own integers."""
+        lists, low = self._lists, self._low
+        true = lists.open(edge_index)
+        told, there, both = lists.overlap(reports.edges, true)
+        thinning = self._thinning(reports.degrees)
+        send: FloatArray = thinning / np.float64(WORD)
+        drop = (np.uint64(0) - thinning) / np.float64(WORD)  # 1 - send; 0 wraps to 0 and is set right here
+        drop[thinning == 0] = 1.0
+        flip, keep = low / WORD, (WORD - low) / WORD
+        silent = flip + keep * drop  # a true entry is not sent
+        total = xlogy(both, keep * send) + xlogy(there - both, silent) + xlogy(told - both, flip * send)
+        total += xlog1py(lists.lengths - there - told + both, -flip * send)
+        return torch.from_numpy(total) + self.degree.log_likelihood(reports.degrees, self._degrees(true))
+
+    @property
+    def _flips(self) -> AdjacencyRR:
+        """The second part before thinning."""
+        spent = self.epsilon * self.degree_share
+        return AdjacencyRR(epsilon=self.epsilon - spent, nodes=self.nodes, mode=self.mode)
+
+    @property
+    def _low(self) -> int:
+        """2^64 times the probability that a bit is flipped."""
+        return bit_law(self._flips.epsilon, 1).low
+
+    @property
+    def _lists(self) -> NeighbourLists:
+        return NeighbourLists(self.nodes, self.mode)
+
+    def _degrees(self, true: Ids) -> Ids:
+        return np.bincount(owners(true, self._lists.starts), minlength=self.nodes)
+
+    def _thinning(self, degrees: DegreeReports) -> Thresholds:
+        """2^64 q, the probability that an entry stays: q = d / (d (1 - 2p) + length p), with d >= 0 and q < 1."""
+        flip = self._low / WORD
+        wanted = np.maximum(self.degree.estimate(degrees).numpy(), 0.0)
+        expected = wanted * (1 - 2 * flip) + self._lists.lengths * flip
+        share = np.divide(wanted, expected, out=np.zeros_like(wanted), where=expected > 0)
+        below_one = math.nextafter(1.0, 0.0)
+        thinning: Thresholds = (np.minimum(share, below_one) * 2.0**64).astype(np.uint64)
+        return thinning

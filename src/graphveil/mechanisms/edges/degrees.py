@@ -1,0 +1,134 @@
+"""How many relationships each user has, with two-sided geometric noise.
+
+Source: A. Ghosh, T. Roughgarden, M. Sundararajan, "Universally Utility-Maximizing Privacy Mechanisms", STOC 2009,
+https://arxiv.org/abs/0811.2841; as a degree vector beside noisy neighbour lists: X. Zhu, V. Y. F. Tan, X. Xiao,
+"Blink: Link Local Differential Privacy in Graph Neural Networks via Bayesian Estimation", CCS 2023,
+https://arxiv.org/abs/2309.03190.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from graphveil.errors import InputError
+from graphveil.mechanisms.base.checks import require_epsilon
+from graphveil.mechanisms.base.guarantees import list_guarantee
+from graphveil.mechanisms.base.reports import require_inside, require_pairs
+from graphveil.mechanisms.edges.neighbour_lists import EdgeIndex, Ids, NeighbourLists, owners
+from graphveil.mechanisms.edges.reports import DegreeReports
+from graphveil.mechanisms.samplers.two_sided import TwoSided, two_sided
+from graphveil.privacy import Guarantee, Randomness
+from graphveil.privacy.printed import rounded_up
+
+Degrees = Tensor | npt.NDArray[Any]
+
+# Reports reach this many noise scales beyond the possible degrees; noise further out has probability e^-40.
+_REACH: Final = 40
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoisyDegree:
+    """Adds two-sided geometric noise to the number of relationships in each user's list.
+
+    Formal guarantees: epsilon for one list, exactly; the possible reports are the same for all degrees; estimates
+    are unbiased up to e^-40 of the noise. In mode "both" a relationship counts in two lists and costs 2 epsilon.
+
+    Args:
+        epsilon: finite and positive, for one list.
+        nodes: the public number of users.
+        mode: which pairs a list holds: "lower", "both" or "directed", as in `AdjacencyRR`.
+
+    Raises:
+        InputError: a parameter is outside its range, NaN included, or reports would not fit into 32 bits.
+    """
+
+    epsilon: float
+    nodes: int
+    mode: str = "lower"
+
+    def __post_init__(self) -> None:
+        require_epsilon(self.epsilon)
+        NeighbourLists(self.nodes, self.mode)
+        if self.nodes + self._reach >= 2**31:
+            raise InputError(
+                f"epsilon {rounded_up(self.epsilon)} for {self.nodes} users needs levels above 32 bits",
+                allowed=f"40 / epsilon + nodes below {2**31}",
+            )
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What all reports together protect: one relationship, or one directed link."""
+        return list_guarantee(self.epsilon, self.mode, self.nodes)
+
+    @property
+    def variance(self) -> float:
+        """The variance of each report: 2 r / (1 - r)^2 with r = e^-epsilon."""
+        return self._noise.variance
+
+    def count(self, edge_index: EdgeIndex) -> Tensor:
+        """The true degrees, int64 [n]: how many relationships stand in each user's list; private."""
+        lists = NeighbourLists(self.nodes, self.mode)
+        return torch.from_numpy(np.bincount(owners(lists.open(edge_index), lists.starts), minlength=self.nodes))
+
+    def randomize(self, degrees: Degrees, *, randomness: Randomness) -> DegreeReports:
+        """What the devices send.
+
+        Args:
+            degrees: integers [n], for each user how many relationships its list holds.
+            randomness: the source of the noise.
+
+        Raises:
+            InputError: a degree is negative or above the length of the list; nothing is encoded.
+        """
+        levels = self._open(degrees).copy()
+        levels += self._noise.draw(self.nodes, randomness)
+        lowest, highest = self._ends
+        return DegreeReports(torch.from_numpy(np.clip(levels, lowest, highest).astype(np.int32)))
+
+    def estimate(self, reports: DegreeReports) -> Tensor:
+        """The unbiased estimate of the degrees, float64 [n]: the reports themselves, negative ones included."""
+        self._check(reports)
+        return reports.levels.double()
+
+    def log_likelihood(self, reports: DegreeReports, degrees: Degrees) -> Tensor:
+        """log Pr[report | degree] of each user, float64 [n]; the ends collect what was clamped."""
+        self._check(reports)
+        levels = reports.levels.numpy().astype(np.int64)
+        distance = np.abs(levels - self._open(degrees))
+        at_end = np.isin(levels, self._ends)
+        return torch.from_numpy(np.where(at_end, self._noise.log_tail(distance), self._noise.log_pmf(distance)))
+
+    @property
+    def _reach(self) -> int:
+        return math.ceil(_REACH / self._noise.rate)
+
+    @property
+    def _ends(self) -> tuple[int, int]:
+        """The lowest and the highest report."""
+        return -self._reach, self.nodes - 1 + self._reach
+
+    @property
+    def _noise(self) -> TwoSided:
+        return two_sided(self.epsilon)
+
+    def _check(self, reports: DegreeReports) -> None:
+        require_pairs(len(reports), self.nodes)
+        require_inside(reports.levels, *self._ends, "a degree")
+
+    def _open(self, degrees: Degrees) -> Ids:
+        """The degrees as checked int64 numbers."""
+        array = degrees.detach().cpu().numpy() if isinstance(degrees, Tensor) else np.asarray(degrees)
+        if array.shape != (self.nodes,) or array.dtype.kind not in "iu":
+            raise InputError(f"degrees are {array.dtype} with shape {array.shape}", allowed=f"{self.nodes} integers")
+        outside = np.flatnonzero((array < 0) | (array > NeighbourLists(self.nodes, self.mode).lengths))
+        if outside.size:
+            where = f"degrees, row {int(outside[0])}"
+            raise InputError("the degree does not fit the user's list", where=where, allowed=f"mode {self.mode!r}")
+        return array.astype(np.int64)

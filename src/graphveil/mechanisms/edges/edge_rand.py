@@ -1,0 +1,124 @@
+"""Randomized response of a curator on all protected pairs, in the time of the edges that come out (EdgeRand).
+
+Source: F. Wu, Y. Long, C. Zhang, B. Li, "LinkTeller: Recovering Private Edges from Graph Neural Networks via Influence
+Analysis", IEEE S&P 2022, https://arxiv.org/abs/2108.06504. They resample each pair with s = 2 / (e^epsilon + 1)
+to a fair bit, which is to flip it with 1/(e^epsilon+1).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from graphveil.mechanisms.base.checks import require_epsilon
+from graphveil.mechanisms.base.guarantees import pair_guarantee
+from graphveil.mechanisms.edges.adjacency import FALSE_EDGES_WARNING
+from graphveil.mechanisms.edges.edge_sampling import false_places, survives
+from graphveil.mechanisms.edges.neighbour_lists import Ids, contains
+from graphveil.mechanisms.edges.pair_domain import PairDomain, Pairs
+from graphveil.mechanisms.edges.pairs import PairEstimate
+from graphveil.mechanisms.samplers.bits import WORD, bit_law
+from graphveil.privacy import Guarantee, Randomness
+from graphveil.privacy.printed import rounded_up
+
+
+@dataclass(frozen=True, kw_only=True)
+class EdgeRand:
+    """Every protected pair is flipped, related or not, with probability 1 / (e^epsilon + 1).
+
+    Formal guarantees: epsilon for one private undirected edge, exactly: the flip probability is an integer multiple of
+    2^-64 that is rounded up by more than the sampler's finite digits can lose; every set of protected pairs is
+    possible for every graph.
+
+    Args:
+        epsilon: finite and positive, for one private edge.
+        domain: the protected pairs.
+
+    Raises:
+        InputError: epsilon is outside its range, NaN included.
+    """
+
+    epsilon: float
+    domain: PairDomain
+
+    def __post_init__(self) -> None:
+        require_epsilon(self.epsilon)
+
+    @property
+    def flip(self) -> float:
+        """p: the probability that a pair is flipped."""
+        return self._low / WORD
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What the release protects."""
+        return pair_guarantee(self.epsilon, self.domain)
+
+    @property
+    def expected_false(self) -> float:
+        """How many false edges are expected, counted as if there were no private edge."""
+        return self.domain.size * self.flip
+
+    @property
+    def warning(self) -> str | None:
+        """What to tell a user before running, or None."""
+        if self.expected_false <= FALSE_EDGES_WARNING:
+            return None
+        return (
+            f"epsilon {rounded_up(self.epsilon)} on {self.domain.size:,} protected pairs makes about "
+            f"{self.expected_false:,.0f} false edges, more than {FALSE_EDGES_WARNING:,}; raise epsilon, declare "
+            "fewer private nodes, or take lap-graph, which keeps the number of edges"
+        )
+
+    @property
+    def variance(self) -> float:
+        """The variance of the estimate of each pair: p (1 - p) / (1 - 2p)^2."""
+        return self.flip * (1 - self.flip) / self._gap**2
+
+    def randomize(self, pairs: Pairs, *, randomness: Randomness) -> Tensor:
+        """The synthetic private edges.
+
+        Args:
+            pairs: the private edges, integers [2, m], u < v; what is listed twice counts once.
+            randomness: the source of the noise.
+
+        Returns:
+            int64 [2, S], u < v, distinct protected pairs in ascending order.
+
+        Raises:
+            InputError: a pair is not protected; nothing is drawn.
+        """
+        true = self._ranks(pairs)
+        parts = [true[survives(len(true), self._low, randomness)]]
+        for *_, false in false_places(self.domain.size, self._low, randomness):
+            parts.append(false[~contains(true, false)])
+        return self.domain.unrank(np.sort(np.concatenate(parts), kind="stable"))
+
+    def estimate(self, released: Pairs) -> PairEstimate:
+        """The unbiased estimate of every protected pair, (bit - p) / (1 - 2p); so is its `total`, of the edges."""
+        pairs = self.domain.unrank(self._ranks(released))
+        return PairEstimate(pairs, (1 - self.flip) / self._gap, -self.flip / self._gap, self.domain.size)
+
+    def log_likelihood(self, released: Pairs, pairs: Pairs) -> Tensor:
+        """log Pr[released | private edges], float64 []; exact: it uses the sampler's own integer."""
+        sent, true = self._ranks(released), self._ranks(pairs)
+        wrong = len(sent) + len(true) - 2 * int(contains(true, sent).sum())
+        right = self.domain.size - wrong
+        return torch.tensor(wrong * math.log(self.flip) + right * math.log1p(-self.flip), dtype=torch.float64)
+
+    def _ranks(self, pairs: Pairs) -> Ids:
+        return np.unique(self.domain.rank(pairs).numpy())
+
+    @property
+    def _low(self) -> int:
+        """2^64 p."""
+        return bit_law(self.epsilon, 1).low
+
+    @property
+    def _gap(self) -> float:
+        """1 - 2p."""
+        return bit_law(self.epsilon, 1).span / WORD

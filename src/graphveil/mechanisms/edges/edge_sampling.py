@@ -1,0 +1,101 @@
+"""Randomized response on rows of bits that are nearly all zero, without visiting the zeros.
+
+The places where a fresh bit would say 1 although nothing is there are independent coins of one public
+probability; the distances between them are geometric variables, drawn exactly. Places that do hold a
+relationship are taken out again and decided by a draw of their own. The law is that of one coin for each place;
+time and memory are those of what comes out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from graphveil.mechanisms.base.values import BLOCK, blocks
+from graphveil.mechanisms.edges.neighbour_lists import Ids, NeighbourLists, contains, owners
+from graphveil.mechanisms.edges.reports import EdgeReports
+from graphveil.mechanisms.samplers.bits import WORD
+from graphveil.mechanisms.samplers.unbounded_geometric import Geometric, failures_before
+from graphveil.privacy import Randomness
+
+Thresholds = npt.NDArray[np.uint64]
+
+
+def sample_lists(
+    lists: NeighbourLists, true: Ids, low: int, randomness: Randomness, thinning: Thresholds | None = None
+) -> EdgeReports:
+    """The noisy lists of all users.
+
+    Args:
+        lists: the public places.
+        true: the places that hold a relationship, ascending.
+        low: a bit is flipped with probability low / 2^64.
+        randomness: the source of the noise.
+        thinning: uint64 [n]; a bit that says 1 is then sent with probability thinning / 2^64 of its list.
+    """
+    kept = true[survives(len(true), low, randomness)]
+    starts, counts = lists.starts, np.zeros(lists.nodes, np.int64)
+    columns = [np.zeros(0, np.int32)]
+    for first, stop, false in false_places(lists.total, low, randomness):
+        false = false[~contains(_between(true, first, stop), false)]
+        sent = np.concatenate([false, _between(kept, first, stop)])
+        sent.sort(kind="stable")
+        users = owners(sent, starts)
+        if thinning is not None:
+            stays = randomness.uint64(len(sent)) < thinning[users]
+            sent, users = sent[stays], users[stays]
+        columns.append(lists.named(sent, users).astype(np.int32))
+        if users.size:
+            counts[users[0] : users[-1] + 1] += np.bincount(users - users[0])
+    ends = np.concatenate([[0], np.cumsum(counts)])
+    return EdgeReports(torch.from_numpy(ends), torch.from_numpy(np.concatenate(columns)))
+
+
+def false_places(total: int, low: int, randomness: Randomness) -> Iterator[tuple[int, int, Ids]]:
+    """Independent places of 0..total-1, each with probability low / 2^64, in consecutive parts.
+
+    Yields:
+        first, stop and the places in first..stop-1, ascending; the parts cover 0..total-1.
+    """
+    return marked_places(total, failures_before(low, total), low / WORD, randomness)
+
+
+def marked_places(total: int, gaps: Geometric, chance: float, randomness: Randomness) -> Iterator[tuple[int, int, Ids]]:
+    """As `false_places`, with the law of the gaps between marked places, drawn up to `total` at least.
+
+    Args:
+        chance: about what each place is marked with; it decides how many gaps are drawn at once, nothing else.
+    """
+    first = 0
+    while first < total:
+        drawn = gaps.draw(_wanted(total - first, chance), randomness)
+        # A gap reaches at most to the end, so the first place behind it cannot overflow; those after it may.
+        places = first + np.cumsum(drawn + 1) - 1
+        behind = int(np.argmax(places >= total))
+        if places[behind] >= total:
+            yield first, total, places[:behind]
+            return
+        yield first, int(places[-1]) + 1, places
+        first = int(places[-1]) + 1
+
+
+def _wanted(places: int, chance: float) -> int:
+    """How many gaps to draw at once: nearly always all that are needed, at most a block."""
+    expected = places * chance
+    return min(BLOCK, math.ceil(expected + 5 * math.sqrt(expected)) + 8)
+
+
+def survives(count: int, low: int, randomness: Randomness) -> npt.NDArray[np.bool_]:
+    """For each bit that is 1 whether it still is after randomized response."""
+    result = np.empty(count, np.bool_)
+    for start, stop in blocks(count, 1):
+        result[start:stop] = randomness.uint64(stop - start) >= np.uint64(low)
+    return result
+
+
+def _between(places: Ids, first: int, stop: int) -> Ids:
+    return places[np.searchsorted(places, first) : np.searchsorted(places, stop)]

@@ -1,0 +1,169 @@
+"""Which pairs each user answers for, as one row of public places.
+
+A list of relationships is a row of bits, one for each other user. Laid end to end the rows form one row of places
+that holds no secret: the number of places and who owns which follow from the number of users and the mode alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+from torch import Tensor
+
+from graphveil.errors import InputError
+from graphveil.mechanisms.base.checks import require_count
+from graphveil.mechanisms.edges.reports import EdgeReports
+
+MODES: Final = ("lower", "both", "directed")
+
+Ids = npt.NDArray[np.int64]
+EdgeIndex = Tensor | npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class NeighbourLists:
+    """The places of `nodes` users in one of `MODES`.
+
+    lower: user i answers for the pairs {i, j} with j > i only; both: for all pairs {i, j}, so each pair has two
+    places; directed: for all links from i to j.
+    """
+
+    nodes: int
+    mode: str
+
+    def __post_init__(self) -> None:
+        require_count("nodes", self.nodes, 1, 2**31 - 1)
+        if self.mode not in MODES:
+            raise InputError(f"mode is {self.mode!r}", allowed=", ".join(MODES))
+
+    @property
+    def total(self) -> int:
+        """All places together."""
+        square = self.nodes * (self.nodes - 1)
+        return square // 2 if self.mode == "lower" else square
+
+    @property
+    def reports_per_unit(self) -> int:
+        """In how many lists one relationship, or one directed link, stands."""
+        return 2 if self.mode == "both" else 1
+
+    @property
+    def lengths(self) -> Ids:
+        """How many places each list has, int64 [n]."""
+        if self.mode == "lower":
+            return np.arange(self.nodes - 1, -1, -1, dtype=np.int64)
+        return np.full(self.nodes, self.nodes - 1, np.int64)
+
+    @property
+    def starts(self) -> Ids:
+        """Where each list begins, int64 [n+1]; the last entry is `total`."""
+        ids = np.arange(self.nodes + 1, dtype=np.int64)
+        if self.mode == "lower":
+            # ids (2 n - 1 - ids) / 2, whose factors never exceed 64 bits; the last product is n (n - 1).
+            return ids * (2 * self.nodes - 1 - ids) // 2
+        return ids * (self.nodes - 1)
+
+    def places(self, users: Ids, named: Ids) -> Ids:
+        """The place of each pair; `named` must be in the user's list."""
+        if self.mode == "lower":
+            return users * (2 * self.nodes - 1 - users) // 2 + (named - users - 1)
+        return users * (self.nodes - 1) + named - (named > users)
+
+    def named(self, places: Ids, users: Ids) -> Ids:
+        """Whom each place stands for, given the user it belongs to."""
+        if self.mode == "lower":
+            return places - users * (2 * self.nodes - 1 - users) // 2 + users + 1
+        slots = places - users * (self.nodes - 1)
+        return slots + (slots >= users)
+
+    def open(self, edge_index: EdgeIndex) -> Ids:
+        """The places that hold a relationship, ascending; relationships that are listed twice count once.
+
+        Args:
+            edge_index: integers [2, E], row 0 the user whose list names row 1; both directions of every
+                relationship unless the mode is "directed".
+
+        Raises:
+            InputError: another shape or type, an id outside 0..n-1, a user who names itself, or (undirected) a
+                relationship that is there in one direction only. Messages name columns, never ids.
+        """
+        users, named = self._read(edge_index)
+        if self.mode == "directed":
+            return _distinct(self.places(users, named))
+        up = users < named
+        lower, mirrored = NeighbourLists(self.nodes, "lower"), ~up
+        pairs = _distinct(lower.places(users[up], named[up]))
+        if not np.array_equal(pairs, _distinct(lower.places(named[mirrored], users[mirrored]))):
+            raise InputError(
+                "a relationship stands in one direction only",
+                where="edge_index",
+                allowed="both directions of every relationship",
+                remedy='add the other direction, or use mode="directed"',
+            )
+        return pairs if self.mode == "lower" else _distinct(self.places(users, named))
+
+    def check(self, reports: EdgeReports) -> tuple[Ids, Ids]:
+        """Who reports and who is named, sorted; raises InputError for reports that no device sends."""
+        if len(reports) != self.nodes:
+            raise InputError(f"reports of {len(reports)} users", allowed=f"{self.nodes}, the mechanism's nodes")
+        users, named = reports.to_edge_index().numpy()
+        least = users + 1 if self.mode == "lower" else 0
+        if not ((named >= least) & (named < self.nodes) & (named != users)).all():
+            raise InputError("a report names a pair that its user does not answer for", where="reports")
+        return users, named
+
+    def open_reports(self, reports: EdgeReports) -> Ids:
+        """The places that reports name, ascending; raises InputError as `check` does."""
+        return self.places(*self.check(reports))
+
+    def overlap(self, reports: EdgeReports, true: Ids) -> tuple[Ids, Ids, Ids]:
+        """For each user how many entries were sent, are true, and both: three int64 [n]."""
+        sent, starts = self.open_reports(reports), self.starts
+        told, there, both = (
+            np.bincount(owners(part, starts), minlength=self.nodes) for part in (sent, true, true[contains(sent, true)])
+        )
+        return told, there, both
+
+    def _read(self, edge_index: EdgeIndex) -> tuple[Ids, Ids]:
+        """Both rows as checked int64 arrays."""
+        array = edge_index.detach().cpu().numpy() if isinstance(edge_index, Tensor) else np.asarray(edge_index)
+        if array.ndim != 2 or array.shape[0] != 2 or array.dtype.kind not in "iu":
+            raise InputError(f"edge_index is {array.dtype} with shape {array.shape}", allowed="integers, two rows")
+        outside = np.flatnonzero(((array < 0) | (array >= self.nodes)).any(axis=0))
+        if outside.size:
+            where = f"edge_index, column {int(outside[0])}"
+            raise InputError("an id is no declared user", where=where, allowed=f"0 to {self.nodes - 1}")
+        loops = np.flatnonzero(array[0] == array[1])
+        if loops.size:
+            where = f"edge_index, column {int(loops[0])}"
+            raise InputError("a user names itself", where=where, remedy="remove self-loops first")
+        users, named = array.astype(np.int64)
+        return users, named
+
+
+def owners(places: Ids, starts: Ids) -> Ids:
+    """The user that each place belongs to; `places` ascending, `starts` those of the lists."""
+    if not places.size:
+        return np.zeros(0, np.int64)
+    first, last = (int(np.searchsorted(starts, place, side="right")) - 1 for place in (places[0], places[-1]))
+    ends = np.searchsorted(places, starts[first : last + 2])
+    return np.repeat(np.arange(first, last + 1), np.diff(ends))
+
+
+def contains(places: Ids, wanted: Ids) -> npt.NDArray[np.bool_]:
+    """Whether each of `wanted` is among the ascending `places`."""
+    if not places.size:
+        return np.zeros(len(wanted), np.bool_)
+    found = np.minimum(np.searchsorted(places, wanted), len(places) - 1)
+    matches: npt.NDArray[np.bool_] = places[found] == wanted
+    return matches
+
+
+def _distinct(places: Ids) -> Ids:
+    """The distinct places, ascending."""
+    places = np.sort(places, kind="stable")
+    again = places[1:] == places[:-1]
+    return places[np.concatenate([[True], ~again])] if again.any() else places

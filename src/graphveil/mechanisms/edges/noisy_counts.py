@@ -1,0 +1,109 @@
+"""Counts of disjoint sets of private edges with two-sided geometric noise, for the price of one count.
+
+Source: A. Ghosh, T. Roughgarden, M. Sundararajan, "Universally Utility-Maximizing Privacy Mechanisms", STOC 2009,
+https://arxiv.org/abs/0811.2841; in parallel: F. McSherry, "Privacy Integrated Queries", SIGMOD 2009, Theorem 4.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from graphveil.errors import InputError
+from graphveil.mechanisms.base.checks import require_epsilon
+from graphveil.mechanisms.base.guarantees import PRIVATE_EDGE, READERS
+from graphveil.mechanisms.base.reports import require_pairs
+from graphveil.mechanisms.samplers.two_sided import TwoSided, two_sided
+from graphveil.privacy import Guarantee, Randomness
+
+Counts = Tensor | npt.NDArray[Any]
+
+_LARGEST: Final = 1 << 62
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoisyCounts:
+    """Adds independent two-sided geometric noise to each of a vector of counts.
+
+    Formal guarantees: epsilon for one private edge, if every private edge is counted in at most one of the counts:
+    one edge more or less then changes one count by 1. Noise is not bounded and not clamped, so every vector of whole
+    numbers is possible for every graph (beyond 2^60, that is with probability e^-(2^60 epsilon), all is one number);
+    estimates are unbiased.
+
+    Args:
+        epsilon: finite and positive, for one private edge.
+
+    Raises:
+        InputError: epsilon is outside its range, NaN included.
+    """
+
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        require_epsilon(self.epsilon)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What all noisy counts together protect."""
+        return Guarantee(
+            unit=PRIVATE_EDGE,
+            relation="add/remove",
+            model="central",
+            epsilon=self.epsilon,
+            delta=0.0,
+            against=READERS,
+            assumes=(
+                "which pairs belong to which count is public and does not depend on private edges",
+                "no pair belongs to two counts",
+                "the counts are released once",
+            ),
+        )
+
+    @property
+    def variance(self) -> float:
+        """The variance of each noisy count: 2 r / (1 - r)^2 with r = e^-epsilon."""
+        return self._noise.variance
+
+    def randomize(self, counts: Counts, *, randomness: Randomness) -> Tensor:
+        """The noisy counts, int64 [k]; some are negative.
+
+        Args:
+            counts: integers [k], each at least 0, of disjoint public sets of pairs.
+            randomness: the source of the noise.
+
+        Raises:
+            InputError: a count is negative, or counts are no row of integers; nothing is drawn.
+        """
+        true = _open(counts, 0)
+        return torch.from_numpy(true + self._noise.draw(len(true), randomness))
+
+    def estimate(self, noisy: Counts) -> Tensor:
+        """The unbiased estimate of the counts, float64 [k]: the noisy counts themselves."""
+        return torch.from_numpy(_open(noisy, -_LARGEST).astype(np.float64))
+
+    def log_likelihood(self, noisy: Counts, counts: Counts) -> Tensor:
+        """log Pr[noisy count | count] of each, float64 [k]."""
+        sent, true = _open(noisy, -_LARGEST), _open(counts, 0)
+        require_pairs(len(sent), len(true))
+        return torch.from_numpy(self._noise.log_pmf(sent - true))
+
+    @property
+    def _noise(self) -> TwoSided:
+        return two_sided(self.epsilon)
+
+
+def _open(counts: Counts, least: int) -> npt.NDArray[np.int64]:
+    """Checked int64 numbers."""
+    array = counts.detach().cpu().numpy() if isinstance(counts, Tensor) else np.asarray(counts)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise InputError(f"counts are {array.dtype} with shape {array.shape}", allowed="integers, one row")
+    outside = np.flatnonzero((array < least) | (array > _LARGEST))
+    if outside.size:
+        what = "the count is negative or too large" if not least else "the number is no noisy count"
+        raise InputError(what, where=f"counts, row {int(outside[0])}", allowed=f"{least} to 2^62")
+    return array.astype(np.int64)

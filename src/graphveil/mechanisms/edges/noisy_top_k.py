@@ -1,0 +1,179 @@
+"""The k largest of very many noisy cells, nearly all of them noise alone, without visiting the cells that stay low.
+
+A cell holds 1 or 0 plus two-sided geometric noise; equal cells are ranked at random. Cells that hold 1 are drawn one by
+one. Of those that hold 0 only the ones above a public bar are found, by geometric gaps: the bar is a level and a part
+of that level, so low that about k cells pass. Cells that pass are drawn from the law above the bar. If too few pass,
+all that did are among the largest, and the rest is found below, down to a lower bar. The law is that of sorting all.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal, localcontext
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from graphveil.mechanisms.base.lattice import Levels
+from graphveil.mechanisms.edges.edge_sampling import marked_places
+from graphveil.mechanisms.edges.neighbour_lists import Ids
+from graphveil.mechanisms.samplers.bits import PRECISION
+from graphveil.mechanisms.samplers.geometric import below
+from graphveil.mechanisms.samplers.two_sided import DIGITS, TwoSided
+from graphveil.mechanisms.samplers.unbounded_geometric import coin, geometric
+from graphveil.privacy import Randomness
+
+# So many cells more than wanted are to pass, in deviations of their number and on top.
+MARGIN: Final = (5.0, 8.0)
+
+
+@dataclass(frozen=True)
+class Bar:
+    """Cells above `level` pass, and those at it with probability `part`; `everything` passes the lowest bar."""
+
+    level: int
+    part: Decimal
+    everything: bool = False
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Cells of noise, and the bar that those still in the game have not passed before (None: no bar was set)."""
+
+    noise: TwoSided
+    passed: Bar | None
+
+    def chance(self, bar: Bar) -> Decimal:
+        """The probability that a cell holding 0 passes `bar`, not having passed the earlier one."""
+        with localcontext(PRECISION) as context:
+            context.prec = DIGITS
+            before = self._mass(self.passed) if self.passed else Decimal(0)
+            return (self._mass(bar) - before) / (1 - before)
+
+    def values(self, count: int, bar: Bar, randomness: Randomness) -> Levels:
+        """The levels of cells holding 0 that pass `bar`, not having passed the earlier one; drawn until they fit."""
+        result, missing = np.empty(count, np.int64), np.arange(count)
+        while missing.size:
+            drawn = self._above(missing.size, bar, randomness)
+            result[missing] = drawn
+            missing = missing[self._is_past(drawn, randomness)]
+        return result
+
+    def passes(self, values: Levels, bar: Bar, randomness: Randomness) -> npt.NDArray[np.bool_]:
+        """Which cells of known values pass `bar`, not having passed the earlier one."""
+        if bar.everything:
+            return np.ones(len(values), np.bool_)
+        result, part = values > bar.level, bar.part
+        if self.passed and self.passed.level == bar.level:
+            with localcontext(PRECISION) as context:
+                context.prec = DIGITS
+                part = (part - self.passed.part) / (1 - self.passed.part)
+        tied = np.flatnonzero(values == bar.level)
+        result[tied] = below(*coin(part), len(tied), randomness)
+        return result
+
+    def _above(self, count: int, bar: Bar, randomness: Randomness) -> Levels:
+        """Levels of cells that pass `bar`, whatever they did before."""
+        if bar.everything:
+            return self.noise.draw(count, randomness)
+        with localcontext(PRECISION) as context:
+            context.prec = DIGITS
+            over = self.noise.tail(bar.level + 1) / self._mass(bar)
+        higher = np.flatnonzero(below(*coin(over), count, randomness))
+        result = np.full(count, bar.level, np.int64)
+        result[higher] += 1 + self.noise.excess(len(higher), randomness)
+        return result
+
+    def _is_past(self, values: Levels, randomness: Randomness) -> npt.NDArray[np.bool_]:
+        """Which cells would have passed the earlier bar."""
+        if self.passed is None:
+            return np.zeros(len(values), np.bool_)
+        return Cells(self.noise, None).passes(values, self.passed, randomness)
+
+    def _mass(self, bar: Bar) -> Decimal:
+        """The probability that a cell holding 0 passes `bar`."""
+        if bar.everything:
+            return Decimal(1)
+        return self.noise.tail(bar.level + 1) + bar.part * self.noise.chance(bar.level)
+
+
+def largest_cells(true: Ids, size: int, wanted: int, noise: TwoSided, randomness: Randomness) -> Ids:
+    """The places of the `wanted` largest of `size` cells, ascending; equal cells are ranked uniformly at random.
+
+    Args:
+        true: the places of the cells that hold 1, ascending.
+        size: all cells, those that hold 0 included.
+        wanted: 0 to `size`; public, as is `size`.
+        noise: what is added to each cell.
+        randomness: the source of the noise.
+    """
+    values = 1 + noise.draw(len(true), randomness)
+    cells, target, ones = Cells(noise, None), float(wanted), true
+    found, seen = [np.zeros(0, np.int64)], true
+    while wanted:
+        target += MARGIN[0] * math.sqrt(target) + MARGIN[1]
+        bar = bar_for(target, size, noise)
+        zeros = _zeros(cells, bar, seen, size, randomness)
+        above = cells.passes(values, bar, randomness)
+        places = np.concatenate([ones[above], zeros])
+        levels = np.concatenate([values[above], cells.values(len(zeros), bar, randomness)])
+        chosen = places[top(levels, min(wanted, len(places)), randomness)]
+        found.append(chosen)
+        wanted -= len(chosen)
+        if wanted:
+            ones, values, cells = ones[~above], values[~above], Cells(noise, bar)
+            seen = np.sort(np.concatenate([seen, zeros]), kind="stable")
+    return np.sort(np.concatenate(found), kind="stable")
+
+
+def bar_for(target: float, size: int, noise: TwoSided) -> Bar:
+    """The bar that about `target` of `size` cells holding 0 pass; all, where that is half of them or more."""
+    if 2 * target >= size:
+        return Bar(0, Decimal(1), everything=True)
+    share = target / size
+    # tail(l) = e^(-rate l) / (1 + e^-rate) reaches the share at the real number whose floor is the level.
+    level = max(0, math.floor(-(math.log(share) + math.log1p(math.exp(-noise.rate))) / noise.rate))
+    part = (share - float(noise.tail(level + 1))) / float(noise.chance(level))
+    # Neither none nor all of the level, so that every chance is one a coin can have.
+    return Bar(level, Decimal(min(1 - 2.0**-53, max(part, 2.0**-80))))
+
+
+def top(levels: Levels, wanted: int, randomness: Randomness) -> Ids:
+    """The places of the `wanted` largest levels; among equal ones each choice is equally likely."""
+    if wanted in (0, len(levels)):
+        return np.arange(wanted)
+    cut = np.partition(levels, len(levels) - wanted)[len(levels) - wanted]
+    above, tied = np.flatnonzero(levels > cut), np.flatnonzero(levels == cut)
+    return np.concatenate([above, tied[uniform_subset(len(tied), wanted - len(above), randomness)]])
+
+
+def uniform_subset(count: int, size: int, randomness: Randomness) -> Ids:
+    """A subset of 0..count-1 of this size (at least 1), each equally likely."""
+    if size == count:
+        return np.arange(count)
+    while True:
+        keys = randomness.uint64(count)
+        order = np.argpartition(keys, size - 1)
+        # No subset is favoured: where equal keys would decide, all are drawn again.
+        if keys[order[size - 1]] < keys[order[size:]].min():
+            return order[:size]
+
+
+def _zeros(cells: Cells, bar: Bar, seen: Ids, size: int, randomness: Randomness) -> Ids:
+    """The places of the cells holding 0 that pass `bar`, ascending; those in `seen` hold 1 or are out of the game."""
+    total = size - len(seen)
+    if not total or bar.everything:
+        return _skip(seen, np.arange(total))
+    with localcontext(PRECISION) as context:
+        context.prec = DIGITS
+        chance = cells.chance(bar)
+        gaps = geometric(1 - chance, total)
+    parts = [places for *_, places in marked_places(total, gaps, float(chance), randomness)]
+    return _skip(seen, np.concatenate(parts))
+
+
+def _skip(seen: Ids, numbers: Ids) -> Ids:
+    """The places with these numbers, both ascending, when the places in `seen` have none."""
+    return numbers + np.searchsorted(seen - np.arange(len(seen)), numbers, side="right")

@@ -1,0 +1,235 @@
+"""The pairs of people whose relationship a curator protects: a public set that every edge method shares.
+
+P = { {u, v}: u < v, both among the declared private nodes, {u, v} no public edge }. Which pairs these are holds no
+secret: it follows from the number of nodes, the declared nodes and the public edges alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from graphveil.errors import InputError
+from graphveil.mechanisms.base.checks import require_count
+from graphveil.mechanisms.edges.neighbour_lists import EdgeIndex, Ids, NeighbourLists, contains
+
+Pairs = Tensor | npt.NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class PairDomain:
+    """All protected pairs of one graph, numbered in the order of their ends.
+
+    Two numberings: positions 0..C(k, 2)-1 of all pairs among the k private nodes, public ones included; and ranks
+    0..size-1 of the protected pairs alone, which leave the public ones out. Both ascend with (u, v).
+
+    Args:
+        nodes: the public number of nodes n.
+        members: int64 [k], the ids of the private nodes, each once; declared, never read off private edges. None: all.
+        public: int64 [2, m], public edges as pairs u < v; with an end outside `members` they do not matter. None: none.
+
+    Raises:
+        InputError: an id is no node or stands twice among the members, or a public edge is no pair u < v.
+    """
+
+    nodes: int
+    members: Tensor | None = None
+    public: Tensor | None = None
+
+    def __post_init__(self) -> None:
+        require_count("nodes", self.nodes, 1, 2**31 - 1)
+        if self.members is not None:
+            _check_members(self.members, self.nodes)
+        if self.public is not None:
+            _read(self.public, self.nodes, "the public edges")
+
+    @property
+    def places(self) -> int:
+        """The number of pairs among the private nodes, public ones included."""
+        return self._rows.total
+
+    @property
+    def size(self) -> int:
+        """The number of protected pairs."""
+        return self.places - len(self.public_positions)
+
+    @cached_property
+    def ids(self) -> Ids:
+        """The private nodes, int64 [k], ascending."""
+        if self.members is None:
+            return np.arange(self.nodes, dtype=np.int64)
+        return np.sort(self.members.cpu().numpy())
+
+    @cached_property
+    def public_positions(self) -> Ids:
+        """The positions of the public edges among the private nodes, int64, ascending, each once."""
+        if self.public is None:
+            return np.zeros(0, np.int64)
+        pairs = _read(self.public, self.nodes, "the public edges")
+        return np.unique(self._positions(pairs[:, self._inside(pairs)]))
+
+    def position(self, pairs: Pairs) -> Tensor:
+        """The positions of pairs [2, S] with u < v among the private nodes, int64 [S]; public pairs have one too.
+
+        Raises:
+            InputError: another shape or type, no pair u < v, or an end that is no private node.
+        """
+        return torch.from_numpy(self._positions(self._open(pairs)))
+
+    def pairs(self, positions: Pairs) -> Tensor:
+        """The inverse of `position`: int64 [2, S], u < v.
+
+        Raises:
+            InputError: a position is outside 0..C(k, 2)-1.
+        """
+        places = _numbers(positions, self.places, "position")
+        starts = self._rows.starts
+        low = np.searchsorted(starts, places, side="right") - 1
+        high = self._rows.named(places, low)
+        return torch.from_numpy(np.stack([self.ids[low], self.ids[high]]))
+
+    def rank(self, pairs: Pairs) -> Tensor:
+        """The ranks of protected pairs [2, S], int64 [S]; raises InputError as `require` does."""
+        positions = self._positions(self._open(pairs))
+        self._refuse_public(positions)
+        return torch.from_numpy(positions - np.searchsorted(self.public_positions, positions))
+
+    def unrank(self, ranks: Pairs) -> Tensor:
+        """The inverse of `rank`: int64 [2, S], u < v, of ranks [S] in 0..size-1."""
+        numbers = _numbers(ranks, self.size, "rank")
+        before = self.public_positions - np.arange(len(self.public_positions))
+        return self.pairs(numbers + np.searchsorted(before, numbers, side="right"))
+
+    def require(self, pairs: Pairs) -> None:
+        """Refuse pairs [2, S] that are not all protected; nothing is dropped silently.
+
+        Raises:
+            InputError: another shape or type, no pair u < v, an end that is no declared private node, or a pair that
+                is a public edge. Messages name the column, never ids.
+        """
+        self._refuse_public(self._positions(self._open(pairs)))
+
+    @property
+    def _rows(self) -> NeighbourLists:
+        """The pairs of the private nodes, row by row: the lower end answers."""
+        return NeighbourLists(max(1, len(self.ids)), "lower")
+
+    def _open(self, pairs: Pairs) -> Ids:
+        array = _read(pairs, self.nodes, "the private edges")
+        outside = np.flatnonzero(~self._inside(array))
+        if outside.size:
+            raise InputError(
+                "a private edge ends outside the declared private nodes",
+                where=f"the private edges, column {int(outside[0])}",
+                allowed="edges with both ends among the private nodes",
+                remedy="declare more private nodes (default: all), or declare the edge public",
+            )
+        return array
+
+    def _inside(self, pairs: Ids) -> npt.NDArray[np.bool_]:
+        """Whether both ends of each pair are private nodes."""
+        if self.members is None:
+            return np.ones(pairs.shape[1], np.bool_)
+        inside: npt.NDArray[np.bool_] = contains(self.ids, pairs[0]) & contains(self.ids, pairs[1])
+        return inside
+
+    def _positions(self, pairs: Ids) -> Ids:
+        low, high = pairs if self.members is None else np.searchsorted(self.ids, pairs)
+        return self._rows.places(low, high)
+
+    def _refuse_public(self, positions: Ids) -> None:
+        public = np.flatnonzero(contains(self.public_positions, positions))
+        if public.size:
+            raise InputError(
+                "a private edge is a public edge as well",
+                where=f"the private edges, column {int(public[0])}",
+                allowed="edges that are either private or public",
+            )
+
+
+def protected_pairs(
+    nodes: int, edge_index: EdgeIndex, *, public_edges: Tensor | None = None, members: Tensor | None = None
+) -> tuple[PairDomain, Tensor]:
+    """The protected pairs of a graph, and which of them are its private edges.
+
+    Args:
+        nodes: the public number of nodes.
+        edge_index: integers [2, E], both directions of every edge.
+        public_edges: bool [E], the columns that everybody knows; both directions agree. None: all edges are private.
+        members: int64 [k], the declared private nodes. None: all.
+
+    Returns:
+        The domain, and the private edges as pairs u < v, int64 [2, S], ascending, each once.
+
+    Raises:
+        InputError: an edge stands in one direction only (the methods for protected pairs take undirected graphs), the
+            directions of one edge disagree on whether it is public, or a private edge lies outside the domain.
+    """
+    array = np.asarray(edge_index)
+    lists = NeighbourLists(nodes, "lower")
+    if public_edges is None:
+        return _checked(PairDomain(nodes, members), _up(lists, lists.open(array)))
+    known = public_edges.cpu().numpy()
+    if known.dtype != np.bool_ or known.shape != array.shape[1:]:
+        raise InputError(
+            f"public_edges are {known.dtype} with shape {known.shape}", allowed="true or false for each edge column"
+        )
+    lists.open(array)
+    try:
+        parts = [lists.open(array[:, known]), lists.open(array[:, ~known])]
+    except InputError as error:
+        raise InputError(
+            "an edge is public in one direction and private in the other", where="public_edges", allowed="both alike"
+        ) from error
+    public, private = (_up(lists, part) for part in parts)
+    return _checked(PairDomain(nodes, members, public), private)
+
+
+def _checked(domain: PairDomain, pairs: Tensor) -> tuple[PairDomain, Tensor]:
+    domain.require(pairs)
+    return domain, pairs
+
+
+def _up(lists: NeighbourLists, places: Ids) -> Tensor:
+    """The pairs u < v at places among all nodes."""
+    low = np.searchsorted(lists.starts, places, side="right") - 1
+    return torch.from_numpy(np.stack([low, lists.named(places, low)]))
+
+
+def _check_members(members: Tensor, nodes: int) -> None:
+    if not torch.is_tensor(members) or members.dtype != torch.int64 or members.ndim != 1:
+        raise InputError("the private nodes are no list of ids", where="members", allowed="an int64 tensor [k]")
+    if len(members) and not (int(members.min()) >= 0 and int(members.max()) < nodes):
+        raise InputError("a private node is no node", where="members", allowed=f"ids 0 to {nodes - 1}")
+    if len(torch.unique(members)) != len(members):
+        raise InputError("a private node stands twice", where="members", allowed="each id once")
+
+
+def _read(pairs: Pairs, nodes: int, where: str) -> Ids:
+    """Pairs u < v of nodes as a checked int64 array [2, S]."""
+    array = pairs.detach().cpu().numpy() if isinstance(pairs, Tensor) else np.asarray(pairs)
+    if array.ndim != 2 or array.shape[0] != 2 or array.dtype.kind not in "iu":
+        raise InputError(f"pairs are {array.dtype} with shape {array.shape}", where=where, allowed="integers, two rows")
+    wrong = np.flatnonzero((array[0] < 0) | (array[1] >= nodes) | (array[0] >= array[1]))
+    if wrong.size:
+        column = int(wrong[0])
+        raise InputError(
+            "no pair u < v of nodes", where=f"{where}, column {column}", allowed=f"0 <= u < v <= {nodes - 1}"
+        )
+    return array.astype(np.int64, copy=False)
+
+
+def _numbers(numbers: Pairs, end: int, what: str) -> Ids:
+    """Checked int64 numbers of 0..end-1."""
+    array = numbers.detach().cpu().numpy() if isinstance(numbers, Tensor) else np.asarray(numbers)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise InputError(f"{what}s are {array.dtype} with shape {array.shape}", allowed="integers, one row")
+    if array.size and not (array.min() >= 0 and array.max() < end):
+        raise InputError(f"a {what} is outside the domain", allowed=f"0 to {end - 1}")
+    return array.astype(np.int64, copy=False)

@@ -1,0 +1,120 @@
+"""The hybrid mechanism (HM): by a public coin either the piecewise mechanism or one private sign.
+
+Of each sampled coordinate it sends a piecewise level with probability 1 - e^(-epsilon/2k), a private sign otherwise,
+and which of the two. Up to epsilon/k = 0.61 it sends signs alone.
+
+Source: N. Wang et al., "Collecting and Analyzing Multidimensional Data with Local Differential Privacy", ICDE 2019,
+https://arxiv.org/abs/1907.00001, section III-C and Algorithm 4, on a grid (see `window`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import localcontext
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from graphveil.mechanisms.base.values import FloatArray
+from graphveil.mechanisms.features.sampled import SamplingKind
+from graphveil.mechanisms.samplers.bits import PRECISION, WORD
+from graphveil.mechanisms.samplers.laws import Places, best_coordinates, independent
+from graphveil.mechanisms.samplers.two_weights import TwoWeights, exp_share, share_of, two_weights
+from graphveil.mechanisms.samplers.window import WindowLaw, window_law
+from graphveil.privacy import Randomness
+
+# Where d is large the worst variance is least near epsilon/k = 2.16.
+_BEST_SHARE: Final = 2.16
+# Up to this share of epsilon signs alone have the least worst variance.
+_SIGNS_ALONE: Final = 0.61
+
+Words = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True)
+class HybridLaw:
+    """Levels 0 and 1 are the private signs, those from 2 on the levels of the window.
+
+    Args:
+        window: the piecewise law; None where signs alone are sent.
+        sign: the weights of the right and the wrong sign.
+        chance: words out of 2^64 that choose the window.
+    """
+
+    window: WindowLaw | None
+    sign: TwoWeights
+    chance: int
+
+    @property
+    def steps(self) -> int:
+        """The window's positions; signs alone know the two ends of the range."""
+        return self.window.steps if self.window else 1
+
+    @property
+    def levels(self) -> int:
+        """Two signs and the window's levels."""
+        return 2 + (self.window.levels if self.window else 0)
+
+    def draw(self, positions: Places, randomness: Randomness) -> Places:
+        """Levels for positions [n, k]: one word chooses the branch, one decides in it."""
+        coin, word = randomness.uint64(2 * positions.size).reshape(2, *positions.shape)
+        sign: Places = (word < self._thresholds(positions)).astype(np.int64)
+        if self.window is None:
+            return sign
+        level: Places = 2 + self.window.place(positions, self.window.weights.place(word))
+        return np.where(coin < np.uint64(self.chance), level, sign).astype(np.int64)
+
+    def probability(self, levels: Places, positions: Places) -> FloatArray:
+        """Pr[level | position]."""
+        plus = self._thresholds(positions).astype(np.float64) / WORD
+        sign = (1 - self.chance / WORD) * np.where(levels == 1, plus, 1 - plus)
+        if self.window is None:
+            return sign
+        level = self.chance / WORD * self.window.probability(levels - 2, positions)
+        return np.where(levels < 2, sign, level)
+
+    def log_likelihood(self, levels: Places, below: Places, carry: FloatArray) -> FloatArray:
+        """log Pr[row of levels]."""
+        return independent(self.probability, levels, below, carry, self.steps)
+
+    def values(self) -> FloatArray:
+        """What the sign or the level is worth in its own mechanism: both are unbiased alone."""
+        signs = np.array([-1.0, 1.0]) / self.sign.lean
+        return np.concatenate([signs, self.window.values()]) if self.window else signs
+
+    def second_moments(self) -> FloatArray:
+        """The two mechanisms' averages, by their chances."""
+        sign = np.full(self.steps + 1, self.sign.lean**-2)
+        if self.window is None:
+            return sign
+        chance = self.chance / WORD
+        return chance * self.window.second_moments() + (1 - chance) * sign
+
+    def _thresholds(self, positions: Places) -> Words:
+        """low + (high - low) position / steps in integers: the words that make a sign plus."""
+        whole, rest = divmod(self.sign.high - self.sign.low, self.steps)
+        place = positions.astype(np.uint64)
+        words: Words = (
+            np.uint64(self.sign.low) + np.uint64(whole) * place + np.uint64(rest) * place // np.uint64(self.steps)
+        )
+        return words
+
+
+@lru_cache(maxsize=256)
+def hybrid_law(epsilon: float, parts: int) -> HybridLaw:
+    """The law of one of `parts` coordinates that share `epsilon`."""
+    sign = two_weights(1, 1, epsilon, parts)
+    if share_of(epsilon, parts) <= _SIGNS_ALONE:
+        return HybridLaw(None, sign, 0)
+    with localcontext(PRECISION):
+        chance = int(WORD * (1 - 1 / exp_share(epsilon, 2 * parts)))
+    return HybridLaw(window_law(epsilon, parts, 2), sign, chance)
+
+
+def _best(epsilon: float, dimension: int) -> int:
+    return best_coordinates(hybrid_law, epsilon, dimension, _BEST_SHARE)
+
+
+Hybrid: Final = SamplingKind("Hybrid", hybrid_law, _best)

@@ -1,0 +1,171 @@
+"""The multi-bit mechanism of LPGNN: a few coordinates, one bit each.
+
+Source: S. Sajadmanesh, D. Gatica-Perez, "Locally Private Graph Neural Networks", CCS 2021,
+https://arxiv.org/abs/2006.05535, Algorithm 1 (encoder) and equation 5 (rectifier).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse
+import torch
+from torch import Tensor
+
+from graphveil.errors import InputError
+from graphveil.mechanisms.base.checks import require_count, require_dense, require_epsilon, require_range
+from graphveil.mechanisms.base.guarantees import feature_guarantee
+from graphveil.mechanisms.base.reports import MultiBitReports, require_inside, require_pairs
+from graphveil.mechanisms.base.values import FloatArray, IntArray, Rows, Values, open_rows, open_values
+from graphveil.mechanisms.samplers.bits import BitLaw, bit_law
+from graphveil.mechanisms.samplers.subsets import draw_subsets, index_bits, log_subsets, subset_blocks
+from graphveil.privacy import Guarantee, Randomness
+
+# A user who reports m coordinates spends epsilon/m on each; the variance is least near epsilon/m = 2.18.
+_BEST_SHARE = 2.18
+
+
+@dataclass(frozen=True, kw_only=True)
+class MultiBit:
+    """Reports `coordinates` of the `dimension` coordinates, drawn at random, as one private bit each.
+
+    Formal guarantees: epsilon-local privacy for the whole vector under replacement, exactly (the thresholds
+    are integers rounded to the private side); estimates are unbiased up to 2^-32 of the range.
+
+    Args:
+        epsilon: finite and positive, for the whole vector.
+        dimension: number of coordinates d.
+        low, high: the declared, public range of every coordinate.
+        sampled: coordinates a user reports; default: max(1, min(d, floor(epsilon / 2.18))), the best.
+
+    Raises:
+        InputError: a parameter is outside its range, NaN included.
+    """
+
+    epsilon: float
+    dimension: int
+    low: float = 0.0
+    high: float = 1.0
+    sampled: int | None = None
+
+    def __post_init__(self) -> None:
+        require_count("dimension", self.dimension, 1, 2**31 - 1)
+        require_range(self.low, self.high)
+        if self.sampled is not None:
+            require_count("sampled", self.sampled, 1, self.dimension)
+        require_epsilon(self.epsilon)
+        require_epsilon(self.epsilon, self.coordinates)
+
+    @property
+    def coordinates(self) -> int:
+        """m, the coordinates (and bits) in one report."""
+        if self.sampled is not None:
+            return self.sampled
+        return max(1, math.floor(min(self.dimension, self.epsilon / _BEST_SHARE)))
+
+    @property
+    def midpoint(self) -> float:
+        """The middle of the range, which `centred` leaves out."""
+        return self.low + (self.high - self.low) / 2
+
+    @property
+    def scale(self) -> float:
+        """The size of the numbers of `centred`: d (high - low) / 2m * (e^(eps/m)+1) / (e^(eps/m)-1)."""
+        return self.dimension / self.coordinates * (self.high - self.low) / 2 * self._law.gain
+
+    @property
+    def largest(self) -> float:
+        """The largest size of a number of `centred`: they are all of one size."""
+        return self.scale
+
+    @property
+    def worst_variance(self) -> float:
+        """The largest variance of one coordinate's estimate, that of a value in the middle of the range."""
+        return self.coordinates / self.dimension * self.scale**2
+
+    @property
+    def report_bytes(self) -> float:
+        """Bytes of one report, its indices and bits packed."""
+        return self.coordinates * (index_bits(self.dimension, self.coordinates) + 1) / 8
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What one report protects."""
+        return feature_guarantee(self.epsilon, 0.0, self.dimension, self.low, self.high)
+
+    def randomize(self, values: Values, *, randomness: Randomness) -> MultiBitReports:
+        """What the devices send: the only place that touches private values.
+
+        Args:
+            values: [n, d], dense or sparse rows, every entry in [low, high].
+            randomness: the source of the noise.
+
+        Raises:
+            InputError: an entry is NaN, infinite or out of range; it is named and nothing is encoded.
+        """
+        rows = open_values(values, self.dimension, self.low, self.high)
+        count, size = rows.shape[0], self.coordinates
+        indices, bits = np.empty((count, size), np.int32), np.empty((count, size), np.uint8)
+        for start, stop in subset_blocks(rows, self.coordinates):
+            columns = draw_subsets(stop - start, self.dimension, size, randomness)
+            indices[start:stop] = columns
+            bits[start:stop] = self._law.draw(self._fractions(rows, start, stop, columns), randomness)
+        return MultiBitReports(torch.from_numpy(indices), torch.from_numpy(bits))
+
+    def centred(self, reports: MultiBitReports) -> scipy.sparse.csr_matrix:
+        """The unbiased estimate minus `midpoint`: float32 [n, d] with m numbers a row, all +-`scale`."""
+        self._check(reports)
+        count, size = reports.indices.shape
+        data = (reports.bits.numpy().astype(np.float32).ravel() * 2 - 1) * np.float32(self.scale)
+        starts = np.arange(0, count * size + 1, size)
+        parts = (data, reports.indices.numpy().ravel(), starts)
+        return scipy.sparse.csr_matrix(parts, shape=(count, self.dimension))
+
+    def estimate(self, reports: MultiBitReports) -> Tensor:
+        """The unbiased estimate of the values, dense float32 [n, d]; prefer `centred` where d is large.
+
+        Raises:
+            InputError: the reports do not fit, or n d exceeds 50,000,000.
+        """
+        require_dense(len(reports), self.dimension, "the estimate")
+        self._check(reports)
+        signed = (reports.bits.float() * 2 - 1) * self.scale
+        dense = torch.full((len(reports), self.dimension), self.midpoint)
+        return dense.scatter_add_(1, reports.indices.long(), signed)
+
+    def log_likelihood(self, reports: MultiBitReports, values: Values) -> Tensor:
+        """log Pr[report | value] for each row, float64 [n]; exact: it uses the sampler's own thresholds."""
+        self._check(reports)
+        rows = open_values(values, self.dimension, self.low, self.high)
+        require_pairs(len(reports), rows.shape[0])
+        indices, bits = reports.indices.numpy(), reports.bits.numpy()
+        result = np.full(rows.shape[0], -log_subsets(self.dimension, self.coordinates))
+        for start, stop in subset_blocks(rows, self.coordinates):
+            fractions = self._fractions(rows, start, stop, indices[start:stop])
+            result[start:stop] += self._law.log_probability(fractions, bits[start:stop]).sum(axis=1)
+        return torch.from_numpy(result)
+
+    def variance(self, values: Values) -> Tensor:
+        """The variance of the estimate of each coordinate, float64 [n, d]: m/d scale^2 - (x - midpoint)^2."""
+        rows = open_rows(values, self.dimension)
+        require_dense(*rows.shape, "the variance")
+        spread = self.coordinates / self.dimension * self.scale**2
+        return torch.from_numpy(spread - (rows.block(0, rows.shape[0]) - self.midpoint) ** 2)
+
+    @property
+    def _law(self) -> BitLaw:
+        return bit_law(self.epsilon, self.coordinates)
+
+    def _fractions(self, rows: Rows, start: int, stop: int, columns: IntArray) -> FloatArray:
+        """Where the chosen entries lie between low (0) and high (1)."""
+        return np.clip((rows.at(start, stop, columns) - self.low) / (self.high - self.low), 0.0, 1.0)
+
+    def _check(self, reports: MultiBitReports) -> None:
+        if reports.indices.shape[1] != self.coordinates:
+            raise InputError(f"reports hold {reports.indices.shape[1]} bits", allowed=f"{self.coordinates}")
+        require_inside(reports.indices, 0, self.dimension - 1, "a coordinate")
+        require_inside(reports.bits, 0, 1, "a bit")
+        if not bool((reports.indices[:, 1:] > reports.indices[:, :-1]).all()):
+            raise InputError("a report names its coordinates out of order or twice", allowed="ascending")

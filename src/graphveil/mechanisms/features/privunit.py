@@ -1,0 +1,246 @@
+"""PrivUnit for vectors of bounded length: one codeword of a public random codebook, the closest ones likeliest.
+
+Source: see `caps` for the law; H. Asi et al., "Fast Optimal Locally Private Mean Estimation via Random Projections",
+NeurIPS 2023, https://arxiv.org/abs/2306.04444 (projecting to a few random directions first loses next to nothing).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from graphveil.errors import InputError
+from graphveil.mechanisms.base.checks import require_count, require_dense, require_epsilon, require_range
+from graphveil.mechanisms.base.guarantees import feature_guarantee
+from graphveil.mechanisms.base.reports import require_inside, require_pairs
+from graphveil.mechanisms.base.values import FloatArray, Rows, Values, blocks, open_rows, open_values
+from graphveil.mechanisms.features.codebooks import LAST_CODEBOOK, UNIT, Codebooks, Numbers
+from graphveil.mechanisms.features.codeword_reports import CodewordReports
+from graphveil.mechanisms.samplers.caps import CapLaw, Places, cap_law
+from graphveil.privacy import Guarantee, Randomness
+
+# Fine enough not to matter, coarse enough for exact products with codewords (see `codebooks`).
+_STEP: Final = 2.0**-24
+_WIDEST: Final = 2**20
+_MOST_CODEWORDS: Final = 2**16
+# Numbers of codebooks expanded at a time.
+_BLOCK: Final = 1 << 16
+# Vectors normalised in 32-bit numbers are a little longer than 1.
+_SLACK: Final = 1e-6
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivUnit:
+    """Reports which of `codewords` public random vectors is close to the value, seldom truthfully.
+
+    A device subtracts the middle of the range, divides by `radius` and adds one coordinate that makes the length 1:
+    a point v of the unit sphere. It projects v on its own m = codewords/2 public random directions g_1..g_m; the
+    codewords are +-g_i. It sends one of the t closest with a probability e^eps times that of any other.
+
+    Formal guarantees: epsilon-local privacy for the whole vector under replacement, exactly and for every public seed
+    (probabilities are whole multiples of 2^-64, rounded to the private side). Over the public codebooks, which do not
+    depend on any value, estimates are unbiased up to 1e-4 of what they estimate.
+
+    Args:
+        epsilon: finite and positive, for the whole vector.
+        dimension: number of coordinates d, at most 2^20.
+        low, high: the declared, public range of every coordinate.
+        radius: a public bound on the Euclidean distance of every vector from the middle of the range, for vectors that
+            are known to be short; default: what the range allows, (high - low) / 2 * sqrt(d).
+        codewords: a power of two from 2 to 65,536; default: the fewest, up to 1024, that lose at most 3% of variance.
+        public_seed: a whole number of at least 0 that everybody may know, from which the codebooks are made. User i of
+            a collection has codebook i (up to 2^31 users); give another collection another seed.
+
+    Raises:
+        InputError: a parameter is outside its range, NaN included.
+    """
+
+    epsilon: float
+    dimension: int
+    low: float = 0.0
+    high: float = 1.0
+    radius: float | None = None
+    codewords: int | None = None
+    public_seed: int = 0
+
+    def __post_init__(self) -> None:
+        require_count("dimension", self.dimension, 1, _WIDEST)
+        require_range(self.low, self.high)
+        require_epsilon(self.epsilon)
+        require_count("public_seed", self.public_seed, 0)
+        self._require_codewords()
+        widest = (self.high - self.low) / 2 * math.sqrt(self.dimension)
+        if self.radius is not None and not 0 < self.radius <= widest * (1 + _SLACK):
+            raise InputError(f"radius is {self.radius!r}", allowed=f"above 0 and at most {widest:g}")
+        if not math.isfinite(self.scale):
+            raise InputError(f"the range [{self.low:g}, {self.high:g}] in {self.dimension} dimensions overflows")
+
+    @property
+    def midpoint(self) -> float:
+        """The middle of the range, which `centred` leaves out."""
+        return self.low + (self.high - self.low) / 2
+
+    @property
+    def length(self) -> float:
+        """The bound on the distance of a vector from the middle: `radius`, or what the range allows."""
+        return (self.high - self.low) / 2 * math.sqrt(self.dimension) if self.radius is None else self.radius
+
+    @property
+    def scale(self) -> float:
+        """The factor from a codeword to the estimate: radius / ((inside - outside) sum of the t largest E|w|)."""
+        return self.length / self._law.gain
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What one report protects."""
+        features = feature_guarantee(self.epsilon, 0.0, self.dimension, self.low, self.high)
+        public = ["the public seed of the codebooks was not chosen by looking at the data"]
+        if self.radius is not None:
+            public.append(
+                f"the bound {self.radius:g} on the length of a vector is public and was not read off the data"
+            )
+        return replace(features, assumes=(*features.assumes, *public))
+
+    @property
+    def worst_variance(self) -> float:
+        """The largest variance of the estimate of one coordinate, over all values."""
+        farthest = min(1.0, (self.high - self.low) / 2 / self.length)
+        return float(self._spread(np.array([0.0, farthest**2])).max())
+
+    @property
+    def report_bytes(self) -> float:
+        """The size of one report: log2(codewords) bits. Which codebook belongs to whom is public."""
+        return math.log2(self._law.codewords) / 8
+
+    def randomize(self, values: Values, *, randomness: Randomness, first: int = 0) -> CodewordReports:
+        """What the devices send: the number of a codeword each; user i has codebook i.
+
+        Args:
+            values: [n, d], dense or sparse rows, every entry in [low, high], every row within `radius` of the middle.
+            randomness: the source of the private choice, and of nothing else.
+            first: the number of the first row's user.
+
+        Raises:
+            InputError: an entry is NaN, infinite or out of range, or a row too long: it is named, nothing encoded; or
+                no codebook has that number.
+        """
+        require_count("the number of a user", first, 0, LAST_CODEBOOK)
+        rows = self._open(values)
+        sent, books = np.empty(rows.shape[0], np.int32), first + np.arange(rows.shape[0])
+        for start, stop in self._blocks(rows):
+            order, negative = self._order(rows.block(start, stop), books[start:stop])
+            places = self._law.places(randomness.uint64(stop - start))
+            sent[start:stop] = self._codeword(places, order, negative)
+        return CodewordReports(torch.from_numpy(sent), torch.from_numpy(books))
+
+    def centred(self, reports: CodewordReports) -> npt.NDArray[np.float32]:
+        """The unbiased estimate minus `midpoint`: float32 [n, d], the codewords that were sent times `scale`.
+
+        Raises:
+            InputError: the reports do not fit, or n d exceeds 50,000,000.
+        """
+        self._check(reports)
+        require_dense(len(reports), self.dimension, "the estimate")
+        half, numbers = self._law.codewords // 2, reports.codebooks.numpy()
+        sent = reports.codewords.numpy().astype(np.int64)
+        factors = np.where(sent < half, self.scale, -self.scale) / UNIT
+        result = np.empty((len(reports), self.dimension), np.float32)
+        for start, stop in blocks(len(reports), self.dimension + 1):
+            vectors = self._codebooks.vectors(numbers[start:stop], sent[start:stop] % half)
+            result[start:stop] = vectors[:, :-1] * factors[start:stop, None]
+        return result
+
+    def estimate(self, reports: CodewordReports) -> Tensor:
+        """The unbiased estimate of the values, float32 [n, d]; raises as `centred`."""
+        return torch.from_numpy(self.centred(reports)) + self.midpoint
+
+    def log_likelihood(self, reports: CodewordReports, values: Values) -> Tensor:
+        """log Pr[report | value] for each row given its public codebook, float64 [n]; exact: the sampler's integers."""
+        self._check(reports)
+        rows = self._open(values)
+        require_pairs(len(reports), rows.shape[0])
+        sent, books = reports.codewords.numpy(), reports.codebooks.numpy()
+        half, result = self._law.codewords // 2, np.empty(rows.shape[0])
+        for start, stop in self._blocks(rows):
+            order, negative = self._order(rows.block(start, stop), books[start:stop])
+            closest = order[:, : self._law.closest]
+            closest = closest + half * np.take_along_axis(negative, closest, axis=1)
+            result[start:stop] = self._law.log_probability((closest == sent[start:stop, None]).any(axis=1))
+        return torch.from_numpy(result)
+
+    def variance(self, values: Values) -> Tensor:
+        """The variance of the estimate of each coordinate over codebooks and choices, float64 [n, d].
+
+        With v the coordinate's distance from the middle over the radius and w = g_sent . v:
+        radius^2 ((1 + (E[w^2] - 1) v^2) / E[w]^2 - v^2).
+        """
+        rows = open_rows(values, self.dimension)
+        require_dense(*rows.shape, "the variance")
+        shares = (rows.block(0, rows.shape[0]) - self.midpoint) / self.length
+        return torch.from_numpy(self._spread(shares**2))
+
+    @property
+    def _law(self) -> CapLaw:
+        return cap_law(self.epsilon, self.codewords)
+
+    @property
+    def _codebooks(self) -> Codebooks:
+        return Codebooks(self.public_seed, self._law.codewords // 2, self.dimension + 1)
+
+    def _spread(self, squares: FloatArray) -> FloatArray:
+        """The variance of coordinates whose squared share of the radius is given."""
+        law = self._law
+        return self.scale**2 * (1 + (law.second_moment - 1) * squares) - self.length**2 * squares
+
+    def _blocks(self, rows: Rows) -> list[tuple[int, int]]:
+        return list(blocks(rows.shape[0], (self.dimension + 1) * self._law.codewords // 2, _BLOCK))
+
+    def _open(self, values: Values) -> Rows:
+        """A reader for values that are all in range and within the radius."""
+        rows = open_values(values, self.dimension, self.low, self.high)
+        for start, stop in self._blocks(rows) if self.radius is not None else ():
+            lengths = np.linalg.norm(rows.block(start, stop) - self.midpoint, axis=1)
+            if lengths.size and lengths.max() > self.length * (1 + _SLACK):
+                raise InputError(
+                    "the vector is too far from the middle of the range",
+                    where=f"values, row {start + int(np.argmax(lengths))}",
+                    allowed=f"a distance of at most {self.length:g}",
+                    remedy="declare the radius that is publicly known to hold, or shorten the vectors",
+                )
+        return rows
+
+    def _order(self, values: FloatArray, codebooks: Numbers) -> tuple[Places, npt.NDArray[np.bool_]]:
+        """For each value the rows of its codebook, the t closest (by |w|) first; and the signs of all w."""
+        ball = (values - self.midpoint) / self.length
+        rest = np.sqrt(np.maximum(0.0, 1.0 - (ball**2).sum(axis=1)))
+        sphere = np.rint(np.column_stack([ball, rest]) / _STEP)
+        scores = (self._codebooks.matrices(codebooks) @ sphere[:, :, None])[:, :, 0]
+        return np.argpartition(-np.abs(scores), self._law.closest - 1, axis=1), scores < 0
+
+    def _codeword(self, places: Places, order: Places, negative: npt.NDArray[np.bool_]) -> Places:
+        """The number of the codeword at each place of closeness: row i for +g_i, half + i for -g_i.
+
+        First come the closest, then their opposites, then both signs of all other rows.
+        """
+        closest, half = self._law.closest, self._law.codewords // 2
+        ranks = np.where(places < 2 * closest, places % closest, closest + (places - 2 * closest) // 2)
+        rows = np.take_along_axis(order, ranks[:, None], axis=1)[:, 0]
+        mine = np.take_along_axis(negative, rows[:, None], axis=1)[:, 0]
+        opposite = np.where(places < 2 * closest, places >= closest, places % 2 == 1)
+        return rows + half * (mine ^ opposite)
+
+    def _require_codewords(self) -> None:
+        if self.codewords is not None:
+            require_count("codewords", self.codewords, 2, _MOST_CODEWORDS)
+            if self.codewords.bit_count() != 1:
+                raise InputError(f"codewords is {self.codewords}", allowed="a power of two")
+
+    def _check(self, reports: CodewordReports) -> None:
+        require_inside(reports.codewords, 0, self._law.codewords - 1, "a codeword")
+        require_inside(reports.codebooks, 0, LAST_CODEBOOK, "a codebook")

@@ -1,0 +1,221 @@
+"""A few sampled coordinates of a vector, each rounded to a public grid and then randomized by an integer law.
+
+An entry of [low, high] is rounded at random, without bias, to one of the two input positions around it; a law with
+finitely many inputs and outputs (see `laws`) turns positions into output levels. What holds for the few positions, a
+bound on the ratio of two of them above all, so holds for every input, and every input has the same possible reports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse
+import torch
+from torch import Tensor
+
+from graphveil.errors import InputError
+from graphveil.mechanisms.base.checks import require_count, require_dense, require_epsilon, require_range
+from graphveil.mechanisms.base.guarantees import feature_guarantee
+from graphveil.mechanisms.base.reports import require_inside, require_pairs
+from graphveil.mechanisms.base.values import IntArray, Rows, Values, open_rows, open_values
+from graphveil.mechanisms.features.sampled_reports import SampledReports
+from graphveil.mechanisms.samplers.laws import Law, Places, worst_variance
+from graphveil.mechanisms.samplers.subsets import draw_subsets, index_bits, log_subsets, subset_blocks
+from graphveil.privacy import Guarantee, Randomness
+
+_WORD: Final = 2.0**64
+_MOST: Final = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class SamplingKind:
+    """What tells one mechanism on sampled coordinates from another; called with a budget and a range, it makes one.
+
+    Args:
+        name: of the mechanism.
+        law: of (epsilon, k) for k coordinates that share epsilon.
+        best: of (epsilon, d): the number k of coordinates with the least worst variance.
+        most: the largest k.
+    """
+
+    name: str
+    law: Callable[[float, int], Law] = field(repr=False)
+    best: Callable[[float, int], int] = field(repr=False)
+    most: int = _MOST
+
+    @property
+    def __name__(self) -> str:
+        return self.name
+
+    def __call__(
+        self, *, epsilon: float, dimension: int, low: float = 0.0, high: float = 1.0, sampled: int | None = None
+    ) -> SampledVectors:
+        """Return the mechanism for vectors [d] of [low, high]; arguments and errors are those of `SampledVectors`."""
+        return SampledVectors(kind=self, epsilon=epsilon, dimension=dimension, low=low, high=high, sampled=sampled)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class SampledVectors:
+    """Sends a level for each of k uniformly sampled coordinates: Duchi, Piecewise, SubOptimal, Hybrid, ThreeOutputs.
+
+    Formal guarantees: epsilon-local privacy for the whole vector under replacement, exactly (integer weights on a
+    grid, rounded to the private side); the possible reports are the same for all inputs; estimates are unbiased up to
+    the rounding of their 32-bit numbers.
+
+    Args:
+        kind: the law and its source.
+        epsilon: finite and positive, for the whole vector.
+        dimension: number of coordinates d.
+        low, high: the declared, public range of every coordinate.
+        sampled: k, the coordinates a user reports; default: the number with the least worst variance.
+
+    Raises:
+        InputError: a parameter is outside its range, NaN included.
+    """
+
+    kind: SamplingKind
+    epsilon: float
+    dimension: int
+    low: float = 0.0
+    high: float = 1.0
+    sampled: int | None = None
+
+    def __post_init__(self) -> None:
+        require_count("dimension", self.dimension, 1, _MOST)
+        require_range(self.low, self.high)
+        if self.sampled is not None:
+            require_count("sampled", self.sampled, 1, min(self.dimension, self.kind.most))
+        require_epsilon(self.epsilon, self.sampled or 1)
+
+    def __repr__(self) -> str:
+        names = ("epsilon", "dimension", "low", "high", "sampled")
+        told = ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
+        return f"{self.kind.name}({told})"
+
+    @property
+    def coordinates(self) -> int:
+        """k, the coordinates in one report."""
+        return self.sampled or self.kind.best(self.epsilon, self.dimension)
+
+    @property
+    def law(self) -> Law:
+        """How a coordinate's position becomes a level."""
+        return self.kind.law(self.epsilon, self.coordinates)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What one report protects."""
+        return feature_guarantee(self.epsilon, 0.0, self.dimension, self.low, self.high)
+
+    @property
+    def scale(self) -> float:
+        """What a value of 1 adds to an estimate: d/k half-ranges."""
+        return self.dimension / self.coordinates * (self.high - self.low) / 2
+
+    @property
+    def largest(self) -> float:
+        """The largest size of a number of `centred`."""
+        return self.scale * float(np.abs(self.law.values()).max())
+
+    @property
+    def midpoint(self) -> float:
+        """The middle of the range, which `centred` leaves out."""
+        return self.low + (self.high - self.low) / 2
+
+    @property
+    def report_bytes(self) -> float:
+        """Bytes of one report, its indices and levels packed bit by bit."""
+        levels = (self.law.levels - 1).bit_length()
+        return self.coordinates * (index_bits(self.dimension, self.coordinates) + levels) / 8
+
+    @property
+    def worst_variance(self) -> float:
+        """The largest variance of one coordinate's estimate over all inputs in the range."""
+        return worst_variance(self.law, self.dimension, self.coordinates) * ((self.high - self.low) / 2) ** 2
+
+    def randomize(self, values: Values, *, randomness: Randomness) -> SampledReports:
+        """What the devices send: the only place that touches private values.
+
+        Args:
+            values: [n, d], dense or sparse rows, every entry in [low, high].
+            randomness: the source of the noise.
+
+        Raises:
+            InputError: an entry is NaN, infinite or out of range; it is named and nothing is encoded.
+        """
+        rows = open_values(values, self.dimension, self.low, self.high)
+        law, size = self.law, self.coordinates
+        indices, levels = np.empty((rows.shape[0], size), np.int32), np.empty((rows.shape[0], size), np.int16)
+        for start, stop in subset_blocks(rows, size):
+            columns = draw_subsets(stop - start, self.dimension, size, randomness)
+            below, carry = self._split(rows, start, stop, columns)
+            below += randomness.uint64(below.size).reshape(below.shape) < carry
+            indices[start:stop], levels[start:stop] = columns, law.draw(below, randomness)
+        return SampledReports(torch.from_numpy(indices), torch.from_numpy(levels))
+
+    def centred(self, reports: SampledReports) -> scipy.sparse.csr_matrix:
+        """The unbiased estimate minus `midpoint`: float32 [n, d] with k numbers a row."""
+        count, size = len(reports), self.coordinates
+        data = self._worth(reports).ravel()
+        parts = (data, reports.indices.numpy().ravel(), np.arange(0, count * size + 1, size))
+        return scipy.sparse.csr_matrix(parts, shape=(count, self.dimension))
+
+    def estimate(self, reports: SampledReports) -> Tensor:
+        """The unbiased estimate of the values, dense float32 [n, d]; prefer `centred` where d is large.
+
+        Raises:
+            InputError: the reports do not fit, or n d exceeds 50,000,000.
+        """
+        require_dense(len(reports), self.dimension, "the estimate")
+        worth = torch.from_numpy(self._worth(reports))
+        dense = torch.full((len(reports), self.dimension), self.midpoint)
+        return dense.scatter_add_(1, reports.indices.long(), worth)
+
+    def log_likelihood(self, reports: SampledReports, values: Values) -> Tensor:
+        """log Pr[report | value] for each row, float64 [n]; exact: it uses the sampler's own integers."""
+        self._check(reports)
+        rows = open_values(values, self.dimension, self.low, self.high)
+        require_pairs(len(reports), rows.shape[0])
+        indices, levels = reports.indices.numpy(), reports.levels.numpy()
+        law, result = self.law, np.full(rows.shape[0], -log_subsets(self.dimension, self.coordinates))
+        for start, stop in subset_blocks(rows, self.coordinates):
+            below, carry = self._split(rows, start, stop, indices[start:stop])
+            sent = levels[start:stop].astype(np.int64)
+            result[start:stop] += law.log_likelihood(sent, below, carry.astype(np.float64) / _WORD)
+        return torch.from_numpy(result)
+
+    def variance(self, values: Values) -> Tensor:
+        """The variance of the estimate of each coordinate, float64 [n, d]: d/k E[v^2 | x] - x^2 in half-ranges."""
+        rows = open_rows(values, self.dimension)
+        require_dense(*rows.shape, "the variance")
+        half = (self.high - self.low) / 2
+        place = (rows.block(0, rows.shape[0]) - self.midpoint) / half
+        steps = self.law.steps
+        square = np.interp((place + 1) / 2 * steps, np.arange(steps + 1), self.law.second_moments())
+        return torch.from_numpy((self.dimension / self.coordinates * square - place**2) * half**2)
+
+    def _split(self, rows: Rows, start: int, stop: int, columns: IntArray) -> tuple[Places, npt.NDArray[np.uint64]]:
+        """The position below each chosen entry, and 2^64 times the probability of rounding up."""
+        fractions = (rows.at(start, stop, columns) - self.low) / (self.high - self.low)
+        scaled = np.clip(fractions, 0.0, 1.0) * self.law.steps
+        below = np.floor(scaled)
+        return below.astype(np.int64), ((scaled - below) * _WORD).astype(np.uint64)
+
+    def _worth(self, reports: SampledReports) -> npt.NDArray[np.float32]:
+        self._check(reports)
+        table = (self.law.values() * self.scale).astype(np.float32)
+        worth: npt.NDArray[np.float32] = table[reports.levels.numpy()]
+        return worth
+
+    def _check(self, reports: SampledReports) -> None:
+        found = reports.indices.shape[1]
+        if found != self.coordinates:
+            raise InputError(f"reports hold {found} coordinates", allowed=f"{self.coordinates}")
+        require_inside(reports.indices, 0, self.dimension - 1, "a coordinate")
+        require_inside(reports.levels, 0, self.law.levels - 1, "a level")
+        if not bool((reports.indices[:, 1:] > reports.indices[:, :-1]).all()):
+            raise InputError("a report names its coordinates out of order or twice", allowed="ascending")

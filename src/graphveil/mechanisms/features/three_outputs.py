@@ -1,0 +1,122 @@
+"""The three-outputs mechanism: minus, nothing or plus, on a few sampled coordinates.
+
+-C, 0 or C, with the chance of 0 that the paper found best for d = 1. Below a share of log 2 it never sends 0 and is
+Duchi's mechanism for one coordinate.
+
+Source: Y. Zhao et al., "Local Differential Privacy-Based Federated Learning for Internet of Things", IEEE Internet of
+Things Journal 8(11), 2021, https://arxiv.org/abs/2004.08856. Its law is linear between the values -1, 0 and 1, so a
+value is rounded to one of the three at random and a public table of integers does the rest.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal, localcontext
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+
+from graphveil.mechanisms.base.values import FloatArray
+from graphveil.mechanisms.features.sampled import SamplingKind
+from graphveil.mechanisms.samplers.bits import PRECISION, WORD, round_up
+from graphveil.mechanisms.samplers.laws import Places, best_coordinates, independent
+from graphveil.mechanisms.samplers.two_weights import exp_share, share_of
+from graphveil.privacy import Randomness
+
+# Where d is large the worst variance is least near epsilon/k = 2.48.
+_BEST_SHARE: Final = 2.48
+
+
+@dataclass(frozen=True)
+class ThreeOutputsLaw:
+    """Words out of 2^64 for each level, in the middle of the range and at its ends.
+
+    Args:
+        nothing: for 0 in the middle; what is left goes to -C and C in equal parts.
+        nothing_at_end: for 0 at either end.
+        wrong: for -C at the high end, and for C at the low one.
+    """
+
+    nothing: int
+    nothing_at_end: int
+    wrong: int
+
+    @property
+    def steps(self) -> int:
+        """Low end, middle, high end."""
+        return 2
+
+    @property
+    def levels(self) -> int:
+        """-C, 0 and C."""
+        return 3
+
+    @property
+    def weights(self) -> tuple[tuple[int, int, int], ...]:
+        """For every position the words of -C, 0 and C."""
+        half, right = (WORD - self.nothing) // 2, WORD - self.nothing_at_end - self.wrong
+        low = right, self.nothing_at_end, self.wrong
+        return low, (half, self.nothing, half), low[::-1]
+
+    def draw(self, positions: Places, randomness: Randomness) -> Places:
+        """Levels for positions [n, k]."""
+        words = randomness.uint64(positions.size).reshape(positions.shape)
+        first = np.array([minus for minus, _, _ in self.weights], np.uint64)
+        second = np.array([minus + nothing for minus, nothing, _ in self.weights], np.uint64)
+        above: Places = (words >= first[positions]).astype(np.int64) + (words >= second[positions])
+        return above
+
+    def probability(self, levels: Places, positions: Places) -> FloatArray:
+        """Pr[level | position]."""
+        table = np.array([[weight / WORD for weight in row] for row in self.weights])
+        chances: FloatArray = table[positions, levels]
+        return chances
+
+    def log_likelihood(self, levels: Places, below: Places, carry: FloatArray) -> FloatArray:
+        """log Pr[row of levels]."""
+        return independent(self.probability, levels, below, carry, self.steps)
+
+    def values(self) -> FloatArray:
+        """-C, 0 and C, with C the inverse of how much more often than the wrong one the right end is sent."""
+        size = WORD / (WORD - self.nothing_at_end - 2 * self.wrong)
+        return np.array([-size, 0.0, size])
+
+    def second_moments(self) -> FloatArray:
+        """C^2 times the chance of not sending 0."""
+        silent = np.array([nothing / WORD for _, nothing, _ in self.weights])
+        squares: FloatArray = self.values()[2] ** 2 * (1 - silent)
+        return squares
+
+
+@lru_cache(maxsize=256)
+def three_outputs_law(epsilon: float, parts: int) -> ThreeOutputsLaw:
+    """The law of one of `parts` coordinates that share `epsilon`; what is rarer is rounded up, to the private side."""
+    with localcontext(PRECISION):
+        ratio = exp_share(epsilon, parts)
+        nothing = 2 * int(WORD * _silence(share_of(epsilon, parts), ratio) / 2)
+        at_end = round_up(nothing / ratio) if nothing else 0
+        wrong = round_up((WORD - at_end) / (ratio + 1))
+    # Only where the ratio exceeds 2^64 / 2 is the middle left with fewer words for an end than the far end has.
+    return ThreeOutputsLaw(min(nothing, WORD - 2 * wrong), at_end, wrong)
+
+
+def _silence(share: float, ratio: Decimal) -> Decimal:
+    """a, the chance of 0 in the middle of the range that gives the least worst variance for d = 1."""
+    if share < math.log(2):
+        return Decimal(0)
+    if share >= math.log(5.53):
+        return ratio / (ratio + 2)
+    e = math.exp(share)
+    first = e**4 + 14 * e**3 + 50 * e**2 - 2 * e + 25
+    second = -2 * e**6 - 42 * e**5 - 270 * e**4 - 404 * e**3 - 918 * e**2 + 30 * e - 250
+    angle = math.pi / 3 + math.acos(max(-1.0, min(1.0, -second / (2 * first**1.5)))) / 3
+    return Decimal(max(0.0, -(-(e**2) - 4 * e - 5 + 2 * math.sqrt(first) * math.cos(angle)) / 6))
+
+
+def _best(epsilon: float, dimension: int) -> int:
+    return best_coordinates(three_outputs_law, epsilon, dimension, _BEST_SHARE)
+
+
+ThreeOutputs: Final = SamplingKind("ThreeOutputs", three_outputs_law, _best)

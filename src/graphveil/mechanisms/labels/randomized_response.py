@@ -1,0 +1,144 @@
+"""Generalized randomized response for class labels.
+
+Source: P. Kairouz, K. Bonawitz, D. Ramage, "Discrete Distribution Estimation under Local Privacy", ICML 2016,
+https://arxiv.org/abs/1602.07387; for the labels of a graph: S. Sajadmanesh, D. Gatica-Perez, "Locally Private
+Graph Neural Networks", CCS 2021, https://arxiv.org/abs/2006.05535.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal, localcontext
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from graphveil.errors import InputError
+from graphveil.mechanisms.base.checks import require_count, require_epsilon
+from graphveil.mechanisms.base.guarantees import label_guarantee
+from graphveil.mechanisms.base.reports import LabelReports, require_inside, require_pairs
+from graphveil.mechanisms.base.values import BLOCK, blocks
+from graphveil.mechanisms.samplers.bits import PRECISION, WORD, round_up
+from graphveil.privacy import Guarantee, Randomness
+from graphveil.privacy.printed import rounded_up
+
+Labels = Tensor | npt.NDArray[Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RandomizedResponse:
+    """Sends the true class with probability `keep`, every other class with probability `flip`.
+
+    Formal guarantees: epsilon-local privacy under replacement, exactly: each other class owns
+    w = ceil(2^64 / (e^eps + classes - 1)) of the 2^64 outcomes and the true one the rest, at most e^eps w.
+
+    Args:
+        epsilon: finite and positive.
+        classes: the number of classes that were declared, at least 2.
+
+    Raises:
+        InputError: a parameter is outside its range, NaN included.
+    """
+
+    epsilon: float
+    classes: int
+
+    def __post_init__(self) -> None:
+        require_count("classes", self.classes, 2, 2**31 - 1)
+        require_epsilon(self.epsilon)
+        if WORD - self.classes * self._width < WORD >> 44:
+            raise InputError(f"epsilon {rounded_up(self.epsilon)} is too small for {self.classes} classes")
+
+    @property
+    def keep(self) -> float:
+        """p: the probability that the true class is sent."""
+        return (WORD - (self.classes - 1) * self._width) / WORD
+
+    @property
+    def flip(self) -> float:
+        """q: the probability of each of the other classes."""
+        return self._width / WORD
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What one report protects."""
+        return label_guarantee(self.epsilon, self.classes)
+
+    def transition(self) -> Tensor:
+        """Pr[sent = column | true = row], float64 [c, c]."""
+        square = (self.classes, self.classes)
+        return torch.full(square, self.flip, dtype=torch.float64).fill_diagonal_(self.keep)
+
+    def randomize(self, labels: Labels, *, randomness: Randomness) -> LabelReports:
+        """What the devices send.
+
+        Args:
+            labels: integer classes [n], each in 0..classes-1.
+            randomness: the source of the noise.
+
+        Raises:
+            InputError: a label is no declared class (the row is named), before any is encoded.
+        """
+        true = self._open(labels)
+        sent = np.empty_like(true)
+        width = np.uint64(self._width)
+        for start, stop in blocks(len(true), 1, BLOCK):
+            # The first (c-1) w outcomes belong to the other classes in order, the rest to the true one.
+            drawn = np.minimum(randomness.uint64(stop - start) // width, np.uint64(self.classes - 1))
+            other, mine = drawn.astype(np.int64), true[start:stop]
+            sent[start:stop] = np.where(other < self.classes - 1, other + (other >= mine), mine)
+        return LabelReports(torch.from_numpy(sent))
+
+    def estimate(self, reports: LabelReports) -> Tensor:
+        """The unbiased estimate of the one-hot labels, float32 [n, c]: (one-hot - q) / (p - q)."""
+        self._check(reports)
+        hot = torch.nn.functional.one_hot(reports.labels, self.classes).double()
+        return ((hot - self.flip) / (self.keep - self.flip)).float()
+
+    def log_likelihood(self, reports: LabelReports, values: Labels) -> Tensor:
+        """log Pr[report | label] for each row, float64 [n]; exact: it uses the sampler's own integers."""
+        self._check(reports)
+        true = torch.from_numpy(self._open(values))
+        require_pairs(len(reports), len(true))
+        chances = torch.tensor([self.flip, self.keep], dtype=torch.float64)
+        return chances.log()[(reports.labels == true).long()]
+
+    def variance(self, values: Labels) -> Tensor:
+        """The variance of the one-hot estimate, float64 [n, c]: a (1 - a) / (p - q)^2 with a = p or q."""
+        chance = self.transition()[torch.from_numpy(self._open(values))]
+        return chance * (1 - chance) / (self.keep - self.flip) ** 2
+
+    @property
+    def _width(self) -> int:
+        return _class_width(self.epsilon, self.classes)
+
+    def _check(self, reports: LabelReports) -> None:
+        require_inside(reports.labels, 0, self.classes - 1, "a class")
+
+    def _open(self, labels: Labels) -> npt.NDArray[np.int64]:
+        """The labels as a checked integer array."""
+        array = labels.detach().cpu().numpy() if torch.is_tensor(labels) else np.asarray(labels)
+        if array.ndim != 1 or array.dtype.kind not in "iu":
+            found = f"{array.dtype} with shape {array.shape}"
+            raise InputError(f"labels are {found}", allowed="integers, one for each user")
+        bad = np.flatnonzero((array < 0) | (array >= self.classes))
+        if bad.size:
+            raise InputError(
+                "the label is no declared class",
+                where=f"labels, row {int(bad[0])}",
+                allowed=f"0 to {self.classes - 1}",
+                remedy="declare the class, or leave users without a label out",
+            )
+        return array.astype(np.int64)
+
+
+@lru_cache(maxsize=64)
+def _class_width(epsilon: float, classes: int) -> int:
+    """How many of the 2^64 outcomes belong to each class other than the true one, rounded up."""
+    with localcontext(PRECISION):
+        # Beyond e^50 the width is 1, whatever the number of classes.
+        return round_up(WORD / (Decimal(min(epsilon, 50.0)).exp() + classes - 1))

@@ -1,0 +1,1 @@
+"""Exact samplers over integers and their laws."""

@@ -1,0 +1,55 @@
+"""Which coordinates a user reports: a uniform subset, drawn without looking at any data."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from graphveil.mechanisms.base.values import BLOCK, Rows, blocks
+from graphveil.privacy import Randomness
+
+
+def draw_subsets(rows: int, dimension: int, size: int, randomness: Randomness) -> npt.NDArray[np.int64]:
+    """`rows` independent uniform subsets of `size` of the numbers 0..dimension-1, each sorted: [rows, size].
+
+    A remainder of 64 uniform bits makes some numbers likelier by a factor of at most 1 + dimension / 2^64.
+    """
+    if size == dimension:
+        return np.broadcast_to(np.arange(dimension), (rows, dimension))
+    # Floyd compares each draw with all earlier ones; from about here one key for every coordinate is cheaper.
+    if size * size <= 8 * dimension:
+        return _floyd(rows, dimension, size, randomness)
+    keys = randomness.uint64(rows * dimension).reshape(rows, dimension)
+    return np.sort(np.argpartition(keys, size, axis=1)[:, :size], axis=1)
+
+
+def _floyd(rows: int, dimension: int, size: int, randomness: Randomness) -> npt.NDArray[np.int64]:
+    """R. Floyd's sampling without replacement (Bentley and Floyd, CACM 30(9), 1987), for all rows at once."""
+    uniform = randomness.uint64(rows * size).reshape(rows, size)
+    chosen = np.empty((rows, size), dtype=np.int64)
+    for place, top in enumerate(range(dimension - size, dimension)):
+        pick = (uniform[:, place] % np.uint64(top + 1)).astype(np.int64)
+        taken = (chosen[:, :place] == pick[:, None]).any(axis=1)
+        chosen[:, place] = np.where(taken, top, pick)
+    chosen.sort(axis=1)
+    return chosen
+
+
+def subset_blocks(rows: Rows, size: int) -> list[tuple[int, int]]:
+    """Row blocks that keep the random numbers, and the sparse entries looked through, within `BLOCK`."""
+    count, dimension = rows.shape
+    keys = dimension if size * size > 8 * dimension else size
+    stored = rows.stored // max(1, count) if rows.stored < count * dimension else 1
+    return list(blocks(count, max(keys, stored), BLOCK))
+
+
+def log_subsets(dimension: int, size: int) -> float:
+    """The logarithm of the number of subsets."""
+    return math.lgamma(dimension + 1) - math.lgamma(size + 1) - math.lgamma(dimension - size + 1)
+
+
+def index_bits(dimension: int, size: int) -> int:
+    """Bits that name one sampled coordinate; none where every coordinate is sent."""
+    return 0 if size == dimension else (dimension - 1).bit_length()

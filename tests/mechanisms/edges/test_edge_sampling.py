@@ -1,0 +1,226 @@
+"""The sparse sampler against one coin for each pair, and the waiting times it is made of."""
+
+from __future__ import annotations
+
+import math
+import tracemalloc
+from dataclasses import dataclass
+from decimal import Decimal, localcontext
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+
+from graphveil.mechanisms import AdjacencyRR
+from graphveil.mechanisms.edges import edge_sampling
+from graphveil.mechanisms.edges.edge_sampling import false_places
+from graphveil.mechanisms.edges.neighbour_lists import NeighbourLists, owners
+from graphveil.mechanisms.samplers.bits import WORD, bit_law
+from graphveil.mechanisms.samplers.unbounded_geometric import failures_before, geometric
+from graphveil.privacy import Randomness, SeededRandomness
+from tests.mechanisms import tiny_graphs
+from tests.mechanisms.tiny_graphs import MODES
+
+FALSE_ALARM = 1e-6
+NODES = 50
+COLLECTIONS = 2000
+
+
+def fifty_node_graph(mode: str) -> torch.Tensor:
+    found = tiny_graphs.units(mode, NODES)
+    chosen = np.random.default_rng(1).choice(len(found), 150, replace=False)
+    return tiny_graphs.edge_index([found[k] for k in chosen], mode)
+
+
+def dense_sampler(lists: NeighbourLists, true: Any, epsilon: float, randomness: Randomness) -> Any:
+    """One coin for each place, bool [places]: the plain definition of randomized response."""
+    bits = np.zeros(lists.total, bool)
+    bits[true] = True
+    return bits ^ (randomness.uint64(lists.total) < np.uint64(bit_law(epsilon, 1).low))
+
+
+def collect(mode: str, epsilon: float, *, dense: bool, seed: int) -> Any:
+    """What `COLLECTIONS` collections from the fifty-node graph say of each place, bool [collections, places]."""
+    graph, lists = fifty_node_graph(mode), NeighbourLists(NODES, mode)
+    mechanism, randomness = AdjacencyRR(epsilon=epsilon, nodes=NODES, mode=mode), SeededRandomness(seed)
+    true = lists.open(graph)
+    bits = np.zeros((COLLECTIONS, lists.total), bool)
+    for row in bits:
+        if dense:
+            row[:] = dense_sampler(lists, true, epsilon, randomness)
+        else:
+            row[lists.open_reports(mechanism.randomize(graph, randomness=randomness))] = True
+    return bits
+
+
+def p_values(first: Any, second: Any) -> list[float]:
+    """Chi-square tests that two sets of collections have one law: of each place, of pairs of places, of totals."""
+    results = []
+    for shift in (0, 1, 7):
+        ones = [(bits & np.roll(bits, shift, axis=1)).sum(0) for bits in (first, second)]
+        pooled = (ones[0] + ones[1]) / (2 * COLLECTIONS)
+        used = pooled * COLLECTIONS > 10
+        spread = 2 * COLLECTIONS * (pooled * (1 - pooled))[used]
+        statistic = (((ones[0] - ones[1]) ** 2)[used] / spread).sum()
+        results.append(float(stats.chi2.sf(statistic, used.sum())))
+    totals = [bits.sum(1) for bits in (first, second)]
+    cuts = np.unique(np.quantile(np.concatenate(totals), np.linspace(0, 1, 21)[1:-1]))
+    table = [np.bincount(np.searchsorted(cuts, total), minlength=len(cuts) + 1) for total in totals]
+    results.append(float(stats.chi2_contingency(table).pvalue))
+    return results
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_sparse_sampler_has_the_law_of_one_coin_for_each_pair(mode: str) -> None:
+    """Four chi-square tests with 2,000 collections each way, false-alarm rate 1e-6 each; 4% more flips are found."""
+    sparse, dense = (collect(mode, 2.0, dense=dense, seed=3 + dense) for dense in (False, True))
+    assert min(p_values(sparse, dense)) > FALSE_ALARM
+    wrong = math.log(1 / (1.04 / (math.exp(2.0) + 1)) - 1)
+    assert min(p_values(sparse, collect(mode, wrong, dense=True, seed=5))) < FALSE_ALARM
+
+
+def test_parts_of_any_size_have_the_same_law(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The false places are drawn in blocks; blocks of 40 leave no seam."""
+    monkeypatch.setattr(edge_sampling, "BLOCK", 40)
+    sparse, dense = (collect("lower", 2.0, dense=dense, seed=8 + dense) for dense in (False, True))
+    assert min(p_values(sparse, dense)) > FALSE_ALARM
+
+
+def test_a_sampler_that_repeats_places_or_skips_the_first_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A twin whose gaps are one too long, the classical error, fails the tests above."""
+
+    def late(total: int, low: int, randomness: Randomness) -> Any:
+        for first, stop, places in false_places(total, low, randomness):
+            yield first, stop, places[places + 1 < stop] + 1
+
+    monkeypatch.setattr(edge_sampling, "false_places", late)
+    sparse = collect("lower", 2.0, dense=False, seed=3)
+    assert min(p_values(sparse, collect("lower", 2.0, dense=True, seed=4))) < FALSE_ALARM
+
+
+@pytest.mark.parametrize("size", [7, 1 << 18])
+def test_parts_cover_all_places_once(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(edge_sampling, "BLOCK", size)
+    for seed in range(50):
+        end = 0
+        for first, stop, places in false_places(400, WORD // 5, SeededRandomness(seed)):
+            assert first == end
+            assert stop > first
+            assert ((places >= first) & (places < stop)).all()
+            assert (np.diff(places) > 0).all()
+            end = stop
+        assert end == 400
+
+
+def test_the_largest_domain_and_the_smallest_chance_do_not_overflow() -> None:
+    total = (2**31 - 1) * (2**31 - 2)
+    for low, expected in ((1, total / WORD), (1 << 12, total * 2.0**-52)):
+        counts = [sum(p.size for *_, p in false_places(total, low, SeededRandomness(seed))) for seed in range(40)]
+        assert stats.poisson.cdf(sum(counts), 40 * expected) > FALSE_ALARM
+        assert stats.poisson.sf(sum(counts) - 1, 40 * expected) > FALSE_ALARM
+
+
+@pytest.mark.parametrize("ratio", ["0.5", "0.001", "0.9", "0.99999"])
+def test_waiting_times_follow_the_geometric_law(ratio: str) -> None:
+    """Chi-square on 400,000 draws, false-alarm rate 1e-6; a ratio 1% (of what is missing to 1) off is found."""
+    drawn = geometric(Decimal(ratio), 1 << 40).draw(400_000, SeededRandomness(1))
+    for scale, fits in ((1.0, True), (1.02, False)):
+        success = (1 - float(ratio)) * scale
+        cuts = np.unique(stats.geom.ppf(np.linspace(0.02, 0.98, 49), success) - 1)
+        chances = np.diff(np.concatenate([[0.0], stats.geom.cdf(cuts + 1, success), [1.0]]))
+        counts = np.bincount(np.searchsorted(cuts, drawn), minlength=len(cuts) + 1)
+        kept = chances * drawn.size > 5
+        seen, hoped = counts[kept], chances[kept] * drawn.size
+        if ratio != "0.001" or fits:
+            p = stats.chisquare(seen, hoped * seen.sum() / hoped.sum()).pvalue
+            assert (p > FALSE_ALARM) == fits
+
+
+@pytest.mark.parametrize("low", [1 << 63, WORD // 3, bit_law(8.0, 1).low, bit_law(12.0, 1).low, 1])
+def test_every_waiting_time_has_its_probability_to_230_bits(low: int) -> None:
+    """In 120-digit arithmetic from the very integers that decide the draws."""
+    law = failures_before(low, (1 << 62) - 1)
+    with localcontext() as context:
+        context.prec = 150
+        whole, ratio = Decimal(2**256), Decimal(WORD - low) / WORD
+        coins = [Decimal((first << 192) + rest) / whole for first, rest in (*law.digits, law.carry)]
+        step = 1 << len(law.digits)
+        for gap in (0, 1, 2, 5, step - 1, step, 3 * step + step // 2):
+            high, chance = divmod(gap, step)[0], Decimal(1)
+            for digit, coin in enumerate(coins[:-1]):
+                chance *= coin if gap >> digit & 1 else 1 - coin
+            chance *= coins[-1] ** high * (1 - coins[-1])
+            assert abs(chance / (ratio**gap * (1 - ratio)) - 1) < Decimal(2) ** -230
+
+
+def test_waiting_times_end_at_the_limit() -> None:
+    drawn = geometric(Decimal("0.999"), 5).draw(2000, SeededRandomness(1))
+    assert set(drawn.tolist()) <= {0, 1, 2, 3, 4, 5}
+    assert (drawn == 5).mean() > 0.99
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_places_number_every_pair_once(mode: str) -> None:
+    lists = NeighbourLists(9, mode)
+    assert (lists.total, lists.starts[-1], lists.lengths.sum()) == (lists.total,) * 3
+    places = np.arange(lists.total)
+    users = owners(places, lists.starts)
+    named = lists.named(places, users)
+    assert np.array_equal(lists.places(users, named), places)
+    both = [pair for unit in tiny_graphs.units("lower", 9) for pair in (unit, unit[::-1])]
+    expected = tiny_graphs.units("lower", 9) if mode == "lower" else sorted(both)
+    assert list(zip(users.tolist(), named.tolist(), strict=True)) == expected
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_places_of_the_largest_graph_do_not_overflow(mode: str) -> None:
+    nodes = 2**31 - 1
+    lists = NeighbourLists(nodes, mode)
+    users, named = np.array([0, 0, 5, nodes - 2]), np.array([1, nodes - 1, 6, nodes - 1])
+    places = lists.places(users, named)
+    assert places[0] == 0
+    assert places[-1] == (lists.total - 1 if mode == "lower" else lists.total - nodes)
+    assert np.array_equal(lists.named(places, users), named)
+
+
+def test_randomness_used_does_not_depend_on_who_is_related() -> None:
+    """Checklist item 3: graphs of one size use up the same numbers, wherever their relationships are."""
+
+    @dataclass
+    class Counting:
+        inner: SeededRandomness
+        drawn: int = 0
+        void: str | None = None
+
+        def uint64(self, count: int) -> Any:
+            self.drawn += count
+            return self.inner.uint64(count)
+
+        def bytes(self, count: int) -> bytes:
+            return self.inner.bytes(count)
+
+    for mode in MODES:
+        mechanism, used = AdjacencyRR(epsilon=1.0, nodes=30, mode=mode), set()
+        for shift in range(5):
+            units = [(k + shift, k + shift + 1) for k in range(20)]
+            source = Counting(SeededRandomness(1))
+            mechanism.randomize(tiny_graphs.edge_index(units, mode), randomness=source)
+            used.add(source.drawn)
+        assert len(used) == 1
+
+
+def test_memory_is_that_of_what_comes_out() -> None:
+    """100,000 users, 10^10 pairs: at most 150 bytes for each entry that goes in or comes out."""
+    nodes = 100_000
+    pairs = np.random.default_rng(0).integers(0, nodes, (2, 100_000))
+    pairs = pairs[:, pairs[0] != pairs[1]]
+    graph = torch.from_numpy(np.concatenate([pairs, pairs[::-1]], axis=1))
+    for epsilon in (12.0, 9.0):
+        mechanism = AdjacencyRR(epsilon=epsilon, nodes=nodes)
+        tracemalloc.start()
+        sent = mechanism.randomize(graph, randomness=SeededRandomness(1))
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 150 * (graph.shape[1] + len(sent.columns)) + 30 * nodes

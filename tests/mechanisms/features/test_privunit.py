@@ -1,0 +1,283 @@
+"""PrivUnit on public random codebooks."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+from torch import Tensor
+
+from graphveil.errors import InputError
+from graphveil.mechanisms import CodewordReports, PrivUnit
+from graphveil.mechanisms.features.codebooks import UNIT, Codebooks
+from graphveil.mechanisms.samplers.bits import PRECISION
+from graphveil.mechanisms.samplers.caps import CapLaw, cap_law
+from graphveil.privacy import SecureRandomness, SeededRandomness
+from tests.mechanisms import conformance
+from tests.mechanisms.made import RANGE, bad_vectors, by_every_road, vectors
+
+CODEBOOKS = 20
+
+
+def case(dimension: int, codewords: int | None, epsilon: float) -> conformance.Case:
+    def build(epsilon: float) -> PrivUnit:
+        return PrivUnit(epsilon=epsilon, dimension=dimension, low=RANGE[0], high=RANGE[1], codewords=codewords)
+
+    def outputs(mechanism: Any) -> dict[str, Tensor]:
+        """Every codeword of codebook 3."""
+        every = mechanism._law.codewords
+        return {"codewords": torch.arange(every).int(), "codebooks": torch.full((every,), 3)}
+
+    inputs = vectors(dimension)[-4:]  # corners, the middle, inside
+    forged = CodewordReports(torch.tensor([2**20]).int(), torch.tensor([0]))
+    return conformance.Case(
+        build, epsilon, inputs, outputs, CodewordReports, inputs, 12, bad_vectors(dimension), forged
+    )
+
+
+CASES = {"one coordinate": case(1, 4, 1.0), "three": case(3, 16, 3.0), "four, as advised": case(4, None, 0.5)}
+#: The sampler gives every user another codebook, so it has its own test below.
+CHECKS = [check for check in conformance.PURE_CHECKS if check is not conformance.check_sampler_follows_likelihood]
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("check", CHECKS)
+def test_conformance(check: Callable[[conformance.Case], None], name: str) -> None:
+    check(CASES[name])
+
+
+def test_guarantee() -> None:
+    conformance.check_guarantee(CASES["three"], "one user's whole feature vector")
+    sentence = PrivUnit(epsilon=1.0, dimension=4, radius=0.5).guarantee.sentence()
+    assert "public seed" in sentence
+    assert "the bound 0.5 on the length" in sentence
+
+
+def likelihoods(mechanism: PrivUnit, values: Tensor, codebook: int) -> Tensor:
+    """log Pr[codeword | value] as a matrix [values, codewords], in one codebook."""
+    every = mechanism._law.codewords
+    reports = CodewordReports(torch.arange(every).int(), torch.full((every,), codebook))
+    return torch.stack([mechanism.log_likelihood(reports, row.expand(every, -1)) for row in values])
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0, 9.0])
+def test_worst_ratio_by_enumeration(epsilon: float) -> None:
+    """All codewords of 40 codebooks, 60 values: never beyond epsilon; a copy with 1.1 epsilon is found out."""
+    values = torch.rand(60, 5, generator=torch.Generator().manual_seed(1), dtype=torch.float64).round(decimals=1)
+    for factor, found in ((1.0, False), (1.1, True)):
+        mechanism = PrivUnit(epsilon=factor * epsilon, dimension=5, codewords=8)
+        worst = max(conformance.worst_ratio(likelihoods(mechanism, values, codebook)) for codebook in range(CODEBOOKS))
+        assert (worst > epsilon * (1 + 1e-9)) is found
+
+
+def test_a_cap_of_varying_size_would_be_found_out() -> None:
+    """Had each value its own number of closest codewords, as a fixed angle gives, probabilities would not sum to 1."""
+    mechanism = PrivUnit(epsilon=2.0, dimension=3, codewords=16)
+    matrix = likelihoods(mechanism, torch.rand(20, 3, dtype=torch.float64), 5)
+    near = matrix > matrix.min() + 1
+    assert bool((near.sum(dim=1) == mechanism._law.closest).all())
+    assert torch.allclose(matrix.logsumexp(1), torch.zeros(20, dtype=torch.float64), atol=1e-12)
+    widened = torch.where(near.roll(1, 1) | near, matrix.max(), matrix.min())
+    assert bool((widened.logsumexp(1) > 0.01).all())
+
+
+@pytest.mark.parametrize("codewords", [2, 8, 64])
+def test_sampler_follows_likelihood(codewords: int) -> None:
+    """Each user has another codebook: count how often a codeword at each place of closeness is sent (chi-square)."""
+    mechanism = PrivUnit(epsilon=2.0, dimension=6, codewords=codewords)
+    values = torch.rand(30_000, 6, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+    reports = mechanism.randomize(values, randomness=SeededRandomness(3))
+    books = Codebooks(0, codewords // 2, 7)
+    ball = (values.numpy() - 0.5) / (0.5 * math.sqrt(6))
+    sphere = np.column_stack([ball, np.sqrt(1 - (ball**2).sum(axis=1))])
+    scores = (books.matrices(np.arange(len(values))) @ sphere[:, :, None])[:, :, 0]
+    scores = np.concatenate([scores, -scores], axis=1)
+    sent = np.take_along_axis(scores, reports.codewords.numpy()[:, None].astype(np.int64), axis=1)
+    counts = np.bincount((scores > sent).sum(axis=1), minlength=codewords)
+    for law, fits in ((mechanism._law, True), (cap_law(3.0, codewords), False)):
+        chances = np.full(codewords, law.outside / 2**64)
+        chances[: law.closest] = law.inside / 2**64
+        p_value = float(stats.chisquare(counts, chances * len(values)).pvalue)
+        assert (p_value > conformance.FALSE_ALARM) is fits
+
+
+@pytest.mark.parametrize("epsilon", [1e-12, 1e-6, 1e-3, 0.3, 1.0, 2.5, 7.0, 12.0, 49.0, 51.0, 1e300])
+@pytest.mark.parametrize("codewords", [None, 2, 32, 1024, 65536])
+def test_all_outcomes_are_given_out_and_the_ratio_is_exact(epsilon: float, codewords: int | None) -> None:
+    law = cap_law(epsilon, codewords)
+    assert law.closest * law.inside + (law.codewords - law.closest) * law.outside == 2**64
+    assert law.inside > law.outside > 0
+    assert Decimal(law.inside) <= Decimal(min(epsilon, 50.0)).exp(PRECISION) * law.outside
+    edges = np.array([0, (law.codewords - law.closest) * law.outside - 1, 2**64 - 1], np.uint64)
+    assert law.places(edges).tolist() == [law.closest, law.codewords - 1, law.closest - 1]
+
+
+def test_closed_forms_are_those_of_the_order_statistics() -> None:
+    """Gain and second moment against two million simulated codebooks, 6 deviations; two codewords by hand."""
+    law = CapLaw(16, 3, 4 * (2**64 // 25), 2**64 // 25)
+    score = np.sort(np.abs(np.random.default_rng(1).standard_normal((500_000, 8))), axis=1)[:, ::-1]
+    near = score[:, :3]
+    gain = (law.inside - law.outside) / 2**64 * near.sum(axis=1)
+    assert abs(gain.mean() - law.gain) < 6 * gain.std() / math.sqrt(len(gain))
+    squares = law.inside / 2**64 * (near**2).sum(axis=1)
+    squares += law.outside / 2**64 * (2 * (score**2).sum(axis=1) - (near**2).sum(axis=1))
+    assert abs(squares.mean() - law.second_moment) < 6 * squares.std() / math.sqrt(len(squares))
+    two = cap_law(1.0, 2)
+    assert two.gain == pytest.approx(math.tanh(0.5) * math.sqrt(2 / math.pi), rel=1e-12)
+    assert two.second_moment == pytest.approx(1.0, rel=1e-12)
+
+
+@pytest.mark.parametrize(("epsilon", "codewords"), [(0.1, 2), (0.5, 16), (1.0, 32), (4.0, 128), (8.0, 512)])
+def test_advised_codebooks_are_near_the_optimum(epsilon: float, codewords: int) -> None:
+    """Within 7% of PrivUnit with the best cap of the continuous sphere in many dimensions."""
+    law = cap_law(epsilon)
+    assert law.codewords == codewords
+    cut = np.linspace(0, 6, 10_000)
+    tail, odds = stats.norm.sf(cut), math.exp(epsilon)
+    best = (stats.norm.pdf(cut) * (odds - 1) / (odds * tail + 1 - tail)).max()
+    assert best**-2 * (1 - 1e-3) <= law.gain**-2 <= best**-2 * 1.07
+
+
+def test_public_seed_decides_the_codebooks_and_randomness_the_choice() -> None:
+    """The same private stream under two public seeds gives other codewords; one seed always the same codebooks."""
+    values = torch.rand(200, 8, dtype=torch.float64)
+    reports = [
+        PrivUnit(epsilon=1.0, dimension=8, public_seed=seed).randomize(values, randomness=SeededRandomness(1))
+        for seed in (0, 0, 1)
+    ]
+    assert torch.equal(reports[0].codewords, reports[1].codewords)
+    assert not torch.equal(reports[0].codewords, reports[2].codewords)
+    books = Codebooks(5, 4, 9)
+    seven, eight = books.matrices(np.array([7, 8]))
+    assert np.array_equal(seven, Codebooks(5, 4, 9).matrices(np.array([7]))[0])
+    assert np.array_equal(seven[2], books.vectors(np.array([7]), np.array([2]))[0])
+    assert not np.array_equal(seven, eight)
+
+
+def test_one_draw_a_user_whatever_the_public_seed_and_the_data() -> None:
+    for seed in (0, 9):
+        for value in (0.0, 1.0):
+            randomness = SeededRandomness(4)
+            mechanism = PrivUnit(epsilon=1.0, dimension=5, public_seed=seed)
+            mechanism.randomize(np.full((30, 5), value), randomness=randomness)
+            assert randomness.uint64(1) == SeededRandomness(4).uint64(31)[-1]
+
+
+def test_codebooks_are_standard_normal() -> None:
+    """Moments of 400,000 numbers within 6 deviations, neighbours uncorrelated; whole multiples of the unit."""
+    numbers = Codebooks(1, 8, 50).matrices(np.arange(1000)).ravel() / UNIT
+    assert np.array_equal(numbers * UNIT, np.rint(numbers * UNIT))
+    for power, (mean, deviation) in {1: (0, 1), 2: (1, 2**0.5), 3: (0, 15**0.5), 4: (3, 96**0.5)}.items():
+        assert abs((numbers**power).mean() - mean) < 6 * deviation / math.sqrt(numbers.size)
+    for lag in (1, 50, 400):
+        assert abs((numbers[lag:] * numbers[:-lag]).mean()) < 6 / math.sqrt(numbers.size)
+
+
+def test_mean_over_public_randomness_alone_is_unbiased() -> None:
+    """With the choice's law known exactly, averaging over codebooks gives the value back; 20% too much is found."""
+    mechanism = PrivUnit(epsilon=2.0, dimension=3, low=-1.0, high=1.0, codewords=8)
+    value = np.array([[0.9, -0.3, 0.1]])
+    law, vectors = mechanism._law, Codebooks(0, 4, 4).matrices(np.arange(20_000)) / UNIT
+    sphere = np.append(value[0] / math.sqrt(3), math.sqrt(1 - (value**2).sum() / 3))
+    scores = vectors @ sphere
+    closest = np.zeros(scores.shape, bool)
+    np.put_along_axis(closest, np.argsort(-np.abs(scores), axis=1)[:, : law.closest], True, axis=1)
+    share = (law.inside - law.outside) / 2**64 * mechanism.scale
+    total = share * np.einsum("nk,nkd->nd", np.sign(scores) * closest, vectors)[:, :3]
+    deviation = total.std(axis=0) / math.sqrt(len(total))
+    assert bool((np.abs(total.mean(axis=0) - value[0]) < 6 * deviation).all())
+    assert bool((np.abs(1.2 * total.mean(axis=0) - value[0]) > 6 * deviation).any())
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support")
+def test_same_reports_and_likelihoods_by_every_road_and_in_every_block() -> None:
+    values = (torch.rand(300, 12, generator=torch.Generator().manual_seed(1)) - 0.7).clamp(min=0).double()
+    mechanism = PrivUnit(epsilon=2.0, dimension=12)
+    expected = mechanism.randomize(values, randomness=SeededRandomness(4))
+    for form in by_every_road(values).values():
+        reports = mechanism.randomize(form, randomness=SeededRandomness(4))
+        assert torch.equal(reports.codewords, expected.codewords)
+        assert torch.equal(mechanism.log_likelihood(reports, form), mechanism.log_likelihood(expected, values))
+    single = [
+        mechanism.log_likelihood(CodewordReports(expected.codewords[[row]], expected.codebooks[[row]]), values[[row]])
+        for row in range(50)
+    ]
+    assert torch.equal(torch.cat(single), mechanism.log_likelihood(expected, values)[:50])
+
+
+def test_short_vectors_need_less_noise() -> None:
+    """A public bound on the length: unbiased within it, refused beyond it, and the variance falls with its square."""
+    wide, short = (PrivUnit(epsilon=1.0, dimension=16, low=-1.0, radius=radius) for radius in (None, 1.0))
+    assert wide.worst_variance == pytest.approx(16 * short.worst_variance, rel=0.01)
+    value = torch.zeros(100_000, 16)
+    value[:, 3] = 1.0
+    estimate = short.estimate(short.randomize(value, randomness=SeededRandomness(1))).double()
+    error = (estimate.mean(0) - value[0]).abs() / torch.sqrt(short.variance(value[:1])[0] / len(value))
+    assert bool((error < 6).all())
+    value[77, 4] = 0.01
+    for refuse in (lambda: short.randomize(value, randomness=SecureRandomness()),):
+        with pytest.raises(InputError, match="row 77: the vector is too far"):
+            refuse()
+
+
+def test_worst_variance_is_the_largest_variance() -> None:
+    values = torch.rand(2000, 2, dtype=torch.float64)
+    values[:4] = torch.tensor([[0, 0], [0, 1], [1, 0], [1, 1]])
+    values[4] = 0.5
+    for epsilon in (0.5, 4.0, 9.0, 20.0):
+        for radius in (None, 0.5):
+            mechanism = PrivUnit(epsilon=epsilon, dimension=2, radius=radius)
+            inside = (values - 0.5).norm(dim=1) <= mechanism.length
+            largest = float(mechanism.variance(values[inside]).max())
+            assert largest <= mechanism.worst_variance * (1 + 1e-12)
+    assert PrivUnit(epsilon=1.0, dimension=2).variance(values).max() == pytest.approx(
+        PrivUnit(epsilon=1.0, dimension=2).worst_variance
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"dimension": 0}, "dimension is 0"),
+        ({"dimension": 2**20 + 1}, "dimension is 1048577"),
+        ({"low": 1.0, "high": 1.0}, "range"),
+        ({"low": math.nan}, "range"),
+        ({"high": 1.7e308}, "overflows"),
+        ({"codewords": 3}, "codewords is 3"),
+        ({"codewords": 1}, "codewords is 1"),
+        ({"codewords": 2.0}, "codewords is 2.0"),
+        ({"epsilon": 1e-13}, "too small"),
+        ({"radius": 0.0}, "radius is 0"),
+        ({"radius": math.nan}, "radius is nan"),
+        ({"radius": 1.0}, "radius is 1.0"),
+        ({"public_seed": -1}, "public_seed is -1"),
+    ],
+)
+def test_bad_parameters_are_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        PrivUnit(**({"epsilon": 1.0, "dimension": 3} | settings))
+
+
+def test_reports_no_device_sends_are_refused() -> None:
+    mechanism = PrivUnit(epsilon=1.0, dimension=4)
+    for codeword, codebook in ((32, 0), (-1, 0), (0, -1), (0, 2**31)):
+        with pytest.raises(InputError, match="no device sends"):
+            mechanism.centred(CodewordReports(torch.tensor([codeword]).int(), torch.tensor([codebook])))
+    with pytest.raises(InputError, match="2 codewords of 1 codebooks"):
+        CodewordReports(torch.zeros(2).int(), torch.zeros(1).long())
+
+
+def test_a_collection_takes_seconds() -> None:
+    """2,000 users x 500 dimensions; a tenth of the collection that must stay quick (1.2 s on one core)."""
+    values = np.random.default_rng(1).random((2000, 500))
+    mechanism = PrivUnit(epsilon=1.0, dimension=500)
+    start = time.process_time()
+    mechanism.centred(mechanism.randomize(values, randomness=SecureRandomness()))
+    assert time.process_time() - start < 10
