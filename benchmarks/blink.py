@@ -32,7 +32,7 @@ from torch.nn.functional import cross_entropy
 from graphveil.aggregation import build_inputs, normalised
 from graphveil.graphs import load_graph, random_split
 from graphveil.mechanisms import AdjacencyRR, NoisyDegree
-from graphveil.methods.drop import drop_objective
+from graphveil.methods.base.drop import drop_objective
 from graphveil.models import build_backbone, structure_for
 from graphveil.models.degree_prior import degree_prior
 from graphveil.models.link_posterior import link_posterior

@@ -23,7 +23,7 @@ from scipy import stats
 
 from blink import rows_add_up_to_one
 from graphveil.graphs import load_graph, random_split
-from graphveil.methods.solitude import Solitude
+from graphveil.methods.links.solitude import Solitude
 from graphveil.privacy import SeededRandomness
 
 #: Published means of 30 trials on one split, in %, by the epsilon of a list (authors' repository, results.json).

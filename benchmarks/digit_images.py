@@ -14,8 +14,8 @@ import torch
 from torch import Tensor, nn
 
 from graphveil.graphs import load_graph
-from graphveil.methods.extractor import Extractor, embedded, masked_rows
-from graphveil.methods.release_scores import PublicPart, Scores, public_part, public_scores
+from graphveil.methods.release.extractor import Extractor, embedded, masked_rows
+from graphveil.methods.release.scores import PublicPart, Scores, public_part, public_scores
 
 WIDTH = 16
 EPOCHS = 60

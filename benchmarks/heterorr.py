@@ -33,12 +33,12 @@ from torch import Tensor
 from digit_images import digit_embeddings
 from graphveil.graphs import Split, load_graph, make_graph, normalise_edges, random_split
 from graphveil.mechanisms import FeatureRR
-from graphveil.methods.local_privacy import LocalPrivacy
-from graphveil.methods.many_labels import micro_f1
-from graphveil.methods.network import Labels, NetworkSettings, train_network
-from graphveil.methods.release_scores import public_part, public_scores
-from graphveil.methods.released import Topology
-from graphveil.methods.structure import preserved
+from graphveil.methods.base.local_privacy import LocalPrivacy
+from graphveil.methods.base.many_labels import micro_f1
+from graphveil.methods.base.network import Labels, NetworkSettings, train_network
+from graphveil.methods.base.released import Topology
+from graphveil.methods.release.scores import public_part, public_scores
+from graphveil.methods.release.structure import preserved
 from graphveil.privacy import SeededRandomness
 
 EPSILONS = (0.1, 0.5, 1.0, 2.0)
@@ -184,8 +184,8 @@ def synthetic(method: str, domain: Any, private: Tensor, epsilon: float, release
         return private
     if method == "no private edges":
         return private[:, :0]
-    from graphveil.methods.release_edges import Chains, make_edges
-    from graphveil.methods.release_privacy import ReleasePrivacy
+    from graphveil.methods.release.edges import Chains, make_edges
+    from graphveil.methods.release.privacy import ReleasePrivacy
 
     privacy = ReleasePrivacy(epsilon_x=math.inf, epsilon_a=epsilon, edges=method)
     noise = SeededRandomness(20_000 + 10_000 * release + int(100 * epsilon))

@@ -27,7 +27,7 @@ from scipy import stats
 
 from graphveil.graphs import load_graph, random_split
 from graphveil.methods import LinkBeliefs, Solitude
-from graphveil.methods.link_controls import link_controls_of
+from graphveil.methods.links.controls import link_controls_of
 from graphveil.privacy import SeededRandomness
 
 EPSILONS = (2.0, 4.0, 6.0, 8.0)

@@ -27,8 +27,8 @@ from digit_images import digit_embeddings
 from graphveil.attacks import AttackResult, reconstruction
 from graphveil.attacks.result import auc_of
 from graphveil.graphs import load_graph
-from graphveil.methods.intervals import interval
-from graphveil.methods.release_privacy import ReleasePrivacy
+from graphveil.methods.release.privacy import ReleasePrivacy
+from graphveil.methods.runs.intervals import interval
 from graphveil.privacy import Guarantee, SeededRandomness
 from graphveil.reports.image_figure import image_grid
 

@@ -53,8 +53,8 @@ def measure(nodes: int, threads: int) -> dict[str, float]:
 
     from graphveil.graphs import random_split, social_graph
     from graphveil.methods import LPGNN
-    from graphveil.methods.experiment import peak_memory_mb
-    from graphveil.methods.released import topology_of
+    from graphveil.methods.base.released import topology_of
+    from graphveil.methods.runs.experiment import peak_memory_mb
     from graphveil.privacy import SecureRandomness
 
     torch.set_num_threads(threads)

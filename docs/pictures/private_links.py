@@ -26,8 +26,8 @@ from torch import Tensor
 from graphveil import load_graph
 from graphveil.graphs import GraphSchema, random_split
 from graphveil.methods import Solitude
-from graphveil.methods.link_advice import CLEAN, SWAMPED, link_plan
-from graphveil.methods.link_privacy import LinkPrivacy
+from graphveil.methods.links.plan import CLEAN, SWAMPED, link_plan
+from graphveil.methods.links.privacy import LinkPrivacy
 from graphveil.privacy import SeededRandomness
 from graphveil.reports.figures import BLUE, GREEN, GREY, INK, ORANGE, clean
 from graphveil.reports.record import RunRecord

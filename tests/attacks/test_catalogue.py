@@ -11,7 +11,7 @@ from graphveil.attacks.catalogue import ATTACKS, PUBLISHED, SHADOW, Target, atta
 from graphveil.errors import InputError
 from graphveil.graphs import Split, random_split
 from graphveil.methods import LPGNN
-from graphveil.methods.heterorr import HeteroRR
+from graphveil.methods.release.heterorr import HeteroRR
 from graphveil.privacy import SeededRandomness
 from tests.attacks import made
 

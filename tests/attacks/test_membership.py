@@ -13,7 +13,7 @@ from graphveil.attacks.membership import confidence
 from graphveil.errors import InputError
 from graphveil.graphs import Split, random_split
 from graphveil.methods import GAP
-from graphveil.methods.baselines import baseline
+from graphveil.methods.local.baselines import baseline
 from graphveil.privacy import SeededRandomness
 from tests.attacks import made
 

@@ -18,7 +18,7 @@ from graphveil.attacks.pairs import pairs_of, true_adjacency
 from graphveil.attacks.published_edges import _around, _entries, as_it_is, published_edges, with_public_edges
 from graphveil.errors import InputError
 from graphveil.graphs import draw_private, random_split
-from graphveil.methods.heterorr import HeteroRR
+from graphveil.methods.release.heterorr import HeteroRR
 from graphveil.privacy import SeededRandomness
 from tests.attacks import made
 

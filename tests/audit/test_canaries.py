@@ -22,8 +22,9 @@ from graphveil.mechanisms.edges import adjacency as edges
 from graphveil.mechanisms.edges import edge_rand
 from graphveil.mechanisms.labels import randomized_response as labels
 from graphveil.mechanisms.samplers.bits import BitLaw, bit_law
-from graphveil.methods import METHODS, release_edges
-from graphveil.methods.release_privacy import CHAINS, EDGE_METHODS
+from graphveil.methods import METHODS
+from graphveil.methods.release import edges as release_edges
+from graphveil.methods.release.privacy import CHAINS, EDGE_METHODS
 
 EDGES = {name: settings for name, (unit, settings) in PIPELINES.items() if unit == "private edge"}
 

@@ -23,17 +23,15 @@ from graphveil.graphs import keep_lists
 from graphveil.mechanisms import MultiBit, NoisyCounts, RandomizedResponse
 from graphveil.mechanisms.edges import adjacency as edges
 from graphveil.mechanisms.samplers.bits import BitLaw, bit_law
-from graphveil.methods import (
-    class_sums,
-    curator,
-    curator_method,
-    label_propagation,
-    private_links,
-    release_edges,
-)
-from graphveil.methods.class_sums import ClassSums
-from graphveil.methods.curator_method import CuratorMethod
-from graphveil.methods.lpgnn import LPGNN
+from graphveil.methods.curator import class_sums
+from graphveil.methods.curator import recipe as curator_method
+from graphveil.methods.curator import training as curator
+from graphveil.methods.curator.class_sums import ClassSums
+from graphveil.methods.curator.recipe import CuratorMethod
+from graphveil.methods.links import collection as private_links
+from graphveil.methods.local import label_propagation
+from graphveil.methods.local.lpgnn import LPGNN
+from graphveil.methods.release import edges as release_edges
 from graphveil.privacy import SeededRandomness
 from graphveil.training import dp_sgd
 from graphveil.training.attention import AttentionDescent
@@ -344,6 +342,6 @@ def test_a_release_that_was_made_at_another_moment_is_no_difference(monkeypatch:
             cls.asked += 1
             return datetime(2026, 1, 1, 12, cls.asked, tzinfo=UTC)
 
-    monkeypatch.setattr("graphveil.methods.heterorr.datetime", Clock)
+    monkeypatch.setattr("graphveil.methods.release.heterorr.datetime", Clock)
     assert audit_replay(pipeline("edge-rand"), seed=0).verdict == "holds"
     assert Clock.asked > 1

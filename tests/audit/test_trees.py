@@ -16,7 +16,7 @@ from graphveil.audit.tree_laws import Trees, neighbouring_graphs, pairs_of
 from graphveil.errors import InputError
 from graphveil.hierarchy import Blocks, likelihood_sensitivity, markov, private_weight
 from graphveil.mechanisms import NoisyCounts
-from graphveil.methods import release_edges
+from graphveil.methods.release import edges as release_edges
 from tests.hierarchy import test_stationary
 from tests.hierarchy.trees import all_trees, tree_of
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from graphveil.methods import experiment
+from graphveil.methods.runs import experiment
 from tests.cli.conftest import Terminal
 
 GRID = ("compare", "lpgnn,label-propagation", "digits", "--epsilon-y", "1,inf", "--epochs", 2, "--no-controls")

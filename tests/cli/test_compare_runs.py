@@ -15,7 +15,7 @@ from graphveil.attacks.limits import Limit
 from graphveil.attacks.result import judge
 from graphveil.federation.agreement import read_agreement
 from graphveil.federation.guarantees import guarantee_of, ledger_of
-from graphveil.methods import experiment
+from graphveil.methods.runs import experiment
 from graphveil.reports import finished
 from graphveil.reports.attack_files import PLAIN
 from graphveil.reports.files import sealed, to_json, write_text

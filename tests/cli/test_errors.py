@@ -162,7 +162,7 @@ def test_a_closed_disk_is_no_fault_of_ours(type_in: Terminal, monkeypatch: pytes
 
 
 def test_an_interrupt_is_one_line_and_130(type_in: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
-    from graphveil.methods import experiment
+    from graphveil.methods.runs import experiment
 
     def stop(*_: object, **__: object) -> None:
         raise KeyboardInterrupt

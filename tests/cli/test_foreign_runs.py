@@ -43,7 +43,7 @@ def test_a_result_of_an_unknown_method_is_no_fault(type_in: Terminal, tmp_path: 
 
 
 def test_a_model_of_an_unknown_method_is_refused(type_in: Terminal, tmp_path: Path, trained: Path) -> None:
-    from graphveil.methods.storage import read_method, save_method
+    from graphveil.methods.base.storage import read_method, save_method
 
     run = old_run(trained, tmp_path / "run")
     _, facts, tensors = read_method(run)

@@ -139,7 +139,7 @@ def test_every_reason_is_said(
 @pytest.fixture
 def made(type_in: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
     """Training that takes no time: the result of one run, whatever is asked for."""
-    from graphveil.methods import experiment
+    from graphveil.methods.runs import experiment
 
     done = []
     original = experiment.run
@@ -182,8 +182,8 @@ def test_a_disk_without_room_is_refused_before_anything_is_spent(
     type_in: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
     """200 kB are too little for a run; nobody's report may be asked for before that is seen."""
-    from graphveil.methods import experiment
-    from graphveil.methods.heterorr import HeteroRR
+    from graphveil.methods.release.heterorr import HeteroRR
+    from graphveil.methods.runs import experiment
 
     def spend(*_: object, **__: object) -> None:
         pytest.fail("spent")

@@ -63,7 +63,7 @@ def test_a_default_is_said_before_any_word_of_progress(
     type_in: Terminal, monkeypatch: pytest.MonkeyPatch, words: tuple[object, ...]
 ) -> None:
     from graphveil.errors import InputError
-    from graphveil.methods import experiment
+    from graphveil.methods.runs import experiment
 
     def stop(*_: object, progress: Callable[[dict[str, object]], None], **__: object) -> None:
         progress({"stage": "lpgnn 1/1"})

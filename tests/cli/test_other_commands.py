@@ -71,7 +71,7 @@ def test_people_of_a_new_graph_report_once_and_the_run_remembers(type_in: Termin
 
 
 def test_plan_promises_and_trains_nothing(type_in: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
-    from graphveil.methods import experiment
+    from graphveil.methods.runs import experiment
 
     monkeypatch.setattr(experiment, "run", pytest.fail)
     words = ("plan", "lpgnn", "digits", "--epsilon-x", 1, "--epsilon-y", 2)

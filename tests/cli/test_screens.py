@@ -12,7 +12,7 @@ from rich.console import Console, RenderableType
 
 from graphveil.cli import comparison_screen, screens
 from graphveil.graphs import social_graph
-from graphveil.methods.plan import plan
+from graphveil.methods.runs.plan import plan
 from graphveil.reports.comparison_sheet import sheet
 from tests.reports import made
 

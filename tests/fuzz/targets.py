@@ -88,7 +88,7 @@ def old_run(run: Path, out: Path) -> Path:
 
 def resealed(content: bytes, name: str, rng: random.Random) -> bytes:
     """A model file whose facts are changed and whose hash is made to fit: what an attacker would hand in."""
-    from graphveil.methods.storage import KEY, _digest
+    from graphveil.methods.base.storage import KEY, _digest
 
     if rng.random() < 0.3:
         return mutate(content, name, rng)

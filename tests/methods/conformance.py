@@ -17,7 +17,7 @@ import torch
 
 from graphveil.errors import BudgetError, InputError, ModelFileError
 from graphveil.methods import LPGNN, LabelPropagation, load_method
-from graphveil.methods.released import topology_of
+from graphveil.methods.base.released import topology_of
 from graphveil.privacy import Guarantee, SecureRandomness, SeededRandomness
 from tests.methods import made
 from tests.methods.cases import Case, copied

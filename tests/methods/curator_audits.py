@@ -24,9 +24,11 @@ from torch import Tensor
 from graphveil.aggregation.grid import quantise
 from graphveil.graphs import make_graph, social_graph
 from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
-from graphveil.methods import DPMLP, GAP, ClassSums, ProGAP, curator, curator_privacy
-from graphveil.methods.curator import CuratorSettings
-from graphveil.methods.curator_privacy import CuratorPrivacy
+from graphveil.methods import DPMLP, GAP, ClassSums, ProGAP
+from graphveil.methods.curator import privacy as curator_privacy
+from graphveil.methods.curator import training as curator
+from graphveil.methods.curator.privacy import CuratorPrivacy
+from graphveil.methods.curator.training import CuratorSettings
 from graphveil.models.perceptrons import Encoder
 from graphveil.privacy import Descent, SecureRandomness, SeededRandomness, budget_split
 from graphveil.training import dp_sgd

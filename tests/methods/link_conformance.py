@@ -19,7 +19,7 @@ import torch
 
 from graphveil.errors import BudgetError, InputError, ModelFileError
 from graphveil.methods import LPGNN, load_method
-from graphveil.methods.private_links import graph_guarantee
+from graphveil.methods.links.collection import graph_guarantee
 from graphveil.privacy import Guarantee, SecureRandomness, SeededRandomness
 from tests.methods import links_made, made
 from tests.methods.links_made import LinkCase, Sealed, copied, fit_once

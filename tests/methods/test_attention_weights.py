@@ -14,9 +14,9 @@ from graphveil.aggregation.perturbed import entries_of
 from graphveil.errors import BudgetError, InputError
 from graphveil.graphs import make_graph
 from graphveil.methods import GAP, load_method
-from graphveil.methods import curator_method as room
-from graphveil.methods.curator_controls import curator_ceiling
-from graphveil.methods.plan import plan
+from graphveil.methods.curator import recipe as room
+from graphveil.methods.curator.controls import curator_ceiling
+from graphveil.methods.runs.plan import plan
 from graphveil.models.attention import PairAttention
 from graphveil.privacy import ChangedSamples, Hops, Ledger, SecureRandomness, SeededRandomness, pipeline_epsilon
 from graphveil.training.attention import AttentionDescent

@@ -10,7 +10,8 @@ from torch import Tensor
 
 from graphveil.errors import InputError
 from graphveil.graphs import make_graph
-from graphveil.methods import curator, load_method
+from graphveil.methods import load_method
+from graphveil.methods.curator import training as curator
 from graphveil.privacy import SeededRandomness
 from tests.methods import curator_made as cm
 

@@ -25,9 +25,9 @@ from graphveil.errors import BudgetError, InputError
 from graphveil.federation.estimator import VFGNN
 from graphveil.graphs import make_graph, random_split
 from graphveil.methods import METHODS, load_method
-from graphveil.methods.catalogue import build_method
-from graphveil.methods.released import topology_of
-from graphveil.methods.releases import RELEASES
+from graphveil.methods.base.released import topology_of
+from graphveil.methods.release.catalogue import RELEASES
+from graphveil.methods.runs.catalogue import build_method
 from graphveil.privacy import SecureRandomness
 from tests.methods import made
 

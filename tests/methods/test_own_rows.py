@@ -10,7 +10,7 @@ import torch
 
 from graphveil.graphs.features import features_from_dense
 from graphveil.methods import GAP, ProGAP, load_method
-from graphveil.methods.storage import kept_file, read_method, save_method
+from graphveil.methods.base.storage import kept_file, read_method, save_method
 from graphveil.privacy import SecureRandomness, SeededRandomness
 from tests.methods import curator_made as cm
 from tests.methods import made

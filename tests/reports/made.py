@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from graphveil.methods.intervals import Interval
-from graphveil.methods.storage import save_method
+from graphveil.methods.base.storage import save_method
+from graphveil.methods.runs.intervals import Interval
 from graphveil.privacy.guarantee import Guarantee
 from graphveil.privacy.ledger import Ledger, Spend
 from graphveil.reports.card import HTML, MARKDOWN, pages

@@ -11,7 +11,7 @@ import pytest
 
 from graphveil.attacks import AttackResult, Limit, judge
 from graphveil.mechanisms.base.guarantees import READERS
-from graphveil.methods.intervals import Interval
+from graphveil.methods.runs.intervals import Interval
 from graphveil.privacy import Guarantee, Ledger
 from graphveil.reports.attack_files import PLAIN
 from graphveil.reports.card import HTML, MARKDOWN, pages

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import matplotlib
 
-from graphveil.methods.intervals import Interval
+from graphveil.methods.runs.intervals import Interval
 from graphveil.reports import figures
 from tests.reports import made
 

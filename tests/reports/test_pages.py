@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from graphveil.methods.many_labels import SEVERAL
+from graphveil.methods.base.many_labels import SEVERAL
 from graphveil.reports.render import page_html
 from tests.reports import made
 from tests.reports.made import card_html, card_markdown

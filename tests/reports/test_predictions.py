@@ -12,8 +12,8 @@ import pytest
 import torch
 
 from graphveil.errors import InputError
-from graphveil.methods.link_privacy import LinkPrivacy
-from graphveil.methods.local_privacy import LocalPrivacy
+from graphveil.methods.base.local_privacy import LocalPrivacy
+from graphveil.methods.links.privacy import LinkPrivacy
 from graphveil.reports import predictions
 
 PROBABILITIES = torch.tensor([[0.2, 0.8], [0.7, 0.3], [0.4, 0.6]])

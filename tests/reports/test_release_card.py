@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import torch
 
-from graphveil.methods.heterorr import HeteroRR
-from graphveil.methods.intervals import Interval
-from graphveil.methods.release_report import kept_structure, with_statistics
+from graphveil.methods.release.heterorr import HeteroRR
+from graphveil.methods.release.report import kept_structure, with_statistics
+from graphveil.methods.runs.intervals import Interval
 from graphveil.privacy import SeededRandomness
 from graphveil.reports import release_card, words
 from graphveil.reports.card import MARKDOWN, pages

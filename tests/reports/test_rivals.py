@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphveil.methods.intervals import Interval
-from graphveil.methods.intervals import interval as interval_over
+from graphveil.methods.runs.intervals import Interval
+from graphveil.methods.runs.intervals import interval as interval_over
 from graphveil.reports import comparison_rows, figures, rivals, words
 from graphveil.reports import comparison_table as table
 from graphveil.reports.comparison import Comparison
@@ -170,7 +170,8 @@ def test_every_rival_and_control_there_is_has_its_meaning() -> None:
     """Read off the page of the module that trains them, so that a new one is not forgotten."""
     import re
 
-    from graphveil.methods import controls, link_controls
+    from graphveil.methods.links import controls as link_controls
+    from graphveil.methods.local import controls
 
     for module in (controls, link_controls):
         named = re.findall(r"^    ([a-z-]+(?:, [a-z-]+)*)  +\S", module.__doc__ or "", re.MULTILINE)

@@ -15,7 +15,7 @@ import pytest
 
 from graphveil.errors import ModelFileError
 from graphveil.graphs import load_graph, write_folder
-from graphveil.methods.experiment import split_of
+from graphveil.methods.runs.experiment import split_of
 from graphveil.privacy import Spend
 from graphveil.privacy.ledger_file import LedgerFile, read_ledger
 from graphveil.reports import run_folder, run_parts

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from graphveil.graphs import social_graph
-from graphveil.methods.intervals import Interval
-from graphveil.methods.link_privacy import LinkPrivacy
-from graphveil.methods.local_privacy import LocalPrivacy
+from graphveil.methods.base.local_privacy import LocalPrivacy
+from graphveil.methods.links.privacy import LinkPrivacy
+from graphveil.methods.runs.intervals import Interval
 from graphveil.reports import text, words
 from tests.reports import made
 

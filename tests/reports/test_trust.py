@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from graphveil.graphs import social_graph
-from graphveil.methods.catalogue import METHODS, build_method
-from graphveil.methods.curator_privacy import CuratorPrivacy
-from graphveil.methods.plan import plan
+from graphveil.methods.curator.privacy import CuratorPrivacy
+from graphveil.methods.runs.catalogue import METHODS, build_method
+from graphveil.methods.runs.plan import plan
 from graphveil.privacy import Guarantee, Ledger, Spend, several
 from graphveil.reports import comparison_table as table
 from graphveil.reports import trust

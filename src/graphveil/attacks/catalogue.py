@@ -21,7 +21,7 @@ from graphveil.attacks.result import AttackResult
 from graphveil.attacks.service import answer_rows, with_features_of_others
 from graphveil.errors import InputError
 from graphveil.graphs import Split, random_split
-from graphveil.methods.local_privacy import LocalPrivacy
+from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.privacy import Randomness
 
 PUBLISHED = "published-edges"

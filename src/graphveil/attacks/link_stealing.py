@@ -27,7 +27,7 @@ from graphveil.attacks.result import AttackResult, auc_of, judge
 from graphveil.attacks.service import known_answers
 from graphveil.errors import InputError
 from graphveil.graphs import Split, random_split
-from graphveil.methods.baselines import baseline
+from graphveil.methods.local.baselines import baseline
 from graphveil.privacy import SeededRandomness
 
 DISTANCES = (

@@ -31,9 +31,9 @@ from graphveil.attacks.result import AttackResult, Samples, auc_of, judge
 from graphveil.attacks.service import answer_rows, labels_alone
 from graphveil.errors import InputError
 from graphveil.graphs import Split
-from graphveil.methods.local_privacy import LocalPrivacy
-from graphveil.methods.network import as_matrix
-from graphveil.methods.release_privacy import ReleasePrivacy
+from graphveil.methods.base.local_privacy import LocalPrivacy
+from graphveil.methods.base.network import as_matrix
+from graphveil.methods.release.privacy import ReleasePrivacy
 from graphveil.privacy import Randomness
 
 _COLUMNS = 2000

@@ -18,7 +18,7 @@ from scipy import stats
 
 from graphveil.attacks.limits import Limit
 from graphveil.errors import InputError
-from graphveil.methods.intervals import Interval
+from graphveil.methods.runs.intervals import Interval
 
 FALSE_ALARMS = 0.01
 _DRAWS = 400

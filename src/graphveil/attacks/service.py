@@ -23,9 +23,9 @@ from graphveil.errors import GraphveilError, InputError
 from graphveil.graphs import Split, random_split
 from graphveil.graphs.features import features_from_rows, to_rows
 from graphveil.methods import LPGNN
-from graphveil.methods.label_propagation import LabelPropagation
-from graphveil.methods.network import as_matrix
-from graphveil.methods.released import Topology, topology_of
+from graphveil.methods.base.network import as_matrix
+from graphveil.methods.base.released import Topology, topology_of
+from graphveil.methods.local.label_propagation import LabelPropagation
 from graphveil.models import Backbone, build_backbone
 from graphveil.privacy import SeededRandomness
 

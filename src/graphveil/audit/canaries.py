@@ -27,9 +27,9 @@ from graphveil.audit.verdict import Audit, judge
 from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema, Split, make_graph, normalise_edges
 from graphveil.methods import METHODS
-from graphveil.methods.catalogue import build_method
-from graphveil.methods.class_sums import messages
-from graphveil.methods.curator import blocks
+from graphveil.methods.curator.class_sums import messages
+from graphveil.methods.curator.training import blocks
+from graphveil.methods.runs.catalogue import build_method
 from graphveil.privacy import Randomness, SeededRandomness
 
 Bits = npt.NDArray[np.bool_]

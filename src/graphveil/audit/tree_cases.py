@@ -34,7 +34,7 @@ from graphveil.hierarchy import (
 )
 from graphveil.mechanisms import NoisyCounts, PairDomain
 from graphveil.mechanisms.base.guarantees import pair_guarantee
-from graphveil.methods.release_edges import STEPS_A_NODE, noisy_blocks
+from graphveil.methods.release.edges import STEPS_A_NODE, noisy_blocks
 from graphveil.privacy import Guarantee, Randomness
 
 #: What a total variation of float64 probabilities cannot be told from.

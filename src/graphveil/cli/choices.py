@@ -70,7 +70,7 @@ def collect(method: str, info: MethodInfo, typed: Mapping[str, Any]) -> dict[str
 
 def _refuse_bad_values(method: str, settings: Mapping[str, Any]) -> None:
     """Refuse values out of their range now, before any data is touched; the number of classes changes nothing."""
-    from graphveil.methods.catalogue import build_method
+    from graphveil.methods.runs.catalogue import build_method
 
     build_method(method, settings, classes=2)
 
@@ -278,10 +278,10 @@ def warn_of_size(planned: Iterable[tuple[str, Mapping[str, Any]]], graph: Any) -
     Raises:
         InputError: neighbour lists cannot be collected as asked in a graph of this kind.
     """
-    from graphveil.methods.catalogue import build_method
-    from graphveil.methods.heterorr import HeteroRR
-    from graphveil.methods.link_advice import link_plan
-    from graphveil.methods.release_controls import release_warning
+    from graphveil.methods.links.plan import link_plan
+    from graphveil.methods.release.controls import release_warning
+    from graphveil.methods.release.heterorr import HeteroRR
+    from graphveil.methods.runs.catalogue import build_method
 
     said = {}
     for name, settings in planned:
@@ -407,6 +407,6 @@ def prepare(device: str, threads: int | None) -> None:
 def settle_threads(threads: int | None, graph: Any) -> None:
     """Unless the user gave a number, compute with as many threads as measure fastest on this graph."""
     if threads is None:
-        from graphveil.methods.threads import settle_threads as measure
+        from graphveil.methods.base.threads import settle_threads as measure
 
         measure(graph)

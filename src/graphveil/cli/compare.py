@@ -49,7 +49,7 @@ def compare(
 
     from graphveil.cli import comparison_screen
     from graphveil.graphs import load_graph
-    from graphveil.methods.experiment import split_of
+    from graphveil.methods.runs.experiment import split_of
     from graphveil.reports import comparison as cells
     from graphveil.reports import comparison_table as table
     from graphveil.reports.comparison_rows import tabulate

@@ -38,7 +38,7 @@ def plan(
 
     from graphveil.cli import screens
     from graphveil.graphs import load_graph
-    from graphveil.methods import plan as planning
+    from graphveil.methods.runs import plan as planning
 
     with working() as tell:
         graph = choices.drawn(load_graph(data, root=data_root, progress=tell), private_share, seed)

@@ -55,9 +55,9 @@ def release(
     chosen = choices.collect(method, info, context.params)
 
     from graphveil.graphs import load_graph, write_release
-    from graphveil.methods import release_report
-    from graphveil.methods.catalogue import build_method
-    from graphveil.methods.releases import require_epsilons
+    from graphveil.methods.release import report as release_report
+    from graphveil.methods.release.catalogue import require_epsilons
+    from graphveil.methods.runs.catalogue import build_method
     from graphveil.reports import card as cards
     from graphveil.reports import files
     from graphveil.reports.release_card import release_card
@@ -96,7 +96,7 @@ def find_release(name: str) -> MethodInfo:
     from dataclasses import replace
 
     from graphveil.methods import METHODS
-    from graphveil.methods.releases import RELEASES, settings_taken
+    from graphveil.methods.release.catalogue import RELEASES, settings_taken
 
     if name not in RELEASES:
         raise InputError(

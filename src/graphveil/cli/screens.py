@@ -18,10 +18,10 @@ from graphveil.reports.record import RunRecord
 from graphveil.reports.text import is_price, memory, number, percent, points, printable, seconds
 
 if TYPE_CHECKING:
-    from graphveil.methods.curator_plan import CuratorPlan
-    from graphveil.methods.link_advice import LinkPlan
-    from graphveil.methods.plan import Plan
-    from graphveil.methods.release_plan import ReleasePlan
+    from graphveil.methods.curator.plan import CuratorPlan
+    from graphveil.methods.links.plan import LinkPlan
+    from graphveil.methods.release.plan import ReleasePlan
+    from graphveil.methods.runs.plan import Plan
 
 
 def run(record: RunRecord) -> RenderableType:
@@ -194,7 +194,7 @@ def _noise(plan: Plan) -> list[RenderableType]:
 
 def _sums(plan: CuratorPlan) -> list[RenderableType]:
     """The noise that a curator adds: to each sum over neighbours, and to each private training."""
-    from graphveil.methods.curator_plan import ASSUMED_DEGREE
+    from graphveil.methods.curator.plan import ASSUMED_DEGREE
 
     lines = []
     for hop, (sigma, ratio) in enumerate(zip(plan.noise.sigmas, plan.per_node, strict=True), start=1):

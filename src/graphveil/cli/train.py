@@ -48,7 +48,7 @@ def train(
 
     from graphveil.cli import screens
     from graphveil.graphs import load_graph
-    from graphveil.methods import experiment
+    from graphveil.methods.runs import experiment
     from graphveil.reports import files, run_folder
     from graphveil.writing import room_for
 

@@ -16,7 +16,7 @@ from graphveil.cli.train import Out
 from graphveil.errors import InputError
 
 if TYPE_CHECKING:
-    from graphveil.methods.search import Search
+    from graphveil.methods.runs.search import Search
     from graphveil.reports.trial_log import TrialLog
 
 _LOG_ROOM = 4 << 20  # a line takes less than a kilobyte
@@ -87,7 +87,7 @@ def tune(
 
     from graphveil.cli import screens
     from graphveil.graphs import load_graph
-    from graphveil.methods import experiment
+    from graphveil.methods.runs import experiment
     from graphveil.reports import files, run_folder
     from graphveil.writing import room_for
 
@@ -136,7 +136,7 @@ def _search(method: str, info: Any, over: list[str], chosen: dict[str, Any], typ
     Raises:
         InputError: a setting may not be chosen, a value cannot be read, or an option does not apply.
     """
-    from graphveil.methods.search import Search
+    from graphveil.methods.runs.search import Search
 
     def search(found: choices.Grid) -> Search:
         return Search(found, typed["trials"], typed["law"] or "logarithmic", typed["proxy"])

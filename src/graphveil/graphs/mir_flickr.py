@@ -9,7 +9,7 @@ Under `root/mir-flickr` (the authors' `Data/MIR`):
                                 one another) or 0 where everybody knows it (a shared gallery, tag or place)
 
 The images themselves are not needed, and not given away with the links; embeddings are made of them beforehand, for
-example by ResNet-50 as in the paper (see `methods.extractor`).
+example by ResNet-50 as in the paper (see `methods.release.extractor`).
 
 Sources: M. Huiskes, M. Lew, "The MIR Flickr Retrieval Evaluation", MIR 2008; J. McAuley, J. Leskovec, "Image Labeling
 on a Network", ECCV 2012 (the links); Tran et al., IEEE BigData 2022, section V, whose code reads these files.

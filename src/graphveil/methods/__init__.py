@@ -2,20 +2,20 @@
 
 from typing import Any
 
-from graphveil.methods.baselines import baseline
-from graphveil.methods.catalogue import METHODS, MethodInfo, Option, load_method
-from graphveil.methods.class_sums import ClassSums
-from graphveil.methods.dp_mlp import DPMLP
-from graphveil.methods.gap import GAP
-from graphveil.methods.heterorr import HeteroRR
-from graphveil.methods.intervals import Interval, interval
-from graphveil.methods.label_propagation import LabelPropagation
-from graphveil.methods.link_beliefs import LinkBeliefs
-from graphveil.methods.lpgnn import LPGNN
-from graphveil.methods.private_links import ReleasedGraph
-from graphveil.methods.progap import ProGAP
-from graphveil.methods.released import Released, Topology
-from graphveil.methods.solitude import Solitude
+from graphveil.methods.base.released import Released, Topology
+from graphveil.methods.curator.class_sums import ClassSums
+from graphveil.methods.curator.dp_mlp import DPMLP
+from graphveil.methods.curator.gap import GAP
+from graphveil.methods.curator.progap import ProGAP
+from graphveil.methods.links.collection import ReleasedGraph
+from graphveil.methods.links.link_beliefs import LinkBeliefs
+from graphveil.methods.links.solitude import Solitude
+from graphveil.methods.local.baselines import baseline
+from graphveil.methods.local.label_propagation import LabelPropagation
+from graphveil.methods.local.lpgnn import LPGNN
+from graphveil.methods.release.heterorr import HeteroRR
+from graphveil.methods.runs.catalogue import METHODS, MethodInfo, Option, load_method
+from graphveil.methods.runs.intervals import Interval, interval
 
 __all__ = [
     "DPMLP",

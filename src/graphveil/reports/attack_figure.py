@@ -15,7 +15,7 @@ from matplotlib.patches import Patch
 from graphveil.attacks import AttackResult
 from graphveil.attacks.limits import bound
 from graphveil.attacks.result import FALSE_ALARMS
-from graphveil.methods.intervals import Interval
+from graphveil.methods.runs.intervals import Interval
 from graphveil.privacy.printed import rounded_up
 from graphveil.reports.attack_files import over_limit
 from graphveil.reports.figures import BLUE, GREEN, GREY, INK, ORANGE, clean

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphveil.errors import ModelFileError
-from graphveil.methods.intervals import Interval
+from graphveil.methods.runs.intervals import Interval
 from graphveil.reading import read_json
 from graphveil.reports.card import Command, Paragraph, Points, Row, Section, Table
 from graphveil.reports.files import unsealed

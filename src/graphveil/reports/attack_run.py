@@ -13,9 +13,9 @@ from graphveil.attacks.reconstruction import shows_features
 from graphveil.errors import InputError
 from graphveil.graphs import Split, draw_private, load_graph
 from graphveil.methods import load_method
-from graphveil.methods.baselines import BASELINES, baseline
-from graphveil.methods.catalogue import build_method, chosen_settings
-from graphveil.methods.experiment import split_of
+from graphveil.methods.local.baselines import BASELINES, baseline
+from graphveil.methods.runs.catalogue import build_method, chosen_settings
+from graphveil.methods.runs.experiment import split_of
 from graphveil.privacy import Randomness
 from graphveil.reports.attack_figure import attack_figure
 from graphveil.reports.attack_files import PLAIN

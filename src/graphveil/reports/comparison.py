@@ -173,7 +173,7 @@ def experimenter(
         progress: told how far the cell is.
         split: who trains, validates and tests, as in ``experiment.run``.
     """
-    from graphveil.methods import experiment
+    from graphveil.methods.runs import experiment
 
     def run(cell: Cell, place: str) -> RunRecord:
         result = experiment.run(

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphveil.methods.catalogue import METHODS
-from graphveil.methods.intervals import Interval
-from graphveil.methods.intervals import interval as interval_over
+from graphveil.methods.runs.catalogue import METHODS
+from graphveil.methods.runs.intervals import Interval
+from graphveil.methods.runs.intervals import interval as interval_over
 from graphveil.privacy import Guarantee, Ledger
 from graphveil.reports import rivals, trust, words
 from graphveil.reports.comparison import Cell, Comparison

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from graphveil.methods.intervals import Interval
+from graphveil.methods.runs.intervals import Interval
 from graphveil.privacy.printed import rounded_up
 from graphveil.reports import figures, trust
 from graphveil.reports.comparison_figure import figure

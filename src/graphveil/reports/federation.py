@@ -24,7 +24,7 @@ from graphveil.federation.labels import LabelDesk
 from graphveil.federation.messages import KINDS, Entry, Transcript
 from graphveil.federation.party import Outcome
 from graphveil.federation.setting import MODES
-from graphveil.methods.intervals import interval
+from graphveil.methods.runs.intervals import interval
 from graphveil.reading import LARGEST_HISTORY, parse_json, read_json, read_text
 from graphveil.reports.federation_card import OUTCOME as OUTCOME
 from graphveil.reports.federation_card import rewrite_party

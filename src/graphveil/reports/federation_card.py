@@ -12,7 +12,7 @@ from graphveil.errors import DataError, ModelFileError
 from graphveil.federation.agreement import read_agreement
 from graphveil.federation.guarantees import guarantee_of, ledger_of
 from graphveil.federation.messages import KINDS
-from graphveil.methods.storage import DIGESTS
+from graphveil.methods.base.storage import DIGESTS
 from graphveil.privacy import Guarantee, Ledger
 from graphveil.privacy.ledger_file import read_ledger
 from graphveil.privacy.printed import rounded_up

@@ -16,7 +16,7 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from graphveil.methods.intervals import Interval
+from graphveil.methods.runs.intervals import Interval
 from graphveil.reports.text import percent, printable
 from graphveil.reports.words import measured
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, get_args
 import polars as pl
 
 from graphveil.errors import InputError
-from graphveil.methods.curator_privacy import CuratorPrivacy
-from graphveil.methods.local_privacy import LocalPrivacy
-from graphveil.methods.lpgnn import LPGNN
-from graphveil.methods.people import People
-from graphveil.methods.solitude import Solitude
+from graphveil.methods.base.local_privacy import LocalPrivacy
+from graphveil.methods.base.people import People
+from graphveil.methods.curator.privacy import CuratorPrivacy
+from graphveil.methods.links.solitude import Solitude
+from graphveil.methods.local.lpgnn import LPGNN
 from graphveil.privacy.printed import rounded_up
 from graphveil.reports.text import spreadsheet
 from graphveil.writing import whole_file
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from torch import Tensor
     from torch_geometric.data import Data
 
-    from graphveil.methods.link_privacy import LinkPrivacy
-    from graphveil.methods.release_privacy import ReleasePrivacy
+    from graphveil.methods.links.privacy import LinkPrivacy
+    from graphveil.methods.release.privacy import ReleasePrivacy
 
 _KNOWN = "for people who have reported predicting costs nothing more"
 _ENDINGS = (".csv", ".parquet")

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import graphveil
 from graphveil.errors import InputError
-from graphveil.methods.intervals import Interval
+from graphveil.methods.runs.intervals import Interval
 from graphveil.privacy import Guarantee, Ledger
 
 if TYPE_CHECKING:
-    from graphveil.methods.experiment import Result
+    from graphveil.methods.runs.experiment import Result
 
 
 _MOST_NOTES = 10_000

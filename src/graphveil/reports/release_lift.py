@@ -28,7 +28,7 @@ def measure_lift(folder: Path, *, progress: Callable[[dict[str, Any]], None] | N
         InputError: it has no labels to score a network with.
     """
     from graphveil.graphs import load_graph
-    from graphveil.methods import experiment
+    from graphveil.methods.runs import experiment
     from graphveil.privacy import SecureRandomness
 
     graph = load_graph(folder)

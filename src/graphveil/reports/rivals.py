@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from graphveil.methods.intervals import Interval
-from graphveil.methods.intervals import interval as interval_over
+from graphveil.methods.runs.intervals import Interval
+from graphveil.methods.runs.intervals import interval as interval_over
 from graphveil.reports.record import RunRecord
 
 

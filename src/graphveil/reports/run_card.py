@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from graphveil.methods.intervals import Interval
+from graphveil.methods.runs.intervals import Interval
 from graphveil.privacy import Guarantee, Ledger
 from graphveil.reports import card as cards
 from graphveil.reports import rivals, text, words

@@ -44,7 +44,7 @@ from graphveil.reports.text import plain_name
 from graphveil.writing import room_for
 
 if TYPE_CHECKING:
-    from graphveil.methods.experiment import Result
+    from graphveil.methods.runs.experiment import Result
     from graphveil.privacy.ledger import Account
 
 

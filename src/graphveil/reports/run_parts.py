@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from graphveil.errors import GraphveilError, ModelFileError
-from graphveil.methods.storage import DIGESTS, read_method, save_method
-from graphveil.methods.storage import FILE as MODEL
+from graphveil.methods.base.storage import DIGESTS, read_method, save_method
+from graphveil.methods.base.storage import FILE as MODEL
 from graphveil.privacy import Guarantee, Ledger
 from graphveil.privacy.ledger_file import LedgerFile
 from graphveil.reading import read_json

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from graphveil.mechanisms.base.guarantees import READERS
-from graphveil.methods.intervals import Interval
-from graphveil.methods.many_labels import SEVERAL
-from graphveil.methods.releases import RELEASES
+from graphveil.methods.base.many_labels import SEVERAL
+from graphveil.methods.release.catalogue import RELEASES
+from graphveil.methods.runs.intervals import Interval
 from graphveil.privacy import Guarantee, Ledger
 from graphveil.privacy.printed import rounded_up
 from graphveil.reports import rivals

@@ -1,0 +1,1 @@
+"""What the families share: accounts, people, reports, networks and files."""

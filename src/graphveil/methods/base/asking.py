@@ -1,0 +1,151 @@
+"""Asking for a prediction: who has to report for it, and paying for that before anything is read."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from graphveil.errors import BudgetError, InputError
+from graphveil.mechanisms import (
+    BinReports,
+    CodewordReports,
+    LatticeReports,
+    MultiBitReports,
+    OneBitReports,
+    SampledReports,
+)
+from graphveil.methods.base.network import as_matrix
+from graphveil.methods.base.people import BY_ID, Found, Kept, pay_again, pay_as_new
+from graphveil.methods.base.released import Released
+from graphveil.methods.base.storage import read_kept, restoring, save_kept
+from graphveil.privacy import Ledger, Randomness, Spend
+
+_REPORTS = (BinReports, CodewordReports, LatticeReports, MultiBitReports, OneBitReports, SampledReports)
+
+
+def pay_for(
+    ledger: Ledger, found: Found | None, spends: Sequence[Spend], *, name: str, group: str, queries: int
+) -> tuple[Ledger, frozenset[str]]:
+    """Return the ledger after those who have to be asked have paid, and the budgets of the new ones among them.
+
+    Args:
+        found: who they are; None: nothing tells, and everybody who ever reported pays again.
+        spends: what one report of each kind costs.
+        name, group: of their graph, and a hash that tells it from others.
+
+    Raises:
+        BudgetError: everybody would be asked again, and no room was declared for that; or another process has asked
+            people meanwhile, who may be the same.
+    """
+    if found is None:
+        return pay_again(ledger, spends, name=name), frozenset()
+    asked = [one for one, new in zip(found.names, found.new.tolist(), strict=True) if new]
+    key = hashlib.sha256(group.encode() + b"".join(asked)).hexdigest()
+    said = found.said or BY_ID
+    paid, own = pay_as_new(ledger, spends, key, name=name, queries=queries, said=said)
+    if said == BY_ID and len(paid.spends) > len(ledger.spends) + len(own):
+        raise BudgetError(
+            f"another process asked people of this run while {name} was looked at, and they may be the same",
+            where="ledger",
+            remedy="nothing was read, but what was paid stays paid: load the run again",
+        )
+    return paid, own
+
+
+def randomize_features(graph: Any, mechanism: Any, chosen: Tensor, *, randomness: Randomness) -> Any:
+    """Return the feature reports of the `chosen` people (mask [n]) of a graph, and of nobody else."""
+    values: Any = as_matrix(graph.x)
+    own = values[chosen.numpy()] if sp.issparse(values) else values[chosen]
+    return mechanism.randomize(own, randomness=randomness)
+
+
+def reports_from(tensors: Mapping[str, Tensor]) -> Any:
+    """Return the feature reports that were kept as tensors.
+
+    Raises:
+        InputError: no feature mechanism sends these.
+    """
+    for kind in _REPORTS:
+        try:
+            return kind.from_tensors(tensors)
+        except InputError:
+            continue
+    raise InputError(f"no feature report has tensors {sorted(tensors)}", where="reports")
+
+
+def side_by_side(found: Found, kept: Mapping[str, Tensor], sent: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return rows [n] of everybody: what was kept of those who are known, what was sent by the new ones."""
+    joined = {}
+    for name, fresh in sent.items():
+        rows = torch.empty((len(found.rows), *fresh.shape[1:]), dtype=fresh.dtype)
+        rows[found.new] = fresh
+        if name in kept:
+            rows[~found.new] = kept[name][found.rows[~found.new]]
+        joined[name] = rows
+    return joined
+
+
+def require_reports_for(reports: Released, mechanism: Any, nodes: int, *, name: str) -> None:
+    """Refuse reports that were handed in for a prediction and cannot be those of its people.
+
+    Raises:
+        InputError: of another number of people, or made by another mechanism.
+    """
+    made = reports.privacy.features(reports.schema)
+    if made != mechanism or reports.features is None:
+        raise InputError(f"the reports were made by {made}", where=name, allowed=f"feature reports made by {mechanism}")
+    if len(reports.features) != nodes:
+        raise InputError(f"{len(reports.features)} reports for {nodes} nodes", where=name)
+
+
+def require_source(randomness: Randomness | None, what: str) -> Randomness:
+    """Return the source of noise; raises InputError where none was given."""
+    if randomness is None:
+        raise InputError(
+            f"the people of a new graph send {what}, which needs a source of noise",
+            where="predict",
+            remedy="pass randomness=SecureRandomness()",
+        )
+    return randomness
+
+
+def handed_in(name: str) -> str:
+    """Return what a guarantee leans on where reports came from outside."""
+    return f"the reports handed in for {name} are old or permanent ones: this account has not paid for them"
+
+
+def require_queries(queries: int) -> int:
+    """Return a declared number of queries; raises InputError for anything but a whole number of at least 0."""
+    if isinstance(queries, bool) or not isinstance(queries, int) or not 0 <= queries <= 10**6:
+        raise InputError(f"queries = {queries!r}", allowed="a whole number of at least 0")
+    return queries
+
+
+def save_people(model: Path, kind: str, kept: Kept, *, of: str | None) -> None:
+    """Write what people sent (or were answered) beside a saved model, with what the file there holds of its people.
+
+    Args:
+        of: what tells the model's collection from others.
+    """
+    if kept.rows:
+        kept = kept.after(read_people(model, kind, of=of))
+    save_kept(model, kind, {**kept.facts(), "of": of}, kept.tensors() if kept.rows else {})
+
+
+def read_people(path: str | Path, kind: str, *, of: str | None) -> Kept:
+    """Return what was kept beside a model; nothing where the model alone was handed on, or the file is another one's.
+
+    Raises:
+        ModelFileError: the file is damaged.
+    """
+    found = read_kept(path, kind)
+    if found is None or found[0].get("of") != of:
+        return Kept()
+    with restoring(path):
+        return Kept.restore(*found)

@@ -1,0 +1,35 @@
+"""What a server makes of the reports of features and labels: estimates and channels.  Post-processing of `Released`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from graphveil.methods.base.network import Labels
+from graphveil.methods.base.released import Released
+
+
+def features_of(released: Released, seed: int) -> tuple[Any, float]:
+    """Return (C, o): the feature estimates are C + o; random numbers (`seed`) stand in where none were collected."""
+    mechanism = released.privacy.features(released.schema)
+    if mechanism is None:
+        return random_features(len(released.labels), released.schema.dimension, seed), 0.0
+    if mechanism == "public":
+        return released.features, 0.0
+    return mechanism.centred(released.features), mechanism.midpoint
+
+
+def labels_of(released: Released) -> Labels:
+    """Return the released labels with the randomized response they went through."""
+    keep, flip = released.channel
+    return Labels(released.labels, released.train, released.val, len(released.schema.classes), keep, flip)
+
+
+def random_features(num_nodes: int, dimension: int, seed: int) -> sp.csr_matrix:
+    """Return Gaussian noise in the shape of reports: one random coordinate a node [n, d]."""
+    generator = np.random.default_rng([seed, 0x5EED])
+    columns = generator.integers(0, dimension, num_nodes)
+    values = generator.standard_normal(num_nodes).astype(np.float32)
+    return sp.csr_matrix((values, (np.arange(num_nodes), columns)), shape=(num_nodes, dimension))

@@ -1,0 +1,176 @@
+"""What a local collection of features and labels costs each person, and what it guarantees.
+
+One report per person for the life of a collection: the features at epsilon_x, the label at epsilon_y; together one
+person spends epsilon_x + epsilon_y. Who is asked again pays again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from graphveil.errors import InputError
+from graphveil.graphs import GraphSchema
+from graphveil.mechanisms import (
+    AnalyticGaussian,
+    Duchi,
+    Hybrid,
+    Laplace,
+    MultiBit,
+    OneBit,
+    Piecewise,
+    PrivUnit,
+    RandomizedResponse,
+    SubOptimal,
+    ThreeOutputs,
+)
+from graphveil.methods.base.people import times_paid
+from graphveil.privacy import Guarantee, Ledger, Spend, compose, require_budget
+
+FEATURE_MECHANISMS = (
+    "multi-bit",
+    "duchi",
+    "piecewise",
+    "hybrid",
+    "three-outputs",
+    "sub-optimal",
+    "privunit",
+    "one-bit",
+    "laplace",
+    "gaussian",
+)
+AGAINST = "the server and everybody it shares the reports or the model with"
+ONCE = "every user reports once"
+PUBLIC_TOPOLOGY = "the topology (who is linked to whom, and each degree) is public and not protected"
+
+
+@dataclass(frozen=True)
+class LocalPrivacy:
+    """The privacy settings of a local collection; public, and all that a guarantee depends on.
+
+    Attributes:
+        epsilon_x: budget of one feature report; inf sends features as they are; None collects none.
+        epsilon_y: budget of one label report; inf sends labels as they are.
+        mechanism: one of FEATURE_MECHANISMS.
+        delta: for "gaussian" alone.
+
+    Raises:
+        InputError: for budgets that are no budgets (`privacy.require_budget`), or an unknown mechanism.
+    """
+
+    epsilon_x: float | None
+    epsilon_y: float
+    mechanism: str = "multi-bit"
+    delta: float = 1e-10
+
+    def __post_init__(self) -> None:
+        if self.epsilon_x is not None:
+            remedy = "collect no features at all with epsilon_x = none"
+            require_budget("epsilon_x", self.epsilon_x, "data declared public", remedy=remedy)
+        require_budget("epsilon_y", self.epsilon_y, "data declared public")
+        if self.mechanism not in FEATURE_MECHANISMS:
+            raise InputError(f"mechanism {self.mechanism!r} is not known", allowed=", ".join(FEATURE_MECHANISMS))
+        if not 0 < self.delta < 1:
+            raise InputError(f"delta = {self.delta!r}", allowed="a number in (0, 1), far below 1 / people")
+
+    @property
+    def collects_features(self) -> bool:
+        """Whether any device sends features, randomized or not."""
+        return self.epsilon_x is not None
+
+    def features(self, schema: GraphSchema) -> Any:
+        """Return the feature mechanism for a schema, "public", or None where no features are collected."""
+        if self.epsilon_x is None:
+            return None
+        if math.isinf(self.epsilon_x):
+            return "public"
+        kinds: dict[str, Any] = {
+            "multi-bit": MultiBit,
+            "duchi": Duchi,
+            "piecewise": Piecewise,
+            "hybrid": Hybrid,
+            "three-outputs": ThreeOutputs,
+            "sub-optimal": SubOptimal,
+            "privunit": PrivUnit,
+            "one-bit": OneBit,
+            "laplace": Laplace,
+            "gaussian": partial(AnalyticGaussian, delta=self.delta),
+        }
+        kind = kinds[self.mechanism]
+        return kind(epsilon=self.epsilon_x, dimension=schema.dimension, low=schema.low, high=schema.high)
+
+    def labels(self, classes: int) -> RandomizedResponse | None:
+        """Return the label mechanism, or None where labels are public."""
+        return None if math.isinf(self.epsilon_y) else RandomizedResponse(epsilon=self.epsilon_y, classes=classes)
+
+    def channel(self, classes: int) -> tuple[float, float]:
+        """Return (p, q): the probabilities that a label is kept, and that it becomes a given other class."""
+        mechanism = self.labels(classes)
+        return (1.0, 0.0) if mechanism is None else (mechanism.keep, mechanism.flip)
+
+    def open_ledger(self, queries: int = 0) -> Ledger:
+        """Return an empty ledger with the declared budget of each person's features and label.
+
+        Args:
+            queries: how many times a prediction may ask for everybody's features again.
+        """
+        epsilon_x, many = 0.0 if self.epsilon_x is None else self.epsilon_x, 1 + queries
+        delta = self.delta if self.mechanism == "gaussian" and math.isfinite(epsilon_x) else 0.0
+        room = min(delta * many, 1 - 2**-50)
+        return Ledger.open({"features": (epsilon_x * many, room), "labels": (self.epsilon_y, 0.0)})
+
+    def spends(self, schema: GraphSchema) -> tuple[Spend, ...]:
+        """Return what one collection spends, in order."""
+        spends = []
+        mechanism = self.features(schema)
+        if mechanism is not None and mechanism != "public":
+            facts = {"dimension": schema.dimension, "low": schema.low, "high": schema.high}
+            guarantee = mechanism.guarantee
+            spends.append(
+                Spend("feature report", "features", self.mechanism, facts, guarantee.epsilon, guarantee.delta)
+            )
+        labels = self.labels(len(schema.classes))
+        if labels is not None:
+            facts = {"classes": len(schema.classes)}
+            spends.append(Spend("label report", "labels", "randomized-response", facts, labels.guarantee.epsilon))
+        return tuple(spends)
+
+    def guarantee(self, schema: GraphSchema, void: str | None = None, ledger: Ledger | None = None) -> Guarantee:
+        """Return the composed guarantee of one person's features and label; unprotected parts are said.
+
+        Args:
+            ledger: says how often the most asked person has reported; None: once.
+        """
+        mechanisms = (self.features(schema), self.labels(len(schema.classes)))
+        times = (times_paid(ledger, "features"), times_paid(ledger, "labels"))
+        sent = [(m, many) for m, many in zip(mechanisms, times, strict=True) if m is not None and m != "public"]
+        parts = [part for m, many in sent for part in [replace(m.guarantee, against=AGAINST)] * many]
+        said = [PUBLIC_TOPOLOGY]
+        if mechanisms[0] == "public":
+            said.append("features are declared public: they are sent as they are and NOT protected")
+        if mechanisms[1] is None:
+            said.append("labels are declared public: they are sent as they are and NOT protected")
+        if not parts:
+            return Guarantee(
+                unit="one user's features and label",
+                relation="replace",
+                model="local",
+                epsilon=math.inf,
+                delta=0.0,
+                against=AGAINST,
+                assumes=tuple(said),
+            )
+        total = compose(parts)
+        noted = counted(total.assumes, {"features": times[0], "label": times[1]})
+        return replace(total, assumes=noted + tuple(said), void=void)
+
+
+def counted(assumes: tuple[str, ...], times: Mapping[str, int]) -> tuple[str, ...]:
+    """Return the facts a guarantee leans on with the true number of reports, where somebody reported more than once."""
+    if all(many == 1 for many in times.values()):
+        return assumes
+    each = [f"{name} {'once' if many == 1 else f'{many} times'}" for name, many in times.items()]
+    return tuple(f"every user reports at most: {', '.join(each)}" if fact == ONCE else fact for fact in assumes)

@@ -1,0 +1,302 @@
+"""Train one network on what a server holds; used by LPGNN, by its controls and by the baselines.
+
+Everything here is post-processing of released values.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, cast
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from graphveil.aggregation import Inputs, SparseMatrix, Support, build_inputs, standardise
+from graphveil.errors import InputError
+from graphveil.methods.base.drop import drop_objective
+from graphveil.methods.base.many_labels import many_labels
+from graphveil.methods.base.released import Topology
+from graphveil.methods.base.smooth_labels import smooth_labels
+from graphveil.models import BACKBONES, Backbone, build_backbone, first_width
+from graphveil.training import SELECTIONS, Calibration, Epoch, Schedule, train, train_calibrated
+
+SCALINGS = ("standard", "published")
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class NetworkSettings:
+    """Everything about training that cannot touch the guarantee.
+
+    Attributes:
+        model: backbone, one of BACKBONES.
+        steps_x, steps_y: hops K of feature and of label propagation.
+        scaling: "standard" shifts and scales the propagated features; "published" leaves the rectifier's output as is.
+        selection: which epoch is kept, see `training.selection`.
+        hidden, dropout, learning_rate, weight_decay, epochs: as usual; optimiser Adam.
+        seed: fixes initial weights and dropout, never privacy noise.
+        device: "cpu" or "cuda".
+
+    Raises:
+        InputError: for a value outside its range.
+    """
+
+    model: str = "sage"
+    steps_x: int = 8
+    steps_y: int = 4
+    scaling: str = "standard"
+    selection: str = "robust"
+    hidden: int = 16
+    dropout: float = 0.5
+    learning_rate: float = 0.01
+    weight_decay: float = 0.001
+    epochs: int = 500
+    seed: int = 0
+    device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        for name, allowed in (("model", BACKBONES), ("scaling", SCALINGS), ("selection", SELECTIONS)):
+            if getattr(self, name) not in allowed:
+                raise InputError(f"{name} = {getattr(self, name)!r}", allowed=", ".join(allowed))
+        for name, low, high in (
+            ("steps_x", 0, 64),
+            ("steps_y", 0, 64),
+            ("hidden", 1, 4096),
+            ("epochs", 1, 10**6),
+            ("seed", 0, 2**63 - 1),
+        ):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+                raise InputError(f"{name} = {value!r}", allowed=f"a whole number in {low}..{high}")
+        rate, decay = _number(self.learning_rate), _number(self.weight_decay)
+        if not 0 <= _number(self.dropout) < 1:
+            raise InputError(f"dropout = {self.dropout!r}", allowed="a number in [0, 1)")
+        if not 0 < rate < math.inf:
+            raise InputError(f"learning_rate = {self.learning_rate!r}", allowed="a finite number above 0")
+        if not 0 <= decay < math.inf:
+            raise InputError(f"weight_decay = {self.weight_decay!r}", allowed="a finite number of at least 0")
+        require_device(self.device)
+
+
+def _number(value: Any) -> float:
+    """Return a number, or NaN, which no range holds, for anything else."""
+    return math.nan if isinstance(value, bool) or not isinstance(value, int | float) else float(value)
+
+
+def require_device(device: str) -> None:
+    """Refuse a device that torch does not find, with InputError."""
+    if device != "cpu" and not (device.startswith("cuda") and torch.cuda.is_available()):
+        raise InputError(f"device {device!r} is not available", allowed="cpu, or cuda where torch finds a GPU")
+
+
+class Structured(Protocol):
+    """What a network is trained on: a `Topology`, or anything else that knows its propagation and structure."""
+
+    @property
+    def num_nodes(self) -> int: ...
+
+    def propagation(self) -> Any: ...
+    def structure(self, model: str, device: str = "cpu") -> Any: ...
+
+
+@dataclass(frozen=True)
+class LearnedLinks:
+    """Edges [2, E], their learned weights [E], and the share of sampled other pairs that would have grown (or None)."""
+
+    edge_index: Tensor
+    weights: Tensor
+    violations: float | None
+
+
+@dataclass(frozen=True)
+class Network:
+    """A trained network and what it takes to apply it elsewhere.
+
+    Attributes:
+        weights: the kept epoch's parameters by name.
+        mean [1, d] (None for published scaling), scale: what the propagated features were shifted and scaled by.
+        epoch: the epoch kept.
+        logits: [n, c] on the training topology, without dropout.
+        history: every epoch's figures.
+        learned: the edges whose weights were learned with it, where they were; never saved.
+    """
+
+    weights: dict[str, Tensor]
+    mean: Tensor | None
+    scale: float
+    epoch: int
+    logits: Tensor
+    history: tuple[Epoch, ...]
+    learned: LearnedLinks | None = None
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Released labels [n] (-1 where none), the masks [n] that train and select, and the channel they went through.
+
+    Public labels may be several a node: values [n, c] 0/1, and a channel that changes nothing.
+    """
+
+    values: Tensor
+    train: Tensor
+    val: Tensor
+    classes: int
+    keep: float
+    flip: float
+
+
+def train_network(
+    features: Any,
+    offset: float,
+    labels: Labels,
+    topology: Structured,
+    settings: NetworkSettings,
+    *,
+    calibration: Calibration | None = None,
+    label_smoothing: bool = False,
+    progress: Progress | None = None,
+) -> Network:
+    """Train on centred features [n, d] (sparse or dense; `offset` is added to every coordinate) and noisy labels.
+
+    Without validation nodes there is nothing to choose an epoch by, and the last is kept.
+
+    Args:
+        calibration: learn the weights of the topology's edges as well (Solitude); None: they stay as they are.
+        label_smoothing: steps_y smooths public labels alone (see `methods.base.smooth_labels`) in place of Drop.
+
+    Raises:
+        InputError: when no training node carries a label, or none is reached by label propagation.
+    """
+    if not bool(labels.train.any()):
+        raise InputError("no training node carries a label", remedy="give the split some training nodes")
+    device = settings.device
+    p = topology.propagation().to(device)
+    inputs = feature_inputs(features, offset, p, settings)
+    generator = torch.Generator().manual_seed(settings.seed)
+    if settings.scaling == "standard":
+        inputs = standardise(inputs, generator=generator)
+    model = build_backbone(
+        settings.model,
+        inputs.dimension,
+        settings.hidden,
+        labels.classes,
+        settings.dropout,
+        generator=generator,
+    ).to(device)
+    objective = _objective(labels, p, settings, label_smoothing)
+    selection = settings.selection if bool(labels.val.any()) else "last"
+    schedule = Schedule(settings.epochs, settings.learning_rate, settings.weight_decay, selection)
+    run: dict[str, Any] = {"seed": settings.seed, "progress": progress}
+    if calibration is None or settings.model == "mlp":
+        structure = topology.structure(settings.model, device)
+        trained, learned = train(model, inputs, structure, objective, schedule, **run), None
+    else:
+        support = Support.of(cast(Topology, topology).edge_index, topology.num_nodes).to(device)
+        found = train_calibrated(model, settings.model, inputs, support, objective, schedule, calibration, **run)
+        trained = found.trained
+        learned = LearnedLinks(found.edge_index.cpu(), found.weights.cpu(), found.violations)
+    weights = {name: value.detach().cpu().clone() for name, value in model.state_dict().items()}
+    mean = None if inputs.mean is None else inputs.mean.cpu()
+    return Network(weights, mean, inputs.scale, trained.epoch, trained.logits.cpu(), trained.history, learned)
+
+
+def _objective(labels: Labels, p: Any, settings: NetworkSettings, label_smoothing: bool) -> Any:
+    """Return what is minimised: Drop, or label smoothing where labels are public and smoothed.
+
+    Raises:
+        InputError: when no label reaches a training node, or several labels a node are private or propagated.
+    """
+    values, train_mask, val_mask = (t.to(settings.device) for t in (labels.values, labels.train, labels.val))
+    if values.dim() == 2:
+        if labels.keep < 1 or settings.steps_y:
+            raise InputError("several labels a node", where="training", allowed="public labels, and steps_y = 0")
+        return many_labels(values, train_mask, val_mask)
+    if label_smoothing:
+        return smooth_labels(values, train_mask, val_mask, p, settings.steps_y, classes=labels.classes)
+    objective = drop_objective(
+        values,
+        train_mask,
+        val_mask,
+        p,
+        settings.steps_y,
+        classes=labels.classes,
+        keep=labels.keep,
+        flip=labels.flip,
+    )
+    if objective.fit_nodes.numel() == 0:
+        raise InputError(
+            f"no label reaches a training node in {settings.steps_y} hops", remedy="set steps_y to 0: too few edges"
+        )
+    return objective
+
+
+def require_shapes(network: Network, settings: NetworkSettings, *, dimension: int, classes: int) -> None:
+    """Refuse a stored network whose tensors are not those of its settings.
+
+    Raises:
+        InputError: naming the first tensor that is missing, left over or of another shape.
+    """
+    tensors = network.weights if network.mean is None else {**network.weights, "mean": network.mean}
+    found = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+    wide = (dimension, first_width(settings.model, settings.hidden))
+    if found.get("weight1") != wide:  # asked first: what is built below is then no larger than what was stored
+        raise InputError(f"weight1 is {found.get('weight1')}", allowed=str(wide))
+    model = build_backbone(settings.model, dimension, settings.hidden, classes, 0.0, generator=torch.Generator())
+    expected = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+    if settings.scaling == "standard":
+        expected["mean"] = (1, dimension)
+    for name in sorted({*found, *expected}):
+        if found.get(name) != expected.get(name):
+            raise InputError(f"{name} is {found.get(name)}", allowed=str(expected.get(name)))
+    if network.logits.dim() != 2 or network.logits.shape[1] != classes:
+        raise InputError(f"logits are {tuple(network.logits.shape)}", allowed=f"(nodes, {classes})")
+
+
+def apply_network(
+    network: Network,
+    features: Any,
+    offset: float,
+    topology: Structured,
+    settings: NetworkSettings,
+    *,
+    classes: int,
+) -> Tensor:
+    """Return logits [n, c] of a trained network on (other) features and another topology.
+
+    Raises:
+        InputError: when the features have another dimension than the network was trained on.
+    """
+    p = topology.propagation().to(settings.device)
+    inputs = feature_inputs(features, offset, p, settings)
+    dimension = network.weights["weight1"].shape[0]
+    if inputs.dimension != dimension:
+        raise InputError(f"features have {inputs.dimension} columns", allowed=f"{dimension}, as in training")
+    mean = None if network.mean is None else network.mean.to(settings.device)
+    inputs = replace(inputs, mean=mean, scale=network.scale)
+    model = build_backbone(
+        settings.model, dimension, settings.hidden, classes, settings.dropout, generator=torch.Generator()
+    )
+    model.load_state_dict(network.weights)
+    model.to(settings.device).eval()
+    structure = topology.structure(settings.model, settings.device)
+    backbone = cast(Backbone, model)
+    with torch.no_grad():
+        return backbone.rest(backbone.first(inputs, structure), structure).cpu()
+
+
+def feature_inputs(features: Any, offset: float, p: SparseMatrix, settings: NetworkSettings) -> Inputs:
+    """Return features as the operator P^Kx (features + offset)."""
+    width = first_width(settings.model, settings.hidden)
+    return build_inputs(as_matrix(features), p, settings.steps_x, width=width, offset=offset, device=settings.device)
+
+
+def as_matrix(features: Any) -> sp.csr_matrix | np.ndarray | Tensor:
+    """Return features [n, d] as scipy CSR when they are a sparse tensor, else unchanged."""
+    if isinstance(features, Tensor) and features.layout == torch.sparse_csr:
+        parts = (features.values().numpy(), features.col_indices().numpy(), features.crow_indices().numpy())
+        return sp.csr_matrix(parts, shape=tuple(features.shape))
+    return features

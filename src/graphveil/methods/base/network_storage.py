@@ -1,0 +1,48 @@
+"""A trained network as JSON facts and tensors, and back; used by every method that saves one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from torch import Tensor
+
+from graphveil.methods.base.network import Network
+from graphveil.methods.base.storage import require_numbers
+from graphveil.training import Epoch
+
+_WEIGHTS = "weights."
+
+
+def network_facts(network: Network) -> dict[str, Any]:
+    """Return all of a network that is no tensor."""
+    return {
+        "scale": network.scale,
+        "epoch": network.epoch,
+        "history": [asdict(epoch) for epoch in network.history],
+    }
+
+
+def network_tensors(network: Network) -> dict[str, Tensor]:
+    """Return the tensors of a network by name."""
+    tensors = {f"{_WEIGHTS}{name}": value for name, value in network.weights.items()}
+    tensors["logits"] = network.logits
+    if network.mean is not None:
+        tensors["mean"] = network.mean
+    return tensors
+
+
+def restored_network(facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Network:
+    """Return the network saved with the two functions above; its shapes are still to be checked."""
+    for name, tensor in tensors.items():
+        if name in ("logits", "mean") or name.startswith(_WEIGHTS):
+            require_numbers(name, tensor)
+    return Network(
+        {name.removeprefix(_WEIGHTS): t for name, t in tensors.items() if name.startswith(_WEIGHTS)},
+        tensors.get("mean"),
+        float(facts["scale"]),
+        int(facts["epoch"]),
+        tensors["logits"],
+        tuple(Epoch(**row) for row in facts["history"]),
+    )

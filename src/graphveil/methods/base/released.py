@@ -1,0 +1,219 @@
+"""What a server holds in the local model: a public topology and one randomized report per person.
+
+Raw features and labels are read in one place, :func:`randomize_people`; everything after it is post-processing of what
+it returns and may be rerun, tuned and inspected freely.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from graphveil.aggregation import normalised
+from graphveil.errors import InputError
+from graphveil.graphs import GraphSchema, Release, Split, node_names
+from graphveil.methods.base.account import digest_of
+from graphveil.methods.base.local_privacy import LocalPrivacy
+from graphveil.models import structure_for
+from graphveil.privacy import Randomness
+
+
+@dataclass(frozen=True)
+class Topology:
+    """What is known of who is linked to whom: edges [2, E], number of nodes n, weights [E] where edges differ."""
+
+    edge_index: Tensor
+    num_nodes: int
+    weights: Tensor | None = None
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of nodes, edges and weights that tells one topology from another."""
+        digest = hashlib.sha256(str(self.num_nodes).encode())
+        digest.update(self.edge_index.cpu().contiguous().numpy().tobytes())
+        if self.weights is not None:
+            digest.update(self.weights.cpu().contiguous().numpy().tobytes())
+        return digest.hexdigest()
+
+    def propagation(self) -> Any:
+        """Return P = D^{-1/2} A D^{-1/2} [n, n], see `aggregation.normalised`."""
+        return normalised(self.edge_index, self.num_nodes, weights=self.weights)
+
+    def structure(self, model: str, device: str = "cpu") -> Any:
+        """Return what a backbone reads of the edges, see `models.structure_for`."""
+        return structure_for(model, self.edge_index, self.num_nodes, device, weights=self.weights)
+
+
+@dataclass(frozen=True)
+class Released:
+    """The reports of one collection.
+
+    Attributes:
+        features: a feature mechanism's reports; the features themselves where they are public; None where none are
+            collected.
+        labels: [n] int64, randomized (or public) labels of the train and validation nodes, -1 for all others; or public
+            ones [n, c] float, 0 for all others.
+        train, val: masks [n]: whose label trains and whose label selects.
+        schema: the public facts that the reports were made under.
+        privacy: the budgets and mechanisms that they were made with.
+        void: why the guarantee does not hold, or None.
+        origin: of a graph that was published already: what its publisher says of it. Everything here is then made of
+            what anybody may know, whatever else was done to it.
+        ids: [n], by which its people are known when they are met again; None: only position tells.
+    """
+
+    features: Any
+    labels: Tensor
+    train: Tensor
+    val: Tensor
+    schema: GraphSchema
+    privacy: LocalPrivacy
+    void: str | None = None
+    origin: Release | None = None
+    ids: Any = None
+
+    @property
+    def digest(self) -> str:
+        """A hash of the reports, less what is public, that tells one collection from another."""
+        sent = {"labels": self.labels, "train": self.train, "val": self.val}
+        return digest_of(sent | (self.features.to_tensors() if hasattr(self.features, "to_tensors") else {}))
+
+    def published_as(self, topology: Topology) -> str:
+        """Return what tells the release that this was made of from others, whatever noise was added to it since."""
+        created = "" if self.origin is None else self.origin.created
+        features = {"features": self.features} if isinstance(self.features, Tensor) else {}
+        return f"{created} {topology.fingerprint} {digest_of(features)}"
+
+    @property
+    def labelled(self) -> Tensor:
+        """Mask [n] of the nodes that sent a label."""
+        return self.train | self.val
+
+    @property
+    def channel(self) -> tuple[float, float]:
+        """(p, q): the probabilities that a label is the true one, and that it is a given other one."""
+        classes = len(self.schema.classes)
+        keep, flip = self.privacy.channel(classes)
+        if self.origin is None:
+            return keep, flip
+        true = keep * self.origin.keep + (classes - 1) * flip * self.origin.flip
+        return true, (1 - true) / (classes - 1)
+
+
+def topology_of(graph: Any) -> Topology:
+    """Return the public part of a graph."""
+    return Topology(graph.edge_index, int(graph.num_nodes))
+
+
+def require_servable(graph: Any, *, several: bool = False) -> GraphSchema:
+    """Return the schema of a graph that a local collection of features and labels can serve.
+
+    Raises:
+        InputError: for a graph that declares its edges private, or with several labels a node, which randomized
+            response of one label cannot report.
+    """
+    schema: GraphSchema = graph.schema
+    if "edges" in schema.private:
+        raise InputError(
+            f"{schema.name} declares its edges private, and this method hands the topology to the server",
+            where="local features and labels",
+            allowed="graphs whose edges are public",
+            remedy="train solitude or link-beliefs, which collect neighbour lists privately; declare the edges public "
+            "only if they are: every link would be shown as it is",
+        )
+    return require_labels(graph, public=several)
+
+
+def require_one_label(graph: Any) -> GraphSchema:
+    """Return the schema of a graph whose nodes have one label each, as randomized response reports it.
+
+    Raises:
+        InputError: for a graph with several labels a node.
+    """
+    schema: GraphSchema = graph.schema
+    if graph.y is None or graph.y.dim() != 1:
+        raise InputError(
+            f"{schema.name} has several labels for each node",
+            where="local labels",
+            allowed="graphs with one label a node",
+            remedy="choose one of the labels as the class",
+        )
+    return schema
+
+
+def require_same_features(found: GraphSchema, trained: GraphSchema) -> None:
+    """Refuse a new graph whose features are not those of training, before any is read.
+
+    Raises:
+        InputError: naming both dimensions and ranges.
+    """
+    if (found.dimension, found.low, found.high) != (trained.dimension, trained.low, trained.high):
+        raise InputError(
+            f"features are {found.dimension} numbers in [{found.low:g}, {found.high:g}]",
+            where=found.name,
+            allowed=f"{trained.dimension} numbers in [{trained.low:g}, {trained.high:g}], as in training",
+        )
+
+
+def require_labels(graph: Any, *, public: bool) -> GraphSchema:
+    """Return the schema of a graph whose labels can be used: several a node where they are public alone.
+
+    Raises:
+        InputError: for a graph with several private labels a node.
+    """
+    schema: GraphSchema = graph.schema
+    return schema if public and graph.y is not None and graph.y.dim() == 2 else require_one_label(graph)
+
+
+def randomize_people(graph: Any, split: Split, privacy: LocalPrivacy, *, randomness: Randomness) -> Released:
+    """Return every person's features and label report: the one place where raw features and labels are read.
+
+    Args:
+        graph: the graph value with `x` [n, d], `y` [n] and `schema`.
+        split: train and validation nodes send a label, test nodes send none.
+        privacy: budgets and mechanisms; public parts are sent as they are.
+        randomness: the source of the devices' noise.
+    """
+    schema = require_labels(graph, public=math.isinf(privacy.epsilon_y))
+    features, labels = privacy.features(schema), privacy.labels(len(schema.classes))
+    released = _features(graph, features, randomness)
+    asked = split.train | split.val
+    sent = graph.y[asked]
+    if labels is not None:
+        sent = labels.randomize(sent, randomness=randomness).labels
+    everyone = torch.full_like(graph.y, -1 if graph.y.dim() == 1 else 0)
+    everyone[asked] = sent
+    void = randomness.void if labels is not None or features not in (None, "public") else None
+    origin = getattr(graph, "release", None)
+    masks = split.train.clone(), split.val.clone()
+    return Released(released, everyone, *masks, schema, privacy, void, origin, node_names(graph))
+
+
+def require_matching(released: Released, topology: Topology, privacy: LocalPrivacy) -> None:
+    """Refuse reports that were made for another topology or under other budgets.
+
+    Raises:
+        InputError: naming what differs.
+    """
+    if len(released.labels) != topology.num_nodes:
+        raise InputError(f"{len(released.labels)} reports for {topology.num_nodes} nodes", where="fit_reports")
+    if released.privacy != privacy:
+        raise InputError(
+            f"the reports were made with {released.privacy}",
+            where="fit_reports",
+            allowed=f"reports made with {privacy}",
+            remedy="build the method with the budgets of the collection",
+        )
+
+
+def _features(graph: Any, mechanism: Any, randomness: Randomness) -> Any:
+    if mechanism is None:
+        return None
+    if mechanism == "public":
+        return graph.x
+    return mechanism.randomize(graph.x, randomness=randomness)

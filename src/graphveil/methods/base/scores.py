@@ -1,0 +1,23 @@
+"""What predictions are worth: the share of right ones, and for several labels a node the micro-averaged F1."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor
+
+from graphveil.graphs.splits import known_labels
+from graphveil.methods.base.many_labels import micro_f1
+
+
+def true_score(predicted: Tensor, graph: Any, mask: Tensor | None = None) -> float:
+    """Return the accuracy against the true labels of `graph`, or the micro-averaged F1 of several labels a node.
+
+    Args:
+        predicted: classes [n], or 0/1 [n, c].
+        graph: has the true labels `y`.
+        mask: bool [n], the nodes that count; those without a label never do.
+    """
+    known = known_labels(graph) if mask is None else mask & known_labels(graph)
+    found, true = predicted[known], graph.y[known]
+    return micro_f1(found > 0, true) if found.dim() == 2 else float((found == true).float().mean())

@@ -1,0 +1,1 @@
+"""A trusted curator trains behind noise."""

@@ -1,0 +1,338 @@
+"""Class sums: the curator releases, once, how many neighbours of each class every node has, as noisy sums.
+
+    m_u = corner of a regular simplex that stands for u's public class; 0 for nodes without a public label
+    H   = A^T M + N(0, sigma^2)                                              the one place that reads edges   `publish`
+    p(y | v) = softmax( selu( x_v W + z(H_v) V + b ) W' ),   z(h) = [ asinh(h / max(sigma, 1)) | h / |h| ]
+
+Where edges are what is protected, labels are not: then the message that says most about a class is the class itself.
+GAP spends its noise on 16 columns of an embedding for each of K hops; here all of it goes to c columns once.  The
+corners of a simplex are as far apart as unit vectors can be, sqrt(2 c / (c - 1)), and cost what one-hot rows cost.
+Ours; the release is the noisy sum of Sajadmanesh et al., "GAP", USENIX Security 2023, arXiv 2203.00949, section 4.2,
+at the price of both entries of an undirected edge.  Edges only: nodes' labels are in the messages as they are.
+Shapes: x [n, d], M and H [n, c], z [n, 2 c].
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+
+from graphveil.aggregation import ReceiverRows, SparseMatrix, build_inputs
+from graphveil.errors import InputError
+from graphveil.graphs import GraphSchema, Split, random_split
+from graphveil.methods.base.account import Booked, digest_of
+from graphveil.methods.base.drop import drop_objective
+from graphveil.methods.base.network import Network, Progress, require_device
+from graphveil.methods.base.network_storage import network_facts, network_tensors, restored_network
+from graphveil.methods.base.scores import true_score
+from graphveil.methods.base.storage import number, read_method, restoring, save_method, schema_facts, schema_from
+from graphveil.methods.curator.privacy import CuratorPrivacy, Noise
+from graphveil.methods.curator.training import People, read_people
+from graphveil.methods.links.collection import people_key
+from graphveil.models.fusion import Fusion
+from graphveil.privacy import Guarantee, Ledger, Randomness
+from graphveil.training import Epoch, Schedule, train
+
+
+@dataclass(frozen=True)
+class PublishedSums:
+    """What the curator publishes: the people's public part, and noisy sums H [n, c] made with `noise`.
+
+    `sums` has no columns where no edges are read.
+    """
+
+    people: People
+    sums: Tensor
+    noise: Noise
+    privacy: CuratorPrivacy
+    void: str | None
+
+    @property
+    def digest(self) -> str:
+        """A hash that tells one publication from another."""
+        return digest_of({"sums": self.sums})
+
+
+@dataclass(frozen=True)
+class FittedSums:
+    """What a fitted method keeps of a publication."""
+
+    schema: GraphSchema
+    people: str
+    guarantee: Guarantee
+    epsilon_relationship: float | None
+    network: Network
+
+
+@dataclass(frozen=True)
+class SumsSettings:
+    """How the network is trained; nothing here touches the guarantee."""
+
+    hidden: int = 64
+    dropout: float = 0.5
+    learning_rate: float = 0.01
+    weight_decay: float = 5e-4
+    epochs: int = 100
+    seed: int = 0
+    device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        for name, low, high in (("hidden", 1, 4096), ("epochs", 1, 10**6), ("seed", 0, 2**63 - 1)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+                raise InputError(f"{name} = {value!r}", allowed=f"a whole number in {low}..{high}")
+        for name, below in (("dropout", 1.0), ("weight_decay", math.inf), ("learning_rate", math.inf)):
+            value = getattr(self, name)
+            plain = isinstance(value, int | float) and not isinstance(value, bool)
+            if not (plain and 0 <= value < below and (value > 0 or name != "learning_rate")):
+                raise InputError(f"{name} = {value!r}", allowed=f"a number of 0 to below {below:g}")
+        require_device(self.device)
+
+
+class ClassSums(Booked):
+    """The estimator; `fit` is `publish` (the curator) followed by `fit_published` (anybody).
+
+    Args:
+        epsilon, delta, unit: see `CuratorPrivacy`; unit "edge" or "directed-edge".
+        settings: any field of `SumsSettings`.
+
+    After fitting: `guarantee`, `ledger`, `history`, `published`.
+
+    Raises:
+        InputError: for a value outside its range, or unit "node".
+    """
+
+    kind = "class-sums"
+
+    def __init__(self, *, epsilon: float, delta: float = 1e-5, unit: str | None = None, **settings: Any) -> None:
+        known = SumsSettings.__dataclass_fields__
+        for name in settings:
+            if name not in known:
+                raise InputError(f"setting {name!r} is not known", where="ClassSums", allowed=", ".join(known))
+        if unit == "node":
+            raise InputError(
+                "class-sums sends labels as they are, so it cannot protect nodes",
+                allowed="unit edge or directed-edge",
+                remedy="train gap or progap with unit node",
+            )
+        self.privacy = CuratorPrivacy(epsilon, delta, unit)
+        self.settings = SumsSettings(**settings)
+        self.ledger: Ledger = self.privacy.open_ledger()
+        self.published: PublishedSums | None = None
+        self._fitted: FittedSums | None = None
+
+    # ---- the curator ----
+
+    def publish(self, graph: Any, *, split: Split, randomness: Randomness) -> PublishedSums:
+        """Return the noisy sums; the only place that reads edges.
+
+        Raises:
+            BudgetError: when this publication has already been made, before anything is read.
+            InputError: for a unit that does not fit the graph, or an unknown label.
+        """
+        schema, columns = graph.schema, len(graph.schema.classes)
+        noise = self.privacy.noise(schema, hops=1, columns=columns)
+        self.pay(*self.privacy.spend("class sums", schema, noise, columns=columns))
+        people = read_people(graph, split)
+        rows = ReceiverRows.of(graph.edge_index, people.nodes)
+        found = self.privacy.sums(schema, noise).perturb(rows, messages(people), 1, randomness)
+        void = None if self.privacy.public else randomness.void
+        made = PublishedSums(people, found, noise, self.privacy, void)
+        self.made(made.digest)
+        return made
+
+    # ---- anybody ----
+
+    def fit_published(self, published: PublishedSums, *, progress: Progress | None = None) -> ClassSums:
+        """Train on a publication; may be called again and again at no privacy cost.
+
+        Raises:
+            InputError: when publication and budget do not belong together.
+            BudgetError: another publication than the one that was paid for.
+        """
+        if published.privacy != self.privacy:
+            raise InputError(
+                f"the sums were published with {published.privacy}",
+                where="fit_published",
+                allowed=f"sums published with {self.privacy}",
+            )
+        schema = published.people.schema
+        columns = published.people.classes
+        self.recognise(published.digest, self.privacy.spend("class sums", schema, published.noise, columns=columns))
+        network = train_fusion(published.people, beside(published.sums, published.noise), self.settings, progress)
+        self._fitted = FittedSums(
+            schema,
+            published.people.key,
+            self.privacy.guarantee(schema, self.ledger, void=published.void),
+            self.privacy.epsilon_relationship(schema, published.noise),
+            network,
+        )
+        self.published = published
+        return self
+
+    def fit(
+        self,
+        graph: Any,
+        *,
+        randomness: Randomness,
+        split: Split | None = None,
+        progress: Progress | None = None,
+    ) -> ClassSums:
+        """Publish the sums of `graph` and train on them; default split: half, a quarter, a quarter (from `seed`)."""
+        split = split or random_split(graph, self.settings.seed)
+        return self.fit_published(self.publish(graph, split=split, randomness=randomness), progress=progress)
+
+    # ---- what comes out ----
+
+    def predict_proba(self, graph: Any = None, *, randomness: Randomness | None = None) -> Tensor:
+        """Return class probabilities [n, c] of the nodes that were published; no edge is read.
+
+        Raises:
+            InputError: for other nodes: their edges would have to be summed, and nobody has paid for that.
+        """
+        fitted = self._require_fitted()
+        if graph is not None and people_key(graph) != fitted.people:
+            raise InputError(
+                "class-sums knows only the nodes whose sums were published",
+                where=graph.schema.name,
+                remedy="publish and fit again with a budget of its own",
+            )
+        return torch.softmax(fitted.network.logits, dim=1)
+
+    def predict(self, graph: Any = None, *, randomness: Randomness | None = None) -> Tensor:
+        """Return the most likely class of every node [n]."""
+        return self.predict_proba(graph).argmax(dim=1)
+
+    def score(self, graph: Any, mask: Tensor | None = None, *, randomness: Randomness | None = None) -> float:
+        """Return the accuracy against the true labels of `graph` on `mask` (default: all nodes with a label)."""
+        return true_score(self.predict(graph), graph, mask)
+
+    @property
+    def schema(self) -> GraphSchema:
+        """The public facts of the graph that was published."""
+        return self._require_fitted().schema
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What the publication protects."""
+        return self._require_fitted().guarantee
+
+    @property
+    def epsilon_relationship(self) -> float | None:
+        """What one relationship costs: both entries of an undirected edge."""
+        return self._require_fitted().epsilon_relationship
+
+    @property
+    def history(self) -> tuple[Epoch, ...]:
+        """Every epoch's figures."""
+        return self._require_fitted().network.history
+
+    # ---- files ----
+
+    def save(self, path: str | Path) -> Path:
+        """Write weights, predictions, guarantee and ledger to one safetensors file; no edges."""
+        fitted = self._require_fitted()
+        facts = {
+            "options": {
+                "epsilon": number(self.privacy.epsilon),
+                "delta": self.privacy.delta,
+                "unit": self.privacy.unit,
+            },
+            "settings": asdict(self.settings),
+            "schema": schema_facts(fitted.schema),
+            "people": fitted.people,
+            "epsilon_relationship": number(fitted.epsilon_relationship),
+            **network_facts(fitted.network),
+            "collections": sorted(self.collections),
+            "ledger": self.ledger.to_dict(),
+            "guarantee": fitted.guarantee.to_dict(),
+        }
+        return save_method(path, self.kind, facts, network_tensors(fitted.network))
+
+    @classmethod
+    def load(cls, path: str | Path) -> ClassSums:
+        """Return a saved method, able to predict for its own nodes.
+
+        Raises:
+            ModelFileError: for a file that is missing, damaged or of another method.
+        """
+        _, facts, tensors = read_method(path, cls.kind)
+        with restoring(path):
+            options = {**facts["options"], "epsilon": float(facts["options"]["epsilon"])}
+            method = cls(**options, **{**facts["settings"], "device": "cpu"})
+            network, schema = restored_network(facts, tensors), schema_from(facts["schema"])
+            if network.logits.dim() != 2 or network.logits.shape[1] != len(schema.classes):
+                raise InputError(f"logits are {tuple(network.logits.shape)}", allowed=f"(nodes, {len(schema.classes)})")
+            price = facts["epsilon_relationship"]
+            method._fitted = FittedSums(
+                schema,
+                str(facts["people"]),
+                Guarantee.from_dict(facts["guarantee"]),
+                None if price is None else float(price),
+                network,
+            )
+            method.ledger = Ledger.from_dict(facts["ledger"])
+            method.collections = frozenset(facts.get("collections", ()))
+        return method
+
+    def _require_fitted(self) -> FittedSums:
+        if self._fitted is None:
+            raise InputError("this ClassSums has not been fitted", remedy="call fit or fit_published first")
+        return self._fitted
+
+
+def corners(classes: int) -> Tensor:
+    """Return the corners of a regular simplex around 0, unit rows [c, c]; for one class the row is 1."""
+    if classes == 1:
+        return torch.ones(1, 1)
+    centred: Tensor = torch.eye(classes) - 1 / classes
+    return torch.nn.functional.normalize(centred, dim=1)
+
+
+def messages(people: People) -> Tensor:
+    """Return M [n, c]: the corner of every public label, zero rows elsewhere."""
+    found = torch.zeros(people.nodes, people.classes)
+    known = people.labels >= 0
+    found[known] = corners(people.classes)[people.labels[known]]
+    return found
+
+
+def beside(sums: Tensor, noise: Noise) -> Tensor:
+    """Return z [n, 2 c] standardised over the nodes: how much of each class, and in which proportion."""
+    if sums.shape[1] == 0:
+        return sums
+    scale = max(noise.sigmas[0], 1.0)
+    z = torch.cat([torch.asinh(sums / scale), sums / (sums.norm(dim=1, keepdim=True) + 1e-6)], dim=1)
+    standard: Tensor = (z - z.mean(dim=0)) / (z.std(dim=0, correction=0) + 1e-6)
+    return standard
+
+
+def train_fusion(people: People, z: Tensor, settings: SumsSettings, progress: Progress | None = None) -> Network:
+    """Return the network trained on features and z [n, k]; k = 0 trains on features alone."""
+    device = settings.device
+    inputs = build_inputs(people.features, None, 0, width=settings.hidden, device=device)
+    generator = torch.Generator().manual_seed(settings.seed)
+    model = Fusion(
+        inputs.dimension, z.shape[1], settings.hidden, people.classes, settings.dropout, generator=generator
+    ).to(device)
+    train_mask, val_mask = (mask_of(nodes, people.nodes).to(device) for nodes in (people.train, people.val))
+    unused = cast(SparseMatrix, None)  # nothing is propagated
+    labels, classes = people.labels.to(device), people.classes
+    objective = drop_objective(labels, train_mask, val_mask, unused, 0, classes=classes, keep=1.0, flip=0.0)
+    selection = "robust" if len(people.val) else "last"
+    schedule = Schedule(settings.epochs, settings.learning_rate, settings.weight_decay, selection)
+    trained = train(model, inputs, z.to(device), objective, schedule, seed=settings.seed, progress=progress)
+    weights = {name: value.detach().cpu().clone() for name, value in model.state_dict().items()}
+    return Network(weights, None, 1.0, trained.epoch, trained.logits.cpu(), trained.history)
+
+
+def mask_of(numbers: Tensor, nodes: int) -> Tensor:
+    """Return the mask [n] of some node numbers."""
+    mask = torch.zeros(nodes, dtype=torch.bool)
+    mask[numbers] = True
+    return mask

@@ -1,0 +1,120 @@
+"""Controls and ceiling of the curator's methods.
+
+    no-edges   the same networks on hop 0 alone: what features and labels give without any edge. Where edges are
+               protected that is free, and the better of encoder and classifier by validation labels; where nodes are,
+               a perceptron trained privately at the same price
+    ceiling    the same method without noise
+
+Each returns, for every test node, 1 for right and 0 for wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from graphveil.graphs import Split
+from graphveil.methods.curator.class_sums import ClassSums, train_fusion
+from graphveil.methods.curator.dp_mlp import DPMLP
+from graphveil.methods.curator.gap import GAP
+from graphveil.methods.curator.progap import ProGAP
+from graphveil.methods.curator.recipe import CuratorMethod
+from graphveil.methods.curator.training import CuratorSettings, People, blocks, fresh, read_people, train_openly
+from graphveil.methods.local.controls import Control, hits
+from graphveil.models.perceptrons import Encoder, HopClassifier
+from graphveil.privacy import Randomness
+from graphveil.training.full_batch import Rows
+
+Curator = CuratorMethod | DPMLP | ClassSums
+
+
+def curator_controls_of(method: Curator, graph: Any, split: Split, *, randomness: Randomness) -> Mapping[str, Control]:
+    """Return the controls of a fitted method, each to be run by calling it."""
+    if isinstance(method, ClassSums):
+        return {"no-edges": lambda: hits(_features_alone(method, graph, split), graph, split)}
+    privacy, settings = method.privacy, method.settings
+    if isinstance(method, DPMLP):
+        return {"public-only": lambda: np.full(int(split.test.sum()), 1.0 / len(graph.schema.classes))}
+    if privacy.nodes and not privacy.public:
+        rival = DPMLP(epsilon=privacy.epsilon, delta=privacy.delta, **asdict(settings))
+        fit = partial(rival.fit, graph, split=split, randomness=randomness)
+        return {"no-edges": lambda: hits(fit().predict_proba(), graph, split)}
+    return {"no-edges": lambda: hits(_hop_zero(method, graph, split), graph, split)}
+
+
+def curator_ceiling(method: Curator, graph: Any, split: Split, *, randomness: Randomness) -> np.ndarray:
+    """Return the hits of the same method without noise; it protects nothing."""
+    settings = asdict(method.settings)
+    if isinstance(method, ClassSums):
+        plain: Curator = ClassSums(epsilon=float("inf"), unit=method.privacy.unit, **settings)
+    elif isinstance(method, DPMLP):
+        plain = DPMLP(epsilon=float("inf"), **settings)
+    else:
+        plain = type(method)(epsilon=float("inf"), unit=method.privacy.unit, **settings)
+    return hits(plain.fit(graph, split=split, randomness=randomness).predict_proba(), graph, split)
+
+
+def curator_rivals_of(method: Curator, graph: Any, split: Split, *, randomness: Randomness) -> Mapping[str, Control]:
+    """Return other methods that hide one edge at the same price, each with a release of its own."""
+    privacy = method.privacy
+    if privacy.nodes or privacy.public or isinstance(method, DPMLP):
+        return {}
+    shared: dict[str, Any] = {"epsilon": privacy.epsilon, "delta": privacy.delta, "unit": privacy.unit}
+    shared["seed"] = method.settings.seed
+    kinds: dict[str, Any] = {"gap": GAP, "progap": ProGAP, "class-sums": ClassSums}
+    own = ClassSums.kind if isinstance(method, ClassSums) else method.recipe.kind
+
+    def run(kind: Any) -> np.ndarray:
+        rival = kind(**shared).fit(graph, split=split, randomness=randomness)
+        return hits(rival.predict_proba(), graph, split)
+
+    return {name: partial(run, kind) for name, kind in kinds.items() if name != own}
+
+
+def _features_alone(method: ClassSums, graph: Any, split: Split) -> Tensor:
+    """Return the scores of the same network without sums."""
+    people = read_people(graph, split)
+    return train_fusion(people, torch.zeros(people.nodes, 0), method.settings).logits
+
+
+def _hop_zero(method: CuratorMethod, graph: Any, split: Split) -> Tensor:
+    """Return the scores of encoder or classifier on hop 0, whichever validates better."""
+    settings, people = method.settings, read_people(graph, split)
+    train, val = people.labels[people.train], people.labels[people.val]
+    encoder = _encoder_of(method, people) or _encoder(settings, people)
+    classifier: HopClassifier = fresh(
+        lambda: HopClassifier([settings.hidden], settings.hidden, people.classes, batch_norm=True), settings.seed
+    )
+    with torch.no_grad():
+        first = encoder.embed(blocks([people.features]))
+        alone: Tensor = encoder(blocks([people.features]))
+    train_openly(classifier, Rows(first[people.train], train), Rows(first[people.val], val), settings)
+    with torch.no_grad():
+        both: Tensor = classifier(first)
+    right = [float((scores[people.val].argmax(dim=1) == val).float().mean()) for scores in (alone, both)]
+    return alone if right[0] >= right[1] else both
+
+
+def _encoder_of(method: CuratorMethod, people: People) -> Encoder | None:
+    """Return the encoder that `method` trained on these very people, from public facts alone: GAP has one."""
+    found = method.published
+    if found is None or not isinstance(found.networks[0], Encoder):
+        return None
+    same = found.people.key == people.key and torch.equal(found.people.labels, people.labels)
+    return found.networks[0] if same and torch.equal(found.people.train, people.train) else None
+
+
+def _encoder(settings: CuratorSettings, people: People) -> Encoder:
+    """Return GAP's encoder, trained on features and labels."""
+    found: Encoder = fresh(
+        lambda: Encoder(people.schema.dimension, settings.hidden, people.classes, batch_norm=True), settings.seed
+    )
+    rows, val = (Rows(blocks([people.features], part), people.labels[part]) for part in (people.train, people.val))
+    train_openly(found, rows, val, settings)
+    return found

@@ -1,0 +1,65 @@
+"""GAP: train on sums over neighbours that are noisy once and for all.
+
+    encoder     X_0 = unit rows of a perceptron trained on features and labels alone
+    hops        X_k = unit( A^T X_{k-1} + N(0, sigma_k^2) ),  k = 1..K          the one place that reads edges
+    classifier  a perceptron over X_0..X_K, trained and asked as often as one likes
+
+Where edges are protected, encoder and classifier cost nothing; where nodes are, both train by private gradient descent
+and are charged. Sums, not means: a mean divides by a private degree. Source: Sajadmanesh, Shamsabadi, Bellet,
+Gatica-Perez, "GAP", USENIX Security 2023, arXiv 2203.00949; noise is calibrated to the unit that is named, exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, cast
+
+import torch
+from torch import nn
+
+from graphveil.aggregation import unit_rows
+from graphveil.graphs import GraphSchema
+from graphveil.methods.curator.recipe import CuratorMethod, Learn, Recipe, Sum
+from graphveil.methods.curator.training import ATTENTION, CuratorSettings, Part, blocks
+from graphveil.models.attention import PairAttention
+from graphveil.models.perceptrons import Encoder, HopClassifier
+
+
+@dataclass(frozen=True)
+class GapRecipe:
+    """An encoder, K noisy sums of its rows, and a classifier over all of them."""
+
+    kind: str = "gap"
+
+    def networks(self, settings: CuratorSettings, schema: GraphSchema, *, batch_norm: bool) -> list[nn.Module]:
+        """Return encoder, attention where it weighs the messages, and classifier."""
+        hidden, classes = settings.hidden, len(schema.classes)
+        return [
+            Encoder(schema.dimension, hidden, classes, batch_norm=batch_norm),
+            *([PairAttention(hidden, classes)] if settings.weights == ATTENTION else []),
+            HopClassifier([hidden] * (settings.hops + 1), hidden, classes, batch_norm=batch_norm),
+        ]
+
+    def start(self, networks: Sequence[nn.Module], which: int) -> None:
+        """Each network starts from its own initial weights."""
+
+    def columns(self, settings: CuratorSettings) -> int:
+        """Return the columns of a summed row."""
+        return settings.hidden
+
+    def parts(self, networks: Sequence[nn.Module], features: Part, hops: int, learn: Learn, add: Sum) -> list[Part]:
+        """Return X_0..X_K."""
+        learn(0, [features])
+        encoder = cast(Encoder, networks[0])
+        with torch.no_grad():
+            found = [unit_rows(encoder.embed(blocks([features])))]
+        for hop in range(1, hops + 1):
+            found.append(unit_rows(add(found[-1], hop)))
+        return list(found)
+
+
+class GAP(CuratorMethod):
+    """The estimator, see `CuratorMethod`; `publish` gives X_0..X_K."""
+
+    recipe: ClassVar[Recipe] = GapRecipe()

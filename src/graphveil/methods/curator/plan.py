@@ -1,0 +1,109 @@
+"""What a curator's run would promise and cost, from public facts and settings; no private value and no edge is read."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import torch
+
+from graphveil.graphs import GraphSchema
+from graphveil.methods.curator.class_sums import ClassSums
+from graphveil.methods.curator.dp_mlp import DPMLP
+from graphveil.methods.curator.privacy import Noise
+from graphveil.methods.curator.recipe import CuratorMethod
+from graphveil.methods.curator.training import CuratorSettings, fresh
+from graphveil.models.perceptrons import HopClassifier
+from graphveil.privacy.printed import rounded_up
+from graphveil.training.full_batch import FullBatch, Rows, train_full_batch
+
+#: Neighbours of a node that noise is compared with, where degrees are private.
+ASSUMED_DEGREE = 10.0
+_TIMED_ROWS = 4096
+_TIMED_EPOCHS = 4
+
+
+@dataclass(frozen=True)
+class CuratorPlan:
+    """The noise of a run and what to do about it.
+
+    Attributes:
+        noise: see `curator_privacy.Noise`.
+        per_node: noise beside the longest sum of ASSUMED_DEGREE neighbours at each hop: 1 is as large.
+        seconds: of one training; memory_mb: beside what is loaded.
+        advice: what to look at before running.
+    """
+
+    noise: Noise
+    per_node: tuple[float, ...]
+    seconds: float
+    memory_mb: float
+    advice: tuple[str, ...]
+
+
+def curator_plan(method: CuratorMethod | DPMLP | ClassSums, schema: GraphSchema, nodes: int) -> CuratorPlan:
+    """Return the plan of a method on a graph of so many nodes, half of which train."""
+    if isinstance(method, ClassSums):
+        return _plan_of_sums(method, schema, nodes)
+    people, settings = max(1, nodes // 2), method.settings
+    noise = method.planned_noise(schema, people)
+    hops = settings.hops if isinstance(method, CuratorMethod) else 0
+    columns = settings.hidden * (hops + 1)
+    longest = ASSUMED_DEGREE * (method.w_max if isinstance(method, CuratorMethod) else 1.0)
+    per_node = tuple(sigma * settings.hidden**0.5 / longest for sigma in noise.sigmas)
+    return CuratorPlan(
+        noise,
+        per_node,
+        _seconds(settings, people, hops, private=bool(noise.multipliers)),
+        nodes * columns * 4 * 8 / 1e6,
+        (*_advice(method, nodes, per_node), *_of_attention(method, schema, noise)),
+    )
+
+
+def _of_attention(method: CuratorMethod | DPMLP, schema: GraphSchema, noise: Noise) -> tuple[str, ...]:
+    """Say what training on edges takes from the sum."""
+    if noise.changed is None or not isinstance(method, CuratorMethod):
+        return ()
+    alone = method.privacy.noise(schema, hops=len(noise.sigmas), w_max=method.w_max, columns=method.settings.hidden)
+    part, ratio = noise.changed, noise.sigmas[0] / alone.sigmas[0]
+    return (
+        f"attention is trained on edges in {part.steps:,} steps, in each of which an edge changes {part.samples} "
+        f"target(s): the sum's noise is {ratio:.1f} times that of weights which read no edge (share_hops)",
+    )
+
+
+def _plan_of_sums(method: ClassSums, schema: GraphSchema, nodes: int) -> CuratorPlan:
+    classes, settings = len(schema.classes), method.settings
+    noise = method.privacy.noise(schema, hops=1, columns=classes)
+    per_node = tuple(sigma * classes**0.5 / ASSUMED_DEGREE for sigma in noise.sigmas)
+    seconds = settings.epochs * nodes * settings.hidden * (2 * classes + 20) * 8 / 4e9
+    memory = nodes * (settings.hidden * 8 + classes * 12) * 4 / 1e6
+    return CuratorPlan(noise, per_node, seconds, memory, _advice(method, nodes, per_node))
+
+
+def _seconds(settings: CuratorSettings, people: int, hops: int, *, private: bool) -> float:
+    """Return the seconds of one training, from a few timed epochs on random rows."""
+    widths = [settings.hidden] * (hops + 1)
+    model: HopClassifier = fresh(lambda: HopClassifier(widths, settings.hidden, 5, batch_norm=True), 0)
+    rows = Rows(torch.randn(_TIMED_ROWS, sum(widths)), torch.arange(_TIMED_ROWS) % 5)
+    start = time.perf_counter()
+    train_full_batch(model, rows, Rows(rows.inputs[:0], rows.classes[:0]), FullBatch(_TIMED_EPOCHS))
+    epoch = (time.perf_counter() - start) / _TIMED_EPOCHS * people / _TIMED_ROWS
+    epochs = 4 * settings.passes if private else settings.epochs
+    return epoch * epochs * (1 + hops)
+
+
+def _advice(method: CuratorMethod | DPMLP | ClassSums, nodes: int, per_node: tuple[float, ...]) -> tuple[str, ...]:
+    privacy, said = method.privacy, []
+    if privacy.public:
+        return ("epsilon is inf: nothing is protected",)
+    if privacy.delta * nodes > 1:
+        said.append(f"delta {rounded_up(privacy.delta)} is not below one over {nodes:,} nodes: choose a smaller one")
+    if per_node and per_node[0] > 1:
+        said.append(
+            f"at {ASSUMED_DEGREE:g} neighbours the noise is {per_node[0]:.1f} times the longest sum: look at the lift "
+            "over no-edges before using edges at all, or raise epsilon"
+        )
+    if not privacy.nodes:
+        said.append("edges alone are protected: features and labels are open in what is released")
+    return tuple(said)

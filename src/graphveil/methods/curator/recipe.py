@@ -1,0 +1,490 @@
+"""The estimator that the curator's methods share; a `Recipe` says which networks train and where noise comes in.
+
+    publish        read people and edges, train what comes before the last sum, release the noisy sums   `publish`
+    post-process   train the last network on the sums                                                    `fit_published`
+
+Edges are read by `publish`, and by a query on another graph, through noisy sums; each is a row of the ledger. For unit
+"node" the last training is private too and is part of the publication's price: it can be done once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, fields, replace
+from pathlib import Path
+from typing import Any, ClassVar, Protocol, Self
+
+import torch
+from torch import Tensor, nn
+
+from graphveil.aggregation import PerturbedSum, unit_rows
+from graphveil.aggregation.perturbed import entries_of
+from graphveil.aggregation.weights import largest_weight
+from graphveil.errors import BudgetError, InputError
+from graphveil.graphs import GraphSchema, Split, random_split
+from graphveil.methods.base.account import Booked
+from graphveil.methods.base.network import Progress
+from graphveil.methods.base.released import require_same_features
+from graphveil.methods.base.scores import true_score
+from graphveil.methods.base.storage import (
+    number,
+    read_kept,
+    read_method,
+    restoring,
+    save_kept,
+    save_method,
+    schema_facts,
+    schema_from,
+    without_answers,
+)
+from graphveil.methods.curator.privacy import CuratorPrivacy, Noise, budget_from
+from graphveil.methods.curator.training import (
+    ATTENTION,
+    CuratorSettings,
+    FittedCurator,
+    Part,
+    People,
+    Published,
+    attend,
+    blocks,
+    dense_blocks,
+    fresh,
+    logits_of,
+    parameters_of,
+    prefixed,
+    progress_of,
+    read_features,
+    read_people,
+    receiver_rows,
+    require_usable,
+    restored,
+    train_openly,
+    train_with_noise,
+    without_prefix,
+)
+from graphveil.methods.links.collection import people_key
+from graphveil.models.attention import PairAttention
+from graphveil.privacy import ChangedSamples, Descent, Guarantee, Ledger, Randomness, RepeatAndSelect
+from graphveil.training import Epoch
+from graphveil.training.full_batch import Rows
+
+Learn = Callable[[int, Sequence[Part]], None]
+Sum = Callable[[Tensor, int], Tensor]
+
+
+class Recipe(Protocol):
+    """What tells one method from another."""
+
+    @property
+    def kind(self) -> str: ...
+
+    def networks(self, settings: CuratorSettings, schema: GraphSchema, *, batch_norm: bool) -> list[nn.Module]:
+        """Return the networks in the order of their training; the last one predicts."""
+
+    def start(self, networks: Sequence[nn.Module], which: int) -> None:
+        """Set the weights from which a network is trained, where they come from the networks before it."""
+
+    def columns(self, settings: CuratorSettings) -> int:
+        """Return the columns of the widest row that is summed."""
+
+    def parts(self, networks: Sequence[nn.Module], features: Part, hops: int, learn: Learn, add: Sum) -> list[Part]:
+        """Return what the last network reads of every node.
+
+        Args:
+            learn: trains one of the networks before the last (does nothing in a query).
+            add: rows and the number of a hop, from 1, to noisy sums over neighbours; called once for each hop.
+        """
+
+
+class CuratorMethod(Booked):
+    """The estimator of one recipe; `fit` is `publish` followed by `fit_published`.
+
+    Args:
+        epsilon, delta, unit, degree_bound, rule, queries, tuning: see `CuratorPrivacy`.
+        settings: any field of `CuratorSettings`.
+
+    After fitting: `guarantee`, `ledger`, `history`, `published`.
+
+    Raises:
+        InputError: for budgets and settings outside their range, or unknown settings.
+    """
+
+    recipe: ClassVar[Recipe]
+
+    def __init__(
+        self,
+        *,
+        epsilon: float,
+        delta: float = 1e-5,
+        unit: str | None = None,
+        degree_bound: int | None = None,
+        rule: str = "lists",
+        queries: int = 0,
+        tuning: RepeatAndSelect | None = None,
+        **settings: Any,
+    ) -> None:
+        known = [field.name for field in fields(CuratorSettings)]
+        for name in settings:
+            if name not in known:
+                raise InputError(f"setting {name!r} is not known", where=self.kind, allowed=", ".join(known))
+        self.privacy = CuratorPrivacy(epsilon, delta, unit, degree_bound, rule, queries, tuning)
+        self.settings = CuratorSettings(**settings)
+        require_usable(self.settings, self.privacy, self.kind)
+        self.ledger: Ledger = self.privacy.open_ledger()
+        self.published: Published | None = None
+        self._fitted: FittedCurator | None = None
+        self._answers: dict[str, Tensor] = {}
+        self._unfinished: Published | None = None
+
+    @property
+    def kind(self) -> str:
+        """The name under which the method is saved."""
+        return self.recipe.kind
+
+    def planned_noise(self, schema: GraphSchema, people: int) -> Noise:
+        """Return the noise of a training with so many training nodes, from public facts alone."""
+        return self._noise(schema, self._fresh(schema), people)
+
+    # ---- the curator ----
+
+    def publish(
+        self, graph: Any, *, split: Split, randomness: Randomness, progress: Progress | None = None
+    ) -> Published:
+        """Train what comes before the sums and release the noisy sums: the one place where edges are read.
+
+        Raises:
+            BudgetError: when the ledger cannot pay, before anything is read.
+            InputError: for data outside the declared range or classes, or noise that does not fit the unit.
+        """
+        schema = graph.schema
+        networks = self._fresh(schema)
+        noise = self._noise(schema, networks, int(split.train.sum()))
+        self.pay(*self.privacy.spend("training", schema, noise, **self._said()))
+        people = read_people(graph, split)
+        history: list[Epoch] = []
+        done = progress_of(progress, len(networks))
+
+        def learn(which: int, parts: Sequence[Part]) -> None:
+            self.recipe.start(networks, which)
+            history.extend(self._train(networks[which], which, parts, people, noise, randomness, done(which)))
+
+        add = self._sums(graph, schema, noise, randomness, networks, people, done(1))
+        parts = self.recipe.parts(networks, people.features, self.settings.hops, learn, add)
+        void = None if self.privacy.public else randomness.void
+        made = Published(tuple(parts), tuple(networks), people, self.privacy, noise, tuple(history), void)
+        self._unfinished = made
+        if not self._own_rows:
+            self.made(made.digest)
+        return made
+
+    def fit_published(
+        self, published: Published, *, randomness: Randomness | None = None, progress: Progress | None = None
+    ) -> Self:
+        """Train the last network on a publication; where edges are protected as often as one likes, for free.
+
+        Args:
+            randomness: needed for unit "node", whose last training is private and paid for once.
+
+        Raises:
+            InputError: when the publication was made under other budgets.
+            BudgetError: another publication than the one that was paid for, and no budget for two; for unit "node",
+                when this publication's last training has been done.
+        """
+        self._require_own(published)
+        schema, people = published.people.schema, published.people
+        if not self._own_rows:
+            spends = self.privacy.spend("training", schema, published.noise, **self._said())
+            self.recognise(published.digest, spends)
+        last = len(published.networks) - 1
+        network = self._fresh(schema)[last]
+        self.recipe.start((*published.networks[:last], network), last)
+        history = self._train(
+            network, last, published.parts, people, published.noise, randomness, progress_of(progress, last + 1)(last)
+        )
+        networks = (*published.networks[:last], network)
+        self._fitted = FittedCurator(
+            schema,
+            people.key,
+            networks,
+            published.noise,
+            logits_of(network, published.parts),
+            (*published.history, *history),
+            published.void,
+        )
+        self.published = published
+        return self
+
+    def fit(
+        self, graph: Any, *, randomness: Randomness, split: Split | None = None, progress: Progress | None = None
+    ) -> Self:
+        """Publish and train on the publication.
+
+        Args:
+            graph: a graph value; the curator knows all of it.
+            randomness: the source of the noise.
+            split: who trains, validates and tests; default: a random half trains, a quarter validates.
+        """
+        split = split or random_split(graph, self.settings.seed)
+        published = self.publish(graph, split=split, randomness=randomness, progress=progress)
+        return self.fit_published(published, randomness=randomness, progress=progress)
+
+    # ---- what comes out ----
+
+    def predict_proba(self, graph: Any = None, *, randomness: Randomness | None = None) -> Tensor:
+        """Return class probabilities [n, c].
+
+        For the nodes of the training (or no graph) they come from the cache: no edge is read, nothing is spent. For
+        unit "node" every row is for that node alone. Another graph has its edges read through fresh noise, which needs
+        `randomness` and costs what training cost: a row of the ledger, for which `queries` must have made room. Asked
+        again for the same nodes, the first answer is given again, also after save and load.
+
+        Raises:
+            BudgetError: when the ledger cannot pay, before anything is read.
+            InputError: for a graph with other features, or a new graph without `randomness`.
+        """
+        fitted = self._require_fitted()
+        key = fitted.people if graph is None else people_key(graph)
+        if key == fitted.people:
+            if fitted.logits is None:
+                raise InputError(
+                    "predictions of the training nodes are not in the saved model: each is for its node alone",
+                    where="unit node",
+                    remedy="predict before saving, or declare queries and predict on a graph",
+                )
+            return torch.softmax(fitted.logits, dim=1)
+        if key not in self._answers:
+            self._answers[key] = self._query(fitted, graph, randomness)
+        return self._answers[key]
+
+    def predict(self, graph: Any = None, *, randomness: Randomness | None = None) -> Tensor:
+        """Return the most likely class of every node [n]."""
+        return self.predict_proba(graph, randomness=randomness).argmax(dim=1)
+
+    def score(self, graph: Any, mask: Tensor | None = None, *, randomness: Randomness | None = None) -> float:
+        """Return the accuracy against the true labels of `graph` on `mask` (default: all nodes with a label)."""
+        return true_score(self.predict(graph, randomness=randomness), graph, mask)
+
+    @property
+    def schema(self) -> GraphSchema:
+        """The public facts of the graph that was fitted."""
+        return self._require_fitted().schema
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What everything that was released so far protects."""
+        fitted = self._require_fitted()
+        return self.privacy.guarantee(fitted.schema, self.ledger, void=fitted.void)
+
+    @property
+    def epsilon_relationship(self) -> float | None:
+        """What one training costs one relationship, see `CuratorPrivacy.epsilon_relationship`."""
+        fitted = self._require_fitted()
+        return self.privacy.epsilon_relationship(fitted.schema, fitted.noise, w_max=self.w_max)
+
+    @property
+    def history(self) -> tuple[Epoch, ...]:
+        """Every epoch's figures, from the cache alone; none for unit "node", where they would have to be paid for."""
+        return self._require_fitted().history
+
+    # ---- files ----
+
+    def save(self, path: str | Path) -> Path:
+        """Write weights, predictions, settings, guarantee and ledger to one safetensors file; no edges, no features.
+
+        For unit "node" predictions of the training nodes are left out: each belongs to its node alone.  Answers to
+        queries, for whatever unit, lie in a file of their own beside it: see `storage.save_kept`.
+        """
+        fitted = self._require_fitted()
+        facts = {
+            "privacy": {**asdict(self.privacy), "epsilon": number(self.privacy.epsilon)},
+            "settings": asdict(self.settings),
+            "schema": schema_facts(fitted.schema),
+            "people": fitted.people,
+            "noise": {**asdict(fitted.noise), "epsilon": number(fitted.noise.epsilon)},
+            "history": [asdict(epoch) for epoch in fitted.history],
+            "void": fitted.void,
+            "collections": sorted(self.collections),
+            "ledger": self.ledger.to_dict(),
+            "guarantee": self.guarantee.to_dict(),
+        }
+        tensors: dict[str, Tensor] = {}
+        for which, network in enumerate(fitted.networks):
+            tensors |= prefixed(f"network{which}", network.state_dict())
+        if fitted.logits is not None and not self._own_rows:
+            tensors["logits"] = fitted.logits
+        file = save_method(path, self.kind, facts, tensors)
+        self.keep(file)
+        return file
+
+    def keep(self, model: Path) -> None:
+        """Write the answers to queries beside a saved model, for its owner alone."""
+        facts, found = {"of": self._require_fitted().people}, read_kept(model, self.kind)
+        earlier = found[1] if found is not None and found[0].get("of") == facts["of"] else {}
+        save_kept(model, self.kind, facts, {**earlier, **self._answers})
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Return a saved method, able to predict; what it spent stays spent.
+
+        Raises:
+            ModelFileError: for a file that is missing, damaged or of another method.
+        """
+        _, facts, tensors = read_method(path, cls.recipe.kind)
+        tensors, kept = without_answers(path, tensors), read_kept(path, cls.recipe.kind)
+        with restoring(path):
+            method = cls(**budget_from(facts["privacy"]), **facts["settings"])
+            method._restore(facts, tensors)
+            if kept is not None and kept[0]["of"] == facts["people"]:
+                method._answers = kept[1]
+        return method
+
+    def _restore(self, facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
+        schema = schema_from(facts["schema"])
+        with torch.device("meta"):
+            networks = self.recipe.networks(self.settings, schema, batch_norm=not self._own_rows)
+        for which, network in enumerate(networks):
+            restored(network, without_prefix(f"network{which}", tensors))
+        logits = tensors.get("logits")
+        if logits is not None and (logits.dim() != 2 or logits.shape[1] != len(schema.classes)):
+            raise InputError(f"logits are {tuple(logits.shape)}", allowed=f"(nodes, {len(schema.classes)})")
+        noise = Noise.from_dict(facts["noise"])
+        history = tuple(Epoch(**row) for row in facts["history"])
+        self._fitted = FittedCurator(schema, facts["people"], tuple(networks), noise, logits, history, facts["void"])
+        self.ledger = Ledger.from_dict(facts["ledger"])
+        self.collections = frozenset(facts.get("collections", ()))
+
+    # ---- helpers ----
+
+    @property
+    def _own_rows(self) -> bool:
+        """Whether nodes are protected, so that training is private and a node's row is its own."""
+        return self.privacy.nodes and not self.privacy.public
+
+    @property
+    def w_max(self) -> float:
+        """The declared largest weight of a message."""
+        return largest_weight(self.settings.weights)
+
+    def _said(self) -> dict[str, float | int | str]:
+        """The public facts that a ledger row names beside the noise."""
+        return {"weights": self.settings.weights, "w_max": self.w_max}
+
+    def _fresh(self, schema: GraphSchema) -> list[nn.Module]:
+        """Return networks with initial weights."""
+        build = self.recipe.networks
+        return fresh(lambda: build(self.settings, schema, batch_norm=not self._own_rows), self.settings.seed)
+
+    def _noise(self, schema: GraphSchema, networks: Sequence[nn.Module], people: int) -> Noise:
+        names = [f"network{which}" for which in range(len(networks))]
+        trained: dict[str, tuple[Descent | ChangedSamples, int]] = {
+            name: (self.settings.descent(name, people), parameters_of(network))
+            for name, network in zip(names, networks, strict=True)
+        }
+        if self.settings.weights == ATTENTION:
+            changed = self.settings.changing(ATTENTION, people, entries_of(self.privacy.unit_for(schema)))
+            trained[ATTENTION] = changed, parameters_of(networks[1])
+        return self.privacy.noise(
+            schema,
+            hops=self.settings.hops,
+            w_max=self.w_max,
+            columns=self.recipe.columns(self.settings),
+            trained=trained,
+            share_hops=self.settings.share_hops,
+            hop_ratio=self.settings.hop_ratio,
+        )
+
+    def _sums(
+        self,
+        graph: Any,
+        schema: GraphSchema,
+        noise: Noise,
+        randomness: Randomness,
+        networks: Sequence[nn.Module] = (),
+        people: People | None = None,
+        progress: Progress | None = None,
+    ) -> Sum:
+        """Return the noisy sums over the neighbours in `graph`: whoever calls them reads its edges, behind noise.
+
+        With `people` they train attention first, where it weighs the messages.
+        """
+        sums: PerturbedSum = self.privacy.sums(schema, noise, w_max=self.w_max, bits=self.settings.bits)
+        attention = next((network for network in networks if isinstance(network, PairAttention)), None)
+        rows: list[Any] = []
+
+        def add(x: Tensor, hop: int) -> Tensor:
+            if not rows:
+                start, own = unit_rows(x), self.settings
+                if attention is not None and people is not None:
+                    attend(attention, graph, start, people, own, self.privacy, noise, randomness, progress)
+                rows.append(receiver_rows(graph, self.privacy, own, start, people, attention))
+            return sums.perturb(rows[0], x, hop, randomness)
+
+        return add
+
+    def _train(
+        self,
+        network: nn.Module,
+        which: int,
+        parts: Sequence[Part],
+        people: People,
+        noise: Noise,
+        randomness: Randomness | None,
+        progress: Progress | None,
+    ) -> tuple[Epoch, ...]:
+        """Train one network: openly where edges are protected, else privately."""
+        train, val = people.labels[people.train], people.labels[people.val]
+        if not self._own_rows:
+            rows = Rows(blocks(parts, people.train), train)
+            return train_openly(network, rows, Rows(blocks(parts, people.val), val), self.settings, progress)
+        if randomness is None:
+            raise InputError("private training needs a source of noise", remedy="pass randomness=SecureRandomness()")
+        train_with_noise(
+            network,
+            Rows(dense_blocks(parts, people.train), train),
+            self.settings,
+            noise.multipliers[f"network{which}"],
+            randomness=randomness,
+            progress=progress,
+        )
+        return ()
+
+    def _query(self, fitted: FittedCurator, graph: Any, randomness: Randomness | None) -> Tensor:
+        """Predict on another graph: pay, then read its features, and its edges behind fresh noise."""
+        schema = fitted.schema
+        require_same_features(graph.schema, schema)
+        if randomness is None and not self.privacy.public:
+            raise InputError(
+                "a new graph's edges are read behind noise, which needs a source of it",
+                where="predict",
+                remedy="pass randomness=SecureRandomness()",
+            )
+        name = f"query on {graph.schema.name} ({people_key(graph)[:8]})"
+        noise = fitted.noise.of_sums
+        source: Any = randomness
+        self._fitted = replace(fitted, void=fitted.void or (None if self.privacy.public else source.void))
+        self.pay(*self.privacy.spend(name, schema, noise, **self._said()))
+        features = read_features(graph)
+        add = self._sums(graph, schema, noise, source, fitted.networks)
+        parts = self.recipe.parts(fitted.networks, features, self.settings.hops, lambda which, parts: None, add)
+        return torch.softmax(logits_of(fitted.networks[-1], parts), dim=1)
+
+    def _require_own(self, published: Published) -> None:
+        if published.privacy != self.privacy:
+            raise InputError(
+                f"the publication was made with {published.privacy}",
+                where="fit_published",
+                allowed=f"one made with {self.privacy}",
+            )
+        if self._own_rows:
+            if published is not self._unfinished:
+                raise BudgetError(
+                    "the last training is private too, and a publication pays for it once",
+                    where="unit node",
+                    remedy="publish again with a budget that allows it",
+                )
+            self._unfinished = None
+
+    def _require_fitted(self) -> FittedCurator:
+        if self._fitted is None:
+            raise InputError(f"this {self.kind} has not been fitted", remedy="call fit or fit_published first")
+        return self._fitted

@@ -1,0 +1,455 @@
+"""What the curator's methods share: their settings, the reading of people, and training with or without noise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, TypeVar, cast
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor, nn
+
+from graphveil.aggregation import ReceiverRows, from_scipy
+from graphveil.aggregation.grid import require_bits
+from graphveil.aggregation.weights import edge_weights, largest_weight
+from graphveil.errors import InputError
+from graphveil.graphs import GraphSchema, Split, keep_lists, require_degree
+from graphveil.methods.base.account import digest_of
+from graphveil.methods.base.network import Progress, as_matrix
+from graphveil.methods.base.released import require_one_label
+from graphveil.methods.curator.privacy import CuratorPrivacy, Noise
+from graphveil.methods.links.collection import people_key
+from graphveil.models.attention import PairAttention
+from graphveil.models.pair_similarity import learned_embedding
+from graphveil.privacy import ChangedSamples, Descent, Randomness
+from graphveil.training import Epoch
+from graphveil.training.attention import train_attention
+from graphveil.training.dp_sgd import PrivateSchedule, train_privately
+from graphveil.training.full_batch import FullBatch, Rows, train_full_batch
+
+Part: TypeAlias = "sp.csr_matrix | Tensor"
+Built = TypeVar("Built")
+#: The weights that are trained on edges, and the name of that training.
+ATTENTION = "attention"
+#: More than this many numbers are not made dense for private training (2 GB).
+_MOST_DENSE = 500_000_000
+
+
+@dataclass(frozen=True)
+class CuratorSettings:
+    """Everything about training that a guarantee's noise is computed for; all public.
+
+    Attributes:
+        hops: K, noisy sums one after the other.
+        hidden, epochs, learning_rate, weight_decay: as usual; optimiser Adam; epochs are full-batch ones.
+        patience: training without noise stops after so many epochs without a better one; 0: never.
+        weights, sharpness: of messages, see `aggregation.weights`.
+        bits: of the rows' grid; None chooses by the noise.
+        batch, passes, clip: expected batch, passes over the nodes and clipping norm of private training (unit node, or
+            of the weights "attention").
+        share_hops: the part of the budget that noisy sums get beside private training.
+        hop_ratio: noise of each sum over that of the sum before; above 1 the earlier ones get more of the budget.
+        seed: fixes initial weights, never privacy noise.
+        device: "cpu".
+
+    Raises:
+        InputError: for a value outside its range.
+    """
+
+    hops: int = 2
+    hidden: int = 16
+    epochs: int = 100
+    learning_rate: float = 0.01
+    weight_decay: float = 0.0
+    patience: int = 20
+    weights: str = "uniform"
+    sharpness: float = 1.0
+    bits: int | None = None
+    batch: int = 256
+    passes: int = 10
+    clip: float = 1.0
+    share_hops: float | None = None
+    hop_ratio: float = 1.0
+    seed: int = 0
+    device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        for name, low, high in (
+            ("hops", 0, 64),
+            ("hidden", 1, 4096),
+            ("epochs", 1, 10**6),
+            ("patience", 0, 10**6),
+            ("batch", 1, 10**9),
+            ("passes", 1, 10**6),
+            ("seed", 0, 2**63 - 1),
+        ):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+                raise InputError(f"{name} = {value!r}", allowed=f"a whole number in {low}..{high}")
+        for name in ("learning_rate", "clip"):
+            if not 0 < _number(getattr(self, name)) < math.inf:
+                raise InputError(f"{name} = {getattr(self, name)!r}", allowed="a finite number above 0")
+        for name in ("weight_decay", "sharpness"):
+            if not 0 <= _number(getattr(self, name)) < math.inf:
+                raise InputError(f"{name} = {getattr(self, name)!r}", allowed="a finite number of at least 0")
+        if self.share_hops is not None and not 0 < _number(self.share_hops) < 1:
+            raise InputError(f"share_hops = {self.share_hops!r}", allowed="a number in (0, 1)")
+        if not 0.125 <= _number(self.hop_ratio) <= 8:
+            raise InputError(f"hop_ratio = {self.hop_ratio!r}", allowed="a number in 0.125..8")
+        if self.bits is not None:
+            require_bits(self.bits)
+        largest_weight(self.weights)
+        if self.device != "cpu":
+            raise InputError(
+                f"device {self.device!r}", allowed="cpu", remedy="noise is added exactly, which is done on the CPU"
+            )
+
+    @property
+    def full_batch(self) -> FullBatch:
+        """How training without noise goes."""
+        return FullBatch(self.epochs, self.learning_rate, self.weight_decay, patience=self.patience)
+
+    def descent(self, name: str, people: int) -> Descent:
+        """Return one private training on `people` nodes, whose number is public."""
+        steps, rate = self._sampling(people)
+        return Descent(steps=steps, rate=rate, name=name)
+
+    def changing(self, name: str, people: int, samples: int) -> ChangedSamples:
+        """Return the same training where the unit is no node but changes so many nodes' gradients."""
+        steps, rate = self._sampling(people)
+        return ChangedSamples(steps=steps, rate=rate, samples=samples, name=name)
+
+    def _sampling(self, people: int) -> tuple[int, float]:
+        rate = min(1.0, self.batch / max(people, 1))
+        return math.ceil(self.passes / rate), rate
+
+
+def _number(value: Any) -> float:
+    return math.nan if isinstance(value, bool) or not isinstance(value, int | float) else float(value)
+
+
+@dataclass(frozen=True)
+class People:
+    """What the curator knows of the nodes, without any edge.
+
+    Attributes:
+        features: [n, d], sparse or dense.
+        labels: [n] int64, -1 for all who neither train nor validate.
+        train, val: int64 numbers of the nodes that train and that validate.
+        schema, key: the public facts, and a hash of those that tell one group of nodes from another.
+    """
+
+    features: sp.csr_matrix | Tensor
+    labels: Tensor
+    train: Tensor
+    val: Tensor
+    schema: GraphSchema
+    key: str
+
+    @property
+    def nodes(self) -> int:
+        """n."""
+        return int(self.features.shape[0])
+
+    @property
+    def classes(self) -> int:
+        """The declared number of classes."""
+        return len(self.schema.classes)
+
+
+@dataclass(frozen=True)
+class Published:
+    """What one reading of the edges gave; for the curator's eyes where rows are a node's own (unit node).
+
+    Attributes:
+        parts: what the last network reads of every node; noisy sums and what needed no edges.
+        networks: trained before the last; the last is yet untrained.
+        people, privacy, noise: what it was made of and with.
+        history: epochs of the training so far, none of private training.
+        void: why the guarantee does not hold, or None.
+    """
+
+    parts: tuple[Part, ...]
+    networks: tuple[nn.Module, ...]
+    people: People
+    privacy: CuratorPrivacy
+    noise: Noise
+    history: tuple[Epoch, ...]
+    void: str | None
+
+    @property
+    def digest(self) -> str:
+        """A hash that tells one publication from another, where its rows are for everybody (units of edges)."""
+        dense = {str(place): part for place, part in enumerate(self.parts) if isinstance(part, Tensor)}
+        return digest_of(dense)
+
+
+@dataclass(frozen=True)
+class FittedCurator:
+    """What a fitted method keeps; logits [n, c] are None where they were not saved (unit node)."""
+
+    schema: GraphSchema
+    people: str
+    networks: tuple[nn.Module, ...]
+    noise: Noise
+    logits: Tensor | None
+    history: tuple[Epoch, ...]
+    void: str | None
+
+
+def read_people(graph: Any, split: Split) -> People:
+    """Read features and labels; the labels of nodes that neither train nor validate are not kept.
+
+    Raises:
+        InputError: for a graph with several labels a node, or a label that is no declared class.
+    """
+    schema = require_one_label(graph)
+    features, asked = read_features(graph), split.train | split.val
+    labels = torch.where(asked, graph.y, -1)
+    if not bool(split.train.any()):
+        raise InputError("no training node carries a label", remedy="give the split some training nodes")
+    if bool(((labels < 0) & asked).any()) or bool((labels >= len(schema.classes)).any()):
+        raise InputError("a label is no declared class", where=schema.name, allowed=", ".join(schema.classes))
+    return People(features, labels, split.train.nonzero()[:, 0], split.val.nonzero()[:, 0], schema, people_key(graph))
+
+
+def read_features(graph: Any) -> sp.csr_matrix | Tensor:
+    """Read features alone, sparse or dense.
+
+    Raises:
+        InputError: a value is not finite or outside the declared range.
+    """
+    found, schema = as_matrix(graph.x), graph.schema
+    stored = torch.from_numpy(found.data) if sp.issparse(found) else found
+    if not bool(((stored >= schema.low) & (stored <= schema.high)).all()):
+        raise InputError(
+            "a feature is outside the declared range", where=schema.name, allowed=f"{schema.low:g} to {schema.high:g}"
+        )
+    return found
+
+
+def blocks(parts: Sequence[Part], nodes: Tensor | None = None) -> Any:
+    """Return the rows of some nodes (default: all) as a network takes them: dense parts side by side, else a list."""
+    if all(isinstance(part, Tensor) for part in parts):
+        dense = [cast(Tensor, part) for part in parts]
+        return torch.cat([part if nodes is None else part[nodes] for part in dense], dim=1)
+    return [_block(part, nodes) for part in parts]
+
+
+def _block(part: Part, nodes: Tensor | None) -> Any:
+    if isinstance(part, Tensor):
+        return part if nodes is None else part[nodes]
+    return from_scipy(part if nodes is None else part[nodes.numpy()])
+
+
+def dense_blocks(parts: Sequence[Part], nodes: Tensor) -> Tensor:
+    """Return the rows of some nodes as one dense float32 matrix, which private training reads.
+
+    Raises:
+        InputError: when they would take too much memory.
+    """
+    wide = sum(int(part.shape[1]) for part in parts)
+    if len(nodes) * wide > _MOST_DENSE:
+        raise InputError(f"{len(nodes)} rows of {wide} features", where="private training", remedy="use fewer features")
+    found = []
+    for part in parts:
+        if isinstance(part, Tensor):
+            found.append(part[nodes].float())
+        else:
+            found.append(torch.from_numpy(np.ascontiguousarray(part[nodes.numpy()].toarray(), dtype=np.float32)))
+    return torch.cat(found, dim=1)
+
+
+def require_usable(settings: CuratorSettings, privacy: CuratorPrivacy, kind: str) -> None:
+    """Refuse settings of a method on noisy sums that do not go together.
+
+    Raises:
+        InputError: no hops; weights learned from labels that are private, or that a query would not have; or attention
+            in another method than gap or over more than one hop.
+    """
+    if settings.hops < 1:
+        raise InputError("hops = 0 reads no edges", allowed="at least 1", remedy="train mlp or dp-mlp instead")
+    if settings.weights in ("learned", ATTENTION) and privacy.nodes:
+        raise InputError("weights learned from labels", where="unit node", allowed="uniform, similarity, kernel")
+    if settings.weights == ATTENTION and kind != "gap":
+        raise InputError("weights attention", where=kind, allowed="with gap", remedy="choose other weights")
+    if settings.weights == ATTENTION and settings.hops != 1:
+        raise InputError(f"weights attention over {settings.hops} hops", allowed="hops = 1")
+    if settings.weights == "learned" and privacy.queries:
+        raise InputError("weights learned from labels know the training graph alone", allowed="queries = 0")
+
+
+def compared_by(settings: CuratorSettings, x: Tensor, people: People | None) -> Tensor:
+    """Return the rows by which the ends of an edge are compared, from x [n, c]; no edge is read.
+
+    Raises:
+        InputError: for learned weights without `people`, whose labels they are learned from.
+    """
+    if settings.weights != "learned":
+        return x
+    if people is None:
+        raise InputError("weights learned from labels know the training graph alone", where="predict")
+    return learned_embedding(x, people.labels, people.train, seed=settings.seed)
+
+
+def receiver_rows(
+    graph: Any,
+    privacy: CuratorPrivacy,
+    settings: CuratorSettings,
+    x: Tensor,
+    people: People | None = None,
+    attention: PairAttention | None = None,
+) -> ReceiverRows:
+    """Read the edges of a graph, cut or checked as the unit needs, with the weights of their messages.
+
+    Args:
+        x: rows [n, c] that decide the weights; they read no edge.
+        people: whose labels learned weights are learned from.
+        attention: trained, for those weights.
+    """
+    close = compared_by(settings, x, people)
+    edges, nodes = graph.edge_index, int(graph.num_nodes)
+    if privacy.nodes and not privacy.public:
+        bound = keep_lists if privacy.rule == "lists" else require_degree
+        edges = bound(edges, nodes, privacy.degree or 1)
+    plain = edges if isinstance(edges, Tensor) else edges.edge_index
+    weigh = None if attention is None else attention.weigh
+    weights, w_max = edge_weights(settings.weights, close, plain, sharpness=settings.sharpness, attention=weigh)
+    return ReceiverRows.of(edges, nodes, weights=weights, w_max=w_max)
+
+
+def fresh(build: Callable[[], Built], seed: int) -> Built:
+    """Return networks with initial weights drawn from a seed."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return build()
+
+
+def train_openly(
+    model: nn.Module, train: Rows, val: Rows, settings: CuratorSettings, progress: Progress | None = None
+) -> tuple[Epoch, ...]:
+    """Train without noise, on what is public or released; the epoch that validates best is kept."""
+    return train_full_batch(model, train, val, settings.full_batch, progress=progress)
+
+
+def train_with_noise(
+    model: nn.Module,
+    rows: Rows,
+    settings: CuratorSettings,
+    multiplier: float,
+    *,
+    randomness: Randomness,
+    progress: Progress | None = None,
+) -> None:
+    """Train by private gradient descent; the last weights are kept: nothing is chosen by private labels."""
+    part = settings.descent("training", len(rows.classes))
+    schedule = PrivateSchedule(
+        steps=part.steps,
+        rate=part.rate,
+        expected_batch=part.rate * len(rows.classes),
+        noise_multiplier=multiplier,
+        clip=settings.clip,
+        learning_rate=settings.learning_rate,
+    )
+    train_privately(model, rows.inputs, rows.classes, schedule, randomness=randomness, progress=progress)
+    model.eval()
+
+
+def attend(
+    network: PairAttention,
+    graph: Any,
+    x: Tensor,
+    people: People,
+    settings: CuratorSettings,
+    privacy: CuratorPrivacy,
+    noise: Noise,
+    randomness: Randomness,
+    progress: Progress | None = None,
+) -> None:
+    """Read the edges of a graph to train the weights of messages on them, behind the noise that was paid for.
+
+    Args:
+        x: rows of hop 0 [n, c]; they read no edge.
+        noise: of the whole run; the weights are trained for sums with that noise.
+    """
+    protect, count = not privacy.public, len(people.train)
+    part = settings.changing(ATTENTION, count, 1)
+    schedule = PrivateSchedule(
+        steps=part.steps,
+        rate=part.rate,
+        expected_batch=part.rate * count,
+        noise_multiplier=noise.multipliers[ATTENTION] if protect else 1.0,
+        clip=settings.clip,
+        learning_rate=settings.learning_rate,
+    )
+    train_attention(
+        network,
+        x,
+        ReceiverRows.of(graph.edge_index, int(graph.num_nodes)),
+        people.train,
+        people.labels[people.train],
+        schedule,
+        randomness=randomness,
+        soft=noise.sigmas[0] * math.sqrt(x.shape[1]),
+        protect=protect,
+        progress=progress,
+    )
+
+
+def parameters_of(model: nn.Module) -> int:
+    """Return the number of trained numbers."""
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+def restored(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
+    """Load stored weights into a network that was built on the device "meta".
+
+    Raises:
+        InputError: naming the first tensor that is missing, left over or of another shape.
+    """
+    expected = {name: tuple(value.shape) for name, value in model.state_dict().items()}
+    found = {name: tuple(value.shape) for name, value in tensors.items()}
+    for name in sorted({*found, *expected}):
+        if found.get(name) != expected.get(name):
+            raise InputError(f"{name} is {found.get(name)}", allowed=str(expected.get(name)))
+    model.load_state_dict(dict(tensors), assign=True)
+    model.eval()
+
+
+def weights_of(model: nn.Module) -> dict[str, Tensor]:
+    """Return a network's weights and statistics, copied."""
+    return {name: value.detach().clone() for name, value in model.state_dict().items()}
+
+
+def prefixed(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return tensors under longer names."""
+    return {f"{prefix}.{name}": value for name, value in tensors.items()}
+
+
+def without_prefix(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the tensors whose names begin so, under shorter names."""
+    start = f"{prefix}."
+    return {name.removeprefix(start): value for name, value in tensors.items() if name.startswith(start)}
+
+
+def logits_of(network: nn.Module, parts: Sequence[Part]) -> Tensor:
+    """Return a network's logits [n, c] of all nodes."""
+    network.eval()
+    with torch.no_grad():
+        found: Tensor = network(blocks(parts))
+    return found
+
+
+def progress_of(progress: Progress | None, networks: int) -> Callable[[int], Progress | None]:
+    """Return, for each network, a teller that counts on where the one before it ended, in thousandths."""
+    if progress is None:
+        return lambda which: None
+    tell = progress
+
+    def of(which: int) -> Progress:
+        return lambda done, total: tell(round(1000 * (which + done / total) / networks), 1000)
+
+    return of

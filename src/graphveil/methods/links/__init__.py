@@ -1,0 +1,1 @@
+"""Each person randomizes their neighbour list too; the server knows no topology."""

@@ -1,0 +1,214 @@
+"""A collection of everything: features, labels and neighbour lists, and what the server holds of them.
+
+Raw neighbour lists are read in one place, :func:`randomize_lists`; raw features and labels in
+`released.randomize_people`.  Everything after is post-processing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from graphveil.errors import InputError
+from graphveil.graphs import GraphSchema, Split, make_graph, node_names, validate
+from graphveil.graphs.features import features_from_rows
+from graphveil.methods.base.account import digest_of
+from graphveil.methods.base.local_privacy import LocalPrivacy
+from graphveil.methods.base.network import as_matrix
+from graphveil.methods.base.released import Released, randomize_people
+from graphveil.methods.links.privacy import LinkPrivacy
+from graphveil.models import NamedPairs
+from graphveil.privacy import Guarantee, Ledger, Randomness
+
+
+@dataclass(frozen=True)
+class ReleasedGraph:
+    """The reports of one collection of people and their neighbour lists.
+
+    Attributes:
+        people: features, labels, masks and the public schema.
+        lists: the reports by mechanism part, see `LinkPrivacy.parts`; empty where links are public.
+        public_links: [2, E] where links are declared public, else None.
+        links: the budgets and mechanisms the lists were made with.
+        people_key: who took part, see :func:`people_key`.
+    """
+
+    people: Released
+    lists: dict[str, Any]
+    public_links: Tensor | None
+    links: LinkPrivacy
+    people_key: str | None = None
+
+    @property
+    def nodes(self) -> int:
+        """n."""
+        return len(self.people.labels)
+
+    @property
+    def digest(self) -> str:
+        """A hash of what was sent that tells one collection from another."""
+        lists = {f"{part} {name}": t for part, sent in self.lists.items() for name, t in sent.to_tensors().items()}
+        return f"{self.people.digest} {digest_of(lists)}" if lists else self.people.digest
+
+    @property
+    def void(self) -> str | None:
+        """Why the guarantee does not hold, or None."""
+        return self.people.void
+
+
+def open_ledger(people: LocalPrivacy, links: LinkPrivacy, queries: int = 0) -> Ledger:
+    """Return an empty ledger with the budgets of features, labels and one relationship.
+
+    Args:
+        queries: how many times a prediction may ask everybody again.
+    """
+    return links.declare(people.open_ledger(queries), queries)
+
+
+def spends_of(people: LocalPrivacy, links: LinkPrivacy, schema: Any, nodes: int) -> tuple[Any, ...]:
+    """Return everything that one collection spends, in order."""
+    return people.spends(schema) + links.spends(schema, nodes)
+
+
+def randomize_lists(graph: Any, links: LinkPrivacy, *, randomness: Randomness) -> dict[str, Any]:
+    """Return every person's neighbour list report: the one place where raw links are read."""
+    parts = links.parts(graph.schema, int(graph.num_nodes))
+    raw = graph.edge_index
+    degrees = parts.get("degrees")
+    found = {}
+    if degrees is not None:
+        found["degrees"] = degrees.randomize(degrees.count(raw), randomness=randomness)
+    if "lists" in parts:
+        found["lists"] = parts["lists"].randomize(raw, randomness=randomness)
+    return found
+
+
+def randomize_graph(
+    graph: Any, split: Split, people: LocalPrivacy, links: LinkPrivacy, *, randomness: Randomness
+) -> ReleasedGraph:
+    """Return everybody's reports; whoever calls this has paid for them.
+
+    Raises:
+        InputError: for data outside the declared range or classes, or a mode that does not fit the graph.
+    """
+    lists = randomize_lists(graph, links, randomness=randomness)
+    released = randomize_people(graph, split, people, randomness=randomness)
+    void = released.void if links.public else randomness.void
+    public = graph.edge_index if links.public else None
+    return ReleasedGraph(replace(released, void=void), lists, public, links, people_key(graph))
+
+
+def randomize_new_people(
+    graph: Any, people: LocalPrivacy, links: LinkPrivacy, *, randomness: Randomness
+) -> ReleasedGraph:
+    """Return the reports of people who are only predicted: features and lists, no labels; they have paid.
+
+    Raises:
+        InputError: as `randomize_graph`.
+    """
+    nobody = torch.zeros(int(graph.num_nodes), dtype=torch.bool)
+    features = replace(people, epsilon_y=math.inf)
+    return randomize_graph(graph, Split(nobody, nobody, nobody), features, links, randomness=randomness)
+
+
+def among(graph: Any, chosen: Tensor) -> Any:
+    """Return the part of a graph that the `chosen` people (mask [n]) are, with their links to each other.
+
+    Links between them and the others are left out: nobody is asked for them.
+    """
+    if bool(chosen.all()):
+        return graph
+    validate(graph)
+    place = torch.cumsum(chosen, dim=0) - 1
+    inside = chosen[graph.edge_index[0]] & chosen[graph.edge_index[1]]
+    edges = place[graph.edge_index[:, inside]]
+    values: Any = as_matrix(graph.x)
+    rows = values[chosen.numpy()] if sp.issparse(values) else values[chosen]
+    features = features_from_rows(rows) if sp.issparse(rows) else rows
+    ids = node_names(graph)
+    names = None if ids is None else [ids[int(row)] for row in chosen.nonzero()]
+    return make_graph(features, edges, graph.y[chosen], graph.schema, ids=names)
+
+
+def people_key(graph: Any) -> str:
+    """Return a hash of the public facts that tell one group of people from another: name, number and ids."""
+    facts = json.dumps([graph.schema.name, int(graph.num_nodes), node_names(graph) or ()])
+    return hashlib.sha256(facts.encode()).hexdigest()
+
+
+def require_matching_graph(released: ReleasedGraph, people: LocalPrivacy, links: LinkPrivacy) -> None:
+    """Refuse reports that were made under other budgets.
+
+    Raises:
+        InputError: naming what differs.
+    """
+    for made, asked in ((released.people.privacy, people), (released.links, links)):
+        if made != asked:
+            raise InputError(
+                f"the reports were made with {made}",
+                where="fit_reports",
+                allowed=f"reports made with {asked}",
+                remedy="build the method with the budgets of the collection",
+            )
+
+
+def graph_guarantee(
+    people: LocalPrivacy,
+    links: LinkPrivacy,
+    schema: GraphSchema,
+    nodes: int,
+    *,
+    void: str | None = None,
+    ledger: Ledger | None = None,
+) -> Guarantee:
+    """Return what the collections protect that a ledger has paid for (None: one)."""
+    told = people.guarantee(schema, ledger=ledger)
+    return replace(links.guarantee(told, schema, nodes, ledger), void=void)
+
+
+def named_pairs(released: ReleasedGraph) -> NamedPairs:
+    """Return what the lists say about every pair.
+
+    Raises:
+        InputError: where degrees were preserved: those lists are thinned and say something else about each pair.
+    """
+    schema = released.people.schema
+    lists = released.links.parts(schema, released.nodes)["lists"]
+    if released.links.mechanism == "degree-preserving":
+        raise InputError("degree-preserving lists have no common likelihood", remedy="use list mechanism lists")
+    evidence = lists.evidence(released.lists["lists"])
+    reports = 2 if lists.mode == "both" else 1
+    flip = lists.flip
+    ratio = (1 - flip) ** 2 / flip + flip**2 / (1 - flip)  # E[L | link] of one report
+    return NamedPairs(
+        evidence.nodes,
+        evidence.source,
+        evidence.target,
+        evidence.log_ratio,
+        evidence.background,
+        ratio**reports - 1,
+        evidence.directed,
+    )
+
+
+def reported_edges(released: ReleasedGraph) -> Tensor:
+    """Return the graph as reported, [2, E]: in mode "lower" both directions of what the lower id says; else as is.
+
+    In mode "both" each end's own list stands as its own directed entry, as Solitude takes it: users receive from those
+    whom their own list names.
+    """
+    if released.public_links is not None:
+        return released.public_links
+    lists = released.lists["lists"]
+    edges: Tensor = lists.to_edge_index()
+    mode = released.links.mode_for(released.people.schema)
+    if mode == "lower":
+        return torch.cat([edges, edges.flip(0)], dim=1)
+    return edges.flip(0) if mode == "both" else edges

@@ -1,0 +1,261 @@
+"""Controls and rivals of methods that collect neighbour lists.
+
+Controls cost no privacy beyond what the method spent:
+
+    no-edges           released features and labels alone: logistic regression or perceptron, by validation labels
+    random-features    the same method on the same lists and labels, random numbers in place of features
+    random-graph       the same method; strangers in the lists: as many links as are expected, at random, same noise
+    label-propagation  released labels spread over the lists as reported
+    public-only        what needs no private data: the most frequent public label, or an even guess
+
+Rivals spent the same epsilon on features and labels, and on each relationship:
+
+    base               the lists as they are, nothing smoothed                            same reports
+    lpgnn              features smoothed over the lists, weights as they are              same reports
+    solitude           the same with calibrated weights                                   same reports
+    link-beliefs       every report weighed by its likelihood                             same reports
+    blink, dprr        as published: both ends report, at half each                       a collection of their own
+
+Each returns, for every test node, 1 for right and 0 for wrong.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from graphveil.aggregation import normalised
+from graphveil.graphs import GraphSchema, Split
+from graphveil.methods.base.features import features_of, labels_of, random_features
+from graphveil.methods.base.network import NetworkSettings, train_network
+from graphveil.methods.base.released import Topology
+from graphveil.methods.links.collection import ReleasedGraph, named_pairs, randomize_lists, reported_edges
+from graphveil.methods.links.link_beliefs import LinkBeliefs, without_links
+from graphveil.methods.links.plan import link_plan
+from graphveil.methods.links.privacy import LinkPrivacy
+from graphveil.methods.links.solitude import Solitude
+from graphveil.methods.local.controls import Control, hits
+from graphveil.methods.local.label_propagation import propagate_labels
+from graphveil.privacy import Randomness, SeededRandomness
+
+LinkMethod = Solitude | LinkBeliefs
+#: Rivals with a collection of their own, and their denoiser.
+PUBLISHED = {"blink": "blink-hybrid", "dprr": "degree-preserving"}
+
+
+def link_controls_of(method: LinkMethod, graph: Any, split: Split) -> Mapping[str, Control]:
+    """Return the controls of a fitted method, each to be run by calling it."""
+    released = method.released
+    if released is None:
+        return {}
+    controls: dict[str, Control] = {
+        "public-only": lambda: _public_only(released, graph, split),
+        "label-propagation": lambda: hits(_spread(released), graph, split),
+    }
+    if method.privacy.collects_features:
+        controls["no-edges"] = lambda: hits(_no_edges(method, released), graph, split)
+        controls["random-features"] = lambda: hits(_random_features(method, released), graph, split)
+    if not method.links.public:
+        controls["random-graph"] = lambda: hits(_random_graph(method, released), graph, split)
+    return controls
+
+
+def rivals_of(method: LinkMethod, graph: Any, split: Split, *, randomness: Randomness) -> Mapping[str, Control]:
+    """Return other methods at the same price, each to be run by calling it; none where links are public."""
+    released = method.released
+    if released is None or method.links.public:
+        return {}
+    rivals: dict[str, Control] = {}
+    if method.links.mechanism == "lists":
+        same: dict[str, Any] = {
+            "base": {"denoiser": "none", "steps_x": 0, "steps_y": 0},
+            "lpgnn": {"denoiser": "none"},
+            "solitude": {"denoiser": "calibration"},
+        }
+        own = {"calibration": "solitude", "none": "lpgnn"}.get(getattr(method, "denoiser", ""), "")
+        for name, options in same.items():
+            if name != own:
+                rivals[name] = _on_same_reports(method, released, options, graph, split)
+        if isinstance(method, Solitude):
+            rivals["link-beliefs"] = _beliefs_on_same_reports(method, released, graph, split)
+    too_large = rivals_left_out(method, graph.schema, released.nodes)
+    for name in PUBLISHED:
+        if name not in too_large and getattr(method, "denoiser", None) != PUBLISHED[name]:
+            rivals[name] = _own_collection(method, PUBLISHED[name], graph, split, randomness)
+    return rivals
+
+
+def rivals_left_out(method: LinkMethod, schema: GraphSchema, nodes: int) -> Mapping[str, str]:
+    """Return the rivals whose own collection would be too large, and what their mechanism says of its size.
+
+    Both ends report there, each at half the price, which makes far more false entries than one report at all of it.
+    """
+    if method.links.public:
+        return {}
+    found = {name: link_plan(_published(method, schema, PUBLISHED[name]).links, schema, nodes) for name in PUBLISHED}
+    return {name: plan.warning for name, plan in found.items() if plan is not None and plan.warning is not None}
+
+
+def settings_of(method: LinkMethod) -> NetworkSettings:
+    """Return the settings of the networks to compare with: the method's own where it trains one."""
+    if isinstance(method, Solitude):
+        return method.settings
+    hops = 4 if method.privacy.epsilon_x is not None and math.isfinite(method.privacy.epsilon_x) else 0
+    return NetworkSettings(steps_x=hops, steps_y=0, seed=method.seed, device=method.device)
+
+
+def _people(method: LinkMethod) -> dict[str, Any]:
+    """Return the budgets of features and labels as keywords."""
+    privacy = method.privacy
+    return {
+        "epsilon_x": privacy.epsilon_x,
+        "epsilon_y": privacy.epsilon_y,
+        "mechanism": privacy.mechanism,
+        "delta": privacy.delta,
+    }
+
+
+def _solitude(method: LinkMethod, links: dict[str, Any], options: dict[str, Any]) -> Solitude:
+    settings = settings_of(method)
+    plain = {
+        "model": "sage" if settings.model == "mlp" else settings.model,
+        "hidden": settings.hidden,
+        "dropout": settings.dropout,
+        "learning_rate": settings.learning_rate,
+        "weight_decay": settings.weight_decay,
+        "epochs": settings.epochs,
+        "seed": settings.seed,
+        "device": settings.device,
+        "steps_x": settings.steps_x,
+    }
+    return Solitude(**_people(method), **links, **{**plain, **options})
+
+
+def _on_same_reports(
+    method: LinkMethod, released: ReleasedGraph, options: dict[str, Any], graph: Any, split: Split
+) -> Control:
+    links = {"epsilon_a": method.links.epsilon_a, "mode": method.links.mode}
+    return lambda: hits(_solitude(method, links, options).fit_reports(released).predict_proba(), graph, split)
+
+
+def _beliefs_on_same_reports(method: LinkMethod, released: ReleasedGraph, graph: Any, split: Split) -> Control:
+    links, settings = method.links, settings_of(method)
+    rival = LinkBeliefs(**_people(method), epsilon_a=links.epsilon_a, mode=links.mode, seed=settings.seed)
+    return lambda: hits(rival.fit_reports(released).predict_proba(), graph, split)
+
+
+def _published(method: LinkMethod, schema: GraphSchema, denoiser: str) -> Solitude:
+    price = method.links.relationship_epsilon
+    directed = method.links.mode_for(schema) == "directed"
+    links = {"epsilon_a": price if directed else price / 2, "mode": "directed" if directed else "both"}
+    return _solitude(method, links, {"denoiser": denoiser})
+
+
+def _own_collection(method: LinkMethod, denoiser: str, graph: Any, split: Split, randomness: Randomness) -> Control:
+    """Return a rival as it was published: each end of a relationship reports it, at half the price."""
+    rival = _published(method, graph.schema, denoiser)
+    return lambda: hits(rival.fit(graph, split=split, randomness=randomness).predict_proba(), graph, split)
+
+
+def _spread(released: ReleasedGraph) -> Tensor:
+    labels = labels_of(released.people)
+    p = normalised(reported_edges(released), released.nodes)
+    found, _ = propagate_labels(
+        p, labels.values, labels.train, labels.val, classes=labels.classes, keep=labels.keep, flip=labels.flip
+    )
+    return found
+
+
+def _no_edges(method: LinkMethod, released: ReleasedGraph) -> Tensor:
+    """Return the better of two models without edges, as released validation labels judge them."""
+    settings = replace(settings_of(method), model="mlp", steps_x=0, steps_y=0, scaling="standard")
+    labels = labels_of(released.people)
+    features, offset = features_of(released.people, settings.seed)
+    empty = Topology(torch.empty(2, 0, dtype=torch.int64), released.nodes)
+    network = train_network(features, offset, labels, empty, settings).logits
+    regression, score = without_links(released, seed=settings.seed)
+    perceptron = float((network.argmax(dim=1) == labels.values)[labels.val].float().mean())
+    return network if perceptron > score else regression
+
+
+def _random_features(method: LinkMethod, released: ReleasedGraph) -> Tensor:
+    people = released.people
+    noise = random_features(released.nodes, people.schema.dimension, settings_of(method).seed)
+    public = replace(people.privacy, epsilon_x=math.inf)
+    other = replace(released, people=replace(people, features=noise, privacy=public))
+    return _again(method, other)
+
+
+def _random_graph(method: LinkMethod, released: ReleasedGraph) -> Tensor:
+    schema, seed = released.people.schema, settings_of(method).seed
+    links = min(expected_links(released), released.nodes * (released.nodes - 1) // 4)
+    strangers = Strangers(schema, released.nodes, random_edges(released.nodes, links, schema.directed, seed))
+    lists = randomize_lists(strangers, released.links, randomness=SeededRandomness(seed))
+    return _again(method, replace(released, lists=lists))
+
+
+def _again(method: LinkMethod, released: ReleasedGraph) -> Tensor:
+    """Return what the method makes of a changed collection, in a copy that spends nothing of the method's."""
+    privacy = released.people.privacy
+    people = {**_people(method), "epsilon_x": privacy.epsilon_x}
+    links: LinkPrivacy = method.links
+    shared: dict[str, Any] = {"epsilon_a": links.epsilon_a, "mode": links.mode}
+    if isinstance(method, LinkBeliefs):
+        copy = LinkBeliefs(**people, **shared, rounds=method.rounds, seed=method.seed, device=method.device)
+        return copy.fit_reports(released).predict_proba()
+    calibration = method.calibration
+    network = {name: getattr(method.settings, name) for name in NetworkSettings.__dataclass_fields__}
+    again = Solitude(
+        **people,
+        **shared,
+        denoiser=method.denoiser,
+        degree_share=links.degree_share,
+        lambda1=calibration.lambda1,
+        lambda2=calibration.lambda2,
+        learning_rate_a=calibration.learning_rate,
+        complement=calibration.complement,
+        **network,
+    )
+    return again.fit_reports(released).predict_proba()
+
+
+@dataclass(frozen=True)
+class Strangers:
+    """A made graph, as far as `randomize_lists` looks at one."""
+
+    schema: GraphSchema
+    num_nodes: int
+    edge_index: Tensor
+
+
+def random_edges(nodes: int, links: int, directed: bool, seed: int) -> Tensor:
+    """Return about `links` random links as edges [2, E], both directions unless directed."""
+    generator = torch.Generator().manual_seed(seed)
+    pairs = torch.randint(0, nodes, (2, links), generator=generator)
+    pairs = pairs[:, pairs[0] != pairs[1]]
+    if not directed:
+        pairs = torch.cat([pairs, pairs.flip(0)], dim=1)
+    found: Tensor = torch.unique(pairs, dim=1)
+    return found
+
+
+def expected_links(released: ReleasedGraph) -> int:
+    """Return how many links the reports let one expect, at least 1."""
+    if released.links.mechanism == "degree-preserving":
+        lists = 2 if released.links.mode == "both" else 1  # in which a link is counted
+        return max(1, int(released.lists["lists"].degrees.levels.clamp_min(0).sum()) // lists)
+    return max(1, round(named_pairs(released).expected_links))
+
+
+def _public_only(released: ReleasedGraph, graph: Any, split: Split) -> np.ndarray:
+    labels = labels_of(released.people)
+    if math.isinf(released.people.privacy.epsilon_y):
+        counts = torch.bincount(labels.values[labels.train | labels.val], minlength=labels.classes)
+        return hits(counts.float().expand(released.nodes, -1), graph, split)
+    return np.full(int(split.test.sum()), 1.0 / labels.classes)

@@ -1,0 +1,139 @@
+"""From noisy neighbour lists to the graph that a network is trained on; post-processing of reports.
+
+    none               the lists as they are
+    calibration        the lists as they are; their weights are learned with the network   (Solitude, equation 14)
+    degree-preserving  lists that were thinned on the device to about the noisy degree     (DPRR)
+    blink-hard         pairs more likely linked than not                                   (Blink)
+    blink-hybrid       the likeliest pairs, as many as links are expected, weighted
+    blink-soft         every pair weighted by its posterior
+    beliefs            named pairs weighted by their posterior under `models.block_beliefs`
+
+Sources: Lin, Li, Wang (Solitude), IEEE TIFS 17, 2022; Hidano, Murakami (DPRR), arXiv 2202.10209; Zhu, Tan, Xiao
+(Blink), CCS 2023, arXiv 2309.03190; the last is ours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from graphveil.errors import InputError
+from graphveil.methods.base.features import labels_of
+from graphveil.methods.base.released import Topology
+from graphveil.methods.links.collection import ReleasedGraph, named_pairs, reported_edges
+from graphveil.models.block_beliefs import block_beliefs
+from graphveil.models.degree_prior import degree_prior
+from graphveil.models.group_background import SoftLinks
+from graphveil.models.label_prior import channel, class_shares
+from graphveil.models.link_posterior import LinkPosterior, link_posterior
+
+#: Denoiser -> the list mechanism whose reports it reads.
+DENOISERS = {
+    "calibration": "lists",
+    "none": "lists",
+    "beliefs": "lists",
+    "degree-preserving": "degree-preserving",
+    "blink-hard": "degree-and-lists",
+    "blink-hybrid": "degree-and-lists",
+    "blink-soft": "degree-and-lists",
+}
+#: Named pairs less likely than this are left out: together they would weigh nothing.
+LEAST_LIKELY = 1e-3
+#: A label that is public is still thought wrong this often, so that logarithms stay finite.
+MOST_KEPT = 1 - 1e-6
+
+
+@dataclass(frozen=True)
+class SoftTopology:
+    """A weight on every pair; stands where a `Topology` does."""
+
+    links: SoftLinks
+    num_nodes: int
+
+    def propagation(self) -> Any:
+        """Return P over all pairs, for products alone."""
+        return self.links.normalised("gcn")
+
+    def structure(self, model: str, device: str = "cpu") -> Any:
+        """Return what a backbone reads of the links."""
+        return self.links.structure(model, device)
+
+
+def denoise(released: ReleasedGraph, denoiser: str, seed: int) -> Topology | SoftTopology:
+    """Return the graph that `denoiser` makes of the reports.
+
+    Raises:
+        InputError: where the lists were collected by a mechanism that the denoiser cannot read.
+    """
+    nodes = released.nodes
+    if released.public_links is not None:
+        return Topology(released.public_links, nodes)
+    if DENOISERS[denoiser] != released.links.mechanism:
+        raise InputError(
+            f"denoiser {denoiser} cannot read lists collected by {released.links.mechanism}",
+            allowed=", ".join(name for name, kind in DENOISERS.items() if kind == released.links.mechanism),
+        )
+    if denoiser == "beliefs":
+        return _by_beliefs(released)
+    if not denoiser.startswith("blink"):
+        return Topology(reported_edges(released), nodes)
+    posterior = _posterior(released)
+    if denoiser == "blink-soft":
+        return SoftTopology(posterior.soft(), nodes)
+    if denoiser == "blink-hard":
+        return Topology(posterior.hard(), nodes)
+    edges, weights = posterior.hybrid(seed=seed)
+    return Topology(edges, nodes, weights)
+
+
+def _posterior(released: ReleasedGraph) -> LinkPosterior:
+    pairs = named_pairs(released)
+    prior = degree_prior(_degrees(released), directed=pairs.directed)
+    return link_posterior(pairs.source, pairs.target, pairs.log_ratio, pairs.background, prior)
+
+
+def _degrees(released: ReleasedGraph) -> Tensor:
+    """Return how many links everyone is thought to have [n].
+
+    In mode "lower" the noisy degree counts a person's links to higher ids alone.  How many of the v lower ones are
+    linked to person v is estimated without bias from the lists that name v, and shrunk towards v times the density by
+    the noise of that estimate beside the spread of a Poisson count.
+    """
+    own: Tensor = released.lists["degrees"].levels
+    lists = released.links.parts(released.people.schema, released.nodes)["lists"]
+    if lists.mode != "lower":
+        return own.long()
+    lower = torch.arange(released.nodes).double()
+    named = torch.bincount(released.lists["lists"].columns, minlength=released.nodes)
+    found = (named - lower * lists.flip) / (1 - 2 * lists.flip)
+    usual = lower * max(float(own.sum()), 1.0) / max(float(lower.sum()), 1.0)
+    trust = usual / (usual + lower * lists.variance).clamp_min(1e-30)
+    both: Tensor = own + usual + trust * (found - usual)
+    return both.round().long()
+
+
+def _by_beliefs(released: ReleasedGraph) -> Topology:
+    pairs = named_pairs(released)
+    found = block_beliefs(pairs, label_evidence(released))
+    likely = found.links > LEAST_LIKELY
+    edges, weights = torch.stack([pairs.source, pairs.target])[:, likely], found.links[likely].float()
+    if not pairs.directed:
+        edges, weights = torch.cat([edges, edges.flip(0)], dim=1), weights.repeat(2)
+    return Topology(edges, released.nodes, weights)
+
+
+def label_evidence(released: ReleasedGraph) -> Tensor:
+    """Return what the label reports alone say of every node: log prior + log Pr[y' | class] [n, c]."""
+    labels = labels_of(released.people)
+    shares = class_shares(labels.values, labels.classes, labels.keep, labels.flip)
+    heard = log_channel(labels.classes, labels.keep, labels.flip)[:, labels.values.clamp_min(0)].T
+    return shares.log() + torch.where((labels.values >= 0)[:, None], heard, torch.zeros(()))
+
+
+def log_channel(classes: int, keep: float, flip: float) -> Tensor:
+    """Return log T [c, c]; a public label is kept with probability `MOST_KEPT`."""
+    keep = min(keep, MOST_KEPT)
+    return channel(classes, keep, max(flip, (1 - keep) / (classes - 1))).log()

@@ -1,0 +1,361 @@
+"""Link beliefs: classes from features, labels and noisy neighbour lists, each weighed by its exact likelihood.
+
+    devices   as Solitude                                                                            `randomize`
+    server    log f_v(a) = log softmax(x_v W + b)_a          logistic regression, strength by validation  `fit_reports`
+              + log Pr[y'_v | a]                             for nodes that sent a label
+              beliefs = block_beliefs(log f, lists)          belief propagation through the known channel of the lists
+              if they predict held-out validation labels better than f alone, each at its best scale; else f alone
+
+No network and no denoised graph: at the epsilons where neighbour lists are private, most reported links are false, and
+a hard or soft choice of edges throws away what a thousand weak reports say together.  The rule that falls back to f
+reads released validation labels alone, so it costs nothing.  Ours; parts: `models.logistic`, `models.block_beliefs`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from graphveil.aggregation import from_scipy
+from graphveil.errors import InputError
+from graphveil.graphs import GraphSchema, Split, random_split
+from graphveil.methods.base.account import Booked
+from graphveil.methods.base.features import features_of, labels_of
+from graphveil.methods.base.local_privacy import LocalPrivacy
+from graphveil.methods.base.network import Labels, Progress, as_matrix, require_device
+from graphveil.methods.base.released import require_one_label
+from graphveil.methods.base.scores import true_score
+from graphveil.methods.base.storage import (
+    number,
+    read_method,
+    require_numbers,
+    restoring,
+    save_method,
+    schema_facts,
+    schema_from,
+)
+from graphveil.methods.links.collection import (
+    ReleasedGraph,
+    graph_guarantee,
+    named_pairs,
+    open_ledger,
+    people_key,
+    randomize_graph,
+    require_matching_graph,
+    spends_of,
+)
+from graphveil.methods.links.denoisers import log_channel
+from graphveil.methods.links.privacy import LinkPrivacy
+from graphveil.models.block_beliefs import ROUNDS, NamedPairs, block_beliefs
+from graphveil.models.logistic import choose_logistic, fit_logistic
+from graphveil.privacy import Guarantee, Ledger, Randomness
+
+#: Factors on log-scores; below 1 they are made less sure.
+SCALES = (1.0, 0.7, 0.5, 0.35, 0.25, 0.15, 0.1)
+LINKS_USED, LINKS_UNUSED = "features, labels and lists", "features and labels alone: the lists say too little"
+
+
+@dataclass(frozen=True)
+class FittedBeliefs:
+    """What a fitted method keeps: public facts, probabilities [n, c] and which parts were used."""
+
+    schema: GraphSchema
+    void: str | None
+    people: str | None
+    probabilities: Tensor
+    variant: str
+
+
+class LinkBeliefs(Booked):
+    """The estimator; `fit` is `randomize` (the devices) followed by `fit_reports` (the server).
+
+    Args:
+        epsilon_x, epsilon_y, mechanism, delta: as `Solitude`.
+        epsilon_a, mode: as `Solitude`; epsilon_a is finite.
+        rounds: of belief propagation.
+        seed: fixes random numbers in place of features that are not collected, never privacy noise.
+        device: "cpu" or "cuda".
+
+    After fitting: `guarantee`, `ledger`, `released`, `variant` (whether the lists were used).
+
+    Raises:
+        InputError: for budgets and settings outside their range.
+    """
+
+    kind = "link-beliefs"
+
+    def __init__(
+        self,
+        *,
+        epsilon_x: float | None,
+        epsilon_a: float,
+        epsilon_y: float = math.inf,
+        mode: str | None = None,
+        mechanism: str = "multi-bit",
+        delta: float = 1e-10,
+        rounds: int = ROUNDS,
+        seed: int = 0,
+        device: str = "cpu",
+    ) -> None:
+        self.privacy = LocalPrivacy(epsilon_x, epsilon_y, mechanism, delta)
+        self.links = LinkPrivacy(epsilon_a, mode)
+        if self.links.public:
+            raise InputError("epsilon_a = inf: links are public", remedy="train lpgnn, which takes the topology")
+        if isinstance(rounds, bool) or not isinstance(rounds, int) or not 1 <= rounds <= 1000:
+            raise InputError(f"rounds = {rounds!r}", allowed="a whole number in 1..1000")
+        require_device(device)
+        self.rounds, self.seed, self.device = rounds, seed, device
+        self.ledger: Ledger = open_ledger(self.privacy, self.links)
+        self.history: tuple[Any, ...] = ()
+        self._fitted: FittedBeliefs | None = None
+        self.released: ReleasedGraph | None = None
+
+    def randomize(self, graph: Any, *, split: Split, randomness: Randomness) -> ReleasedGraph:
+        """Return every person's reports; the only place that reads raw features, labels and links.
+
+        Raises:
+            BudgetError: when this collection has already been made, before data is read.
+        """
+        spends = spends_of(self.privacy, self.links, graph.schema, int(graph.num_nodes))
+        self.afford(*spends)
+        require_one_label(graph)
+        self.pay(*spends)
+        released = randomize_graph(graph, split, self.privacy, self.links, randomness=randomness)
+        self.made(released.digest)
+        return released
+
+    def fit_reports(self, released: ReleasedGraph, *, progress: Progress | None = None) -> LinkBeliefs:
+        """Weigh the reports; costs nothing and may be repeated.
+
+        Raises:
+            InputError: when reports and budgets do not belong together, or no training node carries a label.
+            BudgetError: other reports than those that were paid for.
+        """
+        require_matching_graph(released, self.privacy, self.links)
+        schema = released.people.schema
+        self.recognise(released.digest, spends_of(self.privacy, self.links, schema, released.nodes))
+        beliefs, variant = weigh(released, rounds=self.rounds, seed=self.seed, device=self.device, progress=progress)
+        probabilities = torch.softmax(beliefs, dim=1).cpu()
+        self._fitted = FittedBeliefs(schema, released.void, released.people_key, probabilities, variant)
+        self.released = released
+        return self
+
+    def fit(
+        self,
+        graph: Any,
+        *,
+        randomness: Randomness,
+        split: Split | None = None,
+        progress: Progress | None = None,
+    ) -> LinkBeliefs:
+        """Simulate the collection on `graph` and weigh its reports."""
+        split = split or random_split(graph, self.seed)
+        return self.fit_reports(self.randomize(graph, split=split, randomness=randomness), progress=progress)
+
+    def predict_proba(self, graph: Any = None, *, randomness: Randomness | None = None) -> Tensor:
+        """Return class probabilities [n, c] of the people who reported.
+
+        Raises:
+            InputError: for other people: beliefs travel between those who reported together.
+        """
+        fitted = self._require_fitted()
+        if graph is not None and people_key(graph) != fitted.people:
+            raise InputError(
+                "link-beliefs knows only the people who reported",
+                where=graph.schema.name,
+                remedy="collect their reports and fit again, or train solitude, which predicts on new graphs",
+            )
+        return fitted.probabilities
+
+    def predict(self, graph: Any = None, *, randomness: Randomness | None = None) -> Tensor:
+        """Return the most likely class of every node [n]."""
+        return self.predict_proba(graph).argmax(dim=1)
+
+    def score(self, graph: Any, mask: Tensor | None = None, *, randomness: Randomness | None = None) -> float:
+        """Return the accuracy against the true labels of `graph` on `mask` (default: all nodes with a label)."""
+        return true_score(self.predict(graph), graph, mask)
+
+    @property
+    def schema(self) -> GraphSchema:
+        """The public facts of the collection that was fitted."""
+        return self._require_fitted().schema
+
+    @property
+    def variant(self) -> str:
+        """Whether the lists were used."""
+        return self._require_fitted().variant
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What all that was collected so far protects."""
+        fitted = self._require_fitted()
+        nodes = len(fitted.probabilities)
+        return graph_guarantee(self.privacy, self.links, fitted.schema, nodes, void=fitted.void, ledger=self.ledger)
+
+    @property
+    def epsilon_relationship(self) -> float:
+        """What one relationship (or directed link) costs."""
+        return self.links.relationship_epsilon
+
+    def save(self, path: str | Path) -> Path:
+        """Write predictions, settings, guarantee and ledger to one safetensors file; no reports, no links."""
+        fitted = self._require_fitted()
+        facts = {
+            "options": {
+                "epsilon_x": number(self.privacy.epsilon_x),
+                "epsilon_y": number(self.privacy.epsilon_y),
+                "epsilon_a": self.links.epsilon_a,
+                "mode": self.links.mode,
+                "mechanism": self.privacy.mechanism,
+                "delta": self.privacy.delta,
+                "rounds": self.rounds,
+                "seed": self.seed,
+            },
+            "schema": schema_facts(fitted.schema),
+            "people": fitted.people,
+            "variant": fitted.variant,
+            "collections": sorted(self.collections),
+            "ledger": self.ledger.to_dict(),
+            "guarantee": self.guarantee.to_dict(),
+        }
+        return save_method(path, self.kind, facts, {"probabilities": fitted.probabilities})
+
+    @classmethod
+    def load(cls, path: str | Path) -> LinkBeliefs:
+        """Return a saved method, able to predict for its own people.
+
+        Raises:
+            ModelFileError: for a file that is missing, damaged or of another method.
+        """
+        _, facts, tensors = read_method(path, cls.kind)
+        with restoring(path):
+            options = dict(facts["options"])
+            for name in ("epsilon_x", "epsilon_y"):
+                options[name] = None if options[name] is None else float(options[name])
+            method = cls(**options)
+            method.ledger = Ledger.from_dict(facts["ledger"])
+            method.collections = frozenset(facts.get("collections", ()))
+            schema, void = schema_from(facts["schema"]), Guarantee.from_dict(facts["guarantee"]).void
+            found = require_numbers("probabilities", tensors["probabilities"])
+            if found.dim() != 2 or found.shape[1] != len(schema.classes):
+                raise InputError(f"probabilities are {tuple(found.shape)}", allowed=f"(nodes, {len(schema.classes)})")
+            method._fitted = FittedBeliefs(schema, void, facts["people"], found, facts["variant"])
+        return method
+
+    def _require_fitted(self) -> FittedBeliefs:
+        if self._fitted is None:
+            raise InputError("this LinkBeliefs has not been fitted", remedy="call fit or fit_reports first")
+        return self._fitted
+
+
+def weigh(
+    released: ReleasedGraph, *, rounds: int, seed: int, device: str = "cpu", progress: Progress | None = None
+) -> tuple[Tensor, str]:
+    """Return log-beliefs [n, c] and which parts of the reports they rest on.
+
+    Without validation nodes a third of the training nodes judges instead.
+
+    Raises:
+        InputError: when no training node carries a label.
+    """
+    labels = _judged(labels_of(released.people), device)
+    if not bool(labels.train.any()):
+        raise InputError("no training node carries a label", remedy="give the split some training nodes")
+    heard = log_channel(labels.classes, labels.keep, labels.flip).to(device)
+    pairs = named_pairs(released).to(device)
+    features = unit_rows(features_of(released.people, seed)[0], device)
+    alone, both = _validated(features, labels, pairs, heard, rounds, progress)
+    known = labels.train | labels.val
+    final = fit_logistic(features, labels.values, known.nonzero().squeeze(1), heard, alone.strength)
+    evidence = _with_labels(final.log_probabilities(features), labels, known, heard)
+    if both.score <= alone.score:
+        if progress is not None:
+            progress(2 * rounds, 2 * rounds)
+        return evidence, LINKS_UNUSED
+    tell = None if progress is None else lambda done, total: progress(total + done, 2 * total)
+    return both.scale * block_beliefs(pairs, evidence, rounds=rounds, progress=tell).beliefs, LINKS_USED
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """How likely log-scores make the validation labels at the best of SCALES, and that scale."""
+
+    score: float
+    scale: float
+    strength: float = 0.0
+
+
+def _judged(labels: Labels, device: str) -> Labels:
+    """Return the labels on a device, with some of those that train set aside where nobody else judges."""
+    values, train, val = (part.to(device) for part in (labels.values, labels.train, labels.val))
+    if not bool(val.any()):
+        nodes, val = train.nonzero().squeeze(1), torch.zeros_like(train)
+        drawn = torch.randperm(len(nodes), generator=torch.Generator().manual_seed(len(nodes)))
+        val[nodes[drawn[: len(nodes) // 3].to(device)]] = True
+        train = train & ~val
+    return replace(labels, values=values, train=train, val=val)
+
+
+def _validated(
+    features: Any, labels: Labels, pairs: NamedPairs, heard: Tensor, rounds: int, progress: Progress | None
+) -> tuple[_Judged, _Judged]:
+    """Return what validation labels that take no part say of the regression (with its strength) and of the beliefs.
+
+    Beliefs that travelled in loops are surer than they should be, so both are judged at their best scale.
+    """
+    train, val = labels.train.nonzero().squeeze(1), labels.val.nonzero().squeeze(1)
+    fitted, strength = choose_logistic(features, labels.values, train, val, heard)
+    field = fitted.log_probabilities(features)
+    evidence = _with_labels(field, labels, labels.train, heard)
+    tell = None if progress is None else lambda done, total: progress(done, 2 * total)
+    beliefs = block_beliefs(pairs, evidence, rounds=rounds, progress=tell).beliefs
+
+    said = heard[:, labels.values[val]].T
+
+    def likelihood(log_scores: Tensor, scale: float) -> float:
+        return float(torch.logsumexp(torch.log_softmax(scale * log_scores[val], dim=1) + said, dim=1).sum())
+
+    def judged(log_scores: Tensor) -> tuple[float, float]:
+        return max((likelihood(log_scores, scale), scale) for scale in SCALES)
+
+    return _Judged(*judged(field), strength), _Judged(*judged(beliefs))
+
+
+def _with_labels(field: Tensor, labels: Labels, known: Tensor, heard: Tensor) -> Tensor:
+    """Return the evidence of every node: its features', and what the label reports of `known` nodes say."""
+    said = heard[:, labels.values.clamp_min(0)].T
+    return field + torch.where(known[:, None], said, torch.zeros(()).to(said))
+
+
+def unit_rows(features: Any, device: str) -> Any:
+    """Return features [n, d] with rows of length 1, as a matrix with `@`; rows of zeros stay."""
+    matrix = as_matrix(features)
+    if isinstance(matrix, Tensor):
+        return (matrix / matrix.norm(dim=1, keepdim=True).clamp_min(1e-12)).to(device)
+    if hasattr(matrix, "tocsr"):
+        rows = matrix.tocsr().astype("float32", copy=True)
+        lengths = torch.from_numpy(rows.multiply(rows).sum(axis=1)).sqrt().clamp_min(1e-12).numpy().ravel()
+        rows.data /= lengths.repeat(rows.indptr[1:] - rows.indptr[:-1])
+        return from_scipy(rows).to(device)
+    return unit_rows(torch.as_tensor(matrix, dtype=torch.float32), device)
+
+
+def without_links(released: ReleasedGraph, *, seed: int) -> tuple[Tensor, float]:
+    """Return what features and labels alone say of every node [n, c], and the share of validation labels met.
+
+    The share is that of the regression before it learns from validation labels as well.
+    """
+    labels = labels_of(released.people)
+    heard = log_channel(labels.classes, labels.keep, labels.flip)
+    features = unit_rows(features_of(released.people, seed)[0], "cpu")
+    train, val = labels.train.nonzero().squeeze(1), labels.val.nonzero().squeeze(1)
+    chosen, strength = choose_logistic(features, labels.values, train, val, heard)
+    met = chosen.log_probabilities(features)[val].argmax(dim=1) == labels.values[val]
+    known = labels.train | labels.val
+    fitted = fit_logistic(features, labels.values, known.nonzero().squeeze(1), heard, strength)
+    return _with_labels(fitted.log_probabilities(features), labels, known, heard), float(met.float().mean())

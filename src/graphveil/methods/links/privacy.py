@@ -1,0 +1,147 @@
+"""What a local collection of neighbour lists costs one relationship, and what it guarantees.
+
+    lists              randomized response on every bit of the list, epsilon_a a bit          (Solitude)
+    degree-preserving  a noisy degree, then the noisy list thinned to about that many         (DPRR)
+    degree-and-lists   a noisy degree beside the noisy list                                   (Blink)
+
+An undirected relationship stands in two lists.  "lower": only the lower id reports it, which costs epsilon_a; "both":
+each end reports, which costs 2 epsilon_a; "directed": one link, one list, epsilon_a.  The unit is said wherever a
+number is shown.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+from graphveil.errors import InputError
+from graphveil.graphs import GraphSchema
+from graphveil.mechanisms import AdjacencyRR, DegreePreservingRR, NoisyDegree
+from graphveil.methods.base.local_privacy import AGAINST, ONCE, counted
+from graphveil.methods.base.people import times_paid
+from graphveil.privacy import Guarantee, Ledger, Spend, compose, require_budget
+
+LIST_MECHANISMS = ("lists", "degree-preserving", "degree-and-lists")
+MODES = ("lower", "both", "directed")
+UNIT = "links"
+
+
+@dataclass(frozen=True)
+class LinkPrivacy:
+    """The privacy settings of a collection of neighbour lists; public, and all that a guarantee depends on.
+
+    Attributes:
+        epsilon_a: budget of everything one list sends, per bit; inf sends lists as they are.
+        mode: one of MODES; None: "directed" for directed graphs, else "lower".
+        mechanism: one of LIST_MECHANISMS.
+        degree_share: the part of epsilon_a that a noisy degree takes, for the last two mechanisms.
+
+    Raises:
+        InputError: for a budget that is 0, negative or not a number, or an unknown mode or mechanism.
+    """
+
+    epsilon_a: float
+    mode: str | None = None
+    mechanism: str = "lists"
+    degree_share: float = 0.1
+
+    def __post_init__(self) -> None:
+        require_budget("epsilon_a", self.epsilon_a, "links declared public")
+        if self.mode is not None and self.mode not in MODES:
+            raise InputError(f"mode {self.mode!r} is not known", allowed=", ".join(MODES))
+        if self.mechanism not in LIST_MECHANISMS:
+            raise InputError(f"list mechanism {self.mechanism!r} is not known", allowed=", ".join(LIST_MECHANISMS))
+        if not 0.01 <= self.degree_share <= 0.99:
+            raise InputError(f"degree_share = {self.degree_share!r}", allowed="a number from 0.01 to 0.99")
+
+    @property
+    def public(self) -> bool:
+        """Whether links are declared public."""
+        return math.isinf(self.epsilon_a)
+
+    @property
+    def list_epsilon(self) -> float:
+        """The part of epsilon_a that the list itself takes, next to a noisy degree."""
+        return self.epsilon_a * (1.0 if self.mechanism == "lists" else 1 - self.degree_share)
+
+    def mode_for(self, schema: GraphSchema) -> str:
+        """Return who reports what in a graph of this kind.
+
+        Raises:
+            InputError: for a mode that does not fit a directed or an undirected graph.
+        """
+        mode = self.mode or ("directed" if schema.directed else "lower")
+        if (mode == "directed") != schema.directed:
+            kind = "directed" if schema.directed else "undirected"
+            raise InputError(
+                f"mode {mode} for a graph whose links are {kind}",
+                where=schema.name,
+                allowed="directed" if schema.directed else "lower, both",
+            )
+        return mode
+
+    @property
+    def relationship_epsilon(self) -> float:
+        """What one relationship (or directed link) costs."""
+        return self.epsilon_a * (2 if self.mode == "both" else 1)
+
+    def parts(self, schema: GraphSchema, nodes: int) -> dict[str, Any]:
+        """Return the mechanisms of one list by name; nothing where links are public.
+
+        Raises:
+            InputError: for a budget that a mechanism refuses.
+        """
+        if self.public:
+            return {}
+        facts: dict[str, Any] = {"nodes": nodes, "mode": self.mode_for(schema)}
+        if self.mechanism == "lists":
+            return {"lists": AdjacencyRR(epsilon=self.epsilon_a, **facts)}
+        share = self.degree_share
+        if self.mechanism == "degree-preserving":
+            return {"lists": DegreePreservingRR(epsilon=self.epsilon_a, degree_share=share, **facts)}
+        return {
+            "degrees": NoisyDegree(epsilon=self.epsilon_a * share, **facts),
+            "lists": AdjacencyRR(epsilon=self.list_epsilon, **facts),
+        }
+
+    def declare(self, ledger: Ledger, queries: int = 0) -> Ledger:
+        """Return the ledger with the budget of one relationship (or directed link) declared.
+
+        Args:
+            queries: how many times a prediction may ask for everybody's list again.
+        """
+        return ledger.declare(UNIT, self.relationship_epsilon * (1 + queries))
+
+    def spends(self, schema: GraphSchema, nodes: int) -> tuple[Spend, ...]:
+        """Return what one collection spends per relationship: one row, so that rounding up never exceeds the budget."""
+        facts: dict[str, Any] = {"nodes": nodes, "mode": self.mode_for(schema), "epsilon_a": self.epsilon_a}
+        if self.mechanism != "lists":
+            facts["degree_share"] = self.degree_share
+        parts = self.parts(schema, nodes).values()
+        total = math.fsum(part.guarantee.epsilon for part in parts)
+        return (Spend("neighbour list report", UNIT, self.mechanism, facts, total),) if parts else ()
+
+    def guarantee(self, people: Guarantee, schema: GraphSchema, nodes: int, ledger: Ledger | None = None) -> Guarantee:
+        """Return the guarantee of one person's features and label together with one of its relationships.
+
+        Args:
+            people: of features and label; its epsilon is inf where both are public.
+            ledger: says how often the most asked relationship was reported; None: once.
+        """
+        many = times_paid(ledger, UNIT)
+        links = [part.guarantee for part in self.parts(schema, nodes).values()] * many
+        said = tuple(note for note in people.assumes if not note.startswith("the topology "))
+        said = tuple(note for note in said if many == 1 or note != ONCE)
+        people = replace(people, assumes=said)
+        if not links:
+            open_links = "links are declared public: they are sent as they are and NOT protected"
+            return replace(people, assumes=(*people.assumes, open_links))
+        one = replace(compose(links, unit=links[0].unit), against=AGAINST, parts=())
+        one = replace(one, assumes=counted(one.assumes, {"its neighbour list": many}))
+        if math.isinf(people.epsilon):
+            return replace(one, assumes=one.assumes + people.assumes)
+        # To replace a relationship by another would change two bits: what is replaced is whether one exists.
+        unit = f"{people.unit}, and whether {one.unit} of that user exists"
+        one = replace(one, unit=f"whether {one.unit} exists", relation="replace")
+        return compose([people, one], unit=unit)

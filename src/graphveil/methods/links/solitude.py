@@ -1,0 +1,420 @@
+"""Solitude: train on privately collected features, neighbour lists and labels; the server knows no topology.
+
+    devices   x*_v = multi-bit(x_v; eps_x)     N_v = randomized response(neighbours of v; eps_a a bit)   `randomize`
+              y'_v = y_v (public, as in the paper) or randomized response(y_v; eps_y)
+    server    N = all lists,   X' = P^lx rectify(x*),   Y' = P^ly Y                                      `fit_reports`
+              minimise over theta, A:   CE(g(A, X'; theta), Y') + lambda1 |A - N|_F^2 + lambda2 |A|_1        (eq. 14)
+
+A lives on the collected edges (`training.calibration` derives when that is exact).  `denoiser` puts a rival in the
+place of the last line; see `methods.links.denoisers`.  What epsilon_a buys depends on who reports a relationship: see
+`methods.links.privacy`.  Source: Lin, Li, Wang, "Towards Private Learning on Decentralized Graphs With Local
+Differential Privacy", IEEE TIFS 17, 2022.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from graphveil.errors import InputError
+from graphveil.graphs import GraphSchema, Split, random_split
+from graphveil.methods.base.account import Booked
+from graphveil.methods.base.asking import (
+    pay_for,
+    read_people,
+    require_queries,
+    require_source,
+    save_people,
+    side_by_side,
+)
+from graphveil.methods.base.features import features_of, labels_of
+from graphveil.methods.base.local_privacy import LocalPrivacy
+from graphveil.methods.base.network import (
+    Network,
+    NetworkSettings,
+    Progress,
+    apply_network,
+    require_shapes,
+    train_network,
+)
+from graphveil.methods.base.network_storage import network_facts, network_tensors, restored_network
+from graphveil.methods.base.people import Kept, People, leans_on
+from graphveil.methods.base.released import Topology, require_one_label, require_same_features
+from graphveil.methods.base.scores import true_score
+from graphveil.methods.base.storage import (
+    number,
+    read_method,
+    restoring,
+    save_method,
+    schema_facts,
+    schema_from,
+    without_answers,
+)
+from graphveil.methods.links.collection import (
+    ReleasedGraph,
+    among,
+    graph_guarantee,
+    open_ledger,
+    people_key,
+    randomize_graph,
+    randomize_new_people,
+    require_matching_graph,
+    spends_of,
+)
+from graphveil.methods.links.denoisers import DENOISERS, SoftTopology, denoise
+from graphveil.methods.links.privacy import LinkPrivacy
+from graphveil.privacy import Guarantee, Ledger, Randomness, SecureRandomness
+from graphveil.training import Calibration, Epoch
+
+
+@dataclass(frozen=True)
+class FittedGraph:
+    """What a fitted method keeps of its collection: public facts and the trained network.
+
+    Attributes:
+        void: why the guarantee does not hold, or None.
+        people: who took part, see `people_key`; None where only reports were seen.
+        notes: the facts that predictions for other people lean on.
+    """
+
+    schema: GraphSchema
+    void: str | None
+    people: str | None
+    network: Network
+    notes: tuple[str, ...] = ()
+
+
+class Solitude(Booked):
+    """The estimator; `fit` is `randomize` (the devices) followed by `fit_reports` (the server).
+
+    Args:
+        epsilon_x: budget of one feature report; inf for public features, None collects none.
+        epsilon_a: budget of one bit of one neighbour list; inf for public links.
+        epsilon_y: budget of one label report; inf for public labels (the paper's setting).
+        mode: who reports a relationship: "lower", "both" or "directed"; None chooses, see `LinkPrivacy`.
+        denoiser: one of `methods.links.denoisers.DENOISERS`.
+        degree_share: the part of epsilon_a for a noisy degree, for denoisers that need one.
+        mechanism, delta: of the features, see `LPGNN`.
+        queries: how many times a prediction may ask everybody again, at the price of the first report.
+        lambda1, lambda2, learning_rate_a, complement: of the calibration, see `training.Calibration`.
+        settings: any field of `NetworkSettings`; `steps_x` (l_x) defaults to 4 where features are private, else 0,
+            `steps_y` (l_y) to 0 where labels are public, else 4.
+
+    After fitting: `guarantee`, `ledger`, `history`, `released`, `topology` (the denoised graph).
+
+    Raises:
+        InputError: for budgets and settings outside their range, or unknown settings.
+    """
+
+    kind = "solitude"
+
+    def __init__(
+        self,
+        *,
+        epsilon_x: float | None,
+        epsilon_a: float,
+        epsilon_y: float = math.inf,
+        mode: str | None = None,
+        denoiser: str = "calibration",
+        degree_share: float = 0.1,
+        mechanism: str = "multi-bit",
+        delta: float = 1e-10,
+        queries: int = 0,
+        lambda1: float = 1e-4,
+        lambda2: float = 1e-5,
+        learning_rate_a: float = 0.01,
+        complement: int = 0,
+        **settings: Any,
+    ) -> None:
+        known = [field.name for field in fields(NetworkSettings)]
+        for name in settings:
+            if name not in known:
+                raise InputError(f"setting {name!r} is not known", where="Solitude", allowed=", ".join(known))
+        if denoiser not in DENOISERS:
+            raise InputError(f"denoiser {denoiser!r} is not known", allowed=", ".join(DENOISERS))
+        self.privacy = LocalPrivacy(epsilon_x, epsilon_y, mechanism, delta)
+        self.links = LinkPrivacy(epsilon_a, mode, DENOISERS[denoiser], degree_share)
+        self.denoiser = denoiser
+        self.calibration = Calibration(lambda1, lambda2, learning_rate_a, complement)
+        hops = {
+            "steps_x": 4 if epsilon_x is not None and math.isfinite(epsilon_x) and denoiser != "blink-soft" else 0,
+            "steps_y": 0 if epsilon_y == math.inf or denoiser == "blink-soft" else 4,
+        }
+        chosen = {name: value for name, value in settings.items() if value is not None or name not in hops}
+        self.settings = NetworkSettings(**{**hops, **chosen})
+        if denoiser == "blink-soft" and (self.settings.steps_x or self.settings.steps_y):
+            raise InputError("blink-soft weighs every pair and does not propagate", allowed="steps_x = 0, steps_y = 0")
+        if denoiser == "blink-soft" and self.settings.model == "gat":
+            raise InputError("blink-soft weighs every pair, which model gat cannot read", allowed="sage, gcn, mlp")
+        self.queries = require_queries(queries)
+        self.ledger: Ledger = open_ledger(self.privacy, self.links, queries)
+        self._fitted: FittedGraph | None = None
+        self._kept = Kept()
+        self.released: ReleasedGraph | None = None
+        self.topology: Topology | SoftTopology | None = None
+
+    # ---- the devices ----
+
+    def randomize(self, graph: Any, *, split: Split, randomness: Randomness) -> ReleasedGraph:
+        """Return every person's reports; the only place that reads raw features, labels and links.
+
+        Raises:
+            BudgetError: when this collection has already been made (one report per person), before data is read.
+            DataError, InputError: for values outside the declared range or classes, or a mode that does not fit; what
+                was paid stays paid.
+        """
+        spends = spends_of(self.privacy, self.links, graph.schema, int(graph.num_nodes))
+        self.afford(*spends)
+        require_one_label(graph)
+        self.pay(*spends)
+        released = randomize_graph(graph, split, self.privacy, self.links, randomness=randomness)
+        self.made(released.digest)
+        return released
+
+    # ---- the server ----
+
+    def fit_reports(self, released: ReleasedGraph, *, progress: Progress | None = None) -> Solitude:
+        """Train on reports alone; may be called again and again on the same reports at no privacy cost.
+
+        Raises:
+            InputError: when reports and budgets do not belong together.
+            BudgetError: other reports than those that were paid for, and no budget for two collections.
+        """
+        require_matching_graph(released, self.privacy, self.links)
+        schema = released.people.schema
+        self.recognise(released.digest, spends_of(self.privacy, self.links, schema, released.nodes))
+        topology = denoise(released, self.denoiser, self.settings.seed)
+        features, offset = features_of(released.people, self.settings.seed)
+        network = train_network(
+            features,
+            offset,
+            labels_of(released.people),
+            topology,
+            self.settings,
+            calibration=self._calibration_for(schema),
+            label_smoothing=math.isinf(self.privacy.epsilon_y) and self.settings.steps_y > 0,
+            progress=progress,
+        )
+        if network.learned is not None:
+            topology = Topology(network.learned.edge_index, released.nodes, network.learned.weights)
+        notes = () if self._fitted is None else self._fitted.notes
+        self._fitted = FittedGraph(schema, released.void, released.people_key, network, notes)
+        answers = {"answers": torch.softmax(network.logits, dim=1)}
+        self._kept = Kept.of_run(released.people.ids, released.nodes, answers, self.ledger).after(self._kept)
+        self.released, self.topology = released, topology
+        return self
+
+    def fit(
+        self,
+        graph: Any,
+        *,
+        randomness: Randomness,
+        split: Split | None = None,
+        progress: Progress | None = None,
+    ) -> Solitude:
+        """Simulate the collection on `graph` and train on its reports.
+
+        Args:
+            graph: a graph value with the truth at hand.
+            randomness: the source of the devices' noise.
+            split: who sends a label; default: a random half trains, a quarter validates (from `seed`).
+        """
+        split = split or random_split(graph, self.settings.seed)
+        released = self.randomize(graph, split=split, randomness=randomness)
+        return self.fit_reports(released, progress=progress)
+
+    # ---- what comes out ----
+
+    def predict_proba(
+        self, graph: Any = None, *, randomness: Randomness | None = None, people: People | None = None
+    ) -> Tensor:
+        """Return class probabilities [n, c].
+
+        For the people of the collection (or no graph) they were computed while fitting and nothing private is read.
+        People are known by public facts: all of them by `people_key`, each by its id.  Who has reported is answered
+        from that; new ids send features at epsilon_x and a list among themselves at epsilon_a, in rows of the ledger of
+        their own.  Where no ids tell, everybody is taken to be asked again, which is charged to those who have
+        reported; see `methods.base.people`.  Where features and links are public, they are read every time.
+        Learned weights belong to their own edges: new lists are read as the denoiser leaves them.
+
+        Args:
+            randomness: the source of noise of those who have to be asked.
+            people: what the caller says of people without ids: "same" (row i is the person that row i of the run was)
+                or "other" (nobody of them has reported; declared, and stated in the guarantee).
+
+        Raises:
+            BudgetError: the same people would be asked again, and no room was declared; before data is read.
+            InputError: for a graph with other features, or people who have to be asked without `randomness`.
+        """
+        fitted = self._require_fitted()
+        if graph is None:
+            return torch.softmax(fitted.network.logits, dim=1)
+        require_same_features(graph.schema, fitted.schema)
+        if people != "other" and people_key(graph) == fitted.people:
+            return torch.softmax(fitted.network.logits, dim=1)
+        if not self.privacy.collects_features:
+            raise InputError(
+                "this model was trained without features, so it cannot predict on a new graph", where=graph.schema.name
+            )
+        if self._new_people_pay:
+            return self._asked(graph, randomness, people)
+        return self._answers(randomize_new_people(graph, self.privacy, self.links, randomness=SecureRandomness()))
+
+    def predict(
+        self, graph: Any = None, *, randomness: Randomness | None = None, people: People | None = None
+    ) -> Tensor:
+        """Return the most likely class of every node [n]."""
+        return self.predict_proba(graph, randomness=randomness, people=people).argmax(dim=1)
+
+    def score(self, graph: Any, mask: Tensor | None = None, *, randomness: Randomness | None = None) -> float:
+        """Return the accuracy against the true labels of `graph` on `mask` (default: all nodes with a label)."""
+        return true_score(self.predict(graph, randomness=randomness), graph, mask)
+
+    @property
+    def schema(self) -> GraphSchema:
+        """The public facts of the collection that was fitted."""
+        return self._require_fitted().schema
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What all that was collected so far protects."""
+        fitted = self._require_fitted()
+        nodes = len(fitted.network.logits)
+        found = graph_guarantee(self.privacy, self.links, fitted.schema, nodes, void=fitted.void, ledger=self.ledger)
+        return replace(found, assumes=(*found.assumes, *leans_on(self.ledger), *fitted.notes))
+
+    @property
+    def epsilon_relationship(self) -> float:
+        """What one relationship (or directed link) costs; inf where links are public."""
+        return self.links.relationship_epsilon
+
+    @property
+    def history(self) -> tuple[Epoch, ...]:
+        """Every epoch's figures; all of them computed from released labels."""
+        return self._require_fitted().network.history
+
+    # ---- files ----
+
+    def save(self, path: str | Path) -> Path:
+        """Write weights, predictions, settings, guarantee and ledger to one safetensors file; no reports, no links.
+
+        What others were answered lies in a file of its own beside it: see `storage.save_kept`.
+        """
+        fitted = self._require_fitted()
+        facts = {
+            "options": {
+                "epsilon_x": number(self.privacy.epsilon_x),
+                "epsilon_y": number(self.privacy.epsilon_y),
+                "epsilon_a": number(self.links.epsilon_a),
+                "mode": self.links.mode,
+                "denoiser": self.denoiser,
+                "degree_share": self.links.degree_share,
+                "mechanism": self.privacy.mechanism,
+                "delta": self.privacy.delta,
+                "queries": self.queries,
+                "lambda1": self.calibration.lambda1,
+                "lambda2": self.calibration.lambda2,
+                "learning_rate_a": self.calibration.learning_rate,
+                "complement": self.calibration.complement,
+            },
+            "settings": asdict(self.settings),
+            "schema": schema_facts(fitted.schema),
+            "people": fitted.people,
+            **network_facts(fitted.network),
+            "notes": list(fitted.notes),
+            "collections": sorted(self.collections),
+            "ledger": self.ledger.to_dict(),
+            "guarantee": self.guarantee.to_dict(),
+        }
+        file = save_method(path, self.kind, facts, network_tensors(fitted.network))
+        self.keep(file)
+        return file
+
+    def keep(self, model: Path) -> None:
+        """Write what people were answered beside a saved model, for its owner alone."""
+        kept = self._kept if self._new_people_pay else Kept()
+        save_people(model, self.kind, kept, of=self._require_fitted().people)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Solitude:
+        """Return a saved method, able to predict; its collection cannot be repeated.
+
+        Raises:
+            ModelFileError: for a file that is missing, damaged or of another method.
+        """
+        _, facts, tensors = read_method(path, cls.kind)
+        tensors = without_answers(path, tensors)
+        with restoring(path):
+            options = dict(facts["options"])
+            for name in ("epsilon_x", "epsilon_y", "epsilon_a"):
+                options[name] = None if options[name] is None else float(options[name])
+            method = cls(**options, **{**facts["settings"], "device": "cpu"})
+            network = restored_network(facts, tensors)
+            schema = schema_from(facts["schema"])
+            require_shapes(network, method.settings, dimension=schema.dimension, classes=len(schema.classes))
+            void, notes = Guarantee.from_dict(facts["guarantee"]).void, tuple(facts.get("notes", ()))
+            method._fitted = FittedGraph(schema, void, facts["people"], network, notes)
+            method.ledger = Ledger.from_dict(facts["ledger"])
+            method.collections = frozenset(facts.get("collections", ()))
+            method._kept = read_people(path, cls.kind, of=facts["people"])
+        return method
+
+    # ---- helpers ----
+
+    def _calibration_for(self, schema: GraphSchema) -> Calibration | None:
+        """Return how weights are learned; the two entries of a pair that only one end reported move as one."""
+        if self.denoiser != "calibration" or self.links.public:
+            return None
+        return replace(self.calibration, symmetric=self.links.mode_for(schema) == "lower")
+
+    @property
+    def _new_people_pay(self) -> bool:
+        """Whether people who are only predicted send anything private."""
+        return self.privacy.epsilon_x != math.inf or not self.links.public
+
+    def _require_fitted(self) -> FittedGraph:
+        if self._fitted is None:
+            raise InputError("this Solitude has not been fitted", remedy="call fit or fit_reports first")
+        return self._fitted
+
+    def _asked(self, graph: Any, randomness: Randomness | None, people: People | None) -> Tensor:
+        """Answer people who have reported from that, and ask the others: the one place where prediction reads data."""
+        fitted, name, group = self._require_fitted(), graph.schema.name, people_key(graph)
+        found = self._kept.find(graph, people, group, self.ledger)
+        if found is not None and not bool(found.new.any()):
+            self._note(found.said if people == "same" else None)
+            return self._kept.take(found.rows)["answers"]
+        source = require_source(randomness, "private reports")
+        asked = torch.ones(int(graph.num_nodes), dtype=torch.bool) if found is None else found.new
+        spends = spends_of(self.privacy, self.links, fitted.schema, int(asked.sum()))
+        priced = [spend for spend in spends if spend.unit != "labels"]
+        self.ledger, own = pay_for(self.ledger, found, priced, name=name, group=group, queries=self.queries)
+        self._note(None, source.void)
+        sent = randomize_new_people(among(graph, asked), self.privacy, self.links, randomness=source)
+        answers = {"answers": self._answers(sent)}
+        if found is None:
+            self._kept = self._kept.add_group(graph, group, answers)
+            return answers["answers"]
+        everybody = side_by_side(found, self._kept.rows, answers)["answers"]
+        self._kept = self._kept.add_new(found, answers, own)
+        return everybody
+
+    def _answers(self, released: ReleasedGraph) -> Tensor:
+        """Return the probabilities of people who are only predicted, from what they sent."""
+        fitted = self._require_fitted()
+        topology = denoise(released, self.denoiser, self.settings.seed)
+        features, offset = features_of(released.people, self.settings.seed)
+        classes = len(fitted.schema.classes)
+        logits = apply_network(fitted.network, features, offset, topology, self.settings, classes=classes)
+        return torch.softmax(logits, dim=1)
+
+    def _note(self, said: str | None, void: str | None = None) -> None:
+        """Keep what the guarantee leans on from now on."""
+        fitted = self._require_fitted()
+        notes = fitted.notes if said is None or said in fitted.notes else (*fitted.notes, said)
+        self._fitted = replace(fitted, notes=notes, void=fitted.void or void)

@@ -1,0 +1,1 @@
+"""Each person randomizes features and label; the server knows the topology."""

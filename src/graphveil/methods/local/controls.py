@@ -1,0 +1,107 @@
+"""Controls: what the same run reaches without the private values in question, at no privacy cost.
+
+    random-features    the same network, structure and released labels, Gaussian noise in place of the feature reports
+    label-propagation  released labels and structure, no features, no training
+    no-edges           a perceptron on the released features and labels
+    public-only        what needs no private data: public labels spread over the public structure; where labels are
+                       private nothing public tells one class from another, so an even guess
+    ceiling            the same backbone on the raw data (only where the truth is at hand); protects nothing
+
+Each returns, for every test node, 1 for right and 0 for wrong (an even guess: 1/c).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from graphveil.aggregation import normalised
+from graphveil.graphs import Split
+from graphveil.methods.base.features import features_of, labels_of, random_features
+from graphveil.methods.base.many_labels import f1_shares
+from graphveil.methods.base.network import Labels, NetworkSettings, train_network
+from graphveil.methods.base.released import Released, topology_of
+from graphveil.methods.local.label_propagation import LabelPropagation, propagate_labels
+from graphveil.methods.local.lpgnn import LPGNN
+
+Control = Callable[[], np.ndarray]
+#: Hops of the random-features control where the method itself propagates fewer.
+CONTROL_HOPS = 8
+
+
+def controls_of(method: LPGNN | LabelPropagation, graph: Any, split: Split) -> Mapping[str, Control]:
+    """Return the controls that apply to a fitted method, each to be run by calling it."""
+    released = method.released
+    if released is None:
+        return {}
+    labels = labels_of(released)
+    if labels.values.dim() == 2:  # none of these has a form for several labels a node
+        return {}
+    controls: dict[str, Control] = {"public-only": lambda: _public_only(method, labels, graph, split)}
+    if isinstance(method, LPGNN) or method.rule != "propagation":
+        controls["label-propagation"] = lambda: _label_propagation(labels, graph, split)
+    if method.privacy.collects_features or (isinstance(method, LabelPropagation) and method.rule == "pool"):
+        controls["random-features"] = lambda: _random_features(method, labels, graph, split)
+    if isinstance(method, LPGNN) and method.privacy.collects_features:
+        controls["no-edges"] = lambda: _no_edges(method, released, labels, graph, split)
+    return controls
+
+
+def ceiling_of(settings: NetworkSettings, graph: Any, split: Split) -> np.ndarray:
+    """Return the hits of a plain network trained on raw features and labels; it protects nothing."""
+    plain = replace(settings, steps_x=0, steps_y=0, selection="robust", scaling="standard")
+    truth = Labels(graph.y, split.train, split.val, len(graph.schema.classes), 1.0, 0.0)
+    logits = train_network(graph.x, 0.0, truth, topology_of(graph), plain).logits
+    return hits(logits.sigmoid() if graph.y.dim() == 2 else logits, graph, split)
+
+
+def hits(scores: Tensor, graph: Any, split: Split) -> np.ndarray:
+    """Return 1.0 for every test node whose highest score is its true class, else 0.0.
+
+    Where a node has several labels the scores are probabilities, above 1/2 is yes, and the mean is micro-averaged F1.
+    """
+    test = split.test
+    if graph.y.dim() == 2:
+        return f1_shares(scores[test] > 0.5, graph.y[test])
+    found: np.ndarray = (scores.argmax(dim=1)[test] == graph.y[test]).numpy().astype(float)
+    return found
+
+
+def network_settings(method: LPGNN | LabelPropagation) -> NetworkSettings:
+    """Return the settings of the networks to compare with: the method's own where it trains one."""
+    if isinstance(method, LPGNN):
+        return method.settings
+    return NetworkSettings(seed=method.seed, device=method.device)
+
+
+def _random_features(method: LPGNN | LabelPropagation, labels: Labels, graph: Any, split: Split) -> np.ndarray:
+    settings = network_settings(method)
+    noise = random_features(graph.num_nodes, graph.schema.dimension, settings.seed)
+    settings = replace(settings, scaling="standard", steps_x=max(settings.steps_x, CONTROL_HOPS))
+    return hits(train_network(noise, 0.0, labels, topology_of(graph), settings).logits, graph, split)
+
+
+def _no_edges(method: LPGNN, released: Released, labels: Labels, graph: Any, split: Split) -> np.ndarray:
+    features, offset = features_of(released, method.settings.seed)
+    settings = replace(method.settings, model="mlp", steps_x=0, steps_y=0, scaling="standard")
+    network = train_network(features, offset, labels, topology_of(graph), settings)
+    return hits(network.logits, graph, split)
+
+
+def _label_propagation(labels: Labels, graph: Any, split: Split) -> np.ndarray:
+    p = normalised(graph.edge_index, graph.num_nodes)
+    found, _ = propagate_labels(
+        p, labels.values, labels.train, labels.val, classes=labels.classes, keep=labels.keep, flip=labels.flip
+    )
+    return hits(found, graph, split)
+
+
+def _public_only(method: LPGNN | LabelPropagation, labels: Labels, graph: Any, split: Split) -> np.ndarray:
+    if math.isinf(method.privacy.epsilon_y):
+        return _label_propagation(labels, graph, split)
+    return np.full(int(split.test.sum()), 1.0 / labels.classes)

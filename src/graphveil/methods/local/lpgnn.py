@@ -1,0 +1,417 @@
+"""LPGNN: train on privately collected features and labels over a public topology.
+
+    devices   x*_v = multi-bit(x_v; eps_x)            y'_v = randomized response(y_v; eps_y)        `randomize`
+    server    X' = P^Kx rectify(x*)                   y~ = argmax P^Ky Y'                            `fit_reports`
+              minimise  -log p(y~ | x),  p(y~|x) = softmax(P^Ky p(y|x) T)                            (Drop)
+              keep the epoch that validates best on noisy labels
+
+Source: Sajadmanesh and Gatica-Perez, "Locally Private Graph Neural Networks", CCS 2021 (arXiv 2006.05535), Algorithms 1
+and 2.  Features are never rectified or propagated at their full width (see `aggregation.inputs`).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from graphveil.errors import InputError
+from graphveil.graphs import GraphSchema, Split, node_names, random_split
+from graphveil.methods.base.account import Booked
+from graphveil.methods.base.asking import (
+    handed_in,
+    pay_for,
+    randomize_features,
+    read_people,
+    reports_from,
+    require_queries,
+    require_reports_for,
+    require_source,
+    save_people,
+    side_by_side,
+)
+from graphveil.methods.base.features import features_of, labels_of
+from graphveil.methods.base.local_privacy import LocalPrivacy
+from graphveil.methods.base.network import (
+    Network,
+    NetworkSettings,
+    Progress,
+    apply_network,
+    require_shapes,
+    train_network,
+)
+from graphveil.methods.base.network_storage import network_facts, network_tensors, restored_network
+from graphveil.methods.base.people import Kept, People, leans_on
+from graphveil.methods.base.released import (
+    Released,
+    Topology,
+    randomize_people,
+    require_matching,
+    require_same_features,
+    require_servable,
+    topology_of,
+)
+from graphveil.methods.base.scores import true_score
+from graphveil.methods.base.storage import (
+    number,
+    read_method,
+    restoring,
+    save_method,
+    schema_facts,
+    schema_from,
+    without_answers,
+)
+from graphveil.privacy import Guarantee, Ledger, Randomness
+from graphveil.training import Epoch
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What a fitted LPGNN keeps: the public facts of its collection and the trained network.
+
+    `published` is the guarantee of the release that it was trained on, if it was; `several` says that a node has
+    several labels, each found or not by itself; `notes` are the facts that predictions for other people lean on.
+    """
+
+    schema: GraphSchema
+    void: str | None
+    fingerprint: str
+    network: Network
+    published: Guarantee | None = None
+    several: bool = False
+    notes: tuple[str, ...] = ()
+
+    def probabilities(self, logits: Tensor) -> Tensor:
+        """Return the probabilities [n, c] of the classes, or of each label by itself where a node has several."""
+        return torch.sigmoid(logits) if self.several else torch.softmax(logits, dim=1)
+
+
+class LPGNN(Booked):
+    """The estimator; `fit` is `randomize` (the devices) followed by `fit_reports` (the server).
+
+    Args:
+        epsilon_x: budget of one feature report; inf for public features, None collects none (random numbers stand in).
+        epsilon_y: budget of one label report; inf for public labels.
+        mechanism: one of `FEATURE_MECHANISMS`; delta belongs to "gaussian" alone.
+        queries: how many times a prediction may ask for everybody's features again, at epsilon_x each.
+        settings: any field of `NetworkSettings`; `steps_x` and `steps_y` default to 8 and 4, and to 0 for a part that
+            is public and needs no denoising.
+
+    After fitting: `guarantee`, `ledger`, `history`, `released`, `topology`.
+
+    Raises:
+        InputError: for budgets and settings outside their range, or unknown settings.
+    """
+
+    kind = "lpgnn"
+
+    def __init__(
+        self,
+        *,
+        epsilon_x: float | None,
+        epsilon_y: float,
+        mechanism: str = "multi-bit",
+        delta: float = 1e-10,
+        queries: int = 0,
+        **settings: Any,
+    ) -> None:
+        known = [field.name for field in fields(NetworkSettings)]
+        for name in settings:
+            if name not in known:
+                raise InputError(f"setting {name!r} is not known", where="LPGNN", allowed=", ".join(known))
+        self.privacy = LocalPrivacy(epsilon_x, epsilon_y, mechanism, delta)
+        hops = {"steps_x": 0 if epsilon_x == math.inf else 8, "steps_y": 0 if epsilon_y == math.inf else 4}
+        chosen = {name: value for name, value in settings.items() if value is not None or name not in hops}
+        self.settings = NetworkSettings(**{**hops, **chosen})
+        self.queries = require_queries(queries)
+        self.ledger: Ledger = self.privacy.open_ledger(queries)
+        self._fitted: Fitted | None = None
+        self._kept = Kept()
+        self.released: Released | None = None
+        self.topology: Topology | None = None
+
+    # ---- the devices ----
+
+    def randomize(self, graph: Any, *, split: Split, randomness: Randomness) -> Released:
+        """Return every person's report; the only place that reads raw features and labels.
+
+        Raises:
+            BudgetError: when this collection has already been made (one report per person), before data is read.
+            DataError, InputError: for values outside the declared range or classes; what was paid stays paid.
+        """
+        spends = self.privacy.spends(graph.schema)
+        self.afford(*spends)
+        require_servable(graph, several=math.isinf(self.privacy.epsilon_y))
+        self.pay(*spends)
+        released = randomize_people(graph, split, self.privacy, randomness=randomness)
+        self.made(released.digest)
+        return released
+
+    # ---- the server ----
+
+    def fit_reports(self, released: Released, topology: Topology, *, progress: Progress | None = None) -> LPGNN:
+        """Train on reports alone; may be called again and again on the same reports at no privacy cost.
+
+        Raises:
+            InputError: when reports, topology and budgets do not belong together.
+            BudgetError: other reports than those that were paid for, and no budget for two collections.
+        """
+        require_matching(released, topology, self.privacy)
+        origin = released.origin
+        if origin is None:
+            self.recognise(released.digest, self.privacy.spends(released.schema))
+        else:
+            self.adopt(released.published_as(topology), origin.ledger)
+        features, offset = features_of(released, self.settings.seed)
+        network = train_network(features, offset, labels_of(released), topology, self.settings, progress=progress)
+        published = None if origin is None else origin.guarantee
+        several, notes = released.labels.dim() == 2, () if self._fitted is None else self._fitted.notes
+        self._fitted = Fitted(released.schema, released.void, topology.fingerprint, network, published, several, notes)
+        self._kept = Kept.of_run(released.ids, topology.num_nodes, _sent(released.features), self.ledger).after(
+            self._kept
+        )
+        self.released, self.topology = released, topology
+        return self
+
+    def fit(
+        self,
+        graph: Any,
+        *,
+        randomness: Randomness,
+        split: Split | None = None,
+        progress: Progress | None = None,
+    ) -> LPGNN:
+        """Simulate the collection on `graph` and train on its reports.
+
+        Args:
+            graph: a graph value with the truth at hand.
+            randomness: the source of the devices' noise.
+            split: who sends a label; default: a random half trains, a quarter validates (from `seed`).
+        """
+        split = split or random_split(graph, self.settings.seed)
+        released = self.randomize(graph, split=split, randomness=randomness)
+        return self.fit_reports(released, topology_of(graph), progress=progress)
+
+    # ---- what comes out ----
+
+    def predict_proba(
+        self,
+        graph: Any = None,
+        *,
+        randomness: Randomness | None = None,
+        people: People | None = None,
+        reports: Released | None = None,
+    ) -> Tensor:
+        """Return class probabilities [n, c].
+
+        For the training topology (or no graph) they were computed while fitting and nothing private is read.  On
+        another graph those who are known by their ids are predicted from the report they sent, which is kept; new ids
+        send one report at epsilon_x, in a row of the ledger of their own.  Where no ids tell, everybody is taken to be
+        asked again, which is charged to those who have reported; see `methods.base.people`.
+
+        Args:
+            randomness: the source of noise of those who have to be asked.
+            people: what the caller says of people without ids: "same" (row i is the person that row i of the run was)
+                or "other" (nobody of them has reported; declared, and stated in the guarantee).
+            reports: reports of the graph's people, old or permanent ones, in row order; nobody is asked then.
+
+        Raises:
+            BudgetError: the same people would be asked again, and no room was declared; before data is read.
+            InputError: for a graph with other features, or people who have to be asked without `randomness`.
+        """
+        fitted = self._require_fitted()
+        if graph is None:
+            return fitted.probabilities(fitted.network.logits)
+        topology = topology_of(graph)
+        if reports is None and self._is_own(graph, topology, people):
+            return fitted.probabilities(fitted.network.logits)
+        self._require_same_features(graph.schema)
+        mechanism = self.privacy.features(fitted.schema)
+        if mechanism == "public":
+            features, offset = graph.x, 0.0
+        else:
+            sent = self._handed_in(graph, reports) if reports else self._sent(graph, topology, randomness, people)
+            features, offset = mechanism.centred(sent), mechanism.midpoint
+        classes = len(fitted.schema.classes)
+        logits = apply_network(fitted.network, features, offset, topology, self.settings, classes=classes)
+        return fitted.probabilities(logits)
+
+    def predict(self, graph: Any = None, *, randomness: Randomness | None = None, **who: Any) -> Tensor:
+        """Return the most likely class of every node [n]; 0/1 [n, c] where a node has several labels.
+
+        Args:
+            who: `people` or `reports`, see `predict_proba`.
+        """
+        found = self.predict_proba(graph, randomness=randomness, **who)
+        return (found > 0.5).long() if self._require_fitted().several else found.argmax(dim=1)
+
+    def score(
+        self, graph: Any, mask: Tensor | None = None, *, randomness: Randomness | None = None, **who: Any
+    ) -> float:
+        """Return the accuracy against the true labels of `graph` on `mask` (default: all nodes with a label).
+
+        Where a node has several labels: the micro-averaged F1.
+        """
+        return true_score(self.predict(graph, randomness=randomness, **who), graph, mask)
+
+    @property
+    def schema(self) -> GraphSchema:
+        """The public facts of the collection that was fitted."""
+        return self._require_fitted().schema
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What all that was collected so far protects; of a published graph, what its release protects."""
+        fitted = self._require_fitted()
+        if fitted.published is not None:
+            return fitted.published
+        found = self.privacy.guarantee(fitted.schema, fitted.void, self.ledger)
+        return replace(found, assumes=(*found.assumes, *leans_on(self.ledger), *fitted.notes))
+
+    @property
+    def history(self) -> tuple[Epoch, ...]:
+        """Every epoch's figures; all of them computed from released labels."""
+        return self._require_fitted().network.history
+
+    # ---- files ----
+
+    def save(self, path: str | Path) -> Path:
+        """Write weights, predictions, settings, guarantee and ledger to one safetensors file; no reports, no edges.
+
+        Reports lie in a file of their own beside it, by which people are known again: see `storage.save_kept`.
+        """
+        file = save_method(path, self.kind, self.facts(), self.tensors())
+        self.keep(file)
+        return file
+
+    def keep(self, model: Path) -> None:
+        """Write people's reports beside a saved model, for its owner alone."""
+        save_people(model, self.kind, self._kept, of=self._require_fitted().fingerprint)
+
+    def facts(self) -> dict[str, Any]:
+        """Return everything a saved file holds beside tensors, as JSON values."""
+        fitted = self._require_fitted()
+        return {
+            "privacy": {
+                "epsilon_x": number(self.privacy.epsilon_x),
+                "epsilon_y": number(self.privacy.epsilon_y),
+                "mechanism": self.privacy.mechanism,
+                "delta": self.privacy.delta,
+                "queries": self.queries,
+            },
+            "settings": asdict(self.settings),
+            "schema": schema_facts(fitted.schema),
+            "void": fitted.void,
+            "fingerprint": fitted.fingerprint,
+            "several": fitted.several,
+            "notes": list(fitted.notes),
+            "collections": sorted(self.collections),
+            "published": None if fitted.published is None else fitted.published.to_dict(),
+            **network_facts(fitted.network),
+            "ledger": self.ledger.to_dict(),
+            "guarantee": self.guarantee.to_dict(),
+        }
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return the tensors of a saved file by name."""
+        return network_tensors(self._require_fitted().network)
+
+    @classmethod
+    def load(cls, path: str | Path) -> LPGNN:
+        """Return a saved method, able to predict; its collection cannot be repeated.
+
+        Raises:
+            ModelFileError: for a file that is missing, damaged or not an LPGNN.
+        """
+        _, facts, tensors = read_method(path, cls.kind)
+        with restoring(path):
+            method = cls.restore(facts, without_answers(path, tensors))
+            method._kept = read_people(path, cls.kind, of=facts["fingerprint"])
+        return method
+
+    @classmethod
+    def restore(cls, facts: dict[str, Any], tensors: dict[str, Tensor]) -> LPGNN:
+        """Return what `facts` and `tensors` gave; raises KeyError, TypeError or ValueError for anything else."""
+        privacy = dict(facts["privacy"])
+        for name in ("epsilon_x", "epsilon_y"):
+            privacy[name] = None if privacy[name] is None else float(privacy[name])
+        settings = {**facts["settings"], "device": "cpu"}
+        method = cls(**privacy, **settings)
+        network = restored_network(facts, tensors)
+        schema = schema_from(facts["schema"])
+        require_shapes(network, method.settings, dimension=schema.dimension, classes=len(schema.classes))
+        published = facts.get("published")
+        guarantee = None if published is None else Guarantee.from_dict(published)
+        several = bool(facts.get("several"))
+        notes = tuple(facts.get("notes", ()))
+        method._fitted = Fitted(schema, facts["void"], facts["fingerprint"], network, guarantee, several, notes)
+        method.ledger = Ledger.from_dict(facts["ledger"])
+        method.collections = frozenset(facts.get("collections", ()))
+        return method
+
+    # ---- helpers ----
+
+    def _require_fitted(self) -> Fitted:
+        if self._fitted is None:
+            raise InputError("this LPGNN has not been fitted", remedy="call fit or fit_reports first")
+        return self._fitted
+
+    def _require_same_features(self, found: GraphSchema) -> None:
+        """Refuse a new graph whose features are not those of training, or a model without any."""
+        require_same_features(found, self._require_fitted().schema)
+        if not self.privacy.collects_features:
+            raise InputError(
+                "this model was trained without features, so it cannot predict on a new graph", where=found.name
+            )
+
+    def _is_own(self, graph: Any, topology: Topology, people: People | None) -> bool:
+        """Whether this is the graph of the run, with its own people as far as ids tell."""
+        if people == "other" or topology.fingerprint != self._require_fitted().fingerprint:
+            return False
+        if node_names(graph) is None or not self._kept.named:
+            return True
+        found = self._kept.find(graph, None, "", self.ledger)
+        return found is not None and torch.equal(found.rows, torch.arange(topology.num_nodes))
+
+    def _sent(self, graph: Any, topology: Topology, randomness: Randomness | None, people: People | None) -> Any:
+        """Return everybody's feature report: kept, or asked for: the one place where prediction reads private data."""
+        fitted, name, nodes = self._require_fitted(), graph.schema.name, topology.num_nodes
+        group = f"{name}, {nodes} nodes, {topology.fingerprint}"
+        found = self._kept.find(graph, people, group, self.ledger)
+        if found is not None and not bool(found.new.any()):
+            self._note(found.said if people == "same" else None)
+            return reports_from(self._kept.take(found.rows))
+        source = require_source(randomness, "private features")
+        spends = [spend for spend in self.privacy.spends(fitted.schema) if spend.unit == "features"]
+        self.ledger, own = pay_for(self.ledger, found, spends, name=name, group=group, queries=self.queries)
+        self._note(None, source.void)
+        asked = torch.ones(nodes, dtype=torch.bool) if found is None else found.new
+        sent = randomize_features(graph, self.privacy.features(fitted.schema), asked, randomness=source).to_tensors()
+        if found is None:
+            self._kept = self._kept.add_group(graph, group, sent)
+            return reports_from(sent)
+        everybody = side_by_side(found, self._kept.rows, sent)
+        self._kept = self._kept.add_new(found, sent, own)
+        return reports_from(everybody)
+
+    def _handed_in(self, graph: Any, reports: Released) -> Any:
+        """Return the reports that a prediction was given, which nobody is asked for."""
+        name, mechanism = graph.schema.name, self.privacy.features(self._require_fitted().schema)
+        require_reports_for(reports, mechanism, int(graph.num_nodes), name=name)
+        self._note(None if reports.digest in self.collections else handed_in(name), reports.void)
+        return reports.features
+
+    def _note(self, said: str | None, void: str | None = None) -> None:
+        """Keep what the guarantee leans on from now on."""
+        fitted = self._require_fitted()
+        notes = fitted.notes if said is None or said in fitted.notes else (*fitted.notes, said)
+        self._fitted = replace(fitted, notes=notes, void=fitted.void or void)
+
+
+def _sent(reports: Any) -> dict[str, Tensor]:
+    """Return feature reports as tensors; nothing where features are public or not collected."""
+    return reports.to_tensors() if hasattr(reports, "to_tensors") else {}

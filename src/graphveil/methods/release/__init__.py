@@ -1,0 +1,1 @@
+"""A trusted curator publishes a private graph once."""

@@ -1,0 +1,226 @@
+"""Controls, rivals and notes of graphs that were released: did the made edges buy anything?
+
+    public-edges       the same network on the public edges alone: the private ones left out
+    random-edges       as many edges as were made, drawn evenly from the same protected pairs
+    no-edges, random-features, label-propagation, public-only    as for every method, on what was released
+    ceiling            the same backbone on the raw graph with all true edges (not for a folder: the truth is not there)
+
+Rivals protect the same pairs at the same price, each with a release of its own.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from graphveil.errors import InputError
+from graphveil.graphs import Release, Split
+from graphveil.mechanisms import PairDomain
+from graphveil.methods.base.features import labels_of, random_features
+from graphveil.methods.base.released import Released, Topology, topology_of
+from graphveil.methods.local.controls import CONTROL_HOPS, Control, ceiling_of, controls_of, hits
+from graphveil.methods.local.label_propagation import LabelPropagation, propagate_labels
+from graphveil.methods.local.lpgnn import LPGNN
+from graphveil.methods.release.edges import warning_of
+from graphveil.methods.release.heterorr import HeteroRR, domain_of, joined
+from graphveil.privacy import Randomness
+
+#: Rivals where edges are protected; chains are left out, which take long and promise less.
+RIVAL_EDGES = ("public-tree", "edge-rand", "lap-graph")
+
+
+def require_trainable(name: str, method: Any, graph: Any) -> None:
+    """Refuse to protect again what was released already.
+
+    Raises:
+        InputError: a method that collects or publishes on its own, on a graph with a `release`.
+    """
+    if getattr(graph, "release", None) is not None and not isinstance(method, LPGNN | LabelPropagation):
+        raise InputError(
+            f"the graph is a release: {name} would protect what anybody may know already",
+            where=graph.schema.name,
+            allowed="gcn, sage, gat, mlp, lpgnn, label-propagation, label-pool",
+        )
+
+
+def release_warning(method: HeteroRR, graph: Any) -> str | None:
+    """Return what a mechanism warns of before it runs on a graph, or None; no private edge is looked at.
+
+    Raises:
+        InputError: for a directed graph whose edges are to be protected.
+    """
+    return None if "edges" not in method.privacy.protected else warning_of(method.privacy, domain_of(graph))
+
+
+def made_edge_controls(method: LPGNN | LabelPropagation, graph: Any, split: Split) -> Mapping[str, Control]:
+    """Return what a method trained on a released graph has for controls beside those of every method."""
+    origin: Release | None = getattr(graph, "release", None)
+    released = method.released
+    if origin is None or released is None:
+        return {}
+    found: dict[str, Control] = {}
+    if isinstance(method, LPGNN) and released.labels.dim() == 2:
+        found |= _several_labels(method, released, graph, split)
+    if not origin.edges:
+        return found
+    public = Topology(graph.edge_index[:, graph.public_edges], int(graph.num_nodes))
+    random = Topology(_random_in_place(graph, _seed(method)), int(graph.num_nodes))
+    found["public-edges"] = lambda: _again(method, released, public, graph, split)
+    found["random-edges"] = lambda: _again(method, released, random, graph, split)
+    if released.labels.dim() == 1:
+        found["public-only"] = lambda: _public_only(released, public, graph, split)
+    return found
+
+
+def _several_labels(method: LPGNN, released: Released, graph: Any, split: Split) -> dict[str, Control]:
+    """Return the controls that other methods have, for several labels a node."""
+    topology, settings = topology_of(graph), method.settings
+    noise = random_features(released.labels.shape[0], released.schema.dimension, settings.seed)
+    strangers = replace(released, features=noise)
+    hops = max(settings.steps_x, CONTROL_HOPS)
+    return {
+        "random-features": lambda: _again(method, strangers, topology, graph, split, steps_x=hops),
+        "no-edges": lambda: _again(method, released, topology, graph, split, steps_x=0, model="mlp"),
+    }
+
+
+def release_controls_of(method: HeteroRR, graph: Any, split: Split) -> Mapping[str, Control]:
+    """Return the controls of a method that released `graph`, on what it released, against the true labels."""
+    measured = _with_truth(method.released, graph)
+    return {**controls_of(method.network, measured, split), **made_edge_controls(method.network, measured, split)}
+
+
+def release_ceiling(method: HeteroRR, graph: Any, split: Split) -> np.ndarray:
+    """Return the hits of the same backbone on the raw graph with all true edges; it protects nothing."""
+    return ceiling_of(method.network.settings, graph, split)
+
+
+def release_rivals_of(method: HeteroRR, graph: Any, split: Split, *, randomness: Randomness) -> Mapping[str, Control]:
+    """Return other ways to make the private edges anew, at the same prices, each with a release of its own."""
+    privacy = method.privacy
+    if "edges" not in privacy.protected:
+        return {}
+    budgets = {name: getattr(privacy, name) for name in ("epsilon_x", "epsilon_a", "epsilon_y", "features", "bins")}
+    network = {key: value for key, value in asdict(method.network.settings).items() if key != "steps_y"}
+
+    def run(edges: str) -> np.ndarray:
+        rival = HeteroRR(**budgets, edges=edges, scores=privacy.scores, delta=privacy.delta, **network)
+        return hits(rival.fit(graph, split=split, randomness=randomness).predict_proba(), graph, split)
+
+    too_large = release_rivals_left_out(method, graph)
+    others = [edges for edges in RIVAL_EDGES if edges != privacy.edges and rival_name(edges) not in too_large]
+    return {rival_name(edges): partial(run, edges) for edges in others}
+
+
+def rival_name(edges: str) -> str:
+    """Return what a way to make edges is called where it stands alone."""
+    return "edge-rr" if edges == "public-tree" else edges
+
+
+def release_rivals_left_out(method: HeteroRR, graph: Any) -> Mapping[str, str]:
+    """Return the rivals whose release would be too large, and what their mechanism says of its size."""
+    if "edges" not in method.privacy.protected:
+        return {}
+    domain = domain_of(graph)
+    found = {}
+    for edges in RIVAL_EDGES:
+        rival = HeteroRR(epsilon_x=1.0, epsilon_a=method.privacy.epsilon_a, edges=edges)
+        said = warning_of(rival.privacy, domain)
+        if said is not None:
+            found[rival_name(edges)] = said
+    return found
+
+
+def release_notes(method: Any, graph: Any, *, controlled: bool = False) -> tuple[str, ...]:
+    """Return what to mind when reading a run on a released graph, or of a method that releases one."""
+    if isinstance(method, HeteroRR):
+        origin: Release | None = None if method.released is None else method.released.release
+        missing = release_rivals_left_out(method, graph) if controlled else {}
+        left = [f"rival {name} was left out: {why}" for name, why in missing.items()]
+        return () if origin is None else (*origin.notes, *left)
+    origin = getattr(graph, "release", None)
+    if origin is None:
+        return ()
+    notes = [
+        f"trained on a release ({origin.method}), at no further cost: the guarantee is the release's",
+        *origin.notes,
+    ]
+    if origin.keep < 1:
+        notes.append(
+            "accuracy is measured against the labels in the folder, which are randomized: a on them stands for about "
+            f"(a - {origin.flip:.3f}) / {origin.keep - origin.flip:.3f} on true ones"
+        )
+    if _adds_noise(method):
+        notes.append("noise was added to what anybody may know already: it costs accuracy and protects nothing more")
+    return tuple(notes)
+
+
+def repeats_note(method: Any, repeats: int) -> str:
+    """Return what repeating a run is: one release and many splits, or more than anybody does in earnest."""
+    if isinstance(method, HeteroRR):
+        return f"{repeats} repeats with fresh noise and splits: a simulation; a real release is made once"
+    if getattr(getattr(method, "released", None), "origin", None) is not None:
+        return f"{repeats} repeats with fresh splits of one release"
+    return f"{repeats} repeats with fresh noise and splits: a simulation; a real collection has one report per person"
+
+
+def _adds_noise(method: LPGNN | LabelPropagation) -> bool:
+    """Whether a method randomizes features or labels that were released already."""
+    return any(math.isfinite(epsilon) for epsilon in (method.privacy.epsilon_y, method.privacy.epsilon_x or math.inf))
+
+
+def _again(
+    method: LPGNN | LabelPropagation, released: Released, topology: Topology, graph: Any, split: Split, **other: Any
+) -> np.ndarray:
+    """Return the hits of the same method on the same release with other edges, or `other` settings of its network."""
+    privacy = method.privacy
+    if isinstance(method, LPGNN):
+        network = {**asdict(method.settings), **other}
+        budgets: dict[str, Any] = {
+            "epsilon_x": privacy.epsilon_x,
+            "mechanism": privacy.mechanism,
+            "delta": privacy.delta,
+        }
+        copied: Any = LPGNN(epsilon_y=privacy.epsilon_y, **budgets, **network)
+    else:
+        copied = LabelPropagation(epsilon_y=privacy.epsilon_y, rule=method.rule, seed=method.seed, device=method.device)
+    return hits(copied.fit_reports(released, topology).predict_proba(), graph, split)
+
+
+def _public_only(released: Released, public: Topology, graph: Any, split: Split) -> np.ndarray:
+    """Return what public labels say, spread over public edges; an even guess where labels were randomized."""
+    labels = labels_of(released)
+    if labels.keep < 1:
+        return np.full(int(split.test.sum()), 1.0 / labels.classes)
+    found, _ = propagate_labels(
+        public.propagation(), labels.values, labels.train, labels.val, classes=labels.classes, keep=1.0, flip=0.0
+    )
+    return hits(found, graph, split)
+
+
+def _random_in_place(graph: Any, seed: int) -> Tensor:
+    """Return the public edges and as many random protected pairs as there are made ones, [2, E]."""
+    domain: PairDomain = domain_of(graph)
+    made = int((~graph.public_edges).sum()) // 2
+    ranks = np.random.default_rng([seed, 0xED6E]).choice(domain.size, size=made, replace=False)
+    edge_index, _ = joined(domain, domain.unrank(torch.from_numpy(ranks.astype(np.int64))))
+    return edge_index
+
+
+def _with_truth(released: Any, graph: Any) -> Any:
+    """Return a released graph with the true labels, to measure a simulation on."""
+    measured = copy.copy(released)
+    measured.y = graph.y
+    return measured
+
+
+def _seed(method: LPGNN | LabelPropagation) -> int:
+    return method.settings.seed if isinstance(method, LPGNN) else method.seed

@@ -1,0 +1,200 @@
+"""Made edges in place of private ones: every method draws pairs of the same protected set, which public facts define.
+
+    public-tree   a tree over the nodes from public edges alone; noisy counts of the blocks it cuts the pairs into; each
+                  block's edges drawn anew                                                               (ours)
+    mcmc          the same, but the tree is drawn with the help of private edges                         (EdgeRR)
+    priv-hrg      the same, without any help of public edges                                             (privHRG)
+    edge-rand     randomized response on every pair
+    lap-graph     noise on every pair, the largest kept, as many as there are edges, with noise
+
+The paper's tree is fitted on private edges by a Markov chain: its guarantee is asymptotic and says so.  `public-tree`
+spends the whole budget on counts and needs no such assumption.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from graphveil.errors import InputError
+from graphveil.hierarchy.dendrogram import Dendrogram
+from graphveil.mechanisms import EdgeRand, NoisyCounts, PairDomain
+from graphveil.mechanisms.edges.lap_graph import LapGraph
+from graphveil.methods.release.privacy import CHAINS, ReleasePrivacy
+from graphveil.privacy import Randomness
+
+if TYPE_CHECKING:
+    from graphveil.hierarchy.noisy_blocks import NoisyBlocks
+
+#: Default steps of a Markov chain for each node.
+STEPS_A_NODE = 100
+Progress = Callable[[Mapping[str, Any]], None]
+
+
+@dataclass(frozen=True)
+class Chains:
+    """How a tree is drawn; public, and without effect on what it costs.
+
+    Attributes:
+        steps: of each chain; None: STEPS_A_NODE for each node. Fixed beforehand: no trace may shorten a chain.
+        chains: one draws the tree, the others see public edges alone and are there for diagnosis.
+
+    Raises:
+        InputError: a number that is no whole one of at least 1.
+    """
+
+    steps: int | None = None
+    chains: int = 3
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "chains"):
+            value = getattr(self, name)
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+                raise InputError(f"{name} = {value!r}", allowed="a whole number of at least 1")
+
+
+@dataclass(frozen=True)
+class MadeEdges:
+    """Made private edges, pairs [2, S] with u < v, and what may be published about how they came about."""
+
+    pairs: Tensor
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+def make_edges(
+    privacy: ReleasePrivacy,
+    domain: PairDomain,
+    private: Tensor,
+    *,
+    chains: Chains,
+    randomness: Randomness,
+    features: Any = None,
+    progress: Progress | None = None,
+) -> MadeEdges:
+    """Return made edges in place of the private ones [2, m], at the price of `privacy.edge_budgets`.
+
+    Args:
+        features: [n, d] numpy or CSR, features that are PUBLIC: they place nodes without public edges. None: there are
+            none.
+
+    Raises:
+        InputError: a budget that a mechanism refuses, or a private edge that is no protected pair.
+    """
+    budgets = privacy.edge_budgets()
+    if domain.size == 0:
+        return MadeEdges(torch.zeros(2, 0, dtype=torch.int64))
+    if privacy.edges == "edge-rand":
+        return MadeEdges(EdgeRand(epsilon=budgets["edges"], domain=domain).randomize(private, randomness=randomness))
+    if privacy.edges == "lap-graph":
+        made = LapGraph(epsilon=budgets["edges"], domain=domain, count_share=privacy.count_share)
+        return MadeEdges(made.randomize(private, randomness=randomness))
+    facts: dict[str, Any] = {}
+    tree = _start(privacy, domain, features)
+    if tree is None or privacy.edges in CHAINS:
+        tree, facts = _walked(privacy, domain, private, chains, tree, randomness, progress)
+    informed = privacy.edges not in CHAINS
+    return _drawn(tree, facts, domain, private, budgets["block counts"], randomness, informed=informed)
+
+
+def warning_of(privacy: ReleasePrivacy, domain: PairDomain) -> str | None:
+    """Return what a mechanism warns of before it runs, or None; no private edge is looked at."""
+    if privacy.edges == "edge-rand" and "edges" in privacy.protected:
+        return EdgeRand(epsilon=privacy.epsilon_a, domain=domain).warning
+    return None
+
+
+def _start(privacy: ReleasePrivacy, domain: PairDomain, features: Any) -> Dendrogram | None:
+    """Return the tree over public edges and features; None for a chain that has none to begin with."""
+    from graphveil.hierarchy.public_tree import public_tree
+
+    public = _known(domain)
+    if privacy.edges == "priv-hrg" or (privacy.edges == "mcmc" and not public.size):
+        return None
+    return public_tree(domain.nodes, public, features=features)
+
+
+def _walked(
+    privacy: ReleasePrivacy,
+    domain: PairDomain,
+    private: Tensor,
+    chains: Chains,
+    start: Dendrogram | None,
+    randomness: Randomness,
+    progress: Progress | None,
+) -> tuple[Dendrogram, dict[str, Any]]:
+    """Return a tree drawn by a Markov chain with the help of private edges, and what may be said of it."""
+    from graphveil.hierarchy.markov import fit_markov
+
+    public = _known(domain)
+    steps = chains.steps or STEPS_A_NODE * domain.nodes
+    count = chains.chains if privacy.edges == "mcmc" else 1
+    found = fit_markov(
+        domain.nodes,
+        None if domain.members is None else domain.ids,
+        public if privacy.edges == "mcmc" else public[:, :0],
+        private.numpy(),
+        epsilon=privacy.edge_budgets()["tree"],
+        steps=steps,
+        chains=count,
+        randomness=randomness,
+        start=start,
+        progress=progress,
+    )
+    told: dict[str, Any] = {"steps": steps, "chains": count}
+    if np.isfinite(found.public_rhat):
+        told["public_rhat"] = float(found.public_rhat)
+    return found.dendrogram, told
+
+
+def _drawn(
+    tree: Dendrogram,
+    facts: dict[str, Any],
+    domain: PairDomain,
+    private: Tensor,
+    epsilon: float,
+    randomness: Randomness,
+    *,
+    informed: bool,
+) -> MadeEdges:
+    """Noisy counts of the blocks of a tree, and the edges drawn from them; see `noisy_blocks`."""
+    from graphveil.hierarchy.sampling import sample_edges
+
+    noisy = noisy_blocks(tree, domain, private.numpy(), epsilon, randomness, informed=informed)
+    rng = np.random.default_rng(randomness.uint64(4))  # what is drawn from published densities protects nothing
+    pairs = torch.from_numpy(sample_edges(noisy.blocks, noisy.density, rng))
+    return MadeEdges(pairs, {**facts, "blocks": len(noisy.blocks)})
+
+
+def noisy_blocks(
+    tree: Dendrogram, domain: PairDomain, private: np.ndarray, epsilon: float, randomness: Randomness, *, informed: bool
+) -> NoisyBlocks:
+    """Return the blocks of a tree with noisy counts of the private edges [2, m], at the price `epsilon`.
+
+    Args:
+        informed: whether public edges say which subtrees are one block and what counts to expect, or the paper's rules.
+    """
+    from graphveil.hierarchy.counts import pair_tree
+    from graphveil.hierarchy.densities import collapse_by_support, informed_density
+    from graphveil.hierarchy.noisy_blocks import choose_blocks, clamped_density, collapse_by_scale, release_counts
+
+    public, members = _known(domain), None if domain.members is None else domain.ids
+    found = pair_tree(tree, members=members, public=public)
+    collapse = collapse_by_support if informed and found.public.size else collapse_by_scale
+    blocks = choose_blocks(found, collapse(found, epsilon))
+    noise = NoisyCounts(epsilon=epsilon)
+    return release_counts(
+        blocks,
+        private,
+        noise=lambda counts: noise.randomize(torch.from_numpy(counts), randomness=randomness).numpy(),
+        share=informed_density(blocks, variance=noise.variance) if informed else clamped_density,
+    )
+
+
+def _known(domain: PairDomain) -> np.ndarray:
+    """Return the public edges, int64 [2, m]."""
+    return np.zeros((2, 0), np.int64) if domain.public is None else domain.public.numpy()

@@ -1,0 +1,398 @@
+"""HeteroRR: a curator publishes one private graph, and whoever likes trains on it.
+
+    release   features, labels and private edges each through their mechanism, public edges as they are; paid once
+    fit       release, then a plain network on what was released: post-processing
+
+What is released is a graph like any other, with its `release`: the guarantee, the ledger and what the numbers mean.
+`graphs.write_release` writes it as a folder; loaded again it is the same graph.
+
+Source: Tran, Lai, Phan et al., "Heterogeneous Randomized Response for Differential Privacy in Graph Neural Networks",
+IEEE BigData 2022.  Corrected: the private nodes are declared, never read off private edges; scores of features come
+from public data or are paid for; the default tree is fitted on public edges alone, so that the guarantee needs no
+Markov chain to have converged (`edges` = "mcmc" is the paper's, with one joint law for public and private edges).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+import graphveil
+from graphveil.errors import InputError
+from graphveil.graphs import GraphSchema, Release, Split, make_graph, random_split
+from graphveil.graphs.score_file import read_scores
+from graphveil.graphs.value import MASKS
+from graphveil.mechanisms import PairDomain, protected_pairs
+from graphveil.methods.base.account import Booked, digest_of
+from graphveil.methods.base.network import NetworkSettings, Progress, as_matrix
+from graphveil.methods.base.released import require_one_label, topology_of
+from graphveil.methods.base.scores import true_score
+from graphveil.methods.base.storage import read_method, restoring, save_method
+from graphveil.methods.links.collection import people_key
+from graphveil.methods.local.lpgnn import LPGNN
+from graphveil.methods.release.edges import Chains, MadeEdges, make_edges
+from graphveil.methods.release.edges import Progress as Tell
+from graphveil.methods.release.features import PublishedFeatures, published_features
+from graphveil.methods.release.privacy import CHAINS, ReleasePrivacy, settings_of
+from graphveil.methods.release.scores import Scores, declared_scores
+from graphveil.privacy import Guarantee, Ledger, Randomness, SeededRandomness
+from graphveil.privacy.printed import rounded_up
+from graphveil.training import Epoch
+
+_NETWORK = tuple(field.name for field in fields(NetworkSettings) if field.name != "steps_y")
+#: Hops over which noisy features are smoothed before the network sees them.
+HOPS = 8
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """What is published: features, labels, and made edges where edges are protected."""
+
+    features: PublishedFeatures
+    y: Tensor
+    made: MadeEdges | None
+
+
+class HeteroRR(Booked):
+    """The estimator; `fit` is `release` (the curator) followed by `fit_released` (anybody).
+
+    Args:
+        epsilon_x, epsilon_a, epsilon_y: budgets of one node's features, of one private edge, of one node's label; inf
+            publishes that part as it is.
+        features, edges, delta, bins, tree_share, count_share: see `ReleasePrivacy`.
+        scores: which share of epsilon_x each feature gets (features "feature-rr"): `Scores`, or a text file of one
+            number a feature, which the curator declares to be public.
+        steps, chains: see `Chains`.
+        settings: any field of `NetworkSettings` but `steps_y`, for the network that is trained on the release;
+            `steps_x` is HOPS where features are protected, else 0.
+
+    After fitting: `guarantee`, `ledger`, `history`, `released`.
+
+    Raises:
+        InputError: for a value outside its range, or unknown settings.
+    """
+
+    kind = "heterorr"
+
+    def __init__(
+        self,
+        *,
+        epsilon_x: float,
+        epsilon_a: float,
+        epsilon_y: float = math.inf,
+        features: str = "multi-bit",
+        edges: str = "public-tree",
+        delta: float = 1e-10,
+        bins: int = 10,
+        tree_share: float = 0.5,
+        count_share: float = 0.01,
+        scores: Scores | str | None = None,
+        steps: int | None = None,
+        chains: int = 3,
+        **settings: Any,
+    ) -> None:
+        for name in settings:
+            if name not in _NETWORK:
+                raise InputError(f"setting {name!r} is not known", where="HeteroRR", allowed=", ".join(_NETWORK))
+        self.privacy = ReleasePrivacy(
+            epsilon_x, epsilon_a, epsilon_y, features, edges, delta, bins, tree_share, count_share
+        )
+        self._scores_file = scores if isinstance(scores, str) else None
+        if isinstance(scores, Scores):
+            self.privacy = replace(self.privacy, scores=scores)
+        elif scores is not None and features != "feature-rr":
+            raise InputError(f"{features} gives every feature the same", remedy="leave scores out, or feature-rr")
+        self.chains = Chains(steps, chains)
+        if settings.get("steps_x") is None:
+            settings["steps_x"] = 0 if math.isinf(epsilon_x) else HOPS
+        self.network = LPGNN(epsilon_x=math.inf, epsilon_y=math.inf, **settings)
+        self.ledger: Ledger = self.privacy.open_ledger()
+        self.released: Any = None
+        self._people: str | None = None
+
+    # ---- the curator ----
+
+    def release(
+        self, graph: Any, *, randomness: Randomness, method: str = "heterorr", progress: Tell | None = None
+    ) -> Any:
+        """Return the graph to publish, with its `release`; the only place that reads what is private.
+
+        Args:
+            graph: with `public_edges` and `private_nodes` where the owner declares them; without, every edge is
+                private, and every node may have some.
+            randomness: the source of the noise.
+            method: the name that the release gives.
+            progress: called with {"stage", "done", "total"} where a Markov chain walks.
+
+        Raises:
+            BudgetError: when this release has already been made, before anything is read.
+            InputError: for a directed graph whose edges are private, private edges outside the declared pairs, or
+                values outside what was declared.
+        """
+        privacy = self._settled(graph.schema)
+        domain = None if "edges" not in privacy.protected else domain_of(graph)
+        self.pay(*privacy.spends(graph.schema, domain))
+        parts = self._read(graph, privacy, domain, randomness, progress)
+        released = _assemble(graph, domain, parts)
+        released.release = _described(method, graph.schema, privacy, domain, parts, self.ledger, randomness)
+        self.made(f"release {_digest(released)}")
+        return released
+
+    def _read(
+        self, graph: Any, privacy: ReleasePrivacy, domain: PairDomain | None, randomness: Randomness, tell: Tell | None
+    ) -> _Parts:
+        """Return what the mechanisms make of features, labels and edges; what is public, as it is."""
+        schema: GraphSchema = graph.schema
+        mechanism = privacy.feature_mechanism(schema)
+        features = PublishedFeatures(graph.x, schema.low, schema.high, "")
+        if mechanism is not None:
+            features = published_features(mechanism, mechanism.randomize(graph.x, randomness=randomness))
+        made = None
+        if domain is not None:
+            facts = {"public_edges": graph.get("public_edges"), "members": graph.get("private_nodes")}
+            _, private = protected_pairs(int(graph.num_nodes), graph.edge_index, **facts)
+            known = _rows(features.x) if mechanism is None else None  # noisy ones would say little of who is alike
+            how: dict[str, Any] = {"chains": self.chains, "randomness": randomness, "progress": tell}
+            made = make_edges(privacy, domain, private, features=known, **how)
+        labels, y = privacy.label_mechanism(len(schema.classes)), graph.y
+        if labels is not None:
+            require_one_label(graph)
+            y = y.clone()
+            y[y >= 0] = labels.randomize(y[y >= 0], randomness=randomness).labels
+        return _Parts(features, y, made)
+
+    def _settled(self, schema: GraphSchema) -> ReleasePrivacy:
+        """Return the budgets, with the scores of the file that was named."""
+        if self._scores_file is not None and self.privacy.scores is None:
+            values = read_scores(self._scores_file, schema.dimension)
+            self.privacy = replace(self.privacy, scores=declared_scores(values))
+        return self.privacy
+
+    # ---- anybody ----
+
+    def fit_released(self, released: Any, *, split: Split, progress: Progress | None = None) -> HeteroRR:
+        """Train on a released graph; may be called again and again at no privacy cost.
+
+        Raises:
+            InputError: for a graph that nobody released.
+            BudgetError: another release than the one that was paid for, and no budget for two.
+        """
+        origin: Release | None = released.get("release")
+        if origin is None:
+            raise InputError("the graph was not released", where="fit_released", remedy="call release first")
+        self.adopt(_digest(released), origin.ledger)
+        reports = self.network.randomize(released, split=split, randomness=SeededRandomness(0))  # it draws nothing
+        self.network.fit_reports(reports, topology_of(released), progress=progress)
+        self.released, self._people = released, people_key(released)
+        return self
+
+    def fit(
+        self,
+        graph: Any,
+        *,
+        randomness: Randomness,
+        split: Split | None = None,
+        progress: Progress | None = None,
+    ) -> HeteroRR:
+        """Release `graph` and train on it; default split: half, a quarter, a quarter (from `seed`)."""
+        split = split or random_split(graph, self.network.settings.seed)
+        released = self.release(graph, randomness=randomness)
+        return self.fit_released(released, split=split, progress=progress)
+
+    # ---- what comes out ----
+
+    def predict_proba(self, graph: Any = None, *, randomness: Randomness | None = None) -> Tensor:
+        """Return class probabilities [n, c] of the nodes that were released; nothing private is read.
+
+        Raises:
+            InputError: for other nodes: their graph has to be released first, and nobody has paid for that.
+        """
+        self._require_fitted()
+        if graph is not None and people_key(graph) != self._people:
+            raise InputError(
+                "heterorr knows only the nodes that were released",
+                where=graph.schema.name,
+                remedy="release the other graph, and train on both releases with gcn or sage",
+            )
+        return self.network.predict_proba()
+
+    def predict(self, graph: Any = None, *, randomness: Randomness | None = None) -> Tensor:
+        """Return the most likely class of every node [n]."""
+        return self.predict_proba(graph).argmax(dim=1)
+
+    def score(self, graph: Any, mask: Tensor | None = None, *, randomness: Randomness | None = None) -> float:
+        """Return the accuracy against the true labels of `graph` on `mask` (default: all nodes with a label)."""
+        return true_score(self.predict(graph), graph, mask)
+
+    @property
+    def settings(self) -> NetworkSettings:
+        """The settings of the network that is trained on the release."""
+        return self.network.settings
+
+    @property
+    def schema(self) -> GraphSchema:
+        """The public facts of the released graph."""
+        self._require_fitted()
+        return self.network.schema
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What the release protects."""
+        self._require_fitted()
+        return self.network.guarantee
+
+    @property
+    def history(self) -> tuple[Epoch, ...]:
+        """Every epoch's figures; all of them computed from what was released."""
+        self._require_fitted()
+        return self.network.history
+
+    @property
+    def epsilon_relationship(self) -> float:
+        """What one private edge costs."""
+        return self.privacy.epsilon_a
+
+    # ---- files ----
+
+    def save(self, path: str | Path) -> Path:
+        """Write the network, predictions, guarantee and ledger to one safetensors file; no graph."""
+        self._require_fitted()
+        facts = {**self.network.facts(), "people": self._people, "budgets": settings_of(self.privacy)}
+        facts |= {"ledger": self.ledger.to_dict(), "collections": sorted(self.collections | self.network.collections)}
+        return save_method(path, self.kind, facts, self.network.tensors())
+
+    @classmethod
+    def load(cls, path: str | Path) -> HeteroRR:
+        """Return a saved method, able to predict for its own nodes; its release cannot be repeated.
+
+        Raises:
+            ModelFileError: for a file that is missing, damaged or of another method.
+        """
+        _, facts, tensors = read_method(path, cls.kind)
+        with restoring(path):
+            budgets = {key: value for key, value in facts["budgets"].items() if not key.startswith("scores")}
+            numbers = {name: float(budgets[name]) for name in ("epsilon_x", "epsilon_a", "epsilon_y")}
+            method = cls(**{**budgets, **numbers})
+            method.network = LPGNN.restore(facts, tensors)
+            method.ledger = Ledger.from_dict(facts["ledger"])
+            method.collections = frozenset(facts.get("collections", ()))
+            method._people = str(facts["people"])
+        return method
+
+    def _require_fitted(self) -> None:
+        if self._people is None:
+            raise InputError("this HeteroRR has not been fitted", remedy="call fit or fit_released first")
+
+
+def domain_of(graph: Any) -> PairDomain:
+    """Return the protected pairs of a graph from what is public: its nodes, public edges and declared private nodes.
+
+    Raises:
+        InputError: for a directed graph.
+    """
+    if graph.schema.directed:
+        raise InputError(
+            "edges have a direction, and what is protected here is an undirected edge",
+            where=graph.schema.name,
+            allowed="undirected graphs",
+            remedy="declare directed = false if both directions mean the same, or protect features alone",
+        )
+    public = getattr(graph, "public_edges", None)
+    known = graph.edge_index[:, public] if public is not None else graph.edge_index[:, :0]
+    return PairDomain(int(graph.num_nodes), getattr(graph, "private_nodes", None), known[:, known[0] < known[1]])
+
+
+def _digest(released: Any) -> str:
+    """Return a hash that tells one release from another."""
+    edges, labels = released.edge_index, released.y
+    return digest_of({"features": released["x"], "edges": edges, "labels": labels})
+
+
+def _assemble(graph: Any, domain: PairDomain | None, parts: _Parts) -> Any:
+    """Put the released graph together."""
+    features, made = parts.features, parts.made
+    schema: GraphSchema = replace(graph.schema, private=(), notes=(), low=features.low, high=features.high)
+    if features.note:
+        schema = replace(schema, source="the mechanism that made the features")
+    edge_index, public = graph.edge_index, graph.get("public_edges")
+    if made is not None and domain is not None:
+        edge_index, public = joined(domain, made.pairs)
+    return make_graph(
+        features.x,
+        edge_index,
+        parts.y,
+        schema,
+        masks={name: graph[name] for name in MASKS if graph.get(name) is not None},
+        ids=graph.get("ids"),
+        public_edges=public,
+        private_nodes=graph.get("private_nodes"),
+    )
+
+
+def _described(
+    method: str,
+    schema: GraphSchema,
+    privacy: ReleasePrivacy,
+    domain: PairDomain | None,
+    parts: _Parts,
+    ledger: Ledger,
+    randomness: Randomness,
+) -> Release:
+    """Say what a released graph is."""
+    labels = privacy.label_mechanism(len(schema.classes))
+    return Release(
+        method=method,
+        settings=settings_of(privacy),
+        guarantee=privacy.guarantee(schema, domain, randomness.void if privacy.protected else None),
+        ledger=ledger,
+        keep=1.0 if labels is None else labels.keep,
+        flip=0.0 if labels is None else labels.flip,
+        edges=parts.made is not None,
+        notes=_notes(privacy, parts),
+        statistics={} if parts.made is None else dict(parts.made.facts),
+        version=graphveil.__version__,
+        created=datetime.now().astimezone().isoformat(timespec="seconds"),
+    )
+
+
+def _rows(x: Tensor) -> Any:
+    """Return features [n, d] as numpy, or CSR where they are sparse."""
+    found = as_matrix(x)
+    return found.numpy() if isinstance(found, Tensor) else found
+
+
+def joined(domain: PairDomain, made: Tensor) -> tuple[Tensor, Tensor]:
+    """Return public edges and made pairs [2, S] as (edge_index [2, E], public [E]), both directions, sorted."""
+    known = domain.public if domain.public is not None else made[:, :0]
+    pairs = torch.cat([known, made], dim=1)
+    public = torch.arange(pairs.shape[1]) < known.shape[1]
+    both = torch.cat([pairs, pairs.flip(0)], dim=1)
+    order = torch.argsort(both[0] * domain.nodes + both[1])
+    return both[:, order], public.repeat(2)[order]
+
+
+def _notes(privacy: ReleasePrivacy, parts: _Parts) -> tuple[str, ...]:
+    """Return what a reader of the released graph must know of its numbers."""
+    from graphveil.hierarchy.markov import ASYMPTOTIC
+
+    notes = [parts.features.note] if parts.features.note else []
+    if privacy.scores is not None:
+        notes.append(f"shares of the features' budget: {privacy.scores.source}, {privacy.scores.note}")
+    if parts.made is not None:
+        notes.append("edges that are not marked public are made ones: none of them says that two nodes are related")
+        if privacy.edges in CHAINS:
+            notes.append(ASYMPTOTIC)
+        if "public_rhat" in parts.made.facts:
+            rhat = f"split R-hat {parts.made.facts['public_rhat']:.2f}, far from each other above 1.1"
+            notes.append(f"chains of as many steps on public edges alone: {rhat}; near 1 proves nothing")
+    if "labels" in privacy.protected:
+        notes.append(
+            f"labels went through randomized response at epsilon {rounded_up(privacy.epsilon_y)}: not all are true ones"
+        )
+    return tuple(notes)

@@ -1,0 +1,134 @@
+"""What publishing a graph would promise, disturb and cost, from public facts; no private edge and no value is read."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from graphveil.errors import InputError
+from graphveil.graphs import GraphSchema
+from graphveil.mechanisms import EdgeRand, PairDomain
+from graphveil.methods.release.edges import STEPS_A_NODE, warning_of
+from graphveil.methods.release.heterorr import HeteroRR, domain_of
+from graphveil.methods.release.privacy import CHAINS, RELEASE_FEATURES, ReleasePrivacy
+
+#: Feature mechanisms that feature-rr is shown beside.
+BESIDE = ("multi-bit", "duchi", "piecewise", "hybrid", "three-outputs", "feature-rr")
+#: Seconds of one step of a Markov chain, and of one released edge (measured, rough).
+STEP_SECONDS = 3e-6
+EDGE_SECONDS = 4e-6
+
+
+@dataclass(frozen=True)
+class ReleasePlan:
+    """What is known before a release.
+
+    Attributes:
+        nodes, private_nodes, public_edges, protected_pairs: how many; the last is 0 where edges are published as they
+            are.
+        noise: mechanism -> deviation of one published feature, in half-ranges; empty where features are public.
+        least_noisy: the mechanism with the least of it; None likewise.
+        false_edges: how many made edges are expected that are no true ones, where the mechanism says so.
+        steps: of each Markov chain, where there are any.
+        seconds: of the release itself; warning: what a mechanism warns of; advice: what to look at first.
+    """
+
+    nodes: int
+    private_nodes: int
+    public_edges: int
+    protected_pairs: int
+    noise: dict[str, float]
+    least_noisy: str | None
+    false_edges: float | None
+    steps: int | None
+    seconds: float
+    warning: str | None
+    advice: tuple[str, ...]
+
+
+def release_plan(method: HeteroRR, graph: Any) -> ReleasePlan:
+    """Return the plan of a release of `graph`, of which schema, nodes and public edges are looked at.
+
+    Raises:
+        InputError: for a directed graph whose edges are to be protected.
+    """
+    privacy, nodes = method.privacy, int(graph.num_nodes)
+    domain = domain_of(graph) if "edges" in privacy.protected else None
+    noise = feature_noise(privacy, graph.schema)
+    best = min(noise, key=lambda name: noise[name]) if noise else None
+    chained = domain is not None and privacy.edges in CHAINS
+    steps = (method.chains.steps or STEPS_A_NODE * nodes) if chained else None
+    false = None
+    if domain is not None and privacy.edges == "edge-rand":
+        false = EdgeRand(epsilon=privacy.epsilon_a, domain=domain).expected_false
+    chains = method.chains.chains if privacy.edges == "mcmc" else 1
+    known = 0 if domain is None or domain.public is None else domain.public.shape[1]
+    return ReleasePlan(
+        nodes=nodes,
+        private_nodes=nodes if domain is None else len(domain.ids),
+        public_edges=known,
+        protected_pairs=0 if domain is None else domain.size,
+        noise=noise,
+        least_noisy=best,
+        false_edges=false,
+        steps=steps,
+        seconds=(steps or 0) * chains * STEP_SECONDS + (known + 5 * nodes + (false or 0)) * EDGE_SECONDS,
+        warning=None if domain is None else warning_of(privacy, domain),
+        advice=_advice(privacy, noise, domain, known),
+    )
+
+
+def feature_noise(privacy: ReleasePrivacy, schema: GraphSchema) -> dict[str, float]:
+    """Return the largest deviation of one published feature by mechanism, in half-ranges; empty for public features.
+
+    The chosen mechanism and those of BESIDE, all at the same epsilon; those that refuse it are left out.
+    """
+    if "features" not in privacy.protected:
+        return {}
+    found = {}
+    for name in RELEASE_FEATURES:
+        if name not in (*BESIDE, privacy.features):
+            continue
+        scores = privacy.scores if name == "feature-rr" else None
+        try:
+            other = ReleasePrivacy(
+                privacy.epsilon_x, math.inf, features=name, delta=privacy.delta, bins=privacy.bins, scores=scores
+            )
+            variance = other.feature_mechanism(schema).worst_variance
+        except InputError:
+            continue
+        found[name] = math.sqrt(variance) / ((schema.high - schema.low) / 2)
+    return found
+
+
+def _advice(privacy: ReleasePrivacy, noise: dict[str, float], domain: PairDomain | None, known: int) -> tuple[str, ...]:
+    said = []
+    mine = noise.get(privacy.features)
+    if mine is not None:
+        best = min(noise, key=lambda name: noise[name])
+        if mine > 1.05 * noise[best]:
+            times = "without bound" if math.isinf(mine) else f"{(mine / noise[best]) ** 2:,.3g} times"
+            said.append(
+                f"{best} has the least noise here: the variance of {privacy.features} is larger {times}; "
+                f"take heterorr with features={best}"
+            )
+        said.append("look at the lift over random-features: where edges are public, noisy features often add nothing")
+    if domain is not None:
+        said += _edge_advice(privacy, domain, known)
+    return tuple(said)
+
+
+def _edge_advice(privacy: ReleasePrivacy, domain: PairDomain, known: int) -> list[str]:
+    from graphveil.hierarchy.markov import ASYMPTOTIC
+
+    said = ["look at the lift over public-edges and random-edges: only that says whether made edges bought anything"]
+    if privacy.edges in CHAINS:
+        said.insert(0, f"{ASYMPTOTIC}; edge-rr (edges=public-tree) needs no such assumption")
+    elif privacy.edges == "public-tree" and known < domain.nodes:
+        said.insert(
+            0,
+            f"{known:,} public edges for {domain.nodes:,} nodes tell little of who belongs together: blocks "
+            "will be coarse",
+        )
+    return said

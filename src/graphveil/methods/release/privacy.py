@@ -1,0 +1,216 @@
+"""What publishing one graph costs and guarantees: features, labels and edges of a trusted curator's graph, once.
+
+    features   one node's whole feature vector, epsilon_x, by one of RELEASE_FEATURES
+    labels     one node's label, epsilon_y, by randomized response
+    edges      one private undirected edge, epsilon_a, by one of EDGE_METHODS
+
+Everything follows from public facts: the schema, the nodes, the public edges and who may have private ones.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+from graphveil.errors import InputError
+from graphveil.graphs import GraphSchema
+from graphveil.mechanisms import FeatureRR, PairDomain, RandomizedResponse
+from graphveil.mechanisms.base.guarantees import READERS
+from graphveil.methods.base.local_privacy import FEATURE_MECHANISMS, LocalPrivacy
+from graphveil.methods.release.scores import Scores
+from graphveil.privacy import Guarantee, Ledger, Spend, compose, require_budget
+
+RELEASE_FEATURES = (*FEATURE_MECHANISMS, "feature-rr")
+#: How the private part of the edges is made anew.
+EDGE_METHODS = ("public-tree", "mcmc", "edge-rand", "lap-graph", "priv-hrg")
+#: Those that draw a tree with the help of private edges.
+CHAINS = ("mcmc", "priv-hrg")
+UNITS = ("features", "labels", "edges")
+OPEN = {
+    "features": "features are declared public: they are published as they are and NOT protected",
+    "labels": "labels are declared public: they are published as they are and NOT protected",
+    "edges": "edges are declared public: they are published as they are and NOT protected",
+}
+
+
+@dataclass(frozen=True)
+class ReleasePrivacy:
+    """The budgets and mechanisms of one release; public, and all that a guarantee depends on.
+
+    Attributes:
+        epsilon_x, epsilon_a, epsilon_y: budgets of a feature vector, a private edge, a label; inf: not protected.
+        features: one of RELEASE_FEATURES; delta: for "gaussian" alone; bins: for "feature-rr" alone.
+        scores: which share of epsilon_x each feature gets, for "feature-rr" alone; None: all the same.
+        edges: one of EDGE_METHODS.
+        tree_share: the part of epsilon_a that a tree drawn with the help of private edges gets, for CHAINS alone.
+        count_share: the part of epsilon_a that the number of edges gets, for "lap-graph" alone.
+
+    Raises:
+        InputError: a budget that is 0, negative or not a number, or an unknown mechanism.
+    """
+
+    epsilon_x: float
+    epsilon_a: float
+    epsilon_y: float = math.inf
+    features: str = "multi-bit"
+    edges: str = "public-tree"
+    delta: float = 1e-10
+    bins: int = 10
+    tree_share: float = 0.5
+    count_share: float = 0.01
+    scores: Scores | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("epsilon_x", "epsilon_a", "epsilon_y"):
+            require_budget(name, getattr(self, name), "what is declared public")
+        for name, allowed in (("features", RELEASE_FEATURES), ("edges", EDGE_METHODS)):
+            if getattr(self, name) not in allowed:
+                raise InputError(f"{name} = {getattr(self, name)!r}", allowed=", ".join(allowed))
+        for name in ("tree_share", "count_share"):
+            value = getattr(self, name)
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            if not (number and 0 < value < 1):
+                raise InputError(f"{name} = {value!r}", allowed="a number above 0 and below 1")
+        if not 0 < self.delta < 1:
+            raise InputError(f"delta = {self.delta!r}", allowed="a number in (0, 1)")
+        if self.scores is not None and self.features != "feature-rr":
+            raise InputError(f"{self.features} gives every feature the same", remedy="leave scores out, or feature-rr")
+
+    @property
+    def protected(self) -> tuple[str, ...]:
+        """The units that noise is added for, out of UNITS."""
+        budgets = dict(zip(UNITS, (self.epsilon_x, self.epsilon_y, self.epsilon_a), strict=True))
+        return tuple(unit for unit, epsilon in budgets.items() if math.isfinite(epsilon))
+
+    def feature_mechanism(self, schema: GraphSchema) -> Any:
+        """Return the feature mechanism for a schema, or None where features are public."""
+        if math.isinf(self.epsilon_x):
+            return None
+        if self.features != "feature-rr":
+            return LocalPrivacy(self.epsilon_x, math.inf, self.features, self.delta).features(schema)
+        facts: dict[str, Any] = {"dimension": schema.dimension, "low": schema.low, "high": schema.high}
+        shares = None if self.scores is None else self.scores.shares
+        return FeatureRR(epsilon=self.epsilon_x, bins=self.bins, shares=shares, **facts)
+
+    def label_mechanism(self, classes: int) -> RandomizedResponse | None:
+        """Return the label mechanism, or None where labels are public."""
+        return None if math.isinf(self.epsilon_y) else RandomizedResponse(epsilon=self.epsilon_y, classes=classes)
+
+    def edge_budgets(self) -> dict[str, float]:
+        """Return what each step on the private edges costs, in order; they add up to epsilon_a."""
+        if math.isinf(self.epsilon_a):
+            return {}
+        if self.edges in CHAINS:
+            tree = self.epsilon_a * self.tree_share
+            return {"tree": tree, "block counts": self.epsilon_a - tree}
+        return {"block counts" if self.edges == "public-tree" else "edges": self.epsilon_a}
+
+    def open_ledger(self) -> Ledger:
+        """Return an empty ledger with the budgets of features, labels and one private edge."""
+        extra = [] if self.scores is None else list(self.scores.spends)
+        delta = self.delta if self.features == "gaussian" and math.isfinite(self.epsilon_x) else 0.0
+        paid = math.fsum(spend.epsilon for spend in extra), math.fsum(spend.delta for spend in extra)
+        return Ledger.open(
+            {
+                "features": (self.epsilon_x + paid[0], delta + paid[1]),
+                "labels": (self.epsilon_y, 0.0),
+                "edges": (self.epsilon_a, 0.0),
+            }
+        )
+
+    def spends(self, schema: GraphSchema, domain: PairDomain | None) -> tuple[Spend, ...]:
+        """Return what one release spends, in order.
+
+        Args:
+            domain: the protected pairs; None where edges are public.
+        """
+        spends = [] if self.scores is None else list(self.scores.spends)
+        mechanism = self.feature_mechanism(schema)
+        if mechanism is not None:
+            facts: dict[str, Any] = {"dimension": schema.dimension, "low": schema.low, "high": schema.high}
+            if self.features == "feature-rr":
+                facts |= {"bins": self.bins, "shares": "equal" if self.scores is None else self.scores.stamp}
+            cost = mechanism.guarantee
+            spends.append(Spend("features", "features", self.features, facts, cost.epsilon, cost.delta))
+        labels = self.label_mechanism(len(schema.classes))
+        if labels is not None:
+            facts = {"classes": len(schema.classes)}
+            spends.append(Spend("labels", "labels", "randomized-response", facts, labels.guarantee.epsilon))
+        if domain is not None:
+            facts = {"nodes": domain.nodes, "private nodes": len(domain.ids), "protected pairs": domain.size}
+            steps = self.edge_budgets().items()
+            spends += [Spend(name, "edges", self.edges, facts, epsilon) for name, epsilon in steps]
+        return tuple(spends)
+
+    def guarantee(self, schema: GraphSchema, domain: PairDomain | None, void: str | None = None) -> Guarantee:
+        """Return what a release protects; what it does not is said.
+
+        Args:
+            domain: the protected pairs; None where edges are public.
+        """
+        parts = self._people(schema)
+        if domain is not None:
+            # Beside a feature vector, which is replaced by another, what is replaced is whether an edge exists.
+            edge = self._edge(domain)
+            whether = {"unit": f"whether {edge.unit} exists", "relation": "replace"}
+            parts.append(replace(edge, **whether) if parts else edge)  # type: ignore[arg-type]
+        said = tuple(OPEN[unit] for unit in UNITS if unit not in self.protected)
+        if not parts:
+            return Guarantee(
+                unit="one node's features, label and edges",
+                relation="replace",
+                model="central",
+                epsilon=math.inf,
+                delta=0.0,
+                against=READERS,
+                assumes=said,
+            )
+        total = compose(parts, unit=" and ".join(part.unit for part in parts))
+        total = replace(parts[0], parts=()) if len(parts) == 1 else total
+        first = tuple(fact for fact in total.assumes if fact.startswith("asymptotic"))  # nobody may overlook it
+        rest = tuple(fact for fact in total.assumes if fact not in first)
+        return replace(total, assumes=(*first, *rest, *said), void=void)
+
+    def _people(self, schema: GraphSchema) -> list[Guarantee]:
+        """The guarantees of features and label, of a curator instead of each person."""
+        made = (self.feature_mechanism(schema), self.label_mechanism(len(schema.classes)))
+        local = [mechanism.guarantee for mechanism in made if mechanism is not None]
+        if self.scores is not None and self.scores.guarantee is not None:
+            local.insert(0, self.scores.guarantee)
+        once = {"every user reports once": "the graph is released once", "who takes part is public": ""}
+        return [
+            replace(
+                one,
+                unit=one.unit.replace("one user's", "one node's"),
+                model="central",
+                against=READERS,
+                assumes=tuple(filter(None, (once.get(fact, fact) for fact in one.assumes))),
+            )
+            for one in local
+        ]
+
+    def _edge(self, domain: PairDomain) -> Guarantee:
+        """The guarantee of one private edge."""
+        from graphveil.hierarchy.markov import ASYMPTOTIC
+        from graphveil.mechanisms.base.guarantees import pair_guarantee
+
+        made = pair_guarantee(math.fsum(self.edge_budgets().values()), domain)
+        return replace(made, assumes=(ASYMPTOTIC, *made.assumes)) if self.edges in CHAINS else made
+
+
+def settings_of(privacy: ReleasePrivacy) -> dict[str, Any]:
+    """Return the settings that say how a release was made, as JSON values; those without effect are left out."""
+    found: dict[str, Any] = {name: getattr(privacy, name) for name in ("epsilon_x", "epsilon_a", "epsilon_y")}
+    found = {name: "inf" if math.isinf(value) else value for name, value in found.items()}
+    if "features" in privacy.protected:
+        found["features"] = privacy.features
+        found |= {"delta": privacy.delta} if privacy.features == "gaussian" else {}
+        found |= {"bins": privacy.bins} if privacy.features == "feature-rr" else {}
+        if privacy.scores is not None:
+            found |= {"scores": privacy.scores.source, "scores_stamp": privacy.scores.stamp}
+    if "edges" in privacy.protected:
+        found["edges"] = privacy.edges
+        found |= {"tree_share": privacy.tree_share} if privacy.edges in CHAINS else {}
+        found |= {"count_share": privacy.count_share} if privacy.edges == "lap-graph" else {}
+    return found

@@ -1,0 +1,56 @@
+"""What a release keeps of the graph: figures for everybody, and figures for the curator alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from torch import Tensor
+
+from graphveil.mechanisms import protected_pairs
+from graphveil.methods.release.heterorr import domain_of
+from graphveil.methods.release.structure import CURATOR_ONLY, preserved
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Structure of a release: `public` may be published with it; `curator` reads the true private edges, exactly."""
+
+    public: Mapping[str, Any]
+    curator: Mapping[str, Any]
+
+
+def kept_structure(graph: Any, released: Any, *, seed: int = 0) -> Kept | None:
+    """Return what a release keeps, or None where it publishes edges as they are.
+
+    Args:
+        graph: the true graph; its private edges are read, for the curator's figures alone.
+        released: what `HeteroRR.release` made of it.
+    """
+    if not released.release.edges:
+        return None
+    nodes, domain = int(graph.num_nodes), domain_of(graph)
+    facts = {"public_edges": graph.get("public_edges"), "members": graph.get("private_nodes")}
+    _, private = protected_pairs(nodes, graph.edge_index, **facts)
+    public, made = pairs_of(released, known=True), pairs_of(released, known=False)
+    found = preserved(nodes, public, made, true=private, protected=domain.size, labels=released.y, seed=seed)
+    return Kept(found.public(), found.curator())
+
+
+def with_statistics(released: Any, kept: Kept | None) -> Any:
+    """Return the released graph with the public figures in its `release`; the curator's stay out."""
+    if kept is not None:
+        told = {**released.release.statistics, **kept.public}
+        released.release = replace(released.release, statistics=told)
+    return released
+
+
+def pairs_of(graph: Any, *, known: bool) -> Tensor:
+    """Return the public (known) or the other edges of a graph as pairs [2, m], u < v, each once."""
+    chosen = graph.edge_index[:, graph.public_edges if known else ~graph.public_edges]
+    found: Tensor = chosen[:, chosen[0] < chosen[1]]
+    return found
+
+
+__all__ = ["CURATOR_ONLY", "Kept", "kept_structure", "pairs_of", "with_statistics"]

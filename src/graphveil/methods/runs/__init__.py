@@ -1,0 +1,1 @@
+"""Whole runs: what there is, what it would cost, experiments and tuning."""

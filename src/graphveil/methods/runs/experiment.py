@@ -1,0 +1,337 @@
+"""A training run: repeats of one method on one graph with its controls, as one value.
+
+Repeats draw a new split and fresh noise, which only a simulation with the truth at hand can do: a real collection has
+one report per person.  Accuracies are measured on test nodes whose labels no method has seen.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from graphveil.errors import InputError
+from graphveil.graphs import Split, published_split, random_split, shares_of
+from graphveil.methods.base.many_labels import SEVERAL
+from graphveil.methods.curator.controls import Curator, curator_ceiling, curator_controls_of, curator_rivals_of
+from graphveil.methods.links.controls import link_controls_of, rivals_left_out, rivals_of, settings_of
+from graphveil.methods.links.link_beliefs import LinkBeliefs
+from graphveil.methods.links.plan import link_plan
+from graphveil.methods.links.solitude import Solitude
+from graphveil.methods.local.controls import Control, ceiling_of, controls_of, hits, network_settings
+from graphveil.methods.release.controls import (
+    made_edge_controls,
+    release_ceiling,
+    release_controls_of,
+    release_notes,
+    release_rivals_of,
+    repeats_note,
+    require_trainable,
+)
+from graphveil.methods.release.heterorr import HeteroRR
+from graphveil.methods.runs.catalogue import METHODS, build_method, used_settings
+from graphveil.methods.runs.intervals import Interval, interval
+from graphveil.methods.runs.memory import peak_memory_mb
+from graphveil.methods.runs.search import Search, choose
+from graphveil.methods.runs.tuning import Tuned
+from graphveil.privacy import Guarantee, Ledger, Randomness
+from graphveil.privacy.printed import rounded_up
+
+Report = Callable[[dict[str, Any]], None]
+CEILING = "ceiling"
+
+
+@dataclass(frozen=True)
+class Result:
+    """A finished run; accuracies are fractions of the test nodes.
+
+    Attributes:
+        controls: accuracy of each control; best_control: the highest; lift: accuracy minus it, paired by run.
+        rivals: accuracy of other methods at the same price; best_rival: the highest.
+        epsilon_relationship: what one relationship costs, where links are collected privately.
+        ceiling: the same backbone on raw data, or None where it was not trained.
+        history: one list of epoch rows per repeat.
+        model: the first repeat's fitted method.
+        seconds: wall time of everything; seconds_method: of one fit; peak_memory_mb: of the whole process.
+    """
+
+    method: str
+    data: str
+    settings: Mapping[str, Any]
+    accuracy: Interval
+    controls: Mapping[str, Interval]
+    ceiling: Interval | None
+    best_control: str | None
+    lift: Interval | None
+    guarantee: Guarantee
+    ledger: Ledger
+    history: tuple[tuple[dict[str, Any], ...], ...]
+    model: Any
+    seconds: float
+    seconds_method: float
+    peak_memory_mb: float
+    notes: tuple[str, ...]
+    rivals: Mapping[str, Interval] = field(default_factory=dict)
+    best_rival: str | None = None
+    epsilon_relationship: float | None = None
+
+
+def run(
+    name: str,
+    graph: Any,
+    *,
+    settings: Mapping[str, Any],
+    randomness: Randomness,
+    repeats: int = 1,
+    seed: int = 0,
+    controls: bool = True,
+    device: str = "cpu",
+    split: str = "random",
+    search: Search | None = None,
+    progress: Report | None = None,
+) -> Result:
+    """Train method `name` on `graph` `repeats` times, each time with its controls unless `controls` is False.
+
+    Args:
+        settings: the method's own settings; the rest take their defaults.
+        seed: fixes splits and weights; never privacy noise, which comes from `randomness`.
+        split: "random" draws half, a quarter, a quarter anew for each repeat, "75/10/15" shares of so many percent;
+            "declared" takes the graph's own.
+        search: settings to choose by validation labels, in each repeat anew.
+        progress: called with {"stage", "done", "total", "epsilon"}.
+
+    Raises:
+        InputError: for an unknown method or setting, or a graph without test nodes.
+    """
+    if name not in METHODS:
+        raise InputError(f"method {name!r} is not known", allowed=", ".join(METHODS))
+    if repeats < 1:
+        raise InputError(f"repeats = {repeats}", allowed="a whole number of at least 1")
+    settled = METHODS[name].settle(settings)
+    start = time.perf_counter()
+    rows: dict[str, list[np.ndarray]] = {}
+    rivals: dict[str, list[np.ndarray]] = {}
+    methods, seconds, tuned = [], [], []
+    for number in range(repeats):
+        nodes = split_of(graph, split, seed + number)
+        method = build_method(name, settings, len(graph.schema.classes), seed=seed + number, device=device)
+        require_trainable(name, method, graph)
+        stage = f"{name} {number + 1}/{repeats}"
+        tell = _teller(progress, stage, method if search is None else None, graph)
+        began = time.perf_counter()
+        if search is None:
+            method.fit(graph, split=nodes, randomness=randomness, progress=tell)
+        else:
+            how: dict[str, Any] = {"seed": seed + number, "device": device, "progress": tell}
+            tuned.append(choose(name, graph, settings, search, split=nodes, randomness=randomness, **how))
+            method = tuned[-1].method
+        seconds.append(time.perf_counter() - began)
+        if tuned and tuned[-1].seconds is not None:  # how long all trials took says how many there were
+            start += seconds[-1] - tuned[-1].seconds
+            seconds[-1] = tuned[-1].seconds
+        methods.append(method)
+        rows.setdefault(name, []).append(hits(method.predict_proba(), graph, nodes))
+        if controls:
+            for control, found in _run_controls(method, graph, nodes, randomness, progress):
+                rows.setdefault(control, []).append(found)
+            for rival, found in _run_rivals(method, graph, nodes, randomness, progress):
+                rivals.setdefault(rival, []).append(found)
+    elapsed = time.perf_counter() - start
+    if tuned:
+        settled |= tuned[0].settings
+    result = _result(name, graph, settled, rows, rivals, methods, elapsed, float(np.mean(seconds)))
+    memory = next((one.peak_memory_mb for one in tuned if one.peak_memory_mb is not None), result.peak_memory_mb)
+    return replace(result, notes=(*_tuning_notes(tuned), *result.notes), peak_memory_mb=memory)
+
+
+def _tuning_notes(tuned: list[Tuned]) -> tuple[str, ...]:
+    """Return what was tried and chosen, a line for each repeat."""
+    if not tuned:
+        return ()
+    said = [tuned[0].how]
+    for number, one in enumerate(tuned, start=1):
+        chosen = ", ".join(f"{key}={value}" for key, value in one.settings.items())
+        said.append(f"run {number} chose {chosen} ({one.met})")
+    return tuple(said)
+
+
+def split_of(graph: Any, kind: str, seed: int) -> Split:
+    """Return who trains, validates and tests in the repeat of that seed; `kind` as in `run`.
+
+    Raises:
+        InputError: for an unknown kind, a graph that declares no split, or no test nodes.
+    """
+    if kind == "declared":
+        found = published_split(graph)
+    else:
+        found = random_split(graph, seed) if kind == "random" else random_split(graph, seed, shares_of(kind))
+    if found is None:
+        raise InputError(f"{graph.schema.name} declares no split", remedy="use split random, or declare a split column")
+    if not bool(found.test.any()):
+        raise InputError("no test node is left to measure accuracy on", where=graph.schema.name)
+    return found
+
+
+def _run_controls(
+    method: Any, graph: Any, split: Any, randomness: Randomness, progress: Report | None
+) -> list[tuple[str, np.ndarray]]:
+    found = []
+    planned = _controls(method, graph, split, randomness)
+    ceiling = _ceiling(method, graph, split, randomness)
+    if ceiling is not None:
+        planned[CEILING] = ceiling
+    for done, (control, train) in enumerate(planned.items()):
+        if progress is not None:
+            stage = control if control == CEILING else f"control {control}"
+            progress({"stage": stage, "done": done, "total": len(planned), "epsilon": _epsilon(method)})
+        found.append((control, train()))
+    return found
+
+
+def _controls(method: Any, graph: Any, split: Any, randomness: Randomness) -> dict[str, Control]:
+    if isinstance(method, Curator):
+        return dict(curator_controls_of(method, graph, split, randomness=randomness))
+    if isinstance(method, HeteroRR):
+        return dict(release_controls_of(method, graph, split))
+    if isinstance(method, Solitude | LinkBeliefs):
+        return dict(link_controls_of(method, graph, split))
+    return {**controls_of(method, graph, split), **made_edge_controls(method, graph, split)}
+
+
+def _ceiling(method: Any, graph: Any, split: Any, randomness: Randomness) -> Control | None:
+    """Return what trains the same on raw data, or None where only a release of it is at hand."""
+    if getattr(graph, "release", None) is not None:
+        return None
+    if isinstance(method, Curator):
+        return lambda: curator_ceiling(method, graph, split, randomness=randomness)
+    if isinstance(method, HeteroRR):
+        return lambda: release_ceiling(method, graph, split)
+    linked = isinstance(method, Solitude | LinkBeliefs)
+    return lambda: ceiling_of(settings_of(method) if linked else network_settings(method), graph, split)
+
+
+def _run_rivals(
+    method: Any, graph: Any, split: Any, randomness: Randomness, progress: Report | None
+) -> list[tuple[str, np.ndarray]]:
+    if isinstance(method, Curator):
+        planned = curator_rivals_of(method, graph, split, randomness=randomness)
+    elif isinstance(method, Solitude | LinkBeliefs):
+        planned = rivals_of(method, graph, split, randomness=randomness)
+    elif isinstance(method, HeteroRR):
+        planned = release_rivals_of(method, graph, split, randomness=randomness)
+    else:
+        return []
+    found = []
+    for done, (rival, train) in enumerate(planned.items()):
+        if progress is not None:
+            stage, spent = f"rival {rival}", _epsilon(method)
+            progress({"stage": stage, "done": done, "total": len(planned), "epsilon": spent})
+        found.append((rival, train()))
+    return found
+
+
+def _result(
+    name: str,
+    graph: Any,
+    settled: dict[str, Any],
+    rows: dict[str, list[np.ndarray]],
+    beside: dict[str, list[np.ndarray]],
+    methods: list[Any],
+    seconds: float,
+    seconds_method: float,
+) -> Result:
+    scores = {label: interval(found) for label, found in rows.items()}
+    controls = {label: score for label, score in scores.items() if label not in (name, CEILING)}
+    others = {label: interval(found) for label, found in beside.items()}
+    best = _best(controls)
+    lift = None
+    if best is not None:
+        pairs = zip(rows[name], rows[best], strict=True)
+        lift = interval([mine - theirs for mine, theirs in pairs], difference=True)
+    return Result(
+        method=name,
+        data=graph.schema.name,
+        settings=used_settings(settled, methods[0]),
+        accuracy=scores[name],
+        controls=controls,
+        ceiling=scores.get(CEILING),
+        best_control=best,
+        lift=lift,
+        guarantee=methods[0].guarantee,
+        ledger=methods[0].ledger,
+        history=tuple(tuple(asdict(epoch) for epoch in method.history) for method in methods),
+        model=methods[0],
+        seconds=seconds,
+        seconds_method=seconds_method,
+        peak_memory_mb=peak_memory_mb(),
+        notes=(
+            *((SEVERAL,) if graph.y.dim() == 2 else ()),
+            *release_notes(methods[0], graph, controlled=bool(controls)),
+            *_notes(len(methods), settled, methods[0], controlled=bool(controls)),
+        ),
+        rivals=others,
+        best_rival=_best(others),
+        epsilon_relationship=getattr(methods[0], "epsilon_relationship", None),
+    )
+
+
+def _best(scores: Mapping[str, Interval]) -> str | None:
+    return max(scores, key=lambda label: scores[label].mean) if scores else None
+
+
+def _notes(repeats: int, settled: Mapping[str, Any], method: Any, *, controlled: bool) -> tuple[str, ...]:
+    notes = []
+    if settled.get("epsilon") is not None and not isinstance(method, Curator):
+        privacy = method.privacy
+        features = (
+            "nothing (no features are collected)"
+            if privacy.epsilon_x is None
+            else f"{rounded_up(privacy.epsilon_x, 3)}"
+        )
+        notes.append(
+            f"the total of {rounded_up(settled['epsilon'])} per person was split as advised: "
+            f"the label gets {rounded_up(privacy.epsilon_y, 3)}, the features {features}"
+            + ("; with labels alone the method run is label-pool" if privacy.epsilon_x is None else "")
+        )
+    notes.extend(_link_notes(method, controlled))
+    if repeats > 1:
+        notes.append(repeats_note(method, repeats))
+    else:
+        notes.append("one run: the interval covers the test nodes, not other splits or other noise")
+    return tuple(notes)
+
+
+def _link_notes(method: Any, controlled: bool) -> tuple[str, ...]:
+    """Return what the epsilon of the lists buys, whether they were used at all, and which rivals are missing."""
+    if not isinstance(method, Solitude | LinkBeliefs) or method.released is None:
+        return ()
+    found = link_plan(method.links, method.schema, method.released.nodes)
+    used = (f"used: {method.variant}",) if isinstance(method, LinkBeliefs) else ()
+    missing = rivals_left_out(method, method.schema, method.released.nodes) if controlled else {}
+    left = [f"rival {name} was left out: {why}" for name, why in missing.items()]
+    return (*used, *(found.advice if found is not None else ()), *left)
+
+
+def _teller(progress: Report | None, stage: str, method: Any | None, graph: Any) -> Callable[[int, int], None] | None:
+    if progress is None:
+        return None
+    report, origin = progress, getattr(graph, "release", None)
+
+    def tell(done: int, total: int) -> None:
+        spent = None if method is None else _epsilon(method)  # what trials cost is known at the end
+        if origin is not None:  # it was spent before
+            spent = origin.guarantee.epsilon
+        report({"stage": stage, "done": done, "total": total, "epsilon": spent})
+
+    return tell
+
+
+def _epsilon(method: Any) -> float:
+    """Return what one person has spent; inf where nothing is protected."""
+    if not method.ledger.spends:
+        return math.inf
+    return float(sum(method.ledger.total(entry.unit)[0] for entry in method.ledger.budget))

@@ -1,0 +1,229 @@
+"""Choosing settings of a curator's methods on the private graph itself, at a price that is known before.
+
+    K ~ law, looking at nothing private                                          `privacy.RepeatAndSelect`
+    K times: settings at random -> publish and train, with fresh noise -> score
+    keep the best and its score; the other trials and K are for the curator alone
+
+Every trial has so much noise that the tuning as a whole, exported best included, costs the declared (epsilon, delta):
+`privacy.selection` says why that holds for trials of different settings and for noise from tables.
+
+The score is part of what a trial pays for. Where edges are protected validation labels are public and predictions are
+made of noisy sums: scoring is post-processing. Where nodes are, it is the number of validation nodes that are met, with
+Gaussian noise. Once a trial's weights and noisy sums are given, another node's prediction is a function of that node's
+own row, so one node changes the number by its own answer alone: by 1 at most. The count is one more release of
+sensitivity 1 in every trial's pipeline; `CuratorPrivacy.noise` prices it with the others.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from graphveil.errors import DataError, GraphveilError, InputError
+from graphveil.graphs import Split
+from graphveil.graphs.fingerprint import fingerprint
+from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
+from graphveil.methods.curator.privacy import Noise
+from graphveil.methods.runs.catalogue import METHODS
+from graphveil.methods.runs.memory import peak_memory_mb
+from graphveil.methods.runs.proxy_tuning import PROMISED
+from graphveil.methods.runs.tuning import Tell, Tuned, require_grid
+from graphveil.privacy import Ledger, Randomness, RepeatAndSelect
+from graphveil.privacy.printed import rounded_up
+
+MEAN = 10
+#: Methods whose trials can be priced together.
+PAID = ("gap", "progap", "dp-mlp")
+Log = Callable[[Mapping[str, Any]], None]
+#: Steps of the count's noise, at most, where it is small; and where it ends, in standard deviations, which
+#: `CuratorPrivacy.noise` charges.
+_STEPS = 128
+_CUT = 12.0
+
+
+@dataclass(frozen=True)
+class _Trial:
+    settings: Mapping[str, Any]
+    method: Any
+    noise: Noise
+    score: float
+    seconds: float
+
+
+def payable(name: str, settings: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the settings of a method that trials may choose at a price; none where they are free or there are none."""
+    if name not in PAID:
+        return ()
+    open_bound = settings.get("unit") == "node" and settings.get("rule") != "declared"
+    fixed = PROMISED if open_bound else PROMISED | {"degree_bound"}
+    return tuple(key for key in METHODS[name].options if key not in fixed)
+
+
+def require_payable(
+    name: str, settings: Mapping[str, Any], over: Mapping[str, Sequence[Any]], tuning: RepeatAndSelect
+) -> None:
+    """Refuse a grid that is empty, or that holds what is promised; or a method whose tuning is free.
+
+    Raises:
+        InputError: naming the setting and those that may be tried.
+    """
+    allowed = payable(name, settings)
+    if not allowed:
+        raise InputError(f"{name} is no method whose trials are paid for", where="tune", allowed=", ".join(PAID))
+    require_grid(over, tuning.mean)
+    for key in over:
+        if key not in allowed:
+            raise InputError(
+                f"{key} is what is promised, and no setting to choose", where="tune", allowed=", ".join(allowed)
+            )
+    if "attention" in (settings.get("weights"), *over.get("weights", ())):
+        raise InputError("weights attention have no price in a tuning", where="tune", remedy="tune on a --proxy")
+    if settings.get("epsilon") == math.inf:
+        raise InputError(
+            "nothing is protected at epsilon inf", where="tune", remedy="give epsilon, or tune on a --proxy"
+        )
+
+
+def tune_at_a_price(
+    name: str,
+    graph: Any,
+    settings: Mapping[str, Any],
+    over: Mapping[str, Sequence[Any]],
+    *,
+    tuning: RepeatAndSelect,
+    split: Split,
+    randomness: Randomness,
+    seed: int = 0,
+    device: str = "cpu",
+    ledger: Ledger | None = None,
+    log: Log | None = None,
+    progress: Tell | None = None,
+) -> Tuned:
+    """Run a random number of private trainings on `graph` and return the best; together they cost what is declared.
+
+    Args:
+        settings: the method's other settings; `epsilon` and `delta` are those of the whole tuning.
+        over: setting -> values to try; every trial draws its own.
+        tuning: the law of the number of trials.
+        randomness: of the noise, and of the number of trials and their settings.
+        seed: of initial weights.
+        ledger: pays for the tuning; default: one opened for it.
+        log: is told every trial, with `seed`, for the curator alone.
+
+    Raises:
+        BudgetError: when the ledger cannot pay, before anything is read.
+        InputError: as `require_payable`; no validation node; or no noise reaches the price, before anything is read.
+        DataError: the graph changed between two trials; nothing comes out then.
+    """
+    require_payable(name, settings, over, tuning)
+    if not bool(split.val.any()):
+        raise InputError("no validation node is left to choose settings by", where="tune")
+    build = _builder(name, settings, tuning, seed, device)
+    drawn = [_draw_settings(over, randomness) for _ in range(tuning.draw(randomness))]
+    planned = build(drawn[0])
+    account = planned.privacy.open_ledger() if ledger is None else ledger
+    people = int(split.train.sum())
+    for one in drawn:
+        method = build(one)
+        noise = method.planned_noise(graph.schema, people)
+        account.detached().spend(*method.privacy.spend("tuning", graph.schema, noise))
+    tell = None if log is None else lambda entry: log({"seed": seed, **entry})
+    best, memory = _run(build, drawn, graph, split, randomness, tell, progress)
+    kept = best.method
+    _require_paid(kept, tuning)
+    kept.ledger = account.spend(*kept.ledger.spends)
+    return Tuned(kept, best.settings, (), _how(best, tuning), _met(best), best.seconds, memory)
+
+
+def _builder(
+    name: str, settings: Mapping[str, Any], tuning: RepeatAndSelect, seed: int, device: str
+) -> Callable[[Mapping[str, Any]], Any]:
+    info = METHODS[name]
+
+    def build(one: Mapping[str, Any]) -> Any:
+        return info.build(**info.settle({**settings, **one}), seed=seed, device=device, tuning=tuning)
+
+    return build
+
+
+def _draw_settings(over: Mapping[str, Sequence[Any]], randomness: Randomness) -> dict[str, Any]:
+    """Draw one value of each setting; any law that looks at nothing private will do."""
+    places = randomness.uint64(len(over))
+    return {key: values[int(place) % len(values)] for (key, values), place in zip(over.items(), places, strict=True)}
+
+
+def _run(
+    build: Callable[[Mapping[str, Any]], Any],
+    drawn: Sequence[Mapping[str, Any]],
+    graph: Any,
+    split: Split,
+    randomness: Randomness,
+    log: Log | None,
+    progress: Tell | None,
+) -> tuple[_Trial, float]:
+    """Run all trials and return the best, the first of equals, and the memory the first one took."""
+    key = randomness.bytes(32)
+    best, memory, seen = None, 0.0, fingerprint(graph, key)
+    for number, one in enumerate(drawn, start=1):
+        began, method = time.perf_counter(), build(one)
+        method.fit(graph, split=split, randomness=randomness)
+        noise = method.planned_noise(graph.schema, int(split.train.sum()))
+        score = score_of(method, graph, split, noise, randomness)
+        trial = _Trial(one, method, noise, score, time.perf_counter() - began)
+        if fingerprint(graph, key) != seen:
+            raise DataError("the graph changed between trials", where="tune", remedy="nothing was exported; tune anew")
+        if log is not None:
+            log({"trial": number, "settings": dict(one), "score": score, "data": seen})
+        memory = memory or peak_memory_mb()
+        if best is None or score > best.score:
+            best = trial
+        if progress is not None:
+            progress(number, len(drawn))
+    if best is None:
+        raise GraphveilError("no trial was run", where="tune")
+    return best, memory
+
+
+def score_of(method: Any, graph: Any, split: Split, noise: Noise, randomness: Randomness) -> float:
+    """Return the share of validation nodes a trial meets: as it is where labels are public, else of a noisy count."""
+    right = (method.predict() == graph.y)[split.val]
+    count = int(right.sum())
+    if noise.score > 0.0:
+        return noisy_count(count, noise.score, randomness) / int(split.val.sum())
+    return count / int(split.val.sum())
+
+
+def noisy_count(count: int, sigma: float, randomness: Randomness) -> float:
+    """Return a whole number plus rounded normal noise of deviation sigma, on a grid that divides 1.
+
+    Raises:
+        InputError: sigma is so large that no table holds its noise.
+    """
+    scale = 1 << max(0, math.floor(math.log2(_STEPS / sigma)))
+    steps = sigma * scale * (1 + 1e-15)
+    noise = int(RoundedNormal(steps, math.ceil(_CUT * steps)).draw(1, randomness)[0])
+    return (count * scale + noise) / scale
+
+
+def _require_paid(method: Any, tuning: RepeatAndSelect) -> None:
+    """Refuse to hand out the best of many trials whose noise was made for one."""
+    if method.privacy.tuning != tuning or len(method.ledger.spends) != 1:
+        raise GraphveilError("a trial was not priced as one of many", where="tune", remedy="report this")
+
+
+def _how(best: _Trial, tuning: RepeatAndSelect) -> str:
+    alone, whole = best.noise.trial, best.method.privacy.epsilon
+    return (
+        f"tuned by repeat-and-select: a random number of trials ({tuning.law} law, mean {tuning.mean:g}) with fresh "
+        f"noise each, which alone would cost epsilon {rounded_up(alone, 3)}; epsilon {rounded_up(whole)} covers all "
+        "of them, their scores and the choice; nothing of the other trials may be shown, nor how many there were"
+    )
+
+
+def _met(best: _Trial) -> str:
+    sigma = best.noise.score
+    counted = f", counted with noise of deviation {sigma:.2g}" if sigma > 0.0 else ""
+    return f"met {100 * min(max(best.score, 0.0), 1.0):.1f} % of validation labels{counted}"

@@ -1,0 +1,90 @@
+"""Choosing settings on a public graph and training once, with the best, on the private one.
+
+    for each candidate: train on the proxy, as it would be trained on the private graph, noise included
+    keep the best on the proxy's validation labels  ->  one training on the private graph
+
+The guarantee is that of the one training. It leans on two things that no program can check: that the proxy is public,
+and that it was chosen without looking at the private graph. Nothing of the proxy is protected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from graphveil.errors import InputError
+from graphveil.graphs import Split, random_split
+from graphveil.graphs.fingerprint import fingerprint
+from graphveil.methods.runs.catalogue import METHODS, build_method
+from graphveil.methods.runs.tuning import Tell, Trial, Tuned, candidates, require_grid
+from graphveil.privacy import Randomness
+
+#: What is promised, and to whom: not for trials to choose, wherever they run.
+PROMISED = frozenset({"epsilon", "epsilon_x", "epsilon_y", "epsilon_a", "delta", "unit", "mode", "rule", "queries"})
+
+
+def require_free(name: str, over: Mapping[str, Sequence[Any]], trials: int) -> None:
+    """Refuse a grid that is empty or would choose what is promised.
+
+    Raises:
+        InputError: naming the setting and those that may be tried.
+    """
+    require_grid(over, trials)
+    for key in over:
+        if key in PROMISED:
+            allowed = ", ".join(sorted(set(METHODS[name].options) - PROMISED))
+            raise InputError(f"{key} is what is promised, and no setting to choose", where="tune", allowed=allowed)
+
+
+def tune_by_proxy(
+    name: str,
+    graph: Any,
+    proxy: Any,
+    settings: Mapping[str, Any],
+    over: Mapping[str, Sequence[Any]],
+    *,
+    split: Split,
+    randomness: Randomness,
+    trials: int,
+    seed: int = 0,
+    device: str = "cpu",
+    progress: Tell | None = None,
+) -> Tuned:
+    """Choose on `proxy`, which is public, then train once on `graph`.
+
+    Args:
+        settings: the method's other settings, budgets among them: trials on the proxy are as noisy as the one training.
+        over: setting -> values to try.
+        split: of `graph`; the proxy's is drawn with `seed`.
+
+    Raises:
+        InputError: as `require_free`; the proxy is the graph itself, or has no validation nodes.
+        BudgetError: when the one training cannot be paid.
+    """
+    require_free(name, over, trials)
+    key = randomness.bytes(32)
+    if fingerprint(proxy, key) == fingerprint(graph, key):
+        raise InputError("the proxy is the private graph itself", where="--proxy", remedy="name a public graph like it")
+    apart = random_split(proxy, seed)
+    if not bool(apart.val.any()):
+        raise InputError("no validation node is left to choose settings by", where=f"proxy {proxy.schema.name}")
+    tried = candidates(over, trials, seed)
+    found = []
+    for number, one in enumerate(tried, start=1):
+        method = build_method(name, {**settings, **one}, len(proxy.schema.classes), seed=seed, device=device)
+        method.fit(proxy, split=apart, randomness=randomness)
+        found.append(Trial(one, method.score(proxy, apart.val)))
+        if progress is not None:
+            progress(number, len(tried) + 1)
+    best = max(found, key=lambda trial: trial.score)
+    method = build_method(name, {**settings, **best.settings}, len(graph.schema.classes), seed=seed, device=device)
+    method.fit(graph, split=split, randomness=randomness)
+    if progress is not None:
+        progress(len(tried) + 1, len(tried) + 1)
+    public, private = proxy.schema.name, graph.schema.name
+    how = (
+        f"tuned on {public}, {len(found)} trials, then trained once on {private}: the guarantee is that of the one "
+        f"training and assumes that {public} is public and was chosen without looking at {private}"
+    )
+    met = f"met {100 * best.score:.1f} % of the validation labels of {public}"
+    return Tuned(method, best.settings, tuple(found), how, met)

@@ -1,0 +1,81 @@
+"""How settings are chosen: freely on one collection, at a price on the private graph, or on a public one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from graphveil.graphs import Split
+from graphveil.methods.runs import paid_tuning
+from graphveil.methods.runs.paid_tuning import Log, payable, require_payable, tune_at_a_price
+from graphveil.methods.runs.proxy_tuning import require_free, tune_by_proxy
+from graphveil.methods.runs.tuning import TRIALS, Tell, Tuned, require_tunable, tune
+from graphveil.privacy import Randomness, RepeatAndSelect
+
+
+@dataclass(frozen=True)
+class Search:
+    """What to try, how often, and where.
+
+    Attributes:
+        over: setting -> values to try.
+        trials: at most so many; of a paid search the expected number. None: 20, paid 10.
+        law: of the number of trials of a paid search.
+        proxy: a public graph to choose on; None: the graph that is trained on.
+        log: is told the trials of a paid search, for the curator alone.
+    """
+
+    over: Mapping[str, Sequence[Any]]
+    trials: int | None = None
+    law: str = "logarithmic"
+    proxy: Any = None
+    log: Log | None = None
+
+    def paid(self, name: str) -> bool:
+        """Whether the trials of a method have a price."""
+        return self.proxy is None and bool(payable(name, {}))
+
+    @property
+    def tuning(self) -> RepeatAndSelect:
+        """The law of a paid search."""
+        return RepeatAndSelect(paid_tuning.MEAN if self.trials is None else self.trials, self.law)
+
+    def require(self, name: str, settings: Mapping[str, Any]) -> None:
+        """Refuse a search that is empty or may not choose what it names, before any data is touched.
+
+        Raises:
+            InputError: naming the setting and those that may be tried.
+        """
+        if self.paid(name):
+            require_payable(name, settings, self.over, self.tuning)
+        else:
+            free = require_tunable if self.proxy is None else require_free
+            free(name, self.over, TRIALS if self.trials is None else self.trials)
+
+
+def choose(
+    name: str,
+    graph: Any,
+    settings: Mapping[str, Any],
+    search: Search,
+    *,
+    split: Split,
+    randomness: Randomness,
+    seed: int = 0,
+    device: str = "cpu",
+    progress: Tell | None = None,
+) -> Tuned:
+    """Return the method with the best settings, fitted on `graph`; see `tuning`, `paid_tuning` and `proxy_tuning`.
+
+    Raises:
+        InputError, BudgetError, DataError: as those do.
+    """
+    shared: dict[str, Any] = {"split": split, "randomness": randomness, "seed": seed, "device": device}
+    shared["progress"] = progress
+    if search.paid(name):
+        return tune_at_a_price(name, graph, settings, search.over, tuning=search.tuning, log=search.log, **shared)
+    shared["trials"] = TRIALS if search.trials is None else search.trials
+    if search.proxy is not None:
+        return tune_by_proxy(name, graph, search.proxy, settings, search.over, **shared)
+    return tune(name, graph, settings, search.over, **shared)

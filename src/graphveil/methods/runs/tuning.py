@@ -1,0 +1,191 @@
+"""Choosing settings on one collection: every trial trains on the same reports, so all together cost nothing more.
+
+    collect once  ->  for each candidate: fit_reports or fit_published  ->  keep the best on released validation labels
+
+Only settings that nothing sent or published depends on may be tried: budgets, mechanisms and modes are fixed before
+anybody reports.  A method whose settings change what is published (GAP's hops, say) publishes again in each trial: that
+has a price, see `paid_tuning`, or is done on public data, see `proxy_tuning`.  Validation labels went through the same
+randomized response as all others; the candidate that meets most of them meets most true ones, on average.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from graphveil.errors import InputError
+from graphveil.graphs import Split
+from graphveil.methods.base.network import NetworkSettings
+from graphveil.methods.base.released import topology_of
+from graphveil.methods.curator.class_sums import ClassSums
+from graphveil.methods.links.solitude import Solitude
+from graphveil.methods.local.lpgnn import LPGNN
+from graphveil.methods.release.catalogue import RELEASES
+from graphveil.methods.release.heterorr import HeteroRR
+from graphveil.methods.runs.catalogue import CALIBRATION, METHODS, build_method
+from graphveil.privacy import Randomness
+
+TRIALS = 20
+#: Settings that change what is sent or published, or what can run; everything else of a method may be tried.
+_FIXED = frozenset({"epsilon", "epsilon_x", "epsilon_y", "epsilon_a", "delta", "unit", "mode", "mechanism"})
+_FIXED_LISTS = frozenset({"degree_share", "denoiser"})
+Tell = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One candidate and the share of released validation labels it met."""
+
+    settings: Mapping[str, Any]
+    score: float
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """The fitted method with the best candidate's settings, and what may be said about the trials.
+
+    Attributes:
+        trials: all of them in their order; none where only the best may be shown.
+        how: what was done and what it costs; met: what the best did, both in words.
+        seconds: of the best one's training; None: of everything.
+        peak_memory_mb: of a tuning whose number of trials may not be shown, else None.
+    """
+
+    method: Any
+    settings: Mapping[str, Any]
+    trials: tuple[Trial, ...]
+    how: str
+    met: str
+    seconds: float | None = None
+    peak_memory_mb: float | None = None
+
+
+def tunable(name: str) -> tuple[str, ...]:
+    """Return the settings of a method that may be tried on one collection; none where trials would publish again."""
+    info = METHODS[name]
+    network = set(NetworkSettings.__dataclass_fields__)
+    if info.trust == "central" and name != ClassSums.kind and name not in RELEASES:
+        return ()
+    return tuple(
+        key
+        for key in info.options
+        if key not in _FIXED | _FIXED_LISTS and (key in network or key in CALIBRATION or name == ClassSums.kind)
+    )
+
+
+def candidates(over: Mapping[str, Sequence[Any]], trials: int, seed: int) -> list[dict[str, Any]]:
+    """Return all combinations of the values, or `trials` of them drawn with `seed` where there are more."""
+    names = list(over)
+    count = math.prod(len(values) for values in over.values())
+    if count <= trials:
+        return [dict(zip(names, values, strict=True)) for values in itertools.product(*over.values())]
+    found = []
+    for number in random.Random(seed).sample(range(count), trials):
+        chosen = {}
+        for name in names:
+            number, place = divmod(number, len(over[name]))
+            chosen[name] = over[name][place]
+        found.append(chosen)
+    return found
+
+
+def require_tunable(name: str, over: Mapping[str, Sequence[Any]], trials: int) -> None:
+    """Refuse a grid that is empty, or that holds a setting which trials may not change.
+
+    Raises:
+        InputError: naming the setting and those that may be tried.
+    """
+    allowed = tunable(name)
+    if not allowed:
+        raise InputError(
+            f"{name} would publish again in every trial, or has nothing to choose",
+            where="tune",
+            allowed=", ".join(method for method in METHODS if tunable(method)),
+            remedy="choose its settings on public data (--proxy)",
+        )
+    require_grid(over, trials)
+    for key in over:
+        if key not in allowed:
+            raise InputError(f"{key} is fixed before anybody reports", where="tune", allowed=", ".join(sorted(allowed)))
+
+
+def require_grid(over: Mapping[str, Sequence[Any]], trials: float) -> None:
+    """Refuse a grid without values, or less than one trial."""
+    if not over or not all(over.values()) or not trials >= 1:
+        raise InputError("nothing to try", where="tune", remedy="give settings with values, and at least one trial")
+
+
+def tune(
+    name: str,
+    graph: Any,
+    settings: Mapping[str, Any],
+    over: Mapping[str, Sequence[Any]],
+    *,
+    split: Split,
+    randomness: Randomness,
+    trials: int = TRIALS,
+    seed: int = 0,
+    device: str = "cpu",
+    progress: Tell | None = None,
+) -> Tuned:
+    """Collect or publish once, train every candidate on it, and return the best on released validation labels.
+
+    Args:
+        settings: the method's other settings, budgets among them.
+        over: setting -> values to try.
+
+    Raises:
+        InputError: as `require_tunable`; or without validation nodes, which alone can choose.
+        BudgetError: when the one collection cannot be paid.
+    """
+    require_tunable(name, over, trials)
+    if not bool(split.val.any()):
+        raise InputError("no validation node is left to choose settings by", where="tune")
+    classes = len(graph.schema.classes)
+    tried = candidates(over, trials, seed)
+    methods = [build_method(name, {**settings, **one}, classes, seed=seed, device=device) for one in tried]
+    reports = _collect(methods[0], graph, split, randomness)
+    found: list[tuple[Trial, Any]] = []
+    for number, (one, method) in enumerate(zip(tried, methods, strict=True), start=1):
+        labels = _fit(method, reports, graph)
+        score = float((method.predict() == labels)[split.val].float().mean())
+        found.append((Trial(one, score), method))
+        if progress is not None:
+            progress(number, len(tried))
+    best, kept = max(found, key=lambda pair: pair[0].score)
+    how = f"tuned on one collection in each run, {len(found)} trials: this costs no privacy"
+    met = f"met {100 * best.score:.1f} % of released validation labels"
+    return Tuned(kept, best.settings, tuple(trial for trial, _ in found), how, met)
+
+
+def _collect(method: Any, graph: Any, split: Split, randomness: Randomness) -> Any:
+    if isinstance(method, ClassSums):
+        return method.publish(graph, split=split, randomness=randomness)
+    if isinstance(method, HeteroRR):
+        return method.release(graph, randomness=randomness), split
+    if isinstance(method, LPGNN | Solitude):
+        return method.randomize(graph, split=split, randomness=randomness)
+    raise InputError("this total is spent on the label alone, which leaves nothing to choose", where="tune")
+
+
+def _fit(method: Any, reports: Any, graph: Any) -> Tensor:
+    """Train on the one collection and return its released labels [n]."""
+    if isinstance(method, ClassSums):
+        method.fit_published(reports)
+        return torch.as_tensor(reports.people.labels)
+    if isinstance(method, HeteroRR):
+        released, split = reports
+        method.fit_released(released, split=split)
+        return torch.as_tensor(released.y)
+    if isinstance(method, Solitude):
+        method.fit_reports(reports)
+        return torch.as_tensor(reports.people.labels)
+    method.fit_reports(reports, topology_of(graph))
+    return torch.as_tensor(reports.labels)

@@ -1,0 +1,178 @@
+"""The Drop objective against its long form, on a graph small enough to print.
+
+0 - 1 - 2 - 3      4 - 5      6 is isolated
+nodes 0, 1, 3, 5, 6 train (labels 0, 2, 2, 0, 1), node 2 validates (label 2), node 4 has no label
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from graphveil.aggregation import normalised
+from graphveil.mechanisms import RandomizedResponse
+from graphveil.methods.base.drop import Drop, drop_objective, label_matrix
+
+EDGES = torch.tensor([[0, 1, 1, 2, 2, 3, 4, 5], [1, 0, 2, 1, 3, 2, 5, 4]])
+LABELS = torch.tensor([0, 2, 2, 2, -1, 0, 1])
+TRAIN = torch.tensor([True, True, False, True, False, True, True])
+VAL = torch.tensor([False, False, True, False, False, False, False])
+CLASSES = 4  # class 3 is declared, and nobody has it
+CHANNEL = RandomizedResponse(epsilon=1.0, classes=CLASSES)
+
+
+def objective(hops: int, **changes: Any) -> Drop:
+    known: dict[str, Any] = {"classes": CLASSES, "keep": CHANNEL.keep, "flip": CHANNEL.flip}
+    labels = changes.pop("labels", LABELS)
+    return drop_objective(labels, TRAIN, changes.pop("val", VAL), normalised(EDGES, 7), hops, **{**known, **changes})
+
+
+def logits() -> Tensor:
+    return torch.randn(7, CLASSES, generator=torch.Generator().manual_seed(0)) * 2
+
+
+def power(hops: int) -> Tensor:
+    a = torch.zeros(7, 7, dtype=torch.float64)
+    a[EDGES[1], EDGES[0]] = 1
+    root = a.sum(1).clamp_min(1).rsqrt()
+    return torch.linalg.matrix_power(root[:, None] * a * root[None, :], hops)
+
+
+def one_hots() -> Tensor:
+    """Y': the labels of the training and validation nodes, zero rows elsewhere."""
+    rows = torch.zeros(7, CLASSES, dtype=torch.float64)
+    for node, label in enumerate(LABELS.tolist()):
+        if label >= 0:
+            rows[node, label] = 1
+    return rows
+
+
+def long_form(z: Tensor, hops: int) -> Tensor:
+    """-log softmax(P^K softmax(z) T)[y~] averaged over training nodes that a label reaches; K = 0: no softmax."""
+    corrected = torch.softmax(z.double(), dim=1) @ CHANNEL.transition()
+    if hops == 0:
+        nodes, targets, likely = [0, 1, 3, 5, 6], [0, 2, 2, 0, 1], corrected
+    else:
+        spread = power(hops) @ one_hots()
+        nodes = [node for node in (0, 1, 3, 5, 6) if float(spread[node].sum()) > 0]
+        targets = [int(spread[node].argmax()) for node in nodes]
+        likely = torch.softmax(power(hops) @ corrected, dim=1)
+    return -likely[nodes, targets].log().mean()
+
+
+@pytest.mark.parametrize("hops", [0, 1, 2, 5])
+def test_the_loss_equals_the_long_form(hops: int) -> None:
+    assert float(objective(hops).loss(logits())) == pytest.approx(float(long_form(logits(), hops)), rel=1e-5)
+
+
+@pytest.mark.parametrize("hops", [0, 2])
+def test_gradients_equal_those_of_the_long_form(hops: int) -> None:
+    gradients = []
+    for loss in (objective(hops).loss, lambda z: long_form(z, hops)):
+        z = logits().requires_grad_()
+        loss(z).backward()
+        gradients.append(z.grad)
+    assert torch.allclose(gradients[0], gradients[1], atol=1e-6)
+
+
+def test_a_loss_without_the_channel_is_another_one() -> None:
+    """The twin of the two tests above: leaving T out shows."""
+    for hops in (0, 2):
+        plain = objective(hops, keep=1.0, flip=0.0)
+        assert float(plain.loss(logits())) != pytest.approx(float(long_form(logits(), hops)), rel=1e-3)
+
+
+def test_targets_without_propagation_are_the_noisy_labels() -> None:
+    assert objective(0).fit_nodes.tolist() == [0, 1, 3, 5, 6]
+    assert objective(0).train_targets.tolist() == [0, 2, 2, 0, 1]
+
+
+def test_targets_after_two_hops_by_hand() -> None:
+    """Two steps along 0-1-2-3: node 0 hears itself (weight 1/2) and 2 (1/sqrt 8); 1 hears 1 and 3; 3 hears 3 and 1.
+
+    Node 5 hears itself by way of 4; no label reaches the isolated node 6.
+    """
+    spread = power(2) @ one_hots()
+    assert float(spread[0, 0]) == pytest.approx(1 / 2)
+    assert float(spread[0, 2]) == pytest.approx(8**-0.5)
+    assert objective(2).fit_nodes.tolist() == [0, 1, 3, 5]
+    assert objective(2).train_targets.tolist() == [0, 2, 2, 0]
+
+
+def test_validation_labels_help_to_make_targets() -> None:
+    """After one hop node 1 hears 0 (class 0) and the validation node 2 (class 2): 2 is no less central, 0 is a leaf."""
+    assert float((power(1) @ one_hots())[1, 2]) == pytest.approx(1 / 2)
+    assert float((power(1) @ one_hots())[1, 0]) == pytest.approx(2**-0.5)
+    mass = power(1) @ one_hots()
+    nodes = objective(1).fit_nodes
+    assert objective(1).train_targets.tolist() == mass[nodes].argmax(dim=1).tolist()
+
+
+def test_nodes_that_no_label_reaches_are_left_out_and_not_given_class_0() -> None:
+    """Node 5 after one hop hears only node 4, which sent nothing; node 6 hears nobody."""
+    assert objective(1).fit_nodes.tolist() == [0, 1, 3]
+    z = logits().requires_grad_()
+    objective(1).loss(z).backward()
+    assert torch.equal(z.grad[6], torch.zeros(CLASSES))
+
+
+@pytest.mark.parametrize("hops", [0, 2])
+def test_classes_that_are_no_target_do_no_harm(hops: int) -> None:
+    """The last declared classes appear nowhere (the published code crashes there)."""
+    loss = objective(hops, labels=torch.where(LABELS >= 0, 0, -1)).loss(logits())
+    assert math.isfinite(float(loss))
+
+
+@pytest.mark.parametrize("hops", [0, 2])
+def test_extreme_logits_give_finite_losses_and_gradients(hops: int) -> None:
+    z = (logits() * 1e4).requires_grad_()
+    loss = objective(hops, keep=1.0, flip=0.0).loss(z)
+    loss.backward()
+    assert math.isfinite(float(loss.detach()))
+    assert bool(z.grad.isfinite().all())
+
+
+def test_validation_pushes_the_model_through_the_channel_and_does_not_propagate() -> None:
+    corrected = torch.softmax(logits().double(), dim=1) @ CHANNEL.transition()
+    loss, share, estimate = objective(2).validate(logits())
+    assert loss == pytest.approx(-float(corrected[2, 2].log()), rel=1e-5)
+    assert share == float(logits()[2].argmax() == 2)
+    assert estimate == pytest.approx((share - CHANNEL.flip) / (CHANNEL.keep - CHANNEL.flip))
+
+
+def test_a_perfect_model_scores_the_ideal_and_is_estimated_perfect() -> None:
+    """20,000 labels through the channel; the tolerance is five deviations of a binomial share (false alarm 6e-7)."""
+    from graphveil.privacy import SeededRandomness
+
+    n = 20_000
+    truth = torch.arange(n) % CLASSES
+    noisy = CHANNEL.randomize(truth, randomness=SeededRandomness(0)).labels
+    everyone, nobody = torch.ones(n, dtype=torch.bool), torch.zeros(n, dtype=torch.bool)
+    p = normalised(torch.zeros(2, 0, dtype=torch.int64), n)
+    found = drop_objective(noisy, nobody, everyone, p, 0, classes=CLASSES, keep=CHANNEL.keep, flip=CHANNEL.flip)
+    perfect = label_matrix(truth, everyone, CLASSES) * 50
+    _, share, estimate = found.validate(perfect)
+    error = 5 * (CHANNEL.keep * (1 - CHANNEL.keep) / n) ** 0.5
+    assert found.ideal == CHANNEL.keep
+    assert abs(share - found.ideal) < error
+    assert abs(estimate - 1) < error / (CHANNEL.keep - CHANNEL.flip)
+    assert abs(share - 1.1 * found.ideal) > error
+
+
+def test_training_accuracy_counts_every_training_node() -> None:
+    expected = (logits()[TRAIN].argmax(dim=1) == LABELS[TRAIN]).float().mean()
+    assert objective(2).train_accuracy(logits()) == pytest.approx(float(expected))
+
+
+def test_without_validation_nodes_validation_says_nothing() -> None:
+    assert objective(2, val=torch.zeros(7, dtype=torch.bool)).validate(logits()) == (0.0, 0.0, 0.0)
+
+
+def test_label_matrix_has_a_row_for_everybody_and_a_column_for_every_class() -> None:
+    assert label_matrix(LABELS, TRAIN | VAL, CLASSES).tolist() == one_hots().tolist()
+    assert label_matrix(LABELS, VAL, CLASSES).sum() == 1
+    assert label_matrix(torch.tensor([-1]), torch.tensor([False]), 2).tolist() == [[0, 0]]

@@ -1,0 +1,298 @@
+"""Who is who when a model is asked again: people are known by their ids, and whoever is asked again pays again."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from graphveil.errors import BudgetError, InputError
+from graphveil.graphs import make_graph, normalise_edges
+from graphveil.mechanisms import MultiBit, permanent_reports
+from graphveil.methods import LPGNN, Solitude, load_method
+from graphveil.methods.base.people import BY_ID
+from graphveil.methods.base.storage import ANSWERS, kept_file, read_method, save_method
+from graphveil.privacy import PermanentRandomness, SecureRandomness, SeededRandomness
+from tests.methods import made
+
+NAMES = [f"person {row}" for row in range(made.NODES)]
+KINDS: dict[str, Any] = {
+    "lpgnn": lambda **more: LPGNN(epsilon_x=1.0, epsilon_y=1.0, epochs=2, hidden=4, **more),
+    "solitude": lambda **more: Solitude(epsilon_x=1.0, epsilon_a=4.0, epochs=2, hidden=4, **more),
+}
+BOTH = pytest.mark.parametrize("name", KINDS)
+
+
+def graph(rows: Any = range(made.NODES), *, ids: bool = True, name: str = "town", without: int | None = None) -> Any:
+    """Some people of one town in some order, with all links among them, or all but one; row 60 + i is a stranger."""
+    rows = torch.as_tensor(list(rows))
+    first, second = made.graph(20, seed=1), made.graph(20, seed=2)
+    x, y = torch.cat([first.x, second.x])[rows], torch.cat([first.y, second.y])[rows]
+    both = torch.cat([first.edge_index, second.edge_index + made.NODES], dim=1)
+    place = torch.full((2 * made.NODES,), -1)
+    place[rows] = torch.arange(len(rows))
+    edges = place[both]
+    edges = edges[:, (edges >= 0).all(dim=0) & (edges[0] < edges[1])]
+    if without is not None:
+        edges = edges[:, torch.arange(edges.shape[1]) != without]
+    made_edges, _ = normalise_edges(*edges.numpy(), len(rows), directed=False)
+    names = [f"person {row}" for row in rows.tolist()] if ids else None
+    return make_graph(x, made_edges, y, replace(first.schema, name=name), ids=names)
+
+
+def fit(name: str, *, ids: bool = True, **more: Any) -> Any:
+    start = graph(ids=ids)
+    return KINDS[name](**more).fit(start, split=made.split_of(start), randomness=SecureRandomness())
+
+
+@BOTH
+def test_the_same_people_without_ids_are_not_asked_again_for_nothing(name: str) -> None:
+    """One link less, or another name: refused before anything is read, naming the three ways on."""
+    method = fit(name, ids=False)
+    paid = method.ledger
+    for other in (graph(ids=False, without=3, name="town, later"), graph(range(40), ids=False)):
+        with pytest.raises(BudgetError) as refused:
+            method.predict(other, randomness=SecureRandomness())
+        for remedy in ("queries=1", "people='same'", "people='other'"):
+            assert remedy in str(refused.value)
+    assert method.ledger == paid
+
+
+@BOTH
+def test_a_declared_second_report_is_counted_in_the_guarantee(name: str) -> None:
+    method = fit(name, ids=False, queries=1)
+    once = method.guarantee
+    assert any("reports once" in fact for fact in once.assumes)
+    method.predict(graph(range(40), ids=False), randomness=SecureRandomness())
+    more = 1.0 if name == "lpgnn" else 5.0
+    assert method.guarantee.epsilon == pytest.approx(once.epsilon + more)
+    assert not any("reports once" in fact for fact in method.guarantee.assumes)
+    assert any("features 2 times" in fact for fact in method.guarantee.assumes)
+    assert [spend.name for spend in method.ledger.spends][-1].endswith("again for town")
+    with pytest.raises(BudgetError):
+        method.predict(graph(range(30), ids=False), randomness=SecureRandomness())
+
+
+def test_averaging_over_many_questions_finds_what_one_report_finds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thirty graphs of the same people: their ids say so, and the estimates are those of one report each."""
+    method = fit("lpgnn")
+    estimates: list[torch.Tensor] = []
+    real = MultiBit.centred
+    monkeypatch.setattr(MultiBit, "centred", lambda me, sent: estimates.append(me.estimate(sent)) or real(me, sent))
+    for edge in range(30):
+        method.predict(graph(without=edge))
+    truth = graph().x.numpy().ravel()
+    mean = torch.stack([one.to_dense() for one in estimates]).mean(dim=0).numpy().ravel()
+    alone = estimates[0].to_dense().numpy().ravel()
+    assert len(estimates) == 30
+    assert np.corrcoef(mean, truth)[0, 1] == pytest.approx(np.corrcoef(alone, truth)[0, 1])
+    fresh = MultiBit(epsilon=1.0, dimension=20, low=0.0, high=1.0)
+    many = [fresh.estimate(fresh.randomize(graph().x, randomness=SeededRandomness(k))).to_dense() for k in range(30)]
+    found = np.corrcoef(torch.stack(many).mean(dim=0).numpy().ravel(), truth)[0, 1]
+    assert found > 2 * abs(np.corrcoef(alone, truth)[0, 1])  # what fresh reports would give away
+
+
+@BOTH
+def test_known_ids_are_answered_from_what_they_sent_whatever_their_graph(name: str, tmp_path: Path) -> None:
+    """Other order, other links, other name, fewer of them; in this process and after save and load: nobody is asked."""
+    method = fit(name)
+    paid, guarantee = method.ledger, method.guarantee
+    shuffled = torch.randperm(made.NODES, generator=torch.Generator().manual_seed(0)).tolist()
+    loaded = load_method(method.save(tmp_path))
+    for other in (graph(shuffled, name="elsewhere"), graph(range(10, 30)), graph(without=5)):
+        answers = [one.predict_proba(other) for one in (method, loaded)]
+        assert torch.equal(*answers)
+    assert torch.allclose(method.predict_proba(graph(shuffled)), method.predict_proba()[shuffled], atol=1e-5)
+    assert (method.ledger, loaded.ledger) == (paid, paid)
+    assert method.guarantee == guarantee
+
+
+@BOTH
+def test_only_new_ids_are_asked_and_their_price_is_theirs_alone(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    method = fit(name)
+    before, price, asked = method.ledger, method.guarantee.epsilon, []
+    real = MultiBit.randomize
+
+    def watched(me: MultiBit, values: Any, *, randomness: Any) -> Any:
+        asked.append(len(values))
+        return real(me, values, randomness=randomness)
+
+    monkeypatch.setattr(MultiBit, "randomize", watched)
+    mixed = graph([*range(50), *range(60, 75)])
+    found = method.predict_proba(mixed, randomness=SecureRandomness())
+    assert (found.shape[0], asked) == (65, [15])
+    rows = method.ledger.spends[len(before.spends) :]
+    units = {"features", "links"} if name == "solitude" else {"features"}
+    assert {spend.unit.split(" of ")[0] for spend in rows} == units
+    assert all(spend.unit.startswith(("features of town (", "links of town (")) for spend in rows)
+    assert method.guarantee.epsilon == price
+    assert BY_ID in method.guarantee.assumes
+    again = method.predict_proba(graph([*range(60, 80)]), randomness=SecureRandomness())
+    assert asked == [15, 5] and again.shape[0] == 20
+    assert torch.equal(method.predict_proba(mixed), found)
+
+
+@BOTH
+def test_the_caller_may_say_who_they_are(name: str) -> None:
+    method = fit(name, ids=False)
+    paid, later = method.ledger, graph(ids=False, without=3, name="later")
+    assert method.predict_proba(later, people="same").shape == (made.NODES, 3)
+    assert method.ledger == paid
+    assert any("row i of later is the person that row i of the run was" in fact for fact in method.guarantee.assumes)
+    with pytest.raises(InputError, match="cannot be the people of the run"):
+        method.predict_proba(graph(range(40), ids=False, name="fewer"), people="same")
+    with pytest.raises(InputError, match="allowed: same, other"):
+        method.predict_proba(later, people="friends")
+    strangers = graph(range(60, 100), ids=False, name="strangers")
+    first = method.predict_proba(strangers, people="other", randomness=SecureRandomness())
+    assert torch.equal(method.predict_proba(strangers, people="other"), first)
+    assert len(method.ledger.spends) == len(paid.spends) + (1 if name == "lpgnn" else 2)
+    said = "the people of strangers are others than all who reported before: declared, not checked"
+    assert said in method.guarantee.assumes
+
+
+def test_ids_are_believed_and_not_the_caller() -> None:
+    with pytest.raises(InputError, match="10 of the ids have never reported"):
+        fit("lpgnn").predict(graph(range(10, 70)), people="same")
+
+
+@pytest.mark.parametrize("kind", [int, float, np.int64, torch.tensor])
+@BOTH
+def test_an_id_is_the_same_however_it_is_typed(name: str, kind: Any) -> None:
+    rows = range(made.NODES)
+    start, again = graph(ids=False), graph(ids=False, without=3)
+    start.ids = [str(row) for row in rows]
+    again.ids = kind(rows) if kind is torch.tensor else [kind(row) for row in rows]
+    method = KINDS[name]().fit(start, split=made.split_of(start), randomness=SecureRandomness())
+    paid = method.ledger
+    method.predict_proba(again)
+    assert method.ledger == paid
+
+
+@BOTH
+def test_ids_of_declared_others_do_not_pass_for_new_ones_later(name: str, tmp_path: Path) -> None:
+    """They may be the same people, whose second report would be free, or others whose ids happen to be equal."""
+    method, strangers = fit(name), range(60, 70)
+    method.predict_proba(graph(strangers, name="far"), people="other", randomness=SecureRandomness())
+    method = load_method(method.save(tmp_path))
+    paid = method.ledger
+    with pytest.raises(BudgetError, match="nothing tells the people of near"):
+        method.predict_proba(graph(strangers, name="near"), randomness=SecureRandomness())
+    assert method.ledger == paid
+    method.predict_proba(graph(range(10), name="near"))
+
+
+@BOTH
+def test_how_often_people_were_declared_to_be_others_is_told(name: str) -> None:
+    method = fit(name, ids=False)
+    for row in (60, 61, 62):
+        method.predict_proba(
+            graph(range(row, 80), ids=False, name="far"), people="other", randomness=SecureRandomness()
+        )
+    assert any("others than all who reported before" in f and "(said 3 times)" in f for f in method.guarantee.assumes)
+
+
+def test_old_and_permanent_reports_are_taken_as_they_are() -> None:
+    """Those that this account paid for say nothing new; others are noted, for somebody else answers for their price."""
+    method = fit("lpgnn", ids=False)
+    paid, later = method.ledger, graph(ids=False, without=3, name="later")
+    mine = method.predict_proba(later, reports=method.released)
+    assert torch.equal(mine, method.predict_proba(later, people="same"))
+    devices = [PermanentRandomness(bytes([row]) * 32, "town") for row in range(made.NODES)]
+    mechanism = method.privacy.features(method.schema)
+    lasting = replace(method.released, features=permanent_reports(mechanism, later.x, devices, field="features"))
+    method.predict_proba(later, reports=lasting)
+    assert method.ledger == paid
+    assert method.guarantee.assumes[-1].startswith("the reports handed in for later are old or permanent ones")
+    with pytest.raises(InputError, match="60 reports for 40 nodes"):
+        method.predict(graph(range(40), ids=False), reports=method.released)
+    other = LPGNN(epsilon_x=2.0, epsilon_y=1.0, epochs=2).randomize(
+        graph(), split=made.split_of(graph()), randomness=SecureRandomness()
+    )
+    with pytest.raises(InputError, match="the reports were made by"):
+        method.predict(later, reports=other)
+
+
+@BOTH
+def test_a_model_that_was_handed_on_knows_nobody(name: str, tmp_path: Path) -> None:
+    """Without the file beside it, ids tell nothing: the people may be those of the run, and would be asked again."""
+    file = fit(name).save(tmp_path)
+    kept_file(file).unlink()
+    handed = load_method(tmp_path)
+    for other in (graph(range(40)), graph(range(60, 90), name="strangers")):
+        with pytest.raises(BudgetError, match="would be asked again"):
+            handed.predict(other, randomness=SecureRandomness())
+    handed.predict(graph(range(60, 90), name="strangers"), people="other", randomness=SecureRandomness())
+
+
+@BOTH
+def test_who_was_asked_by_a_step_that_failed_is_not_new(name: str) -> None:
+    """What they sent is lost, and that they sent it is not: without room for a second report they stay unasked."""
+    method = fit(name)
+    broken = graph(range(60, 90))
+    broken.x[0, 0] = math.nan
+    with pytest.raises(InputError):
+        method.predict(broken, randomness=SecureRandomness())
+    paid = method.ledger
+    with pytest.raises(BudgetError, match="would be asked again"):
+        method.predict(graph(range(60, 90)), randomness=SecureRandomness())
+    assert method.ledger == paid
+
+
+@BOTH
+def test_what_two_copies_asked_is_put_together_when_they_are_saved(name: str, tmp_path: Path) -> None:
+    """Each knows its own new people; the file beside the model then knows both, and keeps the first answer."""
+    file = fit(name).save(tmp_path)
+    one, other = load_method(tmp_path), load_method(tmp_path)
+    for method, rows in ((one, range(60, 80)), (other, range(80, 95))):
+        method.predict(graph(rows), randomness=SecureRandomness())
+        method.save(tmp_path)
+    content = read_method(kept_file(file))[2]
+    assert len(content["names"]) == made.NODES + 35
+
+
+@BOTH
+def test_the_model_holds_nobodys_reports_and_the_file_beside_it_is_its_owners(name: str, tmp_path: Path) -> None:
+    method = fit(name)
+    method.predict(graph(range(60, 90)), randomness=SecureRandomness())
+    file = method.save(tmp_path / "one")
+    assert not any(part.startswith(("answers", "rows", "names")) for part in read_method(file)[2])
+    assert b"person 3" not in file.read_bytes() and b"person 3" not in kept_file(file).read_bytes()
+    assert (tmp_path / "one" / ANSWERS).stat().st_mode & 0o777 == 0o600
+    assert kept_file(method.save(tmp_path / "mine.safetensors")).name == "mine.answers.safetensors"
+
+
+@BOTH
+def test_old_models_with_answers_inside_are_read_and_stripped(name: str, tmp_path: Path) -> None:
+    method = fit(name)
+    kind, facts, tensors = read_method(method.save(tmp_path))
+    old = {**tensors, "answers.0123": torch.rand(made.NODES, 3)}
+    save_method(tmp_path, kind, facts, old)
+    with pytest.warns(UserWarning, match="not for everybody who has it"):
+        loaded = load_method(tmp_path)
+    assert torch.equal(loaded.predict_proba(), method.predict_proba())
+    assert "answers.0123" not in read_method(loaded.save(tmp_path))[2]
+
+
+@BOTH
+def test_the_ledger_beside_a_model_is_the_account_of_all_who_load_it(name: str, tmp_path: Path) -> None:
+    """Two that were loaded before either asked share one budget: the second is refused, and nothing of it is read."""
+    fitted = fit(name, ids=False, queries=1)
+    fitted.save(tmp_path)
+    (tmp_path / "ledger.json").write_text(json.dumps(fitted.ledger.to_dict()))
+    one, other = load_method(tmp_path), load_method(tmp_path)
+    broken = graph(range(40), ids=False)
+    broken.x[0, 0] = math.nan
+    with pytest.raises(InputError):
+        one.predict(broken, randomness=SecureRandomness())
+    on_disk = json.loads((tmp_path / "ledger.json").read_text())
+    assert on_disk == one.ledger.to_dict() and len(on_disk["spends"]) > len(fitted.ledger.spends)
+    with pytest.raises(BudgetError):
+        other.predict(graph(range(30), ids=False), randomness=SecureRandomness())
+    assert json.loads((tmp_path / "ledger.json").read_text()) == on_disk

@@ -1,0 +1,257 @@
+"""Saved methods: whatever is wrong with a file, loading says so in one line."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from graphveil.errors import ModelFileError
+from graphveil.graphs import GraphSchema
+from graphveil.methods import LPGNN, LabelPropagation, LinkBeliefs, load_method
+from graphveil.methods.base.storage import FORMAT, KEY, number, read_method, save_method, schema_facts, schema_from
+from graphveil.methods.curator.dp_mlp import DPMLP
+from graphveil.models import BACKBONES
+from graphveil.privacy import SeededRandomness
+from tests.methods import made
+from tests.methods.conformance import secrets
+
+
+@pytest.fixture(scope="module")
+def content(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """A saved LPGNN."""
+    method = LPGNN(epsilon_x=1.0, epsilon_y=1.0, epochs=2, hidden=2, steps_x=1, steps_y=1)
+    method.fit(made.graph(20), randomness=SeededRandomness(1))
+    return method.save(tmp_path_factory.mktemp("saved")).read_bytes()
+
+
+def refusal(path: Path) -> str:
+    with pytest.raises(ModelFileError) as refused:
+        load_method(path)
+    assert "\n" not in str(refused.value)
+    assert str(path) in str(refused.value)
+    return str(refused.value)
+
+
+@pytest.mark.parametrize("length", [0, 1, 7, 8, 100, 2_000, -1_000, -1])
+def test_truncated_files_are_refused(content: bytes, length: int, tmp_path: Path) -> None:
+    file = tmp_path / "model.safetensors"
+    file.write_bytes(content[:length])
+    refusal(file)
+
+
+def test_files_with_something_appended_are_refused(content: bytes, tmp_path: Path) -> None:
+    file = tmp_path / "model.safetensors"
+    file.write_bytes(content + b"\0")
+    refusal(file)
+
+
+@pytest.mark.parametrize("bit", [0, 6])
+def test_flipped_bits_are_noticed(content: bytes, bit: int, tmp_path: Path) -> None:
+    """At 300 places over the file: header, settings, epsilons, ledger and weights alike.
+
+    The one flip that may pass turns the last digit of a long fraction into another spelling of the same number.
+    """
+    file = tmp_path / "model.safetensors"
+    file.write_bytes(content)
+    _, facts, _ = read_method(file)
+    refused = 0
+    for place in range(bit, len(content), len(content) // 300):
+        damaged = bytearray(content)
+        damaged[place] ^= 1 << bit
+        file.write_bytes(bytes(damaged))
+        try:
+            assert read_method(file)[1] == facts
+        except ModelFileError as error:
+            assert "\n" not in str(error)
+            refused += 1
+    assert refused >= 297
+
+
+def test_a_changed_epsilon_is_noticed(content: bytes, tmp_path: Path) -> None:
+    """The guarantee is restored from the settings in the header: they are hashed like the weights."""
+    before, after = b'\\"epsilon_x\\": 1.0', b'\\"epsilon_x\\": 9.0'
+    assert content.count(before) >= 1
+    file = tmp_path / "model.safetensors"
+    file.write_bytes(content.replace(before, after))
+    assert "does not match its recorded hash" in refusal(file)
+
+
+def test_the_undamaged_file_loads(content: bytes, tmp_path: Path) -> None:
+    file = tmp_path / "model.safetensors"
+    file.write_bytes(content)
+    assert isinstance(load_method(file), LPGNN)
+    assert torch.equal(load_method(tmp_path).predict_proba(), load_method(file).predict_proba())
+
+
+def test_foreign_files_are_refused(tmp_path: Path) -> None:
+    foreign = {
+        "text": b"name,age\nann,3\n" * 20,
+        "json": b'{"model": "lpgnn"}' * 20,
+        "pickle": pickle.dumps({"weights": [1.0] * 50}),
+        "zeros": bytes(500),
+    }
+    for name, found in foreign.items():
+        file = tmp_path / f"{name}.safetensors"
+        file.write_bytes(found)
+        refusal(file)
+
+
+def test_nothing_in_a_file_is_ever_run(tmp_path: Path) -> None:
+    class Trap:
+        def __reduce__(self) -> tuple[object, ...]:
+            return (Path.touch, (tmp_path / "sprung",))
+
+    file = tmp_path / "trap.safetensors"
+    file.write_bytes(pickle.dumps(Trap()))
+    refusal(file)
+    assert not (tmp_path / "sprung").exists()
+
+
+def test_safetensors_of_others_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "other.safetensors"
+    save_file({"weight": torch.zeros(3)}, file)
+    assert "that graphveil did not write" in refusal(file)
+    for header in ("no json", "[1, 2]", "{}", json.dumps({"format": FORMAT + 1})):
+        save_file({"weight": torch.zeros(3)}, file, metadata={KEY: header})
+        refusal(file)
+
+
+def test_a_newer_format_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "newer.safetensors"
+    save_file({}, file, metadata={KEY: json.dumps({"format": 99, "kind": "lpgnn", "facts": {}, "sha256": ""})})
+    assert "format 99; allowed: format 1" in refusal(file)
+
+
+def test_unknown_kinds_are_refused(tmp_path: Path) -> None:
+    file = save_method(tmp_path, "nothing-of-ours", {}, {"weight": torch.zeros(3)})
+    assert "holds a 'nothing-of-ours' model; allowed: lpgnn, label-propagation" in refusal(file)
+
+
+def test_known_kinds_with_missing_facts_are_refused(tmp_path: Path) -> None:
+    for kind in ("lpgnn", "label-propagation"):
+        file = save_method(tmp_path, kind, {"seed": 0}, {"weight": torch.zeros(3)})
+        assert "lacks or garbles a field" in refusal(file)
+
+
+SHAPES = {
+    "another dimension": lambda t: {"weights.weight1": t["weights.weight1"][:-1]},
+    "another width": lambda t: {"weights.bias1": torch.zeros(7)},
+    "a transposed weight": lambda t: {"weights.weight2": t["weights.weight2"].T.contiguous()},
+    "a missing weight": lambda t: {"weights.bias2": None},
+    "a missing first weight": lambda t: {"weights.weight1": None},
+    "a weight too many": lambda t: {"weights.attention1": torch.zeros(2, 4, 2)},
+    "a mean of another dimension": lambda t: {"mean": torch.zeros(1, 3)},
+    "no mean": lambda t: {"mean": None},
+    "no logits": lambda t: {"logits": None},
+    "logits of other classes": lambda t: {"logits": t["logits"][:, :2].contiguous()},
+    "logits in a row": lambda t: {"logits": t["logits"].flatten()},
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_tensors_of_other_shapes_are_refused_at_load(content: bytes, name: str, tmp_path: Path) -> None:
+    """Written with a hash that fits: the file is whole, but it is no network of these settings."""
+    file = tmp_path / "model.safetensors"
+    file.write_bytes(content)
+    kind, facts, tensors = read_method(file)
+    changed = {**tensors, **SHAPES[name](tensors)}
+    save_method(file, kind, facts, {key: value for key, value in changed.items() if value is not None})
+    assert "lacks or garbles a field" in refusal(file)
+
+
+@pytest.mark.parametrize("model", BACKBONES)
+@pytest.mark.parametrize("scaling", ["standard", "published"])
+def test_every_backbone_has_the_shapes_that_loading_expects(model: str, scaling: str, tmp_path: Path) -> None:
+    """And the settings of another backbone do not fit its tensors."""
+    method = LPGNN(epsilon_x=1.0, epsilon_y=1.0, epochs=1, hidden=3, model=model, scaling=scaling)
+    file = method.fit(made.graph(20), randomness=SeededRandomness(1)).save(tmp_path)
+    assert torch.equal(load_method(file).predict_proba(), method.predict_proba())
+    kind, facts, tensors = read_method(file)
+    for other in set(BACKBONES) - {model, {"gcn": "mlp", "mlp": "gcn"}.get(model)}:  # these two have the same shapes
+        save_method(file, kind, {**facts, "settings": {**facts["settings"], "model": other}}, tensors)
+        refusal(file)
+
+
+def test_spread_labels_of_other_shapes_are_refused_at_load(tmp_path: Path) -> None:
+    file = LabelPropagation(epsilon_y=1.0).fit(made.graph(), randomness=SeededRandomness(1)).save(tmp_path)
+    kind, facts, tensors = read_method(file)
+    for wrong in (tensors["probabilities"][:, :2].contiguous(), tensors["probabilities"].flatten()):
+        save_method(file, kind, facts, {"probabilities": wrong})
+        assert "probabilities are" in refusal(file)
+
+
+@pytest.mark.parametrize("name", ["missing", "missing.safetensors"])
+def test_missing_files_are_refused_with_a_remedy(name: str, tmp_path: Path) -> None:
+    with pytest.raises(ModelFileError, match="no saved model; give the run folder or the file that save wrote"):
+        load_method(tmp_path / name)
+
+
+def test_saving_makes_folders_and_leaves_nothing_else_behind(tmp_path: Path) -> None:
+    file = save_method(tmp_path / "a" / "b", "kind", {"x": 1}, {"weight": torch.arange(3)})
+    assert [path.name for path in (tmp_path / "a" / "b").iterdir()] == ["model.safetensors"]
+    kind, facts, tensors = read_method(file)
+    assert (kind, facts, tensors["weight"].tolist()) == ("kind", {"x": 1}, [0, 1, 2])
+
+
+def test_a_failed_save_leaves_the_old_file_as_it_was(tmp_path: Path) -> None:
+    file = save_method(tmp_path, "kind", {"x": 1}, {"weight": torch.arange(3)})
+    before = file.read_bytes()
+    with pytest.raises(ValueError, match="JSON"):
+        save_method(tmp_path, "kind", {"x": float("nan")}, {"weight": torch.arange(3)})
+    assert file.read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["model.safetensors"]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int64, torch.bool, torch.bfloat16])
+def test_tensors_of_every_type_and_shape_come_back(dtype: torch.dtype, tmp_path: Path) -> None:
+    tensors = {"matrix": torch.ones(2, 3).T.to(dtype), "number": torch.ones(()).to(dtype)}
+    _, _, found = read_method(save_method(tmp_path, "kind", {}, tensors))
+    assert all(torch.equal(found[name], tensors[name]) for name in tensors)
+
+
+def test_numbers_and_schemas_become_json_and_back_less_their_notes() -> None:
+    assert [number(value) for value in (1.0, float("inf"), None)] == [1.0, "inf", None]
+    schema = GraphSchema("g", 2, 0.0, 1.0, ("a", "b"), True, ("labels",), "declared", ("clipped 17 values",))
+    facts = json.loads(json.dumps(schema_facts(schema)))
+    assert "17" not in json.dumps(facts)
+    found = schema_from(facts)
+    assert (found.name, found.classes, found.private, found.notes) == ("g", ("a", "b"), ("labels",), ())
+
+
+def test_the_search_for_secrets_would_find_them(tmp_path: Path) -> None:
+    """The twin of the conformance test: each secret is found in a file that does hold it."""
+    graph = made.graph()
+    method = LPGNN(epsilon_x=1.0, epsilon_y=1.0, epochs=1).fit(graph, randomness=SeededRandomness(1))
+    leaky = {"y": graph.y, "edges": graph.edge_index, "x": graph.x.to_dense(), **made.tensors_of(method.released)}
+    facts = {"labels": graph.y.tolist(), "notes": list(graph.schema.notes)}
+    found = save_method(tmp_path, "kind", facts, leaky).read_bytes()
+    hidden = [name for name, secret in secrets(graph, method.released).items() if secret in found]
+    for name in ("canary as float32", "true labels as int64", "edges as int64", "features as float32"):
+        assert name in hidden
+    for name in ("reported labels as int64", "reported indices as int32", "reported bits as uint8"):
+        assert name in hidden
+    assert {"true labels as text", "notes that count private values"} <= set(hidden)
+
+
+def test_weights_that_are_no_floats_are_refused_at_load(tmp_path: Path) -> None:
+    """Torch says so with a RuntimeError."""
+    method = DPMLP(epsilon=4.0, delta=0.01, hidden=2, passes=1).fit(made.graph(20), randomness=SeededRandomness(1))
+    file = method.save(tmp_path)
+    kind, facts, tensors = read_method(file)
+    for name in tensors:
+        save_method(file, kind, facts, {**tensors, name: tensors[name].to(torch.int64)})
+        refusal(file)
+
+
+@pytest.mark.parametrize("method", [LabelPropagation(epsilon_y=1.0), LinkBeliefs(epsilon_x=None, epsilon_a=4.0)])
+def test_probabilities_that_are_no_numbers_are_refused_at_load(method: Any, tmp_path: Path) -> None:
+    file = method.fit(made.graph(20), randomness=SeededRandomness(1)).save(tmp_path)
+    kind, facts, tensors = read_method(file)
+    save_method(file, kind, facts, {**tensors, "probabilities": tensors["probabilities"] * float("nan")})
+    assert "or what is no number" in refusal(file)

@@ -1,0 +1,53 @@
+"""Controls and ceiling of the curator's methods."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from graphveil.graphs import Split, random_split
+from graphveil.methods import GAP
+from graphveil.methods.curator import controls as curator_controls
+from graphveil.methods.curator.controls import curator_ceiling, curator_controls_of
+from graphveil.privacy import SeededRandomness
+from tests.methods import curator_made as cm
+
+
+@pytest.mark.parametrize("name", cm.KINDS)
+def test_without_noise_the_unit_does_not_matter_and_no_degree_is_bounded(name: str) -> None:
+    node, edge = (cm.fit(name, epsilon=math.inf, unit=unit) for unit in ("node", None))
+    assert torch.equal(node.predict_proba(), edge.predict_proba())
+
+
+@pytest.mark.parametrize("name", cm.KINDS)
+def test_a_method_for_nodes_has_a_ceiling_and_a_control_at_its_own_price(name: str) -> None:
+    start = cm.graph()
+    split = cm.split_of(start)
+    method = cm.fit(name, start, unit="node", epsilon=8.0)
+    ceiling = curator_ceiling(method, start, split, randomness=SeededRandomness(1))
+    controls = curator_controls_of(method, start, split, randomness=SeededRandomness(2))
+    assert list(controls) == ["no-edges"]
+    for found in (ceiling, controls["no-edges"]()):
+        assert found.shape == (int(split.test.sum()),)
+        assert set(found.tolist()) <= {0.0, 1.0}
+
+
+def test_the_control_takes_the_encoder_that_gap_trained_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is the one that the control would train: the same hits; another split's encoder is not taken."""
+    start, trained = cm.graph(), []
+    real = curator_controls._encoder
+    monkeypatch.setattr(curator_controls, "_encoder", lambda *facts: trained.append(1) or real(*facts))
+    settings = {**cm.FAST, "epochs": 30}
+    split, other = (random_split(start, seed) for seed in (0, 1))
+    fitted = GAP(epsilon=2.0, **settings).fit(start, split=split, randomness=SeededRandomness(1))
+    unfitted = GAP(epsilon=2.0, **settings)
+
+    def hits(method: GAP, split: Split) -> list[float]:
+        return curator_controls_of(method, start, split, randomness=SeededRandomness(0))["no-edges"]().tolist()
+
+    assert hits(fitted, split) == hits(unfitted, split)
+    assert len(trained) == 1
+    assert hits(fitted, other) == hits(unfitted, other)
+    assert len(trained) == 3

@@ -1,0 +1,273 @@
+"""Controls and rivals of methods that collect neighbour lists: what they see, cost and are equal in."""
+
+from __future__ import annotations
+
+import math
+from copy import copy
+from dataclasses import replace
+from typing import Any, NoReturn
+
+import numpy as np
+import pytest
+import torch
+
+from graphveil.methods import LinkBeliefs, Solitude
+from graphveil.methods.links import controls as link_controls
+from graphveil.methods.links.controls import (
+    expected_links,
+    link_controls_of,
+    random_edges,
+    rivals_left_out,
+    rivals_of,
+    settings_of,
+)
+from graphveil.privacy import SeededRandomness
+from tests.methods import links_made, made
+
+SHORT: dict[str, Any] = {"epochs": 2, "hidden": 4, "steps_x": 2}
+CONTROLS = {"public-only", "label-propagation", "no-edges", "random-features", "random-graph"}
+MODES = ("lower", "both", "directed")
+
+
+class SealedLists(dict[str, Any]):
+    """Reports of neighbour lists; whoever looks is caught."""
+
+    def __getitem__(self, *name: str) -> NoReturn:
+        raise AssertionError("neighbour lists were read")
+
+    get = items = values = __getitem__  # type: ignore[assignment]
+
+
+class TestLabelsOnly(links_made.Sealed):
+    """The public facts of a graph and the truth of its test nodes, which accuracy is measured on."""
+
+    __test__ = False
+
+    def __init__(self, graph: Any, test: torch.Tensor) -> None:
+        super().__init__(graph)
+        self.truth = torch.where(test, graph.y, -1)
+
+    @property
+    def y(self) -> torch.Tensor:  # type: ignore[override]
+        return self.truth
+
+
+def graph_of(mode: str) -> Any:
+    return links_made.graph(directed=mode == "directed")
+
+
+def solitude(mode: str = "lower", **settings: Any) -> Solitude:
+    return Solitude(**{"epsilon_x": 2.0, "epsilon_a": 4.0, "mode": mode, **SHORT, **settings})
+
+
+def beliefs(mode: str = "lower", **settings: Any) -> LinkBeliefs:
+    return LinkBeliefs(**{"epsilon_x": 2.0, "epsilon_a": 4.0, "mode": mode, "rounds": 5, **settings})
+
+
+def fitted(method: Any, graph: Any) -> Any:
+    return method.fit(graph, split=made.split_of(graph), randomness=SeededRandomness(1))
+
+
+def with_lists(method: Any, lists: dict[str, Any]) -> Any:
+    """The same fitted method, the lists it was sent exchanged."""
+    other = copy(method)
+    other.released = replace(method.released, lists=lists)
+    return other
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Networks beside a method that trains none train for two epochs."""
+    monkeypatch.setattr(link_controls, "settings_of", lambda method: replace(settings_of(method), epochs=2))
+
+
+@pytest.mark.parametrize("build", [solitude, beliefs])
+@pytest.mark.parametrize("mode", MODES)
+def test_every_control_and_rival_runs_and_spends_nothing_of_the_methods_ledger(build: Any, mode: str) -> None:
+    graph = graph_of(mode)
+    split = made.split_of(graph)
+    method = fitted(build(mode), graph)
+    ledger, answers = method.ledger, method.predict_proba()
+    controls = link_controls_of(method, graph, split)
+    rivals = rivals_of(method, graph, split, randomness=SeededRandomness(2))
+    own = "solitude" if isinstance(method, Solitude) else "link-beliefs"
+    assert set(controls) == CONTROLS
+    assert set(rivals) == {"base", "lpgnn", "solitude", "link-beliefs", "blink", "dprr"} - {own}
+    for name, train in {**controls, **rivals}.items():
+        found = train()
+        assert found.shape == (int(split.test.sum()),), name
+        assert set(np.unique(found)) <= {0.0, 1.0}, name
+    assert method.ledger == ledger
+    assert torch.equal(method.predict_proba(), answers)
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        solitude(denoiser="degree-preserving"),
+        solitude(denoiser="blink-hybrid"),
+        solitude(denoiser="blink-soft", steps_x=0),
+        solitude(denoiser="none", model="gat"),
+        solitude(epsilon_y=1.0),
+        beliefs("both", epsilon_y=2.0),
+    ],
+    ids=["dprr", "blink", "blink-soft", "gat", "private labels", "beliefs with private labels"],
+)
+def test_controls_look_at_reports_alone(method: Any) -> None:
+    """The accuracy of each is the same when features, links and all labels but those of test nodes are sealed."""
+    graph = links_made.graph()
+    split = made.split_of(graph)
+    fitted(method, graph)
+    opened, sealed = (link_controls_of(method, g, split) for g in (graph, TestLabelsOnly(graph, split.test)))
+    assert set(opened) == set(sealed) == CONTROLS
+    for name in opened:
+        assert np.array_equal(opened[name](), sealed[name]()), name
+
+
+def test_rivals_on_the_same_reports_look_at_nothing_else_and_draw_no_noise() -> None:
+    graph = links_made.graph()
+    split, noise = made.split_of(graph), made.Counted()
+    for method in (fitted(solitude(), graph), fitted(beliefs(), graph)):
+        rivals = rivals_of(method, TestLabelsOnly(graph, split.test), split, randomness=noise)
+        for name in set(rivals) - {"blink", "dprr"}:
+            rivals[name]()
+    assert noise.asked == []
+
+
+@pytest.mark.parametrize("build", [solitude, beliefs])
+def test_no_edges_and_public_only_never_look_at_the_lists(build: Any) -> None:
+    graph = links_made.graph()
+    split = made.split_of(graph)
+    method = fitted(build(), graph)
+    sealed = link_controls_of(with_lists(method, SealedLists()), graph, split)
+    opened = link_controls_of(method, graph, split)
+    for name in ("no-edges", "public-only"):
+        assert np.array_equal(sealed[name](), opened[name]()), name
+    for name in CONTROLS - {"no-edges", "public-only"}:
+        with pytest.raises(AssertionError, match="neighbour lists were read"):
+            sealed[name]()
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("build", [solitude, beliefs])
+def test_rivals_pay_the_same_price(build: Any, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every method that is built for a rival costs a relationship and a person what the method itself costs."""
+    graph = graph_of(mode)
+    split = made.split_of(graph)
+    method = fitted(build(mode), graph)
+    built: list[Any] = []
+    for kind in (Solitude, LinkBeliefs):
+        monkeypatch.setattr(kind, "__init__", _noting(kind.__init__, built))
+    rivals = rivals_of(method, graph, split, randomness=SeededRandomness(2))
+    for train in rivals.values():
+        train()
+    ours = [rival for rival in built if rival.released is not None]
+    assert len(ours) == len(rivals)
+    for rival in ours:
+        assert rival.epsilon_relationship == method.epsilon_relationship
+        assert rival.links.mode in (method.links.mode, "directed" if mode == "directed" else "both")
+        for unit in ("features", "labels", "links"):
+            assert rival.ledger.total(unit) == pytest.approx(method.ledger.total(unit)), unit
+        assert rival.guarantee.epsilon == pytest.approx(method.guarantee.epsilon)
+
+
+def _noting(start: Any, built: list[Any]) -> Any:
+    def begin(self: Any, **options: Any) -> None:
+        start(self, **options)
+        built.append(self)
+
+    return begin
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("denoiser", ["none", "degree-preserving", "blink-hybrid"])
+def test_the_random_graph_is_as_dense_and_collected_alike(
+    mode: str, denoiser: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At epsilon 8 next to nothing is false: as many entries arrive, of other pairs, with noise of the same kind."""
+    graph = graph_of(mode)
+    split = made.split_of(graph)
+    method = fitted(solitude(mode, denoiser=denoiser, epsilon_a=8.0), graph)
+    seen: list[Any] = []
+    monkeypatch.setattr(link_controls, "_again", lambda _, other: seen.append(other) or method.predict_proba())
+    link_controls_of(method, graph, split)["random-graph"]()
+    (other,) = seen
+    assert other.people is method.released.people
+    assert other.links == method.links
+    true, strange = (_entries(released) for released in (method.released, other))
+    assert len(strange) == pytest.approx(len(true), rel=0.15)
+    assert len(true & strange) < 0.4 * len(true)
+    wrong = random_edges(made.NODES, 3 * expected_links(method.released), mode == "directed", 0)
+    assert wrong.shape[1] > 1.5 * graph.edge_index.shape[1]
+
+
+def _entries(released: Any) -> set[tuple[int, int]]:
+    lists = released.lists["lists"]
+    edges = getattr(lists, "edges", lists).to_edge_index()
+    return set(map(tuple, edges.T.tolist()))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_expected_links_are_about_the_true_number(mode: str) -> None:
+    """Fixed seed; the estimate's deviation at epsilon 4 among 60 people is below 7 links."""
+    graph = graph_of(mode)
+    true = graph.edge_index.shape[1] / (1 if mode == "directed" else 2)
+    method = fitted(solitude(mode, denoiser="none"), graph)
+    assert expected_links(method.released) == pytest.approx(true, abs=40)
+    thinned = fitted(solitude(mode, denoiser="degree-preserving"), graph)
+    assert expected_links(thinned.released) >= 1
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_random_edges_have_no_loops_no_duplicates_and_both_directions(directed: bool) -> None:
+    edges = random_edges(50, 200, directed, 3)
+    pairs = set(map(tuple, edges.T.tolist()))
+    assert len(pairs) == edges.shape[1]
+    assert not any(i == j for i, j in pairs)
+    assert all((j, i) in pairs for i, j in pairs) == (not directed)
+    assert torch.equal(edges, random_edges(50, 200, directed, 3))
+
+
+def test_without_features_there_is_nothing_to_leave_edges_or_features_out_of() -> None:
+    graph = links_made.graph()
+    method = fitted(solitude(epsilon_x=None, epsilon_y=2.0), graph)
+    assert set(link_controls_of(method, graph, made.split_of(graph))) == CONTROLS - {"no-edges", "random-features"}
+
+
+def test_public_links_have_no_rivals_and_no_strangers() -> None:
+    graph = links_made.graph()
+    split = made.split_of(graph)
+    method = fitted(solitude(None, epsilon_a=math.inf), graph)
+    assert set(link_controls_of(method, graph, split)) == CONTROLS - {"random-graph"}
+    assert rivals_of(method, graph, split, randomness=SeededRandomness(2)) == {}
+    assert rivals_left_out(method, graph.schema, 10**6) == {}
+
+
+def test_public_only_is_an_even_guess_or_the_most_frequent_public_label() -> None:
+    graph = links_made.graph()
+    split = made.split_of(graph)
+    hidden = fitted(beliefs(epsilon_y=1.0), graph)
+    found = link_controls_of(hidden, graph, split)["public-only"]()
+    assert found.tolist() == [1 / 3] * int(split.test.sum())
+    shown = link_controls_of(fitted(beliefs(), graph), graph, split)["public-only"]()
+    most = graph.y[(split.train | split.val) & (graph.y >= 0)].mode().values
+    assert shown.tolist() == (graph.y[split.test] == most).tolist()
+
+
+def test_rivals_whose_own_collection_is_too_large_are_left_out() -> None:
+    """100,000 people, epsilon 8: 1.7 million false entries if one end reports, 180 million if both do at half."""
+    graph = links_made.graph()
+    method = fitted(beliefs(epsilon_a=8.0), graph)
+    assert rivals_left_out(method, graph.schema, made.NODES) == {}
+    found = rivals_left_out(method, graph.schema, 100_000)
+    assert set(found) == {"blink", "dprr"}
+    assert all("more than 20,000,000" in why for why in found.values())
+
+
+def test_a_loaded_method_has_no_reports_to_build_controls_on(tmp_path: Any) -> None:
+    graph = links_made.graph()
+    for number, method in enumerate((solitude(), beliefs())):
+        path = fitted(method, graph).save(tmp_path / str(number))
+        loaded = type(method).load(path)
+        assert link_controls_of(loaded, graph, made.split_of(graph)) == {}
+        assert rivals_of(loaded, graph, made.split_of(graph), randomness=SeededRandomness(1)) == {}

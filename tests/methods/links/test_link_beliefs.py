@@ -1,0 +1,214 @@
+"""Link beliefs: the contract, and when lists are used."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+
+from graphveil.errors import InputError, ModelFileError
+from graphveil.graphs import Split, make_graph, social_graph
+from graphveil.methods import LinkBeliefs
+from graphveil.methods.base.local_privacy import FEATURE_MECHANISMS
+from graphveil.methods.base.storage import read_method, save_method
+from graphveil.methods.links.link_beliefs import LINKS_UNUSED, LINKS_USED, unit_rows, without_links
+from graphveil.privacy import SecureRandomness, SeededRandomness
+from tests.methods import links_made, made
+from tests.methods.link_conformance import LinkSuite
+from tests.methods.links_made import LinkCase
+from tests.models.test_block_beliefs import planted
+from tests.sizes import LargestTensor
+
+
+def of(x: float | None, a: float, y: float, mode: str, **settings: Any) -> LinkCase:
+    asked = None if settings.pop("left_open", False) else mode
+    build = partial(LinkBeliefs, epsilon_x=x, epsilon_a=a, epsilon_y=y, mode=asked, rounds=4, **settings)
+    return LinkCase(build, x or 0.0, a, y, mode, "never", trains=x is None)
+
+
+CASES = {
+    "lower": of(1.0, 4.0, math.inf, "lower"),
+    "both": of(1.0, 3.0, 2.0, "both"),
+    "directed": of(1.0, 4.0, 1.0, "directed"),
+    "lists alone, mode left open": of(math.inf, 4.0, math.inf, "lower", left_open=True),
+    "lists alone, directed": of(math.inf, 5.0, math.inf, "directed", left_open=True),
+    "no features": of(None, 4.0, 1.0, "both"),
+    "gaussian": of(1.0, 4.0, math.inf, "lower", mechanism="gaussian"),
+}
+
+
+@pytest.fixture(scope="module", params=CASES.values(), ids=CASES)
+def case(request: pytest.FixtureRequest) -> LinkCase:
+    found: LinkCase = request.param
+    return found
+
+
+class TestLinkBeliefs(LinkSuite):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"epsilon_a": math.inf}, "epsilon_a = inf: links are public; train lpgnn"),
+        ({"epsilon_a": 0}, "epsilon_a = 0 is not a privacy budget"),
+        ({"rounds": 0}, r"rounds = 0; allowed: a whole number in 1\.\.1000"),
+        ({"rounds": True}, "rounds = True"),
+        ({"mode": "upper"}, "mode 'upper' is not known"),
+        ({"device": "abacus"}, "device 'abacus' is not available"),
+    ],
+)
+def test_settings_outside_their_range_are_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        LinkBeliefs(**{"epsilon_x": 1.0, "epsilon_a": 4.0, **settings})
+
+
+def communities(nodes: int = 600, *, directed: bool = False) -> Any:
+    """3 communities whose links tell more than their features."""
+    edges, classes = planted(nodes, 16, 0.9, seed=1)
+    if directed:
+        edges = edges[:, (edges.sum(dim=0) % 2 == 0) == (edges[0] < edges[1])]
+    order = torch.argsort(edges[0] * nodes + edges[1])
+    plain = social_graph(nodes, 6, 20, 3, apps=4, seed=1)
+    return make_graph(plain.x, edges[:, order], classes, replace(plain.schema, directed=directed))
+
+
+def tenth(graph: Any) -> Split:
+    """One in ten trains, another one validates."""
+    numbers = torch.arange(graph.num_nodes) % 10
+    return Split(numbers == 0, numbers == 1, numbers > 1)
+
+
+def half(graph: Any) -> Split:
+    """Half trains, a quarter validates."""
+    numbers = torch.arange(graph.num_nodes) % 4
+    return Split(numbers > 1, numbers == 1, numbers == 0)
+
+
+@pytest.mark.parametrize("mode", ["lower", "both", "directed"])
+@pytest.mark.parametrize("y", [math.inf, 2.0])
+def test_lists_that_tell_something_are_used_and_help(mode: str, y: float) -> None:
+    """Random features; half of the reported links are false, yet far more classes are met than without lists."""
+    graph = communities(directed=mode == "directed")
+    split = tenth(graph) if math.isinf(y) else half(graph)
+    method = LinkBeliefs(epsilon_x=None, epsilon_a=2.5 if mode == "both" else 4.0, epsilon_y=y, mode=mode)
+    method.fit(graph, split=split, randomness=SeededRandomness(1))
+    assert method.variant == LINKS_USED
+    assert method.score(graph, split.test) > 0.7
+    assert method.released is not None
+    alone, _ = without_links(method.released, seed=0)
+    assert float((alone.argmax(dim=1) == graph.y)[split.test].float().mean()) < 0.5
+
+
+def test_lists_that_mislead_are_left_out() -> None:
+    """Links that follow another partition: what comes out is just what the control without links gives."""
+    graph, shuffled = communities(), torch.randperm(600, generator=torch.Generator().manual_seed(1))
+    edges = shuffled[graph.edge_index]
+    graph.edge_index = edges[:, torch.argsort(edges[0] * 600 + edges[1])]
+    method = LinkBeliefs(epsilon_x=math.inf, epsilon_a=6.0)
+    method.fit(graph, split=made.split_of(graph), randomness=SeededRandomness(2))
+    assert method.released is not None
+    assert method.variant == LINKS_UNUSED
+    assert torch.allclose(method.predict_proba(), torch.softmax(without_links(method.released, seed=0)[0], dim=1))
+
+
+def test_lists_that_tell_nothing_change_nothing() -> None:
+    """At epsilon 0.001 a report is worth a thousandth of a bit: used or not, the same probabilities to a hundredth."""
+    graph = communities()
+    method = LinkBeliefs(epsilon_x=math.inf, epsilon_a=1e-3, rounds=5)
+    method.fit(graph, split=tenth(graph), randomness=SeededRandomness(2))
+    assert method.released is not None
+    alone = torch.softmax(without_links(method.released, seed=0)[0], dim=1)
+    assert float((method.predict_proba() - alone).abs().max()) < 0.01
+
+
+def test_the_choice_reads_released_labels_alone() -> None:
+    """Item 12: validation labels go through their mechanism before they judge."""
+    graph = communities()
+    method = LinkBeliefs(epsilon_x=math.inf, epsilon_a=4.0, epsilon_y=1.0)
+    released = method.randomize(graph, split=tenth(graph), randomness=SeededRandomness(1))
+    assert method.ledger.total("labels")[0] == 1.0
+    first = method.fit_reports(released).predict_proba()
+    wrong = replace(released.people, labels=torch.where(released.people.val, 0, released.people.labels))
+    other = LinkBeliefs(epsilon_x=math.inf, epsilon_a=4.0, epsilon_y=1.0).fit_reports(replace(released, people=wrong))
+    assert not torch.equal(other.predict_proba(), first)
+
+
+def test_without_validation_nodes_some_training_nodes_judge() -> None:
+    graph = communities()
+    fifth = torch.arange(graph.num_nodes) % 5 == 0
+    split = Split(fifth, torch.zeros_like(fifth), ~fifth)
+    method = LinkBeliefs(epsilon_x=math.inf, epsilon_a=6.0).fit(graph, split=split, randomness=SeededRandomness(1))
+    assert method.variant == LINKS_USED
+    assert method.score(graph, split.test) > 0.8
+
+
+def test_a_split_without_training_nodes_is_refused() -> None:
+    graph = communities()
+    nobody = torch.zeros(graph.num_nodes, dtype=torch.bool)
+    with pytest.raises(InputError, match="no training node carries a label; give the split some training nodes"):
+        LinkBeliefs(epsilon_x=math.inf, epsilon_a=6.0).fit(
+            graph, split=Split(nobody, ~nobody, nobody), randomness=SeededRandomness(1)
+        )
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 60.0])
+@pytest.mark.parametrize("mode", ["lower", "both"])
+def test_extreme_epsilons_and_empty_lists_give_probabilities(epsilon: float, mode: str) -> None:
+    for graph in (links_made.graph(), links_made.graph()):
+        found = LinkBeliefs(epsilon_x=epsilon, epsilon_a=epsilon, epsilon_y=min(epsilon, 40.0), mode=mode).fit(
+            graph, randomness=SeededRandomness(1)
+        )
+        assert bool(found.predict_proba().isfinite().all())
+        graph.edge_index = graph.edge_index[:, :0]
+
+
+@pytest.mark.parametrize("mechanism", FEATURE_MECHANISMS)
+def test_every_feature_mechanism_can_be_read(mechanism: str) -> None:
+    graph = links_made.graph()
+    method = LinkBeliefs(epsilon_x=2.0, epsilon_a=4.0, mechanism=mechanism, rounds=2)
+    assert bool(method.fit(graph, randomness=SecureRandomness()).predict_proba().isfinite().all())
+
+
+def test_rows_of_every_kind_of_features_get_length_1() -> None:
+    dense = torch.tensor([[3.0, 4.0, 0.0], [0.0, 0.0, 0.0], [0.0, -2.0, 0.0]])
+    expected = torch.tensor([[0.6, 0.8, 0.0], [0.0, 0.0, 0.0], [0.0, -1.0, 0.0]])
+    kinds = (dense, dense.to_sparse_csr(), dense.numpy(), sp.csr_matrix(dense.numpy()), dense.double().numpy())
+    for features in kinds:
+        assert torch.allclose(unit_rows(features, "cpu") @ torch.eye(3), expected)
+    assert dense[0, 0] == 3
+
+
+def test_nothing_of_all_pairs_or_of_n_times_d_is_built() -> None:
+    n, d = 4_000, 4_000
+    graph = social_graph(n, 8, d, 3, apps=5, seed=1)
+    method = LinkBeliefs(epsilon_x=1.0, epsilon_a=9.0, rounds=2)
+    with LargestTensor() as watch:
+        method.fit(graph, randomness=SeededRandomness(1))
+    assert watch.numbers < n * d / 20
+
+
+@pytest.mark.parametrize("shape", [(60, 2), (180,)])
+def test_stored_probabilities_of_other_shapes_are_refused(shape: tuple[int, ...], tmp_path: Path) -> None:
+    graph = links_made.graph()
+    file = CASES["lower"].build().fit(graph, randomness=SeededRandomness(1)).save(tmp_path)
+    kind, facts, _ = read_method(file)
+    for tensors in ({"probabilities": torch.zeros(shape)}, {}):
+        save_method(file, kind, facts, tensors)
+        with pytest.raises(ModelFileError, match="lacks or garbles a field"):
+            LinkBeliefs.load(file)
+
+
+def test_accuracy_is_the_share_met_and_progress_counts_both_passes() -> None:
+    graph, told = communities(), []
+    method = LinkBeliefs(epsilon_x=math.inf, epsilon_a=6.0, rounds=3)
+    method.fit(graph, split=made.split_of(graph), randomness=SeededRandomness(1), progress=lambda *at: told.append(at))
+    assert told == [(number, 6) for number in range(1, 7)]
+    assert method.score(graph) == pytest.approx(float(np.mean(method.predict().numpy() == graph.y.numpy())))

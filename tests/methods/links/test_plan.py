@@ -1,0 +1,120 @@
+"""What an epsilon buys in neighbour lists, from public facts alone."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+
+from graphveil.errors import InputError
+from graphveil.mechanisms import AdjacencyRR, DegreePreservingRR
+from graphveil.methods.links.plan import CLEAN, SWAMPED, LinkPlan, link_plan
+from graphveil.methods.links.privacy import LIST_MECHANISMS, LinkPrivacy
+from graphveil.privacy import SeededRandomness
+from tests.methods import links_made
+
+SCHEMA = links_made.graph().schema
+DIRECTED = replace(SCHEMA, directed=True)
+
+
+def plan(epsilon: float, mode: str | None = None, nodes: int = 2708, **options: Any) -> LinkPlan:
+    found = link_plan(LinkPrivacy(epsilon, mode, **options), DIRECTED if mode == "directed" else SCHEMA, nodes)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("mode", ["lower", "both", "directed"])
+@pytest.mark.parametrize("epsilon", [0.5, 4.0, 7.0])
+def test_figures_are_the_mechanisms_own(epsilon: float, mode: str) -> None:
+    found, mechanism = plan(epsilon, mode), AdjacencyRR(epsilon=epsilon, nodes=2708, mode=mode)
+    assert found.false_entries == mechanism.expected_false
+    assert found.per_person == mechanism.expected_false / 2708
+    assert found.report_bytes == mechanism.expected_bytes / 2708
+    assert found.epsilon_relationship == mechanism.guarantee.epsilon
+    assert found.epsilon_bit == mechanism.bit_guarantee.epsilon
+    assert (found.mode, found.mechanism, found.warning) == (mode, "lists", None)
+
+
+@pytest.mark.parametrize("mechanism", LIST_MECHANISMS)
+def test_a_noisy_degree_takes_its_share_of_the_list(mechanism: str) -> None:
+    found = plan(7.0, "both", mechanism=mechanism, degree_share=0.2)
+    left = 7.0 if mechanism == "lists" else 7.0 * 0.8
+    assert found.false_entries == pytest.approx(AdjacencyRR(epsilon=left, nodes=2708, mode="both").expected_false)
+    assert (found.epsilon_bit, found.epsilon_relationship) == (7.0, 14.0)
+    extra = {"lists": 0, "degree-and-lists": 4, "degree-preserving": 4 - 4 * found.per_person}[mechanism]
+    assert found.report_bytes == pytest.approx(8 * 2709 / 2708 + 4 * found.per_person + extra)
+
+
+def test_reports_hold_the_planned_number_of_false_entries() -> None:
+    """Half a million places; the count lies within 5 deviations (false alarm below 1e-6, fixed seed)."""
+    mechanism = AdjacencyRR(epsilon=4.0, nodes=1000, mode="lower")
+    reports = mechanism.randomize(torch.empty(2, 0, dtype=torch.int64), randomness=SeededRandomness(1))
+    found, planned = reports.to_edge_index().shape[1], plan(4.0, nodes=1000).false_entries
+    assert abs(found - planned) < 5 * math.sqrt(planned)
+    assert abs(found - 2 * planned) > 5 * math.sqrt(2 * planned)
+
+
+def test_precision_is_true_entries_over_all() -> None:
+    """In mode "lower" a person's own list holds half of its relationships."""
+    lower, both = plan(6.0), plan(6.0, "both")
+    flip = AdjacencyRR(epsilon=6.0, nodes=2708).flip
+    true = 20 * (1 - flip)
+    assert both.precision["20"] == pytest.approx(true / (true + 2707 * flip))
+    assert lower.precision["20"] == pytest.approx(both.precision["20"])
+    assert sorted(both.precision.values()) == list(both.precision.values())
+
+
+@pytest.mark.parametrize("mode", ["lower", "both", "directed"])
+@pytest.mark.parametrize("mechanism", LIST_MECHANISMS)
+def test_regimes_begin_where_the_plan_says(mode: str, mechanism: str) -> None:
+    share = 2 if mode == "both" else 1
+    first = plan(5.0, mode, mechanism=mechanism)
+    swamped = plan(first.swamped_below / share, mode, mechanism=mechanism)
+    clean = plan(first.clean_above / share, mode, mechanism=mechanism)
+    assert swamped.per_person == pytest.approx(SWAMPED, rel=1e-6)
+    assert clean.per_person == pytest.approx(CLEAN, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "says"),
+    [
+        (3.0, "at epsilon 3 a relationship each list is expected to hold 64.2 false entries: below epsilon 5.4"),
+        (7.0, "denoising pays, as it does from epsilon 5.4 to 11.1 a relationship"),
+        (14.0, "above epsilon 11.1 a relationship there is nothing left to denoise"),
+    ],
+)
+def test_advice_names_the_regime(epsilon: float, says: str) -> None:
+    (line,) = plan(epsilon).advice
+    assert says in line
+    assert ("model without edges" in line) == (epsilon < 5)
+
+
+def test_advice_names_its_unit_and_needs_no_exponents() -> None:
+    assert "a directed link each list" in plan(4.0, "directed").advice[0]
+    assert "each list draws, before it is thinned, " in plan(3.0, mechanism="degree-preserving").advice[0]
+    assert "hold 2,371 false entries" in plan(3.0, nodes=100_000).advice[0]
+
+
+def test_large_collections_are_warned_of_in_the_mechanisms_words() -> None:
+    assert plan(3.0, nodes=100_000).warning == AdjacencyRR(epsilon=3.0, nodes=100_000).warning is not None
+    thinned = DegreePreservingRR(epsilon=3.0, nodes=100_000)
+    assert plan(3.0, nodes=100_000, mechanism="degree-preserving").warning == thinned.warning is not None
+    assert plan(12.0, nodes=100_000).warning is None
+
+
+def test_public_links_have_no_plan_and_wrong_modes_are_refused() -> None:
+    assert link_plan(LinkPrivacy(math.inf), SCHEMA, 100) is None
+    with pytest.raises(InputError, match="mode directed for a graph whose links are undirected; allowed: lower, both"):
+        link_plan(LinkPrivacy(1.0, "directed"), SCHEMA, 100)
+    with pytest.raises(InputError, match="mode both for a graph whose links are directed; allowed: directed"):
+        link_plan(LinkPrivacy(1.0, "both"), DIRECTED, 100)
+
+
+@pytest.mark.parametrize("nodes", [1, 2, 3])
+def test_a_handful_of_people_have_a_plan_too(nodes: int) -> None:
+    found = plan(1.0, nodes=nodes)
+    assert all(math.isfinite(value) for value in (found.swamped_below, found.clean_above, *found.precision.values()))
+    assert found.advice

@@ -1,0 +1,203 @@
+"""Solitude and the denoisers in its place: the contract, and what the method adds."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any
+
+import pytest
+import torch
+
+from graphveil.errors import InputError
+from graphveil.methods import Solitude
+from graphveil.methods.links.denoisers import DENOISERS
+from graphveil.privacy import SecureRandomness, SeededRandomness
+from tests.methods import links_made, made
+from tests.methods.link_conformance import LinkSuite
+from tests.methods.links_made import LinkCase
+
+SHORT: dict[str, Any] = {"epochs": 3, "hidden": 4}
+
+
+def of(x: float | None, a: float, y: float, mode: str, inductive: str = "reports", **settings: Any) -> LinkCase:
+    asked = None if settings.pop("left_open", False) else mode
+    build = partial(Solitude, epsilon_x=x, epsilon_a=a, epsilon_y=y, mode=asked, **{**SHORT, **settings})
+    return LinkCase(build, x or 0.0, a, y, mode, inductive)
+
+
+CASES = {
+    "lower": of(1.0, 4.0, math.inf, "lower"),
+    "both": of(1.0, 3.0, 2.0, "both"),
+    "directed": of(1.0, 4.0, 1.0, "directed"),
+    "mode left open": of(math.inf, 4.0, math.inf, "lower", left_open=True),
+    "lists alone, both": of(math.inf, 3.0, math.inf, "both", model="gcn"),
+    "links public": of(1.0, math.inf, 1.0, "lower"),
+    "all public": of(math.inf, math.inf, math.inf, "lower", "public"),
+    "no features": of(None, 4.0, 1.0, "lower", "never"),
+    "gat": of(1.0, 4.0, 1.0, "lower", model="gat"),
+    "mlp": of(1.0, 4.0, math.inf, "lower", model="mlp"),
+    "complement": of(1.0, 4.0, math.inf, "both", complement=10),
+    "none": of(1.0, 4.0, math.inf, "directed", denoiser="none", steps_y=2),
+    "beliefs": of(1.0, 4.0, 1.0, "lower", denoiser="beliefs"),
+    "dprr": of(1.0, 4.0, math.inf, "both", denoiser="degree-preserving"),
+    "blink-hard": of(1.0, 4.0, math.inf, "both", denoiser="blink-hard", degree_share=1 / 3),
+    "blink-hybrid": of(math.inf, 6.0, math.inf, "lower", denoiser="blink-hybrid"),
+    "blink-soft": of(1.0, 4.0, 1.0, "directed", denoiser="blink-soft"),
+    "gaussian": of(1.0, 4.0, math.inf, "lower", mechanism="gaussian"),
+}
+
+
+@pytest.fixture(scope="module", params=CASES.values(), ids=CASES)
+def case(request: pytest.FixtureRequest) -> LinkCase:
+    found: LinkCase = request.param
+    return found
+
+
+class TestSolitude(LinkSuite):
+    pass
+
+
+def short(**settings: Any) -> Solitude:
+    return Solitude(**{"epsilon_x": 1.0, "epsilon_a": 4.0, **SHORT, **settings})
+
+
+# ---- settings ----
+
+
+@pytest.mark.parametrize("name", ["epsilon_x", "epsilon_a", "epsilon_y"])
+@pytest.mark.parametrize("value", [0, -1.0, math.nan, -math.inf, True, "1"])
+def test_epsilons_that_are_no_budget_are_refused(name: str, value: Any) -> None:
+    with pytest.raises(InputError, match=f"{name} = .* is not a privacy budget; allowed: a number above 0, or inf"):
+        short(**{name: value})
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"denoiser": "gnn"}, r"denoiser 'gnn' is not known; allowed: calibration, "),
+        ({"mode": "upper"}, "mode 'upper' is not known; allowed: lower, both, directed"),
+        ({"epoch": 3}, r"setting 'epoch' is not known; allowed: .*epochs"),
+        ({"degree_share": 0.0, "denoiser": "blink-hard"}, "degree_share = 0.0; allowed: a number from 0.01 to 0.99"),
+        ({"degree_share": math.nan}, "degree_share = nan"),
+        ({"lambda1": -1.0}, "lambda1 -1.0; allowed: a number of 0 or more"),
+        ({"lambda2": math.nan}, "lambda2 nan"),
+        ({"learning_rate_a": math.inf}, "learning_rate inf"),
+        ({"complement": 0.5}, "complement 0.5; allowed: a whole number"),
+        ({"denoiser": "blink-soft", "steps_x": 2}, "blink-soft weighs every pair and does not propagate"),
+        ({"denoiser": "blink-soft", "model": "gat"}, "blink-soft weighs every pair, which model gat cannot read"),
+        ({"hidden": 0}, "hidden = 0"),
+    ],
+)
+def test_settings_outside_their_range_are_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        short(**settings)
+
+
+def test_hops_left_open_are_those_that_each_part_needs() -> None:
+    for x, y, denoiser, hops in (
+        (1.0, math.inf, "calibration", (4, 0)),
+        (math.inf, 1.0, "calibration", (0, 4)),
+        (None, 1.0, "none", (0, 4)),
+        (1.0, 1.0, "blink-soft", (0, 0)),
+    ):
+        for left_open in ({}, {"steps_x": None, "steps_y": None}):
+            found = Solitude(epsilon_x=x, epsilon_a=4.0, epsilon_y=y, denoiser=denoiser, **left_open).settings
+            assert (found.steps_x, found.steps_y) == hops
+
+
+@pytest.mark.parametrize("mode", ["lower", "both", "directed"])
+def test_a_mode_that_does_not_fit_the_links_is_refused_before_they_are_read(mode: str) -> None:
+    graph = links_made.Sealed(links_made.graph(directed=mode != "directed"))
+    method = short(mode=mode)
+    with pytest.raises(InputError, match=f"mode {mode} for a graph whose links are"):
+        method.randomize(graph, split=None, randomness=SeededRandomness(1))  # type: ignore[arg-type]
+    assert method.ledger.spends == ()
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 50.0])
+@pytest.mark.parametrize("denoiser", DENOISERS)
+def test_extreme_epsilons_train_to_finite_numbers(denoiser: str, epsilon: float) -> None:
+    """Nearly every pair reported, or exactly the true ones."""
+    method = short(epsilon_a=epsilon, denoiser=denoiser, mode="both")
+    graph = links_made.graph()
+    found = method.fit(graph, split=made.split_of(graph), randomness=SeededRandomness(1)).predict_proba()
+    assert bool(found.isfinite().all())
+
+
+@pytest.mark.parametrize("denoiser", DENOISERS)
+@pytest.mark.parametrize("model", ["sage", "gcn", "gat"])
+def test_people_without_any_link_can_be_fitted(denoiser: str, model: str) -> None:
+    if (denoiser, model) == ("blink-soft", "gat"):
+        return
+    graph = links_made.graph()
+    graph.edge_index = graph.edge_index[:, :0]
+    method = short(epsilon_a=45.0, denoiser=denoiser, model=model)
+    found = method.fit(graph, split=made.split_of(graph), randomness=SeededRandomness(1)).predict_proba()
+    assert bool(found.isfinite().all())
+
+
+# ---- calibration ----
+
+
+@pytest.mark.parametrize(("mode", "tied"), [("lower", True), ("both", False), ("directed", False)])
+def test_calibration_weighs_the_reported_links_and_no_others(mode: str, tied: bool) -> None:
+    """The two entries of a pair that one end reported move as one; where each end reports, each has its own weight."""
+    graph = links_made.graph(directed=mode == "directed")
+    method = short(mode=mode, epochs=20, learning_rate_a=0.05, selection="last")
+    method.fit(graph, split=made.split_of(graph), randomness=SeededRandomness(1))
+    topology, released = method.topology, method.released
+    assert topology is not None and released is not None and topology.weights is not None  # type: ignore[union-attr]
+    lists = released.lists["lists"].to_edge_index()
+    codes = {(int(i), int(j)) for i, j in lists.T}
+    entries = [(int(i), int(j)) for i, j in topology.edge_index.T]  # type: ignore[union-attr]
+    expected = codes if mode == "directed" else {(j, i) for i, j in codes}
+    assert set(entries) == (expected | codes if mode == "lower" else expected)
+    weights = dict(zip(entries, topology.weights.tolist(), strict=True))  # type: ignore[union-attr]
+    assert 0 <= min(weights.values()) < 0.9
+    assert max(weights.values()) <= 1
+    pairs = [(w, weights[j, i]) for (i, j), w in weights.items() if (j, i) in weights]
+    assert all(first == second for first, second in pairs) == tied
+
+
+def test_without_calibration_weights_stay_as_they_are() -> None:
+    graph = links_made.graph()
+    method = short(denoiser="none").fit(graph, split=made.split_of(graph), randomness=SeededRandomness(1))
+    assert method.topology is not None
+    assert method.topology.weights is None  # type: ignore[union-attr]
+
+
+def test_settings_of_training_touch_neither_ledger_nor_guarantee() -> None:
+    graph = links_made.graph()
+    plain = short().fit(graph, randomness=SecureRandomness())
+    for changes in ({"hidden": 9}, {"epochs": 1}, {"lambda1": 0.5, "lambda2": 0.0}, {"complement": 9}, {"seed": 7}):
+        other = short(**changes).fit(graph, randomness=SecureRandomness())
+        assert (plain.ledger, plain.guarantee) == (other.ledger, other.guarantee)
+
+
+def test_smoothed_labels_are_learned_where_labels_are_public() -> None:
+    """l_y counts hops of public labels; their own label where no neighbour has one."""
+    from graphveil.methods.base.smooth_labels import smooth_labels
+    from graphveil.models import structure_for
+
+    labels, train = torch.tensor([0, 1, 1, 2]), torch.tensor([1, 1, 0, 1]).bool()
+    edges = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+    p = structure_for("sage", edges, 4)
+    found = smooth_labels(labels, train, ~train, p, 1, classes=3)
+    assert torch.allclose(found.targets, torch.tensor([[0.0, 1, 0], [1, 0, 0], [0, 0, 1]]))
+    assert found.val_labels.tolist() == [1]
+    plain = smooth_labels(labels, train, ~train, p, 0, classes=3)
+    assert torch.equal(plain.targets.argmax(dim=1), labels[train])
+    logits = torch.randn(4, 3, generator=torch.Generator().manual_seed(1))
+    expected = torch.nn.functional.cross_entropy(logits[train], labels[train])
+    assert torch.allclose(plain.loss(logits), expected)
+    assert plain.validate(logits)[1:] == (float(logits[2].argmax() == 1),) * 2
+
+
+@pytest.mark.parametrize("mode", ["lower", "both", "directed"])
+def test_a_method_learns_from_links_that_are_nearly_true(mode: str) -> None:
+    """Public features, links at epsilon 12: far above an even guess."""
+    graph = links_made.graph(directed=mode == "directed")
+    split = made.split_of(graph)
+    method = Solitude(epsilon_x=math.inf, epsilon_a=12.0, mode=mode, epochs=60, model="gcn")
+    assert method.fit(graph, split=split, randomness=SeededRandomness(1)).score(graph) > 0.6

@@ -1,0 +1,84 @@
+"""Controls see what the method's server saw, and nothing else."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from graphveil.methods import LPGNN, LabelPropagation
+from graphveil.methods.local.controls import ceiling_of, controls_of, hits, network_settings
+from graphveil.privacy import SeededRandomness
+from tests.methods import made
+
+
+class OnlyTestLabels(made.Sealed):
+    """The public part of a graph and the truth of its test nodes, which accuracy is measured on."""
+
+    def __init__(self, graph: Any, test: torch.Tensor) -> None:
+        super().__init__(graph)
+        self.truth = torch.where(test, graph.y, -1)
+
+    @property
+    def y(self) -> torch.Tensor:  # type: ignore[override]
+        return self.truth
+
+
+METHODS = {
+    "private": {"epsilon_x": 1.0, "epsilon_y": 1.0},
+    "private features": {"epsilon_x": 1.0, "epsilon_y": math.inf},
+    "no features": {"epsilon_x": None, "epsilon_y": 1.0},
+    "public": {"epsilon_x": math.inf, "epsilon_y": math.inf},
+}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_controls_read_no_features_and_no_labels_but_those_of_test_nodes(name: str) -> None:
+    """The accuracy of each is the same when everything that was not released is out of reach."""
+    graph = made.graph()
+    split = made.split_of(graph)
+    method = LPGNN(**METHODS[name], epochs=3, hidden=4, steps_x=2, steps_y=2)
+    method.fit(graph, split=split, randomness=SeededRandomness(1))
+    open_, sealed = (controls_of(method, g, split) for g in (graph, OnlyTestLabels(graph, split.test)))
+    assert set(open_) == set(sealed)
+    for control in open_:
+        assert np.array_equal(open_[control](), sealed[control]()), control
+
+
+def test_public_only_is_an_even_guess_where_labels_are_private() -> None:
+    graph = made.graph()
+    split = made.split_of(graph)
+    method = LabelPropagation(epsilon_y=1.0).fit(graph, split=split, randomness=SeededRandomness(1))
+    found = controls_of(method, graph, split)["public-only"]()
+    assert found.tolist() == [1 / 3] * int(split.test.sum())
+
+
+def test_the_ceiling_is_one_whatever_the_noise() -> None:
+    """It reads the truth, so neither epsilon nor the draw of noise reaches it."""
+    graph = made.graph()
+    split = made.split_of(graph)
+    found = []
+    for epsilon, seed in ((0.1, 1), (3.0, 2)):
+        method = LPGNN(epsilon_x=epsilon, epsilon_y=epsilon, epochs=3, hidden=4)
+        method.fit(graph, split=split, randomness=SeededRandomness(seed))
+        found.append(ceiling_of(network_settings(method), graph, split))
+    assert np.array_equal(*found)
+
+
+def test_hits_are_counted_on_test_nodes_alone() -> None:
+    graph = made.graph()
+    split = made.split_of(graph)
+    right = torch.nn.functional.one_hot(graph.y.clamp_min(0), 3).float()
+    assert hits(right, graph, split).tolist() == [1.0] * int(split.test.sum())
+    right[~split.test] = 0
+    assert hits(right, graph, split).tolist() == [1.0] * int(split.test.sum())
+    assert hits(1 - right, graph, split).sum() == 0
+
+
+def test_a_loaded_method_has_no_reports_to_build_controls_on(tmp_path: Any) -> None:
+    graph = made.graph()
+    method = LabelPropagation(epsilon_y=1.0).fit(graph, randomness=SeededRandomness(1))
+    assert controls_of(LabelPropagation.load(method.save(tmp_path)), graph, made.split_of(graph)) == {}

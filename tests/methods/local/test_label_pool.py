@@ -1,0 +1,265 @@
+"""Label pool: folds, members, weights, and graphs at the edge of what there is to pool."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from graphveil.graphs import random_split, social_graph
+from graphveil.methods import LabelPropagation
+from graphveil.methods.base.released import Topology
+from graphveil.methods.local import label_pool
+from graphveil.methods.local.label_pool import (
+    CENTRE_B,
+    FARTHEST,
+    FOLDS,
+    MOST_KEPT,
+    SPREAD_B,
+    SPREAD_U,
+    Pool,
+    fit_weights,
+    pool_labels,
+)
+from graphveil.models.label_prior import channel, class_shares
+from graphveil.privacy import SeededRandomness
+
+N, C, KEEP, FLIP = 40, 3, 0.6, 0.2
+ISOLATED, SILENT = (38, 39), 39  # two nodes without edges, of which one has not reported
+
+
+def topology(*, directed: bool = False) -> Topology:
+    source, target = torch.randint(0, ISOLATED[0], (2, 90), generator=torch.Generator().manual_seed(0))
+    pairs = torch.stack([source, target])
+    return Topology(pairs if directed else torch.cat([pairs, pairs.flip(0)], dim=1), N)
+
+
+def reports() -> Tensor:
+    """Three quarters report."""
+    labels = torch.randint(0, C, (N,), generator=torch.Generator().manual_seed(1))
+    labels[1::4] = -1
+    labels[ISOLATED[0]], labels[SILENT] = 1, -1
+    return labels
+
+
+def pooled(labels: Tensor | None = None, found: Topology | None = None, **options: Any) -> Pool:
+    asked = {"classes": C, "keep": KEEP, "flip": FLIP, "seed": 0, **options}
+    return pool_labels(topology() if found is None else found, reports() if labels is None else labels, **asked)
+
+
+def sound(pool: Pool) -> bool:
+    p = pool.probabilities
+    return bool(
+        p.isfinite().all()
+        and (p >= 0).all()
+        and torch.allclose(p.sum(dim=1), torch.ones(len(p)), atol=1e-5)
+        and all(math.isfinite(weight) and weight >= 0 for weight in pool.weights.values())
+        and math.isfinite(pool.prior_weight)
+    )
+
+
+# ---- the whole ----
+
+
+def test_probabilities_add_up_and_the_same_seed_gives_the_same() -> None:
+    first, again, other = pooled(), pooled(), pooled(seed=1)
+    assert sound(first)
+    assert first.probabilities.shape == (N, C)
+    assert torch.equal(first.probabilities, again.probabilities)
+    assert (first.weights, first.prior_weight) == (again.weights, again.prior_weight)
+    assert not torch.equal(first.probabilities, other.probabilities)
+
+
+def test_the_pool_reads_noisy_labels_better_than_propagation_does() -> None:
+    """800 people in 5 communities, epsilon 1, fixed seeds: right on 10 points more of the test nodes (found: 31)."""
+    graph = social_graph(800, 8, 20, 5, homophily=0.7, apps=3, seed=2)
+    split = random_split(graph, 2)
+    scores = []
+    for rule in ("propagation", "pool"):
+        method = LabelPropagation(epsilon_y=1.0, rule=rule, seed=2)
+        scores.append(method.fit(graph, split=split, randomness=SeededRandomness(2)).score(graph, split.test))
+    assert scores[1] > scores[0] + 0.1
+
+
+def test_a_node_that_nobody_reaches_gets_the_class_shares() -> None:
+    """As strongly as the pool believes in them: pi^b, normalised."""
+    pool = pooled()
+    log_prior = class_shares(reports(), C, KEEP, FLIP).log()
+    expected = torch.softmax(pool.prior_weight * log_prior, dim=0)
+    assert torch.allclose(pool.probabilities[SILENT], expected, atol=1e-6)
+    assert float(pool.probabilities[ISOLATED[0], 1]) > float(expected[1])
+
+
+def test_directed_edges_are_read_both_ways() -> None:
+    assert torch.equal(pooled(found=topology(directed=True)).probabilities, pooled().probabilities)
+
+
+def test_progress_counts_the_members() -> None:
+    told: list[tuple[int, int]] = []
+    pool = pooled(progress=lambda *at: told.append(at))
+    members = len(pool.weights)
+    assert members == len(label_pool.SPREADS + label_pool.WALKS + label_pool.PROCESSES + label_pool.BELIEFS)
+    assert told == [(done, members) for done in range(1, members + 1)]
+
+
+def test_costly_members_are_left_out_where_they_would_take_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """5 processes of 40 steps, two products of depth 20 each, for every edge and 5 blocks of 3 classes."""
+    from graphveil.aggregation import adjacency
+
+    pairs = topology().edge_index
+    work = 5 * 40 * 2 * 20 * adjacency(pairs, N).nnz * (FOLDS + 1) * C
+    monkeypatch.setattr(label_pool, "MOST_WORK", work)
+    assert len(pooled().weights) == 16
+    monkeypatch.setattr(label_pool, "MOST_WORK", work - 1)
+    pool = pooled()
+    assert sound(pool)
+    assert len(pool.weights) == 8
+    assert all(name.startswith("spread ") for name in pool.weights)
+
+
+# ---- at the edge ----
+
+
+def one_report() -> Tensor:
+    labels = torch.full((N,), -1)
+    labels[4] = 2
+    return labels
+
+
+@pytest.mark.parametrize(
+    ("labels", "bare"),
+    [
+        (reports(), True),
+        (reports().clamp_max(1), False),
+        (torch.zeros(N, dtype=torch.int64), False),
+        (one_report(), False),
+        (one_report(), True),
+        (torch.full((N,), -1), False),
+    ],
+    ids=["no edges", "a class never reported", "one class only", "one report", "one report, no edges", "no report"],
+)
+@pytest.mark.parametrize(("keep", "flip"), [(KEEP, FLIP), (1.0, 0.0), (0.3334, 0.3333)])
+def test_poor_data_give_probabilities_all_the_same(labels: Tensor, bare: bool, keep: float, flip: float) -> None:
+    found = Topology(torch.zeros(2, 0, dtype=torch.int64), N) if bare else topology()
+    assert sound(pooled(labels, found, keep=keep, flip=flip))
+
+
+def test_public_labels_are_believed() -> None:
+    """keep = 1 has no logarithm of flip; the reports come back where they were made."""
+    pool = pooled(keep=1.0, flip=0.0)
+    assert sound(pool)
+    assert torch.equal(pool.probabilities[ISOLATED[0]].argmax(), torch.tensor(1))
+
+
+# ---- held-out reports ----
+
+
+def held_out(labels: Tensor, setting: Any) -> tuple[Tensor, Tensor]:
+    """Folds [n] and the members' scores [n, b, c, m] as pool_labels makes them."""
+    folds = label_pool._folds(labels, 0)
+    used = torch.stack([(folds >= 0) & (folds != f) for f in range(FOLDS)] + [folds >= 0], dim=1).float()
+    return folds, label_pool._members(setting, used, None)[1]
+
+
+def test_folds_share_the_reports_out_and_do_not_depend_on_them() -> None:
+    labels = reports()
+    folds = label_pool._folds(labels, 0)
+    assert torch.equal(folds >= 0, labels >= 0)
+    counts = torch.bincount(folds[folds >= 0], minlength=FOLDS)
+    assert int(counts.max() - counts.min()) <= 1
+    assert torch.equal(label_pool._folds(torch.where(labels >= 0, (labels + 1) % C, -1), 0), folds)
+    assert not torch.equal(label_pool._folds(labels, 1), folds)
+
+
+@pytest.mark.parametrize("node", [0, 3, 14, ISOLATED[0]])
+def test_no_report_takes_part_in_its_own_held_out_score(node: int) -> None:
+    """One report is changed: bit for bit the block that leaves it out stays, for every node and member.
+
+    Class shares and homophily, which all reports estimate together, are held as they were.
+    """
+    labels, other = reports(), reports()
+    other[node] = (other[node] + 1) % C
+    setting = label_pool._Setting.build(topology(), labels, C, KEEP, FLIP, "cpu")
+    likelihood = channel(C, KEEP, FLIP)[:, other.clamp_min(0)].T.contiguous()
+    folds, before = held_out(labels, setting)
+    _, after = held_out(other, replace(setting, labels=other, likelihood=likelihood))
+    assert torch.equal(before[:, folds[node]], after[:, folds[node]])
+    for block in {*range(FOLDS + 1)} - {int(folds[node])}:
+        changed = (before[:, block] != after[:, block]).any(dim=0).any(dim=0)
+        assert bool(changed.all())
+
+
+# ---- weights ----
+
+
+def made_scores(rows: int = 300) -> tuple[Tensor, Tensor, Tensor]:
+    """Scores of four members: two that know the class, one that knows nothing, one that is always wrong."""
+    generator = torch.Generator().manual_seed(3)
+    truth = torch.randint(0, C, (rows,), generator=generator)
+    right = torch.nn.functional.one_hot(truth, C).float() - 1 / C
+    noise = torch.randn(rows, C, 4, generator=generator)
+    scores = torch.stack([2 * right, right, 0 * right, -2 * right], dim=2) + noise
+    said = torch.where(torch.rand(rows, generator=generator) < KEEP, truth, (truth + 1) % C)
+    return scores, channel(C, KEEP, FLIP)[:, said].T, torch.tensor([0.4, 0.3, 0.3]).log()
+
+
+def posterior(v: Tensor, b: Tensor, data: tuple[Tensor, Tensor, Tensor]) -> Tensor:
+    """What is minimised over log-weights v and b in double precision; the common shift is at its own minimum."""
+    scores, likelihood, log_prior = (part.double() for part in data)
+    members = scores.shape[2]
+
+    def loss(weights: Tensor, b: Tensor) -> Tensor:
+        return -(torch.softmax(scores @ weights + b * log_prior, dim=1) * likelihood).sum(dim=1).log().sum()
+
+    even = [torch.full((members,), s / members).double() for s in (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)]
+    start = min(even, key=lambda w: float(loss(w, torch.tensor(CENTRE_B)).detach())).log()
+    common = (v - start).sum() / (SPREAD_U**2 + members)
+    penalty = ((v - common - start) / SPREAD_U).square().sum() + common.square() + ((b - CENTRE_B) / SPREAD_B) ** 2
+    return loss(v.exp(), b) + penalty / 2
+
+
+def test_weights_are_where_the_posterior_has_no_slope() -> None:
+    data = made_scores()
+    weights, b = fit_weights(*data)
+    v, at = weights.double().log().requires_grad_(), torch.tensor(b, dtype=torch.float64, requires_grad=True)
+    posterior(v, at, data).backward()  # type: ignore[no-untyped-call]
+    assert v.grad is not None and at.grad is not None
+    slopes = torch.cat([v.grad, at.grad[None]])
+    assert float(slopes.abs().max()) < 0.05
+    elsewhere = (v.detach() + torch.tensor([0.3, 0, 0, 0])).requires_grad_()
+    posterior(elsewhere, at.detach(), data).backward()  # type: ignore[no-untyped-call]
+    assert elsewhere.grad is not None and float(elsewhere.grad.abs().max()) > 0.5
+
+
+def test_weights_are_never_negative_and_follow_what_members_know() -> None:
+    weights, _ = fit_weights(*made_scores())
+    assert bool((weights > 0).all())
+    assert float(weights[0]) > float(weights[1]) > float(weights[2]) > float(weights[3])
+
+
+def test_without_reports_the_weights_are_those_of_the_prior() -> None:
+    weights, b = fit_weights(torch.zeros(0, C, 4), torch.zeros(0, C), torch.zeros(C))
+    assert torch.allclose(weights, torch.full((4,), 0.1 / 4))
+    assert b == pytest.approx(CENTRE_B)
+
+
+def test_certain_labels_keep_a_trace_of_doubt() -> None:
+    assert 0.999 < MOST_KEPT < 1
+
+
+@pytest.mark.parametrize("steepness", [1e-6, 1.0, 1e4])
+def test_the_search_for_weights_stays_finite_where_nothing_can_be_learned(steepness: float) -> None:
+    """Few reports, scores of any size, likelihoods that say one thing for certain: the search has a box to stay in."""
+    for seed in range(20):
+        torch.manual_seed(seed)
+        scores = steepness * torch.randn(1 + seed, 3, 16)
+        likelihood = torch.full((1 + seed, 3), 1e-6)
+        likelihood[:, seed % 3] = 1.0
+        weights, b = fit_weights(scores, likelihood, torch.full((3,), 1 / 3).log())
+        assert bool(weights.isfinite().all())
+        assert bool((weights > 0).all())
+        assert abs(b - CENTRE_B) <= FARTHEST

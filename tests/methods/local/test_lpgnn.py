@@ -1,0 +1,287 @@
+"""LPGNN and the non-private baselines, which are the same network with nothing protected."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from graphveil.errors import InputError
+from graphveil.graphs import Split
+from graphveil.methods import LPGNN, baseline
+from graphveil.methods.base.local_privacy import FEATURE_MECHANISMS
+from graphveil.methods.base.released import topology_of
+from graphveil.methods.local.baselines import BASELINES
+from graphveil.models import BACKBONES
+from graphveil.privacy import SecureRandomness, SeededRandomness
+from tests.methods import made
+from tests.methods.cases import Case
+from tests.methods.conformance import MethodSuite
+from tests.sizes import LargestTensor
+
+SHORT: dict[str, Any] = {"epochs": 3, "hidden": 4, "steps_x": 2, "steps_y": 2}
+EPSILONS: dict[str, tuple[float | None, float]] = {
+    "private features": (1.0, math.inf),
+    "private labels": (math.inf, 1.0),
+    "both private": (1.0, 2.0),
+    "no features": (None, 1.0),
+}
+
+
+def private(epsilon_x: float | None, epsilon_y: float, dimension: int = 100, **settings: Any) -> Case:
+    inductive = "never" if epsilon_x is None else "public" if math.isinf(epsilon_x) else "reports"
+    build = partial(LPGNN, epsilon_x=epsilon_x, epsilon_y=epsilon_y, **{**SHORT, **settings})
+    return Case(build, epsilon_x or 0.0, epsilon_y, inductive, dimension)
+
+
+CASES = {
+    **{f"{model}, {name}": private(*EPSILONS[name], model=model) for model, name in product(BACKBONES, EPSILONS)},
+    **{m: private(1.0, 1.0, dimension=20, mechanism=m) for m in FEATURE_MECHANISMS[1:]},
+    "several bits": private(8.0, 1.0, steps_x=0, steps_y=0, scaling="published", selection="published"),
+    **{
+        f"plain {model}": Case(partial(baseline, model, epochs=3, hidden=4), math.inf, math.inf, "public", dimension)
+        for model, dimension in zip(BASELINES, (100, 20, 100, 20), strict=True)
+    },
+}
+
+
+@pytest.fixture(scope="module", params=CASES.values(), ids=CASES)
+def case(request: pytest.FixtureRequest) -> Case:
+    found: Case = request.param
+    return found
+
+
+class TestLpgnn(MethodSuite):
+    pass
+
+
+def short(**settings: Any) -> LPGNN:
+    return LPGNN(**{"epsilon_x": 1.0, "epsilon_y": 1.0, **SHORT, **settings})
+
+
+# ---- settings ----
+
+
+@pytest.mark.parametrize("name", ["epsilon_x", "epsilon_y"])
+@pytest.mark.parametrize("value", [0, 0.0, -1.0, math.nan, -math.inf, True, "1"])
+def test_epsilons_that_are_no_budget_are_refused(name: str, value: Any) -> None:
+    with pytest.raises(InputError, match=f"{name} = .* is not a privacy budget; allowed: a number above 0, or inf"):
+        short(**{name: value})
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("model", "gin"),
+        ("scaling", "minmax"),
+        ("selection", "best"),
+        ("steps_x", -1),
+        ("steps_y", 65),
+        ("hidden", 0),
+        ("epochs", 0),
+        ("dropout", 1.0),
+        ("dropout", -0.1),
+        ("dropout", math.nan),
+        ("learning_rate", 0.0),
+        ("learning_rate", math.nan),
+        ("learning_rate", math.inf),
+        ("learning_rate", "0.1"),
+        ("weight_decay", -1.0),
+        ("weight_decay", math.nan),
+        ("weight_decay", math.inf),
+        ("seed", -1),
+        ("seed", 1.5),
+        *((name, 2.0) for name in ("steps_x", "steps_y", "hidden", "epochs")),
+        *((name, 1.5) for name in ("steps_x", "steps_y", "hidden", "epochs")),
+        *((name, "3") for name in ("steps_x", "epochs")),
+        *((name, True) for name in ("steps_x", "steps_y", "hidden", "epochs", "seed", "learning_rate")),
+        *((name, False) for name in ("dropout", "weight_decay")),
+        *((name, None) for name in ("hidden", "dropout", "learning_rate", "model")),
+        ("mechanism", "laplacian"),
+        ("device", "abacus"),
+    ],
+)
+def test_settings_outside_their_range_are_refused(setting: str, value: Any) -> None:
+    with pytest.raises(InputError, match=str(value)) as refused:
+        short(**{setting: value})
+    assert setting in str(refused.value)
+    assert "allowed: " in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_hops_left_open_are_those_that_each_part_needs() -> None:
+    """Noise is averaged out over neighbours; what is public needs no averaging."""
+    for epsilon_x, epsilon_y, hops in ((1.0, 1.0, (8, 4)), (math.inf, 1.0, (0, 4)), (1.0, math.inf, (8, 0))):
+        for left_open in ({}, {"steps_x": None, "steps_y": None}):
+            found = LPGNN(epsilon_x=epsilon_x, epsilon_y=epsilon_y, **left_open).settings
+            assert (found.steps_x, found.steps_y) == hops
+    assert LPGNN(epsilon_x=math.inf, epsilon_y=1.0, steps_x=3).settings.steps_x == 3
+
+
+def test_unknown_settings_are_refused() -> None:
+    with pytest.raises(InputError, match=r"setting 'epoch' is not known; allowed: .*epochs"):
+        short(epoch=5)
+
+
+def test_a_cuda_device_is_refused_where_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(InputError, match="device 'cuda' is not available"):
+        short(device="cuda")
+
+
+@pytest.mark.parametrize("epsilon", [1e-4, 30.0, 200.0])
+def test_extreme_epsilons_train_to_finite_numbers(epsilon: float) -> None:
+    method = short(epsilon_x=epsilon, epsilon_y=min(epsilon, 40.0))
+    method.fit(made.graph(), randomness=SeededRandomness(1))
+    assert bool(method.predict_proba().isfinite().all())
+
+
+@pytest.mark.parametrize("changes", [{"hidden": 9}, {"epochs": 1}, {"model": "mlp"}, {"seed": 7}, {"steps_x": 0}])
+def test_training_settings_cannot_touch_the_ledger_or_the_guarantee(changes: dict[str, Any]) -> None:
+    plain, other = (short(**c).fit(made.graph(), randomness=SecureRandomness()) for c in ({}, changes))
+    assert plain.ledger == other.ledger
+    assert plain.guarantee == other.guarantee
+
+
+def test_the_default_split_comes_from_the_seed_and_without_labels() -> None:
+    graph = made.graph()
+    first, again, other = (short(seed=s).fit(graph, randomness=SeededRandomness(1)).released for s in (0, 0, 1))
+    assert torch.equal(first.train, again.train)
+    assert not torch.equal(first.train, other.train)
+    assert not bool(first.labelled[made.UNKNOWN])
+
+
+# ---- the whole of one person's reports ----
+
+
+@pytest.mark.parametrize(("epsilon_x", "epsilon_y"), [(1.0, 2.0), (6.0, 0.5)])
+def test_what_one_person_sends_stays_within_the_guarantee(epsilon_x: float, epsilon_y: float) -> None:
+    """Item 2, for the local model: log Pr[all reports | D] - log Pr[all reports | D'] is at most epsilon.
+
+    200 draws on a graph and a neighbour; half of the claimed epsilon is exceeded.
+    """
+    graph, worst = made.graph(), 0.0
+    neighbour = made.neighbour(graph)
+    split = Split(*(graph.y >= 0, torch.zeros(made.NODES, dtype=torch.bool), graph.y < 0))
+    for seed in range(200):
+        method = short(epsilon_x=epsilon_x, epsilon_y=epsilon_y)
+        released = method.randomize(graph, split=split, randomness=SeededRandomness(seed))
+        ratios = likelihood(method, released, graph) - likelihood(method, released, neighbour)
+        assert float(ratios[torch.arange(made.NODES) != 5].abs().max()) == 0
+        worst = max(worst, abs(float(ratios[5])))
+    epsilon = epsilon_x + epsilon_y
+    assert worst <= epsilon + 1e-9
+    assert worst > epsilon / 2
+
+
+def likelihood(method: LPGNN, released: Any, graph: Any) -> torch.Tensor:
+    from graphveil.mechanisms import LabelReports
+
+    sent = released.labels >= 0
+    features = method.privacy.features(graph.schema)
+    labels = method.privacy.labels(3)
+    assert labels is not None
+    total = features.log_likelihood(released.features, graph.x)
+    total[sent] += labels.log_likelihood(LabelReports(released.labels[sent]), graph.y[sent])
+    return total
+
+
+# ---- training ----
+
+
+def test_nothing_of_size_n_times_d_is_built_where_features_stay_sparse() -> None:
+    """From collection to prediction; the server holds one number a person."""
+    from graphveil.graphs import social_graph
+
+    n, d = 1_500, 6_000
+    graph = social_graph(n, 6, d, 3, apps=5, seed=1)
+    method = LPGNN(epsilon_x=1.0, epsilon_y=1.0, epochs=2, steps_x=2, steps_y=2)
+    with LargestTensor() as watch:
+        method.fit(graph, randomness=SeededRandomness(1)).predict()
+    assert watch.numbers < n * d / 20
+
+
+def test_a_method_learns() -> None:
+    """Clean data: far above the share of the largest class; noise at epsilon 4 in between or better."""
+    graph = made.graph()
+    everyone = torch.arange(made.NODES)
+    split = Split(everyone % 2 == 0, everyone % 4 == 1, everyone % 4 == 3)
+    split = Split(*(mask & (graph.y >= 0) for mask in (split.train, split.val, split.test)))
+    plain = baseline("gcn", epochs=60).fit(graph, split=split, randomness=SeededRandomness(1))
+    largest = float(torch.bincount(graph.y[graph.y >= 0]).max() / (graph.y >= 0).sum())
+    assert plain.score(graph, split.train) > 0.9
+    assert plain.score(graph, split.test) > largest
+    history = plain.history
+    assert history[-1].loss < history[0].loss
+
+
+def test_predictions_are_those_of_the_epoch_that_was_kept() -> None:
+    method = short(epochs=15, dropout=0.0)
+    graph = made.graph()
+    method.fit(graph, randomness=SeededRandomness(1))
+    kept = method._fitted.network.epoch  # type: ignore[union-attr]
+    stopped = short(epochs=kept, dropout=0.0, selection="last").fit_reports(method.released, topology_of(graph))
+    assert torch.allclose(method.predict_proba(), stopped.predict_proba(), atol=1e-6)
+
+
+def test_published_scaling_leaves_the_rectified_features_as_they_are() -> None:
+    method = short(scaling="published").fit(made.graph(), randomness=SeededRandomness(1))
+    network = method._fitted.network  # type: ignore[union-attr]
+    assert (network.mean, network.scale) == (None, 1.0)
+
+
+def test_without_features_only_their_number_is_used() -> None:
+    """epsilon_x = None: features may be anything, they are not read."""
+    graph = made.graph()
+    other = made.changed(graph, x=np.zeros_like(made.dense(graph.x)))
+    one, two = (short(epsilon_x=None).fit(g, randomness=SeededRandomness(1)) for g in (graph, other))
+    assert torch.equal(one.predict_proba(), two.predict_proba())
+    assert one.released is not None and one.released.features is None
+
+
+def test_a_split_without_training_nodes_is_refused() -> None:
+    graph = made.graph()
+    none = torch.zeros(made.NODES, dtype=torch.bool)
+    with pytest.raises(InputError, match="no training node carries a label"):
+        short().fit(graph, split=Split(none, graph.y >= 0, none), randomness=SeededRandomness(1))
+
+
+def test_a_graph_without_edges_can_be_fitted() -> None:
+    graph = made.graph()
+    graph.edge_index = torch.zeros(2, 0, dtype=torch.int64)
+    method = short(steps_y=0).fit(graph, randomness=SeededRandomness(1))
+    assert bool(method.predict_proba().isfinite().all())
+
+
+def test_labels_that_reach_no_training_node_are_a_clear_error() -> None:
+    graph = made.graph()
+    graph.edge_index = torch.zeros(2, 0, dtype=torch.int64)
+    with pytest.raises(InputError, match="no label reaches a training node in 2 hops; set steps_y to 0"):
+        short().fit(graph, randomness=SeededRandomness(1))
+
+
+@pytest.mark.parametrize("selection", ["robust", "published"])
+def test_without_validation_nodes_the_last_epoch_is_kept(selection: str) -> None:
+    """Nothing says that the first, untrained one is best."""
+    graph = made.graph()
+    nobody = torch.zeros(made.NODES, dtype=torch.bool)
+    split = Split(graph.y >= 0, nobody, nobody)
+    fitted = [
+        short(selection=name, epochs=5).fit(graph, split=split, randomness=SeededRandomness(1)).predict_proba()
+        for name in (selection, "last")
+    ]
+    assert torch.equal(*fitted)
+
+
+def test_baselines_protect_nothing_and_say_so() -> None:
+    method = baseline("sage", epochs=2).fit(made.graph(), randomness=SecureRandomness())
+    assert method.guarantee.epsilon == math.inf
+    assert "NOT PROTECTED" in method.guarantee.sentence()
+    assert method.ledger.spends == ()
+    with pytest.raises(InputError, match=r"model 'gin'|model = 'gin'"):
+        baseline("gin")

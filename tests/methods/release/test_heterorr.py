@@ -1,0 +1,387 @@
+"""HeteroRR: one release, paid once and before anything is read; everything after it is post-processing."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from graphveil.errors import BudgetError, DataError, InputError, ModelFileError
+from graphveil.graphs import load_graph, normalise_edges, validate, write_release
+from graphveil.mechanisms import NoisyCounts
+from graphveil.methods import load_method
+from graphveil.methods.release.features import bound_of, published_features
+from graphveil.methods.release.heterorr import HeteroRR, domain_of
+from graphveil.methods.release.privacy import EDGE_METHODS, RELEASE_FEATURES, ReleasePrivacy
+from graphveil.methods.release.scores import declared_scores
+from graphveil.privacy import Guarantee, SecureRandomness, SeededRandomness
+from tests.methods import made, released_made
+
+INFINITE = math.inf
+ASYMPTOTIC = "asymptotic: no finite-time guarantee"
+
+
+def build(**settings: Any) -> HeteroRR:
+    return HeteroRR(**{"epsilon_x": 2.0, "epsilon_a": 3.0, "steps": 200, **released_made.QUICK, **settings})
+
+
+def release(graph: Any = None, *, noise: int = 1, **settings: Any) -> Any:
+    return build(**settings).release(graph or released_made.graph(), randomness=SeededRandomness(noise))
+
+
+def fitted(graph: Any = None, *, noise: int = 1, **settings: Any) -> HeteroRR:
+    graph = graph or released_made.graph()
+    return build(**settings).fit(graph, split=made.split_of(graph), randomness=SeededRandomness(noise))
+
+
+# ---- the release ----
+
+
+@pytest.mark.parametrize("edges", EDGE_METHODS)
+def test_made_edges_lie_in_the_protected_pairs_and_public_ones_stay(edges: str) -> None:
+    graph = released_made.graph()
+    graph.private_nodes = torch.unique(released_made.private_pairs(graph))
+    out = validate(release(graph, edges=edges, epsilon_a=6.0))
+    known, before = (one.edge_index[:, one.public_edges] for one in (out, graph))
+    assert torch.equal(known, before)
+    domain_of(graph).require(released_made.private_pairs(out))
+    assert out.release.edges
+    assert torch.equal(out.private_nodes, graph.private_nodes)
+    assert out.schema.private == ()
+
+
+@pytest.mark.parametrize("features", RELEASE_FEATURES)
+def test_published_features_lie_in_the_range_that_is_declared_for_them(features: str) -> None:
+    """The range follows from public facts: it is the same for other values."""
+    graph = released_made.graph()
+    out = validate(release(graph, features=features))
+    assert out.schema.low < 0 < out.schema.high
+    other = made.changed(graph, x=np.zeros_like(made.dense(graph.x)))
+    other.public_edges = graph.public_edges
+    again = release(other, features=features)
+    assert (again.schema.low, again.schema.high) == (out.schema.low, out.schema.high)
+    assert out.x.shape == graph.x.shape
+    assert "unbiased estimates less the middle 0.5" in out.release.notes[0]
+
+
+@pytest.mark.parametrize("features", RELEASE_FEATURES)
+def test_published_features_are_unbiased_about_the_middle(features: str) -> None:
+    """Each mean of 4,000 is within 5 deviations of the value: a false alarm in 1e6; one that is off by 8 is found."""
+    mechanism = ReleasePrivacy(4.0, 1.0, features=features).feature_mechanism(made.graph(20).schema)
+    values = torch.full((4000, 20), 0.25)
+    found = published_features(mechanism, mechanism.randomize(values, randomness=SeededRandomness(3)))
+    x = found.x.to_dense() if found.x.layout == torch.sparse_csr else found.x
+    error = 5 * math.sqrt(mechanism.worst_variance / values.numel())
+    mean = float(x.double().mean())
+    assert abs(mean + 0.25) < error
+    assert abs(mean + 0.25 + 8 * error / 5) > error
+    assert float(x.abs().max()) <= bound_of(mechanism)
+
+
+def test_what_is_public_goes_out_as_it_is_and_is_said() -> None:
+    graph = released_made.graph()
+    out = release(graph, epsilon_x=INFINITE)
+    assert torch.equal(out.x, graph.x) and torch.equal(out.y, graph.y)
+    assert (out.schema.low, out.schema.high) == (graph.schema.low, graph.schema.high)
+    assert "features are declared public" in " ".join(out.release.guarantee.assumes)
+    out = release(graph, epsilon_a=INFINITE)
+    assert torch.equal(out.edge_index, graph.edge_index)
+    assert not out.release.edges
+    assert "edges are declared public" in " ".join(out.release.guarantee.assumes)
+
+
+def test_nothing_raw_is_in_a_release(tmp_path: Path) -> None:
+    graph = released_made.graph(100)
+    out = release(graph, epsilon_y=1.0)
+    write_release(out, tmp_path / "out", out.release, card="")
+    content = b"".join(file.read_bytes() for file in (tmp_path / "out").iterdir())
+    for secret in (np.float32(made.CANARY).tobytes(), np.float64(made.CANARY).tobytes(), b"0.73105"):
+        assert secret not in content
+    assert out.schema.notes == ()  # they count what loading met in private data
+    stored = out.x.values() if out.x.layout == torch.sparse_csr else out.x
+    assert not bool((stored == made.CANARY).any())
+
+
+def test_labels_go_through_randomized_response_and_unknown_ones_stay_unknown() -> None:
+    graph = released_made.graph()
+    out = release(graph, epsilon_y=0.5)
+    assert torch.equal(out.y < 0, graph.y < 0)
+    assert not torch.equal(out.y, graph.y)
+    keep = math.exp(0.5) / (math.exp(0.5) + 2)
+    assert (out.release.keep, out.release.flip) == pytest.approx((keep, (1 - keep) / 2))
+
+
+def test_a_graph_without_public_edges_is_all_private() -> None:
+    graph = made.graph(20)
+    out = release(graph, epsilon_a=8.0)
+    assert not bool(out.public_edges.any())
+    assert domain_of(graph).size == made.NODES * (made.NODES - 1) // 2
+
+
+# ---- what it costs ----
+
+
+@pytest.mark.parametrize("edges", EDGE_METHODS)
+def test_the_ledger_and_the_guarantee_say_the_same(edges: str) -> None:
+    out = release(edges=edges, epsilon_y=1.0).release
+    assert [out.ledger.total(unit)[0] for unit in ("features", "labels", "edges")] == [2.0, 1.0, 3.0]
+    assert out.guarantee.epsilon == 6.0
+    assert [part.epsilon for part in out.guarantee.parts] == [2.0, 1.0, 3.0]
+    assert out.guarantee.model == "central"
+    assert Guarantee.from_dict(out.guarantee.to_dict()) == out.guarantee
+
+
+@pytest.mark.parametrize("edges", ["mcmc", "priv-hrg"])
+def test_a_markov_chain_is_called_asymptotic_first_of_all(edges: str) -> None:
+    method = build(edges=edges, tree_share=0.25)
+    out = method.release(released_made.graph(), randomness=SeededRandomness(1)).release
+    assert out.guarantee.assumes[0].startswith(ASYMPTOTIC)
+    assert ASYMPTOTIC in out.guarantee.sentence()
+    assert any(ASYMPTOTIC in note for note in out.notes)
+    assert [spend.epsilon for spend in out.ledger.spends if spend.unit == "edges"] == [0.75, 2.25]
+    assert ASYMPTOTIC not in release().release.guarantee.sentence()
+
+
+def test_one_edge_alone_is_added_or_removed_and_beside_features_replaced() -> None:
+    alone = release(epsilon_x=INFINITE).release.guarantee
+    assert (alone.relation, alone.unit, alone.parts) == ("add/remove", "one private undirected edge", ())
+    both = release().release.guarantee
+    assert (both.relation, both.parts[1].unit) == ("replace", "whether one private undirected edge exists")
+
+
+def test_reproducible_noise_voids_and_secure_noise_does_not() -> None:
+    graph = released_made.graph()
+    for parts in ({}, {"epsilon_x": INFINITE}, {"epsilon_a": INFINITE}):
+        assert "seed 1" in str(release(graph, **parts).release.guarantee.void)
+    secure = build().release(graph, randomness=SecureRandomness()).release.guarantee
+    assert secure.void is None and secure.protects
+    assert secure == replace(release(graph).release.guarantee, void=None)
+
+
+def test_nothing_protected_is_called_so() -> None:
+    out = release(epsilon_x=INFINITE, epsilon_a=INFINITE).release
+    assert not out.guarantee.protects and out.guarantee.void is None
+    assert out.ledger.spends == ()
+
+
+def test_a_second_release_is_refused_before_anything_is_read() -> None:
+    graph = released_made.graph()
+    method = build()
+    method.release(graph, randomness=SeededRandomness(1))
+    ledger = method.ledger
+    with pytest.raises(BudgetError):
+        method.release(released_made.Sealed(graph), randomness=SeededRandomness(2))
+    assert method.ledger == ledger
+
+
+def test_a_neighbour_has_the_same_ledger_guarantee_and_domain() -> None:
+    graph = released_made.graph()
+    first, second = (release(one).release for one in (graph, released_made.without_one(graph)))
+    assert first.ledger == second.ledger
+    assert first.guarantee == second.guarantee
+    assert first.settings == second.settings
+
+
+@pytest.mark.parametrize("edges", ["public-tree"])
+def test_with_the_noisy_counts_frozen_nothing_else_tells_a_neighbour(
+    edges: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Record and replay: blocks, number of counts and draws are the same; one count differs by one."""
+    counted: list[torch.Tensor] = []
+
+    def frozen(self: NoisyCounts, counts: torch.Tensor, *, randomness: Any) -> torch.Tensor:
+        counted.append(counts.clone())
+        return torch.full_like(counts, 3)
+
+    monkeypatch.setattr(NoisyCounts, "randomize", frozen)
+    graph = released_made.graph()
+    outs, asked = [], []
+    for one in (graph, released_made.without_one(graph)):
+        noise = made.Counted(5)
+        outs.append(build(edges=edges, epsilon_x=INFINITE).release(one, randomness=noise))
+        asked.append(noise.asked)
+    assert torch.equal(outs[0].edge_index, outs[1].edge_index)
+    assert asked[0] == asked[1]
+    assert int((counted[0] - counted[1]).abs().sum()) == 1
+
+
+@pytest.mark.parametrize("edges", ["public-tree", "mcmc"])
+def test_private_features_decide_no_edge(edges: str) -> None:
+    """Other features, the same draws: where features are private nothing but their own reports may tell of them.
+
+    Few edges are public, so that many nodes have a place in the tree by public features alone, where there are any.
+    """
+    graph = released_made.graph(share=0.8)
+    other = released_made.with_private(graph, released_made.private_pairs(graph), x=graph.x.flip(0))
+    made_edges = [release(one, edges=edges).edge_index for one in (graph, other)]
+    assert torch.equal(*made_edges)
+    known = [release(one, edges=edges, epsilon_x=INFINITE).edge_index for one in (graph, other)]
+    assert edges == "mcmc" or not torch.equal(*known), "public features would place nodes"
+
+
+# ---- what is refused ----
+
+
+def test_private_edges_outside_the_declared_nodes_are_refused_once_they_were_paid_for_and_read() -> None:
+    graph = released_made.graph()
+    graph.private_nodes = torch.arange(10)
+    method = build()
+    with pytest.raises(InputError, match="ends outside the declared private nodes"):
+        method.release(graph, randomness=SeededRandomness(1))
+    assert method.ledger.spends != ()
+
+
+def test_directed_graphs_are_refused_where_edges_are_protected() -> None:
+    start = made.graph(20)
+    edges, _ = normalise_edges(*start.edge_index.numpy(), made.NODES, directed=True)
+    graph = made.changed(start, directed=True)
+    graph.edge_index = edges
+    with pytest.raises(InputError, match=r"edges have a direction.*allowed: undirected graphs"):
+        release(graph)
+    assert release(graph, epsilon_a=INFINITE).schema.directed
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), 1.5])
+def test_values_outside_the_declared_range_are_refused_once_they_were_paid_for_and_read(bad: float) -> None:
+    graph = released_made.graph()
+    graph.x = graph.x.clone()
+    graph.x[4, 3] = bad
+    method = build()
+    with pytest.raises((InputError, DataError)):
+        method.release(graph, randomness=SeededRandomness(1))
+    assert method.ledger.spends != ()
+
+
+def test_several_private_labels_a_node_are_refused_and_public_ones_go_out() -> None:
+    graph = released_made.graph()
+    several = made.changed(graph, y=torch.nn.functional.one_hot(graph.y.clamp_min(0), 3).float())
+    several.public_edges = graph.public_edges
+    assert torch.equal(release(several).y, several.y)
+    with pytest.raises(InputError, match="several labels for each node"):
+        release(several, epsilon_y=1.0)
+
+
+@pytest.mark.parametrize(
+    "settings, message",
+    [
+        ({"epsilon_x": 0.0}, "epsilon_x = 0.0 is not a privacy budget"),
+        ({"epsilon_a": -1.0}, "epsilon_a = -1.0 is not a privacy budget"),
+        ({"epsilon_y": float("nan")}, "epsilon_y = nan is not"),
+        ({"edges": "magic"}, "edges = 'magic'; allowed: public-tree, mcmc"),
+        ({"features": "magic"}, "features = 'magic'; allowed: multi-bit"),
+        ({"tree_share": 1.0}, "tree_share = 1.0; allowed: a number above 0 and below 1"),
+        ({"count_share": 0}, "count_share = 0; allowed"),
+        ({"delta": 2.0}, "delta = 2.0"),
+        ({"steps": 0}, "steps = 0; allowed: a whole number of at least 1"),
+        ({"chains": True}, "chains = True"),
+        ({"width": 3}, "setting 'width' is not known"),
+        ({"scores": "file.txt"}, "multi-bit gives every feature the same"),
+        ({"scores": declared_scores([1.0, 2.0])}, "multi-bit gives every feature the same"),
+    ],
+)
+def test_settings_out_of_range_are_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        build(**settings)
+
+
+def test_scores_come_from_a_declared_file_and_are_stamped(tmp_path: Path) -> None:
+    file = tmp_path / "scores.txt"
+    file.write_text("\n".join(["3", *["1"] * 19]) + "\n")
+    out = release(features="feature-rr", scores=str(file)).release
+    spend = next(spend for spend in out.ledger.spends if spend.unit == "features")
+    assert spend.parameters["shares"] == declared_scores([3.0, *[1.0] * 19]).stamp
+    assert "shares of the features' budget: a declared vector" in " ".join(out.notes)
+    file.write_text("1\n")
+    with pytest.raises(DataError, match="1 scores"):
+        release(features="feature-rr", scores=str(file))
+
+
+# ---- what is trained on it ----
+
+
+def test_fit_is_release_and_then_fit_released() -> None:
+    graph = released_made.graph()
+    whole = fitted(graph)
+    method = build()
+    out = method.release(graph, randomness=SeededRandomness(1))
+    method.fit_released(out, split=made.split_of(graph))
+    assert torch.equal(method.predict_proba(), whole.predict_proba())
+    assert method.guarantee == whole.guarantee == out.release.guarantee
+    assert method.ledger == whole.ledger == out.release.ledger
+
+
+def test_training_needs_the_release_alone_and_may_be_repeated(tmp_path: Path) -> None:
+    """By somebody else, from the folder: the same predictions and the same ledger."""
+    graph = released_made.graph()
+    out = release(graph, epsilon_y=2.0)
+    write_release(out, tmp_path / "out", out.release, card="")
+    loaded = load_graph(tmp_path / "out")
+    split = made.split_of(graph)
+    first = build(epsilon_y=2.0).fit_released(out, split=split)
+    second = build(epsilon_y=2.0).fit_released(loaded, split=split)
+    assert torch.equal(first.predict_proba(), second.predict_proba())
+    before = first.predict_proba()
+    assert torch.equal(first.fit_released(out, split=split).predict_proba(), before)
+    assert first.ledger == second.ledger == out.release.ledger
+
+
+def test_a_graph_that_nobody_released_is_not_trained_on() -> None:
+    graph = released_made.graph()
+    with pytest.raises(InputError, match="the graph was not released"):
+        build().fit_released(graph, split=made.split_of(graph))
+
+
+def test_predictions_are_for_the_released_nodes() -> None:
+    graph = released_made.graph()
+    method = fitted(graph)
+    found = method.predict_proba(graph)
+    assert found.shape == (made.NODES, 3)
+    assert torch.allclose(found.sum(dim=1), torch.ones(made.NODES), atol=1e-5)
+    known = graph.y >= 0
+    assert method.score(graph) == pytest.approx(float((method.predict()[known] == graph.y[known]).float().mean()))
+    with pytest.raises(InputError, match="heterorr knows only the nodes that were released"):
+        method.predict(made.changed(graph, name="others"))
+    with pytest.raises(InputError, match="has not been fitted"):
+        build().predict_proba()
+
+
+def test_a_saved_method_comes_back_the_same_and_cannot_release_again(tmp_path: Path) -> None:
+    graph = released_made.graph()
+    for settings in ({}, {"features": "feature-rr", "bins": 4}, {"edges": "mcmc"}, {"edges": "lap-graph"}):
+        method = fitted(graph, **settings)
+        path = tmp_path / "-".join(map(str, settings.values()))
+        method.save(path)
+        for loaded in (load_method(path), HeteroRR.load(path)):
+            assert isinstance(loaded, HeteroRR)
+            assert torch.equal(loaded.predict_proba(graph), method.predict_proba())
+            assert loaded.guarantee == method.guarantee
+            assert loaded.ledger == method.ledger
+            assert loaded.history == method.history
+            assert loaded.privacy == method.privacy
+            with pytest.raises(BudgetError):
+                loaded.release(released_made.Sealed(graph), randomness=SeededRandomness(1))
+
+
+def test_a_saved_method_holds_no_edges_and_no_raw_values(tmp_path: Path) -> None:
+    graph = released_made.graph(100)
+    method = fitted(graph)
+    content = method.save(tmp_path).read_bytes()
+    for array in (
+        graph.edge_index.numpy()[1, 8:40],
+        method.released.edge_index.numpy()[1, 8:40],
+        graph.y.numpy()[8:40],
+    ):
+        for dtype in (np.int64, np.int32, np.uint8, np.float32):
+            assert array.astype(dtype).tobytes() not in content
+    assert np.float32(made.CANARY).tobytes() not in content
+
+
+def test_a_file_of_another_method_is_refused(tmp_path: Path) -> None:
+    fitted().network.save(tmp_path)
+    with pytest.raises(ModelFileError, match="holds a 'lpgnn' model"):
+        HeteroRR.load(tmp_path)

@@ -1,0 +1,210 @@
+"""Budget shares: the formulas by hand, sources that are refused, what an estimate costs, and the noise it has."""
+
+from __future__ import annotations
+
+import math
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from graphveil.errors import BudgetError, DataError, InputError, MissingExtraError
+from graphveil.graphs.score_file import read_scores
+from graphveil.mechanisms import FeatureRR
+from graphveil.methods.base.score_mean import central_mean
+from graphveil.methods.release.scores import (
+    ESTIMATED,
+    PUBLIC,
+    PublicPart,
+    Scores,
+    combine,
+    declared_scores,
+    estimated_scores,
+    public_part,
+    public_scores,
+    sensitivity,
+)
+from graphveil.privacy import Ledger, SeededRandomness, gaussian_delta
+from tests.methods import made
+
+LEDGER = Ledger.open({"features": (1.0, 1e-6)})
+
+
+def test_the_shares_are_those_of_equation_7_divided_by_their_sum() -> None:
+    alpha, beta = torch.tensor([3.0, 1.0]), torch.tensor([0.1, 0.3])
+    a, b = np.array([0.75, 0.25]), np.array([0.25, 0.75])
+    theta = 0.4 * a + 0.6 * (b.min() + b.max() - b)
+    assert combine(alpha, beta, 0.4).numpy() == pytest.approx(theta / theta.sum())
+    assert combine(None, beta, 0.0).numpy() == pytest.approx([0.75, 0.25])  # the more sensitive gets less
+    assert combine(alpha, None, 1.0).numpy() == pytest.approx(a)
+
+
+@pytest.mark.parametrize(("alpha", "beta", "gamma"), [(None, [1.0], 0.5), ([1.0], None, 0.5), ([1.0], [1.0], 1.5)])
+def test_a_score_that_has_weight_must_be_there(alpha: Any, beta: Any, gamma: float) -> None:
+    with pytest.raises(InputError):
+        combine(*(None if v is None else torch.tensor(v) for v in (alpha, beta)), gamma)
+
+
+def test_two_lengths_or_negative_scores_are_refused() -> None:
+    with pytest.raises(InputError, match="2 and 3 scores"):
+        combine(torch.ones(2), torch.ones(3), 0.5)
+    with pytest.raises(InputError, match="at least 0"):
+        declared_scores([1.0, -1.0])
+    with pytest.raises(InputError, match="at least 0"):
+        declared_scores([1.0, math.nan])
+
+
+def test_sensitivity_is_the_mean_change_by_masking() -> None:
+    rows = torch.tensor([[1.0, 2.0, 3.0], [1.0, 0.0, 0.0]])
+    masked = torch.tensor([[0.0, 2.0, 0.0], [1.0, 0.0, 0.0]])
+    assert sensitivity(rows, masked).tolist() == [0.25, 0.0, 0.75]
+    with pytest.raises(InputError, match="sum above 0"):
+        sensitivity(rows, rows)
+
+
+def test_private_features_give_no_scores_for_nothing() -> None:
+    graph = made.graph(20)
+    with pytest.raises(InputError, match="private features for nothing"):
+        public_part(graph, None)
+    for mask, said in ((torch.zeros(60, dtype=torch.bool), "nobody"), (torch.ones(60, dtype=torch.bool), "everybody")):
+        with pytest.raises(InputError, match=said):
+            public_part(graph, mask)
+    with pytest.raises(InputError, match="no mask"):
+        public_part(graph, torch.ones(5, dtype=torch.bool))
+
+
+@pytest.mark.parametrize("dimension", [20, 100])
+def test_nobody_but_the_public_nodes_is_read(dimension: int) -> None:
+    graph = made.graph(dimension)
+    public = torch.arange(60) < 30
+    first = public_part(graph, public)
+    assert np.array_equal(first.x.numpy(), made.dense(graph.x)[:30])
+    second = public_part(made.neighbour(graph, person=40), public)
+    assert torch.equal(first.x, second.x)
+    assert torch.equal(first.y, second.y)
+    shares = public_scores(first, masked=first.x * (torch.arange(dimension) > 3), gamma=0.0)
+    assert shares.source == PUBLIC
+    assert shares.stamp == public_scores(second, masked=second.x * (torch.arange(dimension) > 3), gamma=0.0).stamp
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_importance_finds_the_features_that_decide(several: bool) -> None:
+    generator = torch.Generator().manual_seed(0)
+    x = torch.rand(400, 8, generator=generator)
+    y = torch.stack([x[:, 0] > 0.5, x[:, 1] > 0.5], dim=1).float() if several else (x[:, 0] + x[:, 1] > 1).long()
+    schema = made.graph(20).schema
+    part = PublicPart(x, y, replace(schema, dimension=8, classes=("no", "yes")), 800)
+    found = public_scores(part)
+    assert set(np.argsort(found.shares)[-2:]) == {0, 1}
+    assert found.shares[0] + found.shares[1] > 0.6
+    assert public_scores(part) == found
+    both = public_scores(part, masked=torch.where(torch.arange(8) == 0, 0.0, x), gamma=0.5)
+    assert both.shares[1] > both.shares[0]  # as important, and not sensitive
+
+
+def test_the_absent_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "shap", None)
+    part = PublicPart(torch.rand(4, 20), torch.tensor([0, 1, 0, 1]), made.graph(20).schema, 60)
+    with pytest.raises(MissingExtraError, match=r"graphveil\[shap\]"):
+        public_scores(part)
+    assert public_scores(part, masked=torch.zeros(4, 20), gamma=0.0).source == PUBLIC
+
+
+def test_a_stamp_names_source_and_shares() -> None:
+    one = declared_scores([1, 3])
+    assert one.shares == (0.25, 0.75)
+    assert one.stamp == declared_scores([2, 6]).stamp
+    stamps = {one.stamp, declared_scores([1, 2]).stamp, Scores((0.25, 0.75), PUBLIC, "elsewhere").stamp}
+    assert len(stamps) == 3
+
+
+def test_a_share_that_no_randomizer_could_honour_is_none() -> None:
+    assert declared_scores([1.0, 1e-9, 1.0]).shares == (0.5, 0.0, 0.5)
+    FeatureRR(epsilon=0.1, dimension=3, shares=declared_scores([1.0, 1e-9, 1.0]).shares)
+
+
+def test_an_estimate_cannot_be_free_and_nothing_else_has_a_price() -> None:
+    with pytest.raises(InputError, match="names its price"):
+        Scores((0.5, 0.5), ESTIMATED, "free")
+    with pytest.raises(InputError, match="add up to 2"):
+        Scores((1.0, 1.0), PUBLIC, "too much")
+
+
+def test_an_estimate_is_paid_for_before_anything_is_read() -> None:
+    class Unread:
+        shape = (10, 2)
+
+        def __len__(self) -> int:
+            return 10
+
+    with pytest.raises(BudgetError):
+        estimated_scores(Unread(), LEDGER, epsilon=2.0, delta=1e-6, randomness=SeededRandomness(0))  # type: ignore[arg-type]
+
+
+def test_an_estimate_costs_what_the_ledger_says_and_finds_the_sensitive_feature() -> None:
+    rows = torch.rand(2_000, 5, generator=torch.Generator().manual_seed(1)) * torch.tensor([4.0, 1, 1, 1, 1])
+    found, paid = estimated_scores(rows, LEDGER, epsilon=0.5, delta=1e-6, randomness=SeededRandomness(2))
+    assert paid.total("features") == (0.5, pytest.approx(1e-6))
+    assert LEDGER.total("features") == (0.0, 0.0)
+    assert np.argmin(found.shares) == 0
+    assert math.fsum(found.shares) == pytest.approx(1)
+    assert found.guarantee is not None
+    assert (found.guarantee.model, found.guarantee.epsilon) == ("central", 0.5)
+    assert "reproducible" in str(found.guarantee.void)
+    assert found.spends == paid.spends
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.5, 1.0, 8.0])
+@pytest.mark.parametrize("dimension", [1, 50, 2_048])
+def test_the_noise_is_enough_for_the_sensitivity(epsilon: float, dimension: int) -> None:
+    """A sensitivity of 1 in place of sqrt(2) would be another price."""
+    found = central_mean(dimension, 100, epsilon=epsilon, delta=1e-6)
+    multiplier = found.sigma * 100
+    honest = gaussian_delta(multiplier, epsilon, math.sqrt(2))
+    assert found.noise.price(epsilon, honest, dimension)[1] <= 1e-6
+    assert gaussian_delta(multiplier / math.sqrt(2), epsilon, math.sqrt(2)) > 1e-6
+
+
+def test_one_user_moves_the_sum_by_no_more_than_declared() -> None:
+    generator = torch.Generator().manual_seed(3)
+    found = central_mean(6, 2, epsilon=1.0, delta=1e-6)
+    from graphveil.aggregation import quantise
+
+    for _ in range(200):
+        rows = torch.rand(2, 6, generator=generator) ** 8 * 5
+        steps = quantise(rows, bits=found.bits, normalise=False).values.double()
+        assert float((steps[0] - steps[1]).norm()) <= math.sqrt(2) * 2**found.bits
+
+
+def test_the_mean_is_right_up_to_its_noise() -> None:
+    """2,000 coordinates; five standard errors, a false alarm in a million; noise half as wide would be seen."""
+    rows = torch.full((50, 2_000), 0.01)
+    found = central_mean(2_000, 50, epsilon=1.0, delta=1e-6)
+    errors = (found.randomize(rows, randomness=SeededRandomness(4)) - 0.01).numpy() / found.sigma
+    assert abs(errors.mean()) < 5 / math.sqrt(2_000) + 2.0**-found.bits / found.sigma
+    assert abs(errors.std() - 1) < 5 / math.sqrt(4_000) < 0.5
+
+
+@pytest.mark.parametrize("bad", [-0.1, math.nan, math.inf])
+def test_scores_of_users_are_checked(bad: float) -> None:
+    rows = torch.full((2, 3), 0.1)
+    rows[1, 1] = bad
+    with pytest.raises(InputError, match="negative or no number"):
+        central_mean(3, 2, epsilon=1.0, delta=1e-6).randomize(rows, randomness=SeededRandomness(0))
+
+
+def test_a_file_of_scores_is_read_and_checked(tmp_path: Path) -> None:
+    file = tmp_path / "scores.txt"
+    file.write_text("# by an expert\n1\n\n0.5 # less\n0\n")
+    assert read_scores(file, 3) == (1.0, 0.5, 0.0)
+    with pytest.raises(DataError, match=r"3 scores; allowed: 4"):
+        read_scores(file, 4)
+    file.write_text("1\nnan\n")
+    with pytest.raises(DataError, match="line 2 is 'nan'"):
+        read_scores(file, 2)
+    with pytest.raises(DataError, match="cannot be read"):
+        read_scores(tmp_path / "absent", 2)

@@ -1,0 +1,170 @@
+"""Methods by name."""
+
+from __future__ import annotations
+
+import inspect
+import math
+
+import pytest
+
+from graphveil.errors import InputError
+from graphveil.methods import DPMLP, GAP, LPGNN, METHODS, ClassSums, LabelPropagation, LinkBeliefs, ProGAP, Solitude
+from graphveil.methods.release.catalogue import RELEASES
+from graphveil.methods.release.heterorr import HeteroRR
+from graphveil.methods.runs.catalogue import build_method, chosen_settings, used_settings
+
+
+def test_the_catalogue_names_every_method() -> None:
+    assert set(METHODS) >= {"lpgnn", "label-propagation", "label-pool", "gcn", "sage", "gat", "mlp"}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_is_built_from_its_defaults_with_seed_and_device(name: str) -> None:
+    method = build_method(name, {}, 5, seed=3, device="cpu")
+    expected = Solitude if name in ("solitude", "blink", "dprr") else LPGNN
+    others: dict[str, type] = {
+        "label-propagation": LabelPropagation,
+        "label-pool": LabelPropagation,
+        "link-beliefs": LinkBeliefs,
+        "gap": GAP,
+        "progap": ProGAP,
+        "dp-mlp": DPMLP,
+        "class-sums": ClassSums,
+        **dict.fromkeys(RELEASES, HeteroRR),
+    }
+    assert type(method) is others.get(name, expected)
+    assert (getattr(method, "settings", method).seed, getattr(method, "settings", method).device) == (3, "cpu")
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_setting_has_a_default_of_its_type_and_one_line_of_help(name: str) -> None:
+    info = METHODS[name]
+    assert info.summary and "\n" not in info.summary
+    for option in info.options.values():
+        assert option.default is None or isinstance(option.default, option.type)
+        assert option.help and "\n" not in option.help
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_unknown_settings_are_refused(name: str) -> None:
+    with pytest.raises(InputError, match="setting 'epsilonx' is not known; allowed: "):
+        METHODS[name].settle({"epsilonx": 1.0})
+
+
+def test_settling_fills_in_defaults_and_keeps_what_was_given() -> None:
+    settled = METHODS["lpgnn"].settle({"epsilon_x": 0.5, "epochs": 7})
+    assert (settled["epsilon_x"], settled["epochs"]) == (0.5, 7)
+    assert set(settled) == set(METHODS["lpgnn"].options)
+    assert METHODS["lpgnn"].settle({})["epochs"] != 7
+
+
+def test_settings_exclude_what_a_run_decides() -> None:
+    for info in METHODS.values():
+        assert not {"seed", "device"} & set(info.options)
+
+
+@pytest.mark.parametrize("name", ["gcn", "sage", "gat", "mlp"])
+def test_baselines_take_no_epsilon_and_protect_nothing(name: str) -> None:
+    method = METHODS[name].build(**METHODS[name].settle({}))
+    assert not {"epsilon_x", "epsilon_y"} & set(METHODS[name].options)
+    assert math.isinf(method.privacy.epsilon_x) and math.isinf(method.privacy.epsilon_y)
+    assert METHODS[name].trust == "none"
+
+
+def test_the_catalogue_cannot_be_changed() -> None:
+    with pytest.raises(TypeError):
+        METHODS["mine"] = METHODS["gcn"]  # type: ignore[index]
+
+
+def test_methods_share_one_interface() -> None:
+    asked = {"people", "reports", "who"}  # where a prediction may ask people, who they are
+    for name in ("randomize", "fit_reports", "fit", "predict_proba", "predict", "score", "save", "load"):
+        first, *rest = (
+            inspect.signature(getattr(kind, name)) for kind in (LPGNN, LabelPropagation, Solitude, LinkBeliefs)
+        )
+        for other in rest:
+            assert set(first.parameters) ^ set(other.parameters) <= {"topology", *asked}, name
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        *((name, {}) for name in METHODS),
+        ("lpgnn", {"epsilon": 1.0}),
+        ("lpgnn", {"epsilon": 30.0}),
+        ("lpgnn", {"epsilon_x": None, "epsilon_y": 1.0}),
+        ("lpgnn", {"mechanism": "gaussian", "delta": 1e-6, "hidden": 8}),
+        ("label-propagation", {"epsilon": 2.0}),
+        ("solitude", {"denoiser": "blink-hard", "degree_share": 0.3}),
+        ("gap", {"epsilon": 2.0, "unit": "node", "epochs": 3}),
+    ],
+)
+def test_a_method_is_built_once_more_from_what_a_run_recorded(name: str, settings: dict[str, object]) -> None:
+    first = build_method(name, settings, 5)
+    used = used_settings(METHODS[name].settle(settings), first)
+    second = build_method(name, chosen_settings(name, used), 5)
+    assert type(second) is type(first)
+    for part in ("settings", "privacy", "links", "rule", "rounds"):
+        assert getattr(second, part, None) == getattr(first, part, None)
+
+
+def test_a_total_budget_is_split_as_advised() -> None:
+    small, large = build_method("lpgnn", {"epsilon": 2.0}, 7), build_method("lpgnn", {"epsilon": 8.0}, 7)
+    assert isinstance(small, LabelPropagation) and (small.rule, small.privacy.epsilon_y) == ("pool", 2.0)
+    assert isinstance(large, LPGNN)
+    assert large.privacy.epsilon_x + large.privacy.epsilon_y == pytest.approx(8.0)
+    assert build_method("label-propagation", {"epsilon": 3.0}, 7).privacy.epsilon_y == 3.0
+
+
+def test_a_total_and_its_parts_are_not_given_together() -> None:
+    with pytest.raises(InputError, match="epsilon is a total that is split for you"):
+        build_method("lpgnn", {"epsilon": 2.0, "epsilon_x": 1.0}, 7)
+
+
+def test_delta_is_taken_with_the_gaussian_mechanism_alone() -> None:
+    with pytest.raises(InputError, match="delta belongs to the gaussian mechanism alone"):
+        METHODS["lpgnn"].settle({"delta": 1e-5})
+    assert METHODS["lpgnn"].settle({"delta": 1e-5, "mechanism": "gaussian"})["delta"] == 1e-5
+    with pytest.raises(InputError, match=r"delta = 5\.0"):
+        build_method("lpgnn", {"delta": 5.0, "mechanism": "gaussian"}, 7)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "says"),
+    [
+        (
+            "solitude",
+            {"degree_share": 0.2},
+            "degree_share says nothing to denoiser calibration; allowed: with degree-p",
+        ),
+        ("solitude", {"denoiser": "none", "degree_share": 0.2}, "degree_share says nothing to denoiser none"),
+        ("solitude", {"denoiser": "none", "lambda1": 0.1}, "lambda1 says nothing to denoiser none; allowed: with cal"),
+        ("solitude", {"denoiser": "blink-hard", "complement": 3}, "complement says nothing to denoiser blink-hard"),
+        ("solitude", {"epsilon_a": math.inf, "lambda2": 0.1}, "lambda2 says nothing where links are public"),
+        ("blink", {"epsilon_a": math.inf, "degree_share": 0.2}, "degree_share says nothing where links are public"),
+        ("blink", {"denoiser": "none"}, "setting 'denoiser' is not known"),
+        ("dprr", {"lambda1": 0.1}, "setting 'lambda1' is not known"),
+        ("link-beliefs", {"epochs": 5}, "setting 'epochs' is not known"),
+        ("link-beliefs", {"epsilon_a": math.inf}, "links are public; train lpgnn"),
+        ("solitude", {"denoiser": "blink-soft", "steps_x": 2}, "allowed: steps_x = 0, steps_y = 0"),
+        ("solitude", {"denoiser": "nothing"}, "denoiser 'nothing' is not known; allowed: calibration, none"),
+        ("solitude", {"mode": "upper"}, "mode 'upper' is not known; allowed: lower, both, directed"),
+    ],
+)
+def test_settings_that_would_not_be_looked_at_are_refused(name: str, settings: dict[str, object], says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        build_method(name, settings, 5)
+
+
+@pytest.mark.parametrize("name", ["solitude", "link-beliefs", "blink", "dprr"])
+@pytest.mark.parametrize("epsilon", [0.0, -1.0, math.nan])
+def test_epsilons_of_lists_that_are_no_budget_are_refused(name: str, epsilon: float) -> None:
+    with pytest.raises(InputError, match="is not a privacy budget; allowed: a number above 0"):
+        build_method(name, {"epsilon_a": epsilon}, 5)
+
+
+def test_rivals_as_published_report_at_both_ends() -> None:
+    blink, dprr = build_method("blink", {}, 5), build_method("dprr", {}, 5)
+    assert (blink.denoiser, dprr.denoiser) == ("blink-hybrid", "degree-preserving")
+    assert [method.epsilon_relationship for method in (blink, dprr)] == [16.0, 16.0]
+    assert build_method("solitude", {"denoiser": "blink-hard", "degree_share": 0.2}, 5).links.degree_share == 0.2
