@@ -18,7 +18,7 @@ from typing import Any
 
 from graphveil.attacks.federation import FEDERATION_ATTACKS, attack_federation, simulated
 from graphveil.attacks.result import AttackResult
-from graphveil.federation.setting import Setting
+from graphveil.federation.core.setting import Setting
 from graphveil.federation.vertical import deal_out
 from graphveil.graphs import load_graph, random_split
 from graphveil.privacy import SeededRandomness

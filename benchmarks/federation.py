@@ -31,9 +31,9 @@ from scipy import stats
 
 from federation_plain import Outcome, Part, Plan, run
 from graphveil.errors import InputError
-from graphveil.federation.own import OwnNetwork, label_loss, train_own
-from graphveil.federation.setting import Setting
-from graphveil.federation.together import train_together
+from graphveil.federation.core.setting import Setting
+from graphveil.federation.modes.own import OwnNetwork, label_loss, train_own
+from graphveil.federation.simulation import train_together
 from graphveil.federation.vertical import deal_columns, deal_out
 from graphveil.graphs import load_graph, published_split
 from graphveil.graphs.features import to_rows

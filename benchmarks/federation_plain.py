@@ -15,10 +15,10 @@ import torch
 from torch import Tensor, nn
 
 from graphveil.aggregation import from_scipy
-from graphveil.federation.linear_server import LinearNetwork
-from graphveil.federation.networks import Combination, Head, Propagation, own_structure
-from graphveil.federation.publication import clip_rows
-from graphveil.federation.spread import short_rows, walk_matrix
+from graphveil.federation.core.networks import Combination, Head, Propagation, own_structure
+from graphveil.federation.core.publication import clip_rows
+from graphveil.federation.modes.linear_server import LinearNetwork
+from graphveil.federation.modes.spread import short_rows, walk_matrix
 from graphveil.graphs import Split
 from graphveil.models.initial import glorot
 

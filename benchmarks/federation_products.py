@@ -52,7 +52,7 @@ def _ports(count: int) -> list[int]:
 
 
 def _ours(x: np.ndarray, width: int, steps: int) -> dict[str, Any]:
-    from graphveil.federation.keys import new_identity
+    from graphveil.federation.crypto.keys import new_identity
 
     names = ("server", "a", "b")
     identities = {name: new_identity(name) for name in names}
@@ -75,9 +75,9 @@ def _our_party(name: str, identities: Any, addresses: Any, x: np.ndarray, width:
 
     import torch
 
-    from graphveil.federation.checkpoints import Checkpoints
-    from graphveil.federation.links import Links, Peer
-    from graphveil.federation.session import Session
+    from graphveil.federation.core.checkpoints import Checkpoints
+    from graphveil.federation.transport.links import Links, Peer
+    from graphveil.federation.transport.session import Session
 
     torch.set_num_threads(1)
     names = list(identities)
@@ -118,7 +118,7 @@ def _our_party(name: str, identities: Any, addresses: Any, x: np.ndarray, width:
 
 
 def _plan(x: np.ndarray, width: int) -> Any:
-    from graphveil.federation.products import Left, Product
+    from graphveil.federation.crypto.products import Left, Product
 
     half = x.shape[1] // 2
     lefts = [Left("a", "a", ("b",), len(x), half), Left("b", "b", ("a",), len(x), x.shape[1] - half)]
@@ -127,7 +127,7 @@ def _plan(x: np.ndarray, width: int) -> Any:
 
 
 def _dealer(name: str, x: np.ndarray, width: int, steps: int) -> Any:
-    from graphveil.federation.products import Dealer
+    from graphveil.federation.crypto.products import Dealer
     from graphveil.privacy import SecureRandomness
 
     lefts, forward, backward = _plan(x, width)
@@ -144,9 +144,9 @@ def _owner(name: str, x: np.ndarray, width: int, steps: int) -> Any:
     import scipy.sparse
     import torch
 
-    from graphveil.federation import ring
-    from graphveil.federation.holder import ring_matrix
-    from graphveil.federation.products import multiply, set_up
+    from graphveil.federation.crypto import ring
+    from graphveil.federation.crypto.products import multiply, set_up
+    from graphveil.federation.modes.holder import ring_matrix
 
     lefts, forward, backward = _plan(x, width)
     half, bits = x.shape[1] // 2, ring.FRACTION_BITS

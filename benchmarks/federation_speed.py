@@ -26,17 +26,17 @@ from typing import Any
 
 import torch
 
-from graphveil.federation.checkpoints import Checkpoints
-from graphveil.federation.holder import Holding, holder
-from graphveil.federation.keys import Identity, new_identity
-from graphveil.federation.linear import linear_holder
-from graphveil.federation.linear_server import linear_server
-from graphveil.federation.links import Links, Peer
-from graphveil.federation.programs import Program
-from graphveil.federation.server import server
-from graphveil.federation.session import Session
-from graphveil.federation.setting import Setting
-from graphveil.federation.traffic import traffic_of
+from graphveil.federation.core.checkpoints import Checkpoints
+from graphveil.federation.core.programs import Program
+from graphveil.federation.core.setting import Setting
+from graphveil.federation.core.traffic import traffic_of
+from graphveil.federation.crypto.keys import Identity, new_identity
+from graphveil.federation.modes.holder import Holding, holder
+from graphveil.federation.modes.linear import linear_holder
+from graphveil.federation.modes.linear_server import linear_server
+from graphveil.federation.modes.server import server
+from graphveil.federation.transport.links import Links, Peer
+from graphveil.federation.transport.session import Session
 from graphveil.federation.vertical import deal_out
 from graphveil.graphs import load_graph, published_split, random_split, social_graph
 from graphveil.privacy import SecureRandomness

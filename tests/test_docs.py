@@ -314,7 +314,7 @@ def test_every_message_of_a_federation_is_explained() -> None:
 
 
 def test_noise_of_fewer_publications_is_that_of_the_program() -> None:
-    from graphveil.federation.publication import Publication
+    from graphveil.federation.core.publication import Publication
 
     text = (ROOT / "docs" / "federation.md").read_text(encoding="utf-8")
     listed = re.findall(r"^\| `republish=\d+` \| (\d+) \| ([\d.]+) \|$", text, re.MULTILINE)

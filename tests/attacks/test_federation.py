@@ -16,8 +16,8 @@ from graphveil.attacks.federation_labels import groups, label_inference, matched
 from graphveil.attacks.federation_views import KEPT_ROUNDS, Recorded, agreed_rounds, naive
 from graphveil.attacks.result import AttackResult
 from graphveil.errors import InputError
-from graphveil.federation.guarantees import guarantee_of
-from graphveil.federation.setting import Setting
+from graphveil.federation.core.guarantees import guarantee_of
+from graphveil.federation.core.setting import Setting
 from graphveil.federation.vertical import deal_out
 from graphveil.graphs import random_split, social_graph
 from graphveil.privacy import SeededRandomness

@@ -14,11 +14,11 @@ from graphveil.attacks.federation import attack_federation, simulated
 from graphveil.attacks.federation_views import Recorded
 from graphveil.attacks.result import AttackResult
 from graphveil.errors import InputError
-from graphveil.federation.dither import Dither
-from graphveil.federation.holder import Holding
-from graphveil.federation.labels import LabelDesk
-from graphveil.federation.setting import Member, Setting
-from graphveil.federation.zero_sum import ZeroSum
+from graphveil.federation.core.setting import Member, Setting
+from graphveil.federation.crypto.dither import Dither
+from graphveil.federation.crypto.zero_sum import ZeroSum
+from graphveil.federation.modes.holder import Holding
+from graphveil.federation.modes.labels import LabelDesk
 from graphveil.privacy import SeededRandomness
 
 PEOPLE, COLUMNS, CLASSES = 160, 10, 3

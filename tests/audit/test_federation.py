@@ -19,13 +19,15 @@ from graphveil.audit.federation_cases import (
     audit_uniform,
 )
 from graphveil.audit.federation_replay import PERSON, audit_features, audit_label, audit_shares
-from graphveil.federation import linear, linear_server, products, publication
-from graphveil.federation.dither import Dither
-from graphveil.federation.labels import LabelDesk
-from graphveil.federation.messages import Receive, Send
-from graphveil.federation.publication import Publisher
-from graphveil.federation.setting import MODES
-from graphveil.federation.sharing import uniform
+from graphveil.federation.core import publication
+from graphveil.federation.core.messages import Receive, Send
+from graphveil.federation.core.publication import Publisher
+from graphveil.federation.core.setting import MODES
+from graphveil.federation.crypto import products
+from graphveil.federation.crypto.dither import Dither
+from graphveil.federation.crypto.sharing import uniform
+from graphveil.federation.modes import linear, linear_server
+from graphveil.federation.modes.labels import LabelDesk
 from graphveil.privacy import SeededRandomness
 
 Patch = pytest.MonkeyPatch

@@ -13,14 +13,14 @@ from torch import Tensor
 
 from graphveil.audit import federation_runs
 from graphveil.audit.federation_dealer import audit_dealer
-from graphveil.federation import linear
-from graphveil.federation.dither import Dither
-from graphveil.federation.guesses import Guesser
-from graphveil.federation.masks import MaskKey
-from graphveil.federation.messages import Receive, Send
-from graphveil.federation.publication import Publisher
-from graphveil.federation.setting import MODES
-from graphveil.federation.zero_sum import ZeroSum
+from graphveil.federation.core.messages import Receive, Send
+from graphveil.federation.core.publication import Publisher
+from graphveil.federation.core.setting import MODES
+from graphveil.federation.crypto.dither import Dither
+from graphveil.federation.crypto.masks import MaskKey
+from graphveil.federation.crypto.zero_sum import ZeroSum
+from graphveil.federation.modes import linear
+from graphveil.federation.modes.guesses import Guesser
 
 Patch = pytest.MonkeyPatch
 

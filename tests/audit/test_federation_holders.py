@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from graphveil.audit.federation_holders import audit_holders
-from graphveil.federation import products, sharing
-from graphveil.federation.masks import MaskKey
-from graphveil.federation.truncation import CutKeys
+from graphveil.federation.crypto import products, sharing
+from graphveil.federation.crypto.masks import MaskKey
+from graphveil.federation.crypto.truncation import CutKeys
 
 Patch = pytest.MonkeyPatch
 CASES = [("shared-linear", holders, victim) for holders in (2, 3, 4) for victim in range(holders)]

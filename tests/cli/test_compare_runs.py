@@ -13,8 +13,8 @@ import pytest
 
 from graphveil.attacks.limits import Limit
 from graphveil.attacks.result import judge
-from graphveil.federation.agreement import read_agreement
-from graphveil.federation.guarantees import guarantee_of, ledger_of
+from graphveil.federation.core.agreement import read_agreement
+from graphveil.federation.core.guarantees import guarantee_of, ledger_of
 from graphveil.methods.runs import experiment
 from graphveil.reports import finished
 from graphveil.reports.attack_files import PLAIN

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from graphveil.federation.messages import KINDS, Entry
-from graphveil.federation.programs import simulate
-from graphveil.federation.setting import MODES, Setting
+from graphveil.federation.core.messages import KINDS, Entry
+from graphveil.federation.core.programs import simulate
+from graphveil.federation.core.setting import MODES, Setting
 from graphveil.graphs import load_graph
 from graphveil.privacy import SeededRandomness
 from graphveil.reports.federation import StatusFile, TranscriptFile, read_transcript
@@ -141,8 +141,8 @@ def test_every_kind_of_message_is_sent_in_some_mode() -> None:
 @pytest.mark.parametrize("mode", list(MODES))
 def test_a_plan_lists_the_kinds_that_are_sent(mode: str) -> None:
 
+    from graphveil.federation.core.setting import Member
     from graphveil.federation.party import holder_program, server_program
-    from graphveil.federation.setting import Member
     from graphveil.federation.vertical import deal_columns
     from graphveil.graphs import make_graph
     from graphveil.graphs.features import features_from_rows

@@ -16,12 +16,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graphveil.federation.checkpoints import Checkpoints
-from graphveil.federation.keys import Identity, new_identity
-from graphveil.federation.links import Links, Peer
-from graphveil.federation.messages import Receive, Send
-from graphveil.federation.programs import Checkpoint, Program
-from graphveil.federation.session import Finished, Session
+from graphveil.federation.core.checkpoints import Checkpoints
+from graphveil.federation.core.messages import Receive, Send
+from graphveil.federation.core.programs import Checkpoint, Program
+from graphveil.federation.crypto.keys import Identity, new_identity
+from graphveil.federation.transport.links import Links, Peer
+from graphveil.federation.transport.session import Finished, Session
 from graphveil.privacy import SecureRandomness
 from tests.federation.ports import free_ports
 

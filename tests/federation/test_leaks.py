@@ -19,15 +19,15 @@ from torch import Tensor
 from graphveil.attacks.federation_features import left_over, similarities, solve_features, unmask_features
 from graphveil.attacks.federation_labels import groups, matched, unit_rows
 from graphveil.attacks.federation_views import Recorded, record
-from graphveil.federation import ring
-from graphveil.federation.guarantees import guarantee_of
-from graphveil.federation.holder import Holding
-from graphveil.federation.labels import LabelDesk
-from graphveil.federation.messages import Send
-from graphveil.federation.programs import Effect, simulate
-from graphveil.federation.psi import align
-from graphveil.federation.setting import Member, Setting
-from graphveil.federation.spread import short_rows
+from graphveil.federation.core.guarantees import guarantee_of
+from graphveil.federation.core.messages import Send
+from graphveil.federation.core.programs import Effect, simulate
+from graphveil.federation.core.setting import Member, Setting
+from graphveil.federation.crypto import ring
+from graphveil.federation.crypto.psi import align
+from graphveil.federation.modes.holder import Holding
+from graphveil.federation.modes.labels import LabelDesk
+from graphveil.federation.modes.spread import short_rows
 from graphveil.privacy import SeededRandomness
 
 N, CLASSES, WIDTH, ROUNDS = 200, 3, 8, 16

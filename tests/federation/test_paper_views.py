@@ -14,8 +14,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from graphveil.federation import ring, sharing
-from graphveil.federation.masks import unpacked
+from graphveil.federation.crypto import ring, sharing
+from graphveil.federation.crypto.masks import unpacked
 from tests.federation.views import Views, holdings, is_uniform, setting_of, watched
 
 
@@ -39,7 +39,7 @@ def unblinded(patch: pytest.MonkeyPatch) -> None:
         return real_dealer(keys, step, u, width) + keys.blind.expand(f"r {step}", (len(u), width))
 
     for name, changed in (("owner_share", owner), ("correction", dealer)):
-        patch.setattr(f"graphveil.federation.products.{name}", changed)
+        patch.setattr(f"graphveil.federation.crypto.products.{name}", changed)
 
 
 def known(seen: Views, who: str) -> list[Tensor]:

@@ -20,11 +20,11 @@ from graphveil.cli import main
 from graphveil.cli.app import build
 from graphveil.errors import DataError
 from graphveil.federation import party as party_module
-from graphveil.federation.agreement import read_agreement
-from graphveil.federation.keys import new_identity, read_identity
-from graphveil.federation.mailbox import Mailbox
+from graphveil.federation.core.agreement import read_agreement
+from graphveil.federation.crypto.keys import new_identity, read_identity
+from graphveil.federation.crypto.psi import MOST_IDS
 from graphveil.federation.party import Outcome, largest_of, run_party
-from graphveil.federation.psi import MOST_IDS
+from graphveil.federation.transport.mailbox import Mailbox
 from graphveil.graphs import load_graph
 from tests.federation.parties import FOREVER, NAMES, Killed
 from tests.federation.ports import free_ports

@@ -14,15 +14,15 @@ import torch
 from torch import Tensor
 
 from graphveil.errors import BudgetError, InputError
-from graphveil.federation import linear
-from graphveil.federation.checkpoints import Checkpoints
-from graphveil.federation.labels import LabelDesk
-from graphveil.federation.masks import MaskKey
-from graphveil.federation.messages import Receive, Send
-from graphveil.federation.programs import Checkpoint
-from graphveil.federation.publication import Publication, Publisher
-from graphveil.federation.session import Session
-from graphveil.federation.setting import Member, Setting
+from graphveil.federation.core.checkpoints import Checkpoints
+from graphveil.federation.core.messages import Receive, Send
+from graphveil.federation.core.programs import Checkpoint
+from graphveil.federation.core.publication import Publication, Publisher
+from graphveil.federation.core.setting import Member, Setting
+from graphveil.federation.crypto.masks import MaskKey
+from graphveil.federation.modes import linear
+from graphveil.federation.modes.labels import LabelDesk
+from graphveil.federation.transport.session import Session
 from graphveil.privacy import SeededRandomness
 from tests.federation.parties import NAMES, SHAPE, Killed, Place, Running, run_all
 from tests.federation.views import Views, holdings, setting_of, watched

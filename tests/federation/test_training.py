@@ -11,17 +11,17 @@ import torch
 from torch import Tensor
 
 from graphveil.errors import BudgetError, InputError
-from graphveil.federation import ring
-from graphveil.federation.holder import Holding
-from graphveil.federation.labels import LabelDesk
-from graphveil.federation.messages import KINDS, Send
-from graphveil.federation.networks import own_structure
-from graphveil.federation.programs import Effect
-from graphveil.federation.publication import Publisher
-from graphveil.federation.setting import Member, Setting
-from graphveil.federation.spread import short_rows, walk_matrix
-from graphveil.federation.together import Trained, train_together
-from graphveil.federation.traffic import traffic_of
+from graphveil.federation.core.messages import KINDS, Send
+from graphveil.federation.core.networks import own_structure
+from graphveil.federation.core.programs import Effect
+from graphveil.federation.core.publication import Publisher
+from graphveil.federation.core.setting import Member, Setting
+from graphveil.federation.core.traffic import traffic_of
+from graphveil.federation.crypto import ring
+from graphveil.federation.modes.holder import Holding
+from graphveil.federation.modes.labels import LabelDesk
+from graphveil.federation.modes.spread import short_rows, walk_matrix
+from graphveil.federation.simulation import Trained, train_together
 from graphveil.privacy import SeededRandomness
 
 N, CLASSES, WIDTH = 40, 3, 8
@@ -213,8 +213,8 @@ def test_fewer_publications_need_less_noise() -> None:
 
 
 def test_a_round_that_is_run_again_sends_the_same_bytes_and_other_rows_are_refused_beyond_the_budget() -> None:
-    from graphveil.federation.masks import MaskKey
-    from graphveil.federation.publication import Publication, Publisher
+    from graphveil.federation.core.publication import Publication, Publisher
+    from graphveil.federation.crypto.masks import MaskKey
 
     publisher = Publisher(Publication(4.0, 1e-5, 1, 4), MaskKey.fresh(SeededRandomness(1)))
     rows = torch.randn(6, 4, generator=torch.Generator().manual_seed(0))
@@ -263,8 +263,8 @@ def test_two_label_holders_are_refused() -> None:
 
 
 def test_a_message_of_another_shape_is_refused() -> None:
-    from graphveil.federation.messages import Receive
-    from graphveil.federation.programs import simulate
+    from graphveil.federation.core.messages import Receive
+    from graphveil.federation.core.programs import simulate
 
     def sends() -> Any:
         yield Send("b", "embeddings", torch.zeros(2, 3))

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from graphveil import load_graph
-from graphveil.federation.messages import HOLDER, KINDS, LABELS, SERVER, Receive, Send
+from graphveil.federation.core.messages import HOLDER, KINDS, LABELS, SERVER, Receive, Send
+from graphveil.federation.core.programs import Effect, simulate
+from graphveil.federation.core.setting import Member, Setting
 from graphveil.federation.party import holder_program
-from graphveil.federation.programs import Effect, simulate
-from graphveil.federation.setting import Member, Setting
 from graphveil.privacy import SeededRandomness
 from tests.federation.views import holdings, setting_of, watched
 

@@ -15,9 +15,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from graphveil.federation import linear, zero_sum
-from graphveil.federation.masks import MaskKey, unpacked
-from graphveil.federation.zero_sum import ZeroSum
+from graphveil.federation.crypto import zero_sum
+from graphveil.federation.crypto.masks import MaskKey, unpacked
+from graphveil.federation.crypto.zero_sum import ZeroSum
+from graphveil.federation.modes import linear
 from tests.federation.views import Views, holdings, is_uniform, setting_of, watched
 
 Patch = pytest.MonkeyPatch

@@ -13,13 +13,13 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-from graphveil.federation.holder import Holding
-from graphveil.federation.labels import LabelDesk
-from graphveil.federation.masks import MaskKey, unpacked
-from graphveil.federation.messages import Send
-from graphveil.federation.modes import holding_program, serving
-from graphveil.federation.programs import Checkpoint, Effect, simulate
-from graphveil.federation.setting import Member, Setting
+from graphveil.federation.core.messages import Send
+from graphveil.federation.core.programs import Checkpoint, Effect, simulate
+from graphveil.federation.core.setting import Member, Setting
+from graphveil.federation.crypto.masks import MaskKey, unpacked
+from graphveil.federation.modes.holder import Holding
+from graphveil.federation.modes.labels import LabelDesk
+from graphveil.federation.modes.registry import holding_program, serving
 from graphveil.privacy import SeededRandomness
 
 CLASSES = 3

@@ -92,7 +92,7 @@ def sealed(content: bytes, name: str, rng: random.Random) -> bytes:
 def _rounds(folder: Path) -> Path:
     import torch
 
-    from graphveil.federation.checkpoints import Checkpoints
+    from graphveil.federation.core.checkpoints import Checkpoints
 
     store = Checkpoints(folder, RUN)
     store.save(1, {"w": torch.ones(3, 2), "large": torch.zeros(1 << 18)})
@@ -105,7 +105,7 @@ def _rounds(folder: Path) -> Path:
 
 def go_on(copy: Path) -> None:
     """What a party does with its rounds when it starts again."""
-    from graphveil.federation.checkpoints import Checkpoints
+    from graphveil.federation.core.checkpoints import Checkpoints
 
     store = Checkpoints(copy, RUN)
     try:

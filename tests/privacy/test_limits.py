@@ -39,7 +39,7 @@ def test_no_estimator_takes_an_epsilon_that_hides_nothing(kind, fields, value):
 def built(kind, fields):
     made = kind(**fields)
     if kind is VFGNN:  # what it promises depends on who holds what
-        from graphveil.federation.publication import Guessing
+        from graphveil.federation.core.publication import Guessing
 
         Guessing(fields["epsilon"], 2)
     return made

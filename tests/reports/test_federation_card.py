@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from graphveil.errors import DataError, ModelFileError
-from graphveil.federation.guarantees import guarantee_of, ledger_of
-from graphveil.federation.messages import KINDS
-from graphveil.federation.setting import MODES, Member, Setting
+from graphveil.federation.core.guarantees import guarantee_of, ledger_of
+from graphveil.federation.core.messages import KINDS
+from graphveil.federation.core.setting import MODES, Member, Setting
 from graphveil.reports.attack_run import keep
 from graphveil.reports.federation_card import OUTCOME, is_party, rewrite_party
 from graphveil.reports.files import to_json

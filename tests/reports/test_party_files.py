@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from graphveil.errors import ModelFileError
-from graphveil.federation.agreement import read_agreement
-from graphveil.federation.guarantees import guarantee_of, ledger_of
+from graphveil.federation.core.agreement import read_agreement
+from graphveil.federation.core.guarantees import guarantee_of, ledger_of
 from graphveil.reports.federation_card import check_party
 from graphveil.reports.files import to_json
 from graphveil.reports.rewrite import rewrite

@@ -17,8 +17,8 @@ from graphveil.attacks.federation_lattice import lattice, low_bits, require_shar
 from graphveil.attacks.federation_views import Recorded, View, agreed_rounds, naive, record
 from graphveil.attacks.result import AttackResult
 from graphveil.errors import InputError
-from graphveil.federation.holder import Holding
-from graphveil.federation.setting import Setting
+from graphveil.federation.core.setting import Setting
+from graphveil.federation.modes.holder import Holding
 from graphveil.privacy import Randomness
 
 _EXPERIMENT = "an experiment on all holders' true data: not covered by any epsilon"

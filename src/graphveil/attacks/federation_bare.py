@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 
 from graphveil.attacks.federation_views import Message, Recorded
-from graphveil.federation.dealt import Dealt
-from graphveil.federation.publication import Publication
+from graphveil.federation.core.publication import Publication
+from graphveil.federation.modes.dealt import Dealt
 from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
 from graphveil.privacy import Randomness
 

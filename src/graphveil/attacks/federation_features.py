@@ -28,8 +28,8 @@ from graphveil.attacks.federation_views import Recorded, View
 from graphveil.attacks.limits import Limit, nothing
 from graphveil.attacks.result import AttackResult, auc_of, judge
 from graphveil.errors import InputError
-from graphveil.federation.masks import unpacked
-from graphveil.federation.sharing import left_mask
+from graphveil.federation.crypto.masks import unpacked
+from graphveil.federation.crypto.sharing import left_mask
 
 _COLUMNS = 500
 _ENTRIES = 30_000

@@ -29,7 +29,7 @@ from graphveil.attacks.federation_views import Recorded, View
 from graphveil.attacks.limits import Limit, nothing
 from graphveil.attacks.result import FALSE_ALARMS, AttackResult, judge
 from graphveil.errors import InputError
-from graphveil.federation.spread import walk_matrix
+from graphveil.federation.modes.spread import walk_matrix
 
 Pairs = tuple[np.ndarray, np.ndarray]
 #: In which messages gradients reach the server or a holder, or labels themselves.

@@ -23,7 +23,7 @@ from graphveil.attacks.lattices import from_nearest, inverse, odd_columns, reduc
 from graphveil.attacks.limits import Limit, nothing
 from graphveil.attacks.result import AttackResult, judge
 from graphveil.errors import InputError
-from graphveil.federation.setting import Setting
+from graphveil.federation.core.setting import Setting
 from graphveil.privacy.printed import rounded_up
 
 MOST_COLUMNS = 128

@@ -20,13 +20,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from graphveil.federation.dealt import Dealt
-from graphveil.federation.holder import Holding
-from graphveil.federation.labels import LabelDesk
-from graphveil.federation.messages import Send
-from graphveil.federation.programs import Checkpoint, Effect
-from graphveil.federation.setting import Setting
-from graphveil.federation.together import Trained, train_together
+from graphveil.federation.core.messages import Send
+from graphveil.federation.core.programs import Checkpoint, Effect
+from graphveil.federation.core.setting import Setting
+from graphveil.federation.modes.dealt import Dealt
+from graphveil.federation.modes.holder import Holding
+from graphveil.federation.modes.labels import LabelDesk
+from graphveil.federation.simulation import Trained, train_together
 from graphveil.privacy import Randomness
 
 #: Of how many rounds an adversary keeps the messages: the first ones, and others evenly spread.

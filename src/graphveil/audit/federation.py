@@ -15,8 +15,8 @@ from graphveil.audit.federation_dealer import audit_dealer
 from graphveil.audit.federation_holders import audit_holders
 from graphveil.audit.federation_replay import audit_features, audit_label, audit_shares
 from graphveil.audit.verdict import Audit, timed
-from graphveil.federation.setting import MODES
-from graphveil.federation.sharing import PARTIES
+from graphveil.federation.core.setting import MODES
+from graphveil.federation.crypto.sharing import PARTIES
 
 Run = Callable[[int], Audit]
 ON_SHARES = ("paper", "shared-linear")

@@ -21,11 +21,11 @@ from torch import Tensor
 from graphveil.audit import sampled
 from graphveil.audit.exact import audit_table
 from graphveil.audit.verdict import Audit, judge, timed
-from graphveil.federation.dither import Dither
-from graphveil.federation.guarantees import guarantee_of
-from graphveil.federation.masks import MaskKey
-from graphveil.federation.publication import Publication, Publisher, james_stein
-from graphveil.federation.setting import Member, Setting
+from graphveil.federation.core.guarantees import guarantee_of
+from graphveil.federation.core.publication import Publication, Publisher, james_stein
+from graphveil.federation.core.setting import Member, Setting
+from graphveil.federation.crypto.dither import Dither
+from graphveil.federation.crypto.masks import MaskKey
 from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
 from graphveil.privacy import Randomness
 

@@ -25,8 +25,8 @@ from torch import Tensor
 from graphveil.audit.federation_cases import audit_uniform
 from graphveil.audit.federation_runs import AGAIN, Run, apart_setting, run_apart, sources_of
 from graphveil.audit.verdict import Audit
-from graphveil.federation.messages import KINDS, UNIFORM
-from graphveil.federation.setting import Setting
+from graphveil.federation.core.messages import KINDS, UNIFORM
+from graphveil.federation.core.setting import Setting
 
 #: That a right protocol is called broken: half for what has to be uniform, half for noise, in five tests at most.
 _FALSE_ALARM: Final = 1e-6

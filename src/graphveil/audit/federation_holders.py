@@ -23,9 +23,9 @@ from torch import Tensor
 from graphveil.audit.federation_cases import audit_uniform
 from graphveil.audit.federation_runs import AGAIN, NODES, Run, apart_setting, run_apart, sources_of
 from graphveil.audit.verdict import Audit
-from graphveil.federation.messages import KINDS, UNIFORM
-from graphveil.federation.setting import Setting
-from graphveil.federation.spread import row_blocks
+from graphveil.federation.core.messages import KINDS, UNIFORM
+from graphveil.federation.core.setting import Setting
+from graphveil.federation.modes.spread import row_blocks
 from graphveil.privacy import Randomness, SeededRandomness
 from graphveil.privacy.randomness import UInt64Array
 

@@ -25,15 +25,15 @@ from graphveil.audit.federation_cases import audit_uniform
 from graphveil.audit.replay import Evidence, Pipeline, Question, audit_replay
 from graphveil.audit.taps import all_taps
 from graphveil.audit.verdict import Audit
-from graphveil.federation import ring
-from graphveil.federation.holder import Holding
-from graphveil.federation.labels import LabelDesk
-from graphveil.federation.messages import KINDS, SEALED, UNIFORM, Send
-from graphveil.federation.modes import holding_program, serving
-from graphveil.federation.products import Talk
-from graphveil.federation.programs import Checkpoint, Effect, simulate
-from graphveil.federation.publication import Publisher, clip_rows
-from graphveil.federation.setting import Member, Setting
+from graphveil.federation.core.messages import KINDS, SEALED, UNIFORM, Send
+from graphveil.federation.core.programs import Checkpoint, Effect, simulate
+from graphveil.federation.core.publication import Publisher, clip_rows
+from graphveil.federation.core.setting import Member, Setting
+from graphveil.federation.crypto import ring
+from graphveil.federation.crypto.products import Talk
+from graphveil.federation.modes.holder import Holding
+from graphveil.federation.modes.labels import LabelDesk
+from graphveil.federation.modes.registry import holding_program, serving
 from graphveil.privacy import Randomness, SeededRandomness
 
 _NODES, _COLUMNS, _CLASSES = 60, 6, 3

@@ -78,8 +78,8 @@ def status(folder: Folder, as_json: options.Json = False) -> None:
 def _run(folder: Path, graph: Any, seed: int, patience: float, as_json: bool) -> None:
     from graphveil.cli import federation_screens as screens
     from graphveil.errors import InputError
-    from graphveil.federation.agreement import read_agreement
-    from graphveil.federation.keys import read_identity
+    from graphveil.federation.core.agreement import read_agreement
+    from graphveil.federation.crypto.keys import read_identity
     from graphveil.federation.party import require_agreed, run_party
     from graphveil.reports import federation
 

@@ -126,7 +126,7 @@ def sign(
 ) -> None:
     """Add this party's signature to the agreement in its folder, after reading it."""
     from graphveil.cli import federation_screens as screens
-    from graphveil.federation.keys import read_identity
+    from graphveil.federation.crypto.keys import read_identity
     from graphveil.reports.federation_files import add_signature, take_agreement
 
     if agreement is not None:

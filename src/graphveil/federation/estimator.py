@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 
 from graphveil.errors import BudgetError, GraphveilError, InputError
-from graphveil.federation.guarantees import guarantee_of, ledger_of
-from graphveil.federation.messages import Transcript
-from graphveil.federation.programs import Watch
-from graphveil.federation.setting import Setting
-from graphveil.federation.together import Trained, train_together
+from graphveil.federation.core.guarantees import guarantee_of, ledger_of
+from graphveil.federation.core.messages import Transcript
+from graphveil.federation.core.programs import Watch
+from graphveil.federation.core.setting import Setting
+from graphveil.federation.simulation import Trained, train_together
 from graphveil.federation.vertical import deal_out
 from graphveil.graphs import Split, random_split
 from graphveil.privacy import Guarantee, Ledger, Randomness

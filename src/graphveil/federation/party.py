@@ -18,20 +18,20 @@ import torch
 from torch import Tensor
 
 from graphveil.errors import DataError, InputError
-from graphveil.federation.agreement import Agreement
-from graphveil.federation.checkpoints import Checkpoints
-from graphveil.federation.holder import Holding
-from graphveil.federation.keys import Identity, fingerprint_of
-from graphveil.federation.labels import LabelDesk
-from graphveil.federation.links import Links, Peer
-from graphveil.federation.messages import Entry, Receive, Send
-from graphveil.federation.modes import holding_program, serving
-from graphveil.federation.products import Talk
-from graphveil.federation.programs import Checkpoint, Program
-from graphveil.federation.psi import MOST_IDS, align
-from graphveil.federation.session import Finished, Session
-from graphveil.federation.setting import Setting
-from graphveil.federation.states import State
+from graphveil.federation.core.agreement import Agreement
+from graphveil.federation.core.checkpoints import Checkpoints
+from graphveil.federation.core.messages import Entry, Receive, Send
+from graphveil.federation.core.programs import Checkpoint, Program
+from graphveil.federation.core.setting import Setting
+from graphveil.federation.core.states import State
+from graphveil.federation.crypto.keys import Identity, fingerprint_of
+from graphveil.federation.crypto.products import Talk
+from graphveil.federation.crypto.psi import MOST_IDS, align
+from graphveil.federation.modes.holder import Holding
+from graphveil.federation.modes.labels import LabelDesk
+from graphveil.federation.modes.registry import holding_program, serving
+from graphveil.federation.transport.links import Links, Peer
+from graphveil.federation.transport.session import Finished, Session
 from graphveil.graphs import published_split, random_split
 from graphveil.graphs.features import to_rows
 from graphveil.privacy import Randomness, SecureRandomness

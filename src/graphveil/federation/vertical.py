@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 
 from graphveil.errors import InputError
-from graphveil.federation.holder import Holding
-from graphveil.federation.labels import LabelDesk
-from graphveil.federation.setting import Member
+from graphveil.federation.core.setting import Member
+from graphveil.federation.modes.holder import Holding
+from graphveil.federation.modes.labels import LabelDesk
 from graphveil.graphs import Split
 from graphveil.graphs.features import to_rows
 

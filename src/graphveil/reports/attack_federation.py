@@ -12,8 +12,8 @@ import torch
 from graphveil.attacks import AttackResult
 from graphveil.attacks.federation import attack_federation, require_federation_attack, simulated
 from graphveil.errors import DataError, InputError
-from graphveil.federation.agreement import FILE, Agreement
-from graphveil.federation.holder import Holding
+from graphveil.federation.core.agreement import FILE, Agreement
+from graphveil.federation.modes.holder import Holding
 from graphveil.federation.party import holding_of, require_agreed
 from graphveil.graphs import load_graph
 from graphveil.privacy import Randomness

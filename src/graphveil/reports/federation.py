@@ -18,12 +18,12 @@ from typing import Any
 import polars as pl
 
 from graphveil.errors import DataError, GraphveilError
-from graphveil.federation.agreement import Agreement
-from graphveil.federation.guarantees import guarantee_of, ledger_of
-from graphveil.federation.labels import LabelDesk
-from graphveil.federation.messages import KINDS, Entry, Transcript
+from graphveil.federation.core.agreement import Agreement
+from graphveil.federation.core.guarantees import guarantee_of, ledger_of
+from graphveil.federation.core.messages import KINDS, Entry, Transcript
+from graphveil.federation.core.setting import MODES
+from graphveil.federation.modes.labels import LabelDesk
 from graphveil.federation.party import Outcome
-from graphveil.federation.setting import MODES
 from graphveil.methods.runs.intervals import interval
 from graphveil.reading import LARGEST_HISTORY, parse_json, read_json, read_text
 from graphveil.reports.federation_card import OUTCOME as OUTCOME

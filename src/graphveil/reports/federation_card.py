@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from graphveil.errors import DataError, ModelFileError
-from graphveil.federation.agreement import read_agreement
-from graphveil.federation.guarantees import guarantee_of, ledger_of
-from graphveil.federation.messages import KINDS
+from graphveil.federation.core.agreement import read_agreement
+from graphveil.federation.core.guarantees import guarantee_of, ledger_of
+from graphveil.federation.core.messages import KINDS
 from graphveil.methods.base.storage import DIGESTS
 from graphveil.privacy import Guarantee, Ledger
 from graphveil.privacy.ledger_file import read_ledger

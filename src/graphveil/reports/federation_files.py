@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from graphveil.errors import DataError, InputError
-from graphveil.federation.agreement import (
+from graphveil.federation.core.agreement import (
     FILE,
     SIGNATURES,
     Agreement,
@@ -24,7 +24,8 @@ from graphveil.federation.agreement import (
     parse_agreement,
     sign,
 )
-from graphveil.federation.keys import (
+from graphveil.federation.core.setting import Setting
+from graphveil.federation.crypto.keys import (
     CERTIFICATE,
     KEY,
     fingerprint_of,
@@ -34,7 +35,6 @@ from graphveil.federation.keys import (
     require_signature,
     write_identity,
 )
-from graphveil.federation.setting import Setting
 from graphveil.federation.vertical import deal_columns
 from graphveil.graphs import load_graph, make_graph, published_split, random_split
 from graphveil.graphs.features import features_from_rows

@@ -10,12 +10,12 @@ from types import MappingProxyType
 from typing import Any
 
 from graphveil.errors import DataError, GraphveilError
-from graphveil.federation.agreement import FILE, SIGNATURES, Agreement, parse_agreement
-from graphveil.federation.guarantees import guarantee_of
-from graphveil.federation.keys import require_signature
-from graphveil.federation.messages import KINDS
-from graphveil.federation.setting import MODES, Setting
-from graphveil.federation.traffic import traffic_of
+from graphveil.federation.core.agreement import FILE, SIGNATURES, Agreement, parse_agreement
+from graphveil.federation.core.guarantees import guarantee_of
+from graphveil.federation.core.messages import KINDS
+from graphveil.federation.core.setting import MODES, Setting
+from graphveil.federation.core.traffic import traffic_of
+from graphveil.federation.crypto.keys import require_signature
 from graphveil.privacy.printed import rounded_up
 from graphveil.reading import LARGEST_TOML, read_bytes, read_json
 

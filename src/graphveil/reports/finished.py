@@ -105,7 +105,7 @@ def _party_of(folder: Path) -> Path | None:
 
 
 def _party(folder: Path) -> Row:
-    from graphveil.federation.agreement import read_agreement
+    from graphveil.federation.core.agreement import read_agreement
 
     try:
         guarantee = Guarantee.from_dict(read_json(folder / "guarantee.json"))

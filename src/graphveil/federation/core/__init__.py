@@ -1,0 +1,1 @@
+"""What all parties agree on: messages, settings, states, publications and guarantees."""

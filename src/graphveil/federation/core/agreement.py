@@ -1,0 +1,239 @@
+"""The agreement: one file that all parties sign, and that everything else follows from.
+
+    agreement.toml     parties (name, role, address, certificate, columns, labels), classes, feature range, settings
+    signatures.json    party -> signature of the file's bytes; a run needs all of them
+
+A party whose file differs by a byte is refused at the first greeting: its hash is in every frame.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from graphveil.errors import DataError, InputError
+from graphveil.federation.core.setting import Member, Setting
+from graphveil.federation.crypto.keys import NAME, NAMES, Identity, fingerprint_of, name_of, require_signature
+from graphveil.reading import LARGEST_TOML, parse_toml, read_bytes, read_json
+
+FILE, SIGNATURES = "agreement.toml", "signatures.json"
+_SETTINGS: Mapping[str, type] = MappingProxyType(
+    {f.name: type(f.default) for f in fields(Setting) if f.name not in ("members", "classes", "server")}
+)
+_FIELDS: Mapping[str, type] = MappingProxyType(
+    {"name": str, "classes": list, "range": list, "directed": bool, "settings": dict, "party": list}
+)
+_PARTY: Mapping[str, type] = MappingProxyType({"name": str, "role": str, "address": str, "certificate": str})
+_HOLDS: Mapping[str, type] = MappingProxyType({"columns": int, "labels": bool})
+
+
+@dataclass(frozen=True)
+class Party:
+    """One party: role "server" or "holder", address "host:port", certificate in PEM; columns and labels of a holder."""
+
+    name: str
+    role: str
+    address: str
+    certificate: str
+    columns: int = 0
+    labels: bool = False
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """What was agreed, with the bytes that were signed.
+
+    Attributes:
+        name: of the run. parties: the server first. classes: in order. low, high: declared range of all features.
+        directed: whether edges have a direction. settings: fields of `Setting`.
+    """
+
+    name: str
+    parties: tuple[Party, ...]
+    classes: tuple[str, ...]
+    low: float
+    high: float
+    directed: bool
+    settings: Mapping[str, Any]
+    data: bytes
+
+    @property
+    def hash(self) -> bytes:
+        """SHA-256 of the file."""
+        return hashlib.sha256(self.data).digest()
+
+    @property
+    def setting(self) -> Setting:
+        """The run's setting."""
+        members = tuple(Member(p.name, p.columns, p.labels) for p in self.parties if p.role == "holder")
+        return Setting(members, len(self.classes), server=self.parties[0].name, **self.settings)
+
+    def party(self, name: str) -> Party:
+        """Return a party by name.
+
+        Raises:
+            InputError: no such party.
+        """
+        for party in self.parties:
+            if party.name == name:
+                return party
+        raise InputError(f"party {name!r} is not in the agreement", allowed=", ".join(p.name for p in self.parties))
+
+
+def agreement_text(
+    name: str,
+    parties: tuple[Party, ...],
+    classes: tuple[str, ...],
+    low: float,
+    high: float,
+    settings: Mapping[str, Any],
+    *,
+    directed: bool = False,
+) -> str:
+    """Return the file's text."""
+    lines = [
+        "# Signed by all parties: a changed byte is another agreement. `graphveil federation init` wrote it.",
+        f"name = {_toml(name)}",
+        f"classes = {_toml(list(classes))}",
+        f"range = {_toml([low, high])}",
+        f"directed = {_toml(directed)}",
+        "",
+        "[settings]",
+        *(f"{key} = {_toml(value)}" for key, value in settings.items()),
+    ]
+    for party in parties:
+        lines += ["", "[[party]]", f"name = {_toml(party.name)}", f"role = {_toml(party.role)}"]
+        lines += [f"address = {_toml(party.address)}"]
+        if party.role == "holder":
+            lines += [f"columns = {party.columns}", f"labels = {_toml(party.labels)}"]
+        lines += [f'certificate = """\n{party.certificate}"""']
+    return "\n".join(lines) + "\n"
+
+
+def parse_agreement(data: bytes, *, where: str = FILE) -> Agreement:
+    """Return the agreement in a file's bytes, checked whole.
+
+    Raises:
+        DataError: what is missing, unknown or does not fit.
+    """
+    try:
+        content = parse_toml(data.decode(), where=where)
+    except (DataError, UnicodeDecodeError) as error:
+        raise DataError(f"is no agreement: {getattr(error, 'what', error)}", where=where) from error
+    try:
+        _require_fields(content, _FIELDS, "agreement")
+        parties = tuple(_party(entry) for entry in content["party"])
+        low, high = (float(value) for value in content["range"])
+        _require_settings(content["settings"])
+        classes, settings = tuple(content["classes"]), dict(content["settings"])
+        found = Agreement(content["name"], parties, classes, low, high, content["directed"], settings, data)
+        _require_parties(parties)
+        if not (math.isfinite(low) and math.isfinite(high) and low < high):
+            raise InputError(f"range is {low:g} to {high:g}", allowed="two finite numbers, low < high")
+        if not all(isinstance(label, str) for label in classes) or len({*classes}) != len(classes):
+            raise InputError("classes are not different texts")
+        _ = found.setting
+    except (InputError, TypeError, ValueError, OverflowError) as error:
+        raise DataError(f"is no agreement: {error}", where=where) from error
+    return found
+
+
+def read_agreement(folder: Path) -> Agreement:
+    """Return the agreement in a folder after checking every party's signature.
+
+    Raises:
+        DataError: a file is missing or damaged, or a signature is missing or wrong.
+    """
+    try:
+        data = read_bytes(folder / FILE, largest=LARGEST_TOML)
+        signatures = read_json(folder / SIGNATURES)
+    except FileNotFoundError as error:
+        raise DataError("is missing", where=str(error.filename), remedy="graphveil federation init makes it") from error
+    if not isinstance(signatures, dict):
+        raise DataError("is no JSON object", where=str(folder / SIGNATURES))
+    found = parse_agreement(data, where=str(folder / FILE))
+    for party in found.parties:
+        signed = signatures.get(party.name)
+        if not isinstance(signed, str):
+            raise DataError(
+                f"{party.name} has not signed",
+                where=str(folder / SIGNATURES),
+                remedy="graphveil federation sign at that party, then pass on its signatures.json",
+            )
+        try:
+            signature = bytes.fromhex(signed)
+        except ValueError as error:
+            raise DataError(f"the signature of {party.name} is no signature", where=str(folder / SIGNATURES)) from error
+        require_signature(party.certificate.encode(), data, signature)
+    return found
+
+
+def sign(data: bytes, identities: tuple[Identity, ...]) -> str:
+    """Return the text of `signatures.json` for these parties."""
+    return json.dumps({identity.name: identity.sign(data).hex() for identity in identities}, indent=1) + "\n"
+
+
+def _party(entry: Mapping[str, Any]) -> Party:
+    holds = isinstance(entry, Mapping) and entry.get("role") == "holder"
+    _require_fields(entry, {**_PARTY, **(_HOLDS if holds else {})}, "party")
+    return Party(**entry)
+
+
+def _require_fields(content: Any, known: Mapping[str, type], what: str) -> None:
+    """Refuse fields that are missing, unknown or of another type."""
+    if not isinstance(content, Mapping):
+        raise InputError("is no table", where=what)
+    for key in known:
+        if key not in content:
+            raise InputError(f"{key} is missing", where=what)
+    for key in content:
+        if key not in known:
+            raise InputError(f"{key!r} is not known", where=what, allowed=", ".join(known))
+        if type(content[key]) is not known[key]:
+            raise InputError(f"{key} = {content[key]!r}", where=what, allowed=known[key].__name__)
+
+
+def _require_settings(settings: Mapping[str, Any]) -> None:
+    for key, value in settings.items():
+        if key not in _SETTINGS:
+            raise InputError(f"setting {key!r} is not known", allowed=", ".join(_SETTINGS))
+        want = _SETTINGS[key]
+        if type(value) is not want and not (want is float and type(value) is int):
+            raise InputError(f"setting {key} = {value!r}", allowed=f"one {want.__name__}")
+
+
+def _require_parties(parties: tuple[Party, ...]) -> None:
+    if [party.role for party in parties] != ["server", *["holder"] * (len(parties) - 1)]:
+        raise InputError("parties are not one server and then holders")
+    for party in parties:
+        if not NAME.fullmatch(party.name):
+            raise InputError(f"name {party.name!r}", allowed=NAMES)
+        host, _, port = party.address.rpartition(":")
+        if not host or not (port.isdecimal() and 0 < int(port) < 65536):
+            raise InputError(f"address {party.address!r}", where=party.name, allowed="HOST:PORT")
+        if name_of(party.certificate.encode()) != party.name:
+            raise InputError("its certificate is made out to another name", where=party.name)
+        if party.role == "holder" and party.columns < 1:
+            raise InputError(f"columns = {party.columns}", where=party.name, allowed="a whole number of at least 1")
+    for what, values in (
+        ("address", [party.address for party in parties]),
+        ("certificate", [fingerprint_of(party.certificate.encode()) for party in parties]),
+    ):
+        if len({*values}) != len(parties):
+            raise InputError(f"two parties have one {what}", allowed=f"a different {what} for every party")
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return "inf" if math.isinf(value) else repr(value)
+    if isinstance(value, list):
+        return f"[{', '.join(_toml(entry) for entry in value)}]"
+    return json.dumps(value)

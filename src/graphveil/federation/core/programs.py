@@ -1,0 +1,112 @@
+"""Parties as programs: generators that ask for messages to be sent and received, and know no network.
+
+    program = party(...)            yields Send, Receive, Checkpoint
+    simulate({name: program})       runs all parties in one process, deterministically
+    transport                       runs one of them over the network with the same code
+
+A party that waits for a message which nobody will send is a fault of the protocol: `simulate` says who waits for what.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+from graphveil.errors import InputError
+from graphveil.federation.core.messages import KINDS, Entry, Receive, Send, Transcript, require_kind, require_shape
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Everything before this round is finished and may be saved.
+
+    Attributes:
+        round: rounds finished.
+        state: name -> what the party needs to go on from here (arrays and plain values), made when asked for.
+        epsilon: what the party's publications have cost so far.
+    """
+
+    round: int
+    state: Callable[[], Mapping[str, Tensor]]
+    epsilon: float = 0.0
+
+
+Effect = Send | Receive | Checkpoint
+Program = Generator[Effect, Tensor | None, Any]
+Watch = Callable[[str, Effect], None]
+
+
+def simulate(programs: Mapping[str, Program], *, watch: Watch | None = None) -> tuple[dict[str, Any], Transcript]:
+    """Run all parties to their ends in one process; return what each returned, and the transcript.
+
+    Args:
+        watch: called with a party's name and each of its effects, for progress and tests.
+
+    Raises:
+        InputError: parties that wait for each other, or a message that is not what was expected.
+    """
+    mail: dict[tuple[str, str], deque[tuple[str, Tensor]]] = defaultdict(deque)
+    results: dict[str, Any] = {}
+    waiting: dict[str, Receive] = {}
+    entries: list[Entry] = []
+    rounds = dict.fromkeys(programs, 0)
+
+    def go_on(name: str, message: Tensor | None) -> None:
+        waiting.pop(name, None)
+        while True:
+            try:
+                effect = programs[name].send(message)
+            except StopIteration as stop:
+                results[name] = stop.value
+                return
+            message = None
+            if watch is not None:
+                watch(name, effect)
+            if isinstance(effect, Receive):
+                waiting[name] = effect
+                return
+            if isinstance(effect, Checkpoint):
+                rounds[name] = effect.round
+            else:
+                entries.append(_delivered(name, effect, rounds[name], programs, mail))
+
+    for name in programs:
+        go_on(name, None)
+    while len(results) < len(programs):
+        ready = next((name for name, want in waiting.items() if mail[want.sender, name]), None)
+        if ready is None:
+            stuck = "; ".join(f"{name} waits for {want.kind} of {want.sender}" for name, want in waiting.items())
+            raise InputError(f"nobody sends what is waited for: {stuck}", where="simulation")
+        want = waiting[ready]
+        go_on(ready, opened(want, *mail[want.sender, ready].popleft()))
+    left = [f"{kind} from {sender} to {to}" for (sender, to), box in mail.items() for kind, _ in box]
+    if left:
+        raise InputError(f"sent and never read: {', '.join(left)}", where="simulation")
+    return results, Transcript.of(entries)
+
+
+def opened(want: Receive, kind: str, body: Tensor) -> Tensor:
+    """Return the body of a message that is what was waited for.
+
+    Raises:
+        InputError: another kind, type or shape.
+    """
+    if kind != want.kind:
+        raise InputError(f"message {kind!r} came", where=want.sender, allowed=want.kind)
+    require_shape(want, body)
+    return body
+
+
+def _delivered(
+    name: str, sent: Send, number: int, programs: Mapping[str, Program], mail: Mapping[tuple[str, str], Any]
+) -> Entry:
+    require_kind(sent.kind, sent.body)
+    if sent.to not in programs or sent.to == name:
+        raise InputError(f"message {sent.kind!r} to {sent.to!r}", allowed=", ".join(programs))
+    mail[name, sent.to].append((sent.kind, sent.body.clone()))
+    size = sent.body.numel() * sent.body.element_size()
+    return Entry(number, name, sent.to, sent.kind, tuple(sent.body.shape), size, KINDS[sent.kind].reveals)

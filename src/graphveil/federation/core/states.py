@@ -1,0 +1,85 @@
+"""What a party needs to go on from a finished round, as named tensors alone: safe to save, nothing to unpickle.
+
+    module/...    parameters         adam/...   step, first and second moments         publisher/...   key and digests
+
+Shares and the noise's key are among them: a holder's checkpoints are secrets of that holder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from graphveil.errors import InputError
+from graphveil.federation.core.publication import Publisher
+from graphveil.federation.crypto.masks import MaskKey
+
+State = Mapping[str, Tensor]
+_DIGEST = 32
+
+
+def module_state(prefix: str, module: nn.Module) -> dict[str, Tensor]:
+    """Return the parameters of a network, copied."""
+    return {f"{prefix}/{name}": value.detach().clone() for name, value in module.state_dict().items()}
+
+
+def load_module(prefix: str, module: nn.Module, state: State) -> None:
+    """Set the parameters of a network.
+
+    Raises:
+        InputError: for a state of another network.
+    """
+    found = {name.removeprefix(f"{prefix}/"): value for name, value in state.items() if name.startswith(f"{prefix}/")}
+    try:
+        module.load_state_dict(found)
+    except RuntimeError as error:
+        raise InputError("this checkpoint is of another network", where=prefix, remedy="start the run anew") from error
+
+
+def adam_state(prefix: str, optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """Return what Adam remembers of every parameter, in their order."""
+    parameters = [p for group in optimiser.param_groups for p in group["params"]]
+    found = {}
+    for number, parameter in enumerate(parameters):
+        for name, value in optimiser.state.get(parameter, {}).items():
+            found[f"{prefix}/{number}/{name}"] = torch.as_tensor(value).clone()
+    return found
+
+
+def load_adam(prefix: str, optimiser: torch.optim.Optimizer, state: State) -> None:
+    """Set what Adam remembers."""
+    parameters = [p for group in optimiser.param_groups for p in group["params"]]
+    for number, parameter in enumerate(parameters):
+        here = f"{prefix}/{number}/"
+        found = {name.removeprefix(here): value.clone() for name, value in state.items() if name.startswith(here)}
+        if found:
+            optimiser.state[parameter] = found
+
+
+def network_state(network: nn.Module, optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """Return the server's network and what its optimiser remembers."""
+    return module_state("network", network) | adam_state("adam", optimiser)
+
+
+def load_network(network: nn.Module, optimiser: torch.optim.Optimizer, state: State) -> None:
+    """Set both."""
+    load_module("network", network, state)
+    load_adam("adam", optimiser, state)
+
+
+def publisher_state(publisher: Publisher) -> dict[str, Tensor]:
+    """Return the noise's key and the digests of what was published."""
+    seen = b"".join(bytes.fromhex(digest) for digest in publisher.seen)
+    return {
+        "publisher/key": torch.from_numpy(np.frombuffer(publisher.key.secret, dtype=np.uint8).copy()),
+        "publisher/seen": torch.from_numpy(np.frombuffer(seen, dtype=np.uint8).copy()).view(-1, _DIGEST),
+    }
+
+
+def load_publisher(publisher: Publisher, state: State) -> None:
+    """Set key and digests, so that a round run again costs nothing more and no budget is forgotten."""
+    publisher.key = MaskKey(state["publisher/key"].numpy().tobytes())
+    publisher.seen = tuple(row.numpy().tobytes().hex() for row in state["publisher/seen"])

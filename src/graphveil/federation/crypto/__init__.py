@@ -1,0 +1,1 @@
+"""Shares, masks, seals, keys and private set intersection."""

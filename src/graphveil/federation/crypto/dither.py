@@ -1,0 +1,86 @@
+"""Noise for numbers that are opened whole: every bit of z + noise is random, the lowest ones too.
+
+    z [n, h] whole, exact       m = 2^t, the step       G rounded normal of sigma C / m steps, U uniform in 0..m - 1
+    opened   z + m G + U = m (A + G) + L,       L = (z + U) mod m,    A = floor((z + U) / m)
+
+L is uniform whatever z is.  Given L, m A + L is the first number from z on that leaves L when divided by m: for rows
+z, z' at most 2 C' apart, m A and m A' are less than 2 C' + sqrt(h) m apart.  With C' = C - sqrt(h) m / 2 that is 2 C,
+the sensitivity that G is paid for.  Without U, the lowest t bits of z are opened without any noise, at any epsilon.
+Everything is exact on whole numbers, and the ring takes them modulo 2^64 afterwards.
+Source: dither before quantisation, Schuchman, IEEE Trans. Communication Technology, 1964.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from graphveil.errors import InputError
+from graphveil.federation.core.publication import Publication
+from graphveil.federation.crypto import ring
+from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
+
+#: The least deviation of a rounded normal, in steps.
+_LEAST_SIGMA = 10.0
+
+
+class Words(Protocol):
+    """A source of uniform numbers."""
+
+    def uint64(self, count: int) -> np.ndarray:
+        """Return uniform words."""
+
+
+@dataclass(frozen=True)
+class Dither:
+    """The noise of one holder on numbers at scale 2^scale; public.
+
+    Attributes:
+        publication: not one without noise. holders: how many add such noise, each all of it.
+
+    Raises:
+        InputError: the ring has no room for the noise, or a step is as long as a row.
+    """
+
+    publication: Publication
+    scale: int
+    holders: int
+
+    def __post_init__(self) -> None:
+        to = self.publication
+        if self.step_bits < 1 or self.sigma < _LEAST_SIGMA or self.longest <= to.clip / 2:
+            raise InputError(
+                f"no noise of sigma {to.sigma:g} for rows of {to.columns} numbers, of length {to.clip:g} at most",
+                where="fixed point",
+                remedy="raise epsilon, lower the width, or raise the fraction bits",
+            )
+        ring.require_room(to.cut * to.sigma + 1, to.clip, self.holders, self.scale // 2)
+
+    @property
+    def step_bits(self) -> int:
+        """t: a row of length C is at most 2^bits steps long."""
+        fraction, power = math.frexp(self.publication.clip)
+        return power - (fraction == 0.5) + self.scale - self.publication.bits
+
+    @property
+    def longest(self) -> float:
+        """C': how long a row may be that is not yet rounded to the grid."""
+        return self.publication.clip - math.sqrt(self.publication.columns) / 2 * 2.0 ** (self.step_bits - self.scale)
+
+    @property
+    def sigma(self) -> float:
+        """The deviation of G, in steps."""
+        return self.publication.sigma * self.publication.clip * 2.0 ** (self.scale - self.step_bits)
+
+    def draw(self, shape: tuple[int, ...], words: Words) -> Tensor:
+        """Return m G + U, int64 ring elements of this shape."""
+        count = math.prod(shape)
+        normal = RoundedNormal(self.sigma, math.ceil(self.publication.cut * self.sigma))
+        steps = torch.from_numpy(normal.draw(count, words)).view(shape)  # type: ignore[arg-type]
+        low = (words.uint64(count) & np.uint64((1 << self.step_bits) - 1)).astype(np.int64)
+        return (steps << self.step_bits) + torch.from_numpy(low).view(shape)

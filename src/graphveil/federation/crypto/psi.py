@@ -1,0 +1,126 @@
+"""Private set intersection of node ids among 2 to 5 holders, by commuting secret multiples of hashed ids on a curve.
+
+    point(id) = RFC 9380's hash of the id to Curve25519             [k] point    the scalar multiple by the secret k
+    every holder's points go round all others, each multiplies by its own secret:   [k_1 k_2 ... k_I] point(id)
+    an id that all have gives the same point at all; rows are put in the order of those points
+
+A holder sends its points in an order drawn at random, and its finished set sorted: where an id stands in its files is
+not shown.  Nobody sees another's ids, or can test a guess without all secrets.  What is revealed, to every holder: how
+many ids each holder has, how many any of them share, and which of its own ids each other holder has too.  Semi-honest;
+points that no hash is, or that come twice, are refused all the same, as is a finished set other than the one sent home.
+With two holders a row is hashed once, multiplied twice and checked once: about 11 seconds of a core for 100,000 ids.
+
+Ids are texts: two that Unicode holds to be the same (composed and decomposed accents) count as one.  Nothing else is
+made equal: capitals, spaces and leading zeros are the holders' affair.
+
+SPU's RR22 is some thirty times cheaper, and is no extra here: the only release beside NumPy 2 is a pre-release that
+pins JAX; it takes two parties, opens sockets of its own beside the pinned streams, so that no transcript sees it, and
+writes ids in clear to temporary files.
+Source: Meadows, IEEE S&P 1986; Huberman, Franklin, Hogg, EC 1999; X25519: Langley, Hamburg, Turner, RFC 7748.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from graphveil.errors import DataError, InputError
+from graphveil.federation.core.messages import Receive, Send
+from graphveil.federation.crypto import curve
+from graphveil.federation.crypto.products import Talk
+from graphveil.federation.transport.mailbox import PeerError
+from graphveil.privacy import Randomness
+
+MOST_IDS = 1_000_000
+
+
+def align(me: str, names: Sequence[str], ids: Sequence[str], *, randomness: Randomness) -> Talk:
+    """Return the rows of this holder's nodes that all holders have, in the order that all share, int64 [n].
+
+    Args:
+        names: all holders in the agreement's order. ids: of this holder's rows, as text.
+        randomness: of the secret and of the order in which points are sent.
+
+    Raises:
+        DataError: an id twice, no ids, or no id that all have. InputError: too many ids.
+        PeerError: another holder sent what no honest one sends.
+    """
+    texts = _texts(me, ids)
+    secret = randomness.bytes(curve.POINT)
+    order = np.argsort(randomness.uint64(len(ids)), kind="stable")
+    place, count = list(names).index(me), len(names)
+    after, before = names[(place + 1) % count], names[place - 1]
+    going = _tensor(curve.multiplied(secret, curve.hashed([texts[row] for row in order])))
+    for _ in range(count - 1):  # every set passes through all holders and comes home
+        yield Send(after, "blinded-ids", going)
+        arrived = yield Receive(before, "blinded-ids", (-1, curve.POINT))
+        going = _multiplied(secret, arrived, before)
+    yield Send(after, "blinded-ids", going)
+    mine = yield Receive(before, "blinded-ids", (len(ids), curve.POINT))
+    others = [name for name in names if name != me]
+    points = _different(mine, before)
+    finished = _in_order(points)
+    for name in others:
+        yield Send(name, "blinded-set", finished)
+    common = set(points)
+    for name in others:
+        theirs = yield Receive(name, "blinded-set", (-1, curve.POINT))
+        if name == after and not torch.equal(theirs, _in_order(_rows(going))):
+            raise PeerError("its finished set of blinded ids is not the one that it was sent", where=name)
+        common &= set(_different(theirs, name))
+    if not common:
+        raise DataError("the holders share no node id", where=me, remedy="check that all write ids the same way")
+    row_of = dict(zip(points, order.tolist(), strict=True))
+    return torch.tensor([row_of[point] for point in sorted(common)])
+
+
+def _texts(me: str, ids: Sequence[str]) -> list[bytes]:
+    """Return what is hashed of every id."""
+    if not ids:
+        raise DataError("has no rows", where=me)
+    if len(ids) > MOST_IDS:
+        raise InputError(f"{len(ids)} ids", where=me, allowed=f"at most {MOST_IDS}")
+    texts = [unicodedata.normalize("NFC", text).encode("utf-8", "surrogatepass") for text in ids]
+    if len(set(texts)) != len(texts):
+        raise DataError("an id stands in several rows, as one text or as texts that Unicode holds to be one", where=me)
+    return texts
+
+
+def _multiplied(secret: bytes, points: Tensor, sender: str) -> Tensor:
+    if len(points) > MOST_IDS:
+        raise PeerError(f"a set of {len(points)} blinded ids", where=sender, allowed=f"at most {MOST_IDS}")
+    rows = b"".join(_different(points, sender))
+    try:
+        if not curve.all_on_curve(rows):
+            raise ValueError("a point of the twist, or one that is written in another way")
+        return _tensor(curve.multiplied(secret, rows))
+    except ValueError as error:
+        raise PeerError(
+            "a blinded id is no point that a hash can be",
+            where=sender,
+            remedy="does it run another version of graphveil? else it probes for what it should not know",
+        ) from error
+
+
+def _different(points: Tensor, sender: str) -> list[bytes]:
+    rows = _rows(points)
+    if len(set(rows)) != len(rows):
+        raise PeerError("a blinded id stands twice in one set", where=sender)
+    return rows
+
+
+def _in_order(points: Sequence[bytes]) -> Tensor:
+    return _tensor(b"".join(sorted(points)))
+
+
+def _tensor(points: bytes) -> Tensor:
+    return torch.from_numpy(np.frombuffer(points, dtype=np.uint8).copy()).view(-1, curve.POINT)
+
+
+def _rows(points: Tensor) -> list[bytes]:
+    data = points.numpy().tobytes()
+    return [data[start : start + curve.POINT] for start in range(0, len(data), curve.POINT)]

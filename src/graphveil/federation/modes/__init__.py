@@ -1,0 +1,1 @@
+"""The program that each party runs in each mode."""

@@ -1,0 +1,122 @@
+"""What the server of mode "shared-linear" can expand from the keys that it dealt: every mask of the run.
+
+It is what an attack and an audit give the server beside what it received:
+
+    P_k = -r'_k        share of a holder but the first after the last cut, as far as nobody adds to it
+    V_jk, r_jk         masks of the product of j's share of P with k's share of W, in each round
+
+    share of z      P_k W_k + sum_j P_k (W_j - V_kj) + r_kj + P_j V_jk - r_jk
+    less what was dealt, if P_k is        y_k = P_k W + P V_1k + noise  modulo 2^64
+
+Shapes: P [n, d], W [d, h], V [d, h], r [n, h].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from graphveil.federation.core.setting import Setting
+from graphveil.federation.crypto.masks import MaskKey, unpacked
+from graphveil.federation.crypto.products import Product, mask_label
+from graphveil.federation.crypto.ring import matmul
+from graphveil.federation.crypto.sharing import DealtKeys
+from graphveil.federation.modes.linear import linear_lefts, linear_products
+from graphveil.federation.modes.spread import SpreadKeys
+
+
+@dataclass(frozen=True)
+class Dealt:
+    """The server's keys.
+
+    Attributes:
+        nodes: n. spread: by holder. products: by (owner, other).
+    """
+
+    setting: Setting
+    nodes: int
+    spread: Mapping[str, SpreadKeys]
+    products: Mapping[tuple[str, str], DealtKeys]
+
+    @staticmethod
+    def read(setting: Setting, nodes: int, messages: Iterable[tuple[str, str, Tensor]]) -> Dealt:
+        """Read them off messages (receiver, kind, body) in order."""
+        keys: dict[str, list[Tensor]] = {}
+        for to, kind, body in messages:
+            if kind == "mask-keys":
+                keys.setdefault(to, []).append(body)
+        return Dealt.of(setting, nodes, keys)
+
+    @staticmethod
+    def of(setting: Setting, nodes: int, keys: Mapping[str, Sequence[Tensor]]) -> Dealt:
+        """Read them off the messages "mask-keys" that each holder was sent, in order."""
+        spread = {name: SpreadKeys.of(keys[name][0], name, setting.names) for name in setting.names}
+        left: dict[str, MaskKey] = {}
+        blind: dict[tuple[str, str], MaskKey] = {}
+        right: dict[tuple[str, str], MaskKey] = {}
+        for name in setting.names:
+            dealt = iter(unpacked(keys[name][1]))
+            for one in linear_lefts(setting, nodes):
+                if one.owner == name:
+                    left[name] = next(dealt)
+                    blind |= {(name, other): next(dealt) for other in one.others}
+                else:
+                    right[one.owner, name] = next(dealt)
+        return Dealt(
+            setting, nodes, spread, {pair: DealtKeys(left[pair[0]], blind[pair], right[pair]) for pair in right}
+        )
+
+    def share(self, name: str) -> Tensor:
+        """Return -r' of the last cut [n, d]: the share of P that a holder but the first was dealt."""
+        setting = self.setting
+        return -self.spread[name].cuts.cut.expand(f"r' hop {setting.hops - 1}", (self.nodes, setting.columns))
+
+    def cut_mask(self, step: str, shape: tuple[int, ...]) -> Tensor:
+        """Return r of a cut, which hides from the first holder what is cut; `step` as of `truncation.cut`."""
+        return torch.stack([keys.cuts.mask.expand(f"r {step}", shape) for keys in self.spread.values()]).sum(dim=0)
+
+    def right(self, owner: str, other: str, round: int) -> Tensor:
+        """Return V [d, h] of a round."""
+        setting = self.setting
+        shape = (setting.columns, setting.width)
+        return self.products[owner, other].right.expand(f"V {self._label(owner, other, round)}", shape)
+
+    def blind(self, owner: str, other: str, round: int) -> Tensor:
+        """Return r [n, h] of a round."""
+        shape = (self.nodes, self.setting.width)
+        return self.products[owner, other].blind.expand(f"r {self._label(owner, other, round)}", shape)
+
+    def share_of_z(self, name: str, p: Mapping[str, Tensor], w: Mapping[str, Tensor], round: int) -> Tensor:
+        """Return a holder's share of z [n, h], without noise or anything else added, from all holders' shares."""
+        found = matmul(p[name], w[name])
+        for other in self.setting.names:
+            if other != name:
+                found = found + matmul(p[name], w[other] - self.right(name, other, round))
+                found = found + self.blind(name, other, round)
+                found = found + matmul(p[other], self.right(other, name, round)) - self.blind(other, name, round)
+        return found
+
+    def less_dealt(self, name: str, sent: Tensor, round: int) -> Tensor:
+        """Return y of what a holder but the first sent of z, [n, h]: its noise, P_k W and P V, if shares are dealt."""
+        first, *rest = self.setting.names
+        mine, v = self.share(name), self.right(first, name, round)
+        y = sent + matmul(mine, v)
+        for other in self.setting.names:
+            if other != name:
+                y = y + matmul(mine, self.right(name, other, round))
+                y = y - self.blind(name, other, round) + self.blind(other, name, round)
+        for other in rest:
+            if other != name:
+                y = y - matmul(self.share(other), self.right(other, name, round) - v)
+        return y
+
+    def _label(self, owner: str, other: str, round: int) -> str:
+        found: Product = next(
+            product
+            for product in linear_products(self.setting, self.nodes)
+            if (product.left.owner, product.other) == (owner, other)
+        )
+        return mask_label(found, f"forward {round}")

@@ -1,0 +1,112 @@
+"""The server's part in mode "shared-linear": it deals masks, opens z and shares out its gradient.
+
+The server never sends a gradient row in the clear: equal labels make rows that cluster.  Where embeddings are noisy it
+keeps W inside its bound C', step by step:  |dW| <= sqrt(n) |dz|, since rows of P have length at most 1 (see `bounds`).
+What it is sent are shares under masks of keys that it never sees: it knows nothing of z but the noisy sum.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from graphveil.federation.core.messages import Receive, Send
+from graphveil.federation.core.networks import Combination
+from graphveil.federation.core.programs import Checkpoint
+from graphveil.federation.core.setting import Setting
+from graphveil.federation.core.states import State, load_network, network_state
+from graphveil.federation.crypto import ring
+from graphveil.federation.crypto.products import Dealer, Talk
+from graphveil.federation.crypto.sharing import reconstruct, share
+from graphveil.federation.crypto.truncation import deal_cut
+from graphveil.federation.modes.linear import linear_lefts, linear_products
+from graphveil.federation.modes.server import take_steps
+from graphveil.federation.modes.spread import deal_keys, deal_spread
+from graphveil.models.initial import glorot
+from graphveil.privacy import Randomness
+
+
+class LinearNetwork(nn.Module):
+    """h = unit(tanh(z V)), then hidden layers."""
+
+    def __init__(self, setting: Setting, *, generator: torch.Generator) -> None:
+        super().__init__()
+        width = setting.width
+        self.mixing = glorot((width, width), generator)
+        self.rest = Combination("mean", 1, width, setting.layers, setting.dropout, generator=generator)
+
+    def forward(self, opened: Sequence[Tensor]) -> Tensor:
+        """Return z_L [n, h]; `opened` holds z alone."""
+        (z,) = opened
+        combined: Tensor = self.rest([functional.normalize(torch.tanh(z @ self.mixing), dim=1)])
+        return combined
+
+
+def linear_server(
+    setting: Setting,
+    nodes: int,
+    rows: int,
+    *,
+    randomness: Randomness,
+    generator: torch.Generator,
+    done: int = 0,
+    state: State | None = None,
+) -> Talk:
+    """The server's program; returns its network. Arguments as of `server`."""
+    network = LinearNetwork(setting, generator=generator)
+    optimiser = torch.optim.Adam(network.parameters(), lr=setting.learning_rate, weight_decay=setting.weight_decay)
+    keys = yield from deal_keys(setting.names, randomness=randomness)
+    cuts = {name: key.cuts for name, key in keys.items()}
+    pull = torch.zeros(nodes, setting.width)
+    if state is not None:
+        load_network(network, optimiser, state)
+        pull = state["pull"]
+    else:
+        yield from deal_spread(keys, nodes, setting.columns, setting.hops, setting.bits)
+    dealer = Dealer(linear_lefts(setting, nodes), randomness=randomness)
+    yield from dealer.deal(setting.names)
+    train = yield Receive(setting.label_holder, "labelled-rows", (rows,))
+    if state is None:
+        yield Checkpoint(0, partial(_snapshot, network, optimiser, pull))
+    for round in range(done + 1, setting.publications + 1):
+        yield from dealer.correct(linear_products(setting, nodes), f"forward {round}")
+        z = yield from _open(setting, nodes)
+        yield from take_steps(network, optimiser, setting, [z], train, setting.steps(round))
+        pull = setting.momentum * pull + (z.grad if z.grad is not None else torch.zeros_like(z))
+        step = _bounded(setting.shared_rate * pull, setting, nodes)
+        for name, part in zip(setting.names, share(step, len(setting.names), randomness=randomness), strict=True):
+            yield Send(name, "gradient-share", part)
+        yield from dealer.correct(linear_products(setting, nodes, transposed=True), f"backward {round}")
+        yield from deal_cut(cuts, (setting.columns, setting.width), setting.bits, f"step {round}")
+        yield Checkpoint(round, partial(_snapshot, network, optimiser, pull))
+    return network
+
+
+def _open(setting: Setting, nodes: int) -> Talk:
+    """Return the noisy z of all nodes, as a leaf."""
+    parts = []
+    for name in setting.names:
+        parts.append((yield Receive(name, "noisy-share", (nodes, setting.width))))
+    return ring.decode(reconstruct(parts), 2 * setting.bits).requires_grad_()
+
+
+def _bounded(step: Tensor, setting: Setting, nodes: int) -> Tensor:
+    """Return the step as ring elements, shortened so that |W| never passes C'; at full length if nothing is protected.
+
+    Rounded towards zero: rounding to the nearest would lengthen it by up to sqrt(n h) / 2 units.
+    """
+    if setting.publication.public:
+        return ring.encode(step, setting.bits)
+    exact = step.double()
+    longest = setting.bounds.step * (1 - 2.0**-30) / math.sqrt(nodes)
+    short = exact * min(1.0, longest / max(float(exact.norm()), 1e-300))
+    return torch.trunc(short * 2.0**setting.bits).long()
+
+
+def _snapshot(network: nn.Module, optimiser: torch.optim.Optimizer, pull: Tensor) -> dict[str, Tensor]:
+    return network_state(network, optimiser) | {"pull": pull}

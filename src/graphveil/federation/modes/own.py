@@ -1,0 +1,122 @@
+"""A holder's network of its own: classes from its own columns over its own edges, and how one learns from guesses.
+
+    logits = S^K X W + b        S = D^-1 (A + I) of the holder's edges, rows of X scaled to length 1, W from zero
+
+    own labels     - mean over training rows of log( softmax(logits) T )_{y'}             T the channel of the labels
+    others' guesses   - mean over all rows of log sum_c softmax(logits)_c prod_j L_j[c, r_j]
+
+L_j[c, r] is the chance that holder j reports r for a node of class c: how often it is right, estimated on validation
+nodes, through the known channel of its randomized response.  The second loss is their exact likelihood if holders err
+independently given the class; it averages noise out over all nodes, which no single noisy row can.  Source: the forward
+correction of Patrini et al., CVPR 2017, arXiv 1609.03944, with the confusion matrices of Dawid, Skene, 1979.
+Shapes: X [n, d], W [d, c], guesses [n], L [c, c].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+import torch
+from torch import Tensor, nn
+
+from graphveil.aggregation import from_scipy
+from graphveil.federation.modes.spread import walk_matrix
+
+_LEAST, _DENSE = 1e-12, 0.25
+#: The confusion matrix before any validation node is counted: a guess is right so often, at this weight in nodes.
+_RIGHT, _WEIGHT, _STEPS = 0.7, 2.0, 100
+
+
+class OwnNetwork(nn.Module):
+    """Logits of all nodes from one holder's features (dense or scipy CSR [n, d]) and edges; nothing of it leaves."""
+
+    def __init__(self, features: Any, edge_index: Tensor, classes: int, hops: int) -> None:
+        super().__init__()
+        self._x, self._lengths = operator_of(_thin(features)), row_lengths(features)
+        self._s = from_scipy(walk_matrix(edge_index, int(features.shape[0])))
+        self._hops = hops
+        self.weight = nn.Parameter(torch.zeros(features.shape[1], classes))
+        self.bias = nn.Parameter(torch.zeros(classes))
+
+    def forward(self) -> Tensor:
+        """Return logits [n, c]."""
+        z = (self._x @ self.weight) / self._lengths
+        for _ in range(self._hops):
+            z = self._s @ z
+        logits: Tensor = z + self.bias
+        return logits
+
+
+def _thin(features: Any) -> Any:
+    """Return features as scipy CSR where most are 0: a product with few columns is quicker then."""
+    if scipy.sparse.issparse(features):
+        return features
+    rows = torch.as_tensor(features)
+    few = int((rows != 0).sum()) < _DENSE * rows.numel()
+    return scipy.sparse.csr_array(rows.float().numpy()) if few else rows
+
+
+def operator_of(features: Any) -> Any:
+    """Return something with `@` that is differentiable in its right side."""
+    return from_scipy(features) if scipy.sparse.issparse(features) else torch.as_tensor(features).float()
+
+
+def row_lengths(features: Any) -> Tensor:
+    """Return the length of every row, float32 [n, 1], 1 for rows of zeros."""
+    if scipy.sparse.issparse(features):
+        lengths = torch.from_numpy(np.sqrt(np.asarray(features.multiply(features).sum(axis=1)).ravel()))
+    else:
+        lengths = torch.linalg.vector_norm(torch.as_tensor(features).double(), dim=1)
+    return torch.where(lengths > 0, lengths, 1.0).float()[:, None]
+
+
+def train_own(network: OwnNetwork, loss: Callable[[Tensor], Tensor], *, epochs: int, rate: float, decay: float) -> None:
+    """Train from zero, by Adam, on a loss of the logits [n, c]."""
+    with torch.no_grad():
+        network.weight.zero_()
+        network.bias.zero_()
+    optimiser = torch.optim.Adam(network.parameters(), lr=rate, weight_decay=decay)
+    for _ in range(epochs):
+        optimiser.zero_grad()
+        loss(network()).backward()  # type: ignore[no-untyped-call]
+        optimiser.step()
+
+
+def label_loss(logits: Tensor, labels: Tensor, channel: Tensor) -> Tensor:
+    """Return the mean loss of randomized labels [m] under logits [m, c] and the labels' channel [c, c]."""
+    chances = (torch.softmax(logits, dim=1) @ channel).gather(1, labels[:, None])
+    return -chances.clamp_min(_LEAST).log().mean()
+
+
+def guess_loss(logits: Tensor, guesses: Sequence[Tensor], chances: Sequence[Tensor]) -> Tensor:
+    """Return the mean loss of all holders' guesses, int64 [n] each, with chances L_j [c, c] each."""
+    each = [chance.clamp_min(_LEAST).log().T[guess] for guess, chance in zip(guesses, chances, strict=True)]
+    return -torch.logsumexp(torch.log_softmax(logits, dim=1) + torch.stack(each).sum(dim=0), dim=1).mean()
+
+
+def guess_chances(guesses: Tensor, labels: Tensor, response: Tensor, channel: Tensor) -> Tensor:
+    """Return L [c, c]: the chance of each report given the true class, fitted to pairs of reports and labels [m].
+
+    Expectation and maximisation over what is unknown, the true class and the unrandomized guess; m may be 0.
+
+    Args:
+        response: Pr[report | guess]. channel: Pr[label as heard | true label]. Both [c, c].
+    """
+    classes = len(response)
+    response, channel = response.double(), channel.double()
+    pairs = torch.zeros(classes * classes, dtype=torch.float64)
+    pairs.index_add_(0, labels * classes + guesses, torch.ones(len(guesses), dtype=torch.float64))
+    seen = pairs.view(classes, classes)
+    start = torch.full((classes, classes), (1 - _RIGHT) / max(classes - 1, 1), dtype=torch.float64)
+    start.fill_diagonal_(_RIGHT)
+    confusion, share = start, torch.full((classes, 1), 1 / classes, dtype=torch.float64)
+    for _ in range(_STEPS):
+        model = channel.T @ (share * confusion) @ response  # chance of each pair (heard label, report)
+        joint = share * confusion * (channel @ (seen / model.clamp_min(_LEAST)) @ response.T)
+        share = (joint.sum(dim=1, keepdim=True) + 1) / (joint.sum() + classes)
+        counted = joint + _WEIGHT * start
+        confusion = counted / counted.sum(dim=1, keepdim=True)
+    return (confusion @ response).float()

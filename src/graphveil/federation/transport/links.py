@@ -1,0 +1,352 @@
+"""Streams between every two parties: gRPC over TLS with both certificates pinned.
+
+Of two parties the one that stands first in the agreement listens; the other connects, and connects again after a cut.
+Every stream begins with a greeting of both ends: agreement, place, the process that speaks.  An unknown certificate
+never gets a stream, and a party that is hung up on for its own stops at once; a different agreement is told so and
+refused.  Before the listening server stands a door that lets few strangers in and none for long (see `guard`); a party
+has one greeted stream, and one that is about to be, at a time.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import threading
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from graphveil.errors import InputError
+from graphveil.federation.crypto.keys import Identity, fingerprint_of
+from graphveil.federation.transport.guard import Guard
+from graphveil.federation.transport.mailbox import Ends, Mailbox, Pace, PeerError
+from graphveil.federation.transport.wire import CHUNK, HELLO, Frame, WireError, parse, word_bytes, word_of
+
+_METHOD: Final = "/graphveil.Federation/Exchange"
+_OPTIONS: Final = [
+    ("grpc.max_receive_message_length", CHUNK + 4096),
+    ("grpc.max_send_message_length", CHUNK + 4096),
+    ("grpc.keepalive_time_ms", 25_000),
+    ("grpc.keepalive_timeout_ms", 20_000),
+    ("grpc.http2.max_pings_without_data", 0),
+    ("grpc.http2.min_recv_ping_interval_without_data_ms", 10_000),
+    ("grpc.http2.max_ping_strikes", 0),
+    ("grpc.initial_reconnect_backoff_ms", 200),
+    ("grpc.min_reconnect_backoff_ms", 20_000),  # also how long a connection may take to come about
+    ("grpc.max_reconnect_backoff_ms", 2_000),
+    ("grpc.use_local_subchannel_pool", 1),
+    ("grpc.server_handshake_timeout_ms", 20_000),
+    ("grpc.max_concurrent_streams", 2),
+]
+_RETRY: Final = 0.3
+_FAREWELL, _ANSWER = 2.0, 20.0
+#: A server that is killed can hang up in the same way, but not again and again.
+_ENOUGH_TIMES: Final = 3
+_MOST_NOTED: Final = 64
+#: What gRPC says of a connection that ends before it could be used: "Handshake ..." follows where TLS did not get by.
+_BEFORE_A_WORD: Final = "failed to connect to all addresses"
+_COMPARE: Final = "compare the certificates in both agreement files"
+
+
+@dataclass(frozen=True)
+class Peer:
+    """Another party: its place in the agreement, name, address "host:port" and certificate in PEM."""
+
+    place: int
+    name: str
+    address: str
+    certificate: bytes
+
+
+class Links:
+    """All of one party's streams.
+
+    Args:
+        identity: its own. place, address: its own, of the agreement. peers: the others. agreement: the hash.
+        largest: bytes of the largest message. patience: seconds of silence that are waited through.
+        on_control: called with a peer's name and a word of the sessions' protocol.
+        on_restart: called with the name of a peer whose process is a new one.
+        note: called with a line about connections, for the log and the screen.
+    """
+
+    def __init__(
+        self,
+        identity: Identity,
+        place: int,
+        address: str,
+        peers: tuple[Peer, ...],
+        agreement: bytes,
+        *,
+        largest: int,
+        patience: float,
+        on_control: Callable[[str, dict[str, Any]], None],
+        on_restart: Callable[[str], None],
+        note: Callable[[str], None],
+    ) -> None:
+        self._identity, self._place, self._address = identity, place, address
+        self._peers, self._agreement = peers, agreement
+        self._on_control, self._on_restart, self._note = on_control, on_restart, note
+        self._process = secrets.token_hex(16)
+        self._known: dict[str, str] = {}
+        self._closing = threading.Event()
+        self._server: Any = None
+        self._guard: Guard | None = None
+        self._greeting_now: dict[str, Any] = {}
+        self._hung_up: Counter[str] = Counter()
+        self._streams: Counter[str] = Counter()
+        self._noted: deque[tuple[str, str]] = deque(maxlen=_MOST_NOTED)
+        self._calls: dict[str, Any] = {}
+        self._threads: list[threading.Thread] = []
+        self.pace = Pace()
+        self.refused: dict[str, str] = {}  # name -> why its stream was last refused or lost, for who waits in vain
+        self.mail: Mapping[str, Mailbox] = {
+            peer.name: Mailbox(
+                Ends(agreement, place, peer.place, peer.name), self.pace, largest=largest, patience=patience
+            )
+            for peer in peers
+        }
+
+    def open(self) -> None:
+        """Listen for the parties that stand after this one, and connect to those before it.
+
+        Raises:
+            InputError: the address cannot be listened on.
+        """
+        os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # what matters is said by `note` and by errors
+        import grpc  # type: ignore[import-untyped]
+
+        after = [peer for peer in self._peers if peer.place > self._place]
+        if after:
+            self._server = self._listen(grpc, after)
+        for peer in self._peers:
+            if peer.place < self._place:
+                thread = threading.Thread(target=self._connect, args=(grpc, peer), daemon=True)
+                thread.start()
+                self._threads.append(thread)
+
+    def leave(self) -> None:
+        """Expect the others to go: open no stream again, and say nothing of those that end."""
+        self._closing.set()
+
+    def close(self) -> None:
+        """Close all streams, after the words that were said; messages that are not acknowledged are lost."""
+        self._closing.set()
+        for name, mail in self.mail.items():
+            if self._streams[name]:
+                mail.drain(_FAREWELL)
+            mail.close_stream()
+        for thread in self._threads:  # their streams end by themselves where the other end is alive
+            thread.join(timeout=_FAREWELL)
+        for call in list(self._calls.values()):
+            call.cancel()
+        if self._server is not None:
+            self._server.stop(grace=_FAREWELL).wait()
+        if self._guard is not None:
+            self._guard.close()
+
+    # ---- listening ----
+
+    def _listen(self, grpc: Any, peers: list[Peer]) -> Any:
+        from concurrent.futures import ThreadPoolExecutor
+
+        self._guard = guard = self._door()
+        exchange = partial(self._exchange, grpc, guard, {fingerprint_of(peer.certificate): peer for peer in peers})
+        handler = grpc.method_handlers_generic_handler(
+            "graphveil.Federation", {"Exchange": grpc.stream_stream_rpc_method_handler(exchange)}
+        )
+        server = grpc.server(ThreadPoolExecutor(max_workers=4 * len(peers) + 2), options=_OPTIONS)
+        server.add_generic_rpc_handlers((handler,))
+        credentials = grpc.ssl_server_credentials(
+            [(self._identity.private_key, self._identity.certificate)],
+            root_certificates=b"".join(peer.certificate for peer in peers),
+            require_client_auth=True,
+        )
+        guard.behind(lambda where: server.add_secure_port(where, credentials))
+        server.start()
+        guard.start()
+        return server
+
+    def _door(self) -> Guard:
+        try:
+            return Guard(self._address, refused=self._stranger, note=self._note)
+        except OSError as error:
+            raise InputError(
+                f"cannot listen on {self._address}",
+                where=self._identity.name,
+                remedy="is another program there, or is it not an address of this machine?",
+            ) from error
+
+    def _exchange(
+        self, grpc: Any, guard: Guard, by_print: Mapping[str, Peer], incoming: Iterator[bytes], context: Any
+    ) -> Iterator[bytes]:
+        """Serve one stream: greet, then send what the mailbox has."""
+        shown = context.auth_context().get("x509_pem_cert", [b""])[0]
+        peer = by_print.get(fingerprint_of(shown)) if shown and guard.knows(context.peer()) else None
+        if peer is None:
+            context.abort(grpc.StatusCode.UNAUTHENTICATED, "this certificate is not in the agreement")
+            return
+        before, self._greeting_now[peer.name] = self._greeting_now.get(peer.name), context
+        if before is not None:
+            before.cancel()  # it keeps a thread until it greets
+        try:
+            self._greeted(peer, next(incoming, b""))
+        except WireError as error:
+            self._refuse(peer, error)
+            context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+        finally:
+            if self._greeting_now.get(peer.name) is context:
+                del self._greeting_now[peer.name]
+        guard.greeted(context.peer(), peer.name)
+        mail = self.mail[peer.name]
+        stream = mail.open_stream()
+        threading.Thread(target=self._listening, args=(peer, incoming, stream), daemon=True).start()
+        yield self._greeting(peer)
+        yield from mail.outgoing(stream)
+
+    def _stranger(self, host: str) -> None:
+        """Note that somebody was refused for a certificate, at all parties that may be who it was."""
+        why = f"a connection from {host} is refused: its certificate is not in the agreement; {_COMPARE}"
+        for peer in self._peers:
+            if peer.place > self._place and not self._streams[peer.name]:
+                self._refuse(peer, why, quietly=len(self._noted) >= _MOST_NOTED)
+
+    def _listening(self, peer: Peer, incoming: Iterator[bytes], stream: int) -> None:
+        """Take what comes in on a stream until it ends."""
+        mail = self.mail[peer.name]
+        self._streams[peer.name] += 1
+        self._note(f"connected with {peer.name}")
+        try:
+            for data in incoming:
+                word = mail.arrived(data, stream)
+                if word is not None:
+                    self._on_control(peer.name, word_of(word))
+        except WireError as error:
+            self._refuse(peer, error)
+            self.pace.end(PeerError(f"broke the protocol: {error}", where=peer.name))
+        except Exception as error:  # the stream was cut; the connecting end opens another
+            self._too_large(peer, error)
+        finally:
+            self._streams[peer.name] -= 1
+            mail.close_stream(stream)
+            if not self._closing.is_set():
+                self._note(f"lost the stream with {peer.name}; it is opened again")
+
+    # ---- connecting ----
+
+    def _connect(self, grpc: Any, peer: Peer) -> None:
+        credentials = grpc.ssl_channel_credentials(
+            root_certificates=peer.certificate,
+            private_key=self._identity.private_key,
+            certificate_chain=self._identity.certificate,
+        )
+        options = [*_OPTIONS, ("grpc.ssl_target_name_override", peer.name)]
+        while not self._closing.is_set():
+            with grpc.secure_channel(peer.address, credentials, options=options) as channel:
+                try:
+                    self._call(peer, channel.stream_stream(_METHOD))
+                except grpc.RpcError as error:
+                    self._told(peer, error)
+                except WireError as error:
+                    self._refuse(peer, error)
+                except ValueError:  # the channel was closed under the call
+                    continue
+            self._closing.wait(_RETRY)
+
+    def _call(self, peer: Peer, method: Any) -> None:
+        """Open a stream, greet, and exchange until it ends."""
+        mail, greeted = self.mail[peer.name], threading.Event()
+        stream: int | None = None
+
+        def going() -> Iterator[bytes]:
+            yield self._greeting(peer)
+            greeted.wait()
+            if stream is not None:
+                yield from mail.outgoing(stream)
+
+        call = method(going())
+        self._calls[peer.name] = call
+        late = threading.Timer(_ANSWER, call.cancel)
+        late.daemon = True
+        try:
+            if self._closing.is_set():
+                return
+            late.start()  # gRPC can wait for ever for a connection that went while the call began
+            self._greeted(peer, next(call, b""))
+            late.cancel()
+            stream = mail.open_stream()
+            greeted.set()
+            self._listening(peer, call, stream)
+        finally:
+            late.cancel()
+            greeted.set()
+            call.cancel()
+
+    def _told(self, peer: Peer, error: Any) -> None:
+        """Note why no stream came about; a refusal ends the run, anything else may pass."""
+        if self._closing.is_set():
+            return
+        code, said = error.code().name, _line(error.details())
+        if code in ("UNAUTHENTICATED", "INVALID_ARGUMENT"):
+            self.pace.end(PeerError(f"refused this party: {said}", where=peer.name))
+        elif "CERTIFICATE_VERIFY_FAILED" in said:
+            self.pace.end(PeerError("shows another certificate than agreed", where=peer.name, remedy=_COMPARE))
+        elif "Connection refused" in said:
+            self._refuse(peer, f"nobody listens at {peer.address} yet")
+        elif said.startswith(_BEFORE_A_WORD) and said.endswith(": Socket closed"):
+            self._shut_out(peer)
+            return
+        elif "andshake" in said or "reset by peer" in said:
+            self._refuse(peer, "cuts connections off before a word")
+        self._hung_up[peer.name] = 0
+        self._too_large(peer, error)
+
+    def _shut_out(self, peer: Peer) -> None:
+        """Note that the peer hung up properly on seeing this party's certificate, its own being right."""
+        self._hung_up[peer.name] += 1
+        why = f"refuses this party's certificate, which is not in its agreement; {_COMPARE}"
+        self._refuse(peer, why)
+        if self._hung_up[peer.name] >= _ENOUGH_TIMES:
+            self.pace.end(PeerError(why.partition("; ")[0], where=peer.name, remedy=_COMPARE))
+
+    def _too_large(self, peer: Peer, error: Any) -> None:
+        code = getattr(error, "code", None)
+        if code is not None and code() is not None and code().name == "RESOURCE_EXHAUSTED":
+            self.pace.end(PeerError("broke the protocol: a frame that is too large", where=peer.name))
+
+    def _refuse(self, peer: Peer, why: object, *, quietly: bool = False) -> None:
+        self.refused[peer.name] = str(why)
+        if not quietly and (peer.name, str(why)) not in self._noted:
+            self._noted.append((peer.name, str(why)))
+            self._note(f"{peer.name}: {why}")
+
+    # ---- greetings ----
+
+    def _greeting(self, peer: Peer) -> bytes:
+        body = word_bytes({"process": self._process})
+        return Frame(HELLO, self._agreement, bytes(16), self._place, peer.place, body=body).to_bytes()
+
+    def _greeted(self, peer: Peer, data: bytes) -> None:
+        """Check how the other end introduces itself."""
+        frame = parse(data)
+        if frame.type != HELLO or (frame.sender, frame.receiver) != (peer.place, self._place):
+            raise WireError("no greeting", where=peer.name)
+        if frame.agreement != self._agreement:
+            raise WireError(
+                f"the agreement of {peer.name} is another than that of {self._identity.name}",
+                remedy="compare the agreement files, byte by byte",
+            )
+        process = word_of(frame.body).get("process")
+        if not isinstance(process, str):
+            raise WireError("no greeting", where=peer.name)
+        self.refused.pop(peer.name, None)
+        self._hung_up[peer.name] = 0
+        known = self._known.get(peer.name)
+        self._known[peer.name] = process
+        if known is not None and known != process:
+            self._on_restart(peer.name)
+
+
+def _line(text: str | None) -> str:
+    return " ".join((text or "no reason given").split())[:300]

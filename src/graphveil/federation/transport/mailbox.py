@@ -1,0 +1,321 @@
+"""One party's end of a pair: numbered messages out, acknowledged and sent again after a cut; checked messages in.
+
+    out   number 1, 2, ...; kept until acknowledged; while WINDOW bytes wait, `send` waits too
+    in    the next number alone; older ones are repetitions and are dropped, newer ones are a fault
+    ack   when a message has arrived; withheld while WINDOW bytes lie unread and the program computes
+
+A program that waits, for whatever it is, has its inboxes acknowledge everything.  So no two parties can both wait to
+send: where all wait, all acknowledge.  And what a slow reader has not read stays below two windows and a message.
+Knows no network: a stream takes frames from `outgoing` and hands what arrives to `arrived`.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+from graphveil.errors import GraphveilError
+from graphveil.federation.transport.wire import (
+    ACK,
+    CONTROL,
+    DATA,
+    Assembly,
+    Frame,
+    WireError,
+    frames_of,
+    parse,
+    word_bytes,
+)
+
+WINDOW = 64 << 20
+_IDLE, _SHORT = 0.5, 0.02
+_MOST_CONTROLS = 256
+
+
+class PeerError(GraphveilError):
+    """The other party is gone, silent for too long, or does not follow the protocol."""
+
+
+class SessionOver(Exception):
+    """This session ended because a party started anew; the run goes on from the last checkpoint. Never shown."""
+
+
+@dataclass(frozen=True)
+class Ends:
+    """Who talks to whom: hash of the agreement, both places in its list of parties, and the peer's name."""
+
+    agreement: bytes
+    me: int
+    peer: int
+    name: str
+
+
+class Pace:
+    """What all mailboxes of a party share: one lock, whether the program waits, and what ended the session."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Condition()
+        self.waiting = False
+        self._fault: Exception | None = None
+
+    def end(self, reason: Exception) -> None:
+        """Wake whoever waits, with `reason`; a party's fault stays, whatever comes after it."""
+        with self.lock:
+            if not isinstance(self._fault, PeerError):
+                self._fault = reason
+            self.lock.notify_all()
+
+    def begin(self) -> None:
+        """Forget that a session is over."""
+        with self.lock:
+            if isinstance(self._fault, SessionOver):
+                self._fault = None
+
+    def check(self, *, over: bool = True) -> None:
+        """Raise what ended the session; with `over` false not that another is beginning."""
+        if self._fault is not None and (over or not isinstance(self._fault, SessionOver)):
+            raise self._fault
+
+    def wait(self, ready: Callable[[], bool], late: Callable[[], None], again: Callable[[], None]) -> None:
+        """Wait until `ready`; `late` raises when it is too late, `again` is called about every half second."""
+        with self.lock:
+            self.check()
+            if ready():
+                return
+            self.waiting = True
+            self.lock.notify_all()
+            try:
+                while not ready():
+                    late()
+                    again()
+                    self.lock.wait(_IDLE)
+                    self.check()
+            finally:
+                self.waiting = False
+
+
+@dataclass(frozen=True)
+class _Sent:
+    number: int
+    kind: str
+    body: Tensor
+
+    @property
+    def bytes(self) -> int:
+        return self.body.numel() * self.body.element_size()
+
+
+class Mailbox:
+    """Both directions of one pair; safe to use from the program's thread and the stream's threads.
+
+    Args:
+        largest: bytes of the largest message the agreement allows.
+        patience: seconds without any sign of the peer after which waiting ends.
+    """
+
+    def __init__(self, ends: Ends, pace: Pace, *, largest: int, patience: float) -> None:
+        self._ends, self._pace, self._largest, self._patience = ends, pace, largest, patience
+        self._session = bytes(16)
+        self._reset()
+        self._controls: deque[bytes] = deque(maxlen=_MOST_CONTROLS)
+        self._heard = time.monotonic()
+        self._stream = 0
+
+    def _reset(self) -> None:
+        self._unacknowledged: deque[_Sent] = deque()
+        self._out, self._next, self._sent = 0, 1, 0
+        self._inbox: deque[tuple[str, Tensor]] = deque()
+        self._in, self._expected, self._acknowledged = 0, 1, 0
+        self._assembly: Assembly | None = None
+
+    @property
+    def held(self) -> int:
+        """Bytes that lie here: not acknowledged, and not read."""
+        return self._out + self._in
+
+    # ---- the program's side ----
+
+    def begin(self, session: bytes) -> None:
+        """Forget the session before and start another."""
+        with self._pace.lock:
+            self._session = session
+            self._reset()
+            self._pace.lock.notify_all()
+
+    def send(self, kind: str, body: Tensor) -> None:
+        """Queue a copy of a message; waits while too much is unacknowledged.
+
+        Raises:
+            PeerError: the peer was silent for too long. SessionOver: a party started anew.
+        """
+        copy = body.detach().clone()
+        with self._pace.lock:
+            self._wait(lambda: self._out < WINDOW)
+            entry = _Sent(self._next, kind, copy)
+            self._unacknowledged.append(entry)
+            self._out += entry.bytes
+            self._next += 1
+            self._pace.lock.notify_all()
+
+    def receive(self) -> tuple[str, Tensor]:
+        """Return the next message; waits for it.
+
+        Raises:
+            PeerError: the peer was silent for too long, or broke the protocol. SessionOver: a party started anew.
+        """
+        with self._pace.lock:
+            self._wait(lambda: bool(self._inbox))
+            kind, body = self._inbox.popleft()
+            self._in -= body.numel() * body.element_size()
+            self._pace.lock.notify_all()
+            return kind, body
+
+    def flush(self) -> None:
+        """Wait until everything sent has been acknowledged."""
+        self._wait(lambda: not self._unacknowledged)
+
+    def control(self, word: dict[str, Any]) -> None:
+        """Send a word of the sessions' own protocol, outside all sessions; lost when the stream is cut."""
+        with self._pace.lock:
+            self._controls.append(self._frame(CONTROL, word_bytes(word)).to_bytes())
+            self._pace.lock.notify_all()
+
+    def drain(self, seconds: float) -> None:
+        """Wait until all words have gone to a stream, or some seconds."""
+        until = time.monotonic() + seconds
+        with self._pace.lock:
+            while self._controls and time.monotonic() < until:
+                self._pace.lock.wait(_SHORT)
+
+    def _wait(self, ready: Callable[[], bool]) -> None:
+        began = time.monotonic()
+
+        def late() -> None:
+            if time.monotonic() - max(began, self._heard) > self._patience:
+                raise PeerError(
+                    f"has not been heard of for {self._patience:.0f} s",
+                    where=self._ends.name,
+                    remedy="start the party again; the run goes on from the last finished round",
+                )
+
+        self._pace.wait(ready, late, lambda: None)
+
+    # ---- the stream's side ----
+
+    def open_stream(self) -> int:
+        """Return the number of a new stream, which replaces the one before."""
+        with self._pace.lock:
+            self._stream += 1
+            self._heard = time.monotonic()
+            self._sent = self._unacknowledged[0].number - 1 if self._unacknowledged else self._next - 1
+            self._pace.lock.notify_all()
+            return self._stream
+
+    def close_stream(self, stream: int | None = None) -> None:
+        """End the `outgoing` of a stream; of the present one without a number."""
+        with self._pace.lock:
+            if stream in (None, self._stream):
+                self._stream += 1
+                self._pace.lock.notify_all()
+
+    def outgoing(self, stream: int) -> Iterator[bytes]:
+        """Yield frames to send on a stream, beginning with what is not acknowledged, until it is replaced."""
+        while True:
+            with self._pace.lock:
+                while True:
+                    if self._stream != stream:
+                        return
+                    small = self._small()
+                    session = self._session
+                    entry = next((sent for sent in self._unacknowledged if sent.number > self._sent), None)
+                    if small or entry is not None:
+                        break
+                    self._pace.lock.wait(_IDLE)
+                if entry is not None:
+                    self._sent = entry.number
+            yield from small
+            if entry is not None:
+                yield from self._parts(entry, session, stream)
+
+    def _parts(self, entry: _Sent, session: bytes, stream: int) -> Iterator[bytes]:
+        """Yield a message's frames, and between them what must not wait for its end."""
+        ends = self._ends
+        about = {"agreement": ends.agreement, "session": session, "number": entry.number}
+        places = {"sender": ends.me, "receiver": ends.peer}
+        for frame in frames_of(entry.kind, entry.body, **about, **places):  # type: ignore[arg-type]
+            with self._pace.lock:
+                if self._stream != stream or self._session != session:
+                    return
+                small = self._small()
+            yield from small
+            yield frame.to_bytes()
+
+    def _small(self) -> list[bytes]:
+        """Return words and the acknowledgement that are due."""
+        frames = [*self._controls]
+        self._controls.clear()
+        arrived = self._expected - 1
+        if arrived > self._acknowledged and (self._in < WINDOW or self._pace.waiting):
+            self._acknowledged = arrived
+            frames.append(self._frame(ACK, b"", arrived).to_bytes())
+        return frames
+
+    def arrived(self, data: bytes, stream: int) -> bytes | None:
+        """Take a frame from a stream; return the word of a control frame.
+
+        Raises:
+            WireError: a frame that is damaged, of another run or pair, or out of order.
+        """
+        frame, ends = parse(data), self._ends
+        if (frame.agreement, frame.sender, frame.receiver) != (ends.agreement, ends.peer, ends.me):
+            raise WireError("a frame of another run or of other parties", where=ends.name)
+        with self._pace.lock:
+            if stream != self._stream:
+                return None  # of a stream that was replaced; what counts is sent again
+            self._heard = time.monotonic()
+            if frame.type == CONTROL:
+                return frame.body
+            if frame.session != self._session:
+                return None  # of a session that is over
+            if frame.type == ACK:
+                self._acknowledge(frame.number)
+            elif frame.type == DATA and frame.number < self._expected:
+                self._acknowledged = min(self._acknowledged, self._expected - 2)  # it was lost: say it again
+                self._pace.lock.notify_all()
+            elif frame.type == DATA:
+                self._take(frame)
+            else:
+                raise WireError("a second greeting", where=ends.name)
+        return None
+
+    def _acknowledge(self, number: int) -> None:
+        if number >= self._next:
+            raise WireError("an acknowledgement of what was never sent", where=self._ends.name)
+        while self._unacknowledged and self._unacknowledged[0].number <= number:
+            self._out -= self._unacknowledged.popleft().bytes
+        self._pace.lock.notify_all()
+
+    def _take(self, frame: Frame) -> None:
+        if frame.number != self._expected:
+            raise WireError(f"message {frame.number} where {self._expected} is next", where=self._ends.name)
+        if frame.part == 0:  # a message that was cut is sent again from its first part
+            self._assembly = Assembly(frame, largest=self._largest)
+        if self._assembly is None:
+            raise WireError("a part without its beginning", where=self._ends.name)
+        whole = self._assembly.add(frame)
+        if whole is not None:
+            self._assembly = None
+            self._inbox.append(whole)
+            self._in += whole[1].numel() * whole[1].element_size()
+            self._expected += 1
+            self._pace.lock.notify_all()
+
+    def _frame(self, type_: int, body: bytes, number: int = 0) -> Frame:
+        ends = self._ends
+        return Frame(type_, ends.agreement, self._session, ends.me, ends.peer, number=number, body=body)

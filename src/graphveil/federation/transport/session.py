@@ -1,0 +1,473 @@
+"""A run over the network: the parties agree where to begin, run their programs, and begin again when one starts anew.
+
+    server   call(nonce) -> all                                            holder   ready(nonce, rounds saved)
+    server   start(nonce, session, the last round that all have) -> all    holder   started(nonce)
+    server   go(nonce) -> all, when all have started
+    each round                                                             holder   saved(session, round)
+    server   all(session, the round that all have saved) -> all
+    server   ask(nonce) -> all, over(nonce) when all have finished         holder   finished(nonce), left(nonce)
+    anybody  stop(one of `WHY`) -> all
+
+A cut stream loses nothing (see `mailbox`).  A process that ends and starts again makes the server call anew: everybody
+drops the session and goes on from the last round that all have saved, with new masks.  Words are repeated.
+
+Nobody publishes for round r + 1 before all have saved round r.  So a round that runs again starts from what it started
+from, publishes the same noisy rows, and costs nothing more.  A party notes on disk for which round it publishes, and
+the name of what it publishes (`Send.name`), before it does; it refuses to go further back than that, and to publish
+that round under another name: with somebody's other data or older state.  What it saved after the round that is gone
+on from has the shares of a session that is over, and is removed.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final, Protocol
+
+from torch import Tensor
+
+from graphveil.errors import BudgetError, GraphveilError, InputError
+from graphveil.federation.core.messages import KINDS, Entry, Receive, Send, Transcript, require_kind
+from graphveil.federation.core.programs import Checkpoint, Program, opened
+from graphveil.federation.transport.links import Links
+from graphveil.federation.transport.mailbox import PeerError, SessionOver
+from graphveil.federation.transport.wire import WireError
+
+_REPEAT: Final = 0.3
+_MOST_WORDS: Final = 256
+#: What a party that stops tells the others: why, and nothing of its data.
+WHY: Mapping[str, str] = MappingProxyType(
+    {
+        "message": "a message was not what was agreed",
+        "peer": "another party is gone, refused it or broke the protocol",
+        "budget": "its privacy budget does not allow it to go on",
+        "own": "its own data, settings or files were refused",
+        "fault": "a fault in its program",
+    }
+)
+
+
+class Store(Protocol):
+    """Where a party keeps its checkpoints."""
+
+    def rounds(self) -> list[int]:
+        """Return the finished rounds that can be gone on from; 0 is the state before the first."""
+
+    def load(self, round: int) -> Mapping[str, Tensor]:
+        """Return the state after a round."""
+
+    def save(self, round: int, state: Mapping[str, Tensor]) -> None:
+        """Keep the state after a round."""
+
+    def forget(self, after: int) -> None:
+        """Remove the rounds after this one."""
+
+    def published(self) -> int:
+        """Return the last round for which this party has begun to publish, 0 for none."""
+
+    def noted(self) -> str:
+        """Return the name of what was published for that round, "" where it was published without one."""
+
+    def publish(self, round: int, name: str) -> None:
+        """Note, before anything leaves, that this party publishes for a round, and what."""
+
+
+Build = Callable[[int, Mapping[str, Tensor] | None], Program]
+Tell = Callable[[int, float], None]
+Record = Callable[[Entry], None]
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What this party's program returned, and what it sent and received in this process."""
+
+    result: Any
+    transcript: Transcript
+
+
+class Session:
+    """One party's side of a run.
+
+    Args:
+        me, server: names. peers: names of all others. build: makes the program, from a finished round and its state.
+        store: checkpoints. patience: seconds that others are waited for.
+        tell: called after each finished round with its number and the epsilon spent.
+        record: called with each message that was sent or received.
+    """
+
+    def __init__(
+        self,
+        me: str,
+        server: str,
+        peers: tuple[str, ...],
+        build: Build,
+        store: Store,
+        *,
+        patience: float,
+        tell: Tell,
+        record: Record = lambda entry: None,
+    ) -> None:
+        self._me, self._server, self._peers = me, server, peers
+        self._build, self._store, self._patience, self._tell = build, store, patience, tell
+        self._words: deque[tuple[str, dict[str, Any]]] = deque(maxlen=_MOST_WORDS)
+        self._anew = self._stopped = False
+        self._nonce, self._going, self._session = "", "", ""
+        self._saved: dict[str, int] = {}
+        self._common = 0
+        self._entries: list[Entry] = []
+        self._record = record
+        self.links: Links | None = None
+
+    # ---- what the links call ----
+
+    def on_control(self, name: str, word: dict[str, Any]) -> None:
+        """Take a word of another party.
+
+        Raises:
+            WireError: a word that nobody says.
+        """
+        pace = self._open().pace
+        with pace.lock:
+            if "stop" in word:
+                why = WHY.get(str(word["stop"]), "no reason given")
+                self._stopped = True  # by another, who has told everybody
+                pace.end(PeerError(f"stopped: {why}", where=name, remedy="its own screen says more"))
+            elif "saved" in word and self._leads:
+                self._note_saved(name, word)
+            elif "all" in word and name == self._server:
+                if word.get("of") == self._session:
+                    self._common = max(self._common, _whole(word, "all"))
+            elif "started" in word and self._leads and word["started"] == self._going:
+                self._say({"go": self._going}, name)
+            elif "call" in word and name == self._server and word["call"] != self._nonce:
+                pace.end(SessionOver())
+            self._words.append((name, word))
+            pace.lock.notify_all()
+
+    def on_restart(self, name: str) -> None:
+        """Note that a peer's process is a new one; the server calls everybody anew."""
+        if self._leads:
+            pace = self._open().pace
+            with pace.lock:
+                self._anew = True
+                pace.end(SessionOver())
+
+    @property
+    def _leads(self) -> bool:
+        return self._me == self._server
+
+    def _open(self) -> Links:
+        if self.links is None:
+            raise RuntimeError("the links are not open")
+        return self.links
+
+    # ---- the run ----
+
+    def run(self) -> Finished:
+        """Run to the end.
+
+        Raises:
+            PeerError: another party is gone for too long, refuses this one, or stopped.
+            GraphveilError: a message is not what was agreed, or this party's own data are refused.
+                Whatever ends the run here, the others are told, in one of the words of `WHY`.
+        """
+        while True:
+            try:
+                done, state = self._agree()
+                result = self._drive(done, state)
+                self._part()
+                return Finished(result, Transcript.of(self._entries))
+            except SessionOver:
+                continue
+            except Exception as error:
+                if not self._stopped:
+                    self._say({"stop": _why(error)})
+                    time.sleep(_REPEAT)  # for the word to leave
+                raise
+
+    def _agree(self) -> tuple[int, Mapping[str, Tensor] | None]:
+        """Return the round to go on from and the state there; None where nothing is saved."""
+        found = self._lead() if self._leads else self._follow()
+        return max(found, 0), None if found < 0 else self._store.load(found)
+
+    def _lead(self) -> int:
+        links = self._open()
+        with links.pace.lock:
+            self._anew = False
+            links.pace.begin()
+            self._nonce, self._going = secrets.token_hex(8), ""
+        ready = self._gather({"call": self._nonce}, "ready")
+        rounds = {-1, *self._store.rounds()}
+        for word in ready.values():
+            rounds &= {-1, *word.get("rounds", [])}
+        done, session = max(rounds), secrets.token_bytes(16)
+        self._go_on_from(done)
+        self._begin(session, done)
+        self._gather({"start": self._nonce, "session": session.hex(), "round": done}, "started")
+        self._going = self._nonce
+        self._say({"go": self._nonce})
+        return done
+
+    def _follow(self) -> int:
+        done, heard, say = -1, time.monotonic(), None
+        while True:
+            word = self._next(("call", "start", "go"))
+            if word is None:
+                if say is not None:
+                    self._say(say, self._server)
+                self._late(heard, (self._server,))
+                continue
+            heard = time.monotonic()
+            if "call" in word:
+                self._nonce = str(word["call"])
+                say = {"ready": self._nonce, "rounds": self._store.rounds()}
+            elif "start" in word and word["start"] == self._nonce:
+                done = _whole(word, "round")
+                self._go_on_from(done)
+                session = _session(word)
+                if session.hex() != self._session:
+                    self._begin(session, done)
+                say = {"started": self._nonce}
+            elif word.get("go") == self._nonce:
+                return done
+            if say is not None:
+                self._say(say, self._server)
+
+    def _go_on_from(self, done: int) -> None:
+        """Make ready to go on from a round, -1 for the very beginning; refuse to publish anew what was published."""
+        published = self._store.published()
+        if done < published - 1:
+            raise BudgetError(
+                f"another party has lost its checkpoints after round {max(done, 0)}, and this one has published for "
+                f"round {published}",
+                where=self._me,
+                remedy="restore the checkpoints of all parties, or make a new agreement for a new run",
+            )
+        self._store.forget(done)
+
+    def _begin(self, session: bytes, done: int) -> None:
+        links = self._open()
+        with links.pace.lock:
+            for mail in links.mail.values():
+                mail.begin(session)
+            links.pace.begin()
+            self._session = session.hex()
+            self._saved = dict.fromkeys((self._me, *self._peers), done)
+            self._common = done
+
+    def _gather(self, word: dict[str, Any], answer: str) -> dict[str, dict[str, Any]]:
+        """Say a word to all, again and again, until each has answered it."""
+        found: dict[str, dict[str, Any]] = {}
+        began, pace = time.monotonic(), self._open().pace
+        while True:
+            self._say(word)
+            until = time.monotonic() + _REPEAT
+            with pace.lock:
+                while time.monotonic() < until and len(found) < len(self._peers):
+                    while self._words:
+                        name, said = self._words.popleft()
+                        if said.get(answer) == self._nonce:
+                            found[name] = said
+                    if self._anew:
+                        raise SessionOver
+                    pace.check(over=False)
+                    if len(found) < len(self._peers):
+                        pace.lock.wait(max(until - time.monotonic(), 0.01))
+            if len(found) == len(self._peers):
+                return found
+            self._late(began, tuple(name for name in self._peers if name not in found))
+
+    def _next(self, kinds: tuple[str, ...]) -> dict[str, Any] | None:
+        """Return the server's next word of these kinds, or None after a while."""
+        pace = self._open().pace
+        until = time.monotonic() + _REPEAT
+        with pace.lock:
+            while True:
+                while self._words:
+                    name, word = self._words.popleft()
+                    if name == self._server and any(kind in word for kind in kinds):
+                        return word
+                pace.check(over=False)
+                if time.monotonic() >= until:
+                    return None
+                pace.lock.wait(max(until - time.monotonic(), 0.01))
+
+    def _late(self, heard: float, names: tuple[str, ...]) -> None:
+        if time.monotonic() - heard > self._patience:
+            why = "; ".join(self._open().refused[name] for name in names if name in self._open().refused)
+            raise PeerError(
+                f"no word for {self._patience:.0f} s{f' ({why})' if why else ''}",
+                where=", ".join(names),
+                remedy="start it, and then this one again: the run goes on from the last finished round",
+            )
+
+    def _say(self, word: dict[str, Any], name: str | None = None) -> None:
+        for peer in (name,) if name is not None else self._peers:
+            self._open().mail[peer].control(word)
+
+    # ---- rounds that all have saved ----
+
+    def _note_saved(self, name: str, word: Mapping[str, Any]) -> None:
+        """At the server: note who has saved what, and say what all have."""
+        if word.get("of") != self._session:
+            return
+        self._saved[name] = max(self._saved.get(name, -1), _whole(word, "saved"))
+        common = min(self._saved.values())
+        said = {"all": common, "of": self._session}
+        if common > self._common:
+            self._common = common
+            self._say(said)
+        elif name != self._me:
+            self._say(said, name)
+
+    def _save(self, effect: Checkpoint) -> None:
+        self._store.save(effect.round, effect.state())
+        word = {"saved": effect.round, "of": self._session}
+        if self._leads:
+            with self._open().pace.lock:
+                self._note_saved(self._me, word)
+        else:
+            self._say(word, self._server)
+        self._tell(effect.round, effect.epsilon)
+
+    def _publishing(self, round: int, saved: int | None, name: str) -> None:
+        """Before a message that is paid for: all have saved the round before, and it is noted.
+
+        Raises:
+            BudgetError: the round was published before, with other data: by a name that is not this one.
+        """
+        if saved is not None:
+            self._await_all(saved)
+        last = self._store.published()
+        if round > last:
+            self._store.publish(round, name)
+        elif round < last or (name and name != self._store.noted()):
+            raise BudgetError(
+                f"round {round} was published with other data or other shares, and cannot be published a second time",
+                where=self._me,
+                remedy="restore the data and the checkpoints of all parties, or make a new agreement for a new run",
+            )
+
+    def _remember(self, entry: Entry) -> None:
+        self._entries.append(entry)
+        self._record(entry)
+
+    def _await_all(self, round: int) -> None:
+        """Wait until all have saved this round."""
+        began = time.monotonic()
+        word = {"saved": round, "of": self._session}
+        self._open().pace.wait(
+            lambda: self._common >= round,
+            lambda: self._late(began, (self._server,)),
+            lambda: self._say(word, self._server),
+        )
+
+    # ---- the program ----
+
+    def _drive(self, done: int, state: Mapping[str, Tensor] | None) -> Any:
+        """Run the program from a finished round on; return what it returns."""
+        program = self._build(done, state)
+        mail, reply, round = self._open().mail, None, done
+        saved = done if state is not None else None
+        try:
+            while True:
+                try:
+                    effect = program.send(reply)
+                except StopIteration as stop:
+                    for box in mail.values():
+                        box.flush()
+                    return stop.value
+                reply = None
+                if isinstance(effect, Send):
+                    require_kind(effect.kind, effect.body)
+                    if KINDS[effect.kind].priced:
+                        self._publishing(round + 1, saved, effect.name)
+                    mail[effect.to].send(effect.kind, effect.body)
+                    self._remember(_entry(round + 1, self._me, effect.to, effect.kind, effect.body))
+                elif isinstance(effect, Receive):
+                    kind, body = mail[effect.sender].receive()
+                    reply = _expected(effect, kind, body)
+                    self._remember(_entry(round + 1, effect.sender, self._me, kind, body))
+                elif isinstance(effect, Checkpoint):
+                    round = saved = effect.round
+                    self._save(effect)
+        finally:
+            program.close()
+
+    def _part(self) -> None:
+        """Leave when all have finished, so that nobody who must begin again is left alone."""
+        if self._leads:
+            self._gather({"ask": self._nonce}, "finished")
+            self._bid_farewell()
+            return
+        heard = time.monotonic()
+        while True:
+            try:
+                word = self._next(("ask", "over", "call"))
+                if word is None:
+                    self._late(heard, (self._server,))
+                    continue
+            except PeerError:
+                return  # this party has all it needs; nothing that happens to the others changes it
+            heard = time.monotonic()
+            if word.get("ask") == self._nonce:
+                self._say({"finished": self._nonce}, self._server)
+            elif word.get("over") == self._nonce:
+                self._open().leave()
+                self._say({"left": self._nonce}, self._server)
+                time.sleep(_REPEAT / 3)  # for the word to leave
+                return
+            elif "call" in word and word["call"] != self._nonce:
+                self._words.appendleft((self._server, word))
+                raise SessionOver
+
+    def _bid_farewell(self) -> None:
+        """Say that it is over until all have heard, or some seconds: who misses it has finished all the same."""
+        patience, self._patience = self._patience, min(self._patience, 3.0)
+        self._open().leave()
+        try:
+            self._gather({"over": self._nonce}, "left")
+        except (PeerError, SessionOver):
+            pass
+        finally:
+            self._patience = patience
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, PeerError):
+        return "message" if isinstance(error.__cause__, InputError) else "peer"
+    if isinstance(error, BudgetError):
+        return "budget"
+    return "own" if isinstance(error, GraphveilError) else "fault"
+
+
+def _expected(want: Receive, kind: str, body: Tensor) -> Tensor:
+    try:
+        return opened(want, kind, body)
+    except InputError as error:
+        raise PeerError(f"sent what was not agreed: {error}", where=want.sender) from error
+
+
+def _whole(word: Mapping[str, Any], name: str) -> int:
+    if not isinstance(word.get(name), int):
+        raise WireError(f"a word without {name!r}", where="session")
+    return int(word[name])
+
+
+def _session(word: Mapping[str, Any]) -> bytes:
+    try:
+        session = bytes.fromhex(str(word["session"]))
+    except (KeyError, ValueError) as error:
+        raise WireError("a word without 'session'", where="session") from error
+    if len(session) != 16:
+        raise WireError("a word without 'session'", where="session")
+    return session
+
+
+def _entry(round: int, sender: str, receiver: str, kind: str, body: Tensor) -> Entry:
+    size = body.numel() * body.element_size()
+    return Entry(round, sender, receiver, kind, tuple(body.shape), size, KINDS[kind].reveals)

@@ -1,0 +1,212 @@
+"""Frames: how a message crosses the wire, and everything that is checked before a byte of it is believed.
+
+    header   magic, type, agreement (hash), session, sender, receiver, number, part of parts, kind, element type, shape
+    body     at most CHUNK bytes of the array's little-endian words
+    seal     SHA-256 of header and body
+
+Fixed fields and raw numbers alone: nothing is evaluated, unpickled or allocated beyond the agreed limits.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from graphveil.errors import InputError
+from graphveil.federation.core.messages import KINDS
+
+CHUNK: Final = 1 << 20
+HELLO, DATA, ACK, CONTROL = range(1, 5)
+_TYPES: Final = (HELLO, DATA, ACK, CONTROL)
+_MAGIC: Final = b"GVF1"
+_HEADER: Final = struct.Struct("<4sB32s16sBBQIIBBB4QI")
+_SEAL: Final = 32
+_NAMES: Final = tuple(KINDS)
+_DTYPES: Final = (torch.uint8, torch.int64, torch.float32, torch.float64)
+_WORDS: Final = ("<u1", "<i8", "<f4", "<f8")
+_MOST_PARTS: Final = 1 << 20
+_MOST_SIZE: Final = 1 << 40
+_MOST_WORD: Final = 4096
+#: Bytes of kinds that are always small.
+_SMALL: Final = {"mask-keys": 1 << 16, "aligned": 8}
+
+
+class WireError(InputError):
+    """Bytes that are no frame of this run."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One frame; `kind` is a place in the list of kinds, 255 for what is no message; a message's numbers begin at 1."""
+
+    type: int
+    agreement: bytes
+    session: bytes
+    sender: int
+    receiver: int
+    number: int = 0
+    part: int = 0
+    parts: int = 1
+    kind: int = 255
+    dtype: int = 0
+    shape: tuple[int, ...] = ()
+    body: bytes = b""
+
+    def to_bytes(self) -> bytes:
+        """Return header, body and seal."""
+        dims = (*self.shape, *[0] * (4 - len(self.shape)))
+        header = _HEADER.pack(
+            _MAGIC,
+            self.type,
+            self.agreement,
+            self.session,
+            self.sender,
+            self.receiver,
+            self.number,
+            self.part,
+            self.parts,
+            self.kind,
+            self.dtype,
+            len(self.shape),
+            *dims,
+            len(self.body),
+        )
+        seal = hashlib.sha256(header)
+        seal.update(self.body)
+        return b"".join((header, self.body, seal.digest()))
+
+
+def parse(data: bytes) -> Frame:
+    """Return the frame in `data`.
+
+    Raises:
+        WireError: too short, too long, of another protocol, damaged, or with a field outside its range.
+    """
+    if not _HEADER.size + _SEAL <= len(data) <= _HEADER.size + CHUNK + _SEAL:
+        raise _bad(f"{len(data)} bytes", f"{_HEADER.size + _SEAL} to {_HEADER.size + CHUNK + _SEAL}")
+    magic, type_, agreement, session, sender, receiver, number, part, parts, kind, dtype, rank, *rest = (
+        _HEADER.unpack_from(data)
+    )
+    *dims, length = rest
+    if magic != _MAGIC or type_ not in _TYPES:
+        raise _bad("another protocol or version", "GVF1")
+    if length != len(data) - _HEADER.size - _SEAL:
+        raise _bad(f"a body of {len(data) - _HEADER.size - _SEAL} bytes where {length} are announced")
+    if hashlib.sha256(memoryview(data)[:-_SEAL]).digest() != data[-_SEAL:]:
+        raise _bad("the seal does not fit: damaged on the way")
+    if type_ == DATA:
+        fits = kind < len(_NAMES) and dtype < len(_DTYPES) and rank <= 4 and 0 <= part < parts <= _MOST_PARTS
+        fits = fits and number > 0 and _DTYPES[dtype] == KINDS[_NAMES[kind]].dtype
+    else:
+        fits = (part, parts, rank, kind, dtype) == (0, 1, 0, 255, 0) and length <= _MOST_WORD
+    if not fits or any(dims[rank:]) or max(dims) > _MOST_SIZE:
+        raise _bad("a field is outside its range")
+    shape = tuple(dims[:rank])
+    return Frame(
+        type_,
+        agreement,
+        session,
+        sender,
+        receiver,
+        number,
+        part,
+        parts,
+        kind,
+        dtype,
+        shape,
+        data[_HEADER.size : -_SEAL],
+    )
+
+
+def frames_of(
+    kind: str, body: Tensor, *, agreement: bytes, session: bytes, sender: int, receiver: int, number: int
+) -> Iterator[Frame]:
+    """Yield the frames of a message, in order."""
+    dtype = _DTYPES.index(body.dtype)
+    words = np.ascontiguousarray(body.detach().cpu().numpy()).astype(_WORDS[dtype], copy=False)
+    data = words.reshape(-1).view(np.uint8)  # no copy: a chunk at a time is made into bytes
+    parts = max(1, -(-len(data) // CHUNK))
+    for part in range(parts):
+        chunk = data[part * CHUNK : (part + 1) * CHUNK].tobytes()
+        shape, place = tuple(body.shape), _NAMES.index(kind)
+        yield Frame(DATA, agreement, session, sender, receiver, number, part, parts, place, dtype, shape, chunk)
+
+
+class Assembly:
+    """Puts the frames of one message together, in order, and nothing else; holds no more than has arrived.
+
+    Raises:
+        WireError: the message is larger than `largest` bytes, or than its kind can be.
+    """
+
+    def __init__(self, first: Frame, *, largest: int) -> None:
+        size = math.prod(first.shape) * np.dtype(_WORDS[first.dtype]).itemsize
+        largest = min(largest, _SMALL.get(_NAMES[first.kind], largest))
+        if size > largest:
+            raise _bad(f"a message of {size} bytes", f"at most {largest}")
+        if first.parts != max(1, -(-size // CHUNK)):
+            raise _bad(f"{first.parts} parts for {size} bytes")
+        self._first, self._size, self._got, self._have = first, size, bytearray(), 0
+
+    def add(self, frame: Frame) -> tuple[str, Tensor] | None:
+        """Return kind and array when `frame` was the last part.
+
+        Raises:
+            WireError: a frame of another message, out of order, or more bytes than announced.
+        """
+        first = self._first
+        same = (frame.number, frame.parts, frame.kind, frame.dtype, frame.shape) == (
+            first.number,
+            first.parts,
+            first.kind,
+            first.dtype,
+            first.shape,
+        )
+        if not same or frame.part != self._have:
+            raise _bad("parts of different messages, or out of order")
+        if len(frame.body) != min(CHUNK, self._size - self._have * CHUNK):
+            raise _bad("more or fewer bytes than announced")
+        self._got += frame.body
+        self._have += 1
+        if self._have < first.parts:
+            return None
+        words = np.frombuffer(self._got, dtype=_WORDS[first.dtype])
+        own = words.astype(words.dtype.newbyteorder("="), copy=False)
+        return _NAMES[first.kind], torch.from_numpy(own).reshape(first.shape)
+
+
+def word_bytes(word: Mapping[str, Any]) -> bytes:
+    """Return the body of a control frame: one flat JSON object."""
+    return json.dumps(word).encode()
+
+
+def word_of(body: bytes) -> dict[str, Any]:
+    """Return the word in a control frame's body.
+
+    Raises:
+        WireError: no flat JSON object of short texts, whole numbers and lists of those.
+    """
+    try:
+        word = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise _bad("a word that is no JSON") from error
+    if not isinstance(word, dict):
+        raise _bad("a word that is no JSON object")
+    for value in word.values():
+        for entry in value if isinstance(value, list) else (value,):
+            if isinstance(entry, bool) or not isinstance(entry, str | int):
+                raise _bad("a word with something else than texts and whole numbers")
+    return word
+
+
+def _bad(what: str, allowed: str | None = None) -> WireError:
+    return WireError(what, where="wire", allowed=allowed)

@@ -1,0 +1,154 @@
+"""The agreement: every field checked, every party's signature needed, another byte another agreement."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphveil.errors import DataError
+from graphveil.federation.core.agreement import (
+    FILE,
+    SIGNATURES,
+    Party,
+    agreement_text,
+    parse_agreement,
+    read_agreement,
+    sign,
+)
+from graphveil.federation.crypto.keys import new_identity
+
+NAMES = ("server", "bank", "shop")
+IDS = {name: new_identity(name) for name in NAMES}
+
+
+def parties() -> tuple[Party, ...]:
+    found = [Party("server", "server", "10.0.0.1:7700", IDS["server"].certificate.decode())]
+    for number, name in enumerate(NAMES[1:], start=1):
+        found.append(Party(name, "holder", f"10.0.0.1:{7700 + number}", IDS[name].certificate.decode(), 3, number == 1))
+    return tuple(found)
+
+
+def text(settings: dict[str, Any] | None = None) -> str:
+    chosen = {"mode": "individual", "epochs": 5, "epsilon": 8.0} if settings is None else settings
+    return agreement_text("a run", parties(), ("no", "yes"), 0.0, 1.0, chosen)
+
+
+def folder(path: Path, data: str | None = None, signers: tuple[str, ...] = NAMES) -> Path:
+    path.mkdir(exist_ok=True)
+    data = data or text()
+    (path / FILE).write_text(data)
+    (path / SIGNATURES).write_text(sign(data.encode(), tuple(IDS[name] for name in signers)))
+    return path
+
+
+def test_an_agreement_comes_back(tmp_path: Path) -> None:
+    found = read_agreement(folder(tmp_path))
+    assert found.parties == parties() and found.classes == ("no", "yes") and not found.directed
+    assert found.setting.names == ("bank", "shop") and found.setting.label_holder == "bank"
+    assert found.setting.epsilon == 8.0 and found.setting.server == "server"
+    assert found.party("shop").columns == 3
+
+
+def test_infinite_epsilon_is_written_as_such() -> None:
+    assert parse_agreement(text({"epsilon": float("inf")}).encode()).setting.publication.public
+
+
+def test_another_byte_is_another_agreement_and_needs_new_signatures(tmp_path: Path) -> None:
+    here = folder(tmp_path)
+    before = read_agreement(here).hash
+    (here / FILE).write_text(text() + "\n")
+    assert parse_agreement((text() + "\n").encode()).hash != before
+    with pytest.raises(DataError, match="the signature of server does not fit"):
+        read_agreement(here)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_missing_signature_is_named(name: str, tmp_path: Path) -> None:
+    here = folder(tmp_path, signers=tuple(other for other in NAMES if other != name))
+    with pytest.raises(DataError, match=f"{name} has not signed; graphveil federation sign"):
+        read_agreement(here)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("no json", "is no JSON"),
+        ("[]", "is no JSON object"),
+        ('{"server": 5}', "server has not signed"),
+        ('{"server": "zz"}', "is no signature"),
+        ('{"server": "00"}', "does not fit"),
+    ],
+)
+def test_wrong_signatures_are_refused(content: str, message: str, tmp_path: Path) -> None:
+    here = folder(tmp_path)
+    (here / SIGNATURES).write_text(content)
+    with pytest.raises(DataError, match=message):
+        read_agreement(here)
+
+
+def test_one_partys_signature_is_not_anothers(tmp_path: Path) -> None:
+    here = folder(tmp_path)
+    signed = json.loads((here / SIGNATURES).read_text())
+    signed["shop"] = signed["bank"]
+    (here / SIGNATURES).write_text(json.dumps(signed))
+    with pytest.raises(DataError, match="the signature of shop does not fit"):
+        read_agreement(here)
+
+
+@pytest.mark.parametrize("file", [FILE, SIGNATURES])
+def test_a_missing_file_is_named(file: str, tmp_path: Path) -> None:
+    (folder(tmp_path) / file).unlink()
+    with pytest.raises(DataError, match=f"{file}: is missing"):
+        read_agreement(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('name = "a run"', "", "name is missing"),
+        ('name = "a run"', "name = 5", "name = 5; allowed: str"),
+        ('name = "a run"', 'name = "a run"\nextra = 1', "'extra' is not known"),
+        ("directed = false", 'directed = "no"', "directed = 'no'; allowed: bool"),
+        ("range = [0.0, 1.0]", "range = [1.0, 1.0]", "range is 1 to 1"),
+        ("range = [0.0, 1.0]", "range = [0.0, inf]", "range is 0 to inf"),
+        ("range = [0.0, 1.0]", "range = [0.0]", "is no agreement"),
+        ('classes = ["no", "yes"]', 'classes = "no"', "classes = 'no'"),
+        ('classes = ["no", "yes"]', 'classes = ["no", "no"]', "classes are not different"),
+        ("epochs = 5", 'epochs = "5"', "setting epochs = '5'; allowed: one int"),
+        ("epochs = 5", "epochs = true", "setting epochs = True"),
+        ("epochs = 5", "epochs = 0", "epochs = 0"),
+        ("epochs = 5", "members = 2", "setting 'members' is not known"),
+        ('mode = "individual"', 'mode = "open"', "mode 'open' is not known"),
+        ('role = "holder"', 'role = "guest"', "is not known"),
+        ('name = "shop"', 'name = "bank"', "made out to another name"),
+        ('name = "shop"', 'name = "../shop"', "allowed: up to 40 letters"),
+        ("10.0.0.1:7702", "10.0.0.1:7701", "two parties have one address"),
+        ("10.0.0.1:7702", "nowhere", "allowed: HOST:PORT"),
+        ("10.0.0.1:7702", "10.0.0.1:99999", "allowed: HOST:PORT"),
+        ("columns = 3\n", "", "columns is missing"),
+        ("columns = 3", "columns = -3", "columns = -3"),
+        ("columns = 3", "columns = 3.0", "columns = 3.0; allowed: int"),
+        ("labels = true", "labels = false", "labels are with none"),
+        ("BEGIN CERTIFICATE", "BEGIN NONSENSE", "is no certificate"),
+        ("[settings]", "[settings", "is no agreement"),
+    ],
+)
+def test_what_does_not_fit_is_named(old: str, new: str, message: str) -> None:
+    assert old in text()
+    with pytest.raises(DataError) as caught:
+        parse_agreement(text().replace(old, new, 1).encode())
+    assert message in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_one_certificate_for_two_parties_is_refused() -> None:
+    twice = text().replace(IDS["shop"].certificate.decode(), IDS["bank"].certificate.decode())
+    with pytest.raises(DataError, match="made out to another name"):
+        parse_agreement(twice.encode())
+
+
+def test_bytes_that_are_no_text_are_refused() -> None:
+    with pytest.raises(DataError, match="is no agreement"):
+        parse_agreement(b"\xff\xfe")

@@ -1,0 +1,174 @@
+"""Rows of P, weights and rows of z never pass the bounds that the noise is made for: worst cases, in whole numbers."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+import torch
+from torch import Tensor
+
+from graphveil.errors import InputError
+from graphveil.federation.core.bounds import Bounds
+from graphveil.federation.core.programs import simulate
+from graphveil.federation.core.setting import Member, Setting
+from graphveil.federation.crypto import ring
+from graphveil.federation.crypto.masks import MaskKey
+from graphveil.federation.crypto.sharing import share
+from graphveil.federation.crypto.truncation import CutKeys, Scale, cut, deal_cut
+from graphveil.federation.crypto.zero_sum import ZeroSum
+from graphveil.federation.modes import linear_server, spread
+from graphveil.federation.modes.spread import short_rows, walk_matrix
+from graphveil.privacy import SeededRandomness
+from tests.federation.views import holdings, setting_of, watched
+
+UNIT = 1 << ring.FRACTION_BITS
+SCALE = Scale(ring.FRACTION_BITS, 1 << 38)
+
+
+def made(columns: int = 1433, **changes: Any) -> Setting:
+    members = (Member("a", columns // 2, True), Member("b", columns - columns // 2))
+    plain: dict[str, Any] = {"width": 16, "hops": 4, "epochs": 3, "epsilon": 8.0}
+    return Setting(members, 3, **{**plain, **changes})
+
+
+def longest_row(length: float, weights: scipy.sparse.csr_array, columns: int, hops: int) -> float:
+    """The longest row of P in units of 1 where every rounding goes up: equal positive rows at both of two holders."""
+    # The first entry is exact and all others are just above a half: they are rounded up by nearly half a unit each.
+    short = (math.floor(0.75 * length * UNIT / math.sqrt(columns)) + 0.501) / UNIT
+    half = torch.full((1, columns // 2), short, dtype=torch.float64)
+    half[0, 0] = math.sqrt(length**2 / 2 - (columns // 2 - 1) * short**2)
+    found = torch.cat([ring.encode(half), ring.encode(half)], dim=1).expand(weights.shape[0], -1).numpy()
+    for _ in range(hops):
+        found = (weights @ found >> ring.FRACTION_BITS) + 1  # a cut is wrong by 0 or 1
+    return float(np.sqrt((found.astype(float) ** 2).sum(axis=1)).max() / UNIT)
+
+
+@pytest.mark.parametrize("columns", [2, 64, 1433])
+@pytest.mark.parametrize("hops", [1, 4])
+def test_a_row_of_p_is_never_longer_than_1_whatever_is_rounded_up(columns: int, hops: int) -> None:
+    """The room that was kept before, 2^-20, does not do; nor do weights of a walk that are rounded to the nearest."""
+    both = 2 * columns
+    bounds = made(both, hops=hops).bounds
+    whole = scipy.sparse.csr_array(np.full((1, 1), UNIT))  # S = 1: nothing is lost on the way
+    assert 1 - 3 * both**0.5 / UNIT - 2.0**-19 < longest_row(bounds.rows, whole, both, hops) <= 1
+    assert longest_row(1 - 2.0**-20, whole, both, hops) > 1
+    walk = walk_matrix(torch.tensor([range(10_000), [0] * 10_000]), 10_000)  # a node with 10,000 neighbours
+    down = spread._rounded_down(walk, 1, ring.FRACTION_BITS)
+    assert int(down.sum(axis=1).max()) <= UNIT
+    nearest = np.round(walk[[0]].data * UNIT * 1.02).astype(int)
+    assert nearest.sum() > UNIT
+
+
+@pytest.mark.parametrize("holders", [2, 3, 4, 5])
+def test_the_walks_of_all_holders_add_up_to_1_at_most(holders: int) -> None:
+    held = holdings(holders, 300, 2, seed=holders)
+    walks = [
+        spread._rounded_down(walk_matrix(one.edge_index, 300), holders, ring.FRACTION_BITS) for one in held.values()
+    ]
+    sums = sum(walk.sum(axis=1) for walk in walks)
+    assert int(np.min(sums)) >= UNIT - 300 and int(np.max(sums)) <= UNIT
+
+
+def cut_together(values: Tensor, holders: int, scale: Scale = SCALE) -> Tensor:
+    source, names = SeededRandomness(1), tuple("abcde"[:holders])
+    keys = {name: CutKeys.fresh(source) for name in names}
+    pairs = {frozenset(pair): MaskKey.fresh(source) for pair in itertools.combinations(names, 2)}
+    shares = dict(zip(names, share(values, holders, randomness=source), strict=True))
+    programs: dict[str, Any] = {"server": deal_cut(keys, tuple(values.shape), scale.bits, "1")}
+    for me in names:
+        zero = ZeroSum(me, names, {other: pairs[frozenset((me, other))] for other in names if other != me})
+        programs[me] = cut(zero, "server", shares[me], keys[me], scale, "1")
+    results, _ = simulate(programs)
+    return torch.stack([results[name] for name in names]).sum(dim=0)
+
+
+@pytest.mark.parametrize("holders", [2, 3, 4, 5])
+def test_a_cut_is_off_by_one_at_most(holders: int) -> None:
+    """Within their bound numbers are never off by more, but 0 instead with chance 2^-25 an element: 1e-4 in all."""
+    values = torch.randint(-(1 << 38), 1 << 38, (3_001,), generator=torch.Generator().manual_seed(1))
+    assert set((cut_together(values, holders) - (values >> 18)).tolist()) == {0, 1}
+
+
+@pytest.mark.parametrize("holders", [2, 3])
+@pytest.mark.parametrize("bounded", [True, False])
+def test_where_a_masked_sum_could_leave_the_ring_the_result_is_0(
+    holders: int, bounded: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Masks at both ends of the ring: without the bound a number of 2^-1 becomes one of 2^28."""
+    ends = torch.tensor([(1 << 63) - 1, -(1 << 63), (1 << 63) - (1 << 30), (1 << 30) - (1 << 63), 7, 0, -1, 5])
+    real = MaskKey.expand
+
+    def expand(key: MaskKey, label: str, shape: tuple[int, ...]) -> Tensor:
+        if not label.startswith("r 1"):
+            return real(key, label, shape)
+        drawn.append(torch.zeros_like(ends) if len(drawn) % holders else ends)
+        return drawn[-1]
+
+    drawn: list[Tensor] = []
+    monkeypatch.setattr(MaskKey, "expand", expand)
+    values = torch.tensor([1, -1, 1, -1, 1, -1, 1, -1]) << 35
+    found = cut_together(values, holders, SCALE if bounded else Scale(ring.FRACTION_BITS, 1))
+    good = torch.isin((found - (values >> 18)), torch.tensor([0, 1]))
+    if bounded:
+        assert bool((good | (found == 0)).all()) and found[:4].tolist() == [0] * 4 and bool(good[4:].all())
+    else:
+        assert int(found.abs().max()) > 1 << 45
+
+
+@pytest.mark.parametrize("rounding", ["to zero", "to the nearest"])
+def test_weights_never_pass_their_bound_whatever_the_server_steps(rounding: str) -> None:
+    """Steps as long as they may be, all in one direction, each entry of dz a little more than a half of a unit away."""
+    nodes, setting = 3_000, made(6, width=4, epochs=3)
+    size = math.sqrt(setting.columns * setting.width)
+    pull = torch.full((nodes, setting.width), 1e6)
+    sent = linear_server._bounded(pull, setting, nodes)
+    exact = setting.bounds.step / math.sqrt(nodes)
+    if rounding == "to the nearest":  # what one half more in each entry would do
+        length = float((sent.double() + 0.5).norm()) / UNIT
+        assert length > exact
+        return
+    length = float(sent.double().norm()) / UNIT
+    assert 0.9 * exact < length <= exact
+    start = 2 * (setting.bounds.start + 0.5 / UNIT) * size
+    reached = start + setting.publications * (math.sqrt(nodes) * length + size / UNIT)
+    assert setting.dither is not None and reached <= setting.dither.longest < setting.clip
+
+
+@pytest.mark.parametrize("weak", [False, True])
+@pytest.mark.parametrize("holders", [2, 3])
+def test_rows_of_a_whole_run_stay_within_their_bounds(
+    holders: int, weak: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P, W and z of every round, from what all holders keep, with a server that steps as far as it may, or further."""
+    if weak:
+        monkeypatch.setattr(Bounds, "step", 20.0)
+    held = holdings(holders, 40, 5)
+    setting = setting_of(held, epsilon=8.0, epochs=4, shared_rate=1e9)
+    seen = watched(setting, held, monkeypatch)
+    dither = setting.dither
+    assert dither is not None
+    p = torch.stack([seen.kept[name][0]["p"] for name in setting.names]).sum(dim=0)
+    w = torch.stack([torch.stack([state["w"] for state in seen.kept[name]]) for name in setting.names]).sum(dim=0)
+    z = torch.stack([ring.decode(ring.matmul(p, one), 2 * setting.bits) for one in w])
+    assert float(p.double().norm(dim=1).max()) <= UNIT
+    assert (float(w.double().norm(dim=(1, 2)).max()) <= dither.longest * UNIT) != weak
+    assert (float(z.norm(dim=2).max()) <= dither.longest) != weak
+
+
+def test_short_rows_have_the_length_that_is_asked_for() -> None:
+    rows = short_rows(torch.rand(20, 5), 3, 0.75)
+    assert torch.allclose(rows.norm(dim=1), torch.tensor(0.75 / math.sqrt(3)).double(), atol=1e-7)
+
+
+def test_too_few_fraction_bits_are_refused() -> None:
+    for few in ({"bits": 7}, {"bits": 12, "epochs": 200}):
+        with pytest.raises(InputError, match="rounding takes all the room"):
+            made(**few)
+    assert made(bits=7, epsilon=math.inf, hops=1, columns=8).bounds.rows < 1
+    with pytest.raises(InputError, match="rounding takes all the room"):
+        Bounds(2, 1433, 16, 4, 3, 6, math.inf)

@@ -1,0 +1,332 @@
+"""Alignment: the ids that all have, in an order that all share, and nothing of the ids on the wire."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import secrets
+from typing import Any
+
+import pytest
+import torch
+
+from graphveil.errors import DataError, InputError
+from graphveil.federation.core.messages import KINDS, Receive, Send
+from graphveil.federation.core.programs import simulate
+from graphveil.federation.crypto import curve, field, psi
+from graphveil.federation.crypto.field import PRIME
+from graphveil.federation.crypto.psi import align
+from graphveil.federation.transport.mailbox import PeerError
+from graphveil.privacy import SecureRandomness, SeededRandomness
+
+
+def aligned(sets: dict[str, list[str]], sent: list[tuple[str, Send]] | None = None) -> dict[str, torch.Tensor]:
+    names = tuple(sets)
+    programs = {name: align(name, names, ids, randomness=SecureRandomness()) for name, ids in sets.items()}
+
+    def watch(name: str, effect: object) -> None:
+        if sent is not None and isinstance(effect, Send):
+            sent.append((name, effect))
+
+    return simulate(programs, watch=watch)[0]
+
+
+def people(first: int, last: int) -> list[str]:
+    """Ids in an order of their own."""
+    return sorted((f"person-{number}" for number in range(first, last)), key=lambda text: hash((first, text)))
+
+
+@pytest.mark.parametrize("holders", [2, 3, 5])
+def test_rows_of_the_common_ids_in_one_order(holders: int) -> None:
+    sets = {f"h{number}": people(3 * number, 40 + number) for number in range(holders)}
+    found = aligned(sets)
+    orders = [[sets[name][row] for row in found[name].tolist()] for name in sets]
+    assert all(order == orders[0] for order in orders)
+    assert set(orders[0]) == set.intersection(*map(set, sets.values()))
+    assert orders[0] != sorted(orders[0])  # not the ids' own order, which would say something of who is missing
+
+
+def test_the_order_differs_from_run_to_run() -> None:
+    sets = {"a": people(0, 40), "b": people(0, 40)}
+    runs = [tuple(sets["a"][row] for row in aligned(sets)["a"].tolist()) for _ in range(3)]
+    assert len(set(runs)) == 3
+
+
+def test_ids_of_any_text_align() -> None:
+    ids = ["", " ", "Ä", "\u202e", "0", "00", "a\nb", "💧"]
+    found = aligned({"a": ids, "b": ids[::-1]})
+    assert len(found["a"]) == len(ids)
+
+
+def test_nothing_of_the_ids_is_on_the_wire() -> None:
+    """No id, hash of one or unblinded point is in what anybody sends, nor any point twice between two parties."""
+    sets, sent = {"a": people(0, 60), "b": people(30, 90), "c": people(20, 80)}, []
+    aligned(sets, sent)
+    wire = b"".join(effect.body.numpy().tobytes() for _, effect in sent)
+    for text in set(itertools.chain(*sets.values())):
+        raw = text.encode()
+        for clear in (raw, hashlib.sha256(raw).digest(), curve.hashed([raw]), hashlib.md5(raw).digest()):
+            assert clear not in wire
+    assert {effect.kind for _, effect in sent} == {"blinded-ids", "blinded-set"}
+    assert all(KINDS[effect.kind].receiver == "holder" for _, effect in sent)  # the server sees none of it
+    for name in sets:
+        blinded = [psi._rows(effect.body) for who, effect in sent if who == name and effect.kind == "blinded-ids"]
+        assert not set(blinded[0]) & set(blinded[1])
+
+
+def test_the_same_ids_blinded_anew_look_new() -> None:
+    sets, first, second = {"a": people(0, 20), "b": people(0, 20)}, [], []
+    aligned(sets, first)
+    aligned(sets, second)
+    seen = [{row for _, effect in sent for row in psi._rows(effect.body)} for sent in (first, second)]
+    assert not seen[0] & seen[1]
+
+
+def test_the_order_of_rows_is_not_shown() -> None:
+    """A set is sent in a drawn order: the points of two runs with one secret come in different orders."""
+    ids = [f"p{number}" for number in range(50)]
+
+    def order(seed: int) -> list[int]:
+        randomness = SeededRandomness(seed)
+        first = next(align("a", ("a", "b"), ids, randomness=randomness))
+        secret = SeededRandomness(seed).bytes(32)
+        points = psi._rows(psi._tensor(curve.multiplied(secret, curve.hashed([text.encode() for text in ids]))))
+        return [points.index(row) for row in psi._rows(first.body)]
+
+    orders = [order(seed) for seed in range(20)]
+    assert all(sorted(found) == list(range(50)) for found in orders)
+    assert len({tuple(found) for found in orders}) == 20
+    # 20 orders of 50: where row 0 comes has mean 24.5 and standard error 3.2 over 20; 5 errors: chance below 1e-6
+    assert abs(sum(found.index(0) for found in orders) / 20 - 24.5) < 16.5
+
+
+def test_ids_twice_none_and_too_many_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    for ids, message in ((["x", "x"], "several rows"), ([], "no rows")):
+        with pytest.raises(DataError, match=message):
+            next(align("a", ("a", "b"), ids, randomness=SecureRandomness()))
+    monkeypatch.setattr(psi, "MOST_IDS", 3)
+    with pytest.raises(InputError, match="at most 3"):
+        next(align("a", ("a", "b"), people(0, 4), randomness=SecureRandomness()))
+    talk = align("a", ("a", "b"), people(0, 2), randomness=SecureRandomness())
+    assert isinstance(next(talk), Send) and isinstance(next(talk), Receive)
+    with pytest.raises(PeerError, match="b: a set of 4 blinded ids"):
+        talk.send(torch.ones(4, 32, dtype=torch.uint8))
+
+
+def test_no_common_id_is_said() -> None:
+    with pytest.raises(DataError, match="share no node id; check that all write ids the same way"):
+        aligned({"a": people(0, 5), "b": people(5, 10)})
+
+
+def test_ids_that_unicode_holds_to_be_one_align() -> None:
+    """Composed and decomposed accents look alike on every screen; capitals, spaces and zeros are left alone."""
+    composed, decomposed = "caf\u00e9", "cafe\u0301"
+    found = aligned({"a": [composed, "x"], "b": ["y", decomposed]})
+    assert (found["a"].tolist(), found["b"].tolist()) == ([0], [1])
+    with pytest.raises(DataError, match="as texts that Unicode holds to be one"):
+        next(align("a", ("a", "b"), [composed, decomposed], randomness=SecureRandomness()))
+    with pytest.raises(DataError, match="share no node id"):
+        aligned({"a": ["Ann", " b", "07"], "b": ["ann", "b", "7"]})
+
+
+# ---- the curve ----
+
+
+def sides(points: bytes) -> list[bool]:
+    """Whether each u is on the curve: u^3 + 486662 u^2 + u is a square (Euler); else it is on the twist."""
+    numbers = [int.from_bytes(row, "little") % 2**255 for row in rows_of(points)]  # X25519 drops the last bit
+    return [pow(u * (u * (u + 486662) + 1), (PRIME - 1) // 2, PRIME) <= 1 for u in numbers]
+
+
+def rows_of(points: bytes) -> list[bytes]:
+    return [points[start : start + 32] for start in range(0, len(points), 32)]
+
+
+IDS = [f"person-{number}".encode() for number in range(400)]
+
+
+def test_no_bit_of_an_id_outlives_the_secrets() -> None:
+    """Of bare hashes half would be on the curve, each on the side of its id whatever it is multiplied by.
+
+    That 400 random sides are all one happens once in 2^399.
+    """
+    bare = b"".join(hashlib.sha256(text).digest() for text in IDS)
+    for points, leaks in ((bare, True), (curve.hashed(IDS), False)):
+        before = sides(points)
+        for secret in (secrets.token_bytes(32) for _ in range(3)):
+            points = curve.multiplied(secret, points)
+            assert sides(points) == before
+            assert (len(set(before)) == 2) is leaks
+
+
+def test_every_blinded_id_of_an_alignment_is_on_the_curve() -> None:
+    sent: list[tuple[str, Send]] = []
+    aligned({"a": people(0, 200), "b": people(50, 250), "c": people(20, 220)}, sent)
+    assert all(all(sides(effect.body.numpy().tobytes())) for _, effect in sent)
+
+
+#: RFC 9380, J.4.1: message, P.x.
+VECTORS = [
+    (b"", "2de3780abb67e861289f5749d16d3e217ffa722192d16bbd9d1bfb9d112b98c0"),
+    (b"abc", "2b4419f1f2d48f5872de692b0aca72cc7b0a60915dd70bde432e826b6abc526d"),
+    (b"abcdef0123456789", "68ca1ea5a6acf4e9956daa101709b1eee6c1bb0df1de3b90d4602382a104c036"),
+    (b"q128_" + b"q" * 128, "096e9c8bae6c06b554c1ee69383bb0e82267e064236b3a30608d4ed20b73ac5a"),
+    (b"a512_" + b"a" * 512, "1bc61845a138e912f047b5e70ba9606ba2a447a4dade024c8ef3dd42b7bbc5fe"),
+]
+#: RFC 9380, J.4.1 and J.4.2: u, Q.x, Q.y.
+MAPPED = [
+    (
+        "005fe8a7b8fef0a16c105e6cadf5a6740b3365e18692a9c05bfbb4d97f645a6a",
+        "36b4df0c864c64707cbf6cf36e9ee2c09a6cb93b28313c169be29561bb904f98",
+        "6cd59d664fb58c66c892883cd0eb792e52055284dac3907dd756b45d15c3983d",
+    ),
+    (
+        "1347edbec6a2b5d8c02e058819819bee177077c9d10a4ce165aab0fd0252261a",
+        "3fa114783a505c0b2b2fbeef0102853c0b494e7757f2a089d0daae7ed9a0db2b",
+        "76c0fe7fec932aaafb8eefb42d9cbb32eb931158f469ff3050af15cfdbbeff94",
+    ),
+    (
+        "608d892b641f0328523802a6603427c26e55e6f27e71a91a478148d45b5093cd",
+        "51125222da5e763d97f3c10fcc92ea6860b9ccbbd2eb1285728f566721c1e65b",
+        "343d2204f812d3dfc5304a5808c6c0d81a903a5d228b342442aa3c9ba5520a3d",
+    ),
+    (
+        "46f5b22494bfeaa7f232cc8d054be68561af50230234d7d1d63d1d9abeca8da5",
+        "7d56d1e08cb0ccb92baf069c18c49bb5a0dcd927eff8dcf75ca921ef7f3e6eeb",
+        "404d9a7dc25c9c05c44ab9a94590e7c3fe2dcec74533a0b24b188a5d5dacf429",
+    ),
+    (
+        "1a68a1af9f663592291af987203393f707305c7bac9c8d63d6a729bdc553dc19",
+        "3bcd651ee54d5f7b6013898aab251ee8ecc0688166fce6e9548d38472f6bd196",
+        "1bb36ad9197299f111b4ef21271c41f4b7ecf5543db8bb5931307ebdb2eaa465",
+    ),
+]
+
+
+def test_hashes_are_those_of_the_standard() -> None:
+    tag = b"QUUX-V01-CS02-with-curve25519_XMD:SHA-512_ELL2_RO_"
+    found = rows_of(curve.hashed([text for text, _ in VECTORS], tag=tag))
+    assert [row[::-1].hex() for row in found] == [x for _, x in VECTORS]
+    numbers = [int(u, 16) for u, _, _ in MAPPED]
+    assert curve._mapped(numbers) == [(int(x, 16), int(y, 16)) for _, x, y in MAPPED]
+
+
+def test_many_texts_are_hashed_as_few_are() -> None:
+    """Few numbers go to Python's own powers, many to compiled loops."""
+    texts = [b"%d" % number for number in range(600)]
+    assert curve.hashed(texts) == b"".join(curve.hashed(texts[first : first + 100]) for first in range(0, 600, 100))
+
+
+def test_the_tag_of_ids_is_that_of_nothing_else() -> None:
+    assert b"graphveil" in curve.TAG and curve.hashed([b"x"]) != curve.hashed([b"x"], tag=b"another")
+
+
+def test_powers_and_inverses_of_the_field() -> None:
+    edges = [0, 1, 2, 19, 2**29 - 1, 2**29, 2**58, 2**254, PRIME - 1, PRIME - 2, PRIME - 2**29]
+    numbers = edges * 50 + [secrets.randbelow(PRIME) for _ in range(100)]
+    for exponent in (1, 2, 3, (PRIME - 1) // 2, (PRIME - 5) // 8):
+        assert field.powers(numbers, exponent) == [pow(number, exponent, PRIME) for number in numbers]
+    assert field.inverses(edges[1:]) == [pow(number, -1, PRIME) for number in edges[1:]]
+    with pytest.raises(ValueError, match="invertible"):
+        field.inverses([2, 0])
+
+
+def test_secrets_commute() -> None:
+    a, b, points = bytes(range(32)), bytes(range(32, 64)), curve.hashed(IDS[:40])
+    assert curve.multiplied(a, curve.multiplied(b, points)) == curve.multiplied(b, curve.multiplied(a, points))
+
+
+# ---- what no honest holder sends ----
+
+
+def answered(first: torch.Tensor, *, ids: int = 2) -> None:
+    """Hand holder a, of two, this as the set of holder b."""
+    talk = align("a", ("a", "b"), people(0, ids), randomness=SecureRandomness())
+    assert isinstance(next(talk), Send) and isinstance(next(talk), Receive)
+    talk.send(first)
+
+
+def encoded(*numbers: int) -> torch.Tensor:
+    return psi._tensor(b"".join(number.to_bytes(32, "little") for number in numbers))
+
+
+def the_twist() -> int:
+    return next(u for u in range(2, 100) if not sides(u.to_bytes(32, "little"))[0])
+
+
+#: u of the points of order 1, 2, 4 and 8 of curve and twist.
+SMALL = [
+    0,
+    1,
+    PRIME - 1,
+    325606250916557431795983626356110631294008115727848805560023387167927233504,
+    39382357235489614581723060781553021112529911719440698176882885853963445705823,
+]
+
+
+@pytest.mark.parametrize("u", [*SMALL, *(PRIME + u for u in (0, 1, 9)), 9 + 2**255])
+def test_points_of_small_order_or_written_in_another_way_are_refused(u: int) -> None:
+    """The first would send back a constant whatever the secret; one point in two writings would count as two ids."""
+    honest = int.from_bytes(curve.hashed([b"y"]), "little")
+    with pytest.raises(PeerError, match="b: a blinded id is no point that a hash can be"):
+        answered(encoded(honest, u))
+
+
+def test_points_of_the_twist_are_refused() -> None:
+    honest = [int.from_bytes(row, "little") for row in rows_of(curve.hashed(IDS))]
+    with pytest.raises(PeerError, match="is no point that a hash can be; does it run another version"):
+        answered(encoded(*honest, the_twist()))
+    with pytest.raises(PeerError, match="is no point"):
+        answered(encoded(the_twist()))
+
+
+def test_what_is_small_in_a_point_is_gone_after_one_multiplication() -> None:
+    """A point plus one of order 2 is on the curve; clamped secrets are multiples of 8, so both give one product."""
+    u = int.from_bytes(curve.hashed([b"y"]), "little")
+    mixed = pow(u, -1, PRIME)  # of (u, v) + (0, 0)
+    secret = secrets.token_bytes(32)
+    one, other = (curve.multiplied(secret, number.to_bytes(32, "little")) for number in (u, mixed))
+    assert one == other and mixed != u
+
+
+def test_a_point_that_comes_twice_is_refused() -> None:
+    """At any step: as a set to blind, as one's own set that comes home, as a finished set."""
+    point, other = psi._tensor(curve.hashed([b"y"])), psi._tensor(curve.hashed([b"z"]))
+    with pytest.raises(PeerError, match="b: a blinded id stands twice"):
+        answered(torch.cat([point, point]))
+
+    def home() -> Any:
+        talk = align("a", ("a", "b"), people(0, 2), randomness=SecureRandomness())
+        next(talk), next(talk)
+        sent = talk.send(torch.cat([point, other]))
+        next(talk)
+        return talk, sent.body
+
+    talk, _ = home()
+    with pytest.raises(PeerError, match="b: a blinded id stands twice"):
+        talk.send(torch.cat([point, point]))
+    talk, _ = home()
+    talk.send(torch.cat([point, other])), next(talk)
+    with pytest.raises(PeerError, match="b: its finished set of blinded ids is not the one that it was sent"):
+        talk.send(torch.cat([point, point]))
+
+
+def test_a_finished_set_with_other_points_is_refused() -> None:
+    """Else a holder could claim ids of the reader's as its own after it has seen their finished points."""
+    names = ("a", "b", "c")
+    programs = {name: align(name, names, people(0, 30), randomness=SecureRandomness()) for name in names}
+
+    def lying(program: Any) -> Any:
+        reply = None
+        while True:
+            try:
+                effect = program.send(reply)
+            except StopIteration as stop:
+                return stop.value
+            if isinstance(effect, Send) and effect.kind == "blinded-set":
+                effect = Send(effect.to, effect.kind, effect.body[1:])
+            reply = yield effect
+
+    programs["b"] = lying(programs["b"])
+    with pytest.raises(PeerError, match="b: its finished set of blinded ids is not the one that it was sent"):
+        simulate(programs)

@@ -1,0 +1,383 @@
+"""The door: idle, stalling and babbling strangers in any number do not keep parties out or end a run."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import resource
+import secrets
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphveil.federation.transport import guard as guard_module
+from graphveil.federation.transport.guard import Guard, network_of
+from tests.federation.parties import FOREVER, Place, Running, until
+from tests.federation.ports import free_ports
+
+#: One after another: they wait for each other in real time.
+pytestmark = pytest.mark.xdist_group("network")
+
+FILES = 256
+
+
+def leave_with_parent() -> None:
+    """End this process when the test is gone, however it went."""
+    parent = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.5)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def serve(folder: str, identities: Any, ports: dict[str, int], said: Any) -> None:
+    """Run the server in this process, which may open few files."""
+    leave_with_parent()
+    resource.setrlimit(resource.RLIMIT_NOFILE, (FILES, FILES))
+    place = Place(Path(folder), identities=identities, ports=ports)
+    try:
+        place.run("server")
+        said.put("finished")
+    except Exception as error:
+        said.put(repr(error))
+
+
+@contextmanager
+def flooded(port: int, *more: str, processes: int = 4, each: int = 500) -> Iterator[None]:
+    """Keep connections open to a port, from several processes because each may have a limit of its own."""
+    words = [sys.executable, "-m", "tests.federation.flood", str(port), str(each), *more]
+    running = [subprocess.Popen(words, stdout=subprocess.PIPE, text=True) for _ in range(processes)]
+    try:
+        for one in running:
+            assert one.stdout is not None and one.stdout.readline() == "open\n"
+        yield
+        assert all(one.poll() is None for one in running)
+    finally:
+        for one in running:
+            one.kill()
+            one.communicate()
+
+
+def limited(place: Place) -> tuple[Any, Any]:
+    """Start the server in a process of its own; return it and the queue of its last word."""
+    context = multiprocessing.get_context("spawn")
+    said = context.Queue()
+    arguments = (str(place.folder), dict(place.identities), place.ports, said)
+    server = context.Process(target=serve, args=arguments, daemon=True)
+    server.start()
+    return server, said
+
+
+def test_a_run_completes_among_2000_idle_connections_at_256_files(tmp_path: Path) -> None:
+    """From the parties' own address, before the run and all through it; a holder comes anew in the middle."""
+    place = Place(tmp_path)
+    server, said = limited(place)
+    with flooded(place.ports["server"]):
+        holders = [Running(place, "holder1"), Running(place, "holder2", dies=(2,))]
+        assert said.get(timeout=FOREVER) == "finished"
+        for holder in holders:
+            assert holder.wait().error is None
+    assert holders[1].deaths == 1
+    server.join(FOREVER)
+
+
+def test_a_run_completes_among_connections_that_stall_after_their_hello(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    server, said = limited(place)
+    with flooded(place.ports["server"], "hello", processes=1, each=20):
+        holders = [Running(place, "holder1"), Running(place, "holder2", dies=(2,))]
+        assert said.get(timeout=FOREVER) == "finished"
+        for holder in holders:
+            assert holder.wait().error is None
+    server.join(FOREVER)
+
+
+class Loris:
+    """Holder 1's key in the hands of programs that open a stream each and never greet."""
+
+    def __init__(self, place: Place, number: int) -> None:
+        self._place, self._over, self.opened = place, threading.Event(), 0
+        self._calls: list[Any] = []
+        self._threads = [threading.Thread(target=self._hang, daemon=True) for _ in range(number)]
+        for thread in self._threads:
+            thread.start()
+
+    def _silence(self) -> Iterator[bytes]:
+        self._over.wait()
+        yield from ()
+
+    def _hang(self) -> None:
+        import grpc
+
+        mine, theirs = self._place.identities["holder1"], self._place.identities["server"]
+        credentials = grpc.ssl_channel_credentials(theirs.certificate, mine.private_key, mine.certificate)
+        options = [("grpc.ssl_target_name_override", "server")]
+        address = f"127.0.0.1:{self._place.ports['server']}"
+        with grpc.secure_channel(address, credentials, options=options) as channel:
+            call = channel.stream_stream("/graphveil.Federation/Exchange")(self._silence(), wait_for_ready=True)
+            self._calls.append(call)
+            self.opened += 1
+            with contextlib.suppress(grpc.RpcError):
+                list(call)
+
+    def stop(self) -> None:
+        self._over.set()
+        for call in self._calls:
+            call.cancel()
+        for thread in self._threads:
+            thread.join(FOREVER)
+
+
+def test_greetings_that_never_come_keep_nobody_out(tmp_path: Path) -> None:
+    """Thirty streams under a valid certificate: each takes a thread of the server until a newer one ends it."""
+    place = Place(tmp_path)
+    server = Running(place, "server")
+    loris = Loris(place, 30)
+    until(lambda: loris.opened == 30)
+    holders = [Running(place, "holder1"), Running(place, "holder2")]
+    try:
+        for one in (server, *holders):
+            assert one.wait().error is None
+    finally:
+        loris.stop()
+
+
+# ---- the door alone ----
+
+
+class House:
+    """A door before a server that echoes what it is sent, and greets who says so."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+        self.refused: list[str] = []
+        self.inside: list[tuple[str, socket.socket]] = []
+        (port,) = free_ports(1)
+        self.address = ("127.0.0.1", port)
+        self.guard = Guard(f"127.0.0.1:{port}", refused=self.refused.append, note=self.notes.append)
+        self.guard.behind(self._listen)
+        self.guard.start()
+        self.open: list[socket.socket] = []
+
+    def _listen(self, where: str) -> int:
+        kind, _, rest = where.partition(":")
+        if kind == "unix":
+            self._server = socket.socket(socket.AF_UNIX)
+            self._server.bind(rest)
+            self._server.listen(100)
+        else:
+            self._server = socket.create_server(("127.0.0.1", 0))
+        threading.Thread(target=self._take, daemon=True).start()
+        return 0 if kind == "unix" else int(self._server.getsockname()[1])
+
+    def _take(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                one, name = self._server.accept()
+                shown = f"unix:{name}" if isinstance(name, str) else f"ipv4:127.0.0.1:{name[1]}"
+                self.inside.append((shown, one))
+                threading.Thread(target=self._echo, args=(one,), daemon=True).start()
+
+    def _echo(self, one: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while data := one.recv(1 << 16):
+                if data.endswith(b"refuse"):
+                    break
+                one.sendall(data)
+            one.close()
+
+    def connect(self, data: bytes = b"") -> socket.socket:
+        one = socket.create_connection(self.address, timeout=FOREVER)
+        one.sendall(data)
+        self.open.append(one)
+        return one
+
+    def enter(self, *, party: str | None = None) -> socket.socket:
+        """Connect, say hello, see the answer, and greet as a party if it is named."""
+        before = len(self.inside)
+        one = self.connect(HELLO)
+        assert read(one, len(HELLO)) == HELLO
+        until(lambda: len(self.inside) > before)
+        if party is not None:
+            self.guard.greeted(self.inside[-1][0], party)
+        return one
+
+    def close(self) -> None:
+        for one in self.open:
+            one.close()
+        self._server.close()
+        self.guard.close()
+
+
+HELLO = b"\x16\x03\x01\x00\x05hello"
+
+
+def read(one: socket.socket, size: int) -> bytes:
+    """Return that many bytes, or fewer where the connection ends; "cut" where it was cut off."""
+    found = b""
+    try:
+        while len(found) < size and (data := one.recv(size - len(found))):
+            found += data
+    except ConnectionError:
+        return b"cut"
+    return found
+
+
+@pytest.fixture(params=["unix", "loopback", "a path too long"])
+def house(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
+    """Where Unix sockets are, and as where they are not."""
+    if request.param == "loopback":
+        monkeypatch.setattr(guard_module, "_UNIX", False)
+    if request.param == "a path too long":
+        monkeypatch.setattr(guard_module, "_LONGEST_PATH", 5)
+    for limit in ("_HELLO_S", "_GREETING_S"):
+        monkeypatch.setattr(guard_module, limit, FOREVER)
+    made = House()
+    yield made
+    made.close()
+
+
+def test_bytes_pass_unchanged_both_ways(house: House) -> None:
+    one = house.enter(party="holder1")
+    data = secrets.token_bytes(5_000_000)
+    sender = threading.Thread(target=one.sendall, args=(data,))
+    sender.start()
+    assert read(one, len(data)) == data
+    sender.join(FOREVER)
+    one.shutdown(socket.SHUT_WR)
+    assert read(one, 1) == b""  # the end too, and properly
+
+
+def test_a_hello_in_pieces_is_a_hello_and_what_is_none_never_gets_inside(house: House) -> None:
+    slow = house.connect()
+    for byte in HELLO:
+        slow.sendall(bytes([byte]))
+    assert read(slow, len(HELLO)) == HELLO
+    for garbage in (
+        b"GET / HTTP/1.1\r\n\r\n",
+        bytes(5),
+        b"\x16\x02\x01\x00\x05",
+        b"\x16\x03\x01\xff\xff",
+        b"\x17\x03\x03",
+    ):
+        assert read(house.connect(garbage), 1) in (b"", b"cut")
+    assert len(house.inside) == 1 and house.refused == []
+
+
+def test_who_is_silent_stalls_or_does_not_greet_is_cut_off(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guard_module, "_HELLO_S", 0.3)
+    monkeypatch.setattr(guard_module, "_GREETING_S", 0.6)
+    assert read(house.connect(), 1) == b"cut"
+    assert read(house.connect(HELLO[:7]), 1) == b"cut"
+    assert read(house.connect(HELLO), 100) == b"cut"
+    assert house.refused == []  # that was this door, not the server
+
+
+def test_a_party_has_one_connection_the_newest_and_is_never_cut_off(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, other = house.enter(party="holder1"), house.enter(party="holder2")
+    second = house.enter(party="holder1")
+    name = house.inside[-1][0]
+    assert read(first, 1) == b"cut"
+    monkeypatch.setattr(guard_module, "_GREETING_S", 0.0)
+    assert read(house.connect(HELLO), 100) == b"cut"  # as a stranger is
+    for one in (second, other):
+        one.sendall(b"still here")
+        assert read(one, 10) == b"still here"
+    assert not house.guard.knows("unix:/elsewhere/c0") and not house.guard.knows("ipv4:127.0.0.1:1")
+    assert house.guard.knows(name)
+
+
+def test_strangers_are_few_and_the_oldest_silent_ones_go_first(house: House) -> None:
+    """A flood from one address leaves as many as one address may have; who says hello gets in, and stays."""
+    party = house.enter(party="holder1")
+    for _ in range(3 * guard_module.WAITING):
+        house.connect()
+        assert len(house.guard._pairs) <= 1 + guard_module.WAITING_OF_ONE + guard_module._AT_ONCE
+    late = house.enter()
+    assert read(house.open[1], 1) == b"cut"
+    for one in (party, late):
+        one.sendall(b"still here")
+        assert read(one, 10) == b"still here"
+
+
+def test_those_that_enter_are_few_and_who_has_answered_goes_last(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stalled hellos make way for one another; a client that has answered what the server said does not."""
+    monkeypatch.setattr(guard_module, "_MOMENTS", (0.0, 0.0, FOREVER))
+    answering = house.enter()
+    answering.sendall(b"certificate")
+    assert read(answering, 11) == b"certificate"
+    for _ in range(2 * guard_module.ENTERING):
+        house.enter()
+        entering = [pair for pair in list(house.guard._pairs) if pair.inside is not None]
+        assert len(entering) <= guard_module.ENTERING_OF_ONE + 1  # one that is just going
+    answering.sendall(b"finished")
+    assert read(answering, 8) == b"finished"
+
+
+def test_a_refusal_of_the_server_is_told_and_looks_like_none_of_the_doors(house: House) -> None:
+    one = house.enter()
+    one.sendall(b"a certificate to refuse")
+    assert read(one, 1) == b""  # hung up properly, not cut off
+    until(lambda: house.refused == ["127.0.0.1"])
+
+
+def few_files(said: Any) -> None:
+    """In a process of its own: open strangers until files run out, and then a party."""
+    leave_with_parent()
+    house = House()
+    used = len(list(Path("/dev/fd").iterdir()))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (used + 12, used + 12))
+    try:
+        strangers: list[socket.socket] = []
+        with contextlib.suppress(OSError):  # this process runs out too
+            while True:
+                strangers.append(socket.create_connection(house.address, timeout=FOREVER))
+        until(lambda: house.notes)
+        for one in strangers:
+            one.close()
+        until(lambda: not any(pair.party is None for pair in list(house.guard._pairs)))
+        said.put((house.notes, read(house.connect(HELLO), len(HELLO))))
+    except Exception as error:
+        said.put(repr(error))
+
+
+def test_no_files_left_is_survived(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    said = context.Queue()
+    process = context.Process(target=few_files, args=(said,), daemon=True)
+    process.start()
+    notes, answer = said.get(timeout=FOREVER)
+    process.join(FOREVER)
+    assert len(notes) == 1 and "Too many open files: connections wait" in notes[0]
+    assert answer == HELLO
+
+
+def test_strangers_are_counted_by_network() -> None:
+    assert network_of("192.0.2.7") == network_of("::ffff:192.0.2.7") == "192.0.2.7"
+    assert network_of("2001:db8::1%eth0") == network_of("2001:db8::ffff") == "2001:db8::/64"
+    assert network_of("2001:db8:0:1::1") != network_of("2001:db8::1")
+
+
+def test_the_room_behind_the_door_is_its_owners_alone() -> None:
+    if not guard_module._UNIX:
+        pytest.skip("no Unix sockets on this machine")
+    house = House()
+    try:
+        assert Path(house.guard._folder.name).stat().st_mode & 0o077 == 0
+    finally:
+        house.close()
+    assert not Path(house.guard._folder.name).exists()

@@ -1,0 +1,245 @@
+"""Streams: only agreed certificates and agreements get one, and what is no protocol of ours ends the run."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphveil.errors import InputError
+from graphveil.federation.core.checkpoints import Checkpoints
+from graphveil.federation.crypto.keys import Identity, new_identity
+from graphveil.federation.transport import links as links_module
+from graphveil.federation.transport.links import Links
+from graphveil.federation.transport.mailbox import PeerError
+from graphveil.federation.transport.session import Session
+from graphveil.federation.transport.wire import CHUNK, CONTROL, DATA, HELLO, Frame, word_bytes
+from tests.federation.parties import FOREVER, NAMES, Place, Running, until
+
+#: One after another: they wait for each other in real time.
+pytestmark = pytest.mark.xdist_group("network")
+
+
+def nothing_left(place: Place) -> bool:
+    """Whether no holder has sent anything: no transcript names a message of a holder."""
+    return not place.sent and not any(e.sender != "server" for session, _ in place.lines for e in session._entries)
+
+
+def start(place: Place, **settings: dict[str, Any]) -> dict[str, Running]:
+    return {name: Running(place, name, **settings.get(name, {})) for name in NAMES}
+
+
+def give_up(place: Place, running: Iterable[Running]) -> list[str]:
+    """Have all give up; return what they say."""
+    place.lose_patience()
+    return [str(one.wait().error) for one in running]
+
+
+def test_an_unknown_certificate_is_refused_at_once_in_words_at_both_ends(tmp_path: Path) -> None:
+    """The refused party stops by itself; the others, whom an outsider must not stop, note it and go on waiting."""
+    place = Place(tmp_path)
+    found = start(place, holder2={"identity": new_identity("holder2")})
+    said = str(found["holder2"].wait().error)
+    words = ": refuses this party's certificate, which is not in its agreement; compare the certificates"
+    assert isinstance(found["holder2"].error, PeerError)
+    assert said.startswith(("server" + words, "holder1" + words))
+    noted = "holder2: a connection from 127.0.0.1 is refused: its certificate is not in the agreement; compare"
+    until(lambda: place.noted(noted))
+    assert not found["server"].over and not found["holder1"].over
+    server, holder1 = give_up(place, (found["server"], found["holder1"]))
+    assert noted.removeprefix("holder2: ") in server + holder1
+    assert nothing_left(place)
+
+
+def test_strangers_from_everywhere_do_not_fill_the_log(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    session = Session(
+        "server", "server", NAMES[1:], lambda *given: iter(()), Checkpoints(tmp_path, ""), patience=1, tell=print
+    )
+    links = place.links("server", session)
+    for number in range(1000):
+        links._stranger(f"192.0.2.{number}")
+    assert len(place.notes) == 64 and "192.0.2.999" in links.refused["holder2"]
+
+
+def test_a_swapped_certificate_gets_no_stream(tmp_path: Path) -> None:
+    """Holder 2 with holder 1's identity is not holder 2, at anybody."""
+    place = Place(tmp_path)
+    found = start(place, holder2={"identity": place.identities["holder1"]})
+    assert isinstance(found["holder2"].wait().error, PeerError)
+    give_up(place, found.values())
+    assert all(isinstance(running.error, PeerError) for running in found.values())
+    assert nothing_left(place)
+
+
+def test_a_server_with_another_certificate_is_not_spoken_to(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    found = start(place, server={"identity": new_identity("server")})
+    said = [str(found[name].wait().error) for name in NAMES[1:]]
+    assert any("server: shows another certificate than agreed; compare" in text for text in said)
+    give_up(place, found.values())
+    assert nothing_left(place)
+
+
+def test_an_agreement_that_differs_is_refused_and_said(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    found = start(place, holder2={"agreement": b"z" * 32})
+    assert "refused this party: the agreement of holder2 is another than that of" in str(found["holder2"].wait().error)
+    assert place.noted("the agreement of holder2 is another")
+    give_up(place, found.values())
+    assert nothing_left(place)
+
+
+def test_plain_connections_and_other_tls_clients_are_refused(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    running = [Running(place, name) for name in ("server", "holder1")]
+    until(lambda: place.noted("connected with holder1"))
+    with socket.create_connection(("127.0.0.1", place.ports["server"])) as plain, pytest.raises(OSError, match=r".*"):
+        plain.sendall(b"GET / HTTP/1.1\r\n\r\n" * 10)
+        if not plain.recv(1000):
+            raise OSError("closed")
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    raw = socket.create_connection(("127.0.0.1", place.ports["server"]))
+    with pytest.raises(OSError, match=r".*"), raw, context.wrap_socket(raw) as wrapped:  # no certificate
+        wrapped.sendall(b"x" * 100)
+        if not wrapped.recv(1000):
+            raise OSError("closed")
+    assert not any(one.over for one in running)
+    give_up(place, running)
+    assert nothing_left(place)
+
+
+def test_a_greeting_that_is_not_answered_is_given_up_and_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A party that takes the connection and never says a word is asked anew, until it answers."""
+    monkeypatch.setattr(links_module, "_ANSWER", 0.2)
+    place, exchange, silent = Place(tmp_path), Links._exchange, threading.Event()
+
+    def mute(links: Links, grpc: Any, guard: Any, by_print: Any, incoming: Any, context: Any) -> Any:
+        if not silent.is_set():
+            silent.set()
+            list(incoming)  # until the other gives up
+            return
+        monkeypatch.setattr(links_module, "_ANSWER", FOREVER)
+        yield from exchange(links, grpc, guard, by_print, incoming, context)
+
+    monkeypatch.setattr(Links, "_exchange", mute)
+    running = [Running(place, name) for name in ("server", "holder1")]
+    until(lambda: place.noted("connected with holder1"))
+    assert silent.is_set()
+    give_up(place, running)
+
+
+class Rogue:
+    """Holder 2's key in the hands of a program that says what it likes."""
+
+    def __init__(self, place: Place, *frames: bytes, greet: bool = True) -> None:
+        import grpc
+
+        identity, server = place.identities["holder2"], place.identities["server"]
+        credentials = grpc.ssl_channel_credentials(server.certificate, identity.private_key, identity.certificate)
+        options = [("grpc.ssl_target_name_override", "server")]
+        options += [(f"grpc.{which}_reconnect_backoff_ms", 100) for which in ("initial", "min", "max")]
+        hello = Frame(HELLO, place.agreement, bytes(16), 2, 0, body=word_bytes({"process": "rogue"})).to_bytes()
+        said = [hello, *frames] if greet else list(frames)
+        self.code = "OK"
+        with grpc.secure_channel(f"127.0.0.1:{place.ports['server']}", credentials, options=options) as channel:
+            call = channel.stream_stream("/graphveil.Federation/Exchange")(
+                iter(said), wait_for_ready=True, timeout=FOREVER
+            )
+            try:
+                for _ in call:
+                    pass
+            except grpc.RpcError as error:
+                self.code = error.code().name
+
+
+def frame(place: Place, type_: int, **fields: Any) -> bytes:
+    return Frame(type_, place.agreement, bytes(16), 2, 0, **fields).to_bytes()
+
+
+NO_PROTOCOL: tuple[Callable[[Place], bytes], ...] = (
+    lambda p: b"no frame at all",
+    lambda p: b"",
+    lambda p: frame(p, CONTROL, body=b"{"),
+    lambda p: frame(p, CONTROL, body=b"[1, 2]"),
+    lambda p: frame(p, CONTROL, body=b"[" * 4000),
+    lambda p: frame(p, HELLO, body=word_bytes({"process": "again"})),
+    lambda p: frame(p, DATA, number=2, kind=6, dtype=2, shape=(1,), body=bytes(4)),
+    lambda p: frame(p, DATA, number=1, kind=6, dtype=2, shape=(2**30, 2**10), body=bytes(4)),
+    lambda p: Frame(DATA, b"y" * 32, bytes(16), 2, 0, number=1, kind=6, dtype=2, body=bytes(4)).to_bytes(),
+    lambda p: bytes(CHUNK + 300),
+)
+
+
+def test_what_is_no_protocol_of_ours_ends_the_run_with_a_reason(tmp_path: Path) -> None:
+    places = [Place(tmp_path / str(number)) for number in range(len(NO_PROTOCOL))]
+    servers = [Running(place, "server") for place in places]
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda place, make: Rogue(place, make(place)), places, NO_PROTOCOL))
+    for place, server in zip(places, servers, strict=True):
+        assert isinstance(server.wait().error, PeerError)
+        assert str(server.error).startswith("holder2: broke the protocol: ")
+        assert "\n" not in str(server.error)
+        assert nothing_left(place)
+
+
+def test_a_frame_beyond_the_limit_ends_its_stream_unread(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    server = Running(place, "server")
+    assert Rogue(place, bytes(3 * CHUNK)).code != "OK"
+    give_up(place, [server])
+    assert isinstance(server.error, PeerError)
+    assert nothing_left(place)
+
+
+def test_a_stream_without_a_greeting_is_refused(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    server = Running(place, "server")
+    elsewhere = Frame(HELLO, place.agreement, bytes(16), 1, 0, body=word_bytes({"process": "x"})).to_bytes()
+    for first in (b"", b"hello", frame(place, DATA, number=1, kind=6, dtype=2, body=bytes(4)), elsewhere):
+        assert Rogue(place, first, greet=False).code == "INVALID_ARGUMENT"
+    assert not server.over  # a stranger's noise does not end the run, silence does
+    assert "no word for 0 s" in give_up(place, [server])[0]
+    assert nothing_left(place)
+
+
+def test_an_address_that_cannot_be_listened_on_is_named(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    with socket.create_server(("127.0.0.1", place.ports["server"])):
+        error = Running(place, "server").wait().error
+    assert isinstance(error, InputError)
+    assert str(error).startswith(f"server: cannot listen on 127.0.0.1:{place.ports['server']}; ")
+
+
+def test_nobody_listening_is_said(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    holder = Running(place, "holder2")
+    said = f"nobody listens at 127.0.0.1:{place.ports['server']} yet"
+    until(lambda: place.noted(said))
+    assert said in give_up(place, [holder])[0]
+
+
+def test_closing_ends_threads_and_frees_the_port(tmp_path: Path) -> None:
+    before = threading.active_count()
+    place = Place(tmp_path)
+    running = [Running(place, name) for name in NAMES[:2]]
+    until(lambda: place.noted("connected with holder1"))
+    give_up(place, running)
+    until(lambda: threading.active_count() <= before + 2)  # gRPC keeps one of its own
+    with socket.create_server(("127.0.0.1", place.ports["server"])):
+        pass
+
+
+def test_identities_never_show_their_keys(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    identity: Identity = place.identities["server"]
+    assert b"PRIVATE" in identity.private_key and "PRIVATE" not in repr(identity)

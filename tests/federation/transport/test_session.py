@@ -1,0 +1,227 @@
+"""Runs that are disturbed: killed parties, cut connections, parties that stop, stay away or lose their checkpoints."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from graphveil.errors import BudgetError, DataError, InputError
+from graphveil.federation.core.messages import Receive, Send
+from graphveil.federation.core.programs import Checkpoint
+from graphveil.federation.transport.mailbox import PeerError
+from graphveil.federation.transport.session import WHY
+from tests.federation.parties import NAMES, SHAPE, Place, Proxy, Running, run_all, until
+
+#: One after another: they wait for each other in real time.
+pytestmark = pytest.mark.xdist_group("network")
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> torch.Tensor:
+    found = run_all(Place(tmp_path_factory.mktemp("calm")))
+    return found["holder1"].result
+
+
+def test_all_messages_are_in_everybodys_transcript(tmp_path: Path) -> None:
+    found = run_all(Place(tmp_path))
+    sent = {
+        name: [(e.receiver, e.kind) for e in found[name].finished.transcript.entries if e.sender == name]
+        for name in NAMES
+    }
+    for name in NAMES:
+        for other in NAMES:
+            got = [e.kind for e in found[other].finished.transcript.entries if (e.sender, e.receiver) == (name, other)]
+            assert got == [kind for to, kind in sent[name] if to == other]
+
+
+@pytest.mark.parametrize("who", NAMES)
+@pytest.mark.parametrize("when", [1, 4])
+def test_a_killed_party_comes_back_and_the_run_ends(
+    who: str, when: int, tmp_path: Path, undisturbed: torch.Tensor
+) -> None:
+    place = Place(tmp_path)
+    found = run_all(place, **{who: {"dies": (when,)}})
+    assert found[who].deaths == 1
+    assert torch.equal(found["holder1"].result, undisturbed)
+    assert torch.equal(found["holder2"].result, undisturbed)
+    assert len(place.masks) == len(set(place.masks)) > 2  # every session has masks of its own
+    for name in NAMES[1:]:  # and a round that ran again published the same bytes
+        for round in range(1, 6):
+            assert len({rows for me, r, rows in place.sent if (me, r) == (name, round)}) == 1
+
+
+def test_all_parties_killed_in_turn(tmp_path: Path, undisturbed: torch.Tensor) -> None:
+    dies: dict[str, Any] = {"holder1": {"dies": (0, 3)}, "server": {"dies": (2,)}, "holder2": {"dies": (5,)}}
+    found = run_all(Place(tmp_path), **dies)
+    assert [found[name].deaths for name in NAMES] == [1, 2, 1]
+    assert torch.equal(found["holder2"].result, undisturbed)
+
+
+def test_cut_connections_lose_nothing(tmp_path: Path, undisturbed: torch.Tensor) -> None:
+    place = Place(tmp_path)
+    proxies = {name: Proxy(place.ports[name]) for name in ("server", "holder1")}
+    place.seen_ports = {name: proxy.port for name, proxy in proxies.items()}
+    proxies["server"].cut_every([9_000, 5_000])
+    proxies["holder1"].cut_every([6_000])
+    try:
+        found = run_all(place)
+    finally:
+        for proxy in proxies.values():
+            proxy.close()
+    assert proxies["server"].cuts >= 2
+    assert torch.equal(found["holder1"].result, undisturbed)
+    entries = found["holder1"].finished.transcript.entries
+    assert len([e for e in entries if e.kind == "embeddings"]) == 5  # no session was lost, no message sent twice
+
+
+def _stops(error: Exception, place: Place, me: str, done: int, state: Any) -> Any:
+    yield Receive("server", "mask-keys", (1, 32))
+    raise error
+
+
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        (DataError("row 17 holds 42.0"), "own"),
+        (BudgetError("publication 6 of 5"), "budget"),
+        (ZeroDivisionError("x of person 17 is 42.0"), "fault"),
+    ],
+)
+def test_others_are_told_why_a_party_stopped_and_nothing_of_its_data(
+    error: Exception, why: str, tmp_path: Path
+) -> None:
+    place = Place(tmp_path)
+    found = run_all(place, holder2={"build": partial(_stops, error, place, "holder2")})
+    assert found["holder2"].error is error
+    for name in ("server", "holder1"):
+        said = str(found[name].error)
+        assert isinstance(found[name].error, PeerError)
+        assert said.startswith(f"holder2: stopped: {WHY[why]}")
+        assert "17" not in said and "42" not in said
+    assert not place.sent or all(me == "holder1" for me, _, _ in place.sent)
+
+
+def _sends(kind: str, body: torch.Tensor, done: int, state: Any) -> Any:
+    yield Receive("server", "mask-keys", (1, 32))
+    yield Checkpoint(0, dict)
+    yield Send("holder1", "masked-right", torch.ones((3, 3), dtype=torch.int64))
+    yield Send("server", kind, body)
+    yield Receive("server", "embedding-gradient", SHAPE)
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("embeddings", torch.zeros(5, 2)),
+        ("embeddings", torch.zeros(8)),
+        ("hidden-gradient", torch.zeros(*SHAPE)),
+        ("noisy-share", torch.zeros(SHAPE, dtype=torch.int64)),
+    ],
+)
+def test_wrong_shapes_and_kinds_are_refused(kind: str, body: torch.Tensor, tmp_path: Path) -> None:
+    found = run_all(Place(tmp_path), holder2={"build": partial(_sends, kind, body)})
+    assert str(found["server"].error).startswith("holder2: sent what was not agreed: ")
+    assert "\n" not in str(found["server"].error)
+    assert WHY["message"] in str(found["holder2"].error)
+    assert isinstance(found["holder1"].error, PeerError)
+
+
+@pytest.mark.parametrize(("kind", "dtype"), [("embeddings", torch.float64), ("features", torch.float32)])
+def test_other_types_and_unlisted_kinds_are_never_sent(kind: str, dtype: torch.dtype, tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    found = run_all(place, holder2={"build": partial(_sends, kind, torch.zeros(SHAPE, dtype=dtype))})
+    assert isinstance(found["holder2"].error, InputError)
+    entries = place.lines[-1][0]._entries
+    assert all(entry.kind != kind for entry in entries if entry.sender == "holder2")
+
+
+def test_a_party_that_never_comes(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    started = [Running(place, name) for name in ("server", "holder1")]
+    until(lambda: place.noted("connected with holder1"))
+    place.lose_patience()
+    server, holder1 = (running.wait() for running in started)
+    assert isinstance(server.error, PeerError)
+    assert "holder2: no word for 0 s" in str(server.error) and "start it" in str(server.error)
+    assert isinstance(holder1.error, PeerError)
+    assert place.sent == []  # nothing of data left
+
+
+def test_a_party_that_goes_and_stays_away(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    started = {name: Running(place, name) for name in ("server", "holder1")}
+    gone = Running(place, "holder2", dies=(2,), pause=1e6)
+    until(lambda: gone.deaths == 1)
+    place.lose_patience()
+    for running in started.values():
+        assert isinstance(running.wait().error, PeerError)
+    assert max(round for _, round, _ in place.sent) <= 3
+
+
+def test_lost_checkpoints_are_not_forgotten_publications(tmp_path: Path) -> None:
+    """A holder that has published refuses to begin anew: its budget would be spent twice."""
+    place = Place(tmp_path)
+    first = {name: Running(place, name, dies=(3,), pause=1e6) for name in NAMES}
+    until(lambda: all(running.deaths for running in first.values()))
+    for file in (tmp_path / "holder2").glob("*.checkpoint"):
+        file.unlink()
+    before = len(place.sent)
+    found = run_all(place)
+    refused = [running.error for running in found.values() if isinstance(running.error, BudgetError)]
+    assert refused and all(
+        "new agreement" in str(error) and "has published for round 3" in str(error) for error in refused
+    )
+    assert all(running.error is not None for running in found.values())
+    assert len(place.sent) == before  # nothing was published again
+
+
+def test_a_run_of_finished_parties_ends_at_once(tmp_path: Path, undisturbed: torch.Tensor) -> None:
+    place = Place(tmp_path)
+    run_all(place)
+    before = len(place.sent)
+    found = run_all(place)
+    assert torch.equal(found["holder1"].result, undisturbed)
+    assert len(place.sent) == before
+
+
+def test_nobody_publishes_before_all_have_saved(tmp_path: Path) -> None:
+    """Holder 1's rows of round 3 may not leave while holder 2 has not saved round 2."""
+    place, left = Place(tmp_path), []
+
+    class Slow:
+        def __init__(self) -> None:
+            self.kept: dict[int, Any] = {}
+
+        def rounds(self) -> list[int]:
+            return sorted(self.kept)
+
+        def load(self, round: int) -> Any:
+            return self.kept[round]
+
+        def save(self, round: int, state: Any) -> None:
+            if round == 2:
+                time.sleep(0.7)
+                session = next(session for session, _ in place.lines if session._me == "holder1")
+                left.extend(entry.round for entry in session._entries if entry.kind == "embeddings")
+            self.kept[round] = state
+
+        def forget(self, after: int) -> None:
+            assert max(self.kept, default=-1) <= after
+
+        def published(self) -> int:
+            return 0
+
+        def noted(self) -> str:
+            return ""
+
+        def publish(self, round: int, name: str) -> None:
+            pass
+
+    found = run_all(place, holder2={"store": Slow()})
+    assert left == [1, 2]
+    assert len([e for e in found["server"].finished.transcript.entries if e.kind == "embeddings"]) == 10
