@@ -26,7 +26,7 @@ from graphveil.graphs import load_graph, random_split
 from graphveil.methods.release.heterorr import HeteroRR
 from graphveil.methods.runs.catalogue import METHODS, build_method
 from graphveil.privacy import SeededRandomness
-from graphveil.reports.files import to_json
+from graphveil.reports.base.files import to_json
 
 RUNS: dict[str, tuple[str, dict[str, Any]]] = {
     "gcn": ("gcn", {}),

@@ -22,7 +22,7 @@ from graphveil.federation.core.setting import Setting
 from graphveil.federation.vertical import deal_out
 from graphveil.graphs import load_graph, random_split
 from graphveil.privacy import SeededRandomness
-from graphveil.reports.files import to_json
+from graphveil.reports.base.files import to_json
 
 OPEN: dict[str, Any] = {"epsilon": math.inf, "epsilon_y": math.inf}
 HIDDEN: dict[str, Any] = {"epsilon": 8.0, "epsilon_y": 2.0}

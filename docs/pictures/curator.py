@@ -20,8 +20,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from graphveil.reports.figures import BLUE, GREEN, GREY, INK, ORANGE, clean
-from graphveil.reports.record import RunRecord
+from graphveil.reports.base.figures import BLUE, GREEN, GREY, INK, ORANGE, clean
+from graphveil.reports.base.record import RunRecord
 
 NAMES = ("Ada", "Ben", "Cleo", "Dan", "Eve")
 FRIENDS = ((0, 1), (0, 2), (0, 3), (1, 2), (3, 4))

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
-from graphveil.reports.figures import BLUE, GREEN, GREY, INK, ORANGE
+from graphveil.reports.base.figures import BLUE, GREEN, GREY, INK, ORANGE
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
-from graphveil.reports.figures import BLUE, GREEN, GREY, INK, ORANGE, accuracy_figure
-from graphveil.reports.run_folder import read_run
+from graphveil.reports.base.figures import BLUE, GREEN, GREY, INK, ORANGE, accuracy_figure
+from graphveil.reports.runs.folder import read_run
 
 HERE = Path(__file__).parent
 

@@ -29,8 +29,8 @@ from graphveil.methods import Solitude
 from graphveil.methods.links.plan import CLEAN, SWAMPED, link_plan
 from graphveil.methods.links.privacy import LinkPrivacy
 from graphveil.privacy import SeededRandomness
-from graphveil.reports.figures import BLUE, GREEN, GREY, INK, ORANGE, clean
-from graphveil.reports.record import RunRecord
+from graphveil.reports.base.figures import BLUE, GREEN, GREY, INK, ORANGE, clean
+from graphveil.reports.base.record import RunRecord
 
 SIZES = ((1_000, BLUE), (10_000, GREEN), (100_000, ORANGE), (1_000_000, "#cc79a7"))
 FRIENDS = "20"

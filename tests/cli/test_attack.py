@@ -11,7 +11,7 @@ from graphveil.attacks.catalogue import ATTACKS
 from graphveil.attacks.federation import FEDERATION_ATTACKS
 from graphveil.cli.attack import NAMES
 from graphveil.errors import ModelFileError
-from graphveil.reports.attack_files import PLAIN, kept
+from graphveil.reports.attacks.files import PLAIN, kept
 from tests.cli.conftest import Terminal
 
 

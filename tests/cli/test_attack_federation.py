@@ -9,8 +9,8 @@ import pytest
 
 from graphveil.attacks.federation import FEDERATION_ATTACKS
 from graphveil.cli import main
-from graphveil.reports.attack_federation import is_federation
-from graphveil.reports.attack_files import PLAIN, kept
+from graphveil.reports.attacks.federation import is_federation
+from graphveil.reports.attacks.files import PLAIN, kept
 from tests.cli.conftest import Terminal
 
 QUICK = ("--set", "epochs=4", "--set", "hops=2", "--set", "width=16")

@@ -11,7 +11,7 @@ from graphveil.cli import choices, options
 from graphveil.errors import InputError
 from graphveil.methods import METHODS
 from graphveil.privacy import SecureRandomness, SeededRandomness
-from graphveil.reports.comparison import Comparison
+from graphveil.reports.compare.cells import Comparison
 
 LPGNN = METHODS["lpgnn"]
 

@@ -16,9 +16,9 @@ from graphveil.attacks.result import judge
 from graphveil.federation.core.agreement import read_agreement
 from graphveil.federation.core.guarantees import guarantee_of, ledger_of
 from graphveil.methods.runs import experiment
-from graphveil.reports import finished
-from graphveil.reports.attack_files import PLAIN
-from graphveil.reports.files import sealed, to_json, write_text
+from graphveil.reports.attacks.files import PLAIN
+from graphveil.reports.base.files import sealed, to_json, write_text
+from graphveil.reports.compare import finished
 from tests.cli.conftest import Terminal
 from tests.reports import made
 

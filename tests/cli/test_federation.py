@@ -15,8 +15,8 @@ from graphveil.federation.core.programs import simulate
 from graphveil.federation.core.setting import MODES, Setting
 from graphveil.graphs import load_graph
 from graphveil.privacy import SeededRandomness
-from graphveil.reports.federation import StatusFile, TranscriptFile, read_transcript
-from graphveil.reports.federation_plan import SENT, draft
+from graphveil.reports.federation.party import StatusFile, TranscriptFile, read_transcript
+from graphveil.reports.federation.plan import SENT, draft
 from tests.cli.conftest import Answer, Terminal
 
 HOLDERS = ("--holder", "clinic=a.example:7701=6", "--holder", "bank=b.example:7701=4")

@@ -150,7 +150,7 @@ def made(type_in: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
         return done[0]
 
     monkeypatch.setattr(experiment, "run", run)
-    monkeypatch.setattr("graphveil.reports.run_folder.page_html", lambda _: "a page")
+    monkeypatch.setattr("graphveil.reports.runs.folder.page_html", lambda _: "a page")
 
 
 def test_a_run_is_there_or_not(type_in: Terminal, made: None, tmp_path: Path, disk: Disk, people: Path) -> None:
@@ -190,7 +190,7 @@ def test_a_disk_without_room_is_refused_before_anything_is_spent(
 
     monkeypatch.setattr(experiment, "run", spend)
     monkeypatch.setattr(HeteroRR, "release", spend)
-    monkeypatch.setattr("graphveil.reports.federation_files.write_split", spend)
+    monkeypatch.setattr("graphveil.reports.federation.folders.write_split", spend)
     with files_of_at_most(200_000):
         answer = type_in(*PRICED[command])
     refused(answer, errno.EFBIG)
@@ -216,7 +216,7 @@ def test_a_prediction_without_room_for_what_is_sent_asks_nobody(
 
 
 def test_the_log_of_a_tuning_gets_the_room_that_was_kept_for_it(tmp_path: Path, disk: Disk) -> None:
-    from graphveil.reports.trial_log import TrialLog, read_trials
+    from graphveil.reports.runs.trial_log import TrialLog, read_trials
     from graphveil.writing import room_for
 
     path = tmp_path / "out.trials.jsonl"

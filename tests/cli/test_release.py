@@ -261,7 +261,7 @@ def test_a_run_on_a_release_is_attacked_with_the_truth(type_in: Terminal) -> Non
 def test_the_lift_of_a_release_is_measured_on_the_release_alone(
     type_in: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from graphveil.reports import release_lift
+    from graphveil.reports.releases import lift as release_lift
 
     monkeypatch.setattr(release_lift, "REPEATS", 2)
     monkeypatch.setattr(release_lift, "SETTINGS", {"epochs": 2})

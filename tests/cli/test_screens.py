@@ -13,7 +13,7 @@ from rich.console import Console, RenderableType
 from graphveil.cli import comparison_screen, screens
 from graphveil.graphs import social_graph
 from graphveil.methods.runs.plan import plan
-from graphveil.reports.comparison_sheet import sheet
+from graphveil.reports.compare.sheet import sheet
 from tests.reports import made
 
 
@@ -118,7 +118,7 @@ def test_rivals_and_the_price_of_a_relationship_are_on_the_screen(width: int) ->
 
 
 def test_a_comparison_with_rivals_fits_the_screen() -> None:
-    from tests.reports.test_rivals import COMPARED, rows
+    from tests.reports.base.test_rivals import COMPARED, rows
 
     text = shown(comparison_screen.compared(sheet(COMPARED, rows()), Path("study")))
     assert max(len(line) for line in text.splitlines()) <= 80

@@ -139,7 +139,7 @@ def test_a_used_folder_is_refused_before_any_work(type_in: Terminal, monkeypatch
 
 
 def test_a_crash_leaves_nothing_behind(type_in: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
-    from graphveil.reports import run_folder
+    from graphveil.reports.runs import folder as run_folder
 
     def full(*_: object) -> str:
         raise OSError(28, "No space left on device", "report.html")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from graphveil.reports.trial_log import TrialLog, read_trials
+from graphveil.reports.runs.trial_log import TrialLog, read_trials
 from tests.cli.conftest import Terminal
 
 BASE = ("tune", "lpgnn", "social-200", "--epsilon-x", 2, "--epsilon-y", 2, "--epochs", 2, "--no-controls")

@@ -117,7 +117,7 @@ class Started:
 
     def __init__(self, out: Path, *words: object) -> None:
         context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload([__name__, "torch._dynamo", "graphveil.reports.federation"])
+        context.set_forkserver_preload([__name__, "torch._dynamo", "graphveil.reports.federation.party"])
         self._out = out
         self._process = context.Process(target=command, args=(tuple(map(str, words)), str(out)))
         self._process.start()

@@ -121,7 +121,7 @@ def go_on(copy: Path) -> None:
 
 
 def _log(folder: Path) -> Path:
-    from graphveil.reports.trial_log import TrialLog
+    from graphveil.reports.runs.trial_log import TrialLog
 
     folder.mkdir()
     log = TrialLog(folder / "out.trials.jsonl")
@@ -172,7 +172,7 @@ def stored_targets(base: Path, data: Path) -> list[Target]:
     logged, scored = _log(base / "log"), _scores(base / "scores")
 
     def tuned(copy: Path, rng: random.Random) -> Sequence[Words]:
-        from graphveil.reports.trial_log import read_trials
+        from graphveil.reports.runs.trial_log import read_trials
 
         return [
             partial(read_trials, copy / "out.trials.jsonl"),

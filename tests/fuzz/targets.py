@@ -307,7 +307,7 @@ def _predicting(data: Path) -> Callable[[Path, random.Random], Sequence[Words]]:
 
 
 def _attacked(run: Path, folder: Path) -> Path:
-    from tests.reports.test_card import found
+    from tests.reports.base.test_card import found
 
     shutil.copytree(run, folder, symlinks=True)
     for attack, results in found().items():
@@ -318,8 +318,8 @@ def _attacked(run: Path, folder: Path) -> Path:
 
 def _finished(folder: Path) -> Path:
     """A party that has finished, as its folder was before there were digests, and an attack on it."""
-    from tests.reports.test_card import result
-    from tests.reports.test_federation_card import party
+    from tests.reports.base.test_card import result
+    from tests.reports.federation.test_card import party
 
     party(folder)
     (folder / "attack-gram.json").write_text(json.dumps({"rows": result().to_dict()}))

@@ -14,9 +14,9 @@ from graphveil.methods.base.storage import save_method
 from graphveil.methods.runs.intervals import Interval
 from graphveil.privacy.guarantee import Guarantee
 from graphveil.privacy.ledger import Ledger, Spend
-from graphveil.reports.card import HTML, MARKDOWN, pages
-from graphveil.reports.record import RunRecord
-from graphveil.reports.run_card import run_card
+from graphveil.reports.base.card import HTML, MARKDOWN, pages
+from graphveil.reports.base.record import RunRecord
+from graphveil.reports.runs.card import run_card
 
 
 @dataclass

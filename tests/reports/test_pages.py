@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from graphveil.methods.base.many_labels import SEVERAL
-from graphveil.reports.render import page_html
+from graphveil.reports.runs.page import page_html
 from tests.reports import made
 from tests.reports.made import card_html, card_markdown
 

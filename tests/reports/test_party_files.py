@@ -12,13 +12,13 @@ import pytest
 from graphveil.errors import ModelFileError
 from graphveil.federation.core.agreement import read_agreement
 from graphveil.federation.core.guarantees import guarantee_of, ledger_of
-from graphveil.reports.federation_card import check_party
-from graphveil.reports.files import to_json
+from graphveil.reports.base.files import to_json
+from graphveil.reports.base.parts import writing_part
+from graphveil.reports.federation.card import check_party
 from graphveil.reports.rewrite import rewrite
-from graphveil.reports.run_parts import writing_part
 from tests.cli.conftest import Terminal, type_in  # noqa: F401
-from tests.reports.test_federation_card import party
-from tests.reports.test_run_parts import changed, leaves
+from tests.reports.base.test_parts import changed, leaves
+from tests.reports.federation.test_card import party
 
 FILES = ("outcome.json", "guarantee.json", "ledger.json")
 

@@ -59,8 +59,10 @@ def attack(
     A federation's run is simulated by somebody who holds all holders' data: an experiment, which parties cannot run.
     """
     from graphveil.cli.attack_screen import attacked
-    from graphveil.reports import attack_federation, attack_release, attack_run
-    from graphveil.reports.release_card import is_release
+    from graphveil.reports.attacks import federation as attack_federation
+    from graphveil.reports.attacks import release as attack_release
+    from graphveil.reports.attacks import run as attack_run
+    from graphveil.reports.releases.card import is_release
 
     how: dict[str, Any] = {"truth": truth, "data_root": data_root, "nodes": nodes, "seed": seed, "plain": not no_plain}
     if out is not None and not is_release(run):

@@ -9,9 +9,9 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from graphveil.attacks import AttackResult
-from graphveil.reports.attack_figure import summary
-from graphveil.reports.attack_files import MEASURED
-from graphveil.reports.text import printable
+from graphveil.reports.attacks.figure import summary
+from graphveil.reports.attacks.files import MEASURED
+from graphveil.reports.base.text import printable
 
 
 def attacked(found: Mapping[str, AttackResult], picture: Path) -> RenderableType:

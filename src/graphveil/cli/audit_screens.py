@@ -12,7 +12,7 @@ from rich.text import Text
 from graphveil.audit import Audit
 from graphveil.cli.screens import pairs
 from graphveil.privacy.printed import rounded_up
-from graphveil.reports.text import number, seconds
+from graphveil.reports.base.text import number, seconds
 
 
 def audited(found: Sequence[Audit]) -> RenderableType:

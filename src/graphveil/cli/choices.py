@@ -13,7 +13,7 @@ from graphveil.errors import InputError
 if TYPE_CHECKING:
     from graphveil.methods import MethodInfo
     from graphveil.privacy import Randomness
-    from graphveil.reports.comparison import Comparison
+    from graphveil.reports.compare.cells import Comparison
 
 Grid = dict[str, tuple[Any, ...]]
 NAMED = ("epsilon_x", "epsilon_y", "epsilon_a", "epsilon", "delta", "unit", "model", "epochs")
@@ -182,7 +182,7 @@ def comparison(methods: str, data: str, typed: Mapping[str, Any]) -> Comparison:
         InputError: a method is unknown or named twice, an option applies to none of them, or a value cannot
             be read.
     """
-    from graphveil.reports.comparison import Comparison
+    from graphveil.reports.compare.cells import Comparison
 
     names = [name.strip() for name in methods.split(",")]
     if len(set(names)) != len(names):

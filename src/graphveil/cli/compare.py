@@ -50,10 +50,9 @@ def compare(
     from graphveil.cli import comparison_screen
     from graphveil.graphs import load_graph
     from graphveil.methods.runs.experiment import split_of
-    from graphveil.reports import comparison as cells
-    from graphveil.reports import comparison_table as table
-    from graphveil.reports.comparison_rows import tabulate
-    from graphveil.reports.comparison_sheet import sheet
+    from graphveil.reports.compare import cells, table
+    from graphveil.reports.compare.rows import tabulate
+    from graphveil.reports.compare.sheet import sheet
     from graphveil.writing import room_for
 
     folder = out or cells.default_folder(data)

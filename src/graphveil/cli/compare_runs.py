@@ -20,9 +20,9 @@ Out = Annotated[Path | None, typer.Option("--out", help="A folder to make for th
 def compare_runs(runs: Runs, out: Out = None, as_json: options.Json = False) -> None:
     """Put finished runs, releases and federations side by side, with the attacks made on them."""
     from graphveil.cli import comparison_screen
-    from graphveil.reports import comparison_table as table
-    from graphveil.reports.files import new_folder, refuse_used_folder
-    from graphveil.reports.finished import finished
+    from graphveil.reports.base.files import new_folder, refuse_used_folder
+    from graphveil.reports.compare import table
+    from graphveil.reports.compare.finished import finished
 
     with working():
         if out is not None:

@@ -11,11 +11,11 @@ from rich.text import Text
 
 from graphveil.cli.screens import columns, pairs, rows, voided
 from graphveil.privacy.printed import rounded_up
-from graphveil.reports import comparison_table as tables
-from graphveil.reports import trust
-from graphveil.reports.comparison_rows import Row
-from graphveil.reports.comparison_sheet import Group, Sheet, called
-from graphveil.reports.text import printable
+from graphveil.reports.base import trust
+from graphveil.reports.base.text import printable
+from graphveil.reports.compare import table as tables
+from graphveil.reports.compare.rows import Row
+from graphveil.reports.compare.sheet import Group, Sheet, called
 
 _ROOM = 2
 """So many columns of epsilons leave room for a lift beside them."""

@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from graphveil.reports.files import json_safe
-from graphveil.reports.text import printable
+from graphveil.reports.base.files import json_safe
+from graphveil.reports.base.text import printable
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

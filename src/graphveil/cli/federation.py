@@ -40,7 +40,7 @@ def group() -> typer.Typer:
 def plan(folder: Folder, nodes: Nodes = 10_000, training: Training = None, as_json: options.Json = False) -> None:
     """What a run would send, cost and reveal, before anything leaves; also before all have signed."""
     from graphveil.cli import federation_screens as screens
-    from graphveil.reports.federation_plan import draft, planned
+    from graphveil.reports.federation.plan import draft, planned
 
     agreement, unsigned = draft(folder)
     answer = planned(agreement, nodes, training or max(nodes // 10, 1), unsigned)
@@ -69,7 +69,7 @@ def join(
 def status(folder: Folder, as_json: options.Json = False) -> None:
     """Where a party's run stands."""
     from graphveil.cli import federation_screens as screens
-    from graphveil.reports.federation import read_status
+    from graphveil.reports.federation.party import read_status
 
     answer = read_status(folder)
     emit(answer, as_json=as_json, screen=lambda: screens.status(answer))
@@ -81,7 +81,7 @@ def _run(folder: Path, graph: Any, seed: int, patience: float, as_json: bool) ->
     from graphveil.federation.core.agreement import read_agreement
     from graphveil.federation.crypto.keys import read_identity
     from graphveil.federation.party import require_agreed, run_party
-    from graphveil.reports import federation
+    from graphveil.reports.federation import party as federation
 
     agreement, identity = read_agreement(folder), read_identity(folder)
     name, setting = identity.name, agreement.setting

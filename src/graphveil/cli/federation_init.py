@@ -52,8 +52,8 @@ def split(
     """Cut a graph into what several holders would have, one folder each, for experiments."""
     from graphveil.cli import federation_screens as screens
     from graphveil.graphs import load_graph
-    from graphveil.reports import files
-    from graphveil.reports.federation_files import shares_of, write_split
+    from graphveil.reports.base import files
+    from graphveil.reports.federation.folders import shares_of, write_split
     from graphveil.writing import room_for
 
     shares = shares_of(proportion, parties)
@@ -72,7 +72,7 @@ def key(
 ) -> None:
     """Make a party's own key and certificate; the certificate goes to whoever runs init, the key stays."""
     from graphveil.cli import federation_screens as screens
-    from graphveil.reports.federation_files import make_key
+    from graphveil.reports.federation.folders import make_key
 
     answer = make_key(name, out)
     emit(answer, as_json=as_json, screen=lambda: screens.keyed(answer))
@@ -101,7 +101,7 @@ def init(
 ) -> None:
     """Make one folder a party: its key, its certificate and the agreement, signed by every key made here."""
     from graphveil.cli import federation_screens as screens
-    from graphveil.reports import federation_files as files
+    from graphveil.reports.federation import folders as files
 
     named = {"mode": mode, "epsilon": epsilon}
     chosen = files.settings_from([*(settings or []), *(f"{key}={text}" for key, text in named.items() if text)])
@@ -127,7 +127,7 @@ def sign(
     """Add this party's signature to the agreement in its folder, after reading it."""
     from graphveil.cli import federation_screens as screens
     from graphveil.federation.crypto.keys import read_identity
-    from graphveil.reports.federation_files import add_signature, take_agreement
+    from graphveil.reports.federation.folders import add_signature, take_agreement
 
     if agreement is not None:
         read_identity(folder)

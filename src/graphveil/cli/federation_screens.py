@@ -11,7 +11,7 @@ from rich.text import Text
 
 from graphveil.cli.screens import pairs, rows
 from graphveil.privacy.printed import rounded_up
-from graphveil.reports.text import percent, printable, seconds
+from graphveil.reports.base.text import percent, printable, seconds
 
 _TRUST = "all follow the protocol; the server colludes with no holder, or features are lost"
 _TRUST_NOBODY = "each holder randomizes its own guesses, and trusts nobody with them; the server sees none"

@@ -57,7 +57,9 @@ def compare_mechanisms(
     from graphveil.graphs.schema import RANGES, usable_range
     from graphveil.mechanisms.comparison import Question, compare
     from graphveil.privacy import SecureRandomness
-    from graphveil.reports import files, mechanism_comparison, run_folder
+    from graphveil.reports.base import files
+    from graphveil.reports.compare import mechanisms as mechanism_comparison
+    from graphveil.reports.runs import folder as run_folder
 
     if not usable_range(low, high):
         raise InputError(f"the range is {low:g} to {high:g}", where="--low, --high", allowed=RANGES)

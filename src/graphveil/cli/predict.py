@@ -43,7 +43,8 @@ def predict(
     """
     from graphveil.cli import screens
     from graphveil.graphs import load_graph
-    from graphveil.reports import predictions, run_folder
+    from graphveil.reports.base import predictions
+    from graphveil.reports.runs import folder as run_folder
     from graphveil.writing import room_for
 
     predictions.check_file(out)

@@ -58,9 +58,9 @@ def release(
     from graphveil.methods.release import report as release_report
     from graphveil.methods.release.catalogue import require_epsilons
     from graphveil.methods.runs.catalogue import build_method
-    from graphveil.reports import card as cards
-    from graphveil.reports import files
-    from graphveil.reports.release_card import release_card
+    from graphveil.reports.base import card as cards
+    from graphveil.reports.base import files
+    from graphveil.reports.releases.card import release_card
     from graphveil.writing import room_for, writing
 
     require_epsilons(method, chosen)
@@ -130,7 +130,7 @@ def warn_of_open_parts(maker: Any, graph: Any) -> None:
 
 def answered(released: Any, out: Path, curator: dict[str, Any] | None) -> dict[str, Any]:
     """What ``--json`` prints: the release, its folder, and what only the curator may see."""
-    from graphveil.reports.release_card import counts
+    from graphveil.reports.releases.card import counts
 
     about = released.release.to_dict()
     told = {key: about[key] for key in ("method", "settings", "guarantee", "guarantee_sentence", "labels", "notes")}

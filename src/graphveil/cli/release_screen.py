@@ -10,8 +10,9 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from graphveil.cli import screens
-from graphveil.reports import release_card, words
-from graphveil.reports.text import printable
+from graphveil.reports.base import words
+from graphveil.reports.base.text import printable
+from graphveil.reports.releases import card as release_card
 
 
 def released(graph: Any, out: Path, curator: Mapping[str, Any] | None) -> RenderableType:

@@ -21,7 +21,8 @@ Lift = Annotated[bool, typer.Option("--lift", help="Of a released graph: train o
 def report(run: Run, open_page: Open = False, lift: Lift = False, as_json: options.Json = False) -> None:
     """Write report and privacy card anew, as pages that need no network; a release and a party have only the card."""
     from graphveil.cli import screens
-    from graphveil.reports import release_card, release_lift
+    from graphveil.reports.releases import card as release_card
+    from graphveil.reports.releases import lift as release_lift
     from graphveil.reports.rewrite import rewrite
 
     released = release_card.is_release(run)

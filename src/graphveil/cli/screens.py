@@ -13,9 +13,9 @@ from rich.text import Text
 
 from graphveil.privacy import Guarantee
 from graphveil.privacy.printed import rounded_up
-from graphveil.reports import rivals, words
-from graphveil.reports.record import RunRecord
-from graphveil.reports.text import is_price, memory, number, percent, points, printable, seconds
+from graphveil.reports.base import rivals, words
+from graphveil.reports.base.record import RunRecord
+from graphveil.reports.base.text import is_price, memory, number, percent, points, printable, seconds
 
 if TYPE_CHECKING:
     from graphveil.methods.curator.plan import CuratorPlan

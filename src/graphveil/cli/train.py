@@ -49,7 +49,8 @@ def train(
     from graphveil.cli import screens
     from graphveil.graphs import load_graph
     from graphveil.methods.runs import experiment
-    from graphveil.reports import files, run_folder
+    from graphveil.reports.base import files
+    from graphveil.reports.runs import folder as run_folder
     from graphveil.writing import room_for
 
     folder = out or run_folder.default_folder(data, method, datetime.now())

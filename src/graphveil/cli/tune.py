@@ -17,7 +17,7 @@ from graphveil.errors import InputError
 
 if TYPE_CHECKING:
     from graphveil.methods.runs.search import Search
-    from graphveil.reports.trial_log import TrialLog
+    from graphveil.reports.runs.trial_log import TrialLog
 
 _LOG_ROOM = 4 << 20  # a line takes less than a kilobyte
 
@@ -88,7 +88,8 @@ def tune(
     from graphveil.cli import screens
     from graphveil.graphs import load_graph
     from graphveil.methods.runs import experiment
-    from graphveil.reports import files, run_folder
+    from graphveil.reports.base import files
+    from graphveil.reports.runs import folder as run_folder
     from graphveil.writing import room_for
 
     folder = out or run_folder.default_folder(data, f"{method}-tuned", datetime.now())
@@ -156,7 +157,7 @@ def _log(folder: Path, held: contextlib.ExitStack | None = None) -> TrialLog:
         InputError: there is one already.
         WriteError: there is no room for it.
     """
-    from graphveil.reports.trial_log import TrialLog
+    from graphveil.reports.runs.trial_log import TrialLog
     from graphveil.writing import room_for
 
     path = folder.with_name(f"{folder.name}.trials.jsonl")

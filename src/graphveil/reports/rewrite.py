@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from graphveil.reports import federation_card, release_card, run_folder, run_parts
+from graphveil.reports.base import parts as run_parts
+from graphveil.reports.federation import card as federation_card
+from graphveil.reports.releases import card as release_card
+from graphveil.reports.runs import folder as run_folder
 
 Answer = dict[str, str | None]
 

@@ -1,0 +1,108 @@
+"""Attack a federation before or after it runs: simulate the agreed run on all holders' data, as nobody but an
+experimenter could, and keep what was found in the federation's folder.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from graphveil.attacks import AttackResult
+from graphveil.attacks.federation import attack_federation, require_federation_attack, simulated
+from graphveil.errors import DataError, InputError
+from graphveil.federation.core.agreement import FILE, Agreement
+from graphveil.federation.modes.holder import Holding
+from graphveil.federation.party import holding_of, require_agreed
+from graphveil.graphs import load_graph
+from graphveil.privacy import Randomness
+from graphveil.reports.attacks.files import PLAIN
+from graphveil.reports.federation.card import check_party, is_party
+from graphveil.reports.federation.plan import draft
+
+
+def is_federation(folder: Path) -> bool:
+    """Whether a folder is a party's, or holds parties' folders, as `graphveil federation init` makes them."""
+    return _agreed(folder) is not None
+
+
+def attack_folder(
+    folder: Path,
+    name: str,
+    *,
+    randomness: Randomness,
+    truth: str | None,
+    data_root: Path | None = None,
+    nodes: int = 500,
+    seed: int = 0,
+    plain: bool = True,
+) -> dict[str, AttackResult]:
+    """Return what an attack finds in the agreed run and, beside it, in the naive design on the same data.
+
+    Args:
+        folder: of the federation, or of one of its parties.
+        name: one of `attacks.federation.FEDERATION_ATTACKS`.
+        truth: the folder with one folder of data a holder, named as in the agreement.
+        nodes: among how many people pairs are judged. seed: of weights, splits that are not declared, and draws.
+
+    Raises:
+        DataError: no agreement, or a holder's data are missing or not what was agreed.
+        ModelFileError: what a party kept was changed.
+        InputError: an attack that does not fit, or holders that share nobody.
+    """
+    require_federation_attack(name)
+    place = _agreed(folder)
+    if place is None:
+        raise DataError("holds no agreement", where=str(folder), remedy="graphveil federation init makes it")
+    for party in (folder, *sorted(folder.glob("*"))):
+        if is_party(party):
+            check_party(party)
+    agreement, _ = draft(place)
+    if truth is None:
+        raise InputError(
+            "the attack is simulated on the data of all holders, which lie nowhere here",
+            where="--truth",
+            allowed=f"a folder with {', '.join(agreement.setting.names)}, as graphveil federation split makes it",
+        )
+    setting = agreement.setting
+    held = holdings_of(agreement, Path(truth), data_root=data_root, seed=seed)
+    found = {}
+    for label, unprotected in ((setting.mode, False), (PLAIN, True))[: 1 + plain]:
+        run = simulated(setting, held, randomness=randomness, seed=seed, unprotected=unprotected, name=name)
+        found[label] = attack_federation(name, run, nodes=nodes, seed=seed, unprotected=unprotected)
+    return found
+
+
+def holdings_of(agreement: Agreement, truth: Path, *, data_root: Path | None, seed: int) -> dict[str, Holding]:
+    """Return what each holder has, for the people that all share, in one order.
+
+    Raises:
+        DataError: a holder's folder is missing or not what was agreed. InputError: the holders share nobody.
+    """
+    setting, graphs = agreement.setting, {}
+    for name in setting.names:
+        if not (truth / name).is_dir():
+            raise DataError(f"no data of {name}", where=str(truth / name), allowed="one folder of own files a holder")
+        graphs[name] = load_graph(str(truth / name), root=data_root)
+        require_agreed(graphs[name], agreement, name)
+    rows = {name: {str(one): row for row, one in enumerate(_ids(graph))} for name, graph in graphs.items()}
+    first, *rest = rows.values()
+    shared = [one for one in sorted(first) if all(one in other for other in rest)]
+    if not shared:
+        raise InputError("the holders share no id", where=str(truth))
+    orders = {name: torch.tensor([places[one] for one in shared]) for name, places in rows.items()}
+    return {
+        name: holding_of(graph, orders[name], labels=name == setting.label_holder, seed=seed)
+        for name, graph in graphs.items()
+    }
+
+
+def _ids(graph: Any) -> Any:
+    return getattr(graph, "ids", range(int(graph.num_nodes)))
+
+
+def _agreed(folder: Path) -> Path | None:
+    """The first folder with an agreement: this one, or one of those in it."""
+    inside = sorted(place for place in folder.glob("*") if place.is_dir()) if folder.is_dir() else []
+    return next((place for place in (folder, *inside) if (place / FILE).is_file()), None)

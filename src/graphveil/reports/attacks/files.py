@@ -1,0 +1,113 @@
+"""What attacks left in a folder, `attack-<name>.json`, and how a privacy card shows it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from graphveil.errors import ModelFileError
+from graphveil.methods.runs.intervals import Interval
+from graphveil.reading import read_json
+from graphveil.reports.base.card import Command, Paragraph, Points, Row, Section, Table
+from graphveil.reports.base.files import unsealed
+from graphveil.reports.base.parts import PUBLIC
+from graphveil.reports.base.text import percent
+
+if TYPE_CHECKING:
+    from graphveil.attacks import AttackResult
+
+#: What a plain network is called, which is attacked beside the method.
+PLAIN = "without protection"
+NONE = "None was run. Nothing says what an adversary learns; this does:"
+_TITLE = "Attacks"
+_HEAD = (
+    "attack",
+    "AUC (95%)",
+    "found at 1% false alarms (95%)",
+    "epsilon allows",
+    "AUC without the secret",
+    "AUC without protection",
+)
+MEASURED = (
+    "Measured on the true data: these figures are not covered by epsilon. An attack that finds nothing proves nothing: "
+    "others may find more."
+)
+
+Found = Mapping[str, Mapping[str, "AttackResult"]]
+
+
+def kept(folder: Path) -> dict[str, dict[str, AttackResult]]:
+    """Return every attack that a folder remembers: attack -> attacked -> result.
+
+    Raises:
+        ModelFileError: a file of them is damaged or was changed.
+    """
+    files = sorted(folder.glob("attack-*.json"))
+    if not files:
+        return {}
+    from graphveil.attacks import AttackResult  # heavy, and most folders hold none
+
+    found = {}
+    for file in files:
+        try:
+            content = unsealed(read_json(file), file, required=(folder / PUBLIC).is_dir())
+            results = {str(label): AttackResult.from_dict(facts) for label, facts in content.items()}
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ModelFileError(f"damaged attack: {error}", where=str(file)) from error
+        found[file.stem.removeprefix("attack-")] = results
+    return found
+
+
+def attacks_section(found: Found, command: str, *, none: str = NONE) -> Section:
+    """Return what attacks found, beside what epsilon allows; or, of none, `none` and the command that runs one."""
+    if not found:
+        return Section(_TITLE, (Paragraph(none), Command(command)))
+    rows, lines, alarms = [], [], []
+    for attack, results in found.items():
+        plain = results.get(PLAIN)
+        attacked = {label: result for label, result in results.items() if label != PLAIN} or results
+        for label, result in attacked.items():
+            name = attack if len(attacked) == 1 else f"{attack}: {label}"
+            rows.append(_row(name, result, plain))
+            lines.append(_remarks(name, result))
+            if result.beats_limit:
+                alarms.append(Paragraph(f"{name}: {over_limit(result)}.", strong=True))
+    return Section(_TITLE, (*alarms, Table(_HEAD, tuple(rows)), Points(tuple(lines)), Paragraph(MEASURED)))
+
+
+def over_limit(found: AttackResult) -> str:
+    """Return what it means that an attack found more than epsilon allows."""
+    if found.name == "averaging":
+        return "more than the epsilon of one report allows, which is why the ledger refuses to pay for a second"
+    return "MORE THAN EPSILON ALLOWS: the method leaks what it promised to hide"
+
+
+def _row(name: str, found: AttackResult, plain: AttackResult | None) -> Row:
+    tpr = found.tpr_at_1_fpr
+    cells = (
+        name,
+        _auc(found.auc),
+        f"{percent(tpr.mean)}% ({percent(tpr.low)} to {percent(tpr.high)})",
+        "no limit" if found.limit is None else f"{percent(found.limit)}%",
+        "-" if found.baseline is None else f"{found.baseline:.2f}",
+        "-" if plain is None else f"{_auc(plain.auc)}, found {percent(plain.tpr_at_1_fpr.mean)}%",
+    )
+    return Row(cells, strong=found.beats_limit)
+
+
+def _auc(score: Interval) -> str:
+    return f"{score.mean:.2f} ({score.low:.2f} to {score.high:.2f})"
+
+
+def _remarks(name: str, found: AttackResult) -> str:
+    """Return what a reader of one row must know: where its limit comes from, and what was there anyway."""
+    said = [f"{'no limit' if math.isinf(found.epsilon) else 'limit'}: {found.limit_note}"]
+    if found.limit is not None and found.tpr_at_1_fpr.mean > found.limit and not found.beats_limit:
+        surely = found.tpr_at_1_fpr.low > found.limit
+        said.append("what is above it was there without the secret: no leak" if surely else "not surely above it")
+    if found.baseline is not None:
+        high = "" if found.baseline_high is None else f", by chance up to {found.baseline_high:.2f}"
+        said.append(f"without the secret: {found.baseline_note}{high}")
+    return f"{name}: {'; '.join([*said, *found.notes])}"

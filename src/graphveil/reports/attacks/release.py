@@ -1,0 +1,89 @@
+"""Attack a released graph, which its curator alone can do: the truth scores it.
+
+What is found is computed from private data without noise. It never goes into the release, which is public, but into a
+folder of the curator's beside it, with a card that says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from graphveil.attacks import AttackResult
+from graphveil.attacks.catalogue import PUBLISHED
+from graphveil.attacks.published_edges import as_it_is, published_edges
+from graphveil.errors import InputError
+from graphveil.graphs import load_graph
+from graphveil.reports.attacks.files import PLAIN, kept
+from graphveil.reports.attacks.run import keep
+from graphveil.reports.base.card import write_card
+from graphveil.reports.releases.card import release_card
+from graphveil.reports.releases.lift import read_lift
+from graphveil.writing import writing
+
+ENDING = ".curator"
+_OTHERS = ("graph.toml", "release.json", "result.json", "agreement.toml")
+
+
+def attack_release(
+    release: Path,
+    name: str,
+    *,
+    truth: str | None,
+    data_root: Path | None = None,
+    nodes: int = 500,
+    seed: int = 0,
+    plain: bool = True,
+) -> dict[str, AttackResult]:
+    """Return what an attack finds in a release and, beside it, in the truth published as it is.
+
+    Args:
+        release: the folder of the released graph.
+        truth: the graph it was made of.
+        nodes: among how many random nodes pairs are judged.
+
+    Raises:
+        InputError: another attack than the one on releases, or no truth, or one that does not fit.
+        DataError: the release is incomplete or was changed.
+    """
+    if name != PUBLISHED:
+        remedy = f"graphveil train gcn {release.name}, then attack that run with --truth DATA"
+        raise InputError(f"{name} attacks a model, and this is a graph", allowed=PUBLISHED, remedy=remedy)
+    if truth is None:
+        raise InputError("is not given", where="--truth", allowed="the graph that the release was made of")
+    served, graph = load_graph(release), load_graph(truth, root=data_root)
+    found = {served.release.method: published_edges(graph, served, targets=nodes, seed=seed)}
+    if plain:
+        found[PLAIN] = published_edges(graph, as_it_is(graph, served), targets=nodes, seed=seed)
+    return found
+
+
+def curator_folder(release: Path, out: Path | None) -> Path:
+    """Return where the curator keeps what no one else may see; nothing is written yet.
+
+    Args:
+        out: as asked for; None: beside the release, its name and ENDING.
+
+    Raises:
+        InputError: inside the release, or in a folder that holds something else.
+    """
+    beside = release if release.name not in ("", "..") else release.resolve()
+    folder = beside.with_name(beside.name + ENDING) if out is None else out
+    if release.resolve() in (folder.resolve(), *folder.resolve().parents):
+        raise InputError(
+            f"{folder} is inside the release, which is public", where="--out", remedy="name another folder"
+        )
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is not a folder", where="--out")
+    if any((folder / name).exists() for name in _OTHERS):
+        raise InputError(f"{folder} holds something else", where="--out", remedy="name a new folder")
+    return folder
+
+
+def keep_for_curator(found: Mapping[str, AttackResult], release: Path, folder: Path, name: str) -> tuple[Path, ...]:
+    """Write what was found, and the curator's card, into the curator's folder; return the files of the attack."""
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    files = keep(found, folder, name)
+    write_card(release_card(load_graph(release), release, lift=read_lift(release), attacks=kept(folder)), folder)
+    return files

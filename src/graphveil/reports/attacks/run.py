@@ -1,0 +1,108 @@
+"""Attack the model of a run, and keep what was found in its folder: ``attack-<name>.json`` and a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from graphveil.attacks import AttackResult
+from graphveil.attacks.catalogue import PUBLISHED, SHADOW, Target, attack
+from graphveil.attacks.published_edges import with_public_edges
+from graphveil.attacks.reconstruction import shows_features
+from graphveil.errors import InputError
+from graphveil.graphs import Split, draw_private, load_graph
+from graphveil.methods import load_method
+from graphveil.methods.local.baselines import BASELINES, baseline
+from graphveil.methods.runs.catalogue import build_method, chosen_settings
+from graphveil.methods.runs.experiment import split_of
+from graphveil.privacy import Randomness
+from graphveil.reports.attacks.figure import attack_figure
+from graphveil.reports.attacks.files import PLAIN
+from graphveil.reports.attacks.image_figure import image_figure
+from graphveil.reports.base.figures import png, svg
+from graphveil.reports.base.files import sealed, write_bytes
+from graphveil.reports.base.parts import OWN, public_part, write_with_mode
+from graphveil.reports.base.text import plain_name
+from graphveil.reports.rewrite import rewrite_all
+from graphveil.reports.runs.folder import read_run
+
+
+def attack_run(
+    run: Path,
+    name: str,
+    *,
+    randomness: Randomness,
+    truth: str | None = None,
+    data_root: Path | None = None,
+    nodes: int = 500,
+    shadows: int = 16,
+    shadow: str | None = None,
+    seed: int = 0,
+    plain: bool = True,
+) -> dict[str, AttackResult]:
+    """Return what an attack finds in the run and, beside it, in a plain network of the same graph.
+
+    Args:
+        run: the run folder.
+        name: one of `attacks.catalogue.ATTACKS`.
+        randomness: of shadow models and reports that are made for the attack.
+        truth: where the run was trained on a published graph: the graph it was made of.
+        shadow: data of the adversary's own, on which it trains the same method and learns (link-stealing-shadow).
+        plain: whether a plain network is attacked too; an attack that fails there proves nothing.
+
+    Raises:
+        ModelFileError: there is no run there.
+        InputError: for an unknown attack, or one that does not fit the method.
+    """
+    if (shadow is None) == (name == SHADOW):
+        said = "has to be named" if shadow is None else f"is for the attack {SHADOW}"
+        raise InputError(f"a graph of the adversary's own {said}", where="--shadow")
+    record, method = read_run(run), load_method(public_part(run))
+    source = str(record.options.get("source", record.data))
+    split_seed, share = int(record.options.get("seed", 0)), record.options.get("private_share")
+    served = load_graph(source, root=data_root)
+    if share is not None:
+        served = draw_private(served, float(share), split_seed)
+    graph = served if truth is None else with_public_edges(load_graph(truth, root=data_root), served)
+    split = split_of(served, str(record.options.get("split", "random")), split_seed)
+
+    settings = chosen_settings(record.method, record.settings)
+    own = None if shadow is None else load_graph(shadow, root=data_root)
+
+    def train(graph: Any, nodes: Split, number: int) -> Any:
+        built = build_method(record.method, settings, len(graph.schema.classes), seed=number)
+        return built.fit(graph, split=nodes, randomness=randomness)
+
+    common: dict[str, Any] = {"nodes": nodes, "shadows": shadows, "seed": seed, "randomness": randomness, "shadow": own}
+    found = {record.method: attack(name, Target(method, graph, served, split, train, **common))}
+    protected = record.method not in BASELINES or truth is not None
+    if plain and protected and not name.startswith(("averaging", PUBLISHED)):
+        model: dict[str, Any] = {"model": str(record.settings.get("model", "gcn")), "epochs": 200}
+
+        def open_network(graph: Any, nodes: Split, number: int) -> Any:
+            return baseline(**model, seed=number).fit(graph, split=nodes, randomness=randomness)
+
+        common["noiseless"] = shows_features(method, served)
+        plain_network = open_network(graph, split, split_seed)
+        found[PLAIN] = attack(name, Target(plain_network, graph, graph, split, open_network, **common))
+    return found
+
+
+def keep(found: Mapping[str, AttackResult], run: Path, name: str) -> tuple[Path, ...]:
+    """Write what was found into the run folder, as JSON and as pictures, over what an earlier attack left there.
+
+    The cards of a run are written anew, so that they tell of it.
+    """
+    stem = f"attack-{plain_name(name)}"
+    figure = attack_figure(found)
+    files = (run / f"{stem}.json", run / f"{stem}.png", run / f"{stem}.svg")
+    write_with_mode(files[0], sealed({label: result.to_dict() for label, result in found.items()}))
+    write_bytes(files[1], png(figure), mode=OWN)
+    write_with_mode(files[2], svg(figure))
+    images = image_figure(found)
+    if images is not None:
+        write_bytes(run / f"{stem}-images.png", png(images), mode=OWN)
+        write_with_mode(run / f"{stem}-images.svg", svg(images))
+    rewrite_all(run)
+    return files

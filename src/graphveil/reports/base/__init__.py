@@ -1,0 +1,1 @@
+"""What every report is made of: cards, figures, words and files."""

@@ -1,0 +1,146 @@
+"""A privacy card as one value: what it says is put together once, and shown as Markdown and as HTML.
+
+Every card answers in the same order: what is protected and how strongly, who must be trusted, what is not protected,
+what the private data bought, what attacks found, what was spent.  Runs, releases and parties of a federation differ in
+a few sections only: `run_card`, `release_card`, `federation`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from graphveil.privacy import Guarantee, Ledger
+from graphveil.privacy.printed import rounded_up
+from graphveil.reports.base import text
+from graphveil.reports.base.files import write_text
+from graphveil.reports.base.templating import rendered
+
+MARKDOWN, HTML = "card.md", "card.html"
+RESULTS = "Results, and the lift over the free baseline"
+
+
+@dataclass(frozen=True)
+class Paragraph:
+    """A sentence or a few."""
+
+    text: str
+    strong: bool = False
+    kind: ClassVar[str] = "paragraph"
+
+
+@dataclass(frozen=True)
+class Points:
+    """A list of sentences."""
+
+    lines: tuple[str, ...]
+    kind: ClassVar[str] = "points"
+
+
+@dataclass(frozen=True)
+class Command:
+    """What can be typed."""
+
+    text: str
+    kind: ClassVar[str] = "command"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of a table."""
+
+    cells: tuple[str, ...]
+    strong: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """A head and rows of as many cells."""
+
+    head: tuple[str, ...]
+    rows: tuple[Row, ...]
+    kind: ClassVar[str] = "table"
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading and what stands below it."""
+
+    title: str
+    parts: tuple[Paragraph | Points | Command | Table, ...]
+
+
+@dataclass(frozen=True)
+class Card:
+    """What a card says.
+
+    Attributes:
+        title: of the page; alarms: what must be seen before anything else, each a loud start and the rest.
+        sentence: the guarantee for people.
+    """
+
+    title: str
+    sentence: str
+    sections: tuple[Section, ...]
+    alarms: tuple[tuple[str, str], ...] = ()
+
+
+def pages(card: Card) -> dict[str, str]:
+    """Return the card in both forms, by file name."""
+    return {MARKDOWN: rendered("card.md.j2", card=card), HTML: rendered("card.html.j2", card=card)}
+
+
+def write_card(card: Card, folder: Path) -> None:
+    """Write both forms into a folder, over those that are there."""
+    for name, content in pages(card).items():
+        write_text(folder / name, content)
+
+
+def void_alarm(guarantee: Guarantee, what: str) -> tuple[tuple[str, str], ...]:
+    """Return the alarm of a guarantee that does not hold; `what` is "run" or "release"."""
+    if guarantee.void is None:
+        return ()
+    said = f"{guarantee.void}. What follows is what it would have protected."
+    return ((f"VOID. This {what} protects nobody:", said),)
+
+
+def claim(guarantee: Guarantee) -> str:
+    """Return the guarantee for people, without its assumptions, which are listed."""
+    return guarantee.sentence().split(" Assumes: ", 1)[0]
+
+
+def protected(guarantee: Guarantee, trusted: str, *facts: str) -> Section:
+    """Return units, relation, epsilon and delta, who must be trusted, and the assumptions; `facts` come first."""
+    parts = guarantee.parts or (guarantee,)
+    rows = [Row(_priced(part, part.unit)) for part in parts]
+    if len(parts) > 1:
+        rows.append(Row(_priced(guarantee, f"together: {guarantee.unit}"), strong=True))
+    table = Table(("unit", "neighbours differ by", "epsilon", "delta", "trust model"), tuple(rows))
+    lines = [*facts, f"Must be trusted: {trusted}", f"Against: {guarantee.against}"]
+    lines += [f"Assumes: {fact}" for fact in guarantee.assumes]
+    return Section("What is protected", (table, Points(tuple(lines))))
+
+
+def exposed(lines: tuple[str, ...]) -> Section:
+    """Return what a reader might wrongly think is protected."""
+    return Section("What is not protected", (Points(lines),))
+
+
+def spent(ledger: Ledger) -> Section:
+    """Return every spend and the total of each unit."""
+    if not ledger.spends:
+        return Section("What was spent", (Paragraph("Nothing was spent: no noise was added."),))
+    rows = [
+        Row((s.name, s.unit, s.mechanism, text.settings(s.parameters), rounded_up(s.epsilon), rounded_up(s.delta)))
+        for s in ledger.spends
+    ]
+    for unit in dict.fromkeys(spend.unit for spend in ledger.spends):
+        epsilon, delta = ledger.total(unit)
+        rows.append(Row(("total", unit, "", "", rounded_up(epsilon), rounded_up(delta)), strong=True))
+    head = ("step", "unit", "mechanism", "parameters", "epsilon", "delta")
+    return Section("What was spent", (Table(head, tuple(rows)),))
+
+
+def _priced(part: Guarantee, unit: str) -> tuple[str, ...]:
+    return (unit, part.relation, rounded_up(part.epsilon), rounded_up(part.delta), part.model)

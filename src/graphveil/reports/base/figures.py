@@ -1,0 +1,178 @@
+"""The pictures of a report as matplotlib figures: pure functions, no pyplot, nothing shared between calls.
+
+Colours are Okabe and Ito's (readable with every common colour blindness); text is drawn in ``INK``, which
+:func:`inline_svg` hands over to the page, so that one picture suits a light and a dark page.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any, Literal
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from graphveil.methods.runs.intervals import Interval
+from graphveil.reports.base.text import percent, printable
+from graphveil.reports.base.words import measured
+
+INK = "#1b1f24"
+BLUE, ORANGE, GREEN, GREY = "#0072b2", "#d55e00", "#009e73", "#8a9099"
+COLOURS = (BLUE, ORANGE, GREEN, "#cc79a7", "#e69f00", "#56b4e9", GREY)
+_Panel = tuple[str, float, tuple[tuple[str, str, str], ...]]
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+
+
+def accuracy_figure(
+    method: str,
+    accuracy: Interval,
+    controls: Mapping[str, Interval],
+    ceiling: Interval | None,
+    rivals: Mapping[str, Interval] | None = None,
+) -> Figure:
+    """Bars of the run, its rivals and its controls (best first) and the non-private ceiling, with 95% intervals."""
+    rows = [(method, accuracy, BLUE)]
+    for scores, colour, kind in ((rivals or {}, GREEN, " (rival)"), (controls, GREY, "")):
+        rows += [(name + kind, scores[name], colour) for name in sorted(scores, key=lambda key: -scores[key].mean)]
+    if ceiling is not None:
+        rows.append(("not private (ceiling)", ceiling, ORANGE))
+    figure = bar_figure(rows)
+    if ceiling is not None:
+        figure.axes[0].patches[-1].set(facecolor="none", edgecolor=ORANGE, hatch="////", linewidth=1.2)
+    return figure
+
+
+def bar_figure(rows: Sequence[tuple[str, Interval, str]]) -> Figure:
+    """One bar for each (name, accuracy, colour), from the top down, with its 95% interval and its number."""
+    figure = Figure(figsize=(7.2, 0.75 + 0.42 * len(rows)), layout="constrained")
+    axes = figure.add_subplot()
+    places = range(len(rows))
+    means = [100 * score.mean for _, score, _ in rows]
+    axes.barh(places, means, height=0.62, color=[colour for _, _, colour in rows])
+    for place, (_, score, _) in zip(places, rows, strict=True):
+        _error_bar(axes, place, score)
+    axes.set_yticks(places, [drawable(name) for name, _, _ in rows])
+    axes.invert_yaxis()
+    axes.set_xlim(0, 100)
+    axes.set_xlabel("test nodes classified correctly, per cent")
+    clean(axes, grid="x")
+    return figure
+
+
+def _error_bar(axes: Axes, place: float, score: Interval) -> None:
+    """The interval of one bar and the mean beside it, written clear of the whisker."""
+    end = score.mean
+    if measured(score):
+        spread = [[100 * (score.mean - score.low)], [100 * (score.high - score.mean)]]
+        axes.errorbar(100 * score.mean, place, xerr=spread, color=INK, capsize=3.5, linewidth=1.3)
+        end = score.high
+    inside = end > 0.9
+    axes.annotate(
+        percent(score.mean),
+        (100 * (score.low if inside else end), place),
+        xytext=(-6 if inside else 6, 0),
+        textcoords="offset points",
+        ha="right" if inside else "left",
+        va="center",
+        color=INK,
+        fontweight="bold",
+    )
+
+
+def training_figure(history: Sequence[Sequence[Mapping[str, Any]]]) -> Figure | None:
+    """Loss and the accuracy estimated from noisy labels, over the epochs, one thin line per repeat.
+
+    Returns ``None`` when no repeat has epochs: methods without training have no curve.
+    """
+    repeats = [rows for rows in history if len(rows) > 1]
+    if not repeats:
+        return None
+    panels: list[_Panel] = [("loss", 1.0, (("loss", "training", BLUE), ("val_loss", "validation", ORANGE)))]
+    if any(row.get("val_estimate") is not None for rows in repeats for row in rows):
+        estimate = (("val_estimate", "validation, estimated from noisy labels", GREEN),)
+        panels.append(("accuracy, per cent", 100.0, estimate))
+    figure = Figure(figsize=(7.2, 2.7), layout="constrained")
+    for axes, (label, scale, series) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
+        for key, name, colour in series:
+            _curves(axes, repeats, key, name, colour, scale=scale)
+        axes.set(xlabel="epoch", ylabel=label)
+        axes.legend(frameon=False, labelcolor=INK, fontsize=8.5)
+        clean(axes, grid="y")
+    return figure
+
+
+def _curves(
+    axes: Axes,
+    repeats: Sequence[Sequence[Mapping[str, Any]]],
+    key: str,
+    name: str,
+    colour: str,
+    *,
+    scale: float,
+) -> None:
+    for number, rows in enumerate(repeats):
+        kept = [(row["epoch"], scale * row[key]) for row in rows if isinstance(row.get(key), float | int)]
+        if kept:
+            style = {"label": name, "linewidth": 1.6} if number == 0 else {"linewidth": 0.8, "alpha": 0.35}
+            axes.plot(*zip(*kept, strict=True), color=colour, **style)
+
+
+def drawable(name: str) -> str:
+    """A name in letters that matplotlib's own font has; others become question marks."""
+    return printable(name).encode("latin-1", "replace").decode("latin-1")
+
+
+def clean(axes: Axes, *, grid: Literal["x", "y"]) -> None:
+    """Only the lines that carry something: no frame, a faint grid along the measured axis."""
+    axes.spines[["top", "right"]].set_visible(False)
+    for side in ("left", "bottom"):
+        axes.spines[side].set_color(GREY)
+    axes.tick_params(colors=INK, length=0)
+    axes.xaxis.label.set_color(INK)
+    axes.yaxis.label.set_color(INK)
+    axes.set_axisbelow(True)
+    axes.grid(axis=grid, color=GREY, alpha=0.25, linewidth=0.8)
+    for text in (*axes.get_xticklabels(), *axes.get_yticklabels()):
+        text.set_parse_math(False)
+
+
+def png(figure: Figure, *, dots_per_inch: int = 160) -> bytes:
+    """The figure as PNG on white."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=dots_per_inch, facecolor="white", metadata={"Software": None})
+    return buffer.getvalue()
+
+
+def svg(figure: Figure) -> str:
+    """The figure as a stand-alone SVG file with text as text."""
+    buffer = io.StringIO()
+    nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "graphveil", "font.family": "sans-serif"}):
+        figure.savefig(buffer, format="svg", transparent=True, metadata=nothing)
+    return buffer.getvalue()
+
+
+def inline_svg(figure: Figure, *, name: str, alt: str) -> str:
+    """The figure as an ``<svg>`` element to put into an HTML page.
+
+    Names of its parts start with ``name``, so that two figures on a page do not mix; the ink becomes the
+    colour of the text around it; addresses of name spaces, which HTML does not need, are left out.
+
+    Args:
+        figure: the picture.
+        name: a word no other figure of the page has.
+        alt: what the picture shows, for those who do not see it.
+    """
+    text = svg(figure)
+    text = text[text.index("<svg") :]
+    text = re.sub(r'\s+xmlns(:\w+)?="[^"]*"', "", text)
+    text = text.replace("xlink:href", "href").replace(INK, "currentColor")
+    text = re.sub(r'\bid="', f'id="{name}-', text)
+    text = re.sub(r'href="#', f'href="#{name}-', text)
+    text = text.replace("url(#", f"url(#{name}-")
+    text = re.sub(r"<svg[^>]*?viewBox", "<svg viewBox", text, count=1)
+    return text.replace("<svg ", f'<svg role="img" aria-label="{escape(printable(alt))}" ', 1)

@@ -1,0 +1,252 @@
+"""The two parts of a run folder, and whether somebody changed a file of them.
+
+    RUN/            its maker's own: what was measured on true labels, paths, settings of the machine
+    RUN/public/     what may be handed on: the model, what it protects, what was spent; predicting needs no more
+
+Each part lists the SHA-256 of its files in `digests.json`; the model carries a hash of its own, of the guarantee and of
+the ledger it was saved with.  Editing one file is noticed, a forger who writes all of them anew is not: nothing is
+signed.  Old run folders have one part, and only the model's hash.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from graphveil.errors import GraphveilError, ModelFileError
+from graphveil.methods.base.storage import DIGESTS, read_method, save_method
+from graphveil.methods.base.storage import FILE as MODEL
+from graphveil.privacy import Guarantee, Ledger
+from graphveil.privacy.ledger_file import LedgerFile
+from graphveil.reading import read_json
+from graphveil.reports.base.files import to_json, write_bytes
+from graphveil.writing import partial_folder
+
+PUBLIC: Final = "public"
+LEDGER, GUARANTEE, ABOUT = "ledger.json", "guarantee.json", "about.json"
+RESULT, METRICS, CONFIG = "result.json", "metrics.jsonl", "config.toml"
+README = "README.md"
+#: Who may read the maker's own files, and the folder: nobody else.
+OWN, OWN_FOLDER = 0o600, 0o700
+REMEDY: Final = "put the file back as it was written; what was changed has no guarantee"
+_OLD_NAMES: Final = (MODEL, LEDGER)
+
+
+def public_part(run: Path) -> Path:
+    """Return where the model of a run lies: its public part, or the folder itself where it has no parts."""
+    inside = run / PUBLIC
+    return inside if inside.is_dir() else run
+
+
+def is_public_part(folder: Path) -> bool:
+    """Whether a folder is the public part of a run, perhaps without the rest."""
+    return any((folder / name).is_file() for name in (ABOUT, GUARANTEE, DIGESTS)) and not (folder / RESULT).is_file()
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What a run protects and has spent, by the files that say so and were checked against each other.
+
+    Attributes:
+        guarantee: of the model.
+        ledger: of the model, continued by what the file beside it has beyond it.
+    """
+
+    guarantee: Guarantee
+    ledger: Ledger
+
+
+def checked(run: Path) -> Kept:
+    """Return what a run, or its public part alone, protects and has spent.
+
+    Raises:
+        ModelFileError: a file is missing or was changed, or two of them contradict each other.
+    """
+    public = public_part(run)
+    split = public != run or is_public_part(run)
+    facts = read_method(public)[1]
+    ledger = _ledger_of(facts, public)
+    if split or (run / RESULT).is_file():
+        _require(public / LEDGER)
+    paid = LedgerFile(public / LEDGER).open(ledger).detached()
+    said = _guarantee_of(facts, public)
+    if split:
+        require_unchanged(public, (ABOUT, GUARANTEE))
+        _require_equal(read_object(public / GUARANTEE), said.to_dict(), public / GUARANTEE, cut_off=_cut_off(public))
+    if (run / RESULT).is_file():
+        if public != run:
+            require_unchanged(run, (RESULT, METRICS, CONFIG))
+            _require_one_content(run, public)
+        _check_result(run / RESULT, said, ledger, cut_off=_cut_off(run))
+    return Kept(said, paid)
+
+
+@contextmanager
+def writing_part(folder: Path, texts: Mapping[str, str], *, mode: int = 0o666) -> Iterator[None]:
+    """Write files, and their digests once the block has ended; who is stopped before leaves known files, old or new.
+
+    Raises:
+        WriteError: the disk refuses.
+    """
+    new = {name: [_sha256(text.encode())] for name, text in texts.items()}
+    old = _digests(folder) if (folder / DIGESTS).is_file() else {}
+    both = {name: [*old.get(name, []), *new[name]] for name in new}
+    write_with_mode(folder / DIGESTS, to_json({**old, **both}), mode)
+    for name, text in texts.items():
+        write_with_mode(folder / name, text, mode)
+    yield
+    write_with_mode(folder / DIGESTS, to_json({**old, **new}), mode)
+
+
+def save_public_model(model: Any, public: Path) -> None:
+    """Save a model without the figures of its training: some methods measure them on true labels.
+
+    What people sent, and each node's own answers, go beside the public part and not into it.
+
+    Raises:
+        WriteError: the disk refuses.
+    """
+    with partial_folder(public / MODEL) as beside:
+        kind, facts, tensors = read_method(model.save(beside))
+    model.keep(save_method(public, kind, {**facts, "history": []} if "history" in facts else facts, tensors))
+
+
+def link_old_names(run: Path) -> None:
+    """Keep the model and the ledger where runs without parts had them, where the system has links."""
+    for name in _OLD_NAMES:
+        place = run / name
+        if place.is_symlink():
+            continue
+        place.unlink(missing_ok=True)
+        try:
+            place.symlink_to(Path(PUBLIC) / name)
+        except OSError:
+            return
+
+
+def write_with_mode(file: Path, text: str, mode: int = OWN) -> None:
+    """Write a text that nobody but its maker may read, whoever could read the file that was there before.
+
+    Raises:
+        WriteError: the disk refuses.
+    """
+    write_bytes(file, text.encode("utf-8", "replace"), mode=mode)
+
+
+def read_object(file: Path) -> Mapping[str, Any]:
+    """Return the JSON object in a file.
+
+    Raises:
+        ModelFileError: it is missing, or holds something else.
+    """
+    _require(file)
+    try:
+        found = read_json(file)
+    except (OSError, ValueError) as error:
+        raise ModelFileError(f"is damaged: {error}", where=str(file), remedy=REMEDY) from error
+    if not isinstance(found, dict):
+        raise ModelFileError("is damaged: no object", where=str(file), remedy=REMEDY)
+    return found
+
+
+def require_sum(guarantee: Guarantee, file: Path) -> None:
+    """Refuse a guarantee that promises more than its parts together, which add up.
+
+    Raises:
+        ModelFileError: it does.
+    """
+    parts = guarantee.parts
+    if parts and any(
+        sum(getattr(part, name) for part in parts) > getattr(guarantee, name) * (1 + 1e-9) + 1e-18
+        for name in ("epsilon", "delta")
+        if math.isfinite(guarantee.epsilon)
+    ):
+        raise ModelFileError("promises more than its parts add up to", where=str(file), remedy=REMEDY)
+
+
+def require_paid(guarantee: Guarantee, ledger: Ledger, file: Path) -> None:
+    """Refuse a finite epsilon below what the ledger paid for one unit, or one that nothing was paid for.
+
+    Raises:
+        ModelFileError: it does.
+    """
+    paid = max((ledger.total(entry.unit)[0] for entry in ledger.budget), default=0.0)
+    if math.isfinite(guarantee.epsilon) and not 0 < paid <= guarantee.epsilon * (1 + 1e-9) + 1e-8:
+        raise ModelFileError("promises more than its ledger paid for", where=str(file), remedy=REMEDY)
+
+
+def _check_result(file: Path, said: Guarantee, ledger: Ledger, *, cut_off: bool) -> None:
+    """Refuse a result that states another guarantee or ledger than the model was saved with."""
+    content = read_object(file)
+    _require_equal(content.get("guarantee"), said.to_dict(), file, cut_off=cut_off)
+    _require_equal(content.get("ledger"), ledger.to_dict(), file, cut_off=cut_off)
+
+
+def _require_equal(found: Any, known: Any, file: Path, *, cut_off: bool) -> None:
+    """Refuse what differs from what the model says, unless the writer of the file was stopped half-way."""
+    if found != json.loads(to_json(known)) and not cut_off:
+        raise ModelFileError("contradicts the model", where=str(file), remedy=REMEDY)
+
+
+def require_unchanged(folder: Path, names: tuple[str, ...]) -> None:
+    """Refuse files that are not those whose digests the folder lists.
+
+    Raises:
+        ModelFileError: one is missing or was changed.
+    """
+    known = _digests(folder)
+    for name in names:
+        _require(folder / name)
+        if _sha256((folder / name).read_bytes()) not in known.get(name, []):
+            raise ModelFileError("was changed since it was written", where=str(folder / name), remedy=REMEDY)
+
+
+def _require_one_content(run: Path, public: Path) -> None:
+    """Refuse a second model or ledger under the old name, where a copy of the folder turned links into files."""
+    for name in _OLD_NAMES:
+        if (run / name).is_file() and (run / name).read_bytes() != (public / name).read_bytes():
+            raise ModelFileError(f"is not the one in {PUBLIC}", where=str(run / name), remedy="remove it")
+
+
+def _require(file: Path) -> None:
+    if not file.is_file():
+        raise ModelFileError("is missing", where=str(file), remedy=REMEDY)
+
+
+def _cut_off(folder: Path) -> bool:
+    """Whether the last writer of a part was stopped before it had written everything."""
+    known = _digests(folder) if (folder / DIGESTS).is_file() else {}
+    return any(len(set(digests)) > 1 for digests in known.values())
+
+
+def _digests(folder: Path) -> dict[str, list[str]]:
+    found = read_object(folder / DIGESTS)
+    if not all(isinstance(listed, list) and all(isinstance(one, str) for one in listed) for listed in found.values()):
+        raise ModelFileError("is damaged", where=str(folder / DIGESTS), remedy=REMEDY)
+    return dict(found)
+
+
+def _ledger_of(facts: Mapping[str, Any], public: Path) -> Ledger:
+    try:
+        return Ledger.from_dict(facts["ledger"])
+    except (KeyError, TypeError, ValueError, GraphveilError) as error:
+        raise ModelFileError(f"states no ledger ({error})", where=str(public / MODEL)) from error
+
+
+def _guarantee_of(facts: Mapping[str, Any], public: Path) -> Guarantee:
+    try:
+        found = Guarantee.from_dict(facts["guarantee"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise ModelFileError(f"states no guarantee ({error})", where=str(public / MODEL)) from error
+    require_sum(found, public / MODEL)
+    return found
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

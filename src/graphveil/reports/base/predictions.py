@@ -1,0 +1,173 @@
+"""Predictions as a table: one row for each node, in the user's own ids."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+import polars as pl
+
+from graphveil.errors import InputError
+from graphveil.methods.base.local_privacy import LocalPrivacy
+from graphveil.methods.base.people import People
+from graphveil.methods.curator.privacy import CuratorPrivacy
+from graphveil.methods.links.solitude import Solitude
+from graphveil.methods.local.lpgnn import LPGNN
+from graphveil.privacy.printed import rounded_up
+from graphveil.reports.base.text import spreadsheet
+from graphveil.writing import whole_file
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch_geometric.data import Data
+
+    from graphveil.methods.links.privacy import LinkPrivacy
+    from graphveil.methods.release.privacy import ReleasePrivacy
+
+_KNOWN = "for people who have reported predicting costs nothing more"
+_ENDINGS = (".csv", ".parquet")
+
+
+def check_file(path: Path | None) -> None:
+    """Refuse a file that could not be written, before anything is computed.
+
+    Raises:
+        InputError: the name ends in neither .csv nor .parquet, exists already, or lies in no folder.
+    """
+    if path is None:
+        return
+    if path.suffix.lower() not in _ENDINGS:
+        raise InputError(str(path), where="--out", allowed="a name ending in .csv or .parquet")
+    if path.exists():
+        raise InputError(f"{path} exists", where="--out", remedy="name a new file; nothing is overwritten")
+    if not path.parent.is_dir():
+        raise InputError(f"{path.parent} is no folder", where="--out")
+
+
+def check_people(people: str | None, model: Any) -> None:
+    """Refuse to be told who people are in words that are not known, or by a method that does not ask.
+
+    Raises:
+        InputError: saying what is allowed.
+    """
+    if people is None:
+        return
+    if people not in get_args(People):
+        raise InputError(people, where="--people", allowed=", ".join(get_args(People)))
+    if not isinstance(model, LPGNN | Solitude):
+        raise InputError(f"--people says nothing to {model.kind}", allowed="with lpgnn, solitude, blink and dprr")
+
+
+def tabulate(probabilities: Tensor, graph: Data, classes: tuple[str, ...]) -> pl.DataFrame:
+    """One row for each node.
+
+    Args:
+        probabilities: [n, c], a row for each node.
+        graph: the graph they are for; its ``ids`` are used where it has them, else row numbers.
+        classes: the c names.
+
+    Returns:
+        Columns ``id``, ``prediction``, ``probability`` and one ``p(<class>)`` for each class.
+    """
+    values = probabilities.detach().cpu().numpy()
+    best = values.argmax(axis=1)
+    ids = graph.get("ids")
+    return pl.DataFrame(
+        {
+            "id": pl.Series(list(range(len(values))) if ids is None else list(ids)),
+            "prediction": [classes[index] for index in best],
+            "probability": values.max(axis=1),
+            **{f"p({name})": values[:, index] for index, name in enumerate(classes)},
+        }
+    )
+
+
+def write(table: pl.DataFrame, path: Path) -> None:
+    """Write a table to ``path``, whole or not at all, as CSV or Parquet by its name."""
+    with whole_file(path) as partial:
+        if path.suffix.lower() == ".csv":
+            spreadsheet_table(table).write_csv(partial)
+        else:
+            table.write_parquet(partial)
+
+
+def spreadsheet_table(table: pl.DataFrame) -> pl.DataFrame:
+    """A table whose texts and headings no spreadsheet takes for formulas, see :func:`text.spreadsheet`."""
+    columns = {}
+    for name in table.columns:
+        series = table[name]
+        kept = series.dtype != pl.String
+        columns[spreadsheet(name)] = series if kept else [None if v is None else spreadsheet(v) for v in series]
+    return pl.DataFrame(columns)
+
+
+def cost(
+    privacy: LocalPrivacy | CuratorPrivacy | ReleasePrivacy, links: LinkPrivacy | None = None, *, others: bool = True
+) -> str:
+    """What predicting costs the people of a graph, in one sentence.
+
+    Args:
+        privacy: the budgets of features and labels.
+        links: the budget of neighbour lists, for a method that collects them.
+        others: whether people who did not report for the run can be predicted at all.
+    """
+    if isinstance(privacy, CuratorPrivacy):
+        return _cost_of_query(privacy)
+    if not isinstance(privacy, LocalPrivacy):
+        return "predicting costs nothing more; this model knows only the nodes that were released"
+    if links is not None:
+        return _cost_with_lists(privacy, links, others and privacy.collects_features)
+    if not privacy.collects_features:
+        return "predicting reads no features and costs no privacy"
+    if privacy.epsilon_x == math.inf:
+        return "on another graph than that of the run, features are sent as they are: NOT protected"
+    price = rounded_up(privacy.epsilon_x or 0.0)
+    return f"{_KNOWN}; new people send one feature report at epsilon {price}, which is kept"
+
+
+def _cost_of_query(privacy: CuratorPrivacy) -> str:
+    if privacy.public:
+        return "nothing is protected (epsilon = inf)"
+    cached = "on the graph of the run predicting reads no edges and costs nothing more"
+    if not privacy.queries:
+        return f"{cached}; where a method reads edges, the run has declared no budget for another graph"
+    price = f"epsilon {rounded_up(privacy.epsilon)}, delta {rounded_up(privacy.delta)}"
+    return f"{cached}; the edges of another graph are read at {price}, {privacy.queries} times at most"
+
+
+def _cost_with_lists(privacy: LocalPrivacy, links: LinkPrivacy, others: bool) -> str:
+    if not others:
+        return "predicting costs nothing more; this model knows only the people who reported for the run"
+    sent, bare = [], []
+    if privacy.epsilon_x == math.inf:
+        bare.append("features")
+    else:
+        sent.append(f"one feature report at epsilon {rounded_up(privacy.epsilon_x or 0.0)}")
+    if links.public:
+        bare.append("connections")
+    else:
+        price = f"epsilon {rounded_up(links.epsilon_a)} a bit"
+        if links.relationship_epsilon != links.epsilon_a:
+            price += f", {rounded_up(links.relationship_epsilon)} a relationship"
+        sent.append(f"one neighbour list at {price}")
+    if not sent:
+        return "on another graph than that of the run, features and connections are sent as they are: NOT protected"
+    open_part = f", and {bare[0]} as they are, NOT protected" if bare else ""
+    return f"{_KNOWN}; new people send {' and '.join(sent)}{open_part}; the run keeps the answer"
+
+
+def summary(table: pl.DataFrame, *, run: str, data: str, out: Path | None, note: str) -> dict[str, Any]:
+    """What ``graphveil predict`` answers: nodes of each class, and the rows unless they went to a file."""
+    counted = table["prediction"].value_counts(sort=True)
+    answer: dict[str, Any] = {
+        "run": run,
+        "data": data,
+        "nodes": len(table),
+        "predicted": dict(counted.iter_rows()),
+        "note": note,
+        "out": None if out is None else str(out),
+    }
+    if out is None:
+        answer["predictions"] = table.select("id", "prediction", "probability").to_dicts()
+    return answer

@@ -1,0 +1,33 @@
+"""A run beside other methods at the same privacy price: by how much, and whether that is more than chance."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from graphveil.methods.runs.intervals import Interval
+from graphveil.methods.runs.intervals import interval as interval_over
+from graphveil.reports.base.record import RunRecord
+
+
+def lead(record: RunRecord) -> Interval | None:
+    """The accuracy of a run minus that of its best rival, or None where no rival was trained."""
+    if record.best_rival is None:
+        return None
+    return difference(record.accuracy, record.rivals[record.best_rival])
+
+
+def difference(mine: Interval, theirs: Interval) -> Interval:
+    """One score minus another with a 95% interval.
+
+    Several runs are paired. Of one run only the two intervals are known: they are added as if the scores were
+    independent, which is too wide where both err on the same nodes, never too narrow.
+    """
+    if len(mine.runs) == len(theirs.runs) > 1:
+        pairs = zip(mine.runs, theirs.runs, strict=True)
+        return interval_over([np.array([one - other]) for one, other in pairs], difference=True)
+    mean = mine.mean - theirs.mean
+    low = math.hypot(mine.mean - mine.low, theirs.high - theirs.mean)
+    high = math.hypot(mine.high - mine.mean, theirs.mean - theirs.low)
+    return Interval(mean, mean - low, mean + high, (mean,))

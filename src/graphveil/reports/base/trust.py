@@ -1,0 +1,294 @@
+"""What an epsilon is of: who is trusted, what is protected, and which epsilons may stand beside each other.
+
+Two epsilons say something about each other only where the same people are trusted, and unit, relation and observers
+are the same. Such runs have one :class:`Promise`; everything else is kept apart.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from graphveil.mechanisms.base.guarantees import READERS
+from graphveil.privacy import Guarantee, Ledger, compose, several
+from graphveil.privacy.printed import rounded_up
+from graphveil.reports.base.text import number
+
+#: trust -> who is trusted, in the order in which groups are shown.
+HEADS: Final[Mapping[str, str]] = {
+    "local": "Nobody is trusted: every device adds its own noise",
+    "vertical": "Organisations and a server: each keeps its own data and follows the protocol",
+    "central": "A curator is trusted: it holds the data as they are",
+    "release": "A curator is trusted once: what it publishes is public for ever",
+    "none": "Nothing is protected: whoever trains sees everything",
+}
+ASPECTS: Final = ("features", "labels", "edges", "whole person")
+MEASURED: Final = (
+    "Accuracies, lift and attack figures are measured on the true data: no epsilon here covers them, so think before "
+    "you hand them on."
+)
+LEGEND: Final = (
+    "yes: protected; partly: in part; no: used as it is; unused: not even read. Whole person: that somebody takes part "
+    "at all, with everything of theirs."
+)
+
+#: A piece of a unit's name -> the heading of its column; the first that fits.
+_SHORT: Final = (
+    ("embedding row", "row"),
+    ("features, label", "node"),
+    ("features and label", "node"),
+    ("relationship", "relationship"),
+    ("directed link", "link"),
+    ("one directed edge", "directed edge"),
+    ("edge", "edge"),
+    ("feature", "features"),
+    ("label", "label"),
+)
+_CONNECTIONS: Final = ("relationship", "link", "directed edge", "edge")
+_ENTRY, _EDGE = "one of the two entries of an undirected edge", "one undirected edge"
+_OWN_LIST: Final = "not that others list it"
+_BOTH: Final = "both ends of a relationship report it"
+
+
+@dataclass(frozen=True)
+class Part:
+    """One thing that an epsilon of its own protects.
+
+    Attributes:
+        unit: what may change, in whole words; relation: "replace" or "add/remove".
+    """
+
+    unit: str
+    relation: str
+
+    @property
+    def short(self) -> str:
+        """The unit in a word or two, for the heading of a column."""
+        return next((short for piece, short in _SHORT if piece in self.unit), self.unit)
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What runs must share for their epsilons to be comparable.
+
+    Attributes:
+        trust: one of HEADS.
+        parts: what is protected; nothing where nothing is.
+        against: who may look, or nobody where nothing is protected.
+    """
+
+    trust: str
+    parts: tuple[Part, ...]
+    against: str
+
+    @classmethod
+    def of(cls, guarantee: Guarantee) -> Promise:
+        """What a run promises; whether something voids it is said elsewhere."""
+        if math.isinf(guarantee.epsilon):
+            return cls("none", (), "nobody")
+        parts = tuple(Part(part.unit, part.relation) for part in parts_of(guarantee))
+        return cls("release" if guarantee.against == READERS else guarantee.model, parts, guarantee.against)
+
+    @property
+    def unit(self) -> str:
+        """Everything that is protected, in words."""
+        return " and ".join(part.unit for part in self.parts) or "nothing"
+
+    @property
+    def protected(self) -> str:
+        """One line: what is protected under which change, against whom."""
+        if not self.parts:
+            return "Protected: nothing."
+        said = []
+        for relation, parts in itertools.groupby(self.parts, key=lambda part: part.relation):
+            change = "it may change" if relation == "replace" else "it may be added or removed"
+            said.append(f"{' and '.join(part.unit for part in parts)} ({change})")
+        return f"Protected: {', and '.join(said)}; against {self.against}."
+
+
+def parts_of(guarantee: Guarantee) -> tuple[Guarantee, ...]:
+    """The smallest parts of a guarantee, those of the same unit and change added up, or itself when it has none."""
+    found: dict[Part, list[Guarantee]] = {}
+    for part in _leaves(guarantee):
+        found.setdefault(Part(part.unit, part.relation), []).append(part)
+    return tuple(same[0] if len(same) == 1 else compose(same) for same in found.values())
+
+
+def _leaves(guarantee: Guarantee) -> tuple[Guarantee, ...]:
+    """What a guarantee was composed of in the end: of features and label, and these with a relationship."""
+    return tuple(leaf for part in guarantee.parts for leaf in _leaves(part)) or (guarantee,)
+
+
+def protection(guarantee: Guarantee, reads: Sequence[str], settings: Mapping[str, Any]) -> dict[str, str]:
+    """For each of ASPECTS: "yes" (protected), "partly", "no" (used as it is) or "unused" (not even read).
+
+    A whole person is protected where it makes no difference whether somebody takes part at all.
+
+    Args:
+        reads: what of a person the method reads.
+        settings: the method's settings; features that are not collected have epsilon_x None.
+    """
+    promise = Promise.of(guarantee)
+    units = [part.unit for part in promise.parts]
+    nodes = [unit for unit, part in zip(units, promise.parts, strict=True) if part.short == "node"]
+    found = dict.fromkeys(ASPECTS, "no")
+    for part in promise.parts:
+        aspect = {"features": "features", "label": "labels"}.get(part.short)
+        found |= {aspect: "yes"} if aspect else {}
+        found |= {"edges": "yes"} if part.short in _CONNECTIONS else {}
+    for unit in nodes:
+        edges = "partly" if _OWN_LIST in unit else "yes"
+        found |= {"features": "yes", "labels": "yes", "edges": edges, "whole person": edges}
+    if promise.trust == "vertical":  # a person's row, not the rows of neighbours that its features reach
+        found |= {"features": "partly"}
+        found |= {"labels": "yes"} if any("labels were randomized" in fact for fact in guarantee.assumes) else {}
+    unused = {aspect for aspect in ASPECTS[:3] if aspect not in reads}
+    unused |= {"features"} if "epsilon_x" in settings and settings["epsilon_x"] is None else set()
+    return found | dict.fromkeys(sorted(unused), "unused")
+
+
+def conversions(guarantee: Guarantee, relationship: float | None) -> tuple[dict[str, Any], ...]:
+    """What a guarantee says of other units, as the method and the accountant computed it: unit, epsilon, delta, why.
+
+    Args:
+        relationship: what the method says that one relationship costs, or None.
+    """
+    found = []
+    for part in parts_of(guarantee):
+        short = Part(part.unit, part.relation).short
+        if _OWN_LIST in part.unit and math.isfinite(part.epsilon):
+            two = several(part, 2)
+            found.append(_said("one relationship", two.epsilon, two.delta, "it stands in the lists of two nodes"))
+        if short not in _CONNECTIONS or math.isinf(part.epsilon):
+            continue
+        whole = part
+        both = next((fact for fact in part.assumes if fact.startswith(_BOTH)), None)
+        if both is not None:
+            found.append(_said("one bit of one neighbour list", part.epsilon / 2, part.delta, both))
+        if relationship is not None and math.isfinite(relationship) and not math.isclose(relationship, part.epsilon):
+            whole = replace(part, unit="one relationship", epsilon=relationship)
+            why = "both entries of an undirected edge, by the method's own accounting"
+            found.append(_said("one relationship", relationship, part.delta, why))
+        two = several(whole, 2)
+        one = "relationships" if whole is not part else f"{short}s"
+        found.append(_said(f"two {one} of one person at once", two.epsilon, two.delta, "group privacy"))
+    return tuple(found)
+
+
+def _said(unit: str, epsilon: float, delta: float, why: str) -> dict[str, Any]:
+    return {"unit": unit, "epsilon": epsilon, "delta": delta, "why": why}
+
+
+def conversion_text(found: Mapping[str, Any]) -> str:
+    """``one relationship: 2.83``; where no epsilon is left, that nothing is promised."""
+    return f"{found['unit']}: {price_text(found)}"
+
+
+def price_text(found: Mapping[str, Any]) -> str:
+    """``2.83 (delta 1e-05)`` or ``nothing is promised``."""
+    if math.isinf(found["epsilon"]):
+        return "nothing is promised"
+    return rounded_up(found["epsilon"]) + (f" (delta {rounded_up(found['delta'], 2)})" if found["delta"] else "")
+
+
+def collections(ledger: Ledger, promise: Promise) -> str:
+    """How often private data are read for one run, in words."""
+    if promise.trust == "none":
+        return "as often as one likes"
+    facts = [spend.parameters for spend in ledger.spends]
+    rounds = max((int(fact["publications"]) for fact in facts if "publications" in fact), default=0)
+    trials = max((float(fact["mean_trials"]) for fact in facts if "mean_trials" in fact), default=0.0)
+    if rounds:
+        return f"{rounds} publications"
+    if promise.trust != "central":
+        return "one release" if promise.trust == "release" else "one report a person"
+    once = f"about {number(trials)} trainings" if trials else "one training"
+    asked = max(len(ledger.spends) - 1, 0)
+    return once if not asked else f"{once}, {asked} more predictions"
+
+
+def comparability(promises: Sequence[Promise], epsilons: Sequence[float], opened: Sequence[Sequence[str]]) -> list[str]:
+    """Which epsilons may be compared and which may not, in sentences; groups are called A, B, ... in order.
+
+    Args:
+        promises: of each group.
+        epsilons: one of each group, for the example.
+        opened: what each group leaves unprotected.
+    """
+    protected = [place for place, promise in enumerate(promises) if promise.parts]
+    if not protected:
+        return []
+    said = [
+        "By epsilon compare rows of one group only, and of one delta: they trust the same people and protect the same "
+        "unit under the same change from the same observers."
+    ]
+    pair = next(
+        (pair for pair in itertools.combinations(protected, 2) if _apart(promises[pair[0]], promises[pair[1]])),
+        next(itertools.combinations(protected, 2), None),
+    )
+    if pair is not None:
+        one, other = sorted(pair, key=lambda place: -len(opened[place]))
+        price = rounded_up(epsilons[one])
+        said.append(
+            f"Across groups no epsilon is larger or smaller than another. {letter(one)}'s {price}, for "
+            f"{_promised(promises[one], opened[one])}, is neither a weaker nor a stronger promise than {price} would "
+            f"be in {letter(other)}, for {_promised(promises[other], opened[other])}: "
+            f"{_differences(promises[one], promises[other])}."
+        )
+    for one, other in itertools.combinations(protected, 2):
+        first, second = promises[one], promises[other]
+        shared = [part.short for part in first.parts if part in second.parts]
+        if shared and (first.trust, first.against) == (second.trust, second.against):
+            said.append(
+                f"{letter(one)} and {letter(other)} both protect {_and(shared)}: what that alone costs may be compared "
+                "between them."
+            )
+        if _counts_entries(first, second) or _counts_entries(second, first):
+            entries, whole = (one, other) if _counts_entries(first, second) else (other, one)
+            said.append(
+                f"{letter(entries)} counts one of the two entries of an undirected edge. What its rows say of one "
+                f"relationship, both entries, may be compared with {letter(whole)}'s epsilon at the same delta."
+            )
+    return said
+
+
+def _promised(promise: Promise, opened: Sequence[str]) -> str:
+    """What is protected, and what is not."""
+    return promise.unit + (f" with {_and(opened)} unprotected" if opened else "")
+
+
+def _counts_entries(one: Promise, other: Promise) -> bool:
+    """Whether one promise is for single entries of the undirected edges that the other is for."""
+    same = (one.trust, one.against) == (other.trust, other.against)
+    units = [[part.unit for part in promise.parts] for promise in (one, other)]
+    return same and len(units[0]) == len(units[1]) == 1 and _ENTRY in units[0][0] and units[1][0] == _EDGE
+
+
+def letter(place: int) -> str:
+    """The name of a group by its place: A, B, ..., Z, group 27."""
+    return chr(ord("A") + place) if place < 26 else f"group {place + 1}"
+
+
+def _apart(one: Promise, other: Promise) -> bool:
+    return one.trust != other.trust and not set(one.parts) & set(other.parts)
+
+
+def _differences(one: Promise, other: Promise) -> str:
+    """Why two promises cannot be compared."""
+    why = []
+    if {part.unit for part in one.parts} != {part.unit for part in other.parts}:
+        why.append("other units")
+    if one.trust != other.trust:
+        why.append("other people are trusted")
+    if {part.relation for part in one.parts} != {part.relation for part in other.parts}:
+        why.append("another change")
+    if one.against != other.against:
+        why.append("other observers")
+    return _and(why)
+
+
+def _and(words: Sequence[str]) -> str:
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

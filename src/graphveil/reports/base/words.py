@@ -1,0 +1,282 @@
+"""The sentences of a run: what is protected, what is not, what the spent privacy bought. Pure functions."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from graphveil.mechanisms.base.guarantees import READERS
+from graphveil.methods.base.many_labels import SEVERAL
+from graphveil.methods.release.catalogue import RELEASES
+from graphveil.methods.runs.intervals import Interval
+from graphveil.privacy import Guarantee, Ledger
+from graphveil.privacy.printed import rounded_up
+from graphveil.reports.base import rivals
+from graphveil.reports.base.record import RunRecord
+from graphveil.reports.base.text import percent, points, printable
+
+CONTROL_MEANING = {
+    "random-features": "random noise in place of the features, same graph, same released labels",
+    "label-propagation": "released labels and the graph only: no features, no training",
+    "no-edges": "the released features only, without the graph",
+    "random-graph": "strangers in place of the connections, as many and with the same noise",
+    "public-only": "what needs no private data at all",
+    "public-edges": "the public edges alone: the private ones left out",
+    "random-edges": "as many random edges in place of those made from private ones",
+}
+
+RIVAL_MEANING = {
+    "base": "the same reports: the connections as reported, nothing smoothed",
+    "lpgnn": "the same reports: features smoothed over the connections as reported",
+    "solitude": "the same reports: weights of the connections learned with the network",
+    "link-beliefs": "the same reports: every one weighed by its likelihood",
+    "blink": "reports of its own, both ends at half the price each: connections by their posterior",
+    "dprr": "reports of its own, both ends at half the price each: about as many as each person has",
+    "edge-rr": "a release of its own: edges made from noisy counts of blocks",
+    "edge-rand": "a release of its own: randomized response on every pair",
+    "lap-graph": "a release of its own: the largest pairs after noise",
+}
+
+ON_TRUTH = "Measured on the true data: not covered by epsilon."
+#: Said of every model, whatever protects whom.
+GROUP = (
+    "What the model says about a group: a prediction that follows from everybody's data may still be right, and "
+    "unwelcome, for one person."
+)
+
+_CONNECTIONS = re.compile(r"edge|neighbo|relationship|\blink")
+_PARTS = {"epsilon_x": "features", "epsilon_y": "labels", "epsilon_a": "connections"}
+
+_AS_WELL = {
+    "random-features": "random features on the same graph score as well",
+    "label-propagation": "the released labels, spread over the graph without any features, score as well",
+    "no-edges": "the released features alone, without the graph, score as well",
+    "random-graph": "a random graph with as many connections scores as well",
+    "public-only": "what is public anyway scores as well",
+    "public-edges": "the public edges alone, without any private one, score as well",
+    "random-edges": "as many random edges score as well",
+}
+
+
+def measured(score: Interval) -> bool:
+    """Whether there is an interval at all: a hand-made or degenerate score has none."""
+    return score.low < score.high
+
+
+def interval(score: Interval) -> str:
+    """The 95% interval in per cent, or a dash when there is none."""
+    return f"{percent(score.low)} to {percent(score.high)}" if measured(score) else "-"
+
+
+def lift_interval(lift: Interval) -> str:
+    """The 95% interval of a lift in signed points, or a dash when there is none."""
+    return f"{points(lift.low)} to {points(lift.high)}" if measured(lift) else "-"
+
+
+def figure(record: RunRecord) -> tuple[str, str]:
+    """What the scores of a run are called, and what they say of the test nodes: several labels a node have an F1."""
+    if SEVERAL in record.notes:
+        return "micro F1", "micro-averaged F1 on the test nodes"
+    return "accuracy", "of the test nodes right"
+
+
+def spread_over(score: Interval) -> str:
+    """What an interval is over: runs, or, for a single run, its test nodes."""
+    return f"{len(score.runs)} runs" if len(score.runs) > 1 else "the test nodes of one run"
+
+
+def lift_sentence(record: RunRecord) -> str:
+    """What the lift means, in one plain sentence that claims no more than the interval does."""
+    lift, best = record.lift, record.best_control
+    if lift is None or best is None:
+        return "No controls were trained, so nothing says what the private data bought."
+    one = len(lift.runs) == 1
+    where = " in this one run" if one else ""
+    more = " Whether that holds for other splits and other noise takes --repeats 10." if one else ""
+    what = _bought(record, best)
+    if lift.high < 0:
+        less = "asks for less" if _features(record) else "asks for no more"
+        return f"It scores measurably below its best control{where}: {best} does better and {less}.{more}"
+    if lift.low > 0:
+        return f"It scores measurably above its best control{where}: that is what {what} bought.{more}"
+    as_well = _AS_WELL.get(best, f"{best} scores as well")
+    return f"{what[0].upper()}{what[1:]} bought nothing measurable{where}: {as_well}."
+
+
+def free_lift(record: RunRecord) -> str:
+    """The lift over the best control that costs nothing, in one line; that there is none, where there is none."""
+    lift, best = record.lift, record.best_control
+    if lift is None or best is None:
+        return "Lift over the free baseline: not measured."
+    sign = "" if lift.low > 0 else "; not positive" if lift.mean <= 0 else "; not surely positive"
+    said = f"{points(lift.mean)} points (95%: {lift_interval(lift)}){sign}."
+    if best == "no-edges" and record.settings.get("unit") == "node" and record.guarantee.epsilon < math.inf:
+        return f"There is no free baseline: no-edges is trained privately at the same price. Lift over it: {said}"
+    return f"Lift over the free baseline, {best}: {said}"
+
+
+def on_release(record: RunRecord) -> bool:
+    """Whether a run was trained on a graph that had been published before."""
+    return record.guarantee.against == READERS and record.method not in RELEASES
+
+
+def measured_with(record: RunRecord) -> str:
+    """What the scores of a run were measured on, and so whether they may be handed on."""
+    if on_release(record):
+        return "Measured on what the release holds, and covered by its guarantee."
+    return ON_TRUTH
+
+
+def trusted(guarantee: Guarantee) -> str:
+    """Who must be trusted, and with what."""
+    if all(epsilon == math.inf for _, epsilon, _ in unit_epsilons(guarantee)):
+        return "everybody who sees the data or the model: nothing is hidden from them."
+    if guarantee.model == "local":
+        return "nobody but one's own device, which adds the noise before anything is sent."
+    if guarantee.model == "vertical":
+        if not any("colludes with no" in fact for fact in guarantee.assumes):
+            return "nobody but each holder's own program, which adds the noise before anything is sent."
+        return "no other party with rows as they are; all to follow the protocol, the server to collude with no holder."
+    once = ", to release the graph once" if guarantee.against == READERS else ""
+    return f"the curator: with the data as they are, to add the noise and keep it secret{once}. Nobody else."
+
+
+def rival_sentence(record: RunRecord) -> str:
+    """How a run stands beside other methods at the same privacy price, in one sentence; nothing without rivals."""
+    found = rivals.lead(record)
+    if found is None:
+        return ""
+    best = record.best_rival
+    where = " in this one run" if len(found.runs) == 1 else ""
+    if found.low > 0:
+        return f"At the same privacy price it scores measurably above its best rival{where}, {best}."
+    if found.high < 0:
+        return f"At the same privacy price its best rival, {best}, scores measurably better{where}: prefer that one."
+    return f"At the same privacy price it does not differ measurably from its best rival{where}, {best}."
+
+
+def asymptotic(guarantee: Guarantee) -> str | None:
+    """The assumption that a guarantee is asymptotic, if it makes it: nobody may read its epsilon without."""
+    return next((fact for fact in guarantee.assumes if fact.startswith("asymptotic")), None)
+
+
+def relationship_line(epsilon: float) -> str:
+    """What one relationship costs, everything that is released about it counted."""
+    if epsilon == math.inf:
+        return "not protected"
+    return f"epsilon {rounded_up(epsilon)} for one relationship, everything released about it together"
+
+
+def _bought(record: RunRecord, control: str) -> str:
+    """What a run has that a control lacks, and so what a lift over the control was bought with."""
+    links = any(_CONNECTIONS.search(unit) and epsilon < math.inf for unit, epsilon, _ in _units(record))
+    if control in ("public-edges", "random-edges"):
+        return "the private edges"
+    if control in ("no-edges", "random-graph"):
+        return "the private connections" if links else "the graph"
+    if control == "public-only" and links:
+        return "the private data"
+    labels_are_public = record.guarantee.epsilon == math.inf or record.settings.get("epsilon_y") == math.inf
+    if control == "public-only" and not labels_are_public:
+        return "the private data"
+    return _features(record) or "the method's own reading of the labels"
+
+
+def _features(record: RunRecord) -> str:
+    """The features a run used, in words; nothing where it used none."""
+    if any("feature" in unit and epsilon < math.inf for unit, epsilon, _ in _units(record)):
+        return "the private features"
+    known = record.guarantee.epsilon == math.inf or record.guarantee.against == READERS
+    used = known or record.settings.get("epsilon_x") == math.inf
+    return "the features" if used else ""
+
+
+def _units(record: RunRecord) -> tuple[tuple[str, float, float], ...]:
+    return unit_epsilons(record.guarantee)
+
+
+def unit_epsilons(guarantee: Guarantee) -> tuple[tuple[str, float, float], ...]:
+    """``(unit, epsilon, delta)`` of every part of a guarantee, or of itself when it has none."""
+    parts = guarantee.parts or (guarantee,)
+    return tuple((part.unit, part.epsilon, part.delta) for part in parts)
+
+
+def epsilon_line(guarantee: Guarantee, settings: Mapping[str, Any]) -> str:
+    """The epsilon of each unit and their sum: ``label: 2, features: 1; for one person together: 3``.
+
+    Where connections are protected the sum covers one of them, and says so.
+    """
+    units = unit_epsilons(guarantee)
+    shown = [f"{unit}: {rounded_up(e)}" + (f" (delta {rounded_up(d)})" if d else "") for unit, e, d in units]
+    if guarantee.epsilon < math.inf:
+        shown += [f"{part}: not protected" for part in _declared_public(settings)]
+    together = f"; {_together(units)} together: {rounded_up(guarantee.epsilon)}" if len(units) > 1 else ""
+    return ", ".join(shown) + together
+
+
+def _together(units: tuple[tuple[str, float, float], ...]) -> str:
+    """Whose epsilons were added: all of one person's, or its features and label and ONE of its connections."""
+    said = " ".join(unit for unit, _, _ in units)
+    if not _CONNECTIONS.search(said):
+        return "for one person"
+    own = [part for part in ("features", "label") if part.rstrip("s") in said]
+    link = "directed link" if "directed link" in said else "relationship"
+    return "for one person's " + " and ".join((*([", ".join(own)] if own else []), f"ONE {link}"))
+
+
+def spent_line(ledger: Ledger, settings: Mapping[str, Any]) -> str:
+    """What was spent on each unit of the ledger, in short: ``features 1, labels 2``."""
+    units = dict.fromkeys(spend.unit for spend in ledger.spends)
+    shown = [f"{unit} {rounded_up(ledger.total(unit)[0])}" for unit in units]
+    return ", ".join([*shown, *(f"{part} not protected" for part in _declared_public(settings))])
+
+
+def _declared_public(settings: Mapping[str, Any]) -> list[str]:
+    """The parts of a person's data that an infinite epsilon sends as they are."""
+    return [part for key, part in _PARTS.items() if settings.get(key) == math.inf]
+
+
+def not_protected(guarantee: Guarantee, settings: Mapping[str, Any]) -> tuple[str, ...]:
+    """What a reader might wrongly think is protected, most important first.
+
+    Args:
+        guarantee: what the run promises.
+        settings: the method's settings; an ``epsilon_...`` of infinity declares that part public.
+    """
+    units = " ".join(unit for unit, epsilon, _ in unit_epsilons(guarantee) if epsilon < math.inf).lower()
+    lines = [f"Anything, in this run: {printable(guarantee.void)}."] if guarantee.void else []
+    if guarantee.epsilon == math.inf:
+        return (*lines, "Features, labels and connections: all are used as they are.")
+    if guarantee.against == READERS:
+        return (*lines, *_open_in_release(guarantee, units))
+    if not (_CONNECTIONS.search(units) or "node" in units):
+        lines.append("Who is connected to whom: the server sees the whole graph.")
+    elif guarantee.model == "local" and _CONNECTIONS.search(units):
+        lines.append("Several connections at once: k of one person's together cost up to k times the epsilon of one.")
+    elif "own list" in units:
+        lines.append("That others list a node: it stands in their lists, not in the node's own.")
+    elif guarantee.model == "central" and "edge" in units:
+        lines.append("Several edges at once: k of one person's together cost up to k times epsilon, at a larger delta.")
+    if guarantee.model == "local":
+        exposed = [part for part in _declared_public(settings) if part != "connections"]  # said above
+    else:
+        exposed = [part for part in ("features", "labels") if part[:-1] not in units and "node" not in units]
+    why = "declared public and used as they are" if guarantee.model == "local" else "used as they are"
+    lines += [f"The {part}: {why}." for part in exposed]
+    return (*lines, GROUP)
+
+
+def _open_in_release(guarantee: Guarantee, units: str) -> list[str]:
+    """What a published graph shows as it is."""
+    lines = [f"The {part}s: published as they are." for part in ("feature", "label", "edge") if part not in units]
+    if "edge" in units:
+        slip = ", at a larger delta" if guarantee.delta else ""
+        lines.append(f"Several edges at once: k of one node's together cost up to k times the epsilon of one{slip}.")
+        lines.append("Public edges, who may have private ones, and which nodes there are: all of it is in the release.")
+    lines.append(
+        "What the released graph says about a group: what follows from everybody's data may still be right, and "
+        "unwelcome, for one node."
+    )
+    return lines

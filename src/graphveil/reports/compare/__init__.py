@@ -1,0 +1,1 @@
+"""Runs and mechanisms side by side."""

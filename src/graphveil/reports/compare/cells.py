@@ -1,0 +1,213 @@
+"""A comparison: methods x epsilons x seeds, one file for each finished cell, so that it can be resumed.
+
+A folder holds ``comparison.json`` (what is compared), ``cells/*.json`` (one finished run each), and, when all
+cells are there, ``table.md``, ``table.csv``, ``table.json``, ``figure.png`` and ``figure.svg``.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from graphveil.errors import InputError
+from graphveil.reading import read_json
+from graphveil.reports.base.files import json_safe, refuse_used_folder, sealed, to_json, unsealed, write_text
+from graphveil.reports.base.parts import require_paid, require_sum
+from graphveil.reports.base.record import RunRecord
+from graphveil.reports.base.text import plain_name
+from graphveil.writing import writing
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+    from graphveil.privacy import Randomness
+
+Progress = Callable[[Mapping[str, Any]], None]
+PLAN_FILE = "comparison.json"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run of a comparison: a method, its settings, and a seed."""
+
+    method: str
+    settings: Mapping[str, Any]
+    seed: int
+
+    @property
+    def file(self) -> str:
+        """The name of its file: readable, and different for different cells of one comparison."""
+        parts = [
+            self.method,
+            *(f"{key}-{_word(value)}" for key, value in self.settings.items()),
+            f"seed-{self.seed}",
+        ]
+        return re.sub(r"[^A-Za-z0-9_.-]", "_", "__".join(parts)) + ".json"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Method, settings and seed."""
+        return {"method": self.method, "settings": dict(self.settings), "seed": self.seed}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What is compared.
+
+    Args:
+        data: the graph's name.
+        methods: method -> the settings that stay the same in all of its cells.
+        axes: setting -> its values; a method takes part in those of its own settings.
+        takes: method -> the axes it takes part in.
+        seeds: one cell for each.
+        options: everything else that decides the numbers (controls, reproducible noise).
+    """
+
+    data: str
+    methods: Mapping[str, Mapping[str, Any]]
+    axes: Mapping[str, Sequence[Any]]
+    takes: Mapping[str, Sequence[str]]
+    seeds: Sequence[int]
+    options: Mapping[str, Any]
+
+    def cells(self) -> Iterator[Cell]:
+        """All cells, method by method."""
+        for method, fixed in self.methods.items():
+            own = self.takes[method]
+            for values in itertools.product(*(self.axes[axis] for axis in own)):
+                for seed in self.seeds:
+                    yield Cell(method, {**dict(zip(own, values, strict=True)), **fixed}, seed)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything that must be the same for a folder to be taken up again."""
+        return {
+            "data": self.data,
+            "methods": {method: dict(fixed) for method, fixed in self.methods.items()},
+            "axes": {axis: list(values) for axis, values in self.axes.items()},
+            "takes": {method: list(own) for method, own in self.takes.items()},
+            "seeds": list(self.seeds),
+            "options": dict(self.options),
+        }
+
+
+def _word(value: Any) -> str:
+    return str(value).removesuffix(".0")  # all digits, so that different values have different files
+
+
+def default_folder(data: str) -> Path:
+    """``runs/compare-<data>``: the same for the same data, so that it is found again."""
+    return Path("runs") / f"compare-{plain_name(data)}"
+
+
+def open_folder(comparison: Comparison, folder: Path) -> None:
+    """Make the folder of a comparison, or take up the one that is there.
+
+    Raises:
+        InputError: the folder holds another comparison, or something else.
+    """
+    plan = folder / PLAN_FILE
+    wanted = json_safe(comparison.to_dict())
+    if not plan.exists():
+        refuse_used_folder(folder)
+        with writing(folder):
+            (folder / "cells").mkdir(parents=True, exist_ok=True)
+        write_text(plan, to_json(wanted, indent=2) + "\n")
+        return
+    found = _read_json(plan)
+    differing = sorted(key for key in wanted.keys() | found.keys() if wanted.get(key) != found.get(key))
+    if differing:
+        raise InputError(
+            f"{folder} holds a comparison with other {', '.join(differing)}",
+            where="--out",
+            remedy="name another folder, or repeat the settings in its comparison.json",
+        )
+
+
+def run_missing(comparison: Comparison, folder: Path, run: Callable[[Cell, str], RunRecord]) -> list[RunRecord]:
+    """Run the cells that are not finished yet; each is written, whole, as soon as it is.
+
+    Args:
+        comparison: what is compared.
+        folder: as :func:`open_folder` left it.
+        run: runs a cell; also told which of how many it is, in words.
+
+    Returns:
+        The records of all cells, in order.
+
+    Raises:
+        InputError: a cell's file is damaged or belongs to another cell.
+        ModelFileError: it was changed, or promises more than was paid for.
+    """
+    with writing(folder):
+        (folder / "cells").mkdir(exist_ok=True)
+    cells = list(comparison.cells())
+    records = []
+    for place, cell in enumerate(cells, start=1):
+        file = folder / "cells" / cell.file
+        if not file.exists():
+            record = run(cell, f"cell {place} of {len(cells)}, {cell.method}")
+            write_text(file, sealed({"cell": cell.to_dict(), "result": record.to_dict()}))
+        records.append(_read_cell(file, cell))
+    return records
+
+
+def experimenter(
+    graph: Data,
+    *,
+    noise: Callable[[int], Randomness],
+    controls: bool,
+    device: str,
+    progress: Progress,
+    split: str = "random",
+) -> Callable[[Cell, str], RunRecord]:
+    """What :func:`run_missing` runs a cell with: one experiment on ``graph``.
+
+    Args:
+        graph: the graph value.
+        noise: the source of the privacy noise for a cell's seed.
+        controls: whether the controls are trained too.
+        device: "cpu" or "cuda".
+        progress: told how far the cell is.
+        split: who trains, validates and tests, as in ``experiment.run``.
+    """
+    from graphveil.methods.runs import experiment
+
+    def run(cell: Cell, place: str) -> RunRecord:
+        result = experiment.run(
+            cell.method,
+            graph,
+            settings=cell.settings,
+            repeats=1,
+            seed=cell.seed,
+            controls=controls,
+            randomness=noise(cell.seed),
+            device=device,
+            split=split,
+            progress=lambda event: progress({**event, "stage": f"{place}: {event.get('stage', '')}"}),
+        )
+        return RunRecord.from_result(result, options={"seed": cell.seed, "split": split})
+
+    return run
+
+
+def _read_cell(file: Path, cell: Cell) -> RunRecord:
+    content = _read_json(file)
+    if content.get("cell") != json_safe(cell.to_dict()) or not isinstance(content.get("result"), dict):
+        raise InputError("the file of another cell", where=str(file), remedy="delete it to have the cell run again")
+    record = RunRecord.from_dict(unsealed(content, file)["result"])
+    require_sum(record.guarantee, file)
+    require_paid(record.guarantee, record.ledger, file)
+    return record
+
+
+def _read_json(file: Path) -> dict[str, Any]:
+    try:
+        content = read_json(file)
+    except ValueError as error:
+        raise InputError(f"damaged ({error})", where=str(file), remedy="delete it to have it made again") from error
+    if not isinstance(content, dict):
+        raise InputError("damaged (no JSON object)", where=str(file), remedy="delete it to have it made again")
+    return content

@@ -1,0 +1,148 @@
+"""Finished work as rows to compare: run folders, published graphs, parties of a federation. Nothing is trained."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from graphveil.errors import InputError, ModelFileError
+from graphveil.privacy import Guarantee, Ledger
+from graphveil.reading import read_json
+from graphveil.reports.attacks.files import PLAIN, kept
+from graphveil.reports.attacks.release import ENDING
+from graphveil.reports.base import rivals
+from graphveil.reports.base.record import interval_from_dict
+from graphveil.reports.compare.rows import Attacked, Row, facts, row_of
+from graphveil.reports.compare.sheet import Sheet
+from graphveil.reports.federation.card import check_party
+from graphveil.reports.federation.party import OUTCOME
+from graphveil.reports.releases.card import is_release
+from graphveil.reports.releases.lift import read_lift
+from graphveil.reports.runs.folder import read_run
+
+_AGREEMENT = "agreement.toml"
+_FEDERATED = "vfgnn"
+
+
+def finished(folders: Sequence[Path]) -> Sheet:
+    """What lies in the folders, side by side.
+
+    Raises:
+        InputError: a folder is named twice.
+        ModelFileError, DataError: a folder holds nothing finished, or was damaged.
+    """
+    places = [folder.resolve() for folder in folders]
+    twice = next((folder for folder, place in zip(folders, places, strict=True) if places.count(place) > 1), None)
+    if twice is not None:
+        raise InputError(f"{twice} is named twice")
+    found = [read_finished(folder) for folder in folders]
+    rows = tuple(row for row, _ in found)
+    data = list(dict.fromkeys(row.data for row in rows))
+    notes = []
+    if len(data) > 1:
+        notes.append(f"Accuracies on different data say nothing about each other: here are {', '.join(data)}.")
+    if len({tested for row, tested in found if row.accuracy is not None}) > 1:
+        notes.append("Not all were tested on the same nodes: split, seed or repeats differ.")
+    if any(row.accuracy is None for row in rows):
+        notes.append(
+            "A published graph has no accuracy until report --lift trains on it, a party without labels never."
+        )
+    if any(row.accuracy is not None and row.promise.trust == "release" for row in rows):
+        notes.append("What was trained on a published graph may be scored by the labels in it, noise included.")
+    if any(row.attacks for row in rows):
+        notes.append("An attack that finds nothing proves nothing: others may find more.")
+    return Sheet(f"{', '.join(data)}: finished runs side by side, 95% intervals", rows, notes=tuple(notes))
+
+
+def read_finished(folder: Path) -> tuple[Row, str]:
+    """The row of what lies in a folder, and on which nodes it was tested, in words.
+
+    Raises:
+        ModelFileError, DataError: there is nothing finished, or it was damaged.
+    """
+    if is_release(folder):
+        row, tested, attacked = _release(folder), f"on {folder}", [_curators(folder)]
+    elif (folder / "result.json").is_file():
+        record = read_run(folder)
+        row, attacked = row_of(record.method, {}, [record]), [folder]
+        how = {key: record.options.get(key) for key in ("source", "seed", "repeats")}
+        tested = f"{how}, {record.options.get('split', 'random')}"
+    elif (party := _party_of(folder)) is not None:
+        row, tested, attacked = _party(party), f"by {party}", [party, folder]
+    else:
+        allowed = "a folder that graphveil train, release or federation join wrote"
+        raise ModelFileError(f"nothing finished in {folder}", allowed=allowed)
+    found = {name: one for place in attacked for name, one in _attacks(place, row.method).items()}
+    return replace(row, folder=str(folder), attacks=found), tested
+
+
+def _release(folder: Path) -> Row:
+    """A published graph; with the accuracy of a plain network on it, where that was measured."""
+    from graphveil.graphs import load_graph
+
+    graph = load_graph(folder)
+    release, measured = graph.release, read_lift(folder)
+    about = facts(release.method, release.guarantee, release.ledger, release.settings)
+    if measured is not None:
+        return replace(row_of(release.method, {}, [measured]), **about)
+    return Row(method=release.method, axes={}, data=graph.schema.name, **about, accuracy=None)
+
+
+def _curators(release: Path) -> Path:
+    """Where the curator keeps what attacks found in a release: beside it, never inside."""
+    whole = release.resolve()
+    return whole.with_name(whole.name + ENDING)
+
+
+def _party_of(folder: Path) -> Path | None:
+    """A party's own folder, or, of a folder with several parties, the one that scored, else one that finished."""
+    places = [place for place in (folder, *sorted(folder.glob("*"))) if (place / _AGREEMENT).is_file()]
+    scored = [place for place in places if "accuracy" in _outcome(place)]
+    done = [place for place in places if (place / "guarantee.json").is_file()]
+    return next(iter([*scored, *done]), None)
+
+
+def _party(folder: Path) -> Row:
+    from graphveil.federation.core.agreement import read_agreement
+
+    try:
+        guarantee = Guarantee.from_dict(read_json(folder / "guarantee.json"))
+        ledger = Ledger.from_dict(read_json(folder / "ledger.json"))
+        outcome = _outcome(folder)
+        accuracy, alone = (
+            interval_from_dict(outcome[key]) if key in outcome else None for key in ("accuracy", "accuracy_alone")
+        )
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ModelFileError(f"damaged party: {error}", where=str(folder)) from error
+    if (folder / OUTCOME).is_file():
+        check_party(folder)
+    about = facts(_FEDERATED, guarantee, ledger, {})
+    data = read_agreement(folder).name
+    found = Row(_FEDERATED, {}, data, **about, accuracy=accuracy, seconds=outcome.get("seconds"))
+    if accuracy is None or alone is None:
+        return found
+    lift = rivals.difference(accuracy, alone)
+    return replace(found, best_control="label holder alone", control=alone, lift=lift)
+
+
+def _outcome(folder: Path) -> dict[str, Any]:
+    """What a party's command printed; nothing where it has not finished."""
+    try:
+        found = read_json(folder / OUTCOME)
+    except FileNotFoundError:
+        return {}
+    except ValueError as error:
+        raise ModelFileError("is no JSON", where=str(folder / OUTCOME)) from error
+    return found if isinstance(found, dict) else {}
+
+
+def _attacks(folder: Path, method: str) -> dict[str, Attacked]:
+    """What attacks found in a folder's model, beside a plain network."""
+    found = {}
+    for name, results in kept(folder).items():
+        mine = results.get(method) or next((one for label, one in results.items() if label != PLAIN), None)
+        if mine is not None:
+            found[name] = Attacked.of(mine, results.get(PLAIN))
+    return found

@@ -1,0 +1,217 @@
+"""The rows of a comparison: one method at one setting, over all seeds, or one finished run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from graphveil.methods.runs.catalogue import METHODS
+from graphveil.methods.runs.intervals import Interval
+from graphveil.methods.runs.intervals import interval as interval_over
+from graphveil.privacy import Guarantee, Ledger
+from graphveil.reports.base import rivals, trust, words
+from graphveil.reports.base.record import RunRecord
+from graphveil.reports.compare.cells import Cell, Comparison
+
+if TYPE_CHECKING:
+    from graphveil.attacks import AttackResult
+
+
+@dataclass(frozen=True)
+class Attacked:
+    """What one attack found: of the method, in a plain network beside it, and what epsilon allows."""
+
+    auc: Interval
+    found: Interval
+    plain: float | None
+    limit: float | None
+    beats_limit: bool
+
+    @classmethod
+    def of(cls, result: AttackResult, plain: AttackResult | None) -> Attacked:
+        """The figures of a result, and of the same attack on a plain network."""
+        beside = None if plain is None else plain.auc.mean
+        return cls(result.auc, result.tpr_at_1_fpr, beside, result.limit, result.beats_limit)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The figures as a JSON object."""
+        return {
+            "auc": self.auc.to_dict(),
+            "tpr_at_1_fpr": self.found.to_dict(),
+            "auc_without_protection": self.plain,
+            "limit": self.limit,
+            "beats_limit": self.beats_limit,
+        }
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a comparison.
+
+    Attributes:
+        axes: the settings that were varied, or that tell runs apart.
+        protects: aspect of :data:`trust.ASPECTS` -> yes, partly, no, unused.
+        collected: how often private data are read, in words.
+        accuracy: None where nothing was trained (a release) or scored (a party without labels).
+        control: the accuracy of the best control; lift: accuracy minus it.
+        score: what the accuracy is called.
+        folder: of a finished run; attacks: attack -> what it found there.
+    """
+
+    method: str
+    axes: Mapping[str, Any]
+    data: str
+    guarantee: Guarantee
+    protects: Mapping[str, str]
+    collected: str
+    accuracy: Interval | None
+    best_control: str | None = None
+    control: Interval | None = None
+    lift: Interval | None = None
+    best_rival: str | None = None
+    lead: Interval | None = None
+    epsilon_relationship: float | None = None
+    seconds: float | None = None
+    score: str = "accuracy"
+    folder: str | None = None
+    attacks: Mapping[str, Attacked] = field(default_factory=dict)
+
+    @property
+    def promise(self) -> trust.Promise:
+        """What rows must share for their epsilons to be comparable."""
+        return trust.Promise.of(self.guarantee)
+
+    @property
+    def parts(self) -> tuple[Guarantee, ...]:
+        """The guarantees whose epsilons are shown each by itself; none where nothing is protected."""
+        return trust.parts_of(self.guarantee) if self.promise.parts else ()
+
+    @property
+    def void(self) -> str | None:
+        """Why nobody is protected after all, if so."""
+        return self.guarantee.void
+
+    @property
+    def caution(self) -> str | None:
+        """What nobody may overlook about the guarantee, if anything."""
+        return words.asymptotic(self.guarantee)
+
+    @property
+    def other_units(self) -> tuple[dict[str, Any], ...]:
+        """What the guarantee says of other units."""
+        return trust.conversions(self.guarantee, self.epsilon_relationship) if self.promise.parts else ()
+
+    @property
+    def opened(self) -> tuple[str, ...]:
+        """What is used as it is."""
+        return tuple(aspect for aspect, state in self.protects.items() if state == "no")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The row as a JSON object."""
+        return {
+            "method": self.method,
+            "data": self.data,
+            "folder": self.folder,
+            "settings": dict(self.axes),
+            "trust": self.promise.trust,
+            "unit": self.guarantee.unit,
+            "relation": self.guarantee.relation,
+            "against": self.guarantee.against,
+            "epsilon": self.guarantee.epsilon,
+            "delta": self.guarantee.delta,
+            "epsilons": [
+                {"unit": part.unit, "relation": part.relation, "epsilon": part.epsilon, "delta": part.delta}
+                for part in self.parts
+            ],
+            "other_units": list(self.other_units),
+            "protects": dict(self.protects),
+            "collected": self.collected,
+            "score": self.score,
+            "accuracy": _content(self.accuracy),
+            "best_control": self.best_control,
+            "control": _content(self.control),
+            "lift": _content(self.lift),
+            "best_rival": self.best_rival,
+            "lead": _content(self.lead),
+            "epsilon_relationship": self.epsilon_relationship,
+            "seconds": self.seconds,
+            "void": self.void,
+            "caution": self.caution,
+            "attacks": {name: attacked.to_dict() for name, attacked in self.attacks.items()},
+        }
+
+
+def _content(score: Interval | None) -> dict[str, Any] | None:
+    return None if score is None else score.to_dict()
+
+
+def facts(method: str, guarantee: Guarantee, ledger: Ledger, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a row that follow from what was promised and spent."""
+    reads = METHODS[method].reads if method in METHODS else trust.ASPECTS
+    return {
+        "guarantee": guarantee,
+        "protects": trust.protection(guarantee, reads, settings),
+        "collected": trust.collections(ledger, trust.Promise.of(guarantee)),
+    }
+
+
+def tabulate(comparison: Comparison, records: Sequence[RunRecord]) -> list[Row]:
+    """One row for each method and setting; its score is over the seeds.
+
+    Args:
+        comparison: what was compared.
+        records: one for each of its cells, in their order.
+    """
+    groups: dict[tuple[str, tuple[tuple[str, Any], ...]], list[RunRecord]] = {}
+    for cell, record in zip(comparison.cells(), records, strict=True):
+        groups.setdefault((cell.method, _axes(comparison, cell)), []).append(record)
+    return [row_of(method, dict(axes), group) for (method, axes), group in groups.items()]
+
+
+def _axes(comparison: Comparison, cell: Cell) -> tuple[tuple[str, Any], ...]:
+    return tuple((axis, cell.settings[axis]) for axis in comparison.takes[cell.method])
+
+
+def row_of(method: str, axes: Mapping[str, Any], group: Sequence[RunRecord]) -> Row:
+    """The row of records that differ in their seeds alone."""
+    first = group[0]
+    best, control, lift = _above(group, "control")
+    rival, _, lead = _above(group, "rival")
+    return Row(
+        method=method,
+        axes=axes,
+        data=first.data,
+        **facts(method, first.guarantee, first.ledger, first.settings),
+        accuracy=first.accuracy if len(group) == 1 else _over([record.accuracy.mean for record in group]),
+        best_control=best,
+        control=control,
+        lift=lift,
+        best_rival=rival,
+        lead=lead,
+        epsilon_relationship=first.epsilon_relationship,
+        seconds=sum(record.seconds for record in group),
+        score=words.figure(first)[0],
+    )
+
+
+def _above(group: Sequence[RunRecord], kind: str) -> tuple[str | None, Interval | None, Interval | None]:
+    """The control or rival with the best mean over the seeds, its score, and the difference, paired seed by seed."""
+    first = group[0]
+    scores = [record.controls if kind == "control" else record.rivals for record in group]
+    if len(group) == 1:
+        best, found = (first.best_control, first.lift) if kind == "control" else (first.best_rival, rivals.lead(first))
+        return best, None if best is None else scores[0][best], found
+    best = max(scores[0], key=lambda name: sum(one[name].mean for one in scores), default=None)
+    if best is None:
+        return None, None, None
+    theirs = [one[best].mean for one in scores]
+    mine = [record.accuracy.mean for record in group]
+    pairs = zip(mine, theirs, strict=True)
+    return best, _over(theirs), _over([one - other for one, other in pairs], difference=True)
+
+
+def _over(runs: Sequence[float], *, difference: bool = False) -> Interval:
+    return interval_over([np.array([value]) for value in runs], difference=difference)

@@ -1,0 +1,129 @@
+"""What is put side by side: rows in groups of equal promises, and what they are called."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from graphveil.privacy.printed import rounded_up
+from graphveil.reports.base import trust
+from graphveil.reports.base.text import is_price, number, printable
+from graphveil.reports.compare.cells import Comparison
+from graphveil.reports.compare.rows import Row
+
+
+@dataclass(frozen=True)
+class Group:
+    """Rows of one promise, under the letter that sentences call them by."""
+
+    letter: str
+    promise: trust.Promise
+    rows: tuple[Row, ...]
+
+    @property
+    def head(self) -> str:
+        """Who is trusted."""
+        return f"{self.letter}. {trust.HEADS[self.promise.trust]}"
+
+    @property
+    def deltas(self) -> bool:
+        """Whether any epsilon of the group may be exceeded."""
+        return any(row.guarantee.delta for row in self.rows)
+
+    @property
+    def alike(self) -> bool:
+        """Whether method and epsilons do not tell all rows apart."""
+        keys = {(row.method, *(part.epsilon for part in row.parts), row.guarantee.delta) for row in self.rows}
+        return len(keys) < len(self.rows)
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """What is put side by side.
+
+    Attributes:
+        title: what it is about; rows: in the order of their groups.
+        axes: the settings that were varied.
+        notes: what to mind beside the epsilons.
+    """
+
+    title: str
+    rows: tuple[Row, ...]
+    axes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """The rows by promise: those who trust nobody first, those who protect nothing last."""
+        found: dict[trust.Promise, list[Row]] = {}
+        for row in self.rows:
+            found.setdefault(row.promise, []).append(row)
+        order = list(trust.HEADS)
+        promises = sorted(found, key=lambda promise: order.index(promise.trust))
+        return tuple(Group(trust.letter(i), one, tuple(found[one])) for i, one in enumerate(promises))
+
+    @property
+    def void(self) -> str | None:
+        """Why some of it protects nobody, if so."""
+        return next((row.void for row in self.rows if row.void), None)
+
+    @property
+    def score(self) -> str:
+        """What is measured."""
+        return " or ".join(dict.fromkeys(row.score for row in self.rows))
+
+    @property
+    def has_attacks(self) -> bool:
+        """Whether an attack was measured on any row."""
+        return any(row.attacks for row in self.rows)
+
+    @property
+    def comparable(self) -> list[str]:
+        """Which epsilons may be compared, in sentences."""
+        groups = self.groups
+        epsilons = [group.rows[0].parts[0].epsilon if group.rows[0].parts else 0.0 for group in groups]
+        opened = [group.rows[0].opened for group in groups]
+        return trust.comparability([group.promise for group in groups], epsilons, opened)
+
+    @property
+    def cautions(self) -> list[str]:
+        """What must stand beside the figures of some methods: that their guarantee has no finite-time proof."""
+        said = dict.fromkeys(row.caution for row in self.rows if row.caution)
+        return [f"{_names([row for row in self.rows if row.caution == text])}: {text}" for text in said]
+
+
+def sheet(comparison: Comparison, rows: Sequence[Row]) -> Sheet:
+    """The sheet of a comparison."""
+    count = len(comparison.seeds)
+    over = f"95% intervals over {count} runs" if count > 1 else "95% intervals over the test nodes of one run"
+    split = comparison.options.get("split", "random")
+    tested = "" if split == "random" else f", split {split}"
+    varied = tuple(axis for axis, values in comparison.axes.items() if len(values) > 1)
+    title = f"{printable(comparison.data)}: {over}{tested}"
+    ordered = tuple(itertools.chain(*(group.rows for group in Sheet(title, tuple(rows)).groups)))
+    return Sheet(title, ordered, varied)
+
+
+def _names(rows: Sequence[Row]) -> str:
+    return ", ".join(dict.fromkeys(row.method for row in rows))
+
+
+def called(group: Group, row: Row) -> str:
+    """What a row is called: the method, the run where runs are compared, settings where only they tell rows apart."""
+    name = row.method + (" (VOID)" if row.void else "")
+    if row.folder is not None:
+        return f"{name} ({row.folder})"
+    return f"{name} ({_settings(row)})" if group.alike and row.axes else name
+
+
+def _settings(row: Row) -> str:
+    return ", ".join(
+        f"{key} {rounded_up(value) if is_price(key) and isinstance(value, float) else _value(value)}"
+        for key, value in row.axes.items()
+    )
+
+
+def _value(value: Any) -> str:
+    return number(value) if isinstance(value, float) else str(value)

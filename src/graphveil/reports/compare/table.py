@@ -1,0 +1,194 @@
+"""Rows side by side without one epsilon for all: a table for each group of equal promises, as Markdown, CSV and JSON.
+
+Every group has its own columns of epsilons, each with its unit; see :mod:`graphveil.reports.base.trust` for why.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from graphveil.methods.runs.intervals import Interval
+from graphveil.privacy.printed import rounded_up
+from graphveil.reports.base import figures, trust
+from graphveil.reports.base.files import to_json, write_bytes, write_text
+from graphveil.reports.base.text import markdown, percent, points, spreadsheet
+from graphveil.reports.base.words import interval, lift_interval, measured
+from graphveil.reports.compare.figure import figure
+from graphveil.reports.compare.rows import Attacked, Row
+from graphveil.reports.compare.sheet import Group, Sheet, called
+
+
+def epsilon_columns(group: Group) -> list[str]:
+    """The headings of a group's epsilons: each names its unit."""
+    shown = [f"epsilon: {part.short}" for part in group.promise.parts]
+    return [*shown, *(["epsilon: together"] if len(shown) > 1 else []), *(["delta"] if group.deltas else [])]
+
+
+def epsilon_cells(group: Group, row: Row) -> list[str]:
+    """The epsilons of a row under those headings."""
+    shown = [rounded_up(part.epsilon) for part in row.parts]
+    shown += [rounded_up(row.guarantee.epsilon)] if len(shown) > 1 else []
+    return [*shown, *([rounded_up(row.guarantee.delta)] if group.deltas else [])]
+
+
+def columns(page: Sheet, group: Group) -> list[str]:
+    """The headings of a group's table; those of controls, rivals and attacks only where there are some."""
+    shown = ["method", *epsilon_columns(group), *trust.ASPECTS, f"{page.score}, % (95%)"]
+    shown += ["lift, points (95%)", "over"] if _any(page.rows, "lift") else []
+    shown += ["lead, points (95%)", "over rival"] if _any(group.rows, "lead") else []
+    for attack in _attacks(group.rows):
+        shown += [f"{attack}: AUC (95%)", f"{attack}: found at 1% false alarms, %"]
+    return [*shown, "read", *(["other units"] if _any_units(group) else []), "runs", "seconds"]
+
+
+def cells(page: Sheet, group: Group, row: Row) -> list[str]:
+    """One line of a group's table, as texts."""
+    shown = [called(group, row), *epsilon_cells(group, row), *(row.protects[aspect] for aspect in trust.ASPECTS)]
+    shown += [with_interval(row.accuracy)]
+    shown += [with_lift(row.lift), row.best_control or "-"] if _any(page.rows, "lift") else []
+    shown += [with_lift(row.lead), row.best_rival or "-"] if _any(group.rows, "lead") else []
+    for attack in _attacks(group.rows):
+        shown += list(attack_cells(row.attacks.get(attack)))
+    shown += [row.collected]
+    shown += ["; ".join(map(trust.conversion_text, row.other_units))] if _any_units(group) else []
+    runs = "-" if row.accuracy is None else str(len(row.accuracy.runs))
+    return [*shown, runs, "-" if row.seconds is None else f"{row.seconds:.1f}"]
+
+
+def with_interval(score: Interval | None) -> str:
+    """``71.2 (68.9 to 73.4)``."""
+    if score is None:
+        return "-"
+    return percent(score.mean) + (f" ({interval(score)})" if measured(score) else "")
+
+
+def with_lift(lift: Interval | None) -> str:
+    """``+3.4 (+1.2 to +5.5)``."""
+    if lift is None:
+        return "-"
+    return points(lift.mean) + (f" ({lift_interval(lift)})" if measured(lift) else "")
+
+
+def attack_cells(attacked: Attacked | None) -> tuple[str, str]:
+    """AUC, and what a careful adversary finds, each with what it stands beside."""
+    if attacked is None:
+        return "-", "-"
+    auc = f"{attacked.auc.mean:.2f} ({attacked.auc.low:.2f} to {attacked.auc.high:.2f})"
+    auc += "" if attacked.plain is None else f"; without protection {attacked.plain:.2f}"
+    found = with_interval(attacked.found)
+    return auc, found + ("" if attacked.limit is None else f"; epsilon allows {percent(attacked.limit)}")
+
+
+def _any(rows: Sequence[Row], what: str) -> bool:
+    return any(getattr(row, what) is not None for row in rows)
+
+
+def _any_units(group: Group) -> bool:
+    return any(row.other_units for row in group.rows)
+
+
+def _attacks(rows: Sequence[Row]) -> list[str]:
+    return list(dict.fromkeys(name for row in rows for name in row.attacks))
+
+
+def markdown_text(page: Sheet) -> str:
+    """The tables as Markdown, with a loud line above them when noise was reproducible."""
+    lines = [f"# {markdown(page.title)}", ""]
+    if page.void:
+        lines += [f"**VOID, runs so marked protect nobody: {markdown(page.void)}.**", ""]
+    lines += [f"**{markdown(said)}.**\n" for said in page.cautions]
+    lines += [trust.MEASURED, "", trust.LEGEND, ""]
+    for group in page.groups:
+        head = columns(page, group)
+        lines += [f"## {markdown(group.head)}", "", markdown(group.promise.protected), ""]
+        lines += ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
+        lines += ["| " + " | ".join(markdown(cell) for cell in cells(page, group, row)) + " |" for row in group.rows]
+        lines += [""]
+    said = [*page.comparable, *page.notes]
+    lines += ["## What may be compared", "", *(f"- {markdown(one)}" for one in said)] if said else []
+    return "\n".join(lines) + "\n"
+
+
+def csv_text(page: Sheet) -> str:
+    """All rows as one CSV with full precision, fractions and not per cent; every epsilon stands beside its unit."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    axes = list(dict.fromkeys(key for row in page.rows for key in row.axes))
+    scores = ("accuracy", "control", "lift", "lead")
+    attacks = _attacks(page.rows)
+    head = ["group", "method", "folder", "data", *axes, "trust", "unit", "relation", "against", "epsilon", "delta"]
+    head += ["epsilons", "epsilon_relationship", *(f"protects_{aspect.replace(' ', '_')}" for aspect in trust.ASPECTS)]
+    head += [f"{what}_{part}" for what in scores for part in ("mean", "low", "high")]
+    head += [f"{name}_{what}" for name in attacks for what in ("auc", "tpr_at_1_fpr")]
+    writer.writerow([*head, "best_control", "best_rival", "collected", "runs", "seconds", "void"])
+    for group in page.groups:
+        for row in group.rows:
+            one = row.to_dict()
+            line: list[Any] = [group.letter, *(one[key] for key in ("method", "folder", "data"))]
+            line += [row.axes.get(axis, "") for axis in axes]
+            line += [one[key] for key in ("trust", "unit", "relation", "against", "epsilon", "delta")]
+            line += ["; ".join(f"{part.unit}: {part.epsilon!r}" for part in row.parts), row.epsilon_relationship]
+            line += row.protects.values()
+            line += itertools.chain(*(_three(getattr(row, what)) for what in scores))
+            line += itertools.chain(*(_two(row.attacks.get(name)) for name in attacks))
+            runs = len(row.accuracy.runs) if row.accuracy else ""
+            line += [row.best_control, row.best_rival, row.collected, runs, row.seconds, row.void]
+            writer.writerow([_cell(cell) for cell in line])
+    return buffer.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    return "" if value is None else spreadsheet(value) if isinstance(value, str) else value
+
+
+def _three(score: Interval | None) -> list[Any]:
+    return ["", "", ""] if score is None else [score.mean, score.low, score.high]
+
+
+def _two(attacked: Attacked | None) -> list[Any]:
+    return ["", ""] if attacked is None else [attacked.auc.mean, attacked.found.mean]
+
+
+def content(page: Sheet) -> dict[str, Any]:
+    """Everything as one JSON object: rows, groups by their letters, and what may be compared."""
+    groups = page.groups
+    return {
+        "rows": [{"group": group.letter, **row.to_dict()} for group in groups for row in group.rows],
+        "groups": [
+            {
+                "group": group.letter,
+                "trust": group.promise.trust,
+                "trusted": trust.HEADS[group.promise.trust],
+                "protected": [{"unit": part.unit, "relation": part.relation} for part in group.promise.parts],
+                "against": group.promise.against,
+            }
+            for group in groups
+        ],
+        "comparable": page.comparable,
+        "measured": trust.MEASURED,
+        "notes": list(page.notes),
+    }
+
+
+def write(page: Sheet, folder: Path) -> None:
+    """Write ``table.md``, ``table.csv``, ``table.json``, and the figure where anything was scored."""
+    write_text(folder / "table.md", markdown_text(page))
+    write_text(folder / "table.csv", csv_text(page))
+    write_text(folder / "table.json", to_json(content(page), indent=2) + "\n")
+    drawn = figure(page)
+    if drawn is not None:
+        write_bytes(folder / "figure.png", figures.png(drawn))
+        write_text(folder / "figure.svg", figures.svg(drawn))
+
+
+def answer(page: Sheet, folder: Path | None, **facts: Any) -> dict[str, Any]:
+    """What a command prints with ``--json``; the folder is None where nothing was written."""
+    files = {"folder": "", "table": "table.md", "figure": "figure.png"}
+    found = {key: None if folder is None else folder / name for key, name in files.items()}
+    shown = {key: str(path) if path is not None and path.exists() else None for key, path in found.items()}
+    return {**facts, **content(page), **shown}

@@ -1,0 +1,1 @@
+"""What a party of a federation plans, keeps and shows."""

@@ -1,0 +1,155 @@
+"""The privacy card of a party of a federation, from what its folder holds."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from graphveil.errors import DataError, ModelFileError
+from graphveil.federation.core.agreement import read_agreement
+from graphveil.federation.core.guarantees import guarantee_of, ledger_of
+from graphveil.federation.core.messages import KINDS
+from graphveil.methods.base.storage import DIGESTS
+from graphveil.privacy import Guarantee, Ledger
+from graphveil.privacy.ledger_file import read_ledger
+from graphveil.privacy.printed import rounded_up
+from graphveil.reading import read_json
+from graphveil.reports.attacks.files import Found, attacks_section, kept
+from graphveil.reports.base import card as cards
+from graphveil.reports.base import text, words
+from graphveil.reports.base.card import Card, Command, Paragraph, Points, Row, Section, Table
+from graphveil.reports.base.parts import GUARANTEE, LEDGER, REMEDY, read_object, require_unchanged
+from graphveil.reports.base.record import interval_from_dict
+
+OUTCOME, AGREEMENT = "outcome.json", "agreement.toml"
+_SHARED = "Which ids all holders share, how many ids each of them has, and who is labelled: all parties learn it."
+_ROWS = "What a person's features change in the rows of neighbours: every row is a unit of its own."
+_ALONE = (
+    "The free baseline is what the label holder reaches alone, with its own features, edges and labels. No party has "
+    "trained it here; this does, at the label holder:"
+)
+_NOBODY = "None was run: the parties cannot, since it takes the data of all holders. Whoever has them may simulate one:"
+
+
+def party_card(outcome: Mapping[str, Any], ledger: Ledger, attacks: Found) -> Card:
+    """Return the card of a party.
+
+    Args:
+        outcome: what the party kept of its run, see `federation.write_outcome`.
+        ledger: of one holder; attacks: attack -> attacked -> result.
+    """
+    guarantee = Guarantee.from_dict(outcome["guarantee"])
+    typed = f"graphveil attack {shlex.quote(str(outcome['folder']))} --attack feature-recovery --truth DATA"
+    return Card(
+        title=f"Privacy card: {outcome['run']}, {outcome['party']}",
+        sentence=cards.claim(guarantee),
+        alarms=cards.void_alarm(guarantee, "run"),
+        sections=(
+            cards.protected(guarantee, words.trusted(guarantee), _published(outcome)),
+            cards.exposed(_open(outcome)),
+            _bought(outcome),
+            attacks_section(attacks, typed, none=_NOBODY),
+            _wire(outcome),
+            cards.spent(ledger),
+        ),
+    )
+
+
+def is_party(folder: Path) -> bool:
+    """Whether a party of a federation has finished in a folder."""
+    return (folder / OUTCOME).is_file()
+
+
+def rewrite_party(folder: Path) -> dict[str, str | None]:
+    """Write both cards of a party anew, with the attacks kept in its folder or in that of the whole federation.
+
+    Raises:
+        DataError: a file of it is damaged. ModelFileError: it was changed, or a file of an attack is damaged.
+    """
+    attacks = {**kept(folder.parent), **kept(folder)}
+    try:
+        outcome = read_json(folder / OUTCOME)
+        ledger = Ledger.from_dict(read_json(folder / "ledger.json"))
+        card = party_card({**outcome, "folder": str(folder)}, ledger, attacks)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DataError(f"damaged: {error}", where=str(folder / OUTCOME)) from error
+    check_party(folder)
+    cards.write_card(card, folder)
+    about = {"method": f"federation ({outcome['mode']})", "data": str(outcome["run"])}
+    return {"run": str(folder), "report": None, "card": str(folder / cards.MARKDOWN), **about}
+
+
+def check_party(folder: Path) -> None:
+    """Refuse what a party kept where a file was changed, or contradicts another or the agreement that all signed.
+
+    Raises:
+        ModelFileError: naming the file. DataError: the agreement was changed.
+    """
+    if (folder / DIGESTS).is_file():
+        require_unchanged(folder, (OUTCOME, GUARANTEE, LEDGER))
+    outcome = read_object(folder / OUTCOME)
+    said = read_object(folder / GUARANTEE) if (folder / GUARANTEE).is_file() else outcome.get("guarantee")
+    if not isinstance(said, Mapping):
+        return
+    if outcome.get("guarantee", said) != said or outcome.get("epsilon", said.get("epsilon")) != said.get("epsilon"):
+        raise ModelFileError(f"contradicts {GUARANTEE}", where=str(folder / OUTCOME), remedy=REMEDY)
+    if (folder / AGREEMENT).is_file():
+        _check_agreed(folder, said)
+
+
+def _check_agreed(folder: Path, said: Mapping[str, Any]) -> None:
+    """Refuse a guarantee other than the one agreed on, and a ledger without the spends that it takes."""
+    setting = read_agreement(folder).setting
+    agreed = guarantee_of(setting).to_dict()
+    if any(said.get(name) != agreed[name] for name in ("epsilon", "delta")):
+        raise ModelFileError(f"contradicts {AGREEMENT}", where=str(folder / GUARANTEE), remedy=REMEDY)
+    ledger = read_ledger(folder / LEDGER)
+    expected = ledger_of(setting, setting.publications)
+    if ledger.budget != expected.budget or {s.unit for s in ledger.spends} != {s.unit for s in expected.spends}:
+        raise ModelFileError(f"contradicts {AGREEMENT}", where=str(folder / LEDGER), remedy=REMEDY)
+
+
+def _published(outcome: Mapping[str, Any]) -> str:
+    """Return how often a holder publishes, and at which price."""
+    each, total = (rounded_up(float(outcome[name]), 3) for name in ("epsilon_per_publication", "epsilon"))
+    return f"Mode {outcome['mode']}, {outcome['publications']} publications: epsilon {each} each, all together {total}"
+
+
+def _open(outcome: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what a reader might wrongly think is protected."""
+    lines = ["The rows: they are published as they are."] if math.isinf(float(outcome["epsilon"])) else []
+    lines.append(f"Between the parties: {outcome['opens']}.")
+    if math.isinf(float(outcome["epsilon_y"])):
+        lines.append("The labels of training nodes: nothing randomizes them.")
+    return (*lines, _ROWS, _SHARED, words.GROUP)
+
+
+def _bought(outcome: Mapping[str, Any]) -> Section:
+    """Return the accuracy, where the party knows it, and the free baseline that it is to be held against."""
+    told = "Only the label holder can measure accuracy."
+    if "accuracy" in outcome:
+        score = interval_from_dict(outcome["accuracy"])
+        found = f"{text.percent(score.mean)}% ({words.interval(score)})"
+        told = f"Accuracy on {outcome['test_nodes']:,} test nodes: {found}. {words.ON_TRUTH}"
+    if "accuracy_alone" in outcome:
+        alone = interval_from_dict(outcome["accuracy_alone"]).mean
+        lift = text.percent(interval_from_dict(outcome["accuracy"]).mean - alone)
+        said = (
+            f"Lift over the free baseline: {lift} points; the label holder's own network alone: {text.percent(alone)}%."
+        )
+        return Section(cards.RESULTS, (Paragraph(told), Paragraph(said, strong=True)))
+    none = Paragraph("Lift over the free baseline: not measured.", strong=True)
+    parts = (Paragraph(told), none, Paragraph(_ALONE), Command("graphveil train sage DATA"))
+    return Section(cards.RESULTS, parts)
+
+
+def _wire(outcome: Mapping[str, Any]) -> Section:
+    """Return what this party sent and received, and what each kind of message reveals."""
+    kinds = sorted({(one["from"], one["to"], one["kind"]) for one in outcome["messages"]})
+    rows = tuple(Row((sender, to, kind, KINDS[kind].reveals)) for sender, to, kind in kinds)
+    if not rows:
+        return Section("What crossed the wire", (Points(("Nothing.",)),))
+    return Section("What crossed the wire", (Table(("from", "to", "what", "what it reveals"), rows),))

@@ -1,0 +1,318 @@
+"""Folders of a federation before it runs: a split for experiments, and every party's key, certificate and agreement.
+
+split    FOLDER/holder1 ...    own-files folders, rows in different orders, so that alignment has something to do
+init     FOLDER/server, FOLDER/<holder> ...    key.pem, certificate.pem, agreement.toml, signatures.json
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from graphveil.errors import DataError, InputError
+from graphveil.federation.core.agreement import (
+    FILE,
+    SIGNATURES,
+    Agreement,
+    Party,
+    agreement_text,
+    parse_agreement,
+    sign,
+)
+from graphveil.federation.core.setting import Setting
+from graphveil.federation.crypto.keys import (
+    CERTIFICATE,
+    KEY,
+    fingerprint_of,
+    name_of,
+    new_identity,
+    read_identity,
+    require_signature,
+    write_identity,
+)
+from graphveil.federation.vertical import deal_columns
+from graphveil.graphs import load_graph, make_graph, published_split, random_split
+from graphveil.graphs.features import features_from_rows
+from graphveil.graphs.write import write_folder
+from graphveil.reading import LARGEST_TOML, read_bytes, read_json
+from graphveil.reports.base.files import new_folder, write_bytes, write_text
+from graphveil.writing import writing
+
+_NOT_SET = ("members", "classes", "server")
+_WORDS = {bool: "true or false", int: "a whole number", float: "a number, or inf", str: "a word"}
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What an agreement says besides settings: parties without certificates, classes, range, direction."""
+
+    parties: tuple[Party, ...]
+    classes: tuple[str, ...]
+    low: float
+    high: float
+    directed: bool = False
+
+
+def shares_of(proportion: str | None, parties: int) -> list[float]:
+    """Return the shares in "5:5".
+
+    Raises:
+        InputError: not one positive number a holder.
+    """
+    try:
+        shares = [float(part) for part in proportion.split(":")] if proportion else [1.0] * parties
+    except ValueError:
+        shares = []
+    if len(shares) != parties or not all(share > 0 for share in shares):
+        raise InputError(f"proportion {proportion!r}", allowed=f"{parties} positive numbers with colons between")
+    return shares
+
+
+def write_split(graph: Any, shares: Sequence[float], path: Path, *, seed: int) -> dict[str, Any]:
+    """Write one own-files folder a holder; the first has the labels and the split.
+
+    Raises:
+        InputError: the folder is already there.
+    """
+    nodes, ids = int(graph.num_nodes), [str(value) for value in getattr(graph, "ids", range(int(graph.num_nodes)))]
+    split = published_split(graph) or random_split(graph, seed)
+    generator = torch.Generator().manual_seed(seed)
+    said: dict[str, Any] = {"folder": str(path), "nodes": nodes, "holders": []}
+    with new_folder(path) as folder:
+        for number, (x, edge_index) in enumerate(deal_columns(graph, shares, seed=seed), start=1):
+            name, order = f"holder{number}", torch.randperm(nodes, generator=generator)
+            place = torch.empty_like(order)
+            place[order] = torch.arange(nodes)
+            mine = number == 1
+            masks = {f"{part}_mask": getattr(split, part)[order] for part in ("train", "val", "test")} if mine else None
+            part = make_graph(
+                features_from_rows(x[order.numpy()]),
+                place[edge_index],
+                graph.y[order] if mine else torch.full((nodes,), -1),
+                replace(graph.schema, name=name, dimension=int(x.shape[1]), private=("features", "labels", "edges")),
+                ids=[ids[row] for row in order.tolist()],
+                masks=masks,
+            )
+            write_folder(part, folder / name, format="parquet")
+            counts = {"columns": int(x.shape[1]), "edges": int(edge_index.shape[1])}
+            said["holders"].append({"name": name, **counts, "labels": mine})
+    return said
+
+
+def facts_of(source: Path, port: int) -> Facts:
+    """Return the facts of a folder of `federation split`, every party on this machine.
+
+    Raises:
+        DataError: no holders there, or they differ in range or direction.
+    """
+    folders = sorted(place for place in source.glob("holder*") if place.is_dir())
+    if not folders:
+        raise DataError("holds no holder1, holder2, ...", where=str(source), remedy="graphveil federation split")
+    schemas = [load_graph(str(folder)).schema for folder in folders]
+    parties = [Party("server", "server", f"127.0.0.1:{port}", "")]
+    for number, (folder, schema) in enumerate(zip(folders, schemas, strict=True), start=1):
+        address = f"127.0.0.1:{port + number}"
+        parties.append(Party(folder.name, "holder", address, "", schema.dimension, number == 1))
+    first = schemas[0]
+    return Facts(tuple(parties), first.classes, first.low, first.high, first.directed)
+
+
+def facts_from(
+    server: str, holders: Sequence[str], classes: str | None, feature_range: str, *, directed: bool = False
+) -> Facts:
+    """Return the facts that were typed.
+
+    Raises:
+        InputError: something is missing or cannot be read.
+    """
+    if not holders:
+        raise InputError("no holders", remedy="--from FOLDER of federation split, or --holder NAME=HOST:PORT=COLUMNS")
+    parties = [Party("server", "server", server, "")]
+    for number, text in enumerate(holders):
+        try:
+            name, address, columns = text.split("=")
+            parties.append(Party(name, "holder", address, "", int(columns), number == 0))
+        except ValueError as error:
+            raise InputError(f"holder {text!r}", allowed="NAME=HOST:PORT=COLUMNS") from error
+    try:
+        low, high = (float(part) for part in feature_range.split(","))
+    except ValueError as error:
+        raise InputError(f"range {feature_range!r}", allowed="LOW,HIGH") from error
+    if not classes:
+        raise InputError("no classes", where="--classes", remedy="declare all class names, for example yes,no")
+    return Facts(tuple(parties), tuple(classes.split(",")), low, high, directed)
+
+
+def settings_from(pairs: Sequence[str]) -> dict[str, Any]:
+    """Return settings from KEY=VALUE.
+
+    Raises:
+        InputError: an unknown key, or a value of another type.
+    """
+    kinds: dict[str, Any] = {f.name: type(f.default) for f in fields(Setting) if f.name not in _NOT_SET}
+    found: dict[str, Any] = {}
+    for pair in pairs:
+        key, _, text = pair.partition("=")
+        key = key.replace("-", "_")
+        if key not in kinds:
+            raise InputError(f"setting {key!r} is not known", where="--set", allowed=", ".join(kinds))
+        kind = kinds[key]
+        try:
+            found[key] = {"true": True, "false": False}[text] if kind is bool else kind(text)
+        except (ValueError, KeyError) as error:
+            raise InputError(f"{key} = {text!r}", where="--set", allowed=_WORDS[kind]) from error
+    if "epsilon" not in found:
+        raise InputError(
+            "no epsilon",
+            where="--epsilon",
+            allowed="the total of all publications of one holder, such as 8; or inf: no privacy against the server",
+        )
+    return found
+
+
+def read_certificates(pairs: Sequence[str]) -> dict[str, bytes]:
+    """Return the certificates of parties that keep their own keys.
+
+    Raises:
+        InputError: not NAME=FILE, no such file, or a certificate made out to another name.
+    """
+    found = {}
+    for pair in pairs:
+        name, _, file = pair.partition("=")
+        if not file or not Path(file).is_file():
+            raise InputError(f"certificate {pair!r}", allowed="NAME=FILE of a certificate in PEM")
+        found[name] = read_bytes(Path(file))
+        if name_of(found[name]) != name:
+            raise InputError(f"the certificate is that of {name_of(found[name])}", where=file, allowed=name)
+    return found
+
+
+def make_key(name: str, path: Path) -> dict[str, Any]:
+    """Write a new key and its certificate.
+
+    Raises:
+        InputError: the folder is already there.
+    """
+    identity = new_identity(name)
+    write_identity(identity, path)
+    files = {"certificate": str(path / CERTIFICATE), "key": str(path / KEY)}
+    return {"party": name, "folder": str(path), "fingerprint": identity.fingerprint, **files}
+
+
+def write_parties(
+    path: Path, name: str, facts: Facts, settings: Mapping[str, Any], known: Mapping[str, bytes]
+) -> dict[str, Any]:
+    """Write one folder a party and return who is in it.
+
+    Args:
+        settings: at least epsilon; all others are written with their defaults, so that whoever signs reads them.
+        known: certificates of parties that keep their own keys.
+
+    Raises:
+        InputError: the folder is already there, a certificate is of nobody, or the agreement is not one.
+    """
+    names = [party.name for party in facts.parties]
+    for who in known:
+        if who not in names:
+            raise InputError(f"a certificate of {who}", where="--certificate", allowed=", ".join(names))
+    made = {who: new_identity(who) for who in names if who not in known}
+    certificates = {**{who: identity.certificate for who, identity in made.items()}, **known}
+    parties = tuple(replace(party, certificate=certificates[party.name].decode()) for party in facts.parties)
+    whole = {**_defaults(), **settings}
+    text = agreement_text(name, parties, facts.classes, facts.low, facts.high, whole, directed=facts.directed)
+    agreement = parse_agreement(text.encode(), where=str(path))
+    signatures = sign(text.encode(), tuple(made.values()))
+    with new_folder(path) as folder:
+        for party in parties:
+            place = folder / party.name
+            if party.name in made:
+                write_identity(made[party.name], place)
+            else:
+                place.mkdir(mode=0o700)
+                write_bytes(place / CERTIFICATE, certificates[party.name])
+            write_text(place / FILE, text)
+            write_text(place / SIGNATURES, signatures)
+    return {
+        "run": name,
+        "folder": str(path),
+        "mode": agreement.setting.mode,
+        "agreement": agreement.hash.hex(),
+        "parties": [_introduced(party, party.name in made) for party in parties],
+        "unsigned": [who for who in names if who not in made],
+    }
+
+
+def take_agreement(folder: Path, file: Path) -> None:
+    """Copy an agreement into a party's folder; signatures of another one there are dropped.
+
+    Raises:
+        DataError: no such file, or no agreement.
+    """
+    try:
+        data = read_bytes(file, largest=LARGEST_TOML)
+    except FileNotFoundError as error:
+        raise DataError("cannot be read", where=str(file)) from error
+    parse_agreement(data, where=str(file))
+    there = folder / FILE
+    if not (there.is_file() and read_bytes(there) == data):
+        with writing(there):
+            (folder / SIGNATURES).unlink(missing_ok=True)
+        write_bytes(there, data)
+
+
+def add_signature(folder: Path, others: Sequence[Path] = ()) -> dict[str, Any]:
+    """Add the signature of the key in a folder to the agreement there, and those in files of other parties.
+
+    Raises:
+        DataError: key or agreement is missing, the key is not of a party, or a signature does not fit.
+    """
+    identity = read_identity(folder)
+    try:
+        data = read_bytes(folder / FILE, largest=LARGEST_TOML)
+    except FileNotFoundError as error:
+        raise DataError("is missing", where=str(folder / FILE), remedy="--agreement FILE copies it there") from error
+    agreement = parse_agreement(data, where=str(folder / FILE))
+    if fingerprint_of(agreement.party(identity.name).certificate.encode()) != identity.fingerprint:
+        raise DataError(f"the key is not the one agreed for {identity.name}", where=str(folder))
+    file = folder / SIGNATURES
+    signed: dict[str, str] = {}
+    for source in (file, *others):
+        if source != file or file.is_file():
+            signed |= _signatures(source, agreement)
+    signed |= json.loads(sign(data, (identity,)))
+    write_text(file, json.dumps(signed, indent=1) + "\n")
+    return {
+        "party": identity.name,
+        "agreement": agreement.hash.hex(),
+        "signed": sorted(signed),
+        "unsigned": [party.name for party in agreement.parties if party.name not in signed],
+        "file": str(file),
+    }
+
+
+def _defaults() -> dict[str, Any]:
+    return {f.name: f.default for f in fields(Setting) if f.name not in _NOT_SET}
+
+
+def _introduced(party: Party, made: bool) -> dict[str, Any]:
+    shown = {"certificate": fingerprint_of(party.certificate.encode()), "made": made}
+    return {"name": party.name, "role": party.role, "address": party.address, **shown}
+
+
+def _signatures(file: Path, agreement: Agreement) -> dict[str, str]:
+    """Return the signatures in a file after checking each."""
+    try:
+        found = dict(read_json(file))
+        checked = {str(name): bytes.fromhex(str(text)) for name, text in found.items()}
+    except FileNotFoundError as error:
+        raise DataError("is missing", where=str(file)) from error
+    except (ValueError, TypeError) as error:
+        raise DataError("holds no signatures", where=str(file)) from error
+    for name, signature in checked.items():
+        require_signature(agreement.party(name).certificate.encode(), agreement.data, signature)
+    return {name: signature.hex() for name, signature in checked.items()}

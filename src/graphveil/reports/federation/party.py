@@ -1,0 +1,224 @@
+"""What a party of a federation keeps of a run: status while it runs, then guarantee, ledger, transcript, predictions.
+
+status.json        round, rounds, epsilon so far, when
+guarantee.json     what is protected from whom      ledger.json   of a holder      card.md, .html   all in words
+transcript.jsonl   every message of every start: from, to, kind, shape, bytes, what it reveals, epsilon
+outcome.json       what the command prints with --json: promise, cost, and at the label holder accuracy
+predictions.csv    at the label holder: id, class, probability of each class, for all aligned nodes
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from graphveil.errors import DataError, GraphveilError
+from graphveil.federation.core.agreement import Agreement
+from graphveil.federation.core.guarantees import guarantee_of, ledger_of
+from graphveil.federation.core.messages import KINDS, Entry, Transcript
+from graphveil.federation.core.setting import MODES
+from graphveil.federation.modes.labels import LabelDesk
+from graphveil.federation.party import Outcome
+from graphveil.methods.runs.intervals import interval
+from graphveil.reading import LARGEST_HISTORY, parse_json, read_json, read_text
+from graphveil.reports.base.files import to_json, write_text
+from graphveil.reports.base.parts import GUARANTEE, LEDGER, writing_part
+from graphveil.reports.base.predictions import spreadsheet_table
+from graphveil.reports.federation.card import OUTCOME as OUTCOME
+from graphveil.reports.federation.card import rewrite_party
+from graphveil.reports.federation.plan import priced
+from graphveil.writing import writing
+
+#: Paid for by the labels' own epsilon, once.
+_OF_LABELS = ("hidden-gradient", "training-labels")
+STATUS, TRANSCRIPT = "status.json", "transcript.jsonl"
+
+
+class StatusFile:
+    """Writes where a party stands.
+
+    Args:
+        price: total epsilon of a holder; None at the server, which has no rows. reader: of what holders publish.
+    """
+
+    def __init__(self, folder: Path, name: str, rounds: int, price: float | None, reader: str = "the server") -> None:
+        self._folder, self._name, self._rounds, self._price = folder, name, rounds, price
+        self._reader = reader
+        self._round, self._epsilon = 0, 0.0
+
+    def write(self, state: str, round: int, epsilon: float) -> None:
+        """Write the state after `round` rounds."""
+        self._round, self._epsilon = round, epsilon
+        content = {
+            "party": self._name,
+            "state": state,
+            "round": round,
+            "rounds": self._rounds,
+            "epsilon": epsilon if self._price is not None else None,
+            "epsilon_total": self._price,
+            "reader": self._reader,
+            "time": datetime.now(UTC).isoformat(timespec="seconds"),
+        }
+        write_text(self._folder / STATUS, to_json(content, indent=1) + "\n")
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Say that the party waits, and at the end how it ended."""
+        self.write("waiting for the others", 0, 0.0)
+        try:
+            yield
+        except GraphveilError as error:
+            self.write(f"stopped: {error}", self._round, self._epsilon)
+            raise
+        except BaseException:
+            self.write("interrupted; the same command goes on", self._round, self._epsilon)
+            raise
+        self.write("finished", self._rounds, self._epsilon)
+
+
+def read_status(folder: Path) -> dict[str, Any]:
+    """Return where a party stands.
+
+    Raises:
+        DataError: it has not started, or the file is damaged.
+    """
+    file = folder / STATUS
+    try:
+        found = read_json(file)
+    except FileNotFoundError as error:
+        raise DataError("no run has started here", where=str(folder)) from error
+    kinds = {"party": str, "state": str, "round": int, "rounds": int, "reader": str, "time": str}
+    right = isinstance(found, dict) and all(type(found.get(key)) is kind for key, kind in kinds.items())
+    total = found.get("epsilon_total", "") if right else ""
+    if not (right and (total is None or _is_price(total, found.get("epsilon")))):
+        raise DataError("is no status", where=str(file), remedy="run the party again: it writes a new one")
+    return dict(found)
+
+
+def _is_price(*values: object) -> bool:
+    numbers = (value == "inf" or (isinstance(value, int | float) and not isinstance(value, bool)) for value in values)
+    return all(numbers)
+
+
+class TranscriptFile:
+    """Keeps every message as it is sent or received, also those before an interruption; without content."""
+
+    def __init__(self, folder: Path, agreement: Agreement) -> None:
+        self._file, self._agreement = folder / TRANSCRIPT, agreement.hash.hex()
+        self._per_round = agreement.setting.price.per_round
+
+    @contextmanager
+    def recording(self) -> Iterator[Callable[[Entry], None]]:
+        """Yield what writes one entry."""
+        with writing(self._file):
+            file = self._file.open("a", buffering=1, encoding="utf-8")
+        with file:
+            if file.tell() and not self._file.read_bytes().endswith(b"\n"):
+                file.write("\n")  # a line that was cut off by a crash stays by itself
+
+            def record(entry: Entry) -> None:
+                row = Transcript.of([entry]).to_rows()[0] | _price(entry.kind, self._per_round)
+                with writing(self._file):
+                    file.write(to_json({"agreement": self._agreement[:16], **row}) + "\n")
+
+            yield record
+
+
+def read_transcript(folder: Path, agreement: Agreement) -> Transcript:
+    """Return all messages of this agreement's run, over all starts."""
+    file, found = folder / TRANSCRIPT, []
+    for line in read_text(file, largest=LARGEST_HISTORY).splitlines() if file.is_file() else ():
+        try:
+            row = parse_json(line, where=str(file))
+        except DataError:
+            continue
+        if row.pop("agreement") == agreement.hash.hex()[:16]:
+            price = float(row.pop("epsilon"))
+            found.append(Entry(**{**row, "shape": tuple(row["shape"]), "epsilon": price}))
+    return Transcript.of(found)
+
+
+def write_outcome(
+    folder: Path,
+    name: str,
+    agreement: Agreement,
+    outcome: Outcome,
+    *,
+    ids: Sequence[str] | None = None,
+    seconds: float = 0.0,
+) -> dict[str, Any]:
+    """Write what a finished party keeps, and return it in short."""
+    setting = agreement.setting
+    guarantee, transcript = guarantee_of(setting), read_transcript(folder, agreement)
+    publisher = outcome.finished.result.get("publisher") if outcome.order is not None else None
+    published = len(publisher.seen) if publisher is not None else setting.publications
+    answer: dict[str, Any] = {
+        "run": agreement.name,
+        "party": name,
+        "mode": setting.mode,
+        "opens": MODES[setting.mode],
+        "opened": setting.opened,
+        "rounds": setting.rounds,
+        "publications": setting.publications,
+        "epsilon": setting.epsilon,
+        **priced(setting),
+        "epsilon_y": setting.epsilon_y,
+        "guarantee": guarantee.to_dict(),
+        "guarantee_sentence": guarantee.sentence(),
+        "messages": by_kind(transcript),
+        "bytes_sent": sum(e.bytes for e in transcript.entries if e.sender == name),
+        "bytes_received": sum(e.bytes for e in transcript.entries if e.receiver == name),
+        "seconds": seconds,
+        "folder": str(folder),
+        "files": ["transcript.jsonl", GUARANTEE, LEDGER, "card.md", "card.html", OUTCOME],
+    }
+    if outcome.desk is not None and outcome.order is not None:
+        answer |= _predicted(folder, agreement, outcome.desk, [(ids or [])[row] for row in outcome.order.tolist()])
+        answer["files"] += ["predictions.csv", "metrics.jsonl"]
+    kept = {OUTCOME: answer, GUARANTEE: guarantee.to_dict(), LEDGER: ledger_of(setting, published).to_dict()}
+    with writing_part(folder, {name: to_json(content, indent=1) + "\n" for name, content in kept.items()}):
+        pass
+    rewrite_party(folder)
+    return answer
+
+
+def by_kind(transcript: Transcript) -> list[dict[str, Any]]:
+    """Return count and bytes of each kind of message between each two parties, in the order of first sight."""
+    found: dict[tuple[str, str, str], list[int]] = {}
+    for entry in transcript.entries:
+        sums = found.setdefault((entry.kind, entry.sender, entry.receiver), [0, 0])
+        sums[0] += 1
+        sums[1] += entry.bytes
+    return [
+        {"kind": kind, "from": sender, "to": to, "count": count, "bytes": size}
+        for (kind, sender, to), (count, size) in found.items()
+    ]
+
+
+def _price(kind: str, per_round: float) -> dict[str, float]:
+    return {"epsilon": per_round if KINDS[kind].priced and kind not in _OF_LABELS else 0.0}
+
+
+def _predicted(folder: Path, agreement: Agreement, desk: LabelDesk, ids: list[str]) -> dict[str, Any]:
+    found = desk.predictions
+    if found is None:
+        return {}
+    names = [agreement.classes[place] for place in found.argmax(dim=1).tolist()]
+    columns = {f"p_{label}": found[:, place].tolist() for place, label in enumerate(agreement.classes)}
+    text = spreadsheet_table(pl.DataFrame({"id": ids, "class": names, **columns})).write_csv()
+    write_text(folder / "predictions.csv", text)
+    rows = "\n".join(to_json(row) for row in desk.history)
+    write_text(folder / "metrics.jsonl", rows + "\n")
+    hit = (found.argmax(dim=1) == desk.labels)[desk.test]
+    said: dict[str, Any] = {"test_nodes": len(hit), "best_round": desk.best}
+    if len(hit):
+        said["accuracy"] = interval([hit.numpy()]).to_dict()
+    if len(hit) and desk.alone is not None:
+        alone = (desk.alone.argmax(dim=1) == desk.labels)[desk.test]
+        said["accuracy_alone"] = interval([alone.numpy()]).to_dict()
+    return said

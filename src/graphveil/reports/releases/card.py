@@ -1,0 +1,164 @@
+"""The privacy card of a published graph, and its figures in words."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from graphveil.reports.attacks.files import NONE, Found, attacks_section
+from graphveil.reports.base import card as cards
+from graphveil.reports.base import text, words
+from graphveil.reports.base.card import Card, Command, Paragraph, Points, Row, Section, Table
+from graphveil.reports.base.record import RunRecord
+from graphveil.reports.releases.lift import read_lift
+from graphveil.reports.runs.card import results
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+    from graphveil.graphs import Release
+
+#: Figure -> what it is called.
+FIGURES = {
+    "edges": "edges",
+    "mean_degree": "mean degree",
+    "max_degree": "largest degree",
+    "isolated": "nodes without an edge",
+    "clustering": "clustering (closed wedges)",
+    "homophily": "homophily (edges inside a class)",
+}
+_PARTS = ("released", "public_edges_only", "synthetic_edges_only")
+_DISTANCES = ("distance_of_released", "distance_of_public_edges_only")
+_POST = (
+    "Whatever is made of this graph (models, figures, other graphs) is covered by the same guarantee, at no more cost."
+)
+_CURATOR = (
+    "For the curator alone, NOT TO BE PUBLISHED:",
+    "the attacks below were computed from the true data, without noise. The release has a card of its own.",
+)
+_NOT_HERE = (
+    "None is shown here, nor ever will be: attacks need the true edges, which the curator alone has, and their figures "
+    "are not covered by epsilon. This shows them to the curator, and keeps them beside the release:"
+)
+
+
+def release_card(graph: Data, folder: Path, *, lift: RunRecord | None = None, attacks: Found | None = None) -> Card:
+    """Return the card of a released graph: what is protected, what is in it, what it keeps.
+
+    Args:
+        folder: where it lies, or will; only its name is shown, since the card is published.
+        lift: what training on it showed, if that was tried.
+        attacks: for the curator's own card alone: what attacks found; None for the card that is published.
+    """
+    release: Release = graph.release
+    guarantee = release.guarantee
+    typed = f"graphveil attack {shlex.quote(folder.name)} --attack published-edges --truth DATA"
+    shown = attacks_section(attacks or {}, typed, none=NONE if attacks is not None else _NOT_HERE)
+    return Card(
+        title=f"Privacy card: {graph.schema.name}, released by {release.method}",
+        sentence=f"{cards.claim(guarantee)} {_POST}",
+        alarms=(*((_CURATOR,) if attacks is not None else ()), *cards.void_alarm(guarantee, "release")),
+        sections=(
+            cards.protected(guarantee, words.trusted(guarantee)),
+            cards.exposed(words.not_protected(guarantee, release.settings)),
+            _lift(lift, folder),
+            shown,
+            *_content(graph),
+            cards.spent(release.ledger),
+            _settings(release),
+        ),
+    )
+
+
+def is_release(folder: Path) -> bool:
+    """Whether a folder says that it is a released graph."""
+    return (folder / "release.json").is_file()
+
+
+def rewrite_card(folder: Path) -> dict[str, str | None]:
+    """Write both cards of a released graph anew; return what the command answers.
+
+    Raises:
+        DataError: the release is incomplete or was changed, or its lift is damaged.
+    """
+    from graphveil.graphs import load_graph
+
+    graph = load_graph(folder)
+    cards.write_card(release_card(graph, folder, lift=read_lift(folder)), folder)
+    about = {"method": graph.release.method, "data": graph.schema.name}
+    return {"run": str(folder), "report": None, "card": str(folder / cards.MARKDOWN), **about}
+
+
+def _lift(lift: RunRecord | None, folder: Path) -> Section:
+    """Return what a plain network makes of the release, beside the best control."""
+    if lift is not None:
+        return results(lift, f"a plain network ({lift.method}) on this folder")
+    said = "Not measured: nothing says yet what the private data in here bought. This trains on it, at no cost:"
+    typed = f"graphveil report {shlex.quote(folder.name)} --lift"
+    return Section("Lift over the free baseline", (Paragraph(said), Command(typed)))
+
+
+def _content(graph: Data) -> tuple[Section, ...]:
+    """Return how large the release is, what to mind, and figures of its structure."""
+    release: Release = graph.release
+    found = counts(graph)
+    size = f"{int(graph.num_nodes):,} nodes, {found['edges']:,} undirected edges"
+    if found["made"] is not None:
+        size += f", {found['public']:,} of them public and {found['made']:,} made"
+    inside = Section("What is in it", (Points((size, *release.notes)),))
+    rows = figures(release.statistics) if found["made"] is not None else []
+    if not rows:
+        return (inside,)
+    said = (
+        "Figures of the released graph, which anybody may compute, beside those of its public edges alone. How near "
+        "they are to the truth is for the curator to see, and not in here."
+    )
+    table = Table(("", "released", "public edges alone", "made edges alone"), tuple(Row(row) for row in rows))
+    return (inside, Section("What it keeps", (Paragraph(said), table)))
+
+
+def _settings(release: Release) -> Section:
+    made = f"Made by graphveil {release.version}, {text.moment(release.created)}"
+    return Section("Settings", (Points((text.settings(release.settings), made)),))
+
+
+def counts(graph: Data) -> dict[str, int | None]:
+    """How many edges a released graph has, and how many of them are public and made; None where none was made."""
+    listed = graph.edge_index.shape[1] // (1 if graph.schema.directed else 2)
+    public = graph.get("public_edges")
+    if public is None or not graph.release.edges:
+        return {"edges": listed, "public": None, "made": None}
+    known = int(public.sum()) // 2
+    return {"edges": listed, "public": known, "made": listed - known}
+
+
+def figures(statistics: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """The public figures of a release as rows: name, released, public edges alone, made edges alone."""
+    if not all(part in statistics for part in _PARTS):
+        return []
+    parts = [statistics[part] for part in _PARTS]
+    return [(meaning, *(_figure(part.get(key)) for part in parts)) for key, meaning in FIGURES.items()]
+
+
+def curator_figures(kept: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """The curator's own figures as rows: distance to the truth of the released graph, and of its public edges alone."""
+    ours, theirs = (kept[part] for part in _DISTANCES)
+    return [(name, _figure(ours[name]), _figure(theirs.get(name))) for name in ours]
+
+
+def overlap_sentence(kept: Mapping[str, Any]) -> str:
+    """How many made edges are true private ones, beside chance."""
+    found = kept["overlap"]
+    inside = found["low"] <= found["common"] <= found["high"]
+    verdict = "no more than chance" if inside else "other than chance"
+    true = f"{found['common']:,} of {found['synthetic']:,} made edges are true private ones (of {found['true']:,})"
+    chance = f"{found['chance']:,.1f} ({found['low']:,} to {found['high']:,} in 95%)"
+    return f"{true}; as many random pairs would hit {chance}: {verdict}"
+
+
+def _figure(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:,}" if isinstance(value, int) else text.number(float(f"{value:.3g}"))

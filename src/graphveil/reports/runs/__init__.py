@@ -1,0 +1,1 @@
+"""The folder, card and page of a training run."""

@@ -1,0 +1,146 @@
+"""The privacy card of a run."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from graphveil.methods.runs.intervals import Interval
+from graphveil.privacy import Guarantee, Ledger
+from graphveil.reports.attacks.files import Found, attacks_section
+from graphveil.reports.base import card as cards
+from graphveil.reports.base import rivals, text, words
+from graphveil.reports.base.card import Card, Paragraph, Points, Row, Section, Table
+from graphveil.reports.base.record import RunRecord, number_of
+
+_ELSEWHERE = (
+    "Not here: accuracies, controls and attacks are measured on true data, which no epsilon covers. The maker of "
+    "the run has them."
+)
+
+
+@dataclass(frozen=True)
+class About:
+    """What may be told of a run to anybody: nothing that was measured on true labels, no time, no path.
+
+    Attributes:
+        relationship: what one relationship costs where connections are protected, else None.
+    """
+
+    method: str
+    data: str
+    settings: Mapping[str, Any]
+    relationship: float | None
+    version: str
+    guarantee: Guarantee
+    ledger: Ledger
+
+    @classmethod
+    def of(cls, record: RunRecord) -> About:
+        """The public part of a record."""
+        what = record.method, record.data, record.settings, record.epsilon_relationship, record.version
+        return cls(*what, record.guarantee, record.ledger)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but guarantee and ledger, which have files of their own."""
+        names = ("method", "data", "settings", "relationship", "version")
+        return {name: getattr(self, name) for name in names}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any], *, guarantee: Guarantee, ledger: Ledger) -> About:
+        """The inverse of `to_dict`; raises KeyError, TypeError or ValueError for anything else."""
+        settings = {str(key): number_of(value) for key, value in content["settings"].items()}
+        price = None if content["relationship"] is None else float(content["relationship"])
+        said = str(content["method"]), str(content["data"]), settings, price, str(content["version"])
+        return cls(*said, guarantee, ledger)
+
+
+def public_card(about: About) -> Card:
+    """Return the card that may be handed on: what is protected, from whom, at which price."""
+    made = f"Settings: {text.settings(about.settings)}", f"Made by graphveil {about.version}"
+    return Card(
+        title=f"Privacy card: {about.method} on {about.data}",
+        sentence=cards.claim(about.guarantee),
+        alarms=cards.void_alarm(about.guarantee, "run"),
+        sections=(
+            cards.protected(about.guarantee, words.trusted(about.guarantee), *_connections(about.relationship)),
+            cards.exposed(words.not_protected(about.guarantee, about.settings)),
+            Section(cards.RESULTS, (Paragraph(_ELSEWHERE),)),
+            cards.spent(about.ledger),
+            Section("Settings", (Points(made),)),
+        ),
+    )
+
+
+def run_card(record: RunRecord, attacks: Found) -> Card:
+    """Return the card of a run and of the attacks on it (attack -> attacked -> result)."""
+    guarantee = record.guarantee
+    return Card(
+        title=f"Privacy card: {record.method} on {record.data}",
+        sentence=cards.claim(guarantee),
+        alarms=cards.void_alarm(guarantee, "run"),
+        sections=(
+            cards.protected(guarantee, words.trusted(guarantee), *_connections(record.epsilon_relationship)),
+            cards.exposed(words.not_protected(guarantee, record.settings)),
+            results(record, f"{record.method} (this run)"),
+            attacks_section(attacks, _attack_command(record)),
+            cards.spent(record.ledger),
+            _cost(record),
+        ),
+    )
+
+
+def _connections(price: float | None) -> tuple[str, ...]:
+    return () if price is None else (f"Connections: {words.relationship_line(price)}",)
+
+
+def results(record: RunRecord, name: str) -> Section:
+    """Return the accuracies and the lift over the free baseline; `name` is what the run itself is called."""
+    own = (name, *_scores(record.accuracy))
+    rows = [Row(own, strong=True)]
+    for name, score in sorted(record.rivals.items(), key=lambda item: -item[1].mean):
+        best = "best " if name == record.best_rival else ""
+        rows.append(Row((f"{name} ({best}rival at the same privacy price)", *_scores(score))))
+    for name, score in sorted(record.controls.items(), key=lambda item: -item[1].mean):
+        rows.append(Row((name + (" (best control)" if name == record.best_control else ""), *_scores(score))))
+    if record.ceiling is not None:
+        rows.append(Row(("not private (ceiling)", *_scores(record.ceiling))))
+    figure = words.figure(record)[0].replace("accuracy", "Accuracy")
+    said = f"{figure} on the test nodes, per cent; 95% intervals over {words.spread_over(record.accuracy)}."
+    told = Paragraph(f"{said} {words.measured_with(record)}")
+    lift = (Paragraph(words.free_lift(record), strong=True), Paragraph(words.lift_sentence(record)))
+    table = Table(("", words.figure(record)[0], "95% interval"), tuple(rows))
+    return Section(cards.RESULTS, (told, table, *lift, *_standing(record)))
+
+
+def _scores(score: Interval) -> tuple[str, str]:
+    return text.percent(score.mean), words.interval(score)
+
+
+def _standing(record: RunRecord) -> tuple[Paragraph, ...]:
+    """Return how the run stands beside other methods at the same price, if any were trained."""
+    lead = rivals.lead(record)
+    if lead is None:
+        return ()
+    said = f"{text.points(lead.mean)} points (95%: {words.lift_interval(lead)})"
+    loud = Paragraph(f"Against the best rival, {record.best_rival}: {said}.", strong=True)
+    return (loud, Paragraph(words.rival_sentence(record)))
+
+
+def _attack_command(record: RunRecord) -> str:
+    truth = " --truth DATA" if words.on_release(record) else ""
+    return f"graphveil attack {shlex.quote(record.run or 'RUN')} --attack link-stealing{truth}"
+
+
+def _cost(record: RunRecord) -> Section:
+    lines = (
+        f"Settings: {text.settings(record.settings)}",
+        f"Run: {text.settings(record.options)}",
+        f"Cost: {text.seconds(record.seconds)} ({text.seconds(record.seconds_method)} a fit), "
+        f"at most {text.memory(record.peak_memory_mb)}",
+        f"Made by graphveil {record.version}, {text.moment(record.created)}",
+        *(f"Note: {note}" for note in record.notes),
+    )
+    return Section("Settings and cost", (Points(lines),))

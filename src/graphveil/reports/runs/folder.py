@@ -1,0 +1,300 @@
+"""The run folder: what a run leaves behind, written whole or not at all, in two parts (see `run_parts`).
+
+============================= =============================================================================
+``public/``                   may be handed on: nothing in it was measured on true labels
+``public/model.safetensors``  the trained model of the first repeat (settings inside as JSON, no pickle)
+``public/guarantee.json``     what is protected, as a value; ``about.json``: method, data and settings
+``public/ledger.json``        every spend of privacy, and the budget
+``public/card.md``, ``.html`` the privacy card
+``answers.safetensors``       what people sent or were answered, by person: who is asked again gives that again
+``config.toml``               method, data, settings and options: enough to run it again
+``result.json``               the object ``--json`` prints: accuracy, controls, lift, guarantee, ledger, cost
+``metrics.jsonl``             one line per epoch and repeat
+``card.md``, ``.html``        the card with results, and with the attacks that ``attack-<name>.json`` remember
+``report.html``               the report, one page that needs no network
+============================= =============================================================================
+
+Folders that older versions wrote have all of it in one place; they are read, and predicted from, as they are.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from graphveil.errors import GraphveilError, ModelFileError
+from graphveil.privacy import Ledger
+from graphveil.privacy.ledger_file import LedgerFile
+from graphveil.reading import read_json, read_json_lines
+from graphveil.reports.attacks.files import kept
+from graphveil.reports.base import parts
+from graphveil.reports.base.card import pages
+from graphveil.reports.base.files import new_folder, to_json, write_text
+from graphveil.reports.base.record import RunRecord
+from graphveil.reports.base.text import plain_name
+from graphveil.reports.runs.card import About, public_card, run_card
+from graphveil.reports.runs.page import page_html
+from graphveil.writing import room_for
+
+if TYPE_CHECKING:
+    from graphveil.methods.runs.experiment import Result
+    from graphveil.privacy.ledger import Account
+
+
+_PUBLIC_README = """\
+# May be handed on
+
+The model of a run, what it protects (`card.md`, `guarantee.json`) and what was spent (`ledger.json`). Everything here
+is covered by that guarantee, or by what it calls open; nothing was measured on true labels.
+`graphveil predict` works with this folder alone. Whoever has a copy has a copy of the budget too: predictions that are
+paid for from one copy do not show in another, so agree on who predicts.
+`graphveil report` checks the files against each other. It notices a file that was edited, not a forger who writes all
+of them anew: nothing is signed.
+"""
+_OWN_README = """\
+# For the maker of this run alone
+
+Controls, the ceiling, accuracies and attacks were measured on true data, and `config.toml` names paths: epsilon covers
+none of it. Hand on the folder `public/`, nothing else. `model.safetensors` and `ledger.json` here are links into it.
+"""
+
+
+def default_folder(data: str, method: str, now: datetime, *, root: Path = Path("runs")) -> Path:
+    """``runs/<data>-<method>-<time>``, with a number behind it when that name is taken."""
+    name = f"{plain_name(data)}-{method}-{now:%Y%m%d-%H%M%S}"
+    taken = next(count for count in range(1, 10_000) if not _numbered(root, name, count).exists())
+    return _numbered(root, name, taken)
+
+
+def _numbered(root: Path, name: str, count: int) -> Path:
+    return root / (name if count == 1 else f"{name}-{count}")
+
+
+def write_run(result: Result, path: Path, *, options: Mapping[str, Any]) -> RunRecord:
+    """Write the whole run folder of ``result`` to ``path``.
+
+    Args:
+        result: what an experiment returned.
+        path: the folder to make; it must not exist, or be empty.
+        options: the choices of the run that are no setting of the method (seed, repeats, device).
+
+    Returns:
+        The record written, which says in ``run`` where it lies.
+
+    Raises:
+        InputError: ``path`` is already used. Nothing is written then, nor after any other exception.
+    """
+    record = RunRecord.from_result(result, options=options).in_folder(str(path))
+    with new_folder(path) as folder:
+        folder.chmod(parts.OWN_FOLDER)
+        public = folder / parts.PUBLIC
+        public.mkdir()
+        write_text(public / parts.README, _PUBLIC_README)
+        parts.write_with_mode(folder / parts.README, _OWN_README)
+        fixed = {parts.CONFIG: config_toml(record), parts.METRICS: _metrics(record)}
+        _write(record, result.model, folder, fixed)
+    return record
+
+
+def open_model(path: Path) -> Any:
+    """The model of a run, whose spends are on disk before it reads any data.
+
+    Args:
+        path: the run folder, its public part, or a folder that holds a saved model alone.
+
+    Raises:
+        ModelFileError: there is no model, or a file of the run was changed.
+    """
+    from graphveil.methods import load_method
+
+    public = parts.public_part(path)
+    parts.checked(path)
+    model = load_method(public)
+    model.ledger = LedgerFile(public / parts.LEDGER).open(model.ledger)
+    return model
+
+
+class _Reserving:
+    """An account that takes space for what will be kept before it lets anything be spent, so before data is read."""
+
+    def __init__(self, account: Account, reserve: Callable[[], object]) -> None:
+        self._account, self._reserve = account, reserve
+
+    def settle(self, held: Ledger, paid: Ledger) -> Ledger:
+        """See `Account`; raises WriteError where there is no space, with nothing spent."""
+        self._reserve()
+        return self._account.settle(held, paid)
+
+
+def reserve(model: Any, path: Path, more: int, held: ExitStack) -> ExitStack:
+    """Make a prediction of ``model`` that costs something first take the space to keep the run and ``more`` bytes.
+
+    Returns what holds that space, to be closed before `keep_spending`; it ends with ``held`` at the latest.
+    """
+    rooms = held.enter_context(ExitStack())
+    size = more + 2 * sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
+    place = parts.public_part(path) / parts.LEDGER
+    account = _Reserving(model.ledger.account, lambda: rooms.enter_context(room_for(place, size)))
+    model.ledger = replace(model.ledger, account=account)
+    return rooms
+
+
+def keep_spending(model: Any, path: Path) -> None:
+    """Save ``model`` again after a prediction that cost something, and bring the run's result and pages up to date.
+
+    Args:
+        model: what :func:`open_model` gave; it remembers the answer it gave. Its spends are on disk already.
+        path: the run folder, its public part, or a folder that holds a saved model alone.
+    """
+    account = LedgerFile(parts.public_part(path) / parts.LEDGER)
+    with account.locked():
+        model.ledger = account.open(model.ledger)  # what others spent since belongs to the same people
+        if (path / parts.RESULT).is_file():
+            record = replace(_record(path), ledger=model.ledger, guarantee=model.guarantee)
+            _write(record, model, path)
+        elif parts.is_public_part(path):
+            _write_public(_about(path), model, path)
+        else:
+            model.save(path)
+
+
+def read_run(path: Path) -> RunRecord:
+    """The record of the run in folder ``path``, with the guarantee of its model and the ledger beside that.
+
+    Raises:
+        ModelFileError: there is no run there, or a file of it is damaged or was changed.
+    """
+    found = _record(path)
+    kept = parts.checked(path)
+    return replace(found, guarantee=kept.guarantee, ledger=kept.ledger)
+
+
+def _record(path: Path) -> RunRecord:
+    file = path / parts.RESULT
+    if not file.is_file():
+        raise ModelFileError(f"no run in {path}", allowed="a folder that graphveil train wrote")
+    try:
+        content = read_json(file)
+        history = _history(read_json_lines(path / parts.METRICS))
+        return RunRecord.from_dict(content, history=history).in_folder(str(path))
+    except (OSError, ValueError, KeyError, TypeError, GraphveilError) as error:
+        raise ModelFileError(f"damaged run: {error}", where=str(path)) from error
+
+
+def rewrite_report(path: Path) -> RunRecord:
+    """Write the cards and ``report.html`` of the run in ``path`` anew from what the folder holds.
+
+    Raises:
+        ModelFileError: there is no run there, or a file of it is damaged or was changed.
+    """
+    record = read_run(path)
+    _write_pages(record, path)
+    return record
+
+
+def rewrite_public_card(path: Path) -> About:
+    """Write the card of a public part anew from what it holds.
+
+    Raises:
+        ModelFileError: a file of it is missing, damaged or was changed.
+    """
+    kept, about = parts.checked(path), _about(path)
+    _write_public_card(replace(about, guarantee=kept.guarantee, ledger=kept.ledger), path)
+    return about
+
+
+def config_toml(record: RunRecord) -> str:
+    """Method, data, settings and options of a run as TOML."""
+    lines = [f"method = {_toml(record.method)}", f"data = {_toml(record.data)}"]
+    for table, values in (("settings", record.settings), ("options", record.options)):
+        lines += ["", f"[{table}]"]
+        lines += [f"{_key(key)} = {_toml(value)}" for key, value in values.items() if value is not None]
+    text = "\n".join(lines) + "\n"
+    tomllib.loads(text)  # a mistake of ours is found here, not by the reader
+    return text
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _toml(name)
+
+
+def _toml(value: Any) -> str:
+    """One TOML value: a number, a truth value, a list of them, or a quoted string."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(_toml(item) for item in value) + "]"
+    return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _metrics(record: RunRecord) -> str:
+    rows = [{"repeat": repeat, **row} for repeat, epochs in enumerate(record.history, start=1) for row in epochs]
+    return "".join(to_json(row) + "\n" for row in rows)
+
+
+def _history(rows: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    repeats: dict[int, list[dict[str, Any]]] = {}
+    for row in rows:
+        repeats.setdefault(int(row.pop("repeat")), []).append(row)
+    return [repeats[number] for number in sorted(repeats)]
+
+
+def _write(record: RunRecord, model: Any, folder: Path, fixed: Mapping[str, str] | None = None) -> None:
+    """Write both parts; `fixed` are the files that never change again."""
+    public = parts.public_part(folder)
+    result = {**(fixed or {}), parts.RESULT: to_json(record.to_dict(), indent=2) + "\n"}
+    if public == folder:  # of an older version
+        write_text(folder / parts.RESULT, result[parts.RESULT])
+        model.save(folder)
+        write_text(folder / parts.LEDGER, _ledger_json(record.ledger))
+        _write_pages(record, folder)
+        return
+    with parts.writing_part(folder, result, mode=parts.OWN):
+        _write_public(About.of(record), model, public)
+    parts.link_old_names(folder)
+    _write_pages(record, folder)
+
+
+def _write_public(about: About, model: Any, public: Path) -> None:
+    about = replace(about, ledger=model.ledger, guarantee=model.guarantee)
+    guarantee = to_json(about.guarantee.to_dict(), indent=2) + "\n"
+    said = {parts.ABOUT: to_json(about.to_dict(), indent=2) + "\n", parts.GUARANTEE: guarantee}
+    with parts.writing_part(public, said):
+        parts.save_public_model(model, public)
+        write_text(public / parts.LEDGER, _ledger_json(about.ledger))
+    _write_public_card(about, public)
+
+
+def _about(public: Path) -> About:
+    kept = parts.checked(public)
+    try:
+        content = parts.read_object(public / parts.ABOUT)
+        return About.from_dict(content, guarantee=kept.guarantee, ledger=kept.ledger)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ModelFileError(f"is damaged: {error}", where=str(public / parts.ABOUT)) from error
+
+
+def _ledger_json(ledger: Ledger) -> str:
+    return to_json(ledger.to_dict(), indent=2) + "\n"
+
+
+def _write_pages(record: RunRecord, folder: Path) -> None:
+    made = {**pages(run_card(record, kept(folder))), "report.html": page_html(record)}
+    for name, content in made.items():
+        parts.write_with_mode(folder / name, content)
+    if parts.public_part(folder) != folder:
+        _write_public_card(About.of(record), parts.public_part(folder))
+
+
+def _write_public_card(about: About, public: Path) -> None:
+    for name, content in pages(public_card(about)).items():
+        write_text(public / name, content)

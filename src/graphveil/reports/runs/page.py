@@ -1,0 +1,68 @@
+"""The report of a run as one HTML page: a record in, text out. Everything shown is escaped."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup
+
+from graphveil.reports.base import figures, rivals, text, words
+from graphveil.reports.base.record import RunRecord
+from graphveil.reports.base.templating import rendered
+
+
+@dataclass(frozen=True)
+class Total:
+    """What a ledger adds up to for one unit."""
+
+    unit: str
+    epsilon: float
+    delta: float
+
+
+def page_html(record: RunRecord) -> str:
+    """The report as one HTML page that needs nothing else: no network, no script, pictures inside."""
+    content = _content(record)
+    best = f" The best control is {record.best_control}." if record.best_control else ""
+    content["accuracy_picture"] = Markup(
+        figures.inline_svg(
+            figures.accuracy_figure(record.method, record.accuracy, record.controls, record.ceiling, record.rivals),
+            name="accuracy",
+            alt=f"Bar chart of the accuracies in the table below. {record.method}: "
+            f"{text.percent(record.accuracy.mean)} per cent.{best}",
+        )
+    )
+    training = figures.training_figure(record.history)
+    content["training_picture"] = training and Markup(
+        figures.inline_svg(
+            training,
+            name="training",
+            alt="Line chart of the loss on training and validation nodes over the epochs, "
+            "and of the validation accuracy where it is estimated.",
+        )
+    )
+    return rendered("report.html.j2", **content)
+
+
+def _content(record: RunRecord) -> dict[str, Any]:
+    units = dict.fromkeys(spend.unit for spend in record.ledger.spends)
+    runs = len(record.accuracy.runs)
+    return {
+        "record": record,
+        "parts": record.guarantee.parts or (record.guarantee,),
+        "exposed": words.not_protected(record.guarantee, record.settings),
+        "figure": words.figure(record)[0],
+        "meaning": words.lift_sentence(record),
+        "spent": words.spent_line(record.ledger, record.settings),
+        "controls": sorted(record.controls.items(), key=lambda item: -item[1].mean),
+        "rivals": sorted(record.rivals.items(), key=lambda item: -item[1].mean),
+        "lead": rivals.lead(record),
+        "standing": words.rival_sentence(record),
+        "totals": [Total(unit, *record.ledger.total(unit)) for unit in units],
+        "settings": [(key, text.shown(value)) for key, value in {**record.settings, **record.options}.items()],
+        "runs": "1 run" if runs == 1 else f"{runs} runs",
+        "measured": words.measured_with(record),
+        "spread_over": words.spread_over(record.accuracy),
+        "repeated": runs > 1,
+    }

@@ -1,0 +1,150 @@
+"""The privacy card: every field in both forms, for every kind of run, and what attacks found."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from graphveil.attacks import AttackResult, Limit, judge
+from graphveil.mechanisms.base.guarantees import READERS
+from graphveil.methods.runs.intervals import Interval
+from graphveil.privacy import Guarantee, Ledger
+from graphveil.reports.attacks.files import PLAIN
+from graphveil.reports.base.card import HTML, MARKDOWN, pages
+from graphveil.reports.runs.card import run_card
+from tests.reports import made
+from tests.reports.test_pages import HOSTILE, read
+
+
+def edges(epsilon: float = 2.0, **changes: Any) -> Guarantee:
+    facts: dict[str, Any] = {"unit": "one edge", "relation": "add/remove", "model": "central", "delta": 1e-5}
+    told = {"against": "everybody who sees the model", "assumes": ("the nodes are public",)}
+    return Guarantee(**{**facts, **told, "epsilon": epsilon, **changes})
+
+
+OPEN = edges(math.inf, delta=0.0, assumes=("nothing is hidden",))
+RUNS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
+    "local": ({}, ("one's own device", "Who is connected to whom", "one user's label", "replace")),
+    "central": ({"guarantee": edges()}, ("the curator: with the data as they are", "add/remove", "1e-05")),
+    "on a release": (
+        {"guarantee": edges(against=READERS), "method": "gcn"},
+        (
+            "to release the graph once",
+            "what the release holds, and covered by its guarantee",
+            "--truth DATA",
+        ),
+    ),
+    "void": ({"void": "noise was reproducible (seed 3)"}, ("VOID. This run protects nobody", "seed 3")),
+    "not private": (
+        {"guarantee": OPEN, "ledger": Ledger.open({"edges": (1.0, 0.0)})},
+        ("everybody who sees the data or the model", "inf", "Nothing was spent", "all are used as they are"),
+    ),
+    "without controls": (
+        {"controls": {}, "best_control": None, "lift": None},
+        ("Lift over the free baseline: not measured.", "No controls were trained"),
+    ),
+    "lifted": (
+        {"lift": Interval(0.02, 0.01, 0.03, (0.02,) * 5)},
+        ("Lift over the free baseline, random-features: +2.0 points (95%: +1.0 to +3.0).", "measurably above"),
+    ),
+    "whole nodes": (
+        {"guarantee": edges(unit="one node"), "settings": {"unit": "node"}, "best_control": "no-edges"},
+        ("There is no free baseline: no-edges is trained privately at the same price.",),
+    ),
+}
+ALWAYS = (
+    *("neighbours differ by", "epsilon", "delta", "Must be trusted:", "Against:", "Assumes:", "What is not protected"),
+    *("ift over ", "None was run.", "graphveil attack RUN --attack link-stealing", "What was spent"),
+)
+
+
+def forms(record: Any, attacks: Any = None) -> tuple[str, str]:
+    """Markdown with its escapes taken off, and the text of the page."""
+    both = pages(run_card(record, attacks or {}))
+    return both[MARKDOWN].replace("\\", ""), read(both[HTML]).text
+
+
+@pytest.mark.parametrize("kind", RUNS)
+def test_every_field_stands_in_both_forms(kind: str) -> None:
+    changes, told = RUNS[kind]
+    for text in forms(made.record(**changes)):
+        for part in (*ALWAYS, *told):
+            assert part in text, part
+
+
+def test_both_forms_say_the_same_in_the_same_order() -> None:
+    markdown, page = forms(made.record(), found())
+    words = [word for word in page.split(" - graphveil ", 1)[1].split() if word.isalpha()]
+    assert [word for word in markdown.replace("*", "").replace("|", " ").split() if word.isalpha()] == words
+
+
+def result(epsilon: float = 2.0, *, gap: float = 0.5, note: str = "one edge", **changes: Any) -> AttackResult:
+    """A result of scores made by hand; a larger gap is a stronger attack."""
+    rng = np.random.default_rng(4)
+    made_of = rng.normal(size=300) + gap, rng.normal(size=2000)
+    limit = Limit(epsilon, 0.0, f"epsilon of {note}")
+    return replace(judge("linkteller", "pairs", *made_of, limit=limit, baseline=0.55), **changes)
+
+
+def found(**changes: Any) -> dict[str, dict[str, AttackResult]]:
+    plain = result(math.inf, gap=3.0, note="nothing")
+    return {"linkteller": {"gap": result(baseline_note="labels alone", **changes), PLAIN: plain}}
+
+
+def test_attacks_stand_beside_limit_baseline_and_plain_network() -> None:
+    attacks = found()
+    own, plain = attacks["linkteller"].values()
+    tpr = own.tpr_at_1_fpr
+    for text in forms(made.record(), attacks):
+        for part in (
+            f"{own.auc.mean:.2f} ({own.auc.low:.2f} to {own.auc.high:.2f})",
+            f"{100 * tpr.mean:.1f}% ({100 * tpr.low:.1f} to {100 * tpr.high:.1f})",
+            "7.4%",  # e^2 of 1%
+            "0.55",
+            f"{plain.auc.mean:.2f} (",
+            "limit: epsilon of one edge; without the secret: labels alone",
+            "Measured on the true data: these figures are not covered by epsilon.",
+            "An attack that finds nothing proves nothing",
+        ):
+            assert part in text, part
+        assert "None was run" not in text and "MORE THAN EPSILON ALLOWS" not in text
+
+
+def test_more_than_epsilon_allows_is_loud_and_no_limit_is_said() -> None:
+    over = found(epsilon=0.1, gap=3.0)
+    assert over["linkteller"]["gap"].beats_limit
+    repeated = {"averaging": {"lpgnn": replace(over["linkteller"]["gap"], name="averaging")}}
+    for text in forms(made.record(), repeated):
+        assert "the ledger refuses to pay for a second" in text and "MORE THAN" not in text
+    for text in forms(made.record(), over):
+        assert "MORE THAN EPSILON ALLOWS" in text
+    anyway = {"linkteller": {"gap": replace(over["linkteller"]["gap"], baseline=1.0)}}
+    for text in forms(made.record(), anyway):
+        assert "what is above it was there without the secret: no leak" in text and "MORE THAN" not in text
+    for text in forms(made.record(), {"membership": {"gcn": result(math.inf, note="outside the unit")}}):
+        assert "no limit: epsilon of outside the unit" in text
+
+
+def test_several_that_were_attacked_have_a_row_each() -> None:
+    several = {"label-inference": {"one holder": result(), "all holders": result()}}
+    for text in forms(made.record(), several):
+        assert "label-inference: one holder" in text and "label-inference: all holders" in text
+
+
+def test_hostile_attack_files_stay_text() -> None:
+    hostile = {HOSTILE: {HOSTILE: result(notes=(HOSTILE,), limit_note=HOSTILE), "other": result()}}
+    both = pages(run_card(made.record(), hostile))
+    tags = {tag for tag, _ in read(both[HTML]).elements}
+    assert not tags & {"script", "img"}
+    assert "<script" not in both[MARKDOWN].replace("\\<", "")
+    assert "\n# heading" not in both[MARKDOWN] and "\x1b" not in both[MARKDOWN]
+
+
+def test_a_folder_with_odd_letters_stays_text() -> None:
+    both = pages(run_card(made.record().in_folder("runs/a `b` <i>"), {}))
+    assert "graphveil attack 'runs/a 'b' <i>' --attack link-stealing" in both[MARKDOWN]
+    assert "<i>" not in both[HTML]

@@ -1,0 +1,214 @@
+"""Comparisons without running anything: the grid, the files, the rows, the table and the figure."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphveil.errors import InputError, ModelFileError
+from graphveil.reports.base.record import RunRecord
+from graphveil.reports.compare import table
+from graphveil.reports.compare.cells import Cell, Comparison, default_folder, open_folder, run_missing
+from graphveil.reports.compare.figure import figure
+from graphveil.reports.compare.rows import Row, tabulate
+from graphveil.reports.compare.sheet import Sheet, called, sheet
+from tests.reports import made
+
+
+def compared(**changes: Any) -> Comparison:
+    """Two private methods and one that is not, over two epsilons and two seeds."""
+    whole = Comparison(
+        data="cora",
+        methods={"lpgnn": {"epochs": 5}, "label-propagation": {}, "sage": {"epochs": 5}},
+        axes={"epsilon_x": (1.0,), "epsilon_y": (1.0, math.inf)},
+        takes={"lpgnn": ["epsilon_x", "epsilon_y"], "label-propagation": ["epsilon_y"], "sage": []},
+        seeds=(0, 1),
+        options={"controls": True},
+    )
+    return replace(whole, **changes)
+
+
+def record_of(cell: Cell, place: str = "") -> RunRecord:
+    """A made record whose accuracy tells its cell."""
+    accuracy = made.interval(0.6 + 0.01 * cell.seed, runs=1, spread=0.0)
+    return made.record(method=cell.method, accuracy=accuracy, seconds=2.0, runs=1)
+
+
+def test_every_method_takes_part_in_its_own_axes() -> None:
+    cells = list(compared().cells())
+    assert len(cells) == 2 * (2 + 2 + 1)
+    assert cells[0] == Cell("lpgnn", {"epsilon_x": 1.0, "epsilon_y": 1.0, "epochs": 5}, 0)
+    assert {tuple(cell.settings) for cell in cells if cell.method == "label-propagation"} == {("epsilon_y",)}
+    assert [cell.seed for cell in cells if cell.method == "sage"] == [0, 1]
+
+
+def test_different_cells_have_different_readable_files() -> None:
+    cells = list(compared(axes={"epsilon_x": (0.1, 0.1 + 1e-12), "epsilon_y": (1.0, math.inf)}).cells())
+    names = [cell.file for cell in cells]
+    assert len(set(names)) == len(names)
+    assert "sage__epochs-5__seed-1.json" in names
+    assert Cell("a/../b", {"x y": "<|>"}, 0).file == "a_.._b__x_y-___" + "__seed-0.json"
+
+
+def test_default_folder_depends_on_the_data_alone() -> None:
+    assert default_folder("/home/x/my data") == Path("runs/compare-my-data")
+
+
+@pytest.mark.parametrize("sealed", [True, False])
+@pytest.mark.parametrize(
+    "forge",
+    [
+        lambda result: result["guarantee"].update(epsilon=0.001, parts=[]),
+        lambda result: result["guarantee"].update(epsilon=0.001),
+        lambda result: result["ledger"].update(spends=[]),
+    ],
+)
+def test_a_cell_that_promises_more_than_was_paid_for_is_not_tabulated(tmp_path: Path, forge: Any, sealed: bool) -> None:
+    """Also where its hash was taken away, as in files of older versions, which have none."""
+    folder, one = tmp_path / "cmp", compared()
+    open_folder(one, folder)
+    run_missing(one, folder, record_of)
+    file = folder / "cells" / next(one.cells()).file
+    content = json.loads(file.read_text())
+    forge(content["result"])
+    if not sealed:
+        del content["sha256"]
+    file.write_text(json.dumps(content))
+    with pytest.raises(ModelFileError, match="was changed" if sealed else "promises more than"):
+        run_missing(one, folder, record_of)
+
+
+def test_only_missing_cells_run(tmp_path: Path) -> None:
+    folder = tmp_path / "cmp"
+    open_folder(compared(), folder)
+    places: list[str] = []
+
+    def run(cell: Cell, place: str) -> RunRecord:
+        places.append(place)
+        return record_of(cell)
+
+    first = run_missing(compared(), folder, run)
+    assert places[0] == "cell 1 of 10, lpgnn"
+    (folder / "cells" / Cell("sage", {"epochs": 5}, 1).file).unlink()
+    open_folder(compared(), folder)
+    second = run_missing(compared(), folder, run)
+    assert places[10:] == ["cell 10 of 10, sage"]
+    assert [record.accuracy for record in first] == [record.accuracy for record in second]
+
+
+def test_half_a_cell_is_never_there(tmp_path: Path) -> None:
+    open_folder(compared(), tmp_path / "cmp")
+
+    def stop(cell: Cell, place: str) -> RunRecord:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_missing(compared(), tmp_path / "cmp", stop)
+    assert list((tmp_path / "cmp" / "cells").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "names"),
+    [
+        ({"data": "pubmed"}, "data"),
+        ({"seeds": (0,)}, "seeds"),
+        ({"options": {"controls": False}, "data": "x"}, "data, options"),
+    ],
+)
+def test_a_folder_with_other_settings_is_refused(tmp_path: Path, change: dict[str, Any], names: str) -> None:
+    open_folder(compared(), tmp_path / "cmp")
+    with pytest.raises(InputError, match=f"holds a comparison with other {names};"):
+        open_folder(compared(**change), tmp_path / "cmp")
+
+
+def test_a_damaged_plan_is_named(tmp_path: Path) -> None:
+    open_folder(compared(), tmp_path / "cmp")
+    (tmp_path / "cmp" / "comparison.json").write_text("[1]")
+    with pytest.raises(InputError, match=r"comparison\.json: damaged"):
+        open_folder(compared(), tmp_path / "cmp")
+
+
+def rows_of(whole: Comparison, **changes: Any) -> list[Row]:
+    return tabulate(whole, [replace(record_of(cell), **changes) for cell in whole.cells()])
+
+
+def page_of(whole: Comparison, **changes: Any) -> Sheet:
+    return sheet(whole, rows_of(whole, **changes))
+
+
+def test_rows_are_over_the_seeds() -> None:
+    rows = rows_of(compared())
+    assert [row.method for row in rows] == ["lpgnn", "lpgnn", "label-propagation", "label-propagation", "sage"]
+    assert rows[0].accuracy is not None
+    assert rows[0].accuracy.mean == pytest.approx(0.605)
+    assert rows[0].accuracy.runs == pytest.approx((0.60, 0.61))
+    assert rows[0].accuracy.low < rows[0].accuracy.mean < rows[0].accuracy.high
+    assert rows[0].seconds == 4.0
+    assert rows[1].axes == {"epsilon_x": 1.0, "epsilon_y": math.inf}
+
+
+def test_lift_is_paired_with_the_best_control_over_the_seeds() -> None:
+    (row, *_) = rows_of(compared())
+    controls = record_of(Cell("lpgnn", {}, 0)).controls
+    assert row.best_control == max(controls, key=lambda name: controls[name].mean)
+    assert row.lift is not None
+    assert row.lift.mean == pytest.approx(0.605 - controls[row.best_control].mean)
+    assert row.control is not None
+    assert row.control.mean == pytest.approx(controls[row.best_control].mean)
+
+
+def test_one_seed_keeps_the_interval_of_its_run() -> None:
+    (row, *_) = rows_of(compared(seeds=(0,)))
+    assert row.accuracy == record_of(Cell("lpgnn", {}, 0)).accuracy
+    assert row.lift == made.result(runs=1).lift
+
+
+def test_without_controls_there_is_no_lift() -> None:
+    page = page_of(compared(options={"controls": False}), controls={}, best_control=None, lift=None)
+    assert all(row.lift is None and row.best_control is None for row in page.rows)
+    assert "lift, points" not in table.markdown_text(page)
+    assert table.csv_text(page).splitlines()[1].count(",,") >= 1
+
+
+def test_markdown_has_one_line_for_each_row_and_escapes_names() -> None:
+    text = table.markdown_text(page_of(compared(data="a|b <i>")))
+    assert text.startswith("# a\\|b \\<i\\>: ")
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    assert len(lines) == 2 + 5
+    assert len({line.count("|") for line in lines}) == 1
+    assert "## What may be compared" in text
+
+
+def test_csv_has_full_precision_and_words_for_infinity() -> None:
+    page = page_of(compared())
+    read = list(csv.DictReader(io.StringIO(table.csv_text(page))))
+    assert [float(line["accuracy_mean"]) for line in read] == [row.accuracy.mean for row in page.rows if row.accuracy]
+    assert read[1]["epsilon_y"] == "inf"
+    assert read[-1]["epsilon_y"] == ""
+    assert read[0]["epsilons"] == "one user's feature vector: 1.0; one user's label: 2.0"
+
+
+def test_rows_that_epsilons_do_not_tell_apart_name_their_settings() -> None:
+    """All made records have the same guarantee, whatever their cell."""
+    page = page_of(compared())
+    (group,) = page.groups
+    assert called(group, page.rows[1]) == "lpgnn (epsilon_x 1, epsilon_y inf)"
+    assert called(group, page.rows[4]) == "sage"
+
+
+def test_void_is_in_every_form() -> None:
+    page = page_of(compared(), guarantee=made.guarantee(void="seed 3"))
+    assert "protect nobody: seed 3" in table.markdown_text(page)
+    assert table.markdown_text(page).count("(VOID)") == 5
+    assert all(line.endswith("seed 3") for line in table.csv_text(page).splitlines()[1:])
+    assert json.dumps(table.answer(page, Path("x"))["rows"]).count("seed 3") == 5
+    drawn = figure(page)
+    assert drawn is not None
+    assert "VOID" in drawn.get_suptitle()
