@@ -15,9 +15,9 @@ from torch import Tensor
 
 from graphveil.aggregation import PerturbedSum, ReceiverRows, perturbed
 from graphveil.audit import PIPELINES, Audit, audit_replay, pipeline
+from graphveil.audit.hooks import DescentTap
 from graphveil.audit.pipelines import neighbour
 from graphveil.audit.replay import same
-from graphveil.audit.taps import DescentTap
 from graphveil.errors import InputError
 from graphveil.graphs import keep_lists
 from graphveil.mechanisms import MultiBit, NoisyCounts, RandomizedResponse

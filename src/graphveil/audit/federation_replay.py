@@ -22,8 +22,8 @@ from scipy import stats
 from torch import Tensor
 
 from graphveil.audit.federation_cases import audit_uniform
+from graphveil.audit.hooks import all_taps
 from graphveil.audit.replay import Evidence, Pipeline, Question, audit_replay
-from graphveil.audit.taps import all_taps
 from graphveil.audit.verdict import Audit
 from graphveil.federation.core.messages import KINDS, SEALED, UNIFORM, Send
 from graphveil.federation.core.programs import Checkpoint, Effect, simulate

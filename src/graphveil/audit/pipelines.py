@@ -11,8 +11,8 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
+from graphveil.audit.hooks import all_taps
 from graphveil.audit.replay import Pipeline
-from graphveil.audit.taps import all_taps
 from graphveil.errors import InputError
 from graphveil.graphs import draw_private, make_graph, normalise_edges, random_split, social_graph
 from graphveil.methods import METHODS

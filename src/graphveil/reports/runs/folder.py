@@ -1,4 +1,4 @@
-"""The run folder: what a run leaves behind, written whole or not at all, in two parts (see `run_parts`).
+"""The run folder: what a run leaves behind, written whole or not at all, in two parts (see `base.parts`).
 
 ============================= =============================================================================
 ``public/``                   may be handed on: nothing in it was measured on true labels
