@@ -4,7 +4,7 @@ One of the n - 2 inner nodes below the root is picked, with its two subtrees A a
 two other arrangements of ((A, B), C). The new counts follow from the edges between A and C alone: those between A and B
 are the count of the picked node, and those between A and C and between B and C add up to the count of its parent. To
 find them, the edges of the smallest of the three are gone through, and two comparisons of places say whether the far
-end lies in another (see `order_intervals`). They are kept until one of A, B and C becomes another set of leaves, that is
+end lies in another (`order_intervals`). They are kept until one of A, B and C becomes another set of leaves, that is
 until a neighbouring node is rearranged: where large subtrees have settled, asking about them costs nothing.
 
 Import this module inside functions only: it loads the compiler.
