@@ -72,7 +72,7 @@ OBSERVER_CODES: Final = table_of(
             "everybody but the curator",
             means="Whoever sees the noisy mean of the users' scores.",
             limits="The curator holds the scores as they are.",
-            backed_by="tests/methods/test_release_scores.py",
+            backed_by="tests/methods/release/test_scores.py",
         ),
         _entry(
             "release-readers",
