@@ -23,7 +23,7 @@ from scipy import stats
 
 from graphveil.graphs import load_graph, random_split
 from graphveil.methods import GAP, ClassSums, ProGAP
-from graphveil.methods.curator.training.controls import curator_controls_of
+from graphveil.methods.curator.controls import curator_controls_of
 from graphveil.methods.local.controls import Control
 from graphveil.privacy import SeededRandomness
 

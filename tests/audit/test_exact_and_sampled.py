@@ -22,7 +22,7 @@ from graphveil.mechanisms.edges import adjacency as edges
 from graphveil.mechanisms.labels import randomized_response as labels
 from graphveil.mechanisms.samplers import bits
 from graphveil.mechanisms.samplers.bits import BitLaw, bit_law
-from graphveil.methods.curator.training import privacy as curator_privacy
+from graphveil.methods.curator import privacy as curator_privacy
 from graphveil.privacy import gaussian_epsilon
 
 CASES = {case.name: case for case in (*feature_cases(), *edge_cases())}

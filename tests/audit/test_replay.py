@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from graphveil.methods.curator.training.class_sums import ClassSums
-from graphveil.methods.curator.training.recipe import CuratorMethod
 from torch import Tensor
 
 from graphveil.aggregation import PerturbedSum, ReceiverRows, perturbed
@@ -25,9 +23,11 @@ from graphveil.graphs import keep_lists
 from graphveil.mechanisms import MultiBit, NoisyCounts, RandomizedResponse
 from graphveil.mechanisms.edges import adjacency as edges
 from graphveil.mechanisms.samplers.bits import BitLaw, bit_law
-from graphveil.methods.curator.training import class_sums
-from graphveil.methods.curator.training import recipe as curator_method
-from graphveil.methods.curator.training import training as curator
+from graphveil.methods.curator import class_sums
+from graphveil.methods.curator import recipe as curator_method
+from graphveil.methods.curator import training as curator
+from graphveil.methods.curator.class_sums import ClassSums
+from graphveil.methods.curator.recipe import CuratorMethod
 from graphveil.methods.links import collection as private_links
 from graphveil.methods.local import label_propagation
 from graphveil.methods.local.lpgnn import LPGNN

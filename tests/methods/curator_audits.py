@@ -18,8 +18,6 @@ import numpy as np
 import pytest
 import torch
 from dp_accounting.pld import privacy_loss_distribution as pld
-from graphveil.methods.curator.training.privacy import CuratorPrivacy
-from graphveil.methods.curator.training.training import CuratorSettings
 from scipy import stats
 from torch import Tensor
 
@@ -27,8 +25,10 @@ from graphveil.aggregation.grid import quantise
 from graphveil.graphs import make_graph, social_graph
 from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
 from graphveil.methods import DPMLP, GAP, ClassSums, ProGAP
-from graphveil.methods.curator.training import privacy as curator_privacy
-from graphveil.methods.curator.training import training as curator
+from graphveil.methods.curator import privacy as curator_privacy
+from graphveil.methods.curator import training as curator
+from graphveil.methods.curator.privacy import CuratorPrivacy
+from graphveil.methods.curator.training import CuratorSettings
 from graphveil.models.perceptrons import Encoder
 from graphveil.privacy import Descent, SecureRandomness, SeededRandomness, budget_split
 from graphveil.training import dp_sgd

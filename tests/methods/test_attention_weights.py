@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 import torch
-from graphveil.methods.curator.training.controls import curator_ceiling
 from torch import Tensor
 
 from graphveil.aggregation.perturbed import entries_of
 from graphveil.errors import BudgetError, InputError
 from graphveil.graphs import make_graph
 from graphveil.methods import GAP, load_method
-from graphveil.methods.curator.training import recipe as room
+from graphveil.methods.curator import recipe as room
+from graphveil.methods.curator.controls import curator_ceiling
 from graphveil.methods.runs.plan import plan
 from graphveil.models.attention import PairAttention
 from graphveil.privacy import ChangedSamples, Hops, Ledger, SecureRandomness, SeededRandomness, pipeline_epsilon

@@ -11,7 +11,7 @@ from torch import Tensor
 from graphveil.errors import InputError
 from graphveil.graphs import make_graph
 from graphveil.methods import load_method
-from graphveil.methods.curator.training import training as curator
+from graphveil.methods.curator import training as curator
 from graphveil.privacy import SeededRandomness
 from tests.methods import curator_made as cm
 

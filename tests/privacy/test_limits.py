@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 
 import pytest
-from graphveil.methods.curator.training.class_sums import ClassSums
-from graphveil.methods.curator.training.dp_mlp import DPMLP
 
 from graphveil.errors import InputError
 from graphveil.federation.estimator import VFGNN
 from graphveil.methods import GAP, LPGNN, HeteroRR, LinkBeliefs, Solitude
+from graphveil.methods.curator.class_sums import ClassSums
+from graphveil.methods.curator.dp_mlp import DPMLP
 from graphveil.privacy import require_budget
 from graphveil.privacy.limits import LARGEST_EPSILON, what_was_collected
 

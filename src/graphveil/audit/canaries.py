@@ -27,8 +27,8 @@ from graphveil.audit.verdict import Audit, judge
 from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema, Split, make_graph, normalise_edges
 from graphveil.methods import METHODS
-from graphveil.methods.curator.training.class_sums import messages
-from graphveil.methods.curator.training.training import blocks
+from graphveil.methods.curator.class_sums import messages
+from graphveil.methods.curator.training import blocks
 from graphveil.methods.runs.catalogue import build_method
 from graphveil.privacy import Randomness, SeededRandomness
 

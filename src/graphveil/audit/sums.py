@@ -9,7 +9,7 @@ from graphveil.aggregation import ReceiverRows
 from graphveil.audit import sampled
 from graphveil.audit.verdict import Audit, timed
 from graphveil.graphs import GraphSchema
-from graphveil.methods.curator.training.privacy import CuratorPrivacy
+from graphveil.methods.curator.privacy import CuratorPrivacy
 from graphveil.privacy import Randomness
 
 _COLUMNS = 4

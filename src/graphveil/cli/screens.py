@@ -18,7 +18,7 @@ from graphveil.reports.base.record import RunRecord
 from graphveil.reports.base.text import is_price, memory, number, percent, points, printable, seconds
 
 if TYPE_CHECKING:
-    from graphveil.methods.curator.training.plan import CuratorPlan
+    from graphveil.methods.curator.plan import CuratorPlan
     from graphveil.methods.links.plan import LinkPlan
     from graphveil.methods.release.plan import ReleasePlan
     from graphveil.methods.runs.plan import Plan
@@ -194,7 +194,7 @@ def _noise(plan: Plan) -> list[RenderableType]:
 
 def _sums(plan: CuratorPlan) -> list[RenderableType]:
     """The noise that a curator adds: to each sum over neighbours, and to each private training."""
-    from graphveil.methods.curator.training.plan import ASSUMED_DEGREE
+    from graphveil.methods.curator.plan import ASSUMED_DEGREE
 
     lines = []
     for hop, (sigma, ratio) in enumerate(zip(plan.noise.sigmas, plan.per_node, strict=True), start=1):

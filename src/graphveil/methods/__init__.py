@@ -3,10 +3,10 @@
 from typing import Any
 
 from graphveil.methods.base.released import Released, Topology
-from graphveil.methods.curator.training.class_sums import ClassSums
-from graphveil.methods.curator.training.dp_mlp import DPMLP
-from graphveil.methods.curator.training.gap import GAP
-from graphveil.methods.curator.training.progap import ProGAP
+from graphveil.methods.curator.class_sums import ClassSums
+from graphveil.methods.curator.dp_mlp import DPMLP
+from graphveil.methods.curator.gap import GAP
+from graphveil.methods.curator.progap import ProGAP
 from graphveil.methods.links.collection import ReleasedGraph
 from graphveil.methods.links.link_beliefs import LinkBeliefs
 from graphveil.methods.links.solitude import Solitude

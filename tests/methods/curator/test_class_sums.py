@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 import torch
-from graphveil.methods.curator.training.class_sums import beside, corners, messages
-from graphveil.methods.curator.training.privacy import Noise
-from graphveil.methods.curator.training.training import read_people
 from torch import Tensor
 
 from graphveil.aggregation.grid import quantise
 from graphveil.errors import BudgetError, InputError, ModelFileError
 from graphveil.graphs import social_graph
 from graphveil.methods import ClassSums, load_method
-from graphveil.methods.curator.training import class_sums as module
+from graphveil.methods.curator import class_sums as module
+from graphveil.methods.curator.class_sums import beside, corners, messages
+from graphveil.methods.curator.privacy import Noise
+from graphveil.methods.curator.training import read_people
 from graphveil.methods.runs import experiment
 from graphveil.methods.runs.plan import plan
 from graphveil.privacy import SecureRandomness, SeededRandomness, gaussian_epsilon

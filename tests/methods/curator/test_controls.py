@@ -6,11 +6,11 @@ import math
 
 import pytest
 import torch
-from graphveil.methods.curator.training.controls import curator_ceiling, curator_controls_of
 
 from graphveil.graphs import Split, random_split
 from graphveil.methods import GAP
-from graphveil.methods.curator.training import controls as curator_controls
+from graphveil.methods.curator import controls as curator_controls
+from graphveil.methods.curator.controls import curator_ceiling, curator_controls_of
 from graphveil.privacy import SeededRandomness
 from tests.methods import curator_made as cm
 

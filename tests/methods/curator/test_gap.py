@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 import torch
-from graphveil.methods.curator.training.recipe import CuratorMethod
 
 from graphveil.aggregation.grid import quantise
 from graphveil.errors import BudgetError, InputError, ModelFileError
 from graphveil.graphs import make_graph
 from graphveil.methods import GAP, load_method
+from graphveil.methods.curator.recipe import CuratorMethod
 from graphveil.privacy import SecureRandomness, SeededRandomness, gaussian_epsilon
 from tests.methods import curator_made as cm
 

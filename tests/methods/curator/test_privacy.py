@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from graphveil.methods.curator.training.privacy import DEFAULT_DEGREE, CuratorPrivacy
 
 from graphveil.aggregation import sensitivity_of
 from graphveil.errors import BudgetError, InputError
 from graphveil.graphs import GraphSchema
+from graphveil.methods.curator.privacy import DEFAULT_DEGREE, CuratorPrivacy
 from graphveil.privacy import Descent, Guarantee, Hops, gaussian_epsilon, pipeline_epsilon
 
 SCHEMA = GraphSchema("made", 8, 0.0, 1.0, ("a", "b", "c"))

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 import torch
-from graphveil.methods.curator.training.privacy import CuratorPrivacy
-from graphveil.methods.curator.training.recipe import CuratorMethod
-from graphveil.methods.curator.training.training import CuratorSettings, receiver_rows
 from torch import nn
 
 from graphveil.aggregation.grid import quantise
 from graphveil.errors import BudgetError, InputError
 from graphveil.methods import load_method
+from graphveil.methods.curator.privacy import CuratorPrivacy
+from graphveil.methods.curator.recipe import CuratorMethod
+from graphveil.methods.curator.training import CuratorSettings, receiver_rows
 from graphveil.privacy import SeededRandomness
 from tests.methods import curator_made as cm
 

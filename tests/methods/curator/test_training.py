@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
-from graphveil.methods.curator.training.training import CuratorSettings, dense_blocks, train_with_noise
 from safetensors import safe_open
 from torch import Tensor
 
 from graphveil.methods import load_method
+from graphveil.methods.curator.training import CuratorSettings, dense_blocks, train_with_noise
 from graphveil.models.perceptrons import Encoder
 from graphveil.privacy import SeededRandomness
 from graphveil.training import dp_sgd

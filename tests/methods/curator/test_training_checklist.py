@@ -13,8 +13,6 @@ from typing import Any
 
 import pytest
 import torch
-from graphveil.methods.curator.training.privacy import CuratorPrivacy
-from graphveil.methods.curator.training.training import CuratorSettings, train_with_noise
 from safetensors.torch import load_file
 from scipy import stats
 from torch import nn
@@ -22,6 +20,8 @@ from torch import nn
 from graphveil.errors import BudgetError, InputError
 from graphveil.graphs import make_graph
 from graphveil.methods import load_method
+from graphveil.methods.curator.privacy import CuratorPrivacy
+from graphveil.methods.curator.training import CuratorSettings, train_with_noise
 from graphveil.models.perceptrons import Encoder, HopClassifier, Stage
 from graphveil.privacy import Descent, Hops, RepeatAndSelect, SeededRandomness, calibrate_pipeline
 from graphveil.training.clipped_sum import Captured, gradient_norms

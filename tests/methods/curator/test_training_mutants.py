@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from graphveil.methods.curator.training.recipe import CuratorMethod
 from torch import Tensor
 
 from graphveil.aggregation import PerturbedSum, grid, perturbed
 from graphveil.graphs import keep_lists
 from graphveil.methods import ClassSums
-from graphveil.methods.curator.training import recipe as curator_method
-from graphveil.methods.curator.training import training as curator
+from graphveil.methods.curator import recipe as curator_method
+from graphveil.methods.curator import training as curator
+from graphveil.methods.curator.recipe import CuratorMethod
 from graphveil.privacy import budget_split
 from graphveil.training import clipped_sum, dp_sgd
 from tests.methods import curator_audits as audits

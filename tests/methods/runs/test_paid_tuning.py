@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 import torch
 from dp_accounting import rdp
-from graphveil.methods.curator.training.privacy import CuratorPrivacy
 
 from graphveil.errors import BudgetError, DataError, GraphveilError, InputError
 from graphveil.graphs import Split
 from graphveil.methods import DPMLP, GAP, METHODS, load_method
+from graphveil.methods.curator.privacy import CuratorPrivacy
 from graphveil.methods.runs import paid_tuning
 from graphveil.methods.runs.experiment import run
 from graphveil.methods.runs.paid_tuning import noisy_count, payable, require_payable, tune_at_a_price

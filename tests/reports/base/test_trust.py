@@ -9,9 +9,9 @@ from functools import lru_cache
 from typing import Any
 
 import pytest
-from graphveil.methods.curator.training.privacy import CuratorPrivacy
 
 from graphveil.graphs import social_graph
+from graphveil.methods.curator.privacy import CuratorPrivacy
 from graphveil.methods.runs.catalogue import METHODS, build_method
 from graphveil.methods.runs.plan import plan
 from graphveil.privacy import Guarantee, Ledger, Spend, several

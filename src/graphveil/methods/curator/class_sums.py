@@ -31,8 +31,8 @@ from graphveil.methods.base.network import Network, Progress, require_device
 from graphveil.methods.base.network_storage import network_facts, network_tensors, restored_network
 from graphveil.methods.base.scores import true_score
 from graphveil.methods.base.storage import number, read_method, restoring, save_method, schema_facts, schema_from
-from graphveil.methods.curator.training.privacy import CuratorPrivacy, Noise
-from graphveil.methods.curator.training.training import People, read_people
+from graphveil.methods.curator.privacy import CuratorPrivacy, Noise
+from graphveil.methods.curator.training import People, read_people
 from graphveil.methods.links.collection import people_key
 from graphveil.models.fusion import Fusion
 from graphveil.privacy import Guarantee, Ledger, Randomness

@@ -20,19 +20,12 @@ import torch
 from torch import Tensor
 
 from graphveil.graphs import Split
-from graphveil.methods.curator.training.class_sums import ClassSums, train_fusion
-from graphveil.methods.curator.training.dp_mlp import DPMLP
-from graphveil.methods.curator.training.gap import GAP
-from graphveil.methods.curator.training.progap import ProGAP
-from graphveil.methods.curator.training.recipe import CuratorMethod
-from graphveil.methods.curator.training.training import (
-    CuratorSettings,
-    People,
-    blocks,
-    fresh,
-    read_people,
-    train_openly,
-)
+from graphveil.methods.curator.class_sums import ClassSums, train_fusion
+from graphveil.methods.curator.dp_mlp import DPMLP
+from graphveil.methods.curator.gap import GAP
+from graphveil.methods.curator.progap import ProGAP
+from graphveil.methods.curator.recipe import CuratorMethod
+from graphveil.methods.curator.training import CuratorSettings, People, blocks, fresh, read_people, train_openly
 from graphveil.methods.local.controls import Control, hits
 from graphveil.models.perceptrons import Encoder, HopClassifier
 from graphveil.privacy import Randomness

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import torch
 
 from graphveil.graphs import GraphSchema
-from graphveil.methods.curator.training.class_sums import ClassSums
-from graphveil.methods.curator.training.dp_mlp import DPMLP
-from graphveil.methods.curator.training.privacy import Noise
-from graphveil.methods.curator.training.recipe import CuratorMethod
-from graphveil.methods.curator.training.training import CuratorSettings, fresh
+from graphveil.methods.curator.class_sums import ClassSums
+from graphveil.methods.curator.dp_mlp import DPMLP
+from graphveil.methods.curator.privacy import Noise
+from graphveil.methods.curator.recipe import CuratorMethod
+from graphveil.methods.curator.training import CuratorSettings, fresh
 from graphveil.models.perceptrons import HopClassifier
 from graphveil.privacy.printed import rounded_up
 from graphveil.training.full_batch import FullBatch, Rows, train_full_batch

@@ -20,8 +20,8 @@ import torch
 from torch import nn
 
 from graphveil.graphs import GraphSchema
-from graphveil.methods.curator.training.recipe import CuratorMethod, Learn, Recipe, Sum
-from graphveil.methods.curator.training.training import CuratorSettings, Part, blocks
+from graphveil.methods.curator.recipe import CuratorMethod, Learn, Recipe, Sum
+from graphveil.methods.curator.training import CuratorSettings, Part, blocks
 from graphveil.models.perceptrons import Stage
 
 

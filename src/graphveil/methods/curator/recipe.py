@@ -37,8 +37,8 @@ from graphveil.methods.base.storage import (
     schema_from,
     without_answers,
 )
-from graphveil.methods.curator.training.privacy import CuratorPrivacy, Noise, budget_from
-from graphveil.methods.curator.training.training import (
+from graphveil.methods.curator.privacy import CuratorPrivacy, Noise, budget_from
+from graphveil.methods.curator.training import (
     ATTENTION,
     CuratorSettings,
     FittedCurator,

@@ -20,7 +20,7 @@ from graphveil.graphs import GraphSchema, Split, keep_lists, require_degree
 from graphveil.methods.base.account import digest_of
 from graphveil.methods.base.network import Progress, as_matrix
 from graphveil.methods.base.released import require_one_label
-from graphveil.methods.curator.training.privacy import CuratorPrivacy, Noise
+from graphveil.methods.curator.privacy import CuratorPrivacy, Noise
 from graphveil.methods.links.collection import people_key
 from graphveil.models.attention import PairAttention
 from graphveil.models.pair_similarity import learned_embedding

@@ -14,12 +14,12 @@ from graphveil.errors import InputError, ModelFileError
 from graphveil.methods.base.local_privacy import FEATURE_MECHANISMS
 from graphveil.methods.base.network import NetworkSettings
 from graphveil.methods.base.storage import ledger_of, read_method
-from graphveil.methods.curator.training.class_sums import ClassSums, SumsSettings
-from graphveil.methods.curator.training.dp_mlp import DPMLP
-from graphveil.methods.curator.training.gap import GAP
-from graphveil.methods.curator.training.privacy import RULES, UNITS
-from graphveil.methods.curator.training.progap import ProGAP
-from graphveil.methods.curator.training.training import CuratorSettings
+from graphveil.methods.curator.class_sums import ClassSums, SumsSettings
+from graphveil.methods.curator.dp_mlp import DPMLP
+from graphveil.methods.curator.gap import GAP
+from graphveil.methods.curator.privacy import RULES, UNITS
+from graphveil.methods.curator.progap import ProGAP
+from graphveil.methods.curator.training import CuratorSettings
 from graphveil.methods.links.denoisers import DENOISERS
 from graphveil.methods.links.link_beliefs import LinkBeliefs
 from graphveil.methods.links.solitude import Solitude

@@ -17,7 +17,7 @@ import numpy as np
 from graphveil.errors import InputError
 from graphveil.graphs import Split, published_split, random_split, shares_of
 from graphveil.methods.base.many_labels import SEVERAL
-from graphveil.methods.curator.training.controls import Curator, curator_ceiling, curator_controls_of, curator_rivals_of
+from graphveil.methods.curator.controls import Curator, curator_ceiling, curator_controls_of, curator_rivals_of
 from graphveil.methods.links.controls import link_controls_of, rivals_left_out, rivals_of, settings_of
 from graphveil.methods.links.link_beliefs import LinkBeliefs
 from graphveil.methods.links.plan import link_plan

@@ -26,7 +26,7 @@ from graphveil.errors import DataError, GraphveilError, InputError
 from graphveil.graphs import Split
 from graphveil.graphs.fingerprint import fingerprint
 from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
-from graphveil.methods.curator.training.privacy import Noise
+from graphveil.methods.curator.privacy import Noise
 from graphveil.methods.runs.catalogue import METHODS
 from graphveil.methods.runs.memory import peak_memory_mb
 from graphveil.methods.runs.proxy_tuning import PROMISED

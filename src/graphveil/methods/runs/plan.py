@@ -22,9 +22,9 @@ from graphveil.errors import InputError
 from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.methods.base.network import NetworkSettings
 from graphveil.methods.base.released import require_one_label
-from graphveil.methods.curator.training.controls import Curator
-from graphveil.methods.curator.training.dp_mlp import DPMLP
-from graphveil.methods.curator.training.plan import CuratorPlan, curator_plan
+from graphveil.methods.curator.controls import Curator
+from graphveil.methods.curator.dp_mlp import DPMLP
+from graphveil.methods.curator.plan import CuratorPlan, curator_plan
 from graphveil.methods.links.link_beliefs import LinkBeliefs
 from graphveil.methods.links.plan import LinkPlan, link_plan
 from graphveil.methods.links.solitude import Solitude

@@ -24,7 +24,7 @@ from graphveil.errors import InputError
 from graphveil.graphs import Split
 from graphveil.methods.base.network import NetworkSettings
 from graphveil.methods.base.released import topology_of
-from graphveil.methods.curator.training.class_sums import ClassSums
+from graphveil.methods.curator.class_sums import ClassSums
 from graphveil.methods.links.solitude import Solitude
 from graphveil.methods.local.lpgnn import LPGNN
 from graphveil.methods.release.catalogue import RELEASES

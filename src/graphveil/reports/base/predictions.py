@@ -11,7 +11,7 @@ import polars as pl
 from graphveil.errors import InputError
 from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.methods.base.people import People
-from graphveil.methods.curator.training.privacy import CuratorPrivacy
+from graphveil.methods.curator.privacy import CuratorPrivacy
 from graphveil.methods.links.solitude import Solitude
 from graphveil.methods.local.lpgnn import LPGNN
 from graphveil.privacy.printed import rounded_up
