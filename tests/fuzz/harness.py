@@ -18,6 +18,7 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from unittest import mock
 
 from graphveil.cli import main
 from graphveil.cli.console import complain
@@ -42,14 +43,8 @@ class Found:
 @contextlib.contextmanager
 def quick(work: Path) -> Iterator[None]:
     """Nothing waits for the disk, and commands run in a folder of their own."""
-    sync, here = os.fsync, Path.cwd()
-    os.fsync = lambda _: None
-    os.chdir(work)
-    try:
+    with mock.patch.object(os, "fsync"), contextlib.chdir(work):
         yield
-    finally:
-        os.fsync = sync
-        os.chdir(here)
 
 
 def run_one(target: Target, seed: int, work: Path) -> tuple[bool, str | None]:

@@ -106,20 +106,18 @@ def _compressed(content: bytes) -> bytes:
 
 def published_targets(base: Path) -> list[Target]:
     """One target for each format."""
-    from tests.graphs import test_large_and_facebook100 as large
-    from tests.graphs import test_named as named
-    from tests.graphs import test_saint_and_mir_flickr as saint
+    from tests.graphs import published_made as made_sets
 
     university = [[1, 2, 270, 0, 95, 2004, 50379], [0, 0, 0, 0, 0, 2009, 0], [6, 1, 14, 14, 0, 1999, 1]]
     made: dict[str, tuple[str, Callable[[Path], object]]] = {
-        "npz rows": ("dblp", named.dblp),
-        "npz dense": ("twitch-de", lambda root: named.twitch(root, np.eye(2, 128))),
-        "largest component": ("citeseer-lcc", named.citeseer),
-        "musae": ("lastfm", lambda root: named.lastfm(root, [17, 1, 0, 3])),
-        "ppi": ("ppi", lambda root: large.ppi(root, np.uint8)),
-        "saint": ("ppi-graphsaint", saint.saint),
-        "images": ("mir-flickr", saint.flickr),
-        "university": ("facebook100-made1", lambda root: large.university(root, university)),
+        "npz rows": ("dblp", made_sets.dblp),
+        "npz dense": ("twitch-de", lambda root: made_sets.twitch(root, np.eye(2, 128))),
+        "largest component": ("citeseer-lcc", made_sets.citeseer),
+        "musae": ("lastfm", lambda root: made_sets.lastfm(root, [17, 1, 0, 3])),
+        "ppi": ("ppi", lambda root: made_sets.ppi(root, np.uint8)),
+        "saint": ("ppi-graphsaint", made_sets.saint),
+        "images": ("mir-flickr", made_sets.flickr),
+        "university": ("facebook100-made1", lambda root: made_sets.university(root, university)),
         "arxiv": ("ogbn-arxiv", _arxiv),
         "reddit": ("reddit", _reddit),
         "planetoid": ("cora", _planetoid),

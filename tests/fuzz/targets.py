@@ -106,7 +106,7 @@ def resealed(content: bytes, name: str, rng: random.Random) -> bytes:
             header["facts"] = json.loads(mutate(facts, "facts.json", rng))
             assert isinstance(header["facts"], dict)
             header["sha256"] = _digest(header["kind"], header["facts"], tensors)
-            return save(tensors, metadata={KEY: json.dumps(header)})
+            return bytes(save(tensors, metadata={KEY: json.dumps(header)}))
         except (ValueError, AssertionError, RecursionError):
             continue
     return content

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
 from graphveil.graphs import GraphSchema, make_graph, normalise_edges
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 TOML = """
 private = ["features", "labels"]
@@ -35,10 +39,10 @@ def folder(path: Path, **files: str | bytes | None) -> Path:
     return path
 
 
-def tiny_graph(**fields: object):
+def tiny_graph(**fields: Any) -> Data:
     """Four nodes in a path with two features, and classes 0, 1, 1, unknown."""
     edge_index, notes = normalise_edges(np.array([0, 1, 2]), np.array([1, 2, 3]), 4, directed=False)
-    parts = {
+    parts: dict[str, Any] = {
         "x": torch.tensor([[0.0, 1.0], [0.5, 0.0], [1.0, 1.0], [0.0, 0.25]]),
         "edge_index": edge_index,
         "y": torch.tensor([0, 1, 1, -1]),
@@ -52,9 +56,9 @@ def musae_files(
     prefix: str,
     ends: tuple[str, str],
     label: str,
-    edges: list[tuple[int, int]],
-    features: Mapping[str, list[int]],
-    labels: list[object],
+    edges: Iterable[tuple[object, object]],
+    features: object,
+    labels: Iterable[object],
 ) -> Path:
     """Three files in the published format of Facebook Page-Page and LastFM Asia."""
     path.mkdir(parents=True, exist_ok=True)

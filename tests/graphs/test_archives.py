@@ -19,9 +19,7 @@ from scipy.sparse import csc_matrix
 from graphveil.errors import DataError
 from graphveil.graphs import archives, large, load_graph
 from graphveil.graphs.mat import read_mat
-from tests.graphs.test_large_and_facebook100 import ppi, university
-from tests.graphs.test_named import dblp, lastfm, twitch
-from tests.graphs.test_saint_and_mir_flickr import saint
+from tests.graphs.published_made import dblp, lastfm, ppi, saint, twitch, university
 
 MIB = 1 << 20
 

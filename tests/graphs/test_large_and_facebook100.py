@@ -3,29 +3,14 @@
 from __future__ import annotations
 
 import gzip
-import json
-from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.io import savemat
 from scipy.sparse import coo_matrix, save_npz
 
 from graphveil.errors import DataError, InputError, MissingDataError
 from graphveil.graphs import load_graph, validate
-
-
-def ppi(root: Path, kind: type) -> Path:
-    folder = root / "pyg/PPI/raw"
-    folder.mkdir(parents=True, exist_ok=True)
-    for index, split in enumerate(("train", "valid", "test")):
-        n = 3 - index
-        np.save(folder / f"{split}_feats.npy", np.eye(n, 50).astype(kind))
-        np.save(folder / f"{split}_labels.npy", np.eye(n, 121))
-        np.save(folder / f"{split}_graph_id.npy", np.full(n, index + 1))
-        links = [{"source": i, "target": (i + 1) % n} for i in range(n)]
-        (folder / f"{split}_graph.json").write_text(json.dumps({"links": links}))
-    return root
+from tests.graphs.published_made import ppi, university
 
 
 @pytest.mark.parametrize("kind, low, high", [(np.uint8, 0.0, 1.0), (np.float64, -4.0, 4.0)])
@@ -86,15 +71,6 @@ def test_arxiv(tmp_path):
     (tmp_path / "ogb/ogbn_arxiv/raw/edge.csv.gz").write_bytes(b"no")
     with pytest.raises(DataError, match="the files of 'ogbn-arxiv' cannot be read"):
         load_graph("ogbn-arxiv", tmp_path)
-
-
-def university(root: Path, fields: list[list[int]], stem: str = "Made1") -> Path:
-    (root / "facebook100").mkdir(parents=True, exist_ok=True)
-    n = len(fields)
-    ends = ([*range(n - 1), *range(1, n)], [*range(1, n), *range(n - 1)])
-    adjacency = coo_matrix((np.ones(2 * n - 2), ends), shape=(n, n)).tocsc()
-    savemat(root / f"facebook100/{stem}.mat", {"A": adjacency, "local_info": np.array(fields, dtype=np.int32)})
-    return root
 
 
 def test_facebook100(tmp_path):

@@ -13,15 +13,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from scipy.sparse import csr_matrix
 
 from graphveil.errors import DataError, InputError, MissingDataError, MissingExtraError
 from graphveil.graphs import NAMES, data_root, load_graph, validate
-from tests.graphs.made import musae_files
+from tests.graphs.published_made import citeseer, dblp, facebook, lastfm, twitch
 
 STORED = [name for name in NAMES if name not in ("digits", "social")]
 BY_HAND = ("mir-flickr", "ppi-graphsaint")  # no address that a program may fetch them from
-FACEBOOK = ("facebook", "musae_facebook", ("id_1", "id_2"), "page_type")
 
 
 @pytest.fixture(autouse=True)
@@ -30,14 +28,6 @@ def offline(monkeypatch):
         raise urllib.error.URLError("no route to host")
 
     monkeypatch.setattr(urllib.request, "urlopen", refuse)
-
-
-def facebook(root: Path, edges=((0, 1), (1, 2), (2, 2)), features=None, labels=None) -> Path:
-    folder, prefix, ends, label = FACEBOOK
-    features = {"0": [5, 9], "1": [5], "2": []} if features is None else features
-    labels = ["company", "tvshow", "politician", "government"] if labels is None else labels
-    musae_files(root / "musae" / folder, prefix, ends, label, list(edges), features, labels)
-    return root
 
 
 @pytest.mark.parametrize("name", [name for name in STORED if name != "ogbn-arxiv"])
@@ -242,19 +232,6 @@ def test_facebook_declares_the_same_whatever_the_data(tmp_path):
         assert getattr(one, field) == getattr(other, field)
 
 
-def lastfm(root: Path, labels: list[int], edges=((0, 1), (1, 2), (2, 3)), features=None) -> Path:
-    musae_files(
-        root / "musae" / "lastfm_asia",
-        "lastfm_asia",
-        ("node_1", "node_2"),
-        "target",
-        list(edges),
-        {"0": [7841], "1": [0], "3": [3]} if features is None else features,
-        labels,
-    )
-    return root
-
-
 def test_lastfm_keeps_the_ten_published_classes(tmp_path):
     graph = validate(load_graph("lastfm", lastfm(tmp_path, [17, 1, 0, 3])))
     assert graph.num_nodes == 3  # node 1 has a country that is left out
@@ -279,25 +256,6 @@ def test_lastfm_without_its_features_names_the_file(tmp_path):
         load_graph("lastfm", tmp_path, download=False)
 
 
-def arrays(path: Path, values: np.ndarray, edges: list[tuple[int, int]], labels: list[int]) -> None:
-    n = len(values)
-    source, target = np.array(edges).T
-    adjacency = csr_matrix((np.ones(len(edges), dtype=np.float32), (source, target)), shape=(n, n))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    parts = {}
-    for name, matrix in (("adj", adjacency), ("attr", csr_matrix(values))):
-        for field in ("data", "indices", "indptr", "shape"):
-            parts[f"{name}_{field}"] = np.asarray(getattr(matrix, field))
-    np.savez(path, labels=np.array(labels, dtype=np.int8), **parts)
-
-
-def dblp(root: Path, width: int = 1639, labels: tuple[int, ...] = (0, 3, 1)) -> Path:
-    values = np.zeros((3, width), dtype=np.float32)
-    values[0, 2], values[1, -1] = 0.25, 1.0
-    arrays(root / "pyg/CitationFull/dblp/raw/dblp.npz", values, [(0, 1), (1, 0), (2, 2), (1, 2)], list(labels))
-    return root
-
-
 def test_npz_arrays_are_read_as_pyg_reads_them(tmp_path):
     graph = validate(load_graph("dblp", dblp(tmp_path)))
     assert graph.x.layout == torch.sparse_csr
@@ -305,14 +263,6 @@ def test_npz_arrays_are_read_as_pyg_reads_them(tmp_path):
     assert graph.y.tolist() == [0, 3, 1]
     assert graph.edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
     assert graph.schema.notes[0] == "set 1 positive feature values to 1, as PyG's reader does"
-
-
-def citeseer(root: Path, labels: tuple[int, ...] = (5, 0, 1, 2, 3)) -> Path:
-    values = np.zeros((5, 3703), dtype=np.float32)
-    values[1, 7], values[3, 0], values[4, -1] = 1.0, 1.0, 1.0
-    file = root / "pyg/CitationFull-LCC/citeseer/raw/citeseer.npz"
-    arrays(file, values, [(0, 2), (1, 4), (3, 4), (3, 3)], list(labels))
-    return file
 
 
 def test_citeseer_is_cut_to_its_largest_component(tmp_path):
@@ -360,13 +310,6 @@ def test_pickled_objects_are_never_unpacked(tmp_path):
     np.savez(file, labels=np.array([print], dtype=object))
     with pytest.raises(DataError, match="is not the published file"):
         load_graph("dblp", tmp_path)
-
-
-def twitch(root: Path, values: np.ndarray) -> Path:
-    file = root / "pyg/Twitch/DE/raw/DE.npz"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    np.savez(file, features=values, target=np.array([0, 1]), edges=np.array([[0, 1], [1, 0], [0, 0]]))
-    return root
 
 
 def test_twitch_multi_hot(tmp_path):

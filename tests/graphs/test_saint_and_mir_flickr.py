@@ -2,28 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
-from scipy.sparse import csr_matrix
 
 from graphveil.errors import DataError, MissingDataError
 from graphveil.graphs import load_graph, validate
-
-
-def saint(root: Path, kind: type = np.float64) -> Path:
-    folder = root / "pyg/PPI-GraphSAINT/raw"
-    folder.mkdir(parents=True)
-    ends = ([0, 1, 1, 2, 2], [1, 0, 2, 1, 2])
-    rows = csr_matrix((np.ones(5), ends), shape=(4, 4))
-    np.savez(folder / "adj_full.npz", data=rows.data, indices=rows.indices, indptr=rows.indptr, shape=rows.shape)
-    np.save(folder / "feats.npy", np.eye(4, 50).astype(kind))
-    labels = np.eye(4, 121, dtype=int)
-    (folder / "class_map.json").write_text(json.dumps({str(node): row.tolist() for node, row in enumerate(labels)}))
-    (folder / "role.json").write_text(json.dumps({"tr": [0, 1], "va": [3], "te": [2]}))
-    return folder
+from tests.graphs.published_made import flickr, saint
 
 
 def test_graphsaint_files_are_one_graph(tmp_path):
@@ -57,17 +41,6 @@ def test_damaged_graphsaint_files_are_refused(tmp_path, file, content):
 def test_absent_graphsaint_files_are_named(tmp_path):
     with pytest.raises(MissingDataError, match=r"adj_full.npz, class_map.json, feats.npy"):
         load_graph("ppi-graphsaint", tmp_path)
-
-
-def flickr(root: Path, links: str = "0 1 1\n1 2 0\n2 0 0\n0 2 1\n3 3 0\n") -> Path:
-    folder = root / "mir-flickr"
-    (folder / "feat").mkdir(parents=True)
-    (folder / "mir.csv").write_text("id,people\na,1\nb,0\nc,0\nd,1\n")
-    np.save(folder / "feat/resnet.npy", np.arange(12, dtype=np.float32).reshape(4, 3) / 2)
-    for part, mask in (("tr", [1, 1, 0, 0]), ("va", [0, 0, 1, 0]), ("te", [0, 0, 0, 1])):
-        np.save(folder / f"feat/mask_{part}.npy", np.array(mask))
-    (folder / "mir.pairs").write_text(links)
-    return folder
 
 
 def test_flickr_links_are_public_or_private(tmp_path):

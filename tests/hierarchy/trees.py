@@ -15,7 +15,8 @@ Shape = int | tuple["Shape", "Shape"]
 def drawn_tree(leaves: int, rng: np.random.Generator) -> Dendrogram:
     """Join two of the trees there are, drawn evenly, until one is left."""
     roots = list(range(leaves))
-    left, right = [], []
+    left: list[int] = []
+    right: list[int] = []
     for node in range(leaves, 2 * leaves - 1):
         for side in (left, right):
             side.append(roots.pop(int(rng.integers(len(roots)))))

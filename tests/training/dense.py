@@ -54,17 +54,17 @@ def forward(name: str, model: Any, x: Tensor, a: Tensor) -> Tensor:
     return layer(name, model, a, dropout(selu(first), model.dropout, model.training), 2)
 
 
-def layer(name: str, model: Any, a: Tensor, x: Tensor, number: int) -> Tensor:
+def layer(name: str, model: nn.Module, a: Tensor, x: Tensor, number: int) -> Tensor:
     """One layer, with no sparse structure at all."""
-    bias = getattr(model, f"bias{number}")
-    h, looped = x @ getattr(model, f"weight{number}"), a + torch.eye(len(a))
+    bias = model.get_parameter(f"bias{number}")
+    h, looped = x @ model.get_parameter(f"weight{number}"), a + torch.eye(len(a))
     if name == "gcn":
         return looped.sum(1).rsqrt()[:, None] * looped * looped.sum(0).rsqrt() @ h + bias
     if name == "sage":
         out, degree = h.shape[1] // 2, a.sum(1, keepdim=True)
         mean = torch.where(degree > 0, a / torch.where(degree > 0, degree, 1.0), 0.0)
         return mean @ h[:, :out] + h[:, out:] + bias
-    attention = getattr(model, f"attention{number}")
+    attention = model.get_parameter(f"attention{number}")
     heads = h.view(len(a), attention.shape[1], -1)
     sender, receiver = (heads * attention[0]).sum(-1), (heads * attention[1]).sum(-1)
     raised = looped[:, :, None] * leaky_relu(sender[None] + receiver[:, None], 0.2).exp()
