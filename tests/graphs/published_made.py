@@ -28,9 +28,7 @@ def facebook(
     return root
 
 
-def lastfm(
-    root: Path, labels: Sequence[int], edges: Edges = ((0, 1), (1, 2), (2, 3)), features: object = None
-) -> Path:
+def lastfm(root: Path, labels: Sequence[int], edges: Edges = ((0, 1), (1, 2), (2, 3)), features: object = None) -> Path:
     """LastFM Asia: as many nodes as labels; damaged where the arguments are."""
     features = {"0": [7841], "1": [0], "3": [3]} if features is None else features
     folder = root / "musae/lastfm_asia"
