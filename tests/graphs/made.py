@@ -5,15 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 
-from graphveil.graphs import GraphSchema, make_graph, normalise_edges
-
-if TYPE_CHECKING:
-    from torch_geometric.data import Data
+from graphveil.graphs import Graph, GraphSchema, make_graph, normalise_edges
 
 TOML = """
 private = ["features", "labels"]
@@ -39,7 +36,7 @@ def folder(path: Path, **files: str | bytes | None) -> Path:
     return path
 
 
-def tiny_graph(**fields: Any) -> Data:
+def tiny_graph(**fields: Any) -> Graph:
     """Four nodes in a path with two features, and classes 0, 1, 1, unknown."""
     edge_index, notes = normalise_edges(np.array([0, 1, 2]), np.array([1, 2, 3]), 4, directed=False)
     parts: dict[str, Any] = {

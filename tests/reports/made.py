@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -138,7 +138,7 @@ def result(*, runs: int = 5, void: str | None = None, **changes: Any) -> Result:
 def record(*, options: dict[str, Any] | None = None, **changes: Any) -> RunRecord:
     """The record of :func:`result`."""
     options = {"seed": 0, "repeats": 5, "device": "cpu"} if options is None else options
-    made = RunRecord.from_result(result(**changes), options=options)
+    made = RunRecord.from_result(cast(Any, result(**changes)), options=options)
     return replace(made, created="2026-01-02T03:04:05+00:00", version="0.1.0")
 
 

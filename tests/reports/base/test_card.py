@@ -17,7 +17,7 @@ from graphveil.reports.attacks.files import PLAIN
 from graphveil.reports.base.card import HTML, MARKDOWN, pages
 from graphveil.reports.runs.card import run_card
 from tests.reports import made
-from tests.reports.test_pages import HOSTILE, read
+from tests.reports.pages import HOSTILE, read
 
 
 def edges(epsilon: float = 2.0, **changes: Any) -> Guarantee:

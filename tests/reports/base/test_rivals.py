@@ -26,7 +26,7 @@ from graphveil.reports.compare.sheet import sheet
 from graphveil.reports.runs.page import page_html
 from tests.reports import made
 from tests.reports.made import card_markdown
-from tests.reports.test_pages import read
+from tests.reports.pages import read
 
 
 def record(runs: int = 5, **changes: Any) -> RunRecord:

@@ -18,7 +18,7 @@ from graphveil.reports.base.files import to_json
 from graphveil.reports.federation.card import OUTCOME, is_party, rewrite_party
 from graphveil.reports.rewrite import has_pages, rewrite
 from tests.reports.base.test_card import result
-from tests.reports.test_pages import HOSTILE, read
+from tests.reports.pages import HOSTILE, read
 
 MEMBERS = (Member("clinic", 40, True), Member("bank", 60))
 
