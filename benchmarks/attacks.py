@@ -107,7 +107,7 @@ def measure(data: str, asked: argparse.Namespace) -> None:
             start = time.perf_counter()
             row: dict[str, Any] = {"data": data, "run": run, "attack": name, "accuracy": accuracy}
             try:
-                served = method.released if name == "published-edges" and isinstance(method, HeteroRR) else graph
+                served = method.published if name == "published-edges" and isinstance(method, HeteroRR) else graph
                 row["result"] = attack(name, replace(target, served=served)).to_dict()
             except GraphveilError as refusal:
                 row["refused"] = str(refusal)

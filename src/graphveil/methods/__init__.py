@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from graphveil.methods.base.released import Released, Topology
+from graphveil.methods.base.released import LocalReports, Topology
 from graphveil.methods.curator.class_sums import ClassSums
 from graphveil.methods.curator.dp_mlp import DPMLP
 from graphveil.methods.curator.gap import GAP
 from graphveil.methods.curator.progap import ProGAP
-from graphveil.methods.links.collection import ReleasedGraph
+from graphveil.methods.links.collection import LinkReports
 from graphveil.methods.links.link_beliefs import LinkBeliefs
 from graphveil.methods.links.solitude import Solitude
 from graphveil.methods.local.baselines import baseline
@@ -27,11 +27,11 @@ __all__ = [
     "Interval",
     "LabelPropagation",
     "LinkBeliefs",
+    "LinkReports",
+    "LocalReports",
     "MethodInfo",
     "Option",
     "ProGAP",
-    "Released",
-    "ReleasedGraph",
     "Solitude",
     "Topology",
     "baseline",

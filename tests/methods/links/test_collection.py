@@ -15,7 +15,7 @@ from graphveil.graphs import Split, make_graph
 from graphveil.methods import Solitude
 from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.methods.links.collection import (
-    ReleasedGraph,
+    LinkReports,
     among,
     graph_guarantee,
     named_pairs,
@@ -36,7 +36,7 @@ NOBODY = torch.zeros(made.NODES, dtype=torch.bool)
 SPLIT = Split(NOBODY, NOBODY, ~NOBODY)
 
 
-def released(links: LinkPrivacy, graph: Any = None, *, seed: int = 1, people: LocalPrivacy = PEOPLE) -> ReleasedGraph:
+def released(links: LinkPrivacy, graph: Any = None, *, seed: int = 1, people: LocalPrivacy = PEOPLE) -> LinkReports:
     graph = links_made.graph() if graph is None else graph
     return randomize_graph(graph, SPLIT, people, links, randomness=SeededRandomness(seed))
 

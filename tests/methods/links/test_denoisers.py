@@ -13,7 +13,7 @@ from graphveil.errors import InputError
 from graphveil.graphs import Split, make_graph, social_graph
 from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.methods.base.released import Topology
-from graphveil.methods.links.collection import ReleasedGraph, randomize_graph, reported_edges
+from graphveil.methods.links.collection import LinkReports, randomize_graph, reported_edges
 from graphveil.methods.links.denoisers import DENOISERS, SoftTopology, denoise, label_evidence, log_channel
 from graphveil.methods.links.privacy import LinkPrivacy
 from graphveil.privacy import SeededRandomness
@@ -23,7 +23,7 @@ from tests.models.test_block_beliefs import planted
 PUBLIC = LocalPrivacy(math.inf, math.inf)
 
 
-def released(graph: Any, denoiser: str, epsilon: float, mode: str, people: LocalPrivacy = PUBLIC) -> ReleasedGraph:
+def released(graph: Any, denoiser: str, epsilon: float, mode: str, people: LocalPrivacy = PUBLIC) -> LinkReports:
     links = LinkPrivacy(epsilon, mode, DENOISERS[denoiser], 0.2)
     half = torch.arange(graph.num_nodes) % 2 == 0
     split = Split(half, torch.zeros_like(half), ~half)

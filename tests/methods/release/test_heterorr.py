@@ -373,7 +373,7 @@ def test_a_saved_method_holds_no_edges_and_no_raw_values(tmp_path: Path) -> None
     content = method.save(tmp_path).read_bytes()
     for array in (
         graph.edge_index.numpy()[1, 8:40],
-        method.released.edge_index.numpy()[1, 8:40],
+        method.published.edge_index.numpy()[1, 8:40],
         graph.y.numpy()[8:40],
     ):
         for dtype in (np.int64, np.int32, np.uint8, np.float32):

@@ -22,7 +22,7 @@ from graphveil.mechanisms import (
 )
 from graphveil.methods.base.network import as_matrix
 from graphveil.methods.base.people import BY_ID, Found, Kept, pay_again, pay_as_new
-from graphveil.methods.base.released import Released
+from graphveil.methods.base.released import LocalReports
 from graphveil.methods.base.storage import read_kept, restoring, save_kept
 from graphveil.privacy import Ledger, Randomness, Spend
 
@@ -91,7 +91,7 @@ def side_by_side(found: Found, kept: Mapping[str, Tensor], sent: Mapping[str, Te
     return joined
 
 
-def require_reports_for(reports: Released, mechanism: Any, nodes: int, *, name: str) -> None:
+def require_reports_for(reports: LocalReports, mechanism: Any, nodes: int, *, name: str) -> None:
     """Refuse reports that were handed in for a prediction and cannot be those of its people.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What a server makes of the reports of features and labels: estimates and channels.  Post-processing of `Released`."""
+"""What a server makes of the reports of features and labels: estimates and channels.  Post-processing alone."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from graphveil.methods.base.network import Labels
-from graphveil.methods.base.released import Released
+from graphveil.methods.base.released import LocalReports
 
 
-def features_of(released: Released, seed: int) -> tuple[Any, float]:
+def features_of(released: LocalReports, seed: int) -> tuple[Any, float]:
     """Return (C, o): the feature estimates are C + o; random numbers (`seed`) stand in where none were collected."""
     mechanism = released.privacy.features(released.schema)
     if mechanism is None:
@@ -21,7 +21,7 @@ def features_of(released: Released, seed: int) -> tuple[Any, float]:
     return mechanism.centred(released.features), mechanism.midpoint
 
 
-def labels_of(released: Released) -> Labels:
+def labels_of(released: LocalReports) -> Labels:
     """Return the released labels with the randomized response they went through."""
     keep, flip = released.channel
     return Labels(released.labels, released.train, released.val, len(released.schema.classes), keep, flip)

@@ -25,7 +25,7 @@ from graphveil.graphs import node_names
 from graphveil.privacy import Budget, Ledger, Spend
 from graphveil.privacy.ledger import ONE_COPY
 
-People = Literal["same", "other"]
+Identity = Literal["same", "other"]
 #: Bytes of a person's name in files: a hash of the id, which is short and no secret.
 NAME_BYTES = 16
 BY_ID = "people are known by their ids: nobody reports under two"
@@ -83,7 +83,7 @@ class Kept:
         """Whether everybody who paid is known: nobody was asked by another process, or by a step that failed."""
         return self.named and _units(ledger) <= self.budgets
 
-    def find(self, graph: Any, people: People | None, group: str, ledger: Ledger) -> Found | None:
+    def find(self, graph: Any, people: Identity | None, group: str, ledger: Ledger) -> Found | None:
         """Return who the people of a graph are, or None where neither ids nor the caller say it.
 
         Args:

@@ -50,7 +50,7 @@ class Topology:
 
 
 @dataclass(frozen=True)
-class Released:
+class LocalReports:
     """The reports of one collection.
 
     Attributes:
@@ -170,7 +170,7 @@ def require_labels(graph: Any, *, public: bool) -> GraphSchema:
     return schema if public and graph.y is not None and graph.y.dim() == 2 else require_one_label(graph)
 
 
-def randomize_people(graph: Any, split: Split, privacy: LocalPrivacy, *, randomness: Randomness) -> Released:
+def randomize_people(graph: Any, split: Split, privacy: LocalPrivacy, *, randomness: Randomness) -> LocalReports:
     """Return every person's features and label report: the one place where raw features and labels are read.
 
     Args:
@@ -191,10 +191,10 @@ def randomize_people(graph: Any, split: Split, privacy: LocalPrivacy, *, randomn
     void = randomness.void if labels is not None or features not in (None, "public") else None
     origin = getattr(graph, "release", None)
     masks = split.train.clone(), split.val.clone()
-    return Released(released, everyone, *masks, schema, privacy, void, origin, node_names(graph))
+    return LocalReports(released, everyone, *masks, schema, privacy, void, origin, node_names(graph))
 
 
-def require_matching(released: Released, topology: Topology, privacy: LocalPrivacy) -> None:
+def require_matching(released: LocalReports, topology: Topology, privacy: LocalPrivacy) -> None:
     """Refuse reports that were made for another topology or under other budgets.
 
     Raises:

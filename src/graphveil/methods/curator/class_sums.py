@@ -32,7 +32,7 @@ from graphveil.methods.base.network_storage import network_facts, network_tensor
 from graphveil.methods.base.scores import true_score
 from graphveil.methods.base.storage import number, read_method, restoring, save_method, schema_facts, schema_from
 from graphveil.methods.curator.privacy import CuratorPrivacy, Noise
-from graphveil.methods.curator.training import People, read_people
+from graphveil.methods.curator.training import NodeData, read_people
 from graphveil.methods.links.collection import people_key
 from graphveil.models.fusion import Fusion
 from graphveil.privacy import Guarantee, Ledger, Randomness
@@ -46,7 +46,7 @@ class PublishedSums:
     `sums` has no columns where no edges are read.
     """
 
-    people: People
+    people: NodeData
     sums: Tensor
     noise: Noise
     privacy: CuratorPrivacy
@@ -294,7 +294,7 @@ def corners(classes: int) -> Tensor:
     return torch.nn.functional.normalize(centred, dim=1)
 
 
-def messages(people: People) -> Tensor:
+def messages(people: NodeData) -> Tensor:
     """Return M [n, c]: the corner of every public label, zero rows elsewhere."""
     found = torch.zeros(people.nodes, people.classes)
     known = people.labels >= 0
@@ -312,7 +312,7 @@ def beside(sums: Tensor, noise: Noise) -> Tensor:
     return standard
 
 
-def train_fusion(people: People, z: Tensor, settings: SumsSettings, progress: Progress | None = None) -> Network:
+def train_fusion(people: NodeData, z: Tensor, settings: SumsSettings, progress: Progress | None = None) -> Network:
     """Return the network trained on features and z [n, k]; k = 0 trains on features alone."""
     device = settings.device
     inputs = build_inputs(people.features, None, 0, width=settings.hidden, device=device)

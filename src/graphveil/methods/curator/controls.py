@@ -25,7 +25,14 @@ from graphveil.methods.curator.dp_mlp import DPMLP
 from graphveil.methods.curator.gap import GAP
 from graphveil.methods.curator.progap import ProGAP
 from graphveil.methods.curator.recipe import CuratorMethod
-from graphveil.methods.curator.training import CuratorSettings, People, blocks, fresh, read_people, train_openly
+from graphveil.methods.curator.training import (
+    CuratorSettings,
+    NodeData,
+    blocks,
+    build_seeded,
+    read_people,
+    train_openly,
+)
 from graphveil.methods.local.controls import Control, hits
 from graphveil.models.perceptrons import Encoder, HopClassifier
 from graphveil.privacy import Randomness
@@ -88,7 +95,7 @@ def _hop_zero(method: CuratorMethod, graph: Any, split: Split) -> Tensor:
     settings, people = method.settings, read_people(graph, split)
     train, val = people.labels[people.train], people.labels[people.val]
     encoder = _encoder_of(method, people) or _encoder(settings, people)
-    classifier: HopClassifier = fresh(
+    classifier: HopClassifier = build_seeded(
         lambda: HopClassifier([settings.hidden], settings.hidden, people.classes, batch_norm=True), settings.seed
     )
     with torch.no_grad():
@@ -101,7 +108,7 @@ def _hop_zero(method: CuratorMethod, graph: Any, split: Split) -> Tensor:
     return alone if right[0] >= right[1] else both
 
 
-def _encoder_of(method: CuratorMethod, people: People) -> Encoder | None:
+def _encoder_of(method: CuratorMethod, people: NodeData) -> Encoder | None:
     """Return the encoder that `method` trained on these very people, from public facts alone: GAP has one."""
     found = method.published
     if found is None or not isinstance(found.networks[0], Encoder):
@@ -110,9 +117,9 @@ def _encoder_of(method: CuratorMethod, people: People) -> Encoder | None:
     return found.networks[0] if same and torch.equal(found.people.train, people.train) else None
 
 
-def _encoder(settings: CuratorSettings, people: People) -> Encoder:
+def _encoder(settings: CuratorSettings, people: NodeData) -> Encoder:
     """Return GAP's encoder, trained on features and labels."""
-    found: Encoder = fresh(
+    found: Encoder = build_seeded(
         lambda: Encoder(people.schema.dimension, settings.hidden, people.classes, batch_norm=True), settings.seed
     )
     rows, val = (Rows(blocks([people.features], part), people.labels[part]) for part in (people.train, people.val))

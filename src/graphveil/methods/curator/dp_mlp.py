@@ -26,8 +26,8 @@ from graphveil.methods.curator.training import (
     CuratorSettings,
     FittedCurator,
     blocks,
+    build_seeded,
     dense_blocks,
-    fresh,
     parameters_of,
     prefixed,
     read_features,
@@ -216,7 +216,7 @@ class DPMLP(Booked):
 
     def _network(self, schema: GraphSchema) -> Encoder:
         settings, open_training = self.settings, self.privacy.public
-        found: Encoder = fresh(
+        found: Encoder = build_seeded(
             lambda: Encoder(schema.dimension, settings.hidden, len(schema.classes), batch_norm=open_training),
             settings.seed,
         )

@@ -21,7 +21,7 @@ from torch import nn
 from graphveil.aggregation import unit_rows
 from graphveil.graphs import GraphSchema
 from graphveil.methods.curator.recipe import CuratorMethod, Learn, Recipe, Sum
-from graphveil.methods.curator.training import ATTENTION, CuratorSettings, Part, blocks
+from graphveil.methods.curator.training import ATTENTION, CuratorSettings, FeatureBlock, blocks
 from graphveil.models.attention import PairAttention
 from graphveil.models.perceptrons import Encoder, HopClassifier
 
@@ -48,7 +48,9 @@ class GapRecipe:
         """Return the columns of a summed row."""
         return settings.hidden
 
-    def parts(self, networks: Sequence[nn.Module], features: Part, hops: int, learn: Learn, add: Sum) -> list[Part]:
+    def parts(
+        self, networks: Sequence[nn.Module], features: FeatureBlock, hops: int, learn: Learn, add: Sum
+    ) -> list[FeatureBlock]:
         """Return X_0..X_K."""
         learn(0, [features])
         encoder = cast(Encoder, networks[0])

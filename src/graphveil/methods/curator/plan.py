@@ -12,7 +12,7 @@ from graphveil.methods.curator.class_sums import ClassSums
 from graphveil.methods.curator.dp_mlp import DPMLP
 from graphveil.methods.curator.privacy import Noise
 from graphveil.methods.curator.recipe import CuratorMethod
-from graphveil.methods.curator.training import CuratorSettings, fresh
+from graphveil.methods.curator.training import CuratorSettings, build_seeded
 from graphveil.models.perceptrons import HopClassifier
 from graphveil.privacy.printed import rounded_up
 from graphveil.training.full_batch import FullBatch, Rows, train_full_batch
@@ -84,7 +84,7 @@ def _plan_of_sums(method: ClassSums, schema: GraphSchema, nodes: int) -> Curator
 def _seconds(settings: CuratorSettings, people: int, hops: int, *, private: bool) -> float:
     """Return the seconds of one training, from a few timed epochs on random rows."""
     widths = [settings.hidden] * (hops + 1)
-    model: HopClassifier = fresh(lambda: HopClassifier(widths, settings.hidden, 5, batch_norm=True), 0)
+    model: HopClassifier = build_seeded(lambda: HopClassifier(widths, settings.hidden, 5, batch_norm=True), 0)
     rows = Rows(torch.randn(_TIMED_ROWS, sum(widths)), torch.arange(_TIMED_ROWS) % 5)
     start = time.perf_counter()
     train_full_batch(model, rows, Rows(rows.inputs[:0], rows.classes[:0]), FullBatch(_TIMED_EPOCHS))

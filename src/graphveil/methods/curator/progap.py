@@ -21,7 +21,7 @@ from torch import nn
 
 from graphveil.graphs import GraphSchema
 from graphveil.methods.curator.recipe import CuratorMethod, Learn, Recipe, Sum
-from graphveil.methods.curator.training import CuratorSettings, Part, blocks
+from graphveil.methods.curator.training import CuratorSettings, FeatureBlock, blocks
 from graphveil.models.perceptrons import Stage
 
 
@@ -49,9 +49,11 @@ class ProgapRecipe:
         """Return the columns of a summed row."""
         return settings.hidden
 
-    def parts(self, networks: Sequence[nn.Module], features: Part, hops: int, learn: Learn, add: Sum) -> list[Part]:
+    def parts(
+        self, networks: Sequence[nn.Module], features: FeatureBlock, hops: int, learn: Learn, add: Sum
+    ) -> list[FeatureBlock]:
         """Return the features and X_1..X_K."""
-        found: list[Part] = [features]
+        found: list[FeatureBlock] = [features]
         for number in range(hops):
             stage = cast(Stage, networks[number])
             learn(number, found)

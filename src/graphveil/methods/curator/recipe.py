@@ -41,14 +41,13 @@ from graphveil.methods.curator.privacy import CuratorPrivacy, Noise, budget_from
 from graphveil.methods.curator.training import (
     ATTENTION,
     CuratorSettings,
+    FeatureBlock,
     FittedCurator,
-    Part,
-    People,
+    NodeData,
     Published,
-    attend,
     blocks,
+    build_seeded,
     dense_blocks,
-    fresh,
     logits_of,
     parameters_of,
     prefixed,
@@ -58,6 +57,7 @@ from graphveil.methods.curator.training import (
     receiver_rows,
     require_usable,
     restored,
+    train_attention_weights,
     train_openly,
     train_with_noise,
     without_prefix,
@@ -68,7 +68,7 @@ from graphveil.privacy import ChangedSamples, Descent, Guarantee, Ledger, Random
 from graphveil.training import Epoch
 from graphveil.training.full_batch import Rows
 
-Learn = Callable[[int, Sequence[Part]], None]
+Learn = Callable[[int, Sequence[FeatureBlock]], None]
 Sum = Callable[[Tensor, int], Tensor]
 
 
@@ -87,7 +87,9 @@ class Recipe(Protocol):
     def columns(self, settings: CuratorSettings) -> int:
         """Return the columns of the widest row that is summed."""
 
-    def parts(self, networks: Sequence[nn.Module], features: Part, hops: int, learn: Learn, add: Sum) -> list[Part]:
+    def parts(
+        self, networks: Sequence[nn.Module], features: FeatureBlock, hops: int, learn: Learn, add: Sum
+    ) -> list[FeatureBlock]:
         """Return what the last network reads of every node.
 
         Args:
@@ -164,7 +166,7 @@ class CuratorMethod(Booked):
         history: list[Epoch] = []
         done = progress_of(progress, len(networks))
 
-        def learn(which: int, parts: Sequence[Part]) -> None:
+        def learn(which: int, parts: Sequence[FeatureBlock]) -> None:
             self.recipe.start(networks, which)
             history.extend(self._train(networks[which], which, parts, people, noise, randomness, done(which)))
 
@@ -372,7 +374,7 @@ class CuratorMethod(Booked):
     def _fresh(self, schema: GraphSchema) -> list[nn.Module]:
         """Return networks with initial weights."""
         build = self.recipe.networks
-        return fresh(lambda: build(self.settings, schema, batch_norm=not self._own_rows), self.settings.seed)
+        return build_seeded(lambda: build(self.settings, schema, batch_norm=not self._own_rows), self.settings.seed)
 
     def _noise(self, schema: GraphSchema, networks: Sequence[nn.Module], people: int) -> Noise:
         names = [f"network{which}" for which in range(len(networks))]
@@ -400,7 +402,7 @@ class CuratorMethod(Booked):
         noise: Noise,
         randomness: Randomness,
         networks: Sequence[nn.Module] = (),
-        people: People | None = None,
+        people: NodeData | None = None,
         progress: Progress | None = None,
     ) -> Sum:
         """Return the noisy sums over the neighbours in `graph`: whoever calls them reads its edges, behind noise.
@@ -415,7 +417,9 @@ class CuratorMethod(Booked):
             if not rows:
                 start, own = unit_rows(x), self.settings
                 if attention is not None and people is not None:
-                    attend(attention, graph, start, people, own, self.privacy, noise, randomness, progress)
+                    train_attention_weights(
+                        attention, graph, start, people, own, self.privacy, noise, randomness, progress
+                    )
                 rows.append(receiver_rows(graph, self.privacy, own, start, people, attention))
             return sums.perturb(rows[0], x, hop, randomness)
 
@@ -425,8 +429,8 @@ class CuratorMethod(Booked):
         self,
         network: nn.Module,
         which: int,
-        parts: Sequence[Part],
-        people: People,
+        parts: Sequence[FeatureBlock],
+        people: NodeData,
         noise: Noise,
         randomness: Randomness | None,
         progress: Progress | None,

@@ -30,7 +30,7 @@ from graphveil.training.attention import train_attention
 from graphveil.training.dp_sgd import PrivateSchedule, train_privately
 from graphveil.training.full_batch import FullBatch, Rows, train_full_batch
 
-Part: TypeAlias = "sp.csr_matrix | Tensor"
+FeatureBlock: TypeAlias = "sp.csr_matrix | Tensor"
 Built = TypeVar("Built")
 #: The weights that are trained on edges, and the name of that training.
 ATTENTION = "attention"
@@ -132,7 +132,7 @@ def _number(value: Any) -> float:
 
 
 @dataclass(frozen=True)
-class People:
+class NodeData:
     """What the curator knows of the nodes, without any edge.
 
     Attributes:
@@ -172,9 +172,9 @@ class Published:
         void: why the guarantee does not hold, or None.
     """
 
-    parts: tuple[Part, ...]
+    parts: tuple[FeatureBlock, ...]
     networks: tuple[nn.Module, ...]
-    people: People
+    people: NodeData
     privacy: CuratorPrivacy
     noise: Noise
     history: tuple[Epoch, ...]
@@ -200,7 +200,7 @@ class FittedCurator:
     void: str | None
 
 
-def read_people(graph: Any, split: Split) -> People:
+def read_people(graph: Any, split: Split) -> NodeData:
     """Read features and labels; the labels of nodes that neither train nor validate are not kept.
 
     Raises:
@@ -213,7 +213,7 @@ def read_people(graph: Any, split: Split) -> People:
         raise InputError("no training node carries a label", remedy="give the split some training nodes")
     if bool(((labels < 0) & asked).any()) or bool((labels >= len(schema.classes)).any()):
         raise InputError("a label is no declared class", where=schema.name, allowed=", ".join(schema.classes))
-    return People(features, labels, split.train.nonzero()[:, 0], split.val.nonzero()[:, 0], schema, people_key(graph))
+    return NodeData(features, labels, split.train.nonzero()[:, 0], split.val.nonzero()[:, 0], schema, people_key(graph))
 
 
 def read_features(graph: Any) -> sp.csr_matrix | Tensor:
@@ -231,7 +231,7 @@ def read_features(graph: Any) -> sp.csr_matrix | Tensor:
     return found
 
 
-def blocks(parts: Sequence[Part], nodes: Tensor | None = None) -> Any:
+def blocks(parts: Sequence[FeatureBlock], nodes: Tensor | None = None) -> Any:
     """Return the rows of some nodes (default: all) as a network takes them: dense parts side by side, else a list."""
     if all(isinstance(part, Tensor) for part in parts):
         dense = [cast(Tensor, part) for part in parts]
@@ -239,13 +239,13 @@ def blocks(parts: Sequence[Part], nodes: Tensor | None = None) -> Any:
     return [_block(part, nodes) for part in parts]
 
 
-def _block(part: Part, nodes: Tensor | None) -> Any:
+def _block(part: FeatureBlock, nodes: Tensor | None) -> Any:
     if isinstance(part, Tensor):
         return part if nodes is None else part[nodes]
     return from_scipy(part if nodes is None else part[nodes.numpy()])
 
 
-def dense_blocks(parts: Sequence[Part], nodes: Tensor) -> Tensor:
+def dense_blocks(parts: Sequence[FeatureBlock], nodes: Tensor) -> Tensor:
     """Return the rows of some nodes as one dense float32 matrix, which private training reads.
 
     Raises:
@@ -282,7 +282,7 @@ def require_usable(settings: CuratorSettings, privacy: CuratorPrivacy, kind: str
         raise InputError("weights learned from labels know the training graph alone", allowed="queries = 0")
 
 
-def compared_by(settings: CuratorSettings, x: Tensor, people: People | None) -> Tensor:
+def compared_by(settings: CuratorSettings, x: Tensor, people: NodeData | None) -> Tensor:
     """Return the rows by which the ends of an edge are compared, from x [n, c]; no edge is read.
 
     Raises:
@@ -300,7 +300,7 @@ def receiver_rows(
     privacy: CuratorPrivacy,
     settings: CuratorSettings,
     x: Tensor,
-    people: People | None = None,
+    people: NodeData | None = None,
     attention: PairAttention | None = None,
 ) -> ReceiverRows:
     """Read the edges of a graph, cut or checked as the unit needs, with the weights of their messages.
@@ -321,7 +321,7 @@ def receiver_rows(
     return ReceiverRows.of(edges, nodes, weights=weights, w_max=w_max)
 
 
-def fresh(build: Callable[[], Built], seed: int) -> Built:
+def build_seeded(build: Callable[[], Built], seed: int) -> Built:
     """Return networks with initial weights drawn from a seed."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -358,11 +358,11 @@ def train_with_noise(
     model.eval()
 
 
-def attend(
+def train_attention_weights(
     network: PairAttention,
     graph: Any,
     x: Tensor,
-    people: People,
+    people: NodeData,
     settings: CuratorSettings,
     privacy: CuratorPrivacy,
     noise: Noise,
@@ -435,7 +435,7 @@ def without_prefix(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tens
     return {name.removeprefix(start): value for name, value in tensors.items() if name.startswith(start)}
 
 
-def logits_of(network: nn.Module, parts: Sequence[Part]) -> Tensor:
+def logits_of(network: nn.Module, parts: Sequence[FeatureBlock]) -> Tensor:
     """Return a network's logits [n, c] of all nodes."""
     network.eval()
     with torch.no_grad():

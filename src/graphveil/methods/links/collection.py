@@ -22,14 +22,14 @@ from graphveil.graphs.features import features_from_rows
 from graphveil.methods.base.account import digest_of
 from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.methods.base.network import as_matrix
-from graphveil.methods.base.released import Released, randomize_people
+from graphveil.methods.base.released import LocalReports, randomize_people
 from graphveil.methods.links.privacy import LinkPrivacy
 from graphveil.models import NamedPairs
 from graphveil.privacy import Guarantee, Ledger, Randomness
 
 
 @dataclass(frozen=True)
-class ReleasedGraph:
+class LinkReports:
     """The reports of one collection of people and their neighbour lists.
 
     Attributes:
@@ -40,7 +40,7 @@ class ReleasedGraph:
         people_key: who took part, see :func:`people_key`.
     """
 
-    people: Released
+    people: LocalReports
     lists: dict[str, Any]
     public_links: Tensor | None
     links: LinkPrivacy
@@ -92,7 +92,7 @@ def randomize_lists(graph: Any, links: LinkPrivacy, *, randomness: Randomness) -
 
 def randomize_graph(
     graph: Any, split: Split, people: LocalPrivacy, links: LinkPrivacy, *, randomness: Randomness
-) -> ReleasedGraph:
+) -> LinkReports:
     """Return everybody's reports; whoever calls this has paid for them.
 
     Raises:
@@ -102,12 +102,12 @@ def randomize_graph(
     released = randomize_people(graph, split, people, randomness=randomness)
     void = released.void if links.public else randomness.void
     public = graph.edge_index if links.public else None
-    return ReleasedGraph(replace(released, void=void), lists, public, links, people_key(graph))
+    return LinkReports(replace(released, void=void), lists, public, links, people_key(graph))
 
 
 def randomize_new_people(
     graph: Any, people: LocalPrivacy, links: LinkPrivacy, *, randomness: Randomness
-) -> ReleasedGraph:
+) -> LinkReports:
     """Return the reports of people who are only predicted: features and lists, no labels; they have paid.
 
     Raises:
@@ -143,7 +143,7 @@ def people_key(graph: Any) -> str:
     return hashlib.sha256(facts.encode()).hexdigest()
 
 
-def require_matching_graph(released: ReleasedGraph, people: LocalPrivacy, links: LinkPrivacy) -> None:
+def require_matching_graph(released: LinkReports, people: LocalPrivacy, links: LinkPrivacy) -> None:
     """Refuse reports that were made under other budgets.
 
     Raises:
@@ -173,7 +173,7 @@ def graph_guarantee(
     return replace(links.guarantee(told, schema, nodes, ledger), void=void)
 
 
-def named_pairs(released: ReleasedGraph) -> NamedPairs:
+def named_pairs(released: LinkReports) -> NamedPairs:
     """Return what the lists say about every pair.
 
     Raises:
@@ -198,7 +198,7 @@ def named_pairs(released: ReleasedGraph) -> NamedPairs:
     )
 
 
-def reported_edges(released: ReleasedGraph) -> Tensor:
+def reported_edges(released: LinkReports) -> Tensor:
     """Return the graph as reported, [2, E]: in mode "lower" both directions of what the lower id says; else as is.
 
     In mode "both" each end's own list stands as its own directed entry, as Solitude takes it: users receive from those

@@ -35,7 +35,7 @@ from graphveil.graphs import GraphSchema, Split
 from graphveil.methods.base.features import features_of, labels_of, random_features
 from graphveil.methods.base.network import NetworkSettings, train_network
 from graphveil.methods.base.released import Topology
-from graphveil.methods.links.collection import ReleasedGraph, named_pairs, randomize_lists, reported_edges
+from graphveil.methods.links.collection import LinkReports, named_pairs, randomize_lists, reported_edges
 from graphveil.methods.links.link_beliefs import LinkBeliefs, without_links
 from graphveil.methods.links.plan import link_plan
 from graphveil.methods.links.privacy import LinkPrivacy
@@ -138,13 +138,13 @@ def _solitude(method: LinkMethod, links: dict[str, Any], options: dict[str, Any]
 
 
 def _on_same_reports(
-    method: LinkMethod, released: ReleasedGraph, options: dict[str, Any], graph: Any, split: Split
+    method: LinkMethod, released: LinkReports, options: dict[str, Any], graph: Any, split: Split
 ) -> Control:
     links = {"epsilon_a": method.links.epsilon_a, "mode": method.links.mode}
     return lambda: hits(_solitude(method, links, options).fit_reports(released).predict_proba(), graph, split)
 
 
-def _beliefs_on_same_reports(method: LinkMethod, released: ReleasedGraph, graph: Any, split: Split) -> Control:
+def _beliefs_on_same_reports(method: LinkMethod, released: LinkReports, graph: Any, split: Split) -> Control:
     links, settings = method.links, settings_of(method)
     rival = LinkBeliefs(**_people(method), epsilon_a=links.epsilon_a, mode=links.mode, seed=settings.seed)
     return lambda: hits(rival.fit_reports(released).predict_proba(), graph, split)
@@ -163,7 +163,7 @@ def _own_collection(method: LinkMethod, denoiser: str, graph: Any, split: Split,
     return lambda: hits(rival.fit(graph, split=split, randomness=randomness).predict_proba(), graph, split)
 
 
-def _spread(released: ReleasedGraph) -> Tensor:
+def _spread(released: LinkReports) -> Tensor:
     labels = labels_of(released.people)
     p = normalised(reported_edges(released), released.nodes)
     found, _ = propagate_labels(
@@ -172,7 +172,7 @@ def _spread(released: ReleasedGraph) -> Tensor:
     return found
 
 
-def _no_edges(method: LinkMethod, released: ReleasedGraph) -> Tensor:
+def _no_edges(method: LinkMethod, released: LinkReports) -> Tensor:
     """Return the better of two models without edges, as released validation labels judge them."""
     settings = replace(settings_of(method), model="mlp", steps_x=0, steps_y=0, scaling="standard")
     labels = labels_of(released.people)
@@ -184,7 +184,7 @@ def _no_edges(method: LinkMethod, released: ReleasedGraph) -> Tensor:
     return network if perceptron > score else regression
 
 
-def _random_features(method: LinkMethod, released: ReleasedGraph) -> Tensor:
+def _random_features(method: LinkMethod, released: LinkReports) -> Tensor:
     people = released.people
     noise = random_features(released.nodes, people.schema.dimension, settings_of(method).seed)
     public = replace(people.privacy, epsilon_x=math.inf)
@@ -192,7 +192,7 @@ def _random_features(method: LinkMethod, released: ReleasedGraph) -> Tensor:
     return _again(method, other)
 
 
-def _random_graph(method: LinkMethod, released: ReleasedGraph) -> Tensor:
+def _random_graph(method: LinkMethod, released: LinkReports) -> Tensor:
     schema, seed = released.people.schema, settings_of(method).seed
     links = min(expected_links(released), released.nodes * (released.nodes - 1) // 4)
     strangers = Strangers(schema, released.nodes, random_edges(released.nodes, links, schema.directed, seed))
@@ -200,7 +200,7 @@ def _random_graph(method: LinkMethod, released: ReleasedGraph) -> Tensor:
     return _again(method, replace(released, lists=lists))
 
 
-def _again(method: LinkMethod, released: ReleasedGraph) -> Tensor:
+def _again(method: LinkMethod, released: LinkReports) -> Tensor:
     """Return what the method makes of a changed collection, in a copy that spends nothing of the method's."""
     privacy = released.people.privacy
     people = {**_people(method), "epsilon_x": privacy.epsilon_x}
@@ -245,7 +245,7 @@ def random_edges(nodes: int, links: int, directed: bool, seed: int) -> Tensor:
     return found
 
 
-def expected_links(released: ReleasedGraph) -> int:
+def expected_links(released: LinkReports) -> int:
     """Return how many links the reports let one expect, at least 1."""
     if released.links.mechanism == "degree-preserving":
         lists = 2 if released.links.mode == "both" else 1  # in which a link is counted
@@ -253,7 +253,7 @@ def expected_links(released: ReleasedGraph) -> int:
     return max(1, round(named_pairs(released).expected_links))
 
 
-def _public_only(released: ReleasedGraph, graph: Any, split: Split) -> np.ndarray:
+def _public_only(released: LinkReports, graph: Any, split: Split) -> np.ndarray:
     labels = labels_of(released.people)
     if math.isinf(released.people.privacy.epsilon_y):
         counts = torch.bincount(labels.values[labels.train | labels.val], minlength=labels.classes)

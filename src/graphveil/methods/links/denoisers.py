@@ -23,7 +23,7 @@ from torch import Tensor
 from graphveil.errors import InputError
 from graphveil.methods.base.features import labels_of
 from graphveil.methods.base.released import Topology
-from graphveil.methods.links.collection import ReleasedGraph, named_pairs, reported_edges
+from graphveil.methods.links.collection import LinkReports, named_pairs, reported_edges
 from graphveil.models.block_beliefs import block_beliefs
 from graphveil.models.degree_prior import degree_prior
 from graphveil.models.group_background import SoftLinks
@@ -62,7 +62,7 @@ class SoftTopology:
         return self.links.structure(model, device)
 
 
-def denoise(released: ReleasedGraph, denoiser: str, seed: int) -> Topology | SoftTopology:
+def denoise(released: LinkReports, denoiser: str, seed: int) -> Topology | SoftTopology:
     """Return the graph that `denoiser` makes of the reports.
 
     Raises:
@@ -89,13 +89,13 @@ def denoise(released: ReleasedGraph, denoiser: str, seed: int) -> Topology | Sof
     return Topology(edges, nodes, weights)
 
 
-def _posterior(released: ReleasedGraph) -> LinkPosterior:
+def _posterior(released: LinkReports) -> LinkPosterior:
     pairs = named_pairs(released)
     prior = degree_prior(_degrees(released), directed=pairs.directed)
     return link_posterior(pairs.source, pairs.target, pairs.log_ratio, pairs.background, prior)
 
 
-def _degrees(released: ReleasedGraph) -> Tensor:
+def _degrees(released: LinkReports) -> Tensor:
     """Return how many links everyone is thought to have [n].
 
     In mode "lower" the noisy degree counts a person's links to higher ids alone.  How many of the v lower ones are
@@ -115,7 +115,7 @@ def _degrees(released: ReleasedGraph) -> Tensor:
     return both.round().long()
 
 
-def _by_beliefs(released: ReleasedGraph) -> Topology:
+def _by_beliefs(released: LinkReports) -> Topology:
     pairs = named_pairs(released)
     found = block_beliefs(pairs, label_evidence(released))
     likely = found.links > LEAST_LIKELY
@@ -125,7 +125,7 @@ def _by_beliefs(released: ReleasedGraph) -> Topology:
     return Topology(edges, released.nodes, weights)
 
 
-def label_evidence(released: ReleasedGraph) -> Tensor:
+def label_evidence(released: LinkReports) -> Tensor:
     """Return what the label reports alone say of every node: log prior + log Pr[y' | class] [n, c]."""
     labels = labels_of(released.people)
     shares = class_shares(labels.values, labels.classes, labels.keep, labels.flip)

@@ -40,7 +40,7 @@ from graphveil.methods.base.storage import (
     schema_from,
 )
 from graphveil.methods.links.collection import (
-    ReleasedGraph,
+    LinkReports,
     graph_guarantee,
     named_pairs,
     open_ledger,
@@ -113,9 +113,9 @@ class LinkBeliefs(Booked):
         self.ledger: Ledger = open_ledger(self.privacy, self.links)
         self.history: tuple[Any, ...] = ()
         self._fitted: FittedBeliefs | None = None
-        self.released: ReleasedGraph | None = None
+        self.released: LinkReports | None = None
 
-    def randomize(self, graph: Any, *, split: Split, randomness: Randomness) -> ReleasedGraph:
+    def randomize(self, graph: Any, *, split: Split, randomness: Randomness) -> LinkReports:
         """Return every person's reports; the only place that reads raw features, labels and links.
 
         Raises:
@@ -129,7 +129,7 @@ class LinkBeliefs(Booked):
         self.made(released.digest)
         return released
 
-    def fit_reports(self, released: ReleasedGraph, *, progress: Progress | None = None) -> LinkBeliefs:
+    def fit_reports(self, released: LinkReports, *, progress: Progress | None = None) -> LinkBeliefs:
         """Weigh the reports; costs nothing and may be repeated.
 
         Raises:
@@ -254,7 +254,7 @@ class LinkBeliefs(Booked):
 
 
 def weigh(
-    released: ReleasedGraph, *, rounds: int, seed: int, device: str = "cpu", progress: Progress | None = None
+    released: LinkReports, *, rounds: int, seed: int, device: str = "cpu", progress: Progress | None = None
 ) -> tuple[Tensor, str]:
     """Return log-beliefs [n, c] and which parts of the reports they rest on.
 
@@ -345,7 +345,7 @@ def unit_rows(features: Any, device: str) -> Any:
     return unit_rows(torch.as_tensor(matrix, dtype=torch.float32), device)
 
 
-def without_links(released: ReleasedGraph, *, seed: int) -> tuple[Tensor, float]:
+def without_links(released: LinkReports, *, seed: int) -> tuple[Tensor, float]:
     """Return what features and labels alone say of every node [n, c], and the share of validation labels met.
 
     The share is that of the regression before it learns from validation labels as well.

@@ -43,7 +43,7 @@ from graphveil.methods.base.network import (
     train_network,
 )
 from graphveil.methods.base.network_storage import network_facts, network_tensors, restored_network
-from graphveil.methods.base.people import Kept, People, leans_on
+from graphveil.methods.base.people import Identity, Kept, leans_on
 from graphveil.methods.base.released import Topology, require_one_label, require_same_features
 from graphveil.methods.base.scores import true_score
 from graphveil.methods.base.storage import (
@@ -56,7 +56,7 @@ from graphveil.methods.base.storage import (
     without_answers,
 )
 from graphveil.methods.links.collection import (
-    ReleasedGraph,
+    LinkReports,
     among,
     graph_guarantee,
     open_ledger,
@@ -155,12 +155,12 @@ class Solitude(Booked):
         self.ledger: Ledger = open_ledger(self.privacy, self.links, queries)
         self._fitted: FittedGraph | None = None
         self._kept = Kept()
-        self.released: ReleasedGraph | None = None
+        self.released: LinkReports | None = None
         self.topology: Topology | SoftTopology | None = None
 
     # ---- the devices ----
 
-    def randomize(self, graph: Any, *, split: Split, randomness: Randomness) -> ReleasedGraph:
+    def randomize(self, graph: Any, *, split: Split, randomness: Randomness) -> LinkReports:
         """Return every person's reports; the only place that reads raw features, labels and links.
 
         Raises:
@@ -178,7 +178,7 @@ class Solitude(Booked):
 
     # ---- the server ----
 
-    def fit_reports(self, released: ReleasedGraph, *, progress: Progress | None = None) -> Solitude:
+    def fit_reports(self, released: LinkReports, *, progress: Progress | None = None) -> Solitude:
         """Train on reports alone; may be called again and again on the same reports at no privacy cost.
 
         Raises:
@@ -231,7 +231,7 @@ class Solitude(Booked):
     # ---- what comes out ----
 
     def predict_proba(
-        self, graph: Any = None, *, randomness: Randomness | None = None, people: People | None = None
+        self, graph: Any = None, *, randomness: Randomness | None = None, people: Identity | None = None
     ) -> Tensor:
         """Return class probabilities [n, c].
 
@@ -266,7 +266,7 @@ class Solitude(Booked):
         return self._answers(randomize_new_people(graph, self.privacy, self.links, randomness=SecureRandomness()))
 
     def predict(
-        self, graph: Any = None, *, randomness: Randomness | None = None, people: People | None = None
+        self, graph: Any = None, *, randomness: Randomness | None = None, people: Identity | None = None
     ) -> Tensor:
         """Return the most likely class of every node [n]."""
         return self.predict_proba(graph, randomness=randomness, people=people).argmax(dim=1)
@@ -382,7 +382,7 @@ class Solitude(Booked):
             raise InputError("this Solitude has not been fitted", remedy="call fit or fit_reports first")
         return self._fitted
 
-    def _asked(self, graph: Any, randomness: Randomness | None, people: People | None) -> Tensor:
+    def _asked(self, graph: Any, randomness: Randomness | None, people: Identity | None) -> Tensor:
         """Answer people who have reported from that, and ask the others: the one place where prediction reads data."""
         fitted, name, group = self._require_fitted(), graph.schema.name, people_key(graph)
         found = self._kept.find(graph, people, group, self.ledger)
@@ -404,7 +404,7 @@ class Solitude(Booked):
         self._kept = self._kept.add_new(found, answers, own)
         return everybody
 
-    def _answers(self, released: ReleasedGraph) -> Tensor:
+    def _answers(self, released: LinkReports) -> Tensor:
         """Return the probabilities of people who are only predicted, from what they sent."""
         fitted = self._require_fitted()
         topology = denoise(released, self.denoiser, self.settings.seed)

@@ -25,7 +25,7 @@ from graphveil.graphs import Split
 from graphveil.methods.base.features import features_of, labels_of, random_features
 from graphveil.methods.base.many_labels import f1_shares
 from graphveil.methods.base.network import Labels, NetworkSettings, train_network
-from graphveil.methods.base.released import Released, topology_of
+from graphveil.methods.base.released import LocalReports, topology_of
 from graphveil.methods.local.label_propagation import LabelPropagation, propagate_labels
 from graphveil.methods.local.lpgnn import LPGNN
 
@@ -86,7 +86,7 @@ def _random_features(method: LPGNN | LabelPropagation, labels: Labels, graph: An
     return hits(train_network(noise, 0.0, labels, topology_of(graph), settings).logits, graph, split)
 
 
-def _no_edges(method: LPGNN, released: Released, labels: Labels, graph: Any, split: Split) -> np.ndarray:
+def _no_edges(method: LPGNN, released: LocalReports, labels: Labels, graph: Any, split: Split) -> np.ndarray:
     features, offset = features_of(released, method.settings.seed)
     settings = replace(method.settings, model="mlp", steps_x=0, steps_y=0, scaling="standard")
     network = train_network(features, offset, labels, topology_of(graph), settings)

@@ -27,7 +27,7 @@ from graphveil.methods.base.drop import label_matrix
 from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.methods.base.network import Progress, require_device
 from graphveil.methods.base.released import (
-    Released,
+    LocalReports,
     Topology,
     randomize_people,
     require_matching,
@@ -136,10 +136,10 @@ class LabelPropagation(Booked):
         self.ledger: Ledger = self.privacy.open_ledger()
         self.history: tuple[Any, ...] = ()
         self._fitted: FittedLabels | None = None
-        self.released: Released | None = None
+        self.released: LocalReports | None = None
         self.topology: Topology | None = None
 
-    def randomize(self, graph: Any, *, split: Split, randomness: Randomness) -> Released:
+    def randomize(self, graph: Any, *, split: Split, randomness: Randomness) -> LocalReports:
         """Return every person's report; the only place that reads raw labels.
 
         Raises:
@@ -154,7 +154,7 @@ class LabelPropagation(Booked):
         return released
 
     def fit_reports(
-        self, released: Released, topology: Topology, *, progress: Progress | None = None
+        self, released: LocalReports, topology: Topology, *, progress: Progress | None = None
     ) -> LabelPropagation:
         """Spread the released labels; costs nothing and may be repeated.
 
@@ -275,7 +275,7 @@ class LabelPropagation(Booked):
 
 
 def _propagate(
-    method: LabelPropagation, released: Released, topology: Topology, progress: Progress | None
+    method: LabelPropagation, released: LocalReports, topology: Topology, progress: Progress | None
 ) -> tuple[Tensor, str]:
     classes = len(released.schema.classes)
     keep, flip = released.channel
@@ -288,7 +288,7 @@ def _propagate(
 
 
 def _pool(
-    method: LabelPropagation, released: Released, topology: Topology, progress: Progress | None
+    method: LabelPropagation, released: LocalReports, topology: Topology, progress: Progress | None
 ) -> tuple[Tensor, str]:
     classes = len(released.schema.classes)
     keep, flip = released.channel

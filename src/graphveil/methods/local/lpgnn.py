@@ -45,9 +45,9 @@ from graphveil.methods.base.network import (
     train_network,
 )
 from graphveil.methods.base.network_storage import network_facts, network_tensors, restored_network
-from graphveil.methods.base.people import Kept, People, leans_on
+from graphveil.methods.base.people import Identity, Kept, leans_on
 from graphveil.methods.base.released import (
-    Released,
+    LocalReports,
     Topology,
     randomize_people,
     require_matching,
@@ -131,12 +131,12 @@ class LPGNN(Booked):
         self.ledger: Ledger = self.privacy.open_ledger(queries)
         self._fitted: Fitted | None = None
         self._kept = Kept()
-        self.released: Released | None = None
+        self.released: LocalReports | None = None
         self.topology: Topology | None = None
 
     # ---- the devices ----
 
-    def randomize(self, graph: Any, *, split: Split, randomness: Randomness) -> Released:
+    def randomize(self, graph: Any, *, split: Split, randomness: Randomness) -> LocalReports:
         """Return every person's report; the only place that reads raw features and labels.
 
         Raises:
@@ -153,7 +153,7 @@ class LPGNN(Booked):
 
     # ---- the server ----
 
-    def fit_reports(self, released: Released, topology: Topology, *, progress: Progress | None = None) -> LPGNN:
+    def fit_reports(self, released: LocalReports, topology: Topology, *, progress: Progress | None = None) -> LPGNN:
         """Train on reports alone; may be called again and again on the same reports at no privacy cost.
 
         Raises:
@@ -203,8 +203,8 @@ class LPGNN(Booked):
         graph: Any = None,
         *,
         randomness: Randomness | None = None,
-        people: People | None = None,
-        reports: Released | None = None,
+        people: Identity | None = None,
+        reports: LocalReports | None = None,
     ) -> Tensor:
         """Return class probabilities [n, c].
 
@@ -368,7 +368,7 @@ class LPGNN(Booked):
                 "this model was trained without features, so it cannot predict on a new graph", where=found.name
             )
 
-    def _is_own(self, graph: Any, topology: Topology, people: People | None) -> bool:
+    def _is_own(self, graph: Any, topology: Topology, people: Identity | None) -> bool:
         """Whether this is the graph of the run, with its own people as far as ids tell."""
         if people == "other" or topology.fingerprint != self._require_fitted().fingerprint:
             return False
@@ -377,7 +377,7 @@ class LPGNN(Booked):
         found = self._kept.find(graph, None, "", self.ledger)
         return found is not None and torch.equal(found.rows, torch.arange(topology.num_nodes))
 
-    def _sent(self, graph: Any, topology: Topology, randomness: Randomness | None, people: People | None) -> Any:
+    def _sent(self, graph: Any, topology: Topology, randomness: Randomness | None, people: Identity | None) -> Any:
         """Return everybody's feature report: kept, or asked for: the one place where prediction reads private data."""
         fitted, name, nodes = self._require_fitted(), graph.schema.name, topology.num_nodes
         group = f"{name}, {nodes} nodes, {topology.fingerprint}"
@@ -398,7 +398,7 @@ class LPGNN(Booked):
         self._kept = self._kept.add_new(found, sent, own)
         return reports_from(everybody)
 
-    def _handed_in(self, graph: Any, reports: Released) -> Any:
+    def _handed_in(self, graph: Any, reports: LocalReports) -> Any:
         """Return the reports that a prediction was given, which nobody is asked for."""
         name, mechanism = graph.schema.name, self.privacy.features(self._require_fitted().schema)
         require_reports_for(reports, mechanism, int(graph.num_nodes), name=name)

@@ -25,7 +25,7 @@ from graphveil.errors import InputError
 from graphveil.graphs import Release, Split
 from graphveil.mechanisms import PairDomain
 from graphveil.methods.base.features import labels_of, random_features
-from graphveil.methods.base.released import Released, Topology, topology_of
+from graphveil.methods.base.released import LocalReports, Topology, topology_of
 from graphveil.methods.local.controls import CONTROL_HOPS, Control, ceiling_of, controls_of, hits
 from graphveil.methods.local.label_propagation import LabelPropagation, propagate_labels
 from graphveil.methods.local.lpgnn import LPGNN
@@ -80,7 +80,7 @@ def made_edge_controls(method: LPGNN | LabelPropagation, graph: Any, split: Spli
     return found
 
 
-def _several_labels(method: LPGNN, released: Released, graph: Any, split: Split) -> dict[str, Control]:
+def _several_labels(method: LPGNN, released: LocalReports, graph: Any, split: Split) -> dict[str, Control]:
     """Return the controls that other methods have, for several labels a node."""
     topology, settings = topology_of(graph), method.settings
     noise = random_features(released.labels.shape[0], released.schema.dimension, settings.seed)
@@ -94,7 +94,7 @@ def _several_labels(method: LPGNN, released: Released, graph: Any, split: Split)
 
 def release_controls_of(method: HeteroRR, graph: Any, split: Split) -> Mapping[str, Control]:
     """Return the controls of a method that released `graph`, on what it released, against the true labels."""
-    measured = _with_truth(method.released, graph)
+    measured = _with_truth(method.published, graph)
     return {**controls_of(method.network, measured, split), **made_edge_controls(method.network, measured, split)}
 
 
@@ -142,7 +142,7 @@ def release_rivals_left_out(method: HeteroRR, graph: Any) -> Mapping[str, str]:
 def release_notes(method: Any, graph: Any, *, controlled: bool = False) -> tuple[str, ...]:
     """Return what to mind when reading a run on a released graph, or of a method that releases one."""
     if isinstance(method, HeteroRR):
-        origin: Release | None = None if method.released is None else method.released.release
+        origin: Release | None = None if method.published is None else method.published.release
         missing = release_rivals_left_out(method, graph) if controlled else {}
         left = [f"rival {name} was left out: {why}" for name, why in missing.items()]
         return () if origin is None else (*origin.notes, *left)
@@ -178,7 +178,7 @@ def _adds_noise(method: LPGNN | LabelPropagation) -> bool:
 
 
 def _again(
-    method: LPGNN | LabelPropagation, released: Released, topology: Topology, graph: Any, split: Split, **other: Any
+    method: LPGNN | LabelPropagation, released: LocalReports, topology: Topology, graph: Any, split: Split, **other: Any
 ) -> np.ndarray:
     """Return the hits of the same method on the same release with other edges, or `other` settings of its network."""
     privacy = method.privacy
@@ -195,7 +195,7 @@ def _again(
     return hits(copied.fit_reports(released, topology).predict_proba(), graph, split)
 
 
-def _public_only(released: Released, public: Topology, graph: Any, split: Split) -> np.ndarray:
+def _public_only(released: LocalReports, public: Topology, graph: Any, split: Split) -> np.ndarray:
     """Return what public labels say, spread over public edges; an even guess where labels were randomized."""
     labels = labels_of(released)
     if labels.keep < 1:

@@ -72,7 +72,7 @@ class HeteroRR(Booked):
         settings: any field of `NetworkSettings` but `steps_y`, for the network that is trained on the release;
             `steps_x` is HOPS where features are protected, else 0.
 
-    After fitting: `guarantee`, `ledger`, `history`, `released`.
+    After fitting: `guarantee`, `ledger`, `history`, `published`.
 
     Raises:
         InputError: for a value outside its range, or unknown settings.
@@ -113,7 +113,7 @@ class HeteroRR(Booked):
             settings["steps_x"] = 0 if math.isinf(epsilon_x) else HOPS
         self.network = LPGNN(epsilon_x=math.inf, epsilon_y=math.inf, **settings)
         self.ledger: Ledger = self.privacy.open_ledger()
-        self.released: Any = None
+        self.published: Any = None
         self._people: str | None = None
 
     # ---- the curator ----
@@ -189,7 +189,7 @@ class HeteroRR(Booked):
         self.adopt(_digest(released), origin.ledger)
         reports = self.network.randomize(released, split=split, randomness=SeededRandomness(0))  # it draws nothing
         self.network.fit_reports(reports, topology_of(released), progress=progress)
-        self.released, self._people = released, people_key(released)
+        self.published, self._people = released, people_key(released)
         return self
 
     def fit(

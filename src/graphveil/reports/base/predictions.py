@@ -10,7 +10,7 @@ import polars as pl
 
 from graphveil.errors import InputError
 from graphveil.methods.base.local_privacy import LocalPrivacy
-from graphveil.methods.base.people import People
+from graphveil.methods.base.people import Identity
 from graphveil.methods.curator.privacy import CuratorPrivacy
 from graphveil.methods.links.solitude import Solitude
 from graphveil.methods.local.lpgnn import LPGNN
@@ -53,8 +53,8 @@ def check_people(people: str | None, model: Any) -> None:
     """
     if people is None:
         return
-    if people not in get_args(People):
-        raise InputError(people, where="--people", allowed=", ".join(get_args(People)))
+    if people not in get_args(Identity):
+        raise InputError(people, where="--people", allowed=", ".join(get_args(Identity)))
     if not isinstance(model, LPGNN | Solitude):
         raise InputError(f"--people says nothing to {model.kind}", allowed="with lpgnn, solitude, blink and dprr")
 
