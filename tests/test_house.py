@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parent.parent / "src" / "graphveil"
-GROUND = {"errors", "reading", "writing"}
+GROUND = {"errors", "progress", "reading", "writing"}
 CORE = {
     "privacy": set(),
     "graphs": {"privacy"},

@@ -25,6 +25,7 @@ from graphveil.mechanisms.samplers.bits import BitLaw, bit_law
 from graphveil.methods import METHODS
 from graphveil.methods.release import edges as release_edges
 from graphveil.methods.release.privacy import CHAINS, EDGE_METHODS
+from graphveil.progress import Progress
 
 EDGES = {name: settings for name, (unit, settings) in PIPELINES.items() if unit == "private edge"}
 
@@ -134,7 +135,7 @@ def test_targets_and_groups() -> None:
     told: list[Any] = []
     found = run_audits("randomized-response", progress=told.append)
     assert [audit.verdict for audit in found] == ["holds", "holds"]
-    assert told == [{"stage": "audit randomized-response", "done": 0, "total": 1}]
+    assert told == [Progress(0, 1, "audit randomized-response")]
     assert "mechanisms" in GROUPS
     with pytest.raises(InputError, match="target"):
         run_audits("nothing")

@@ -11,6 +11,7 @@ import pytest
 from rich.text import Text
 
 from graphveil.cli import console
+from graphveil.progress import Progress
 
 
 class Screen(io.StringIO):
@@ -20,8 +21,8 @@ class Screen(io.StringIO):
         return True
 
 
-def event(stage: str, done: int = 0, total: int = 0, epsilon: float | None = None) -> dict[str, object]:
-    return {"stage": stage, "done": done, "total": total, "epsilon": epsilon}
+def event(stage: str, done: int = 0, total: int = 0, epsilon: float | None = None) -> Progress:
+    return Progress(done, total, stage, epsilon)
 
 
 def test_json_is_one_line_of_plain_letters(capsys: pytest.CaptureFixture[str]) -> None:

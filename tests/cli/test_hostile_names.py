@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from graphveil.progress import Progress, ProgressCallback
 from tests.cli.conftest import Terminal
 
 FORMULA = '=HYPERLINK("http://x","y")'
@@ -65,8 +65,8 @@ def test_a_default_is_said_before_any_word_of_progress(
     from graphveil.errors import InputError
     from graphveil.methods.runs import experiment
 
-    def stop(*_: object, progress: Callable[[dict[str, object]], None], **__: object) -> None:
-        progress({"stage": "lpgnn 1/1"})
+    def stop(*_: object, progress: ProgressCallback, **__: object) -> None:
+        progress(Progress(0, 0, "lpgnn 1/1"))
         raise InputError("stopped")
 
     monkeypatch.setattr(experiment, "run", stop)

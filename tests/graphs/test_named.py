@@ -16,6 +16,7 @@ import torch
 
 from graphveil.errors import DataError, InputError, MissingDataError, MissingExtraError
 from graphveil.graphs import NAMES, data_root, load_graph, validate
+from graphveil.progress import Progress
 from tests.graphs.published_made import citeseer, dblp, facebook, lastfm, twitch
 
 STORED = [name for name in NAMES if name not in ("digits", "social")]
@@ -82,11 +83,11 @@ def zipped(folder: Path) -> bytes:
 def test_a_download_arrives_whole_with_progress(tmp_path, monkeypatch):
     made = facebook(tmp_path / "made") / "musae" / "facebook"
     asked = served(monkeypatch, zipped(made))
-    seen: list[dict] = []
-    graph = load_graph("facebook", tmp_path / "root", progress=lambda event: seen.append(dict(event)))
+    seen: list[Progress] = []
+    graph = load_graph("facebook", tmp_path / "root", progress=seen.append)
     assert graph.num_nodes == 22_470
     assert asked == ["https://snap.stanford.edu/data/facebook_large.zip"]
-    assert seen[-1]["done"] == seen[-1]["total"] > 0
+    assert seen[-1].done == seen[-1].total > 0
     assert sorted(file.name for file in (tmp_path / "root/musae").rglob("*")) == sorted(
         ["facebook", *(file.name for file in made.iterdir())]
     )

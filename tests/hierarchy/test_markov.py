@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from graphveil.hierarchy import (
     private_weight,
 )
 from graphveil.privacy import SecureRandomness, SeededRandomness
+from graphveil.progress import Progress
 from tests.hierarchy.trees import below
 
 NONE = np.zeros((2, 0), np.int64)
@@ -191,15 +191,15 @@ def test_what_is_refused(changed: dict[str, Any], message: str) -> None:
 
 
 def test_progress_comes_in_fixed_steps_and_may_stop_the_walk() -> None:
-    seen: list[Mapping[str, object]] = []
+    seen: list[Progress] = []
     fit(steps=100_000, chains=2, progress=seen.append)
     assert seen[:2] == [
-        {"stage": "Markov chain: tree", "done": 65_536, "total": 100_000},
-        {"stage": "Markov chain: tree", "done": 100_000, "total": 100_000},
+        Progress(65_536, 100_000, "Markov chain: tree"),
+        Progress(100_000, 100_000, "Markov chain: tree"),
     ]
-    assert seen[-1] == {"stage": "Markov chain: public chain 1 of 1", "done": 100_000, "total": 100_000}
+    assert seen[-1] == Progress(100_000, 100_000, "Markov chain: public chain 1 of 1")
 
-    def stop(_: Mapping[str, object]) -> None:
+    def stop(_: Progress) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

@@ -13,6 +13,7 @@ from graphveil.errors import InputError
 from graphveil.mechanisms import catalogue, comparison
 from graphveil.mechanisms.comparison import Question, compare, measured, refused
 from graphveil.privacy import SecureRandomness, SeededRandomness
+from graphveil.progress import Progress
 
 QUESTION = Question((0.5, 2.0), 16, users=4000, low=-1.0, high=3.0, delta=1e-6)
 RESULTS = compare(QUESTION, randomness=SeededRandomness(1))
@@ -72,10 +73,10 @@ def test_a_mechanism_that_refuses_says_why_and_the_others_go_on() -> None:
 
 
 def test_progress_counts_all_measurements() -> None:
-    told: list[dict[str, Any]] = []
+    told: list[Progress] = []
     compare(Question((1.0, 2.0), 2, users=10), randomness=SecureRandomness(), progress=told.append)
-    assert [event["done"] for event in told] == list(range(2 * len(NAMES)))
-    assert {event["total"] for event in told} == {2 * len(NAMES)}
+    assert [event.done for event in told] == list(range(2 * len(NAMES)))
+    assert {event.total for event in told} == {2 * len(NAMES)}
 
 
 def test_errors_are_means_over_coordinates_and_users() -> None:

@@ -106,7 +106,7 @@ class MethodSuite(NewGraphSuite):
     def test_progress_reaches_the_end(self, case: Case) -> None:
         told: list[tuple[int, int]] = []
         graph = case.graph()
-        case.build().fit(graph, randomness=SeededRandomness(1), progress=lambda *at: told.append(at))
+        case.build().fit(graph, randomness=SeededRandomness(1), progress=lambda at: told.append((at.done, at.total)))
         assert told[-1][0] == told[-1][1] == len(told)
 
     def test_nothing_comes_out_before_fitting(self, case: Case, tmp_path: Path) -> None:

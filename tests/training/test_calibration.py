@@ -15,6 +15,7 @@ from torch.nn.functional import cross_entropy
 from graphveil.aggregation import Support, build_inputs
 from graphveil.errors import InputError
 from graphveil.models import build_backbone
+from graphveil.progress import Progress
 from graphveil.training import Calibrated, Calibration, Schedule, train_calibrated
 from graphveil.training.complement import complement_of
 from graphveil.training.edge_weights import EdgeWeights
@@ -224,8 +225,8 @@ def test_a_seed_fixes_everything_and_another_changes_it() -> None:
 
 
 def test_an_interrupted_training_leaves_the_generator_and_the_support_as_they_were() -> None:
-    def stop(epoch: int, epochs: int) -> None:
-        if epoch == 3:
+    def stop(event: Progress) -> None:
+        if event.done == 3:
             raise KeyboardInterrupt
 
     support, model, chosen = support_of(), backbone("gcn"), Calibration(1e-3, 1e-3, 0.02)
@@ -249,7 +250,7 @@ def test_a_loss_that_is_no_number_is_refused_in_either_step(call: int, epoch: in
 
 def test_history_and_progress_have_every_epoch() -> None:
     told: list[tuple[int, int]] = []
-    found = run("sage", Calibration(), epochs=4, progress=lambda *at: told.append(at))
+    found = run("sage", Calibration(), epochs=4, progress=lambda at: told.append((at.done, at.total)))
     assert [row.epoch for row in found.trained.history] == [1, 2, 3, 4]
     assert told == [(1, 4), (2, 4), (3, 4), (4, 4)]
 

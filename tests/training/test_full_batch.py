@@ -125,7 +125,7 @@ def test_validation_rows_are_judged_and_never_trained_on() -> None:
 def test_progress_is_told_every_epoch() -> None:
     told: list[tuple[int, int]] = []
     train_full_batch(
-        Plain(), rows(20), rows(5), FullBatch(epochs=4), progress=lambda done, total: told.append((done, total))
+        Plain(), rows(20), rows(5), FullBatch(epochs=4), progress=lambda at: told.append((at.done, at.total))
     )
     assert told == [(1, 4), (2, 4), (3, 4), (4, 4)]
 

@@ -156,7 +156,15 @@ def test_history_has_a_row_for_every_epoch() -> None:
 def test_progress_is_told_every_epoch() -> None:
     told: list[tuple[int, int]] = []
     schedule = Schedule(3, 0.1, 0.0, "last")
-    train(Counted(), inputs(), None, Told([1.0] * 3), schedule, seed=0, progress=lambda *at: told.append(at))
+    train(
+        Counted(),
+        inputs(),
+        None,
+        Told([1.0] * 3),
+        schedule,
+        seed=0,
+        progress=lambda at: told.append((at.done, at.total)),
+    )
     assert told == [(1, 3), (2, 3), (3, 3)]
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from graphveil.audit.canaries import EDGE_CANARIES, audit_edge_canaries, audit_people_canaries
 from graphveil.audit.cases import Case, audit_exactly, audit_samples
@@ -19,13 +19,13 @@ from graphveil.audit.tree_cases import TreeCase, audit_limit, audit_steps, audit
 from graphveil.audit.verdict import Audit, timed
 from graphveil.errors import InputError
 from graphveil.methods import METHODS as CATALOGUE
+from graphveil.progress import Progress, ProgressCallback
 
 MECHANISMS: Final = "mechanisms"
 METHODS: Final = "methods"
 ALL: Final = "all"
 #: Groups of targets, which can be named like one.
 GROUPS: Final = (MECHANISMS, METHODS, ALL)
-Progress = Callable[[Mapping[str, Any]], None]
 Run = Callable[[int], Audit]
 
 
@@ -68,13 +68,13 @@ def targets() -> dict[str, AuditTarget]:
     return {name: AuditTarget(name, mechanisms.get(name, ()), methods.get(name, ())) for name in names}
 
 
-def run_audits(name: str, *, seed: int = 0, progress: Progress | None = None) -> tuple[Audit, ...]:
+def run_audits(name: str, *, seed: int = 0, progress: ProgressCallback | None = None) -> tuple[Audit, ...]:
     """Run every audit of a target, or of a group of targets.
 
     Args:
         name: of a target, or one of `GROUPS`.
         seed: fixes the made data and the noise: what is audited is made up, so its noise protects nobody.
-        progress: called with {"stage", "done", "total"}.
+        progress: hears of every audit.
 
     Raises:
         InputError: no such target.
@@ -90,7 +90,7 @@ def run_audits(name: str, *, seed: int = 0, progress: Progress | None = None) ->
     found: list[Audit] = []
     for done, target in enumerate(chosen):
         if progress is not None:
-            progress({"stage": f"audit {target.name}", "done": done, "total": len(chosen)})
+            progress(Progress(done, len(chosen), f"audit {target.name}"))
         found += [audit(seed) for audit in target.audits(group)]
     return tuple(found)
 

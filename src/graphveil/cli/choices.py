@@ -7,8 +7,9 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from graphveil.cli.console import Tell, complain
+from graphveil.cli.console import complain
 from graphveil.errors import InputError
+from graphveil.progress import Progress, ProgressCallback
 
 if TYPE_CHECKING:
     from graphveil.methods import MethodInfo
@@ -338,11 +339,11 @@ class Defaults:
         chosen: as of `taken`. tell: what hears of progress.
     """
 
-    def __init__(self, chosen: Mapping[str, Mapping[str, Any]], tell: Tell) -> None:
+    def __init__(self, chosen: Mapping[str, Mapping[str, Any]], tell: ProgressCallback) -> None:
         self.said = taken(chosen)
         self._tell, self._due = tell, self.said is not None
 
-    def __call__(self, event: Mapping[str, Any]) -> None:
+    def __call__(self, event: Progress) -> None:
         """Hand on an event of progress."""
         self.say()
         self._tell(event)

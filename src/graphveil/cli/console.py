@@ -10,13 +10,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from graphveil.progress import Progress, ProgressCallback
 from graphveil.reports.base.files import json_safe
 from graphveil.reports.base.text import printable
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-Tell = Callable[[Mapping[str, Any]], None]
 PLAIN_SECONDS = 10.0
 
 
@@ -47,7 +47,7 @@ def complain(line: str) -> None:
 
 
 @contextlib.contextmanager
-def working() -> Iterator[Tell]:
+def working() -> Iterator[ProgressCallback]:
     """Progress on stderr while the block computes: a bar on a terminal, now and then a plain line elsewhere.
 
     The block gets a function to tell progress to. What libraries print meanwhile goes to stderr too.
@@ -61,49 +61,51 @@ def working() -> Iterator[Tell]:
 
 
 @contextlib.contextmanager
-def _bar() -> Iterator[Tell]:
+def _bar() -> Iterator[ProgressCallback]:
+    from rich import progress
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=24),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
+        progress.TextColumn("{task.description}"),
+        progress.BarColumn(bar_width=24),
+        progress.MofNCompleteColumn(),
+        progress.TimeElapsedColumn(),
     )
-    with Progress(*columns, TextColumn("{task.fields[spent]}"), console=Console(stderr=True), transient=True) as bar:
+    with progress.Progress(
+        *columns, progress.TextColumn("{task.fields[spent]}"), console=Console(stderr=True), transient=True
+    ) as bar:
         task = bar.add_task("", total=None, spent="", start=True)
 
-        def tell(event: Mapping[str, Any]) -> None:
+        def tell(event: Progress) -> None:
             bar.update(
                 task,
-                description=printable(event.get("stage", "")),
-                completed=event.get("done", 0),
-                total=event.get("total") or None,
+                description=printable(event.stage),
+                completed=event.done,
+                total=event.total or None,
                 spent=_spent(event),
             )
 
         yield tell
 
 
-def _plain(clock: Callable[[], float] = time.monotonic) -> Tell:
+def _plain(clock: Callable[[], float] = time.monotonic) -> ProgressCallback:
     """A line for each new stage and, in a long one, every ten seconds."""
     last: dict[str, Any] = {"stage": None, "time": 0.0}
 
-    def tell(event: Mapping[str, Any]) -> None:
-        stage, now = event.get("stage"), clock()
+    def tell(event: Progress) -> None:
+        stage, now = event.stage, clock()
         if stage == last["stage"] and now - last["time"] < PLAIN_SECONDS:
             return
         last.update(stage=stage, time=now)
-        count = f"{event.get('done', 0)}/{event['total']}" if event.get("total") else ""
+        count = f"{event.done}/{event.total}" if event.total else ""
         complain(", ".join(part for part in (printable(stage), count, _spent(event)) if part))
 
     return tell
 
 
-def _spent(event: Mapping[str, Any]) -> str:
-    if event.get("epsilon") is None:
+def _spent(event: Progress) -> str:
+    if event.epsilon is None:
         return ""
     from graphveil.privacy.printed import rounded_up
 
-    return f"epsilon spent {rounded_up(event['epsilon'])}"
+    return f"epsilon spent {rounded_up(event.epsilon)}"

@@ -27,8 +27,9 @@ from graphveil.graphs.embedded import EMBEDDED_SOURCE, embedded_features
 from graphveil.graphs.features import compact_rows
 from graphveil.graphs.parts import Features, GraphParts
 from graphveil.graphs.quiet import quiet
-from graphveil.graphs.root import Progress, download, ensure_files
+from graphveil.graphs.root import download, ensure_files
 from graphveil.graphs.schema import GraphSchema
+from graphveil.progress import ProgressCallback
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -82,7 +83,7 @@ _SETS = {
 ARRAY_SETS = tuple(_SETS)
 
 
-def load_arrays(name: str, root: Path, *, fetch_absent: bool, progress: Progress | None) -> GraphParts:
+def load_arrays(name: str, root: Path, *, fetch_absent: bool, progress: ProgressCallback | None) -> GraphParts:
     """One of `ARRAY_SETS` under `root/pyg`.
 
     Raises:
@@ -92,7 +93,7 @@ def load_arrays(name: str, root: Path, *, fetch_absent: bool, progress: Progress
     about = _SETS[name]
     folder, file = root / "pyg" / about.kind / about.folder / "raw", f"{about.file}.npz"
 
-    def fetch(target: Path, tell: Progress) -> None:
+    def fetch(target: Path, tell: ProgressCallback) -> None:
         download(_url(about), target / file, tell)
 
     ensure_files(folder, (file,), name=name, fetch=fetch if fetch_absent else None, progress=progress)

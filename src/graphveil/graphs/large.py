@@ -21,8 +21,9 @@ from graphveil.graphs.embedded import EMBEDDED_SOURCE, embedded_features
 from graphveil.graphs.features import compact_dense
 from graphveil.graphs.parts import MASKS, GraphParts, Mask
 from graphveil.graphs.quiet import quiet
-from graphveil.graphs.root import Progress, download, ensure_files, unzip
+from graphveil.graphs.root import download, ensure_files, unzip
 from graphveil.graphs.schema import GraphSchema
+from graphveil.progress import Progress, ProgressCallback
 from graphveil.reading import LARGEST_DATA, read_json
 
 _DAMAGED = (OSError, ValueError, KeyError, TypeError)
@@ -33,7 +34,7 @@ _ARXIV_SPLITS = tuple(f"split/time/{part}.csv.gz" for part in _PPI)
 _ARXIV_FILES = ("raw/edge.csv.gz", "raw/node-feat.csv.gz", "raw/node-label.csv.gz", *_ARXIV_SPLITS)
 
 
-def load_ppi(root: Path, *, fetch_absent: bool, progress: Progress | None) -> GraphParts:
+def load_ppi(root: Path, *, fetch_absent: bool, progress: ProgressCallback | None) -> GraphParts:
     """PPI under `root/pyg/PPI`: all its graphs side by side in one, 50 features, 121 labels a node.
 
     Raises:
@@ -42,7 +43,7 @@ def load_ppi(root: Path, *, fetch_absent: bool, progress: Progress | None) -> Gr
     """
     folder = root / "pyg" / "PPI" / "raw"
 
-    def fetch(target: Path, tell: Progress) -> None:
+    def fetch(target: Path, tell: ProgressCallback) -> None:
         with quiet():
             from torch_geometric.datasets import PPI
         unzip(download(PPI.url, target / "ppi.zip", tell), _PPI_FILES, target)
@@ -78,7 +79,7 @@ def _read_ppi(folder: Path, split: str) -> tuple[np.ndarray, np.ndarray, np.ndar
     return features, labels, edges
 
 
-def load_reddit(root: Path, *, fetch_absent: bool, progress: Progress | None) -> GraphParts:
+def load_reddit(root: Path, *, fetch_absent: bool, progress: ProgressCallback | None) -> GraphParts:
     """Reddit under `root/pyg/Reddit`: 232,965 posts, 602 embedded features, 41 communities.
 
     Raises:
@@ -87,7 +88,7 @@ def load_reddit(root: Path, *, fetch_absent: bool, progress: Progress | None) ->
     """
     folder = root / "pyg" / "Reddit" / "raw"
 
-    def fetch(target: Path, tell: Progress) -> None:
+    def fetch(target: Path, tell: ProgressCallback) -> None:
         with quiet():
             from torch_geometric.datasets import Reddit
         unzip(download(Reddit.url, target / "reddit.zip", tell), _REDDIT_FILES, target)
@@ -102,7 +103,7 @@ def load_reddit(root: Path, *, fetch_absent: bool, progress: Progress | None) ->
     return _embedded_graph("reddit", values, labels, (source, target), types - 1, 41, str(folder))
 
 
-def load_arxiv(root: Path, *, fetch_absent: bool, progress: Progress | None) -> GraphParts:
+def load_arxiv(root: Path, *, fetch_absent: bool, progress: ProgressCallback | None) -> GraphParts:
     """ogbn-arxiv under `root/ogb/ogbn_arxiv`: 169,343 papers, 128 embedded features, 40 subjects.
 
     Raises:
@@ -130,7 +131,7 @@ def load_arxiv(root: Path, *, fetch_absent: bool, progress: Progress | None) -> 
     return _embedded_graph("ogbn-arxiv", values, labels, (source, target), part, 40, str(folder))
 
 
-def _fetch_arxiv(target: Path, progress: Progress) -> None:
+def _fetch_arxiv(target: Path, progress: ProgressCallback) -> None:
     try:
         from ogb.nodeproppred import NodePropPredDataset
     except ImportError as error:
@@ -139,7 +140,7 @@ def _fetch_arxiv(target: Path, progress: Progress) -> None:
             where="downloading ogbn-arxiv",
             remedy="run: pip install 'graphveil[ogb]'",
         ) from error
-    progress({"stage": "downloading ogbn-arxiv", "done": 0, "total": 0})
+    progress(Progress(0, 0, "downloading ogbn-arxiv"))
     with contextlib.redirect_stdout(io.StringIO()), quiet():
         NodePropPredDataset(name="ogbn-arxiv", root=str(target))
     for part in ("raw", "split"):

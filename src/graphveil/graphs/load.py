@@ -23,10 +23,11 @@ from graphveil.graphs.mir_flickr import load_mir_flickr
 from graphveil.graphs.musae import load_musae
 from graphveil.graphs.parts import GraphParts
 from graphveil.graphs.planetoid import load_planetoid
-from graphveil.graphs.root import Progress, data_root
+from graphveil.graphs.root import data_root
 from graphveil.graphs.saint import load_saint
 from graphveil.graphs.social import social_parts
 from graphveil.graphs.value import graph_of
+from graphveil.progress import ProgressCallback
 
 if TYPE_CHECKING:
     from graphveil.graphs.protocol import Graph
@@ -53,7 +54,7 @@ def load_graph(
     root: str | os.PathLike[str] | None = None,
     *,
     download: bool = True,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
 ) -> Graph:
     """Load a graph.
 
@@ -62,7 +63,7 @@ def load_graph(
             files (see `read_folder`). A name wins over a folder of that name; write `./name` for the folder.
         root: data root; else the environment variable GRAPHVEIL_DATA, else the user cache; may be read-only.
         download: fetch an absent named set.
-        progress: called with {"stage", "done", "total"} (bytes) while something is fetched.
+        progress: hears of the bytes while something is fetched.
 
     Returns:
         A PyG `Data` with `x` float32 [n, d] (dense, or `torch.sparse_csr` below 10% non-zeros), `edge_index`
@@ -90,7 +91,7 @@ def load_parts(
     root: str | os.PathLike[str] | None = None,
     *,
     download: bool = True,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
 ) -> GraphParts:
     """Load the parts of a graph without torch, where its files allow it: quick enough to look at a folder.
 

@@ -27,15 +27,16 @@ from graphveil.graphs.checks import check_parts
 from graphveil.graphs.edges import merge_edges
 from graphveil.graphs.embedded import EMBEDDED_SOURCE, embedded_features
 from graphveil.graphs.parts import MASKS, GraphParts, Mask
-from graphveil.graphs.root import Progress, ensure_files
+from graphveil.graphs.root import ensure_files
 from graphveil.graphs.schema import GraphSchema
+from graphveil.progress import ProgressCallback
 from graphveil.reading import require_file
 
 CLASSES = ("no people", "people")
 _FILES = ("mir.csv", *(f"feat/mask_{part}.npy" for part in ("tr", "va", "te")))
 
 
-def load_mir_flickr(root: Path, *, fetch_absent: bool, progress: Progress | None) -> GraphParts:
+def load_mir_flickr(root: Path, *, fetch_absent: bool, progress: ProgressCallback | None) -> GraphParts:
     """The graph of `root/mir-flickr`, with `public_edges`; nothing of it has an address to be fetched from.
 
     A link that is listed as private and as public is private. Every image may have private links.

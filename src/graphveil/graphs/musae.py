@@ -19,8 +19,9 @@ from graphveil.graphs.checks import check_parts
 from graphveil.graphs.edges import merge_edges
 from graphveil.graphs.features import compact_rows
 from graphveil.graphs.parts import GraphParts
-from graphveil.graphs.root import Progress, download, ensure_files, unzip
+from graphveil.graphs.root import download, ensure_files, unzip
 from graphveil.graphs.schema import GraphSchema
+from graphveil.progress import ProgressCallback
 from graphveil.reading import LARGEST_DATA, read_json, require_file
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ _SETS = {
 }
 
 
-def load_musae(name: str, root: Path, *, fetch_absent: bool, progress: Progress | None) -> GraphParts:
+def load_musae(name: str, root: Path, *, fetch_absent: bool, progress: ProgressCallback | None) -> GraphParts:
     """The graph `facebook` or `lastfm` under `root/musae`.
 
     Raises:
@@ -84,7 +85,7 @@ def load_musae(name: str, root: Path, *, fetch_absent: bool, progress: Progress 
     files = tuple(f"{about.prefix}_{part}" for part in ("edges.csv", "features.json", "target.csv"))
     folder = root / "musae" / about.folder
 
-    def fetch(target: Path, tell: Progress) -> None:
+    def fetch(target: Path, tell: ProgressCallback) -> None:
         unzip(download(about.url, target / "files.zip", tell), files, target)
 
     ensure_files(folder, files, name=name, fetch=fetch if fetch_absent else None, progress=progress)

@@ -19,8 +19,9 @@ from graphveil.graphs.edges import merge_edges
 from graphveil.graphs.features import compact_dense
 from graphveil.graphs.parts import MASKS, GraphParts, Mask
 from graphveil.graphs.quiet import quiet
-from graphveil.graphs.root import Progress, download, ensure_files
+from graphveil.graphs.root import download, ensure_files
 from graphveil.graphs.schema import GraphSchema
+from graphveil.progress import ProgressCallback
 from graphveil.reading import LARGEST_DATA, read_bytes
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ _SETS = {
 }
 
 
-def load_planetoid(name: str, root: Path, *, fetch_absent: bool, progress: Progress | None) -> GraphParts:
+def load_planetoid(name: str, root: Path, *, fetch_absent: bool, progress: ProgressCallback | None) -> GraphParts:
     """The graph `cora`, `citeseer` or `pubmed` under `root/pyg/Planetoid`.
 
     Raises:
@@ -92,7 +93,7 @@ def load_planetoid(name: str, root: Path, *, fetch_absent: bool, progress: Progr
     files = tuple(f"ind.{name}.{part}" for part in _PARTS)
     folder = root / "pyg" / "Planetoid" / about.folder / "raw"
 
-    def fetch(target: Path, tell: Progress) -> None:
+    def fetch(target: Path, tell: ProgressCallback) -> None:
         with quiet():
             from torch_geometric.datasets import Planetoid
 

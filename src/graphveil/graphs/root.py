@@ -5,16 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 from graphveil.errors import MissingDataError
+from graphveil.progress import Progress, ProgressCallback
 from graphveil.writing import partial_folder
 
-Progress = Callable[[Mapping[str, object]], None]
-"""Called with {"stage": str, "done": int, "total": int} in bytes; total 0 means not known."""
-
-Fetch = Callable[[Path, Progress], None]
+Fetch = Callable[[Path, ProgressCallback], None]
 """Writes a data set's files into the folder it is given."""
 
 VARIABLE = "GRAPHVEIL_DATA"
@@ -37,7 +35,7 @@ def ensure_files(
     *,
     name: str,
     fetch: Fetch | None,
-    progress: Progress | None,
+    progress: ProgressCallback | None,
 ) -> Path:
     """The folder, once all files are in it; what is absent is fetched through a temporary sibling.
 
@@ -78,7 +76,7 @@ def _missing(name: str, folder: Path, files: tuple[str, ...], reason: str) -> Mi
     )
 
 
-def _fetch_whole(folder: Path, fetch: Fetch, progress: Progress) -> None:
+def _fetch_whole(folder: Path, fetch: Fetch, progress: ProgressCallback) -> None:
     with partial_folder(folder) as partial:
         fetch(partial, progress)
         for file in sorted(partial.rglob("*")):
@@ -88,7 +86,7 @@ def _fetch_whole(folder: Path, fetch: Fetch, progress: Progress) -> None:
                 file.replace(place)
 
 
-def download(url: str, target: Path, progress: Progress, *, seconds: float = 30.0) -> Path:
+def download(url: str, target: Path, progress: ProgressCallback, *, seconds: float = 30.0) -> Path:
     """Download one file, with certificates checked and no connection left hanging.
 
     Raises:
@@ -102,7 +100,7 @@ def download(url: str, target: Path, progress: Progress, *, seconds: float = 30.
         while chunk := source.read(1 << 20):
             sink.write(chunk)
             done += len(chunk)
-            progress({"stage": stage, "done": done, "total": total})
+            progress(Progress(done, total, stage))
     if total and done != total:
         raise OSError(f"{url} ended after {done} of {total} bytes")
     return target

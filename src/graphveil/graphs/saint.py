@@ -21,8 +21,9 @@ from graphveil.graphs.edges import merge_edges
 from graphveil.graphs.embedded import EMBEDDED_SOURCE, embedded_features
 from graphveil.graphs.features import compact_dense
 from graphveil.graphs.parts import MASKS, GraphParts, Mask
-from graphveil.graphs.root import Progress, ensure_files
+from graphveil.graphs.root import ensure_files
 from graphveil.graphs.schema import GraphSchema
+from graphveil.progress import ProgressCallback
 from graphveil.reading import LARGEST_DATA, read_json
 
 CLASSES = 121
@@ -31,7 +32,7 @@ _ROLES = ("tr", "va", "te")
 _DAMAGED = (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError)
 
 
-def load_saint(root: Path, *, fetch_absent: bool, progress: Progress | None) -> GraphParts:
+def load_saint(root: Path, *, fetch_absent: bool, progress: ProgressCallback | None) -> GraphParts:
     """PPI under `root/pyg/PPI-GraphSAINT/raw`; the files have no address that a program may fetch them from.
 
     Raises:

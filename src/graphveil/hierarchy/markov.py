@@ -24,7 +24,7 @@ Formal guarantees:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -38,8 +38,7 @@ from graphveil.hierarchy.dendrogram import Dendrogram, IntArray, balanced_dendro
 from graphveil.hierarchy.diagnostics import split_rhat
 from graphveil.hierarchy.likelihood import likelihood_sensitivity
 from graphveil.privacy import Randomness
-
-Progress = Callable[[Mapping[str, object]], None]
+from graphveil.progress import Progress, ProgressCallback
 
 #: What a guarantee built on such a tree has to assume.
 ASYMPTOTIC: Final = "asymptotic: no finite-time guarantee; assumes that the Markov chain over trees has converged"
@@ -85,7 +84,7 @@ def fit_markov(
     chains: int,
     randomness: Randomness,
     start: Dendrogram | None = None,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
 ) -> MarkovFit:
     """Draw a tree after a fixed number of steps.
 
@@ -100,7 +99,7 @@ def fit_markov(
         randomness: where the steps come from; what it decides is released.
         start: the first tree of the first two chains, made from public facts only. None: a random balanced tree, which
             every other chain begins with.
-        progress: called with {"stage", "done", "total"} every 65,536 steps or sooner; it, or an interrupt, may raise.
+        progress: hears every 65,536 steps or sooner; it, or an interrupt, may raise.
 
     Raises:
         InputError: a setting out of range, a `start` over other leaves, or edges that are not as above.
@@ -143,7 +142,9 @@ def _advance(chain: Chain, begin: int, end: int, randomness: Randomness, tell: C
         tell(min(done + BLOCK, end))
 
 
-def _trace(chain: Chain, stage: str, steps: int, randomness: Randomness, tell: Progress) -> npt.NDArray[np.float64]:
+def _trace(
+    chain: Chain, stage: str, steps: int, randomness: Randomness, tell: ProgressCallback
+) -> npt.NDArray[np.float64]:
     """The public log-likelihood at POINTS moments of a whole walk, the last one its end."""
     trace, done = np.empty(POINTS), 0
     for point in range(POINTS):
@@ -158,11 +159,11 @@ def _first_tree(start: Dendrogram | None, nodes: int, randomness: Randomness) ->
     return balanced_dendrogram(np.argsort(randomness.uint64(nodes), kind="stable")) if start is None else start
 
 
-def _stage(name: str, done: int, total: int) -> dict[str, object]:
-    return {"stage": f"Markov chain: {name}", "done": done, "total": total}
+def _stage(name: str, done: int, total: int) -> Progress:
+    return Progress(done, total, f"Markov chain: {name}")
 
 
-def _tell_nobody(_: Mapping[str, object]) -> None:
+def _tell_nobody(_: Progress) -> None:
     pass
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -16,6 +16,7 @@ from graphveil.mechanisms.base.guarantees import FEATURES
 from graphveil.mechanisms.base.values import FloatArray, blocks
 from graphveil.mechanisms.catalogue import MechanismInfo, catalogue
 from graphveil.privacy import Randomness, require_budget
+from graphveil.progress import Progress, ProgressCallback
 
 # What a comparison takes on without being asked for: seconds, and tens of megabytes.
 _USERS: Final = 10_000
@@ -116,14 +117,14 @@ class Question:
 
 
 def compare(
-    question: Question, *, randomness: Randomness, progress: Callable[[dict[str, Any]], None] | None = None
+    question: Question, *, randomness: Randomness, progress: ProgressCallback | None = None
 ) -> list[Measurement | Refusal]:
     """Every feature mechanism of the catalogue at every epsilon, the least worst-case error first at each.
 
     Args:
         question: what to compare on.
         randomness: the source of the noise.
-        progress: told about {"stage", "done", "total"}.
+        progress: hears of every measurement.
     """
     values, found = question.values(), list(_feature_mechanisms())
     results: list[Measurement | Refusal] = []
@@ -132,7 +133,7 @@ def compare(
         for done, info in enumerate(found):
             if progress:
                 total = len(question.epsilons) * len(found)
-                progress({"stage": "measuring mechanisms", "done": place * len(found) + done, "total": total})
+                progress(Progress(place * len(found) + done, total, "measuring mechanisms"))
             answers.append(_try(info, epsilon, question, values, randomness))
         results += sorted(answers, key=_worst)
     return results

@@ -19,7 +19,7 @@ Shapes: evidence and beliefs [n, c], messages [2 S, c], B [c, c].
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import torch
@@ -27,6 +27,7 @@ from torch import Tensor
 
 from graphveil.aggregation.sparse import Rows
 from graphveil.errors import InputError
+from graphveil.progress import Progress, ProgressCallback
 
 ROUNDS = 25
 #: Share of the last message that is kept, so that loops do not make the rounds swing.
@@ -92,7 +93,7 @@ class BlockBeliefs:
 
 
 def block_beliefs(
-    pairs: NamedPairs, evidence: Tensor, *, rounds: int = ROUNDS, progress: Callable[[int, int], None] | None = None
+    pairs: NamedPairs, evidence: Tensor, *, rounds: int = ROUNDS, progress: ProgressCallback | None = None
 ) -> BlockBeliefs:
     """Return what evidence and reports together say about every node.
 
@@ -118,7 +119,7 @@ def block_beliefs(
         beliefs = evidence + unnamed + state.into.times(messages)
         share = torch.softmax(beliefs, dim=1)
         if progress is not None:
-            progress(number, rounds)
+            progress(Progress(number, rounds))
     return BlockBeliefs(beliefs, density, _links(pairs, state, beliefs, messages, density))
 
 

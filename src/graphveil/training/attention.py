@@ -16,7 +16,6 @@ Formal guarantees, for rows, labels, targets and schedule that are public:
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 import torch
@@ -26,6 +25,7 @@ from graphveil.aggregation import ReceiverRows, quantise
 from graphveil.errors import BudgetError, InputError
 from graphveil.models.attention import Incoming, PairAttention
 from graphveil.privacy import Randomness
+from graphveil.progress import Progress, ProgressCallback
 from graphveil.training.dp_sgd import PrivateSchedule, make_optimiser, poisson_batch
 
 # Targets at a time; a public number, so that shapes say nothing about edges.
@@ -149,7 +149,7 @@ def train_attention(
     randomness: Randomness,
     soft: float = 0.0,
     protect: bool = True,
-    progress: Callable[[int, int], None] | None = None,
+    progress: ProgressCallback | None = None,
 ) -> int:
     """Train for all steps of the schedule and return their number; the head starts from what public rows alone say.
 
@@ -160,7 +160,7 @@ def train_attention(
     for step in range(1, schedule.steps + 1):
         descent.step(randomness)
         if progress is not None:
-            progress(step, schedule.steps)
+            progress(Progress(step, schedule.steps))
     descent.finish()
     return descent.steps_taken
 

@@ -27,7 +27,6 @@ its step on A, so A is the one before that step.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -37,6 +36,7 @@ from torch import Tensor, nn
 from graphveil.aggregation import Inputs, Support
 from graphveil.errors import InputError
 from graphveil.models import Backbone, learned_structure
+from graphveil.progress import Progress, ProgressCallback
 from graphveil.training.complement import complement_of
 from graphveil.training.edge_weights import Calibration, EdgeWeights
 from graphveil.training.loop import Objective, Schedule, Trained, judge, require_number
@@ -72,7 +72,7 @@ def train_calibrated(
     calibration: Calibration,
     *,
     seed: int,
-    progress: Callable[[int, int], None] | None = None,
+    progress: ProgressCallback | None = None,
 ) -> Calibrated:
     """Train `model` in place together with the weights of the support's entries; load the kept epoch's network.
 
@@ -80,7 +80,7 @@ def train_calibrated(
         model: the backbone `name` ("sage", "gcn" or "gat").
         support: the collected entries; every weight starts at 1.
         seed: fixes dropout and the complement; never touches privacy noise.
-        progress: called with (epoch, epochs).
+        progress: hears of every epoch.
 
     Raises:
         InputError: for a backbone without edges, a support that is not symmetric where `symmetric` asks for it, a
@@ -106,7 +106,7 @@ def train_calibrated(
                 kept_logits, kept_weights, kept_epoch = clean.detach(), run.weights.values.detach().clone(), number
             run.train_weights(clean, number)
             if progress is not None:
-                progress(number, schedule.epochs)
+                progress(Progress(number, schedule.epochs))
     model.load_state_dict(kept)
     model.eval()
     trained = Trained(kept_epoch, kept_logits, tuple(history))

@@ -25,6 +25,7 @@ from torch.nn import functional
 from graphveil.errors import BudgetError, InputError
 from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
 from graphveil.privacy import Descent, Randomness
+from graphveil.progress import Progress, ProgressCallback
 from graphveil.training.clipped_sum import ROWS, Captured, GradientGrid, Lengths, clipped_sum, input_lengths
 from graphveil.training.row_checks import Recorder, linear_layers, refuse_mixed_rows, treats_rows_alike
 from graphveil.training.threads import one_thread
@@ -266,13 +267,13 @@ def train_privately(
     *,
     randomness: Randomness,
     loss: Loss | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: ProgressCallback | None = None,
 ) -> int:
     """Train `model` in place for all steps of the schedule and return their number; the last weights are kept.
 
     Args:
         randomness: decides batches, dropout, dither and noise.
-        progress: called with (step, steps).
+        progress: hears of every step.
 
     See `PrivateDescent` for the other arguments and for what is refused.
     """
@@ -280,7 +281,7 @@ def train_privately(
     for step in range(1, schedule.steps + 1):
         descent.step(randomness)
         if progress is not None:
-            progress(step, schedule.steps)
+            progress(Progress(step, schedule.steps))
     return descent.steps_taken
 
 

@@ -9,7 +9,6 @@ where softmax over a handful of classes is many times as fast as over columns.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
@@ -17,9 +16,8 @@ import torch
 from torch import Tensor, nn
 
 from graphveil.errors import InputError
+from graphveil.progress import Progress, ProgressCallback
 from graphveil.training.selection import Epoch
-
-Progress = Callable[[int, int], None]
 
 
 class Perceptron(Protocol):
@@ -52,7 +50,7 @@ class FullBatch:
 
 
 def train_full_batch(
-    model: nn.Module, train: Rows, validate: Rows, schedule: FullBatch, *, progress: Progress | None = None
+    model: nn.Module, train: Rows, validate: Rows, schedule: FullBatch, *, progress: ProgressCallback | None = None
 ) -> tuple[Epoch, ...]:
     """Train `model` in place, load the weights that validate best into it and return every epoch's figures.
 
@@ -86,7 +84,7 @@ def train_full_batch(
             best, found = (val_accuracy, -val_loss), number
             kept = {name: value.detach().clone() for name, value in model.state_dict().items()}
         if progress is not None:
-            progress(number, schedule.epochs)
+            progress(Progress(number, schedule.epochs))
         if kept and schedule.patience and number - found >= schedule.patience:
             break
     if kept:

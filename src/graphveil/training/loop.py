@@ -6,7 +6,6 @@ evaluation and for the next epoch's training pass.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
@@ -15,6 +14,7 @@ from torch import Tensor, nn
 
 from graphveil.errors import InputError
 from graphveil.models import Backbone
+from graphveil.progress import Progress, ProgressCallback
 from graphveil.training.selection import Epoch, selection_rule
 
 
@@ -62,13 +62,13 @@ def train(
     schedule: Schedule,
     *,
     seed: int,
-    progress: Callable[[int, int], None] | None = None,
+    progress: ProgressCallback | None = None,
 ) -> Trained:
     """Train `model` in place, load the kept epoch's weights into it and return the record.
 
     Args:
         seed: fixes dropout; never touches privacy noise.
-        progress: called with (epoch, epochs).
+        progress: hears of every epoch.
 
     Raises:
         InputError: when the loss stops being a number.
@@ -100,7 +100,7 @@ def train(
                 kept = {name: value.detach().clone() for name, value in model.state_dict().items()}
                 kept_logits, kept_epoch = clean.detach(), number
             if progress is not None:
-                progress(number, schedule.epochs)
+                progress(Progress(number, schedule.epochs))
     model.load_state_dict(kept)
     return Trained(kept_epoch, kept_logits, tuple(history))
 

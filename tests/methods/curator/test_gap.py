@@ -241,7 +241,7 @@ def test_progress_reaches_its_end(name: str) -> None:
     told: list[tuple[int, int]] = []
     start = cm.graph()
     cm.KINDS[name](epsilon=1.0, **cm.FAST).fit(
-        start, randomness=SeededRandomness(1), progress=lambda *at: told.append(at)
+        start, randomness=SeededRandomness(1), progress=lambda at: told.append((at.done, at.total))
     )
     assert told[-1] == (1000, 1000)
     assert [done for done, _ in told] == sorted(done for done, _ in told)

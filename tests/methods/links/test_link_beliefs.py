@@ -209,6 +209,11 @@ def test_stored_probabilities_of_other_shapes_are_refused(shape: tuple[int, ...]
 def test_accuracy_is_the_share_met_and_progress_counts_both_passes() -> None:
     graph, told = communities(), []
     method = LinkBeliefs(epsilon_x=math.inf, epsilon_a=6.0, rounds=3)
-    method.fit(graph, split=made.split_of(graph), randomness=SeededRandomness(1), progress=lambda *at: told.append(at))
+    method.fit(
+        graph,
+        split=made.split_of(graph),
+        randomness=SeededRandomness(1),
+        progress=lambda at: told.append((at.done, at.total)),
+    )
     assert told == [(number, 6) for number in range(1, 7)]
     assert method.score(graph) == pytest.approx(float(np.mean(method.predict().numpy() == graph.y.numpy())))

@@ -100,7 +100,7 @@ def test_directed_edges_are_read_both_ways() -> None:
 
 def test_progress_counts_the_members() -> None:
     told: list[tuple[int, int]] = []
-    pool = pooled(progress=lambda *at: told.append(at))
+    pool = pooled(progress=lambda at: told.append((at.done, at.total)))
     members = len(pool.weights)
     assert members == len(label_pool.SPREADS + label_pool.WALKS + label_pool.PROCESSES + label_pool.BELIEFS)
     assert told == [(done, members) for done in range(1, members + 1)]

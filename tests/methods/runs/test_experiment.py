@@ -18,6 +18,7 @@ from graphveil.methods.links.controls import settings_of as link_controls_settin
 from graphveil.methods.runs import experiment
 from graphveil.methods.runs.experiment import Result, run
 from graphveil.privacy import SecureRandomness, SeededRandomness
+from graphveil.progress import Progress
 from tests.methods import links_made, made
 
 SHORT = {"epochs": 4, "hidden": 4, "steps_x": 2, "steps_y": 2}
@@ -36,12 +37,12 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def told() -> list[dict[str, Any]]:
+def told() -> list[Progress]:
     return []
 
 
 @pytest.fixture(scope="module")
-def digits(told: list[dict[str, Any]]) -> Result:
+def digits(told: list[Progress]) -> Result:
     """Two repeats of LPGNN on the digits."""
     settings = {"epsilon_x": 1.0, "epsilon_y": 3.0, "epochs": 25, "steps_x": 4, "steps_y": 2}
     noise = SeededRandomness(7)
@@ -108,12 +109,11 @@ def test_history_has_every_epoch_of_every_repeat(digits: Result) -> None:
     assert digits.history[0] != digits.history[1]
 
 
-def test_progress_names_stages_and_the_epsilon_spent(digits: Result, told: list[dict[str, Any]]) -> None:
-    assert all(set(row) == {"stage", "done", "total", "epsilon"} for row in told)
-    stages = {row["stage"] for row in told}
+def test_progress_names_stages_and_the_epsilon_spent(digits: Result, told: list[Progress]) -> None:
+    stages = {row.stage for row in told}
     assert {"lpgnn 1/2", "lpgnn 2/2", "ceiling", *(f"control {name}" for name in CONTROLS)} == stages
-    assert {row["epsilon"] for row in told} == {4.0}
-    assert all(row["done"] <= row["total"] for row in told)
+    assert {row.epsilon for row in told} == {4.0}
+    assert all(row.done <= row.total for row in told)
 
 
 def test_cost_and_settings_are_recorded(digits: Result) -> None:
@@ -148,7 +148,7 @@ LISTED = {"public-only", "label-propagation", "no-edges", "random-features", "ra
 @pytest.mark.parametrize("name", ["solitude", "link-beliefs", "blink", "dprr"])
 @pytest.mark.parametrize("directed", [False, True])
 def test_private_lists_run_with_controls_and_rivals_at_the_same_price(name: str, directed: bool) -> None:
-    told: list[dict[str, Any]] = []
+    told: list[Progress] = []
     settings = {"epsilon_x": 1.0, "epsilon_a": 3.0, **({"mode": "directed"} if directed else {})}
     graph = links_made.graph(directed=directed)
     result = small(name, graph, settings=settings, repeats=2, progress=told.append)
@@ -164,9 +164,9 @@ def test_private_lists_run_with_controls_and_rivals_at_the_same_price(name: str,
     assert result.epsilon_relationship == 3.0 * both
     assert result.ledger.total("links")[0] == pytest.approx(3.0 * both)
     assert any("false entries" in note for note in result.notes)
-    stages = {row["stage"] for row in told}
+    stages = {row.stage for row in told}
     assert {f"rival {rival}" for rival in expected} | {f"control {control}" for control in LISTED} < stages
-    assert all(row["done"] <= row["total"] for row in told)
+    assert all(row.done <= row.total for row in told)
 
 
 def test_rivals_draw_noise_of_their_own_and_change_nothing_of_the_run() -> None:

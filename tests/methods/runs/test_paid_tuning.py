@@ -24,6 +24,7 @@ from graphveil.methods.runs.paid_tuning import noisy_count, payable, require_pay
 from graphveil.methods.runs.search import Search
 from graphveil.privacy import Ledger, RepeatAndSelect, SecureRandomness, SeededRandomness
 from graphveil.privacy.accountant import RDP_ORDERS
+from graphveil.progress import Progress
 from tests.methods import curator_made as cm
 from tests.methods import made
 
@@ -288,7 +289,7 @@ def test_a_graph_that_changes_between_trials_is_noticed() -> None:
     for change in ("edge", "feature", "label"):
         start, split = cm.graph(), cm.split_of(cm.graph())
 
-        def spoil(done: int, total: int, what: str = change, graph: Any = start) -> None:
+        def spoil(_: Progress, what: str = change, graph: Any = start) -> None:
             if what == "edge":
                 graph.edge_index = graph.edge_index[:, 1:]
             elif what == "feature":

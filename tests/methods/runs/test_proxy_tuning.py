@@ -48,7 +48,7 @@ def test_the_choice_does_not_look_at_the_private_graph(monkeypatch: pytest.Monke
     monkeypatch.setattr(proxy_tuning, "fingerprint", lambda graph, key: str(id(graph)))
     done: list[int] = []
     with pytest.raises(AssertionError, match="were read"):
-        tuned("gap", cm.Unreadable(cm.graph()), cm.graph(seed=9), progress=lambda now, total: done.append(now))
+        tuned("gap", cm.Unreadable(cm.graph()), cm.graph(seed=9), progress=lambda at: done.append(at.done))
     assert done == [1, 2]
 
 

@@ -6,7 +6,6 @@ Everything here is post-processing of released values.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, cast
 
@@ -22,10 +21,10 @@ from graphveil.methods.base.many_labels import many_labels
 from graphveil.methods.base.released import Topology
 from graphveil.methods.base.smooth_labels import smooth_labels
 from graphveil.models import BACKBONES, Backbone, build_backbone, first_width
+from graphveil.progress import ProgressCallback
 from graphveil.training import SELECTIONS, Calibration, Epoch, Schedule, train, train_calibrated
 
 SCALINGS = ("standard", "published")
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -158,7 +157,7 @@ def train_network(
     *,
     calibration: Calibration | None = None,
     label_smoothing: bool = False,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
 ) -> Network:
     """Train on centred features [n, d] (sparse or dense; `offset` is added to every coordinate) and noisy labels.
 

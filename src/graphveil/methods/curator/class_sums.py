@@ -27,7 +27,7 @@ from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema, Split, random_split
 from graphveil.methods.base.account import Booked, digest_of
 from graphveil.methods.base.drop import drop_objective
-from graphveil.methods.base.network import Network, Progress, require_device
+from graphveil.methods.base.network import Network, require_device
 from graphveil.methods.base.network_storage import network_facts, network_tensors, restored_network
 from graphveil.methods.base.scores import true_score
 from graphveil.methods.base.storage import number, read_method, restoring, save_method, schema_facts, schema_from
@@ -36,6 +36,7 @@ from graphveil.methods.curator.training import NodeData, read_people
 from graphveil.methods.links.collection import people_key
 from graphveil.models.fusion import Fusion
 from graphveil.privacy import Guarantee, Ledger, Randomness
+from graphveil.progress import ProgressCallback
 from graphveil.training import Epoch, Schedule, train
 
 
@@ -148,7 +149,7 @@ class ClassSums(Booked):
 
     # ---- anybody ----
 
-    def fit_published(self, published: PublishedSums, *, progress: Progress | None = None) -> ClassSums:
+    def fit_published(self, published: PublishedSums, *, progress: ProgressCallback | None = None) -> ClassSums:
         """Train on a publication; may be called again and again at no privacy cost.
 
         Raises:
@@ -181,7 +182,7 @@ class ClassSums(Booked):
         *,
         randomness: Randomness,
         split: Split | None = None,
-        progress: Progress | None = None,
+        progress: ProgressCallback | None = None,
     ) -> ClassSums:
         """Publish the sums of `graph` and train on them; default split: half, a quarter, a quarter (from `seed`)."""
         split = split or random_split(graph, self.settings.seed)
@@ -312,7 +313,9 @@ def beside(sums: Tensor, noise: Noise) -> Tensor:
     return standard
 
 
-def train_fusion(people: NodeData, z: Tensor, settings: SumsSettings, progress: Progress | None = None) -> Network:
+def train_fusion(
+    people: NodeData, z: Tensor, settings: SumsSettings, progress: ProgressCallback | None = None
+) -> Network:
     """Return the network trained on features and z [n, k]; k = 0 trains on features alone."""
     device = settings.device
     inputs = build_inputs(people.features, None, 0, width=settings.hidden, device=device)

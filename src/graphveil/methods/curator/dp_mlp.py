@@ -17,7 +17,6 @@ from torch import Tensor, nn
 from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema, Split, random_split
 from graphveil.methods.base.account import Booked
-from graphveil.methods.base.network import Progress
 from graphveil.methods.base.released import require_same_features
 from graphveil.methods.base.scores import true_score
 from graphveil.methods.base.storage import number, read_method, restoring, save_method, schema_facts, schema_from
@@ -40,6 +39,7 @@ from graphveil.methods.curator.training import (
 from graphveil.methods.links.collection import people_key
 from graphveil.models.perceptrons import Encoder
 from graphveil.privacy import Guarantee, Ledger, Randomness, RepeatAndSelect
+from graphveil.progress import ProgressCallback
 from graphveil.training import Epoch
 from graphveil.training.full_batch import Rows
 
@@ -91,7 +91,12 @@ class DPMLP(Booked):
         return self._noise(schema, self._network(schema), people)
 
     def fit(
-        self, graph: Any, *, randomness: Randomness, split: Split | None = None, progress: Progress | None = None
+        self,
+        graph: Any,
+        *,
+        randomness: Randomness,
+        split: Split | None = None,
+        progress: ProgressCallback | None = None,
     ) -> DPMLP:
         """Train on the features and labels of `graph`.
 

@@ -23,7 +23,6 @@ from graphveil.aggregation.weights import largest_weight
 from graphveil.errors import BudgetError, InputError
 from graphveil.graphs import GraphSchema, Split, random_split
 from graphveil.methods.base.account import Booked
-from graphveil.methods.base.network import Progress
 from graphveil.methods.base.released import require_same_features
 from graphveil.methods.base.scores import true_score
 from graphveil.methods.base.storage import (
@@ -65,6 +64,7 @@ from graphveil.methods.curator.training import (
 from graphveil.methods.links.collection import people_key
 from graphveil.models.attention import PairAttention
 from graphveil.privacy import ChangedSamples, Descent, Guarantee, Ledger, Randomness, RepeatAndSelect
+from graphveil.progress import ProgressCallback
 from graphveil.training import Epoch
 from graphveil.training.full_batch import Rows
 
@@ -150,7 +150,7 @@ class CuratorMethod(Booked):
     # ---- the curator ----
 
     def publish(
-        self, graph: Any, *, split: Split, randomness: Randomness, progress: Progress | None = None
+        self, graph: Any, *, split: Split, randomness: Randomness, progress: ProgressCallback | None = None
     ) -> Published:
         """Train what comes before the sums and release the noisy sums: the one place where edges are read.
 
@@ -180,7 +180,7 @@ class CuratorMethod(Booked):
         return made
 
     def fit_published(
-        self, published: Published, *, randomness: Randomness | None = None, progress: Progress | None = None
+        self, published: Published, *, randomness: Randomness | None = None, progress: ProgressCallback | None = None
     ) -> Self:
         """Train the last network on a publication; where edges are protected as often as one likes, for free.
 
@@ -217,7 +217,12 @@ class CuratorMethod(Booked):
         return self
 
     def fit(
-        self, graph: Any, *, randomness: Randomness, split: Split | None = None, progress: Progress | None = None
+        self,
+        graph: Any,
+        *,
+        randomness: Randomness,
+        split: Split | None = None,
+        progress: ProgressCallback | None = None,
     ) -> Self:
         """Publish and train on the publication.
 
@@ -403,7 +408,7 @@ class CuratorMethod(Booked):
         randomness: Randomness,
         networks: Sequence[nn.Module] = (),
         people: NodeData | None = None,
-        progress: Progress | None = None,
+        progress: ProgressCallback | None = None,
     ) -> Sum:
         """Return the noisy sums over the neighbours in `graph`: whoever calls them reads its edges, behind noise.
 
@@ -433,7 +438,7 @@ class CuratorMethod(Booked):
         people: NodeData,
         noise: Noise,
         randomness: Randomness | None,
-        progress: Progress | None,
+        progress: ProgressCallback | None,
     ) -> tuple[Epoch, ...]:
         """Train one network: openly where edges are protected, else privately."""
         train, val = people.labels[people.train], people.labels[people.val]

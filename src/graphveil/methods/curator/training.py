@@ -18,13 +18,14 @@ from graphveil.aggregation.weights import edge_weights, largest_weight
 from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema, Split, keep_lists, require_degree
 from graphveil.methods.base.account import digest_of
-from graphveil.methods.base.network import Progress, as_matrix
+from graphveil.methods.base.network import as_matrix
 from graphveil.methods.base.released import require_one_label
 from graphveil.methods.curator.privacy import CuratorPrivacy, Noise
 from graphveil.methods.links.collection import people_key
 from graphveil.models.attention import PairAttention
 from graphveil.models.pair_similarity import learned_embedding
 from graphveil.privacy import ChangedSamples, Descent, Randomness
+from graphveil.progress import Progress, ProgressCallback
 from graphveil.training import Epoch
 from graphveil.training.attention import train_attention
 from graphveil.training.dp_sgd import PrivateSchedule, train_privately
@@ -329,7 +330,7 @@ def build_seeded(build: Callable[[], Built], seed: int) -> Built:
 
 
 def train_openly(
-    model: nn.Module, train: Rows, val: Rows, settings: CuratorSettings, progress: Progress | None = None
+    model: nn.Module, train: Rows, val: Rows, settings: CuratorSettings, progress: ProgressCallback | None = None
 ) -> tuple[Epoch, ...]:
     """Train without noise, on what is public or released; the epoch that validates best is kept."""
     return train_full_batch(model, train, val, settings.full_batch, progress=progress)
@@ -342,7 +343,7 @@ def train_with_noise(
     multiplier: float,
     *,
     randomness: Randomness,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
 ) -> None:
     """Train by private gradient descent; the last weights are kept: nothing is chosen by private labels."""
     part = settings.descent("training", len(rows.classes))
@@ -367,7 +368,7 @@ def train_attention_weights(
     privacy: CuratorPrivacy,
     noise: Noise,
     randomness: Randomness,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
 ) -> None:
     """Read the edges of a graph to train the weights of messages on them, behind the noise that was paid for.
 
@@ -443,13 +444,13 @@ def logits_of(network: nn.Module, parts: Sequence[FeatureBlock]) -> Tensor:
     return found
 
 
-def progress_of(progress: Progress | None, networks: int) -> Callable[[int], Progress | None]:
+def progress_of(progress: ProgressCallback | None, networks: int) -> Callable[[int], ProgressCallback | None]:
     """Return, for each network, a teller that counts on where the one before it ended, in thousandths."""
     if progress is None:
         return lambda which: None
     tell = progress
 
-    def of(which: int) -> Progress:
-        return lambda done, total: tell(round(1000 * (which + done / total) / networks), 1000)
+    def of(which: int) -> ProgressCallback:
+        return lambda event: tell(Progress(round(1000 * (which + event.done / event.total) / networks), 1000))
 
     return of

@@ -27,7 +27,7 @@ from graphveil.graphs import GraphSchema, Split, random_split
 from graphveil.methods.base.account import Booked
 from graphveil.methods.base.features import features_of, labels_of
 from graphveil.methods.base.local_privacy import LocalPrivacy
-from graphveil.methods.base.network import Labels, Progress, as_matrix, require_device
+from graphveil.methods.base.network import Labels, as_matrix, require_device
 from graphveil.methods.base.released import require_one_label
 from graphveil.methods.base.scores import true_score
 from graphveil.methods.base.storage import (
@@ -54,6 +54,7 @@ from graphveil.methods.links.privacy import LinkPrivacy
 from graphveil.models.block_beliefs import ROUNDS, NamedPairs, block_beliefs
 from graphveil.models.logistic import choose_logistic, fit_logistic
 from graphveil.privacy import Guarantee, Ledger, Randomness
+from graphveil.progress import Progress, ProgressCallback
 
 #: Factors on log-scores; below 1 they are made less sure.
 SCALES = (1.0, 0.7, 0.5, 0.35, 0.25, 0.15, 0.1)
@@ -129,7 +130,7 @@ class LinkBeliefs(Booked):
         self.made(released.digest)
         return released
 
-    def fit_reports(self, released: LinkReports, *, progress: Progress | None = None) -> LinkBeliefs:
+    def fit_reports(self, released: LinkReports, *, progress: ProgressCallback | None = None) -> LinkBeliefs:
         """Weigh the reports; costs nothing and may be repeated.
 
         Raises:
@@ -151,7 +152,7 @@ class LinkBeliefs(Booked):
         *,
         randomness: Randomness,
         split: Split | None = None,
-        progress: Progress | None = None,
+        progress: ProgressCallback | None = None,
     ) -> LinkBeliefs:
         """Simulate the collection on `graph` and weigh its reports."""
         split = split or random_split(graph, self.seed)
@@ -254,7 +255,7 @@ class LinkBeliefs(Booked):
 
 
 def weigh(
-    released: LinkReports, *, rounds: int, seed: int, device: str = "cpu", progress: Progress | None = None
+    released: LinkReports, *, rounds: int, seed: int, device: str = "cpu", progress: ProgressCallback | None = None
 ) -> tuple[Tensor, str]:
     """Return log-beliefs [n, c] and which parts of the reports they rest on.
 
@@ -275,9 +276,9 @@ def weigh(
     evidence = _with_labels(final.log_probabilities(features), labels, known, heard)
     if both.score <= alone.score:
         if progress is not None:
-            progress(2 * rounds, 2 * rounds)
+            progress(Progress(2 * rounds, 2 * rounds))
         return evidence, LINKS_UNUSED
-    tell = None if progress is None else lambda done, total: progress(total + done, 2 * total)
+    tell = None if progress is None else lambda event: progress(Progress(event.total + event.done, 2 * event.total))
     return both.scale * block_beliefs(pairs, evidence, rounds=rounds, progress=tell).beliefs, LINKS_USED
 
 
@@ -302,7 +303,7 @@ def _judged(labels: Labels, device: str) -> Labels:
 
 
 def _validated(
-    features: Any, labels: Labels, pairs: NamedPairs, heard: Tensor, rounds: int, progress: Progress | None
+    features: Any, labels: Labels, pairs: NamedPairs, heard: Tensor, rounds: int, progress: ProgressCallback | None
 ) -> tuple[_Judged, _Judged]:
     """Return what validation labels that take no part say of the regression (with its strength) and of the beliefs.
 
@@ -312,7 +313,7 @@ def _validated(
     fitted, strength = choose_logistic(features, labels.values, train, val, heard)
     field = fitted.log_probabilities(features)
     evidence = _with_labels(field, labels, labels.train, heard)
-    tell = None if progress is None else lambda done, total: progress(done, 2 * total)
+    tell = None if progress is None else lambda event: progress(Progress(event.done, 2 * event.total))
     beliefs = block_beliefs(pairs, evidence, rounds=rounds, progress=tell).beliefs
 
     said = heard[:, labels.values[val]].T

@@ -37,7 +37,6 @@ from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.methods.base.network import (
     Network,
     NetworkSettings,
-    Progress,
     apply_network,
     require_shapes,
     train_network,
@@ -69,6 +68,7 @@ from graphveil.methods.links.collection import (
 from graphveil.methods.links.denoisers import DENOISERS, SoftTopology, denoise
 from graphveil.methods.links.privacy import LinkPrivacy
 from graphveil.privacy import Guarantee, Ledger, Randomness, SecureRandomness
+from graphveil.progress import ProgressCallback
 from graphveil.training import Calibration, Epoch
 
 
@@ -178,7 +178,7 @@ class Solitude(Booked):
 
     # ---- the server ----
 
-    def fit_reports(self, released: LinkReports, *, progress: Progress | None = None) -> Solitude:
+    def fit_reports(self, released: LinkReports, *, progress: ProgressCallback | None = None) -> Solitude:
         """Train on reports alone; may be called again and again on the same reports at no privacy cost.
 
         Raises:
@@ -215,7 +215,7 @@ class Solitude(Booked):
         *,
         randomness: Randomness,
         split: Split | None = None,
-        progress: Progress | None = None,
+        progress: ProgressCallback | None = None,
     ) -> Solitude:
         """Simulate the collection on `graph` and train on its reports.
 

@@ -24,11 +24,11 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from graphveil.aggregation import SparseMatrix, adjacency, from_scipy, normalised
-from graphveil.methods.base.network import Progress
 from graphveil.methods.base.released import Topology
 from graphveil.models.belief import ROUNDS, Edges, edges_of, propagate_beliefs
 from graphveil.models.label_prior import channel, class_shares, homophily
 from graphveil.models.label_process import DEPTH, STEPS, diffuse, fit_process
+from graphveil.progress import Progress, ProgressCallback
 
 FOLDS = 4
 #: (matrix, alpha) of label propagation; (matrix, alpha, penalty) of processes; (discount, temper) of beliefs.
@@ -65,7 +65,7 @@ def pool_labels(
     flip: float,
     seed: int,
     device: str = "cpu",
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
 ) -> Pool:
     """Return class probabilities of every node from released `labels` [n] (-1 where none).
 
@@ -133,7 +133,7 @@ def _folds(labels: Tensor, seed: int) -> Tensor:
     return folds
 
 
-def _members(setting: _Setting, used: Tensor, progress: Progress | None) -> tuple[list[str], Tensor]:
+def _members(setting: _Setting, used: Tensor, progress: ProgressCallback | None) -> tuple[list[str], Tensor]:
     """Return the members' names and their scores [n, b, c, m]."""
     small = affordable(len(setting.edges.sender), len(setting.log_prior))
     tasks: list[tuple[str, Callable[[], Tensor]]] = []
@@ -147,7 +147,7 @@ def _members(setting: _Setting, used: Tensor, progress: Progress | None) -> tupl
     for done, (_, run) in enumerate(tasks, start=1):
         scores.append(_unit(run()))
         if progress is not None:
-            progress(done, len(tasks))
+            progress(Progress(done, len(tasks)))
     return [name for name, _ in tasks], torch.stack(scores, dim=3)
 
 

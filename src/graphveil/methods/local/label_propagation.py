@@ -25,7 +25,7 @@ from graphveil.graphs import GraphSchema, Split, random_split
 from graphveil.methods.base.account import Booked
 from graphveil.methods.base.drop import label_matrix
 from graphveil.methods.base.local_privacy import LocalPrivacy
-from graphveil.methods.base.network import Progress, require_device
+from graphveil.methods.base.network import require_device
 from graphveil.methods.base.released import (
     LocalReports,
     Topology,
@@ -46,6 +46,7 @@ from graphveil.methods.base.storage import (
 )
 from graphveil.methods.local.label_pool import pool_labels
 from graphveil.privacy import Guarantee, Ledger, Randomness
+from graphveil.progress import Progress, ProgressCallback
 
 ALPHAS = (0.8, 0.9, 0.95, 0.98)
 HOPS = (2, 4, 8, 16)
@@ -154,7 +155,7 @@ class LabelPropagation(Booked):
         return released
 
     def fit_reports(
-        self, released: LocalReports, topology: Topology, *, progress: Progress | None = None
+        self, released: LocalReports, topology: Topology, *, progress: ProgressCallback | None = None
     ) -> LabelPropagation:
         """Spread the released labels; costs nothing and may be repeated.
 
@@ -182,7 +183,7 @@ class LabelPropagation(Booked):
         *,
         randomness: Randomness,
         split: Split | None = None,
-        progress: Progress | None = None,
+        progress: ProgressCallback | None = None,
     ) -> LabelPropagation:
         """Simulate the collection on `graph` and spread its reports."""
         split = split or random_split(graph, self.seed)
@@ -275,7 +276,7 @@ class LabelPropagation(Booked):
 
 
 def _propagate(
-    method: LabelPropagation, released: LocalReports, topology: Topology, progress: Progress | None
+    method: LabelPropagation, released: LocalReports, topology: Topology, progress: ProgressCallback | None
 ) -> tuple[Tensor, str]:
     classes = len(released.schema.classes)
     keep, flip = released.channel
@@ -283,12 +284,12 @@ def _propagate(
     places = (t.to(method.device) for t in (released.labels, released.train, released.val))
     found = propagate_labels(p, *places, classes=classes, keep=keep, flip=flip)
     if progress is not None:
-        progress(1, 1)
+        progress(Progress(1, 1))
     return found
 
 
 def _pool(
-    method: LabelPropagation, released: LocalReports, topology: Topology, progress: Progress | None
+    method: LabelPropagation, released: LocalReports, topology: Topology, progress: ProgressCallback | None
 ) -> tuple[Tensor, str]:
     classes = len(released.schema.classes)
     keep, flip = released.channel

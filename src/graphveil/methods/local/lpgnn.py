@@ -39,7 +39,6 @@ from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.methods.base.network import (
     Network,
     NetworkSettings,
-    Progress,
     apply_network,
     require_shapes,
     train_network,
@@ -66,6 +65,7 @@ from graphveil.methods.base.storage import (
     without_answers,
 )
 from graphveil.privacy import Guarantee, Ledger, Randomness
+from graphveil.progress import ProgressCallback
 from graphveil.training import Epoch
 
 
@@ -153,7 +153,9 @@ class LPGNN(Booked):
 
     # ---- the server ----
 
-    def fit_reports(self, released: LocalReports, topology: Topology, *, progress: Progress | None = None) -> LPGNN:
+    def fit_reports(
+        self, released: LocalReports, topology: Topology, *, progress: ProgressCallback | None = None
+    ) -> LPGNN:
         """Train on reports alone; may be called again and again on the same reports at no privacy cost.
 
         Raises:
@@ -183,7 +185,7 @@ class LPGNN(Booked):
         *,
         randomness: Randomness,
         split: Split | None = None,
-        progress: Progress | None = None,
+        progress: ProgressCallback | None = None,
     ) -> LPGNN:
         """Simulate the collection on `graph` and train on its reports.
 

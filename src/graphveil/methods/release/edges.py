@@ -13,7 +13,7 @@ spends the whole budget on counts and needs no such assumption.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -27,13 +27,13 @@ from graphveil.mechanisms import EdgeRand, NoisyCounts, PairDomain
 from graphveil.mechanisms.edges.lap_graph import LapGraph
 from graphveil.methods.release.privacy import CHAINS, ReleasePrivacy
 from graphveil.privacy import Randomness
+from graphveil.progress import ProgressCallback
 
 if TYPE_CHECKING:
     from graphveil.hierarchy.noisy_blocks import NoisyBlocks
 
 #: Default steps of a Markov chain for each node.
 STEPS_A_NODE = 100
-Progress = Callable[[Mapping[str, Any]], None]
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def make_edges(
     chains: Chains,
     randomness: Randomness,
     features: Any = None,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
 ) -> MadeEdges:
     """Return made edges in place of the private ones [2, m], at the price of `privacy.edge_budgets`.
 
@@ -125,7 +125,7 @@ def _walked(
     chains: Chains,
     start: Dendrogram | None,
     randomness: Randomness,
-    progress: Progress | None,
+    progress: ProgressCallback | None,
 ) -> tuple[Dendrogram, dict[str, Any]]:
     """Return a tree drawn by a Markov chain with the help of private edges, and what may be said of it."""
     from graphveil.hierarchy.markov import fit_markov

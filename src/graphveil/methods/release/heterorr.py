@@ -30,19 +30,19 @@ from graphveil.graphs.score_file import read_scores
 from graphveil.graphs.value import MASKS
 from graphveil.mechanisms import PairDomain, protected_pairs
 from graphveil.methods.base.account import Booked, digest_of
-from graphveil.methods.base.network import NetworkSettings, Progress, as_matrix
+from graphveil.methods.base.network import NetworkSettings, as_matrix
 from graphveil.methods.base.released import require_one_label, topology_of
 from graphveil.methods.base.scores import true_score
 from graphveil.methods.base.storage import read_method, restoring, save_method
 from graphveil.methods.links.collection import people_key
 from graphveil.methods.local.lpgnn import LPGNN
 from graphveil.methods.release.edges import Chains, MadeEdges, make_edges
-from graphveil.methods.release.edges import Progress as Tell
 from graphveil.methods.release.features import PublishedFeatures, published_features
 from graphveil.methods.release.privacy import CHAINS, ReleasePrivacy, settings_of
 from graphveil.methods.release.scores import Scores, declared_scores
 from graphveil.privacy import Guarantee, Ledger, Randomness, SeededRandomness
 from graphveil.privacy.printed import rounded_up
+from graphveil.progress import ProgressCallback
 from graphveil.training import Epoch
 
 _NETWORK = tuple(field.name for field in fields(NetworkSettings) if field.name != "steps_y")
@@ -119,7 +119,7 @@ class HeteroRR(Booked):
     # ---- the curator ----
 
     def release(
-        self, graph: Any, *, randomness: Randomness, method: str = "heterorr", progress: Tell | None = None
+        self, graph: Any, *, randomness: Randomness, method: str = "heterorr", progress: ProgressCallback | None = None
     ) -> Any:
         """Return the graph to publish, with its `release`; the only place that reads what is private.
 
@@ -128,7 +128,7 @@ class HeteroRR(Booked):
                 private, and every node may have some.
             randomness: the source of the noise.
             method: the name that the release gives.
-            progress: called with {"stage", "done", "total"} where a Markov chain walks.
+            progress: hears of every step of a Markov chain.
 
         Raises:
             BudgetError: when this release has already been made, before anything is read.
@@ -145,7 +145,12 @@ class HeteroRR(Booked):
         return released
 
     def _read(
-        self, graph: Any, privacy: ReleasePrivacy, domain: PairDomain | None, randomness: Randomness, tell: Tell | None
+        self,
+        graph: Any,
+        privacy: ReleasePrivacy,
+        domain: PairDomain | None,
+        randomness: Randomness,
+        tell: ProgressCallback | None,
     ) -> _Parts:
         """Return what the mechanisms make of features, labels and edges; what is public, as it is."""
         schema: GraphSchema = graph.schema
@@ -176,7 +181,7 @@ class HeteroRR(Booked):
 
     # ---- anybody ----
 
-    def fit_released(self, released: Any, *, split: Split, progress: Progress | None = None) -> HeteroRR:
+    def fit_released(self, released: Any, *, split: Split, progress: ProgressCallback | None = None) -> HeteroRR:
         """Train on a released graph; may be called again and again at no privacy cost.
 
         Raises:
@@ -198,7 +203,7 @@ class HeteroRR(Booked):
         *,
         randomness: Randomness,
         split: Split | None = None,
-        progress: Progress | None = None,
+        progress: ProgressCallback | None = None,
     ) -> HeteroRR:
         """Release `graph` and train on it; default split: half, a quarter, a quarter (from `seed`)."""
         split = split or random_split(graph, self.network.settings.seed)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -40,8 +40,8 @@ from graphveil.methods.runs.search import Search, choose
 from graphveil.methods.runs.tuning import Tuned
 from graphveil.privacy import Guarantee, Ledger, Randomness
 from graphveil.privacy.printed import rounded_up
+from graphveil.progress import Progress, ProgressCallback
 
-Report = Callable[[dict[str, Any]], None]
 CEILING = "ceiling"
 
 
@@ -92,7 +92,7 @@ def run(
     device: str = "cpu",
     split: str = "random",
     search: Search | None = None,
-    progress: Report | None = None,
+    progress: ProgressCallback | None = None,
 ) -> Result:
     """Train method `name` on `graph` `repeats` times, each time with its controls unless `controls` is False.
 
@@ -102,7 +102,7 @@ def run(
         split: "random" draws half, a quarter, a quarter anew for each repeat, "75/10/15" shares of so many percent;
             "declared" takes the graph's own.
         search: settings to choose by validation labels, in each repeat anew.
-        progress: called with {"stage", "done", "total", "epsilon"}.
+        progress: hears of every epoch and control, with the epsilon one person has spent.
 
     Raises:
         InputError: for an unknown method or setting, or a graph without test nodes.
@@ -177,7 +177,7 @@ def split_of(graph: Any, kind: str, seed: int) -> Split:
 
 
 def _run_controls(
-    method: Any, graph: Any, split: Any, randomness: Randomness, progress: Report | None
+    method: Any, graph: Any, split: Any, randomness: Randomness, progress: ProgressCallback | None
 ) -> list[tuple[str, np.ndarray]]:
     found = []
     planned = _controls(method, graph, split, randomness)
@@ -187,7 +187,7 @@ def _run_controls(
     for done, (control, train) in enumerate(planned.items()):
         if progress is not None:
             stage = control if control == CEILING else f"control {control}"
-            progress({"stage": stage, "done": done, "total": len(planned), "epsilon": _epsilon(method)})
+            progress(Progress(done, len(planned), stage, _epsilon(method)))
         found.append((control, train()))
     return found
 
@@ -215,7 +215,7 @@ def _ceiling(method: Any, graph: Any, split: Any, randomness: Randomness) -> Con
 
 
 def _run_rivals(
-    method: Any, graph: Any, split: Any, randomness: Randomness, progress: Report | None
+    method: Any, graph: Any, split: Any, randomness: Randomness, progress: ProgressCallback | None
 ) -> list[tuple[str, np.ndarray]]:
     if isinstance(method, Curator):
         planned = curator_rivals_of(method, graph, split, randomness=randomness)
@@ -228,8 +228,7 @@ def _run_rivals(
     found = []
     for done, (rival, train) in enumerate(planned.items()):
         if progress is not None:
-            stage, spent = f"rival {rival}", _epsilon(method)
-            progress({"stage": stage, "done": done, "total": len(planned), "epsilon": spent})
+            progress(Progress(done, len(planned), f"rival {rival}", _epsilon(method)))
         found.append((rival, train()))
     return found
 
@@ -316,16 +315,16 @@ def _link_notes(method: Any, controlled: bool) -> tuple[str, ...]:
     return (*used, *(found.advice if found is not None else ()), *left)
 
 
-def _teller(progress: Report | None, stage: str, method: Any | None, graph: Any) -> Callable[[int, int], None] | None:
+def _teller(progress: ProgressCallback | None, stage: str, method: Any | None, graph: Any) -> ProgressCallback | None:
     if progress is None:
         return None
     report, origin = progress, getattr(graph, "release", None)
 
-    def tell(done: int, total: int) -> None:
+    def tell(event: Progress) -> None:
         spent = None if method is None else _epsilon(method)  # what trials cost is known at the end
         if origin is not None:  # it was spent before
             spent = origin.guarantee.epsilon
-        report({"stage": stage, "done": done, "total": total, "epsilon": spent})
+        report(event.named(stage, spent))
 
     return tell
 

@@ -30,9 +30,10 @@ from graphveil.methods.curator.privacy import Noise
 from graphveil.methods.runs.catalogue import METHODS
 from graphveil.methods.runs.memory import peak_memory_mb
 from graphveil.methods.runs.proxy_tuning import PROMISED
-from graphveil.methods.runs.tuning import Tell, Tuned, require_grid
+from graphveil.methods.runs.tuning import Tuned, require_grid
 from graphveil.privacy import Ledger, Randomness, RepeatAndSelect
 from graphveil.privacy.printed import rounded_up
+from graphveil.progress import Progress, ProgressCallback
 
 MEAN = 10
 #: Methods whose trials can be priced together.
@@ -100,7 +101,7 @@ def tune_at_a_price(
     device: str = "cpu",
     ledger: Ledger | None = None,
     log: Log | None = None,
-    progress: Tell | None = None,
+    progress: ProgressCallback | None = None,
 ) -> Tuned:
     """Run a random number of private trainings on `graph` and return the best; together they cost what is declared.
 
@@ -162,7 +163,7 @@ def _run(
     split: Split,
     randomness: Randomness,
     log: Log | None,
-    progress: Tell | None,
+    progress: ProgressCallback | None,
 ) -> tuple[_Trial, float]:
     """Run all trials and return the best, the first of equals, and the memory the first one took."""
     key = randomness.bytes(32)
@@ -181,7 +182,7 @@ def _run(
         if best is None or score > best.score:
             best = trial
         if progress is not None:
-            progress(number, len(drawn))
+            progress(Progress(number, len(drawn)))
     if best is None:
         raise GraphveilError("no trial was run", where="tune")
     return best, memory

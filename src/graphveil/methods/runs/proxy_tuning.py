@@ -16,8 +16,9 @@ from graphveil.errors import InputError
 from graphveil.graphs import Split, random_split
 from graphveil.graphs.fingerprint import fingerprint
 from graphveil.methods.runs.catalogue import METHODS, build_method
-from graphveil.methods.runs.tuning import Tell, Trial, Tuned, candidates, require_grid
+from graphveil.methods.runs.tuning import Trial, Tuned, candidates, require_grid
 from graphveil.privacy import Randomness
+from graphveil.progress import Progress, ProgressCallback
 
 #: What is promised, and to whom: not for trials to choose, wherever they run.
 PROMISED = frozenset({"epsilon", "epsilon_x", "epsilon_y", "epsilon_a", "delta", "unit", "mode", "rule", "queries"})
@@ -48,7 +49,7 @@ def tune_by_proxy(
     trials: int,
     seed: int = 0,
     device: str = "cpu",
-    progress: Tell | None = None,
+    progress: ProgressCallback | None = None,
 ) -> Tuned:
     """Choose on `proxy`, which is public, then train once on `graph`.
 
@@ -75,12 +76,12 @@ def tune_by_proxy(
         method.fit(proxy, split=apart, randomness=randomness)
         found.append(Trial(one, method.score(proxy, apart.val)))
         if progress is not None:
-            progress(number, len(tried) + 1)
+            progress(Progress(number, len(tried) + 1))
     best = max(found, key=lambda trial: trial.score)
     method = build_method(name, {**settings, **best.settings}, len(graph.schema.classes), seed=seed, device=device)
     method.fit(graph, split=split, randomness=randomness)
     if progress is not None:
-        progress(len(tried) + 1, len(tried) + 1)
+        progress(Progress(len(tried) + 1, len(tried) + 1))
     public, private = proxy.schema.name, graph.schema.name
     how = (
         f"tuned on {public}, {len(found)} trials, then trained once on {private}: the guarantee is that of the one "

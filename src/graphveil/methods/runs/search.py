@@ -10,8 +10,9 @@ from graphveil.graphs import Split
 from graphveil.methods.runs import paid_tuning
 from graphveil.methods.runs.paid_tuning import Log, payable, require_payable, tune_at_a_price
 from graphveil.methods.runs.proxy_tuning import require_free, tune_by_proxy
-from graphveil.methods.runs.tuning import TRIALS, Tell, Tuned, require_tunable, tune
+from graphveil.methods.runs.tuning import TRIALS, Tuned, require_tunable, tune
 from graphveil.privacy import Randomness, RepeatAndSelect
+from graphveil.progress import ProgressCallback
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ def choose(
     randomness: Randomness,
     seed: int = 0,
     device: str = "cpu",
-    progress: Tell | None = None,
+    progress: ProgressCallback | None = None,
 ) -> Tuned:
     """Return the method with the best settings, fitted on `graph`; see `tuning`, `paid_tuning` and `proxy_tuning`.
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,12 +31,12 @@ from graphveil.methods.release.catalogue import RELEASES
 from graphveil.methods.release.heterorr import HeteroRR
 from graphveil.methods.runs.catalogue import CALIBRATION, METHODS, build_method
 from graphveil.privacy import Randomness
+from graphveil.progress import Progress, ProgressCallback
 
 TRIALS = 20
 #: Settings that change what is sent or published, or what can run; everything else of a method may be tried.
 _FIXED = frozenset({"epsilon", "epsilon_x", "epsilon_y", "epsilon_a", "delta", "unit", "mode", "mechanism"})
 _FIXED_LISTS = frozenset({"degree_share", "denoiser"})
-Tell = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ def tune(
     trials: int = TRIALS,
     seed: int = 0,
     device: str = "cpu",
-    progress: Tell | None = None,
+    progress: ProgressCallback | None = None,
 ) -> Tuned:
     """Collect or publish once, train every candidate on it, and return the best on released validation labels.
 
@@ -158,7 +158,7 @@ def tune(
         score = float((method.predict() == labels)[split.val].float().mean())
         found.append((Trial(one, score), method))
         if progress is not None:
-            progress(number, len(tried))
+            progress(Progress(number, len(tried)))
     best, kept = max(found, key=lambda pair: pair[0].score)
     how = f"tuned on one collection in each run, {len(found)} trials: this costs no privacy"
     met = f"met {100 * best.score:.1f} % of released validation labels"

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphveil.errors import InputError
+from graphveil.progress import ProgressCallback
 from graphveil.reading import read_json
 from graphveil.reports.base.files import json_safe, refuse_used_folder, sealed, to_json, unsealed, write_text
 from graphveil.reports.base.parts import require_paid, require_sum
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
     from graphveil.privacy import Randomness
 
-Progress = Callable[[Mapping[str, Any]], None]
 PLAN_FILE = "comparison.json"
 
 
@@ -160,7 +160,7 @@ def experimenter(
     noise: Callable[[int], Randomness],
     controls: bool,
     device: str,
-    progress: Progress,
+    progress: ProgressCallback,
     split: str = "random",
 ) -> Callable[[Cell, str], RunRecord]:
     """What :func:`run_missing` runs a cell with: one experiment on ``graph``.
@@ -186,7 +186,7 @@ def experimenter(
             randomness=noise(cell.seed),
             device=device,
             split=split,
-            progress=lambda event: progress({**event, "stage": f"{place}: {event.get('stage', '')}"}),
+            progress=lambda event: progress(event.named(f"{place}: {event.stage}", event.epsilon)),
         )
         return RunRecord.from_result(result, options={"seed": cell.seed, "split": split})
 

@@ -6,11 +6,12 @@ be repeated by anybody, and is kept in the folder itself as `lift.json`, the rec
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from graphveil.errors import DataError, InputError
+from graphveil.progress import ProgressCallback
 from graphveil.reading import read_json
 from graphveil.reports.base.files import to_json, write_text
 from graphveil.reports.base.record import RunRecord
@@ -20,7 +21,7 @@ METHOD, REPEATS = "gcn", 5
 SETTINGS: Mapping[str, Any] = {}  # its defaults
 
 
-def measure_lift(folder: Path, *, progress: Callable[[dict[str, Any]], None] | None = None) -> RunRecord:
+def measure_lift(folder: Path, *, progress: ProgressCallback | None = None) -> RunRecord:
     """Train on the release in a folder, on several splits and with all controls, and keep the record there.
 
     Raises:

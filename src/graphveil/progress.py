@@ -1,0 +1,38 @@
+"""How far a computation is: the one event that every loop tells, and what hears it.
+
+A loop knows how many steps are done.  Whoever calls it knows what the loop is for and what it has spent, and adds that
+with `Progress.named` before handing the event on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A step of a computation.
+
+    Attributes:
+        done, total: units of work (epochs, steps, bytes); a total of 0 is unknown.
+        stage: what is being done, in words; "" until a caller names it.
+        epsilon: what one person has spent so far; None where nothing of theirs is at stake, or it is not known yet.
+    """
+
+    done: int
+    total: int
+    stage: str = ""
+    epsilon: float | None = None
+
+    def named(self, stage: str, epsilon: float | None = None) -> Progress:
+        """Return the event with what the work is for.
+
+        Args:
+            stage: what is being done, in words.
+            epsilon: what one person has spent so far.
+        """
+        return replace(self, stage=stage, epsilon=epsilon)
+
+
+ProgressCallback = Callable[[Progress], None]
