@@ -143,13 +143,19 @@ def _server(place: Place, done: int, state: Mapping[str, Tensor] | None) -> Prog
     if state is None:
         yield Checkpoint(0, dict)
     for round in range(done + 1, place.rounds + 1):
-        parts = []
+        parts: list[Tensor] = []
         for name in NAMES[1:]:
-            parts.append((yield Receive(name, "embeddings", SHAPE)))
+            parts.append(received((yield Receive(name, "embeddings", SHAPE))))
         for name in NAMES[1:]:
             yield Send(name, "embedding-gradient", parts[0] + parts[1])
         yield Checkpoint(round, dict)
     return None
+
+
+def received(answer: Tensor | None) -> Tensor:
+    """What a program gets for `Receive`: always a tensor."""
+    assert answer is not None
+    return answer
 
 
 def _holder(place: Place, me: str, done: int, state: Mapping[str, Tensor] | None) -> Program:
@@ -164,7 +170,7 @@ def _holder(place: Place, me: str, done: int, state: Mapping[str, Tensor] | None
         rows = total + round
         place.sent.append((me, round, rows.numpy().tobytes()))
         yield Send("server", "embeddings", rows)
-        total = total + 1e-3 * (yield Receive("server", "embedding-gradient", SHAPE))
+        total = total + 1e-3 * received((yield Receive("server", "embedding-gradient", SHAPE)))
         yield Checkpoint(round, partial(dict, total=total))
     return total
 
@@ -229,11 +235,12 @@ class Proxy:
     """A TCP relay before a party that can cut what goes through it."""
 
     def __init__(self, to: int) -> None:
-        self._to, self._open, self._pairs = to, True, []
+        self._to, self._open = to, True
+        self._pairs: list[tuple[socket.socket, socket.socket]] = []
         self.cuts = 0
         self.passed = 0
         self.cut_after: Iterator[int] = iter(())
-        self._next = None
+        self._next: int | None = None
         self._listening = socket.create_server(("127.0.0.1", 0))
         self.port = int(self._listening.getsockname()[1])
         threading.Thread(target=self._accept, daemon=True).start()

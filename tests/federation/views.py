@@ -58,7 +58,7 @@ def holdings(holders: int, nodes: int, columns: int, *, seed: int = 0) -> dict[s
     found = {}
     for number in range(1, holders + 1):
         pairs = torch.randint(0, nodes, (2, 2 * nodes), generator=generator)
-        pairs = pairs[:, pairs[0] < pairs[1]].unique(dim=1)
+        pairs = torch.unique(pairs[:, pairs[0] < pairs[1]], dim=1)
         desk = LabelDesk(labels, train, val, ~(train | val)) if number == 1 else None
         x = torch.rand(nodes, columns, generator=generator)
         found[f"h{number}"] = Holding(x, torch.cat([pairs, pairs.flip(0)], 1), 1.0, desk)

@@ -166,7 +166,8 @@ def check_randomness(case: Case) -> None:
     mechanism, values = case.build(case.epsilon), repeat(case.inputs[0], 500)
 
     def reports(randomness: Randomness) -> dict[str, Tensor]:
-        return mechanism.randomize(values, randomness=randomness).to_tensors()
+        sent: Reports = mechanism.randomize(values, randomness=randomness)
+        return sent.to_tensors()
 
     assert _same(reports(SeededRandomness(1)), reports(SeededRandomness(1)))
     assert not _same(reports(SeededRandomness(1)), reports(SeededRandomness(2)))
@@ -186,7 +187,8 @@ def check_reports(case: Case) -> None:
     assert _same(case.reports.from_tensors(tensors).to_tensors(), tensors)
     assert len(mechanism.randomize(case.inputs[:0], randomness=SeededRandomness(1))) == 0
     name = next(iter(tensors))
-    for foreign in ({}, tensors | {"more": tensors[name]}, tensors | {name: tensors[name].float()}):
+    nothing: dict[str, Tensor] = {}
+    for foreign in (nothing, tensors | {"more": tensors[name]}, tensors | {name: tensors[name].float()}):
         with pytest.raises(InputError, match="reports"):
             case.reports.from_tensors(foreign)
     with pytest.raises(InputError):

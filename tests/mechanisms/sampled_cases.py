@@ -60,7 +60,7 @@ def check_weights(weights: Weights, values: np.ndarray[Any, Any], moments: np.nd
     steps, exact = len(weights) - 1, [Fraction(float(v)) for v in values]
     for position, row in enumerate(weights):
         assert sum(row) == WORD
-        mean = sum(w * v for w, v in zip(row, exact, strict=True)) / WORD
+        mean = sum((w * v for w, v in zip(row, exact, strict=True)), Fraction()) / WORD
         second = sum(w * v * v for w, v in zip(row, exact, strict=True)) / WORD
         assert abs(mean - (Fraction(2 * position, steps) - 1)) <= Fraction(1, 2**50) * (1 + max(exact))
         assert abs(float(second) - moments[position]) <= 1e-9 * max(moments)
@@ -100,12 +100,14 @@ def check_worst_variance(kind: Callable[..., Any]) -> None:
 
 def sampled_levels(law: Law, position: int, rows: int, size: int, seed: int = 1) -> np.ndarray[Any, Any]:
     """Levels that a law draws from one position."""
-    return law.draw(np.full((rows, size), position), SeededRandomness(seed))
+    drawn: np.ndarray[Any, Any] = law.draw(np.full((rows, size), position), SeededRandomness(seed))
+    return drawn
 
 
 def unit_variance(mechanism: Any) -> float:
     """The worst variance on [-1, 1]."""
-    return float(mechanism.worst_variance) / ((mechanism.high - mechanism.low) / 2) ** 2
+    half = float(mechanism.high - mechanism.low) / 2
+    return float(mechanism.worst_variance) / half**2
 
 
 def check_samples(law: Law, other: Law) -> None:

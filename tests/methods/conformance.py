@@ -295,7 +295,7 @@ class MethodSuite(NewGraphSuite):
 
     def test_a_loaded_method_cannot_collect_again(self, case: Case, fitted: Any, tmp_path: Path) -> None:
         if case.private:
-            loaded = load_method(fitted.save(tmp_path))
+            loaded: Any = load_method(fitted.save(tmp_path))
             graph = case.graph()
             with pytest.raises(BudgetError):
                 loaded.randomize(made.Sealed(graph), split=made.split_of(graph), randomness=SeededRandomness(2))
@@ -312,8 +312,8 @@ class MethodSuite(NewGraphSuite):
         kind = type(fitted)
         file = fitted.save(tmp_path / "mine")
         file.write_bytes(file.read_bytes()[:-5])
-        other = LPGNN(epsilon_x=1.0, epsilon_y=1.0, epochs=1) if kind is LabelPropagation else None
-        other = other or LabelPropagation(epsilon_y=1.0)
+        propagation = kind is LabelPropagation
+        other = LPGNN(epsilon_x=1.0, epsilon_y=1.0, epochs=1) if propagation else LabelPropagation(epsilon_y=1.0)
         other.fit(case.graph(), randomness=SeededRandomness(1)).save(tmp_path / "other")
         for path in ("mine", "other", "missing"):
             with pytest.raises(ModelFileError) as refused:

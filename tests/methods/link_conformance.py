@@ -315,7 +315,8 @@ class LinkSuite(NewPeopleSuite):
 
     def test_a_saved_method_comes_back_the_same(self, case: LinkCase, fitted: Any, tmp_path: Path) -> None:
         fitted.save(tmp_path)
-        for loaded in (load_method(tmp_path), type(fitted).load(tmp_path)):
+        both: tuple[Any, ...] = (load_method(tmp_path), type(fitted).load(tmp_path))
+        for loaded in both:
             assert type(loaded) is type(fitted)
             assert torch.equal(loaded.predict_proba(), fitted.predict_proba())
             assert torch.equal(loaded.predict(Sealed(case.graph())), fitted.predict())

@@ -20,7 +20,7 @@ def graph(dimension: int = 20, *, share: float = 0.5, seed: int = 1) -> Any:
 
 def private_pairs(start: Any) -> Tensor:
     """The private edges of a graph, u < v."""
-    hidden = start.edge_index[:, ~start.public_edges]
+    hidden: Tensor = start.edge_index[:, ~start.public_edges]
     return hidden[:, hidden[0] < hidden[1]]
 
 
