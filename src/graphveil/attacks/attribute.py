@@ -25,7 +25,7 @@ from graphveil.attacks.limits import limit_of_answers
 from graphveil.attacks.result import AttackResult, auc_of, judge
 from graphveil.attacks.service import answer_rows, labels_alone
 from graphveil.errors import InputError
-from graphveil.graphs import Split
+from graphveil.graphs import Graph, Split
 from graphveil.methods.base.network import as_matrix
 
 _COLUMNS = 2000
@@ -36,7 +36,7 @@ FALSE_ALARM = 0.001
 
 def attribute(
     method: Any,
-    graph: Any,
+    graph: Graph,
     *,
     column: int | None = None,
     known: float = 0.5,
@@ -133,7 +133,7 @@ def _read_off(rows: np.ndarray, truth: np.ndarray, public: np.ndarray) -> _Found
     return _Found((guess - mean) / deviation, float(1 - errors / without) if without > 0 else 0.0)
 
 
-def _truth(graph: Any, column: int | None, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def _truth(graph: Graph, column: int | None, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Return the features under attack [n, columns] and which they are."""
     d = int(graph.schema.dimension)
     if column is not None and not 0 <= column < d:

@@ -20,7 +20,7 @@ from graphveil.attacks.reconstruction import reconstruction
 from graphveil.attacks.result import AttackResult
 from graphveil.attacks.service import answer_rows, with_features_of_others
 from graphveil.errors import InputError
-from graphveil.graphs import Split, random_split
+from graphveil.graphs import Graph, Split, random_split
 from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.privacy import Randomness
 
@@ -47,7 +47,7 @@ class Target:
     """
 
     method: Any
-    graph: Any
+    graph: Graph
     served: Any
     split: Split
     train: Callable[[Any, Split, int], Any] | None

@@ -26,7 +26,7 @@ from graphveil.attacks.pairs import Pairs, belief_figures, pairs_of
 from graphveil.attacks.result import AttackResult, auc_of, judge
 from graphveil.attacks.service import known_answers
 from graphveil.errors import InputError
-from graphveil.graphs import Split, random_split
+from graphveil.graphs import Graph, Split, random_split
 from graphveil.methods.local.baselines import baseline
 from graphveil.privacy import SeededRandomness
 
@@ -45,7 +45,7 @@ _OTHERS_FOR_ONE = 20  # pairs without a link for each with one that the classifi
 
 def link_stealing(
     method: Any,
-    graph: Any,
+    graph: Graph,
     *,
     similarity: str = "correlation",
     known: float = 0.0,
@@ -112,7 +112,7 @@ def link_stealing(
     )
 
 
-def perceptron(graph: Any, *, split: Split | None = None, seed: int = 0) -> Any:
+def perceptron(graph: Graph, *, split: Split | None = None, seed: int = 0) -> Any:
     """Return a plain perceptron trained on features and labels alone: what can be said of the nodes without edges."""
     split = split or random_split(graph, seed)
     return baseline("mlp", epochs=100, seed=seed).fit(graph, split=split, randomness=SeededRandomness(seed))

@@ -24,6 +24,7 @@ from graphveil.attacks.pairs import Pairs, belief_figures, pairs_of
 from graphveil.attacks.result import AttackResult, judge
 from graphveil.attacks.service import Deployed, Service, service_of
 from graphveil.errors import InputError
+from graphveil.graphs import Graph
 
 STEP = 1e-4
 BELIEFS = (0.25, 0.5, 1.0, 2.0, 4.0)
@@ -32,7 +33,7 @@ _CELLS = 5e7  # of the reach of the nodes under attack; beyond, every node gets 
 
 def linkteller(
     method: Any,
-    graph: Any,
+    graph: Graph,
     *,
     served: Any | None = None,
     targets: int = 500,

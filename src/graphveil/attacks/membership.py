@@ -21,13 +21,13 @@ from graphveil.attacks.limits import Limit, limit_of, nothing
 from graphveil.attacks.result import AttackResult, auc_of, judge
 from graphveil.attacks.service import known_answers
 from graphveil.errors import InputError
-from graphveil.graphs import Split
+from graphveil.graphs import Graph, Split
 
 Train = Callable[[Split, int], Any]
 _LEAST = 0.1  # no spread of few shadows is trusted below this
 
 
-def membership(method: Any, graph: Any, *, split: Split, seed: int = 0) -> AttackResult:
+def membership(method: Any, graph: Graph, *, split: Split, seed: int = 0) -> AttackResult:
     """Return how well confidence tells nodes that trained from test nodes.
 
     Args:
@@ -46,7 +46,7 @@ def membership(method: Any, graph: Any, *, split: Split, seed: int = 0) -> Attac
     )
 
 
-def lira(method: Any, graph: Any, *, split: Split, train: Train, shadows: int = 16, seed: int = 0) -> AttackResult:
+def lira(method: Any, graph: Graph, *, split: Split, train: Train, shadows: int = 16, seed: int = 0) -> AttackResult:
     """Return how well shadow models tell nodes that trained from test nodes.
 
     Args:
@@ -79,7 +79,7 @@ def lira(method: Any, graph: Any, *, split: Split, train: Train, shadows: int = 
     )
 
 
-def confidence(method: Any, graph: Any) -> np.ndarray:
+def confidence(method: Any, graph: Graph) -> np.ndarray:
     """Return log( p_y / (1 - p_y) ) [n] of the true class; 0 where a node has no label.
 
     Where a node has several labels: the mean over them of the logits of what is true.

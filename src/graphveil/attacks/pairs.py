@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from graphveil.errors import InputError
+from graphveil.graphs import Graph
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class Pairs:
         return self.nodes[self.first], self.nodes[self.second]
 
 
-def true_adjacency(graph: Any) -> sp.csr_matrix:
+def true_adjacency(graph: Graph) -> sp.csr_matrix:
     """Return who is linked to whom in truth [n, n], 1 in both directions, whichever way an edge points."""
     source, target = graph.edge_index.numpy()
     n = int(graph.num_nodes)
@@ -47,7 +48,7 @@ def true_adjacency(graph: Any) -> sp.csr_matrix:
     return ((a + a.T) > 0).astype(np.int8).tocsr()
 
 
-def pairs_of(graph: Any, *, targets: int = 500, seed: int = 0, among: Any | None = None) -> Pairs:
+def pairs_of(graph: Graph, *, targets: int = 500, seed: int = 0, among: Any | None = None) -> Pairs:
     """Return all pairs among `targets` random nodes (all nodes of a smaller graph); public edges are no secret.
 
     Args:

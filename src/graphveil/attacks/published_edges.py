@@ -23,9 +23,10 @@ from graphveil.attacks.limits import limit_of
 from graphveil.attacks.pairs import Pairs, pairs_of, true_adjacency
 from graphveil.attacks.result import AttackResult, auc_of, judge
 from graphveil.errors import InputError
+from graphveil.graphs import Graph
 
 
-def published_edges(graph: Any, served: Any, *, targets: int = 500, seed: int = 0) -> AttackResult:
+def published_edges(graph: Graph, served: Any, *, targets: int = 500, seed: int = 0) -> AttackResult:
     """Return how well what a release lists tells its private edges from other protected pairs.
 
     Args:
@@ -53,7 +54,7 @@ def published_edges(graph: Any, served: Any, *, targets: int = 500, seed: int = 
     )
 
 
-def with_public_edges(graph: Any, served: Any) -> Any:
+def with_public_edges(graph: Graph, served: Graph) -> Graph:
     """Return the truth with those edges marked public that a release of it marks: they are no secret.
 
     Raises:
@@ -62,8 +63,8 @@ def with_public_edges(graph: Any, served: Any) -> Any:
     n = int(graph.num_nodes)
     if n != int(served.num_nodes):
         raise InputError(f"the truth has {n} nodes", allowed=f"the {int(served.num_nodes)} of what was published")
-    ids = [[str(one) for one in named.ids] for named in (graph, served) if named.get("ids") is not None]
-    if len(ids) == 2 and ids[0] != ids[1]:
+    names = [[str(one) for one in ids] for ids in (graph.get("ids"), served.get("ids")) if ids is not None]
+    if len(names) == 2 and names[0] != names[1]:
         raise InputError("the truth has other node ids, or in another order", where=graph.schema.name)
     public = served.get("public_edges")
     if public is None:
@@ -74,10 +75,10 @@ def with_public_edges(graph: Any, served: Any) -> Any:
     return marked
 
 
-def as_it_is(graph: Any, served: Any) -> Any:
+def as_it_is(graph: Graph, served: Graph) -> Graph:
     """Return the truth as if it had been published without noise, with the same public edges and private nodes."""
     shown = copy.copy(with_public_edges(graph, served))
-    shown.private_nodes = served.get("private_nodes")
+    shown["private_nodes"] = served.get("private_nodes")
     return shown
 
 

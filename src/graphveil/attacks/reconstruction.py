@@ -30,7 +30,7 @@ from graphveil.attacks.limits import Limit, limit_of, limit_of_answers
 from graphveil.attacks.result import AttackResult, Samples, auc_of, judge
 from graphveil.attacks.service import answer_rows, labels_alone
 from graphveil.errors import InputError
-from graphveil.graphs import Split
+from graphveil.graphs import Graph, Split
 from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.methods.base.network import as_matrix
 from graphveil.methods.release.privacy import ReleasePrivacy
@@ -74,7 +74,7 @@ class _View:
 
 def reconstruction(
     method: Any,
-    graph: Any,
+    graph: Graph,
     *,
     served: Any = None,
     known: float | np.ndarray = 0.5,
@@ -152,7 +152,7 @@ def _mechanism(method: Any, schema: Any) -> Any:
     return None if found == "public" else found  # a plain network's features: its answers are what others see
 
 
-def _people(graph: Any, known: float | np.ndarray, rng: np.random.Generator) -> _People:
+def _people(graph: Graph, known: float | np.ndarray, rng: np.random.Generator) -> _People:
     """Draw who is known and who is attacked, never the same; the one place that reads features and labels."""
     n, d, schema = int(graph.num_nodes), int(graph.schema.dimension), graph.schema
     order = rng.permutation(n)
@@ -183,14 +183,14 @@ def _people(graph: Any, known: float | np.ndarray, rng: np.random.Generator) -> 
     return _People(nodes, np.isin(nodes, ours), held, truth, columns, groups)
 
 
-def _given(method: Any, graph: Any, people: _People, shown: np.ndarray) -> _View:
+def _given(method: Any, graph: Graph, people: _People, shown: np.ndarray) -> _View:
     if shown.shape[:1] != (int(graph.num_nodes),):
         raise InputError(f"{len(shown)} rows were shown", where="reconstruction", allowed="one for each node")
     return _View(Shown(shown[people.nodes].astype(np.float64)), "what is shown of it", limit_of(method, "features"))
 
 
 def _copied(
-    method: Any, graph: Any, served: Any, people: _People, noiseless: bool, randomness: Randomness | None
+    method: Any, graph: Graph, served: Any, people: _People, noiseless: bool, randomness: Randomness | None
 ) -> _View:
     """Return reports, or published rows."""
     mechanism: Any = "public" if noiseless else _mechanism(method, graph.schema)
@@ -208,7 +208,7 @@ def _copied(
     return _View(Shown(found, estimate=found), words, limit_of(method, "features"))
 
 
-def _answered(method: Any, graph: Any, people: _People, split: Split | None, seed: int) -> _View:
+def _answered(method: Any, graph: Graph, people: _People, split: Split | None, seed: int) -> _View:
     """Return answers, and what labels tell without them."""
     limit = limit_of_answers(method)
     classes = people.groups[:, None] == np.unique(people.groups)
@@ -259,7 +259,7 @@ def _alike(
     return found.round(9)
 
 
-def _notes(people: _People, graph: Any, figures: Mapping[str, float]) -> tuple[str, ...]:
+def _notes(people: _People, graph: Graph, figures: Mapping[str, float]) -> tuple[str, ...]:
     known = int(people.known.sum())
     others = len(people.nodes) - known
     errors = [figures[f"mean squared error{of}"] for of in ("", " of the class mean", " of the overall mean")]
@@ -275,7 +275,7 @@ def _notes(people: _People, graph: Any, figures: Mapping[str, float]) -> tuple[s
     return tuple(said)
 
 
-def _with_samples(found: AttackResult, graph: Any, people: _People, guess: np.ndarray) -> AttackResult:
+def _with_samples(found: AttackResult, graph: Graph, people: _People, guess: np.ndarray) -> AttackResult:
     """Return the result with what was made of the first node of each class, where features are pixels of an image."""
     image = graph.get("image")
     if image is None or graph.y.dim() != 1:

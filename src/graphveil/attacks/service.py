@@ -20,7 +20,7 @@ from torch import Tensor
 
 from graphveil.aggregation import SparseMatrix
 from graphveil.errors import GraphveilError, InputError
-from graphveil.graphs import Split, random_split
+from graphveil.graphs import Graph, Split, random_split
 from graphveil.graphs.features import features_from_rows, to_rows
 from graphveil.methods import LPGNN
 from graphveil.methods.base.network import as_matrix
@@ -53,7 +53,7 @@ class Service:
     changes: bool
 
 
-def service_of(method: Any, graph: Any) -> Service:
+def service_of(method: Any, graph: Graph) -> Service:
     """Return what the method answers to somebody who changes the features of `graph`.
 
     Raises:
@@ -123,7 +123,7 @@ class _Ready:
         return self.value
 
 
-def deployed(method: LPGNN, graph: Any) -> Deployed:
+def deployed(method: LPGNN, graph: Graph) -> Deployed:
     """Return a plain network as its owner would run it on features that others hand in; see the module."""
     fitted = method._require_fitted()
     topology = method.topology or topology_of(graph)
@@ -165,7 +165,7 @@ def in_double(structure: Any) -> Any:
     return SparseMatrix(forward, forward, structure.shape)
 
 
-def _asked(method: Any, graph: Any) -> Service:
+def _asked(method: Any, graph: Graph) -> Service:
     """Return the method's own answers, and whether they depend on the features at all."""
     n = int(graph.num_nodes)
 
@@ -185,19 +185,19 @@ def _asked(method: Any, graph: Any) -> Service:
     return Service(lambda _: before, n, 0, None, said, False)
 
 
-def known_answers(method: Any, graph: Any) -> np.ndarray:
+def known_answers(method: Any, graph: Graph) -> np.ndarray:
     """Return the probabilities [n, c] that the method gives of its own people, float64: what everybody may see."""
     found = method.predict_proba() if hasattr(method, "guarantee") else method.predict_proba(graph)
     return cast(np.ndarray, found.detach().double().numpy())
 
 
-def answer_rows(method: Any, graph: Any) -> np.ndarray:
+def answer_rows(method: Any, graph: Graph) -> np.ndarray:
     """Return the probabilities of the method's own people and their logs [n, 2c], for attacks that learn from them."""
     chances = known_answers(method, graph)
     return np.concatenate([chances, np.log(np.maximum(chances, 1e-12))], axis=1)
 
 
-def labels_alone(graph: Any, split: Split | None, seed: int) -> np.ndarray:
+def labels_alone(graph: Graph, split: Split | None, seed: int) -> np.ndarray:
     """Return what labels and edges alone show of each node [n, k]; nothing where a node has several labels."""
     method = LabelPropagation(epsilon_y=math.inf)
     try:
@@ -207,7 +207,7 @@ def labels_alone(graph: Any, split: Split | None, seed: int) -> np.ndarray:
     return answer_rows(method, graph)
 
 
-def with_features(graph: Any, factors: np.ndarray) -> Any:
+def with_features(graph: Graph, factors: np.ndarray) -> Graph:
     """Return the graph with row i of its features times factors[i]."""
     changed = copy.copy(graph)
     scale = torch.from_numpy(factors)
@@ -222,7 +222,7 @@ def with_features(graph: Any, factors: np.ndarray) -> Any:
     return changed
 
 
-def with_features_of_others(graph: Any, seed: int) -> Any:
+def with_features_of_others(graph: Graph, seed: int) -> Graph:
     """Return the graph with its rows of features dealt out to its nodes anew."""
     changed = copy.copy(graph)
     order = np.random.default_rng([seed, 0xD7]).permutation(int(graph.num_nodes))

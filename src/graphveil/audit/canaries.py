@@ -25,7 +25,7 @@ from torch import Tensor
 
 from graphveil.audit.verdict import Audit, judge
 from graphveil.errors import InputError
-from graphveil.graphs import GraphSchema, Split, make_graph, normalise_edges
+from graphveil.graphs import Graph, GraphSchema, Split, make_graph, normalise_edges
 from graphveil.methods import METHODS
 from graphveil.methods.curator.class_sums import messages
 from graphveil.methods.curator.training import blocks
@@ -181,12 +181,12 @@ def _edges_graph(truth: Bits, randomness: Randomness) -> tuple[Any, Split]:
 # ---- what each method publishes about a pair ----
 
 
-def _of_gap(method: Any, graph: Any, split: Split, randomness: Randomness) -> Scores:
+def _of_gap(method: Any, graph: Graph, split: Split, randomness: Randomness) -> Scores:
     parts = method.fit(graph, split=split, randomness=randomness).published.parts
     return np.asarray(sum(_agreement(after, before) for before, after in itertools.pairwise(parts)))
 
 
-def _of_progap(method: Any, graph: Any, split: Split, randomness: Randomness) -> Scores:
+def _of_progap(method: Any, graph: Graph, split: Split, randomness: Randomness) -> Scores:
     published = method.fit(graph, split=split, randomness=randomness).published
     found = np.zeros(int(graph.num_nodes) // 2)
     for hop, stage in enumerate(published.networks[:-1], start=1):
@@ -196,7 +196,7 @@ def _of_progap(method: Any, graph: Any, split: Split, randomness: Randomness) ->
     return found
 
 
-def _of_class_sums(method: Any, graph: Any, split: Split, randomness: Randomness) -> Scores:
+def _of_class_sums(method: Any, graph: Graph, split: Split, randomness: Randomness) -> Scores:
     published = method.fit(graph, split=split, randomness=randomness).published
     return _agreement(published.sums, messages(published.people))
 
@@ -207,13 +207,13 @@ def _agreement(sums: Tensor, sent: Tensor) -> Scores:
     return np.asarray(each.view(-1, 2).sum(dim=1))
 
 
-def _of_lists(method: Any, graph: Any, split: Split, randomness: Randomness) -> Scores:
+def _of_lists(method: Any, graph: Graph, split: Split, randomness: Randomness) -> Scores:
     """Whether the lower id of a pair names the higher one."""
     lists = method.randomize(graph, split=split, randomness=randomness).lists["lists"]
     return _named(lists.to_edge_index(), int(graph.num_nodes))
 
 
-def _of_release(method: Any, graph: Any, split: Split, randomness: Randomness) -> Scores:
+def _of_release(method: Any, graph: Graph, split: Split, randomness: Randomness) -> Scores:
     """Whether a pair is an edge of the released graph."""
     return _named(method.release(graph, randomness=randomness).edge_index, int(graph.num_nodes))
 

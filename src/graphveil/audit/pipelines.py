@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,7 +14,7 @@ from torch import Tensor
 from graphveil.audit.hooks import all_taps
 from graphveil.audit.replay import Pipeline
 from graphveil.errors import InputError
-from graphveil.graphs import draw_private, make_graph, normalise_edges, random_split, social_graph
+from graphveil.graphs import Graph, draw_private, make_graph, normalise_edges, random_split, social_graph
 from graphveil.methods import METHODS
 from graphveil.methods.base.storage import read_method
 from graphveil.methods.runs.catalogue import build_method
@@ -75,7 +75,7 @@ def pipeline(name: str, *, nodes: int = 120, seed: int = 0, **settings: Any) -> 
         first = draw_private(first, 0.5, seed=seed)
     split = random_split(first, seed)
 
-    def run(graph: Any, randomness: Randomness) -> Any:
+    def run(graph: Graph, randomness: Randomness) -> Any:
         method = build_method(method_name, chosen, len(graph.schema.classes), seed=seed)
         return method.fit(graph, split=split, randomness=randomness)
 
@@ -123,7 +123,7 @@ def _timeless(value: Any) -> Any:
     return type(value)(map(_timeless, value)) if isinstance(value, list | tuple) else value
 
 
-def neighbour(graph: Any, unit: str, train: Tensor) -> Any:
+def neighbour(graph: Graph, unit: str, train: Tensor) -> Graph:
     """Return the graph after one unit has changed: an edge is gone, or a training person's data are replaced.
 
     Args:
@@ -145,8 +145,7 @@ def neighbour(graph: Any, unit: str, train: Tensor) -> Any:
             f"unit {unit!r} is not known", allowed="edge, private edge, label, feature vector, person, node"
         )
     person = _person(train)
-    parts = graph.to_dict()
-    values, labels = parts["x"], parts["y"].clone()
+    values, labels = graph["x"], graph["y"].clone()
     if unit != "label":
         dense = values.to_dense() if values.layout == torch.sparse_csr else values.clone()
         dense[person] = graph.schema.high + graph.schema.low - dense[person]
@@ -164,7 +163,7 @@ def _inside(pairs: Tensor, train: Tensor) -> int:
     return int((train[pairs[0]] & train[pairs[1]]).nonzero()[0])
 
 
-def _without(graph: Any, gone: Any) -> Any:
+def _without(graph: Graph, gone: Callable[[Tensor], Tensor]) -> Graph:
     """The graph without some of its undirected edges; what is public of the others stays so."""
     up = graph.edge_index[0] < graph.edge_index[1]
     pairs = graph.edge_index[:, up]
@@ -175,9 +174,8 @@ def _without(graph: Any, gone: Any) -> Any:
     if public is not None:
         known = {tuple(pair) for pair in pairs[:, public[up]].T.tolist()}
         public = torch.tensor([(min(u, v), max(u, v)) in known for u, v in edges.T.tolist()])
-    parts = graph.to_dict()
-    private = {"public_edges": public, "private_nodes": graph.get("private_nodes")}
-    return make_graph(parts["x"], edges, parts["y"], graph.schema, **private)
+    members = graph.get("private_nodes")
+    return make_graph(graph["x"], edges, graph["y"], graph.schema, public_edges=public, private_nodes=members)
 
 
 def _person(train: Tensor) -> int:

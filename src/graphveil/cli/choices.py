@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphveil.cli.console import complain
 from graphveil.errors import InputError
+from graphveil.graphs import Graph
 from graphveil.progress import Progress, ProgressCallback
 
 if TYPE_CHECKING:
@@ -254,7 +255,7 @@ def _refuse_useless(found: Mapping[str, MethodInfo], typed: Mapping[str, Any]) -
             )
 
 
-def drawn(graph: Any, share: float | None, seed: int) -> Any:
+def drawn(graph: Graph, share: float | None, seed: int) -> Graph:
     """The graph, with a share of its edges drawn as private where that was asked for."""
     from graphveil.graphs import draw_private
 
@@ -273,7 +274,7 @@ def noise(seed: int | None) -> Randomness:
     return SecureRandomness() if seed is None else SeededRandomness(seed)
 
 
-def warn_of_size(planned: Iterable[tuple[str, Mapping[str, Any]]], graph: Any) -> None:
+def warn_of_size(planned: Iterable[tuple[str, Mapping[str, Any]]], graph: Graph) -> None:
     """Say on stderr, once, what a mechanism of these methods and settings warns of, before anything is collected.
 
     Raises:
@@ -359,7 +360,7 @@ def _finite(value: Any) -> bool:
     return isinstance(value, float) and math.isfinite(value)
 
 
-def room_of(graph: Any, parts: int = 1) -> int:
+def room_of(graph: Graph, parts: int = 1) -> int:
     """The most bytes that a run folder takes: model, pages and pictures, and the epochs of so many repeats."""
     from graphveil.graphs.description import memory_of
 
@@ -367,14 +368,14 @@ def room_of(graph: Any, parts: int = 1) -> int:
     return (4 << 20) + 3 * memory_of(graph) + of_nodes + parts * (1 << 20)
 
 
-def room_of_split(graph: Any) -> int:
+def room_of_split(graph: Graph) -> int:
     """The most bytes that the folders of several holders take: features, edges, and an id of each person in each."""
     from graphveil.graphs.description import memory_of
 
     return (64 << 10) + 2 * memory_of(graph) + 5 * 100 * int(graph.num_nodes)
 
 
-def room_of_predictions(graph: Any) -> int:
+def room_of_predictions(graph: Graph) -> int:
     """The most bytes that the predictions of a graph take: an id, a class and as many numbers as there are classes."""
     classes, ids = graph.schema.classes, graph.get("ids")
     longest = max((len(str(one).encode()) for one in (() if ids is None else ids)), default=20)
@@ -382,7 +383,7 @@ def room_of_predictions(graph: Any) -> int:
     return (16 << 10) + row * int(graph.num_nodes)
 
 
-def room_of_answers(graph: Any) -> int:
+def room_of_answers(graph: Graph) -> int:
     """The most bytes by which a run grows that keeps what the people of a graph sent, or were answered."""
     from graphveil.graphs.description import memory_of
 
@@ -405,7 +406,7 @@ def prepare(device: str, threads: int | None) -> None:
         torch.set_num_threads(threads)
 
 
-def settle_threads(threads: int | None, graph: Any) -> None:
+def settle_threads(threads: int | None, graph: Graph) -> None:
     """Unless the user gave a number, compute with as many threads as measure fastest on this graph."""
     if threads is None:
         from graphveil.methods.base.threads import settle_threads as measure

@@ -10,6 +10,7 @@ import typer
 
 from graphveil.cli import federation_init, options
 from graphveil.cli.console import complain, emit
+from graphveil.graphs import Graph
 
 Folder = Annotated[Path, typer.Argument(metavar="PARTY", help="A party's folder, which federation init made.")]
 Nodes = Annotated[int, typer.Option("--nodes", min=2, help="How many nodes all holders share, as far as known.")]
@@ -75,7 +76,7 @@ def status(folder: Folder, as_json: options.Json = False) -> None:
     emit(answer, as_json=as_json, screen=lambda: screens.status(answer))
 
 
-def _run(folder: Path, graph: Any, seed: int, patience: float, as_json: bool) -> None:
+def _run(folder: Path, graph: Graph | None, seed: int, patience: float, as_json: bool) -> None:
     from graphveil.cli import federation_screens as screens
     from graphveil.errors import InputError
     from graphveil.federation.core.agreement import read_agreement

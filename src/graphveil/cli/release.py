@@ -10,6 +10,7 @@ import typer
 from graphveil.cli import choices, options
 from graphveil.cli.console import complain, emit, working
 from graphveil.errors import InputError
+from graphveil.graphs import Graph
 
 if TYPE_CHECKING:
     from graphveil.methods import MethodInfo
@@ -106,7 +107,7 @@ def find_release(name: str) -> MethodInfo:
     return replace(info, options={key: info.options[key] for key in settings_taken(name)})
 
 
-def refuse_release(graph: Any, method: str) -> None:
+def refuse_release(graph: Graph, method: str) -> None:
     """Refuse to publish a release again.
 
     Raises:
@@ -120,7 +121,7 @@ def refuse_release(graph: Any, method: str) -> None:
         )
 
 
-def warn_of_open_parts(maker: Any, graph: Any) -> None:
+def warn_of_open_parts(maker: Any, graph: Graph) -> None:
     """Say on stderr what is published as it is although the owner declares it private."""
     exposed = [part for part in graph.schema.private if part not in maker.privacy.protected]
     if exposed:

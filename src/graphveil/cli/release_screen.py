@@ -10,12 +10,13 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from graphveil.cli import screens
+from graphveil.graphs import Graph
 from graphveil.reports.base import words
 from graphveil.reports.base.text import printable
 from graphveil.reports.releases import card as release_card
 
 
-def released(graph: Any, out: Path, curator: Mapping[str, Any] | None) -> RenderableType:
+def released(graph: Graph, out: Path, curator: Mapping[str, Any] | None) -> RenderableType:
     """What was published, what it promises, what it keeps, and what to do with it."""
     release = graph.release
     head = Text(
@@ -36,7 +37,7 @@ def released(graph: Any, out: Path, curator: Mapping[str, Any] | None) -> Render
     return Group(*parts, screens.pairs(facts))
 
 
-def _content(graph: Any) -> str:
+def _content(graph: Graph) -> str:
     found = release_card.counts(graph)
     text = f"{int(graph.num_nodes):,} nodes, {found['edges']:,} edges"
     if found["made"] is not None:
@@ -44,7 +45,7 @@ def _content(graph: Any) -> str:
     return text
 
 
-def _structure(graph: Any, curator: Mapping[str, Any] | None) -> list[RenderableType]:
+def _structure(graph: Graph, curator: Mapping[str, Any] | None) -> list[RenderableType]:
     figures = release_card.figures(graph.release.statistics)
     if not figures or curator is None:
         return []

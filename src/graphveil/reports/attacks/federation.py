@@ -15,7 +15,7 @@ from graphveil.errors import DataError, InputError
 from graphveil.federation.core.agreement import FILE, Agreement
 from graphveil.federation.modes.holder import Holding
 from graphveil.federation.party import holding_of, require_agreed
-from graphveil.graphs import load_graph
+from graphveil.graphs import Graph, load_graph
 from graphveil.privacy import Randomness
 from graphveil.reports.attacks.files import PLAIN
 from graphveil.reports.federation.card import check_party, is_party
@@ -98,7 +98,7 @@ def holdings_of(agreement: Agreement, truth: Path, *, data_root: Path | None, se
     }
 
 
-def _ids(graph: Any) -> Any:
+def _ids(graph: Graph) -> Any:
     return getattr(graph, "ids", range(int(graph.num_nodes)))
 
 

@@ -11,7 +11,7 @@ from graphveil.attacks.catalogue import PUBLISHED, SHADOW, Target, attack
 from graphveil.attacks.published_edges import with_public_edges
 from graphveil.attacks.reconstruction import shows_features
 from graphveil.errors import InputError
-from graphveil.graphs import Split, draw_private, load_graph
+from graphveil.graphs import Graph, Split, draw_private, load_graph
 from graphveil.methods import load_method
 from graphveil.methods.local.baselines import BASELINES, baseline
 from graphveil.methods.runs.catalogue import build_method, chosen_settings
@@ -70,7 +70,7 @@ def attack_run(
     settings = chosen_settings(record.method, record.settings)
     own = None if shadow is None else load_graph(shadow, root=data_root)
 
-    def train(graph: Any, nodes: Split, number: int) -> Any:
+    def train(graph: Graph, nodes: Split, number: int) -> Any:
         built = build_method(record.method, settings, len(graph.schema.classes), seed=number)
         return built.fit(graph, split=nodes, randomness=randomness)
 
@@ -80,7 +80,7 @@ def attack_run(
     if plain and protected and not name.startswith(("averaging", PUBLISHED)):
         model: dict[str, Any] = {"model": str(record.settings.get("model", "gcn")), "epochs": 200}
 
-        def open_network(graph: Any, nodes: Split, number: int) -> Any:
+        def open_network(graph: Graph, nodes: Split, number: int) -> Any:
             return baseline(**model, seed=number).fit(graph, split=nodes, randomness=randomness)
 
         common["noiseless"] = shows_features(method, served)

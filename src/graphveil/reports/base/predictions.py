@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import polars as pl
 
 from graphveil.errors import InputError
+from graphveil.graphs import Graph
 from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.methods.base.people import Identity
 from graphveil.methods.curator.privacy import CuratorPrivacy
@@ -20,7 +21,6 @@ from graphveil.writing import whole_file
 
 if TYPE_CHECKING:
     from torch import Tensor
-    from torch_geometric.data import Data
 
     from graphveil.methods.links.privacy import LinkPrivacy
     from graphveil.methods.release.privacy import ReleasePrivacy
@@ -59,7 +59,7 @@ def check_people(people: str | None, model: Any) -> None:
         raise InputError(f"--people says nothing to {model.kind}", allowed="with lpgnn, solitude, blink and dprr")
 
 
-def tabulate(probabilities: Tensor, graph: Data, classes: tuple[str, ...]) -> pl.DataFrame:
+def tabulate(probabilities: Tensor, graph: Graph, classes: tuple[str, ...]) -> pl.DataFrame:
     """One row for each node.
 
     Args:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphveil.errors import InputError
+from graphveil.graphs import Graph
 from graphveil.progress import ProgressCallback
 from graphveil.reading import read_json
 from graphveil.reports.base.files import json_safe, refuse_used_folder, sealed, to_json, unsealed, write_text
@@ -23,8 +24,6 @@ from graphveil.reports.base.text import plain_name
 from graphveil.writing import writing
 
 if TYPE_CHECKING:
-    from torch_geometric.data import Data
-
     from graphveil.privacy import Randomness
 
 PLAN_FILE = "comparison.json"
@@ -155,7 +154,7 @@ def run_missing(comparison: Comparison, folder: Path, run: Callable[[Cell, str],
 
 
 def experimenter(
-    graph: Data,
+    graph: Graph,
     *,
     noise: Callable[[int], Randomness],
     controls: bool,

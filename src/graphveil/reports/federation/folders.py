@@ -36,7 +36,7 @@ from graphveil.federation.crypto.keys import (
     write_identity,
 )
 from graphveil.federation.vertical import deal_columns
-from graphveil.graphs import load_graph, make_graph, published_split, random_split
+from graphveil.graphs import Graph, load_graph, make_graph, published_split, random_split
 from graphveil.graphs.features import features_from_rows
 from graphveil.graphs.write import write_folder
 from graphveil.reading import LARGEST_TOML, read_bytes, read_json
@@ -73,7 +73,7 @@ def shares_of(proportion: str | None, parties: int) -> list[float]:
     return shares
 
 
-def write_split(graph: Any, shares: Sequence[float], path: Path, *, seed: int) -> dict[str, Any]:
+def write_split(graph: Graph, shares: Sequence[float], path: Path, *, seed: int) -> dict[str, Any]:
     """Write one own-files folder a holder; the first has the labels and the split.
 
     Raises:

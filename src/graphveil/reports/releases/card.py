@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from graphveil.graphs import Graph
 from graphveil.reports.attacks.files import NONE, Found, attacks_section
 from graphveil.reports.base import card as cards
 from graphveil.reports.base import text, words
@@ -16,8 +17,6 @@ from graphveil.reports.releases.lift import read_lift
 from graphveil.reports.runs.card import results
 
 if TYPE_CHECKING:
-    from torch_geometric.data import Data
-
     from graphveil.graphs import Release
 
 #: Figure -> what it is called.
@@ -44,7 +43,7 @@ _NOT_HERE = (
 )
 
 
-def release_card(graph: Data, folder: Path, *, lift: RunRecord | None = None, attacks: Found | None = None) -> Card:
+def release_card(graph: Graph, folder: Path, *, lift: RunRecord | None = None, attacks: Found | None = None) -> Card:
     """Return the card of a released graph: what is protected, what is in it, what it keeps.
 
     Args:
@@ -100,7 +99,7 @@ def _lift(lift: RunRecord | None, folder: Path) -> Section:
     return Section("Lift over the free baseline", (Paragraph(said), Command(typed)))
 
 
-def _content(graph: Data) -> tuple[Section, ...]:
+def _content(graph: Graph) -> tuple[Section, ...]:
     """Return how large the release is, what to mind, and figures of its structure."""
     release: Release = graph.release
     found = counts(graph)
@@ -124,7 +123,7 @@ def _settings(release: Release) -> Section:
     return Section("Settings", (Points((text.settings(release.settings), made)),))
 
 
-def counts(graph: Data) -> dict[str, int | None]:
+def counts(graph: Graph) -> dict[str, int | None]:
     """How many edges a released graph has, and how many of them are public and made; None where none was made."""
     listed = graph.edge_index.shape[1] // (1 if graph.schema.directed else 2)
     public = graph.get("public_edges")
