@@ -67,14 +67,14 @@ def planted_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     """A reader that trusts a key to be there."""
     from graphveil.graphs import declaration
 
-    original = declaration._parse
+    original = declaration.parse_declaration
 
     def parse(content: dict[str, object], where: str) -> object:
         if content.get("range") == [0, 0]:
             raise KeyError("low")
         return original(content, where)
 
-    monkeypatch.setattr(declaration, "_parse", parse)
+    monkeypatch.setattr(declaration, "parse_declaration", parse)
 
 
 def planted_nonsense(monkeypatch: pytest.MonkeyPatch) -> None:

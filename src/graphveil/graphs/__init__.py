@@ -9,6 +9,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from graphveil.graphs.conversions import as_graph as as_graph
+    from graphveil.graphs.conversions import from_adjacency as from_adjacency
+    from graphveil.graphs.conversions import from_networkx as from_networkx
+    from graphveil.graphs.conversions import from_pyg as from_pyg
+    from graphveil.graphs.conversions import from_tables as from_tables
+    from graphveil.graphs.conversions import to_pyg as to_pyg
     from graphveil.graphs.degree_bound import BoundedEdges as BoundedEdges
     from graphveil.graphs.degree_bound import keep_lists as keep_lists
     from graphveil.graphs.degree_bound import require_degree as require_degree
@@ -42,10 +48,15 @@ _HOME = {
     "GraphSchema": "schema",
     "Release": "release",
     "Split": "splits",
+    "as_graph": "conversions",
     "data_root": "root",
     "describe": "description",
     "digits_graph": "digits",
     "draw_private": "known",
+    "from_adjacency": "conversions",
+    "from_networkx": "conversions",
+    "from_pyg": "conversions",
+    "from_tables": "conversions",
     "keep_lists": "degree_bound",
     "known_labels": "splits",
     "load_graph": "load",
@@ -58,6 +69,7 @@ _HOME = {
     "require_degree": "degree_bound",
     "shares_of": "splits",
     "social_graph": "social",
+    "to_pyg": "conversions",
     "validate": "value",
     "write_folder": "write",
     "write_release": "release",

@@ -99,13 +99,22 @@ def read_declaration(path: Path) -> Declaration:
     for key in _REQUIRED:
         if key not in content:
             raise DataError(f"{key} is not declared", where=where, remedy=_EXAMPLE)
-    return _parse(content, where)
+    return parse_declaration(content, where)
 
 
 _EXAMPLE = 'write for example: private = ["features", "labels"], range = [0, 1], classes = ["a", "b"], directed = false'
 
 
-def _parse(content: Mapping[str, object], where: str) -> Declaration:
+def parse_declaration(content: Mapping[str, object], where: str) -> Declaration:
+    """Check the known keys of a declaration, of which `private`, `range` and `classes` are there.
+
+    Args:
+        content: the keys of a `graph.toml` and their values.
+        where: its name in messages.
+
+    Raises:
+        DataError: a key has a wrong value.
+    """
     private = _words(content, "private", where)
     unknown = [part for part in private if part not in PRIVATE_PARTS]
     if unknown:
@@ -117,7 +126,7 @@ def _parse(content: Mapping[str, object], where: str) -> Declaration:
     policy = content.get("out_of_range", "refuse")
     if policy not in ("refuse", "clip"):
         raise DataError(f"out_of_range is {policy!r}", where=where, allowed="refuse, clip")
-    found = Declaration(
+    declaration = Declaration(
         private=private,
         classes=classes,
         low=low,
@@ -138,27 +147,32 @@ def _parse(content: Mapping[str, object], where: str) -> Declaration:
         private_nodes=_word(content, "private_nodes", where),
         release=_truth(content, "release", where),
     )
-    _refuse_shared_columns(found, where)
-    return found
+    _refuse_shared_columns(declaration, where)
+    return declaration
 
 
-def _refuse_shared_columns(found: Declaration, where: str) -> None:
+def _refuse_shared_columns(declared: Declaration, where: str) -> None:
     """Refuse a column with two meanings, and feature columns that have no name or are there twice."""
-    nodes = {"id": found.id, "label": found.label, "split": found.split, "private_nodes": found.private_nodes}
-    edges = {"source": found.source, "target": found.target, "public_edges": found.public_edges}
+    nodes = {
+        "id": declared.id,
+        "label": declared.label,
+        "split": declared.split,
+        "private_nodes": declared.private_nodes,
+    }
+    edges = {"source": declared.source, "target": declared.target, "public_edges": declared.public_edges}
     for columns in (nodes, edges):
         named = [(key, name) for key, name in columns.items() if name is not None]
         for place, (key, name) in enumerate(named):
             for other, same in named[place + 1 :]:
                 if name == same:
                     raise DataError(f"{key} and {other} are both the column {name!r}", where=where, remedy=_TWO)
-    for name in found.features or ():
+    for name in declared.features or ():
         if not name.strip():
             raise DataError("features names a column without a name", where=where)
         for key, taken in nodes.items():
             if name == taken:
                 raise DataError(f"features names {name!r}, which is the column of {key}", where=where, remedy=_TWO)
-    if len(set(found.features or ())) < len(found.features or ()):
+    if len(set(declared.features or ())) < len(declared.features or ()):
         raise DataError("features names a column twice", where=where, allowed="each column once")
 
 

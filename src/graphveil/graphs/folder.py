@@ -2,27 +2,14 @@
 
 from __future__ import annotations
 
-from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-import numpy as np
 
 from graphveil.errors import DataError
-from graphveil.graphs.checks import check_parts
-from graphveil.graphs.declaration import FILE, Declaration, read_declaration
-from graphveil.graphs.edges import merge_edges
-from graphveil.graphs.features import compact_dense, compact_rows
-from graphveil.graphs.known import public_columns, read_truth
-from graphveil.graphs.parts import MASKS, Features, GraphParts, Mask
+from graphveil.graphs.declaration import FILE, read_declaration
+from graphveil.graphs.parts import GraphParts
 from graphveil.graphs.release import read_release, refuse_stray_release
-from graphveil.graphs.schema import GraphSchema
-from graphveil.graphs.tables import Table, find_table, read_table
-
-if TYPE_CHECKING:
-    import polars
-
-_SPLITS = {"train": 0, "val": 1, "test": 2}
+from graphveil.graphs.tables import find_table, read_table
+from graphveil.graphs.tabular import Origin, join_people, read_people
 
 
 def read_folder(folder: Path) -> GraphParts:
@@ -46,30 +33,18 @@ def read_folder(folder: Path) -> GraphParts:
     if not declared.release:
         refuse_stray_release(folder)
     release = read_release(folder) if declared.release else None
-    nodes = read_table(_path(folder, "nodes"))
-    ids = _ids(nodes, declared.id)
-    y, label_notes = _labels(nodes, declared)
-    listed = find_table(folder, "features", required=False)
-    if listed is None:
-        x, dimension, notes = _columns(nodes, declared, folder)
-    else:
-        x, dimension, notes = _entries(read_table(listed), ids, declared, folder)
-    masks = _masks(nodes, declared)
-    edge_index, public, edge_notes = _edges(read_table(_path(folder, "edges")), ids, declared)
-    nodes.refuse_short_lines()
-    schema = GraphSchema(
-        declared.name or folder.resolve().name,
-        dimension,
-        declared.low,
-        declared.high,
-        declared.classes,
-        declared.directed,
-        declared.private,
+    origin = Origin(
+        where=str(folder / FILE),
+        name=folder.resolve().name,
         source=f"declared by the owner in {FILE}",
-        notes=(*notes, *label_notes, *edge_notes),
+        remedy=f"add some, or a features file beside {folder}",
     )
-    members = _members(nodes, declared)
-    return check_parts(GraphParts(x, edge_index, y, schema, masks, ids.to_numpy(), public, members, release))
+    nodes = read_table(_path(folder, "nodes"))
+    listed = find_table(folder, "features", required=False)
+    people = read_people(nodes, None if listed is None else read_table(listed), declared, origin)
+    parts = join_people(people, read_table(_path(folder, "edges")), declared, origin, release)
+    nodes.refuse_short_lines()
+    return parts
 
 
 def _path(folder: Path, stem: str) -> Path:
@@ -77,202 +52,3 @@ def _path(folder: Path, stem: str) -> Path:
     if path is None:  # find_table has refused already
         raise DataError(f"there is no {stem}", where=str(folder))
     return path
-
-
-def _ids(nodes: Table, column: str) -> polars.Series:
-    """The node ids as text, each there once."""
-    ids = nodes.text(column)
-    if len(ids) == 0:
-        raise DataError("has no rows", where=str(nodes.path), allowed="one row for each node")
-    nodes.refuse(ids.is_null() | (ids == ""), "{column} is missing", column, "an id in every row")
-    nodes.refuse(~ids.is_first_distinct(), "{column} {value} is there a second time", column, "each id once")
-    return ids
-
-
-def _places(table: Table, column: str, ids: polars.Series) -> np.ndarray:
-    """The row number in `ids` of each id in a column."""
-    import polars
-
-    text = table.text(column)
-    table.refuse(text.is_null() | (text == ""), "{column} is missing", column, "an id in every row")
-    # An Enum's physical code is the place of the id in the list.
-    codes = text.cast(polars.Enum(ids), strict=False)
-    table.refuse(codes.is_null(), "{column} {value} is not an id in the nodes file", column)
-    places: np.ndarray = codes.to_physical().to_numpy()
-    return places
-
-
-def _edges(
-    table: Table, ids: polars.Series, declared: Declaration
-) -> tuple[np.ndarray, np.ndarray | None, tuple[str, ...]]:
-    """The edges, which of them are public where that is declared, and what was changed."""
-    source, target = (_places(table, column, ids) for column in (declared.source, declared.target))
-    edge_index, notes = merge_edges(source, target, len(ids), directed=declared.directed)
-    if declared.public_edges is None:
-        return edge_index, None, notes
-    column, directed = declared.public_edges, declared.directed
-    public = public_columns(table, column, (source, target), edge_index, nodes=len(ids), directed=directed)
-    return edge_index, public, notes
-
-
-def _members(nodes: Table, declared: Declaration) -> np.ndarray | None:
-    """Who may have private edges, where that is declared."""
-    if declared.private_nodes is None:
-        return None
-    return np.flatnonzero(read_truth(nodes, declared.private_nodes))
-
-
-def _feature_names(nodes: Table, declared: Declaration, folder: Path) -> list[str]:
-    taken = {declared.id, declared.label or "label", declared.split, declared.private_nodes}
-    names = list(declared.features or [name for name in nodes.frame.columns if name not in taken])
-    if not names:
-        raise DataError(
-            "has no feature columns",
-            where=str(nodes.path),
-            remedy=f"add some, or a features file beside {folder}",
-        )
-    if declared.dimension not in (None, len(names)):
-        raise DataError(
-            f"dimension is {declared.dimension}, but there are {len(names)} feature columns",
-            where=str(folder / FILE),
-        )
-    return names
-
-
-def _columns(nodes: Table, declared: Declaration, folder: Path) -> tuple[Features, int, tuple[str, ...]]:
-    """Features from the columns of the nodes file, one after the other."""
-    names = _feature_names(nodes, declared, folder)
-    values = np.empty((nodes.frame.height, len(names)), dtype=np.float32)
-    clipped = 0
-    for index, name in enumerate(names):
-        low, high = _range_of(name, declared, folder)
-        column, changed = _in_range(nodes, name, nodes.numbers(name), (low, high), declared)
-        values[:, index] = (column - low) / (high - low) if declared.ranges else column
-        clipped += changed
-    notes: tuple[str, ...] = ()
-    if clipped:
-        notes += (f"clipped {clipped:,} feature values to the declared range",)
-    if declared.ranges:
-        notes += ("scaled each feature column from its declared range to 0..1",)
-    return compact_dense(values), len(names), notes
-
-
-def _range_of(name: str, declared: Declaration, folder: Path) -> tuple[float, float]:
-    if not declared.ranges:
-        return declared.low, declared.high
-    for pattern, low, high in declared.ranges:
-        if fnmatchcase(name, pattern):
-            return low, high
-    raise DataError(
-        f"range has no entry for the feature column {name!r}",
-        where=str(folder / FILE),
-        allowed=f"it has {', '.join(pattern for pattern, _, _ in declared.ranges)}",
-    )
-
-
-def _in_range(
-    table: Table, name: str, numbers: polars.Series, bounds: tuple[float, float], declared: Declaration
-) -> tuple[np.ndarray, int]:
-    import polars
-
-    low, high = bounds
-    values = numbers.to_numpy()
-    # Features are kept as float32, so the bounds are compared as float32 too: a value written as the bound
-    # itself is inside.
-    with np.errstate(over="ignore"):
-        stored = values.astype(np.float32)
-    outside = polars.Series((stored < np.float32(low)) | (stored > np.float32(high)))
-    if declared.out_of_range == "refuse":
-        table.refuse(outside, "{column} is {value}", name, f"the declared range {low:g} to {high:g}")
-    return np.clip(values, low, high), int(outside.sum())
-
-
-def _entries(
-    table: Table, ids: polars.Series, declared: Declaration, folder: Path
-) -> tuple[Features, int, tuple[str, ...]]:
-    """Sparse features from rows (id, feature, value)."""
-    from scipy.sparse import csr_matrix
-
-    if declared.dimension is None:
-        raise DataError(
-            f"dimension is not declared, but {table.path.name} is there",
-            where=str(folder / FILE),
-            remedy="write dimension = the number of features there are",
-        )
-    if declared.features or declared.ranges or not declared.low <= 0 <= declared.high:
-        raise DataError(
-            f"features from {table.path.name} have one range, and what is not listed counts as 0",
-            where=str(folder / FILE),
-            allowed="range = [low, high] with low <= 0 <= high, and no key features",
-        )
-    rows, columns = _entry_places(table, ids, declared.dimension)
-    values, clipped = np.ones(len(rows), dtype=np.float32), 0
-    if "value" in table.frame.columns:
-        bounds = (declared.low, declared.high)
-        values, clipped = _in_range(table, "value", table.numbers("value"), bounds, declared)
-    shape = (len(ids), declared.dimension)
-    matrix = csr_matrix((values.astype(np.float32), (rows, columns)), shape=shape)
-    notes = (f"clipped {clipped:,} feature values to the declared range",) if clipped else ()
-    return compact_rows(matrix), declared.dimension, notes
-
-
-def _entry_places(table: Table, ids: polars.Series, dimension: int) -> tuple[np.ndarray, np.ndarray]:
-    """Row and column of each sparse entry, each pair once."""
-    import polars
-
-    rows = _places(table, "id", ids)
-    numbers = table.numbers("feature")
-    listed = numbers.cast(polars.Int64, strict=False)
-    wrong = (listed != numbers) | ~listed.is_between(0, dimension - 1)
-    table.refuse(
-        wrong.fill_null(True),
-        "{column} is {value}",
-        "feature",
-        f"whole numbers 0 to {dimension - 1}",
-    )
-    twice = ~(polars.Series(rows).cast(polars.Int64) * dimension + listed).is_first_distinct()
-    table.refuse(twice, "feature {value} of this id is there a second time", "feature", "each entry once")
-    return rows, listed.to_numpy()
-
-
-def _labels(nodes: Table, declared: Declaration) -> tuple[np.ndarray, tuple[str, ...]]:
-    import polars
-
-    column = declared.label or "label"
-    if declared.label_separator is not None:
-        return _several_labels(nodes, column, declared.classes, declared.label_separator), ()
-    if declared.label is None and column not in nodes.frame.columns:
-        return np.full(nodes.frame.height, -1), ("no label column: every label unknown",)
-    text = nodes.text(column)
-    text = text.set(text == "", None)
-    codes = text.cast(polars.Enum(declared.classes), strict=False)
-    some = ", ".join(declared.classes[:8]) + (", ..." if len(declared.classes) > 8 else "")
-    nodes.refuse(codes.is_null() & text.is_not_null(), "{column} is {value}, not a declared class", column, some)
-    labels = codes.to_physical().cast(polars.Int64).fill_null(-1).to_numpy()
-    unknown = int((labels < 0).sum())
-    return labels.copy(), (f"{unknown:,} labels unknown",) if unknown else ()
-
-
-def _several_labels(nodes: Table, column: str, classes: tuple[str, ...], separator: str) -> np.ndarray:
-    """Several labels a node, names with a separator between them: float32 0/1 [n, c]; nothing: none of them."""
-    import polars
-
-    text = nodes.text(column).fill_null("")
-    listed = polars.DataFrame({"row": np.arange(len(text)), "name": text.str.split(separator)}).explode("name")
-    listed = listed.filter(polars.col("name") != "")
-    codes = listed["name"].cast(polars.Enum(classes), strict=False)
-    wrong = np.zeros(len(text), dtype=bool)
-    wrong[listed["row"].to_numpy()[codes.is_null().to_numpy()]] = True
-    some = ", ".join(classes[:8]) + (", ..." if len(classes) > 8 else "")
-    nodes.refuse(polars.Series(wrong), "{column} is {value}, not all of it declared classes", column, some)
-    y = np.zeros((len(text), len(classes)), dtype=np.float32)
-    y[listed["row"].to_numpy(), codes.to_physical().to_numpy().astype(int)] = 1
-    return y
-
-
-def _masks(nodes: Table, declared: Declaration) -> dict[Mask, np.ndarray]:
-    if declared.split is None:
-        return {}
-    text = nodes.text(declared.split).fill_null("")
-    nodes.refuse(~text.is_in([*_SPLITS, ""]), "{column} is {value}", declared.split, "train, val, test or empty")
-    return {mask: (text == part).to_numpy().copy() for mask, part in zip(MASKS, _SPLITS, strict=True)}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from graphveil.errors import InputError
+from graphveil.errors import DataError, InputError
 from graphveil.graphs.edges import edge_keys
 from graphveil.graphs.tables import Table
 
@@ -68,6 +68,34 @@ def public_columns(
     both = np.intersect1d(known, hidden)
     clash = polars.Series(np.isin(keys, both) & public) if len(both) else polars.Series([False] * len(keys))
     table.refuse(clash, "{column} is {value}, but another row lists the same edge as private", column, "both alike")
+    columns: np.ndarray = np.isin(edge_keys(edge_index[0], edge_index[1], nodes, directed=directed), known)
+    return columns
+
+
+def public_of(
+    public: np.ndarray, ends: np.ndarray, edge_index: np.ndarray, *, nodes: int, directed: bool
+) -> np.ndarray:
+    """Return which columns of a normalised edge index stand for listed edges that are declared public.
+
+    Args:
+        public: bool [L], one truth for each listed edge.
+        ends: int [2, L], the edges as they were listed.
+        edge_index: int64 [2, E], what `merge_edges` made of them.
+        nodes: n.
+        directed: whether an edge stands in one direction only.
+
+    Returns:
+        bool [E].
+
+    Raises:
+        DataError: not one truth for each listed edge, or an edge is listed as public and as private.
+    """
+    if public.dtype != np.bool_ or public.shape != ends.shape[1:]:
+        raise DataError("is not true or false for each edge", where="public_edges", allowed="bool [E]")
+    keys = edge_keys(ends[0], ends[1], nodes, directed=directed)
+    known = np.unique(keys[public])
+    if np.intersect1d(known, keys[~public]).size:
+        raise DataError("an edge is listed as public and as private", where="public_edges", allowed="both alike")
     columns: np.ndarray = np.isin(edge_keys(edge_index[0], edge_index[1], nodes, directed=directed), known)
     return columns
 

@@ -26,15 +26,31 @@ def _shown(value: object) -> str:
 
 @dataclass(frozen=True)
 class Table:
-    """One file: every column of a csv as text, of a parquet as stored."""
+    """One table: every column of a csv as text, of a parquet or a frame as stored.
 
-    path: Path
+    Attributes:
+        title: its name in messages: the path of its file, or what the caller calls it.
+        frame: its columns.
+        path: its file; None for a frame that was handed over.
+        row_names: what messages call its rows, where they have better names than numbers.
+    """
+
+    title: str
     frame: polars.DataFrame
+    path: Path | None = None
+    row_names: Sequence[str] | None = None
+
+    @property
+    def short_title(self) -> str:
+        """The name of its file without the folder, or the title."""
+        return self.title if self.path is None else self.path.name
 
     def where(self, row: int) -> str:
-        """The place of data row `row` (from 0) for a message: a line of a csv, a row of a parquet."""
-        if self.path.suffix == ".parquet":
-            return f"{self.path}, row {row + 1}"
+        """Return the place of data row `row` (from 0) for a message: a line of a csv, else a row."""
+        if self.row_names is not None:
+            return f"{self.title}, {self.row_names[row]}"
+        if self.path is None or self.path.suffix == ".parquet":
+            return f"{self.title}, row {row + 1}"
         lines = (line for line, _ in _records(self.path))
         line = next(islice(lines, row + 1, None), None)
         return f"{self.path}, line {line}" if line else f"{self.path}, row {row + 1}"
@@ -47,11 +63,17 @@ class Table:
         """
         if name not in self.frame.columns:
             there = ", ".join(self.frame.columns[:12])
-            raise DataError(f"has no column {name!r}", where=str(self.path), allowed=f"its columns are {there}")
+            raise DataError(f"has no column {name!r}", where=self.title, allowed=f"its columns are {there}")
         return self.frame[name]
 
     def refuse(self, bad: polars.Series, what: str, column: str, allowed: str | None = None) -> None:
-        """Refuse the first row where `bad` is true; `what` may show its value as {value}.
+        """Refuse the first row where `bad` is true.
+
+        Args:
+            bad: one truth a row.
+            what: what is wrong; may show {column}, and as {value} what stands there.
+            column: the column in question.
+            allowed: what would have been accepted.
 
         Raises:
             DataError: if any is; names file and line.
@@ -68,7 +90,12 @@ class Table:
         Raises:
             DataError: names file and line.
         """
-        if self.path.suffix != ".parquet" and self.frame.width and self.frame[:, -1].has_nulls():
+        if (
+            self.path is not None
+            and self.path.suffix != ".parquet"
+            and self.frame.width
+            and self.frame[:, -1].has_nulls()
+        ):
             _refuse_short_lines(self.path, self.frame.height, self.frame.width)
 
     def text(self, name: str) -> polars.Series:
@@ -98,19 +125,24 @@ class Table:
 
 
 def find_table(folder: Path, stem: str, *, required: bool = True) -> Path | None:
-    """The file `stem.csv` or `stem.parquet` in a folder; None when neither is there and none is required.
+    """Return the file `stem.csv` or `stem.parquet` in a folder; None when neither is there and none is required.
+
+    Args:
+        folder: where to look.
+        stem: its name without the ending.
+        required: refuse a folder without it.
 
     Raises:
         DataError: both are there, or none although one is required.
     """
-    found = [path for path in (folder / f"{stem}.csv", folder / f"{stem}.parquet") if os.path.lexists(path)]
-    if len(found) > 1:
+    there = [path for path in (folder / f"{stem}.csv", folder / f"{stem}.parquet") if os.path.lexists(path)]
+    if len(there) > 1:
         raise DataError(f"both {stem}.csv and {stem}.parquet are there", where=str(folder), remedy="remove one")
-    if not found and required:
+    if not there and required:
         raise DataError(f"there is neither {stem}.csv nor {stem}.parquet", where=str(folder))
-    if found:
-        require_file(found[0])
-    return found[0] if found else None
+    if there:
+        require_file(there[0])
+    return there[0] if there else None
 
 
 def read_table(path: Path) -> Table:
@@ -143,11 +175,8 @@ def _read_parquet(path: Path) -> Table:
         if not (panic or isinstance(error, polars.exceptions.PolarsError | OSError | ValueError | OverflowError)):
             raise
         raise DataError(f"cannot be read ({_first_line(error)})", where=str(path)) from error
-    _check_names(path, frame.columns)
-    for name, kind in zip(frame.columns, frame.dtypes, strict=True):
-        if kind.is_nested() or kind in (polars.Binary, polars.Object, polars.Unknown):
-            raise DataError(f"column {name!r} holds {kind}", where=str(path), allowed="text, numbers, true or false")
-    return Table(path, frame)
+    check_columns(frame, str(path))
+    return Table(str(path), frame, path)
 
 
 def _read_csv(path: Path) -> Table:
@@ -158,10 +187,10 @@ def _read_csv(path: Path) -> Table:
     except (polars.exceptions.PolarsError, OSError, UnicodeDecodeError) as error:
         _name_line(path)
         raise DataError(f"cannot be read ({_first_line(error)})", where=str(path)) from error
-    _check_names(path, next((fields for _, fields in _records(path)), []))
+    _check_names(f"{path}, line 1", next((fields for _, fields in _records(path)), []))
     while frame.height and all(column[-1] is None for column in frame):  # blank lines at the end
         frame = frame[:-1]
-    table = Table(path, frame)
+    table = Table(str(path), frame, path)
     for name in frame.columns:
         nul = frame[name].str.contains("\0", literal=True).fill_null(False)
         table.refuse(nul, "{column} is {value}", name, "no NUL character")
@@ -178,8 +207,8 @@ def _refuse_short_lines(path: Path, rows: int, columns: int) -> None:
         return
     for place, (line, fields) in enumerate(_records(path)):
         if len(fields) < columns and place <= rows:
-            where, found = f"{path}, line {line}", f"{len(fields)} field{'s' * (len(fields) != 1)}"
-            raise DataError(f"has {found}", where=where, allowed=f"{columns}, as in the header")
+            count = f"{len(fields)} field{'s' * (len(fields) != 1)}"
+            raise DataError(f"has {count}", where=f"{path}, line {line}", allowed=f"{columns}, as in the header")
 
 
 LARGEST_TABLE: Final = 20_000_000_000
@@ -187,9 +216,25 @@ LARGEST_TABLE: Final = 20_000_000_000
 _CELLS: Final = f"at most {LARGEST_TABLE:,} cells"
 
 
-def _check_names(path: Path, names: Sequence[str]) -> None:
+def check_columns(frame: polars.DataFrame, where: str) -> None:
+    """Refuse columns whose names or values no table of people has.
+
+    Args:
+        frame: the table; where: its name in messages.
+
+    Raises:
+        DataError: a name is missing, unprintable or there twice, or a column holds lists or other nested values.
+    """
+    import polars
+
+    _check_names(where, frame.columns)
+    for name, kind in zip(frame.columns, frame.dtypes, strict=True):
+        if kind.is_nested() or kind in (polars.Binary, polars.Object, polars.Unknown):
+            raise DataError(f"column {name!r} holds {kind}", where=where, allowed="text, numbers, true or false")
+
+
+def _check_names(where: str, names: Sequence[str]) -> None:
     """Refuse columns without a name, with one that no screen can show, or with that of another."""
-    where = str(path) if path.suffix == ".parquet" else f"{path}, line 1"
     for place, name in enumerate(names, 1):
         if not name.strip():
             remedy = "name it or leave it out; pandas writes such a column unless told index=False"

@@ -1,0 +1,401 @@
+"""Graphs that a caller already has in Python: PyG, sparse adjacency, NetworkX, tables.
+
+Each function takes the public facts as keywords (`Declared`) or as `schema`, and treats what it is given as
+`load_graph` treats a folder: self-loops are removed, duplicates merged, undirected edges stored in both directions,
+each change counted in `schema.notes`; everything else that does not fit is refused.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Unpack
+
+import numpy as np
+
+from graphveil.errors import DataError, InputError
+from graphveil.graphs.checks import check_masks, check_parts, check_private_nodes
+from graphveil.graphs.declared import Declared, DeclaredColumns, declaration_of
+from graphveil.graphs.edges import merge_edges
+from graphveil.graphs.frames import Frame, as_table, columns_table
+from graphveil.graphs.handed import array_of, is_binary, read_ends, read_features, read_labels, read_masks, rows_of
+from graphveil.graphs.known import public_of
+from graphveil.graphs.parts import MASKS, GraphParts
+from graphveil.graphs.schema import GraphSchema
+from graphveil.graphs.tabular import Origin, join_people, read_people
+from graphveil.graphs.value import graph_of, parts_of
+
+if TYPE_CHECKING:
+    import networkx
+    from torch_geometric.data import Data
+
+    from graphveil.graphs.protocol import Graph
+    from graphveil.graphs.tables import Table
+
+_BY_CALLER = "declared by the caller"
+
+
+def from_pyg(data: Data, *, schema: GraphSchema | None = None, **declared: Unpack[Declared]) -> Graph:
+    """Make a graph of a PyG `Data`.
+
+    Read are x [n, d], y, edge_index [2, E] and, where they are there, train_mask, val_mask, test_mask, ids,
+    public_edges (bool [E]) and private_nodes. Everything else is left out; attributes of edges are noted.
+
+    Args:
+        data: the PyG graph; it is not changed.
+        schema: the public facts as a value; default: `data.schema`, if it is there.
+        **declared: the public facts as keywords, see `Declared`; `range` and `classes` are needed unless the features
+            have the type bool or a schema is there.
+
+    Returns:
+        The graph.
+
+    Raises:
+        InputError: a fact is not declared; shows the line that declares it.
+        DataError: a part cannot be used, or is outside what is declared.
+
+    Example:
+        >>> import torch
+        >>> from torch_geometric.data import Data
+        >>> from graphveil.graphs import from_pyg
+        >>> data = Data(x=torch.tensor([[0.5], [2.0]]), y=torch.tensor([0, 1]), edge_index=torch.tensor([[0], [1]]))
+        >>> graph = from_pyg(data, range=(0, 10), classes=["sales", "support"])
+        >>> graph.edge_index.tolist()
+        [[0, 1], [1, 0]]
+    """
+    _refuse_other_data(data)
+    schema = schema if schema is not None or declared else getattr(data, "schema", None)
+    facts, notes = declaration_of("from_pyg(data", schema, declared, binary=is_binary(data.x))
+    x, changes = read_features(data.x, facts)
+    y, unknown = read_labels(data.y, x.shape[0], facts.classes)
+    ends = read_ends(data.edge_index)
+    edge_index, merged = merge_edges(ends[0], ends[1], x.shape[0], directed=facts.directed)
+    unused = [name for name in ("edge_attr", "edge_weight") if getattr(data, name, None) is not None]
+    dropped = (f"left out {' and '.join(unused)}: no weights of edges are read",) if unused else ()
+    final = _schema(schema, facts, x.shape[1], "pyg", (*notes, *changes, *unknown, *merged, *dropped))
+    masks = read_masks({name: getattr(data, name, None) for name in MASKS})
+    check_masks(masks.values(), x.shape[0])
+    public = getattr(data, "public_edges", None)
+    if public is not None:
+        public = public_of(array_of(public), ends, edge_index, nodes=x.shape[0], directed=facts.directed)
+    members = getattr(data, "private_nodes", None)
+    if members is not None:
+        members = array_of(members)
+        check_private_nodes(members, x.shape[0])
+    kept = {name: getattr(data, name, None) for name in ("ids", "release", "image")}
+    parts = GraphParts(x, edge_index, y, final, masks, public_edges=public, private_nodes=members, **kept)
+    return graph_of(check_parts(parts))
+
+
+def from_adjacency(
+    adjacency: object,
+    x: object,
+    y: object = None,
+    *,
+    masks: Mapping[str, object] | None = None,
+    ids: Sequence[object] | None = None,
+    schema: GraphSchema | None = None,
+    **declared: Unpack[Declared],
+) -> Graph:
+    """Make a graph of an adjacency matrix, features and labels.
+
+    Args:
+        adjacency: [n, n], SciPy sparse, torch sparse or dense; every entry that is not 0 is an edge from its row to
+            its column, whatever its weight.
+        x: features [n, d], dense or sparse.
+        y: whole numbers [n] (-1: unknown), class names [n], or zeros and ones [n, c]; None: every label unknown.
+        masks: the published split, any of "train_mask", "val_mask", "test_mask", each bool [n].
+        ids: the user's own node ids, in row order: texts or whole numbers, each once.
+        schema: the public facts as a value.
+        **declared: the public facts as keywords, see `Declared`; `range` and `classes` are needed unless the features
+            have the type bool or a schema is there.
+
+    Returns:
+        The graph.
+
+    Raises:
+        InputError: a fact is not declared; shows the line that declares it.
+        DataError: a part cannot be used, or is outside what is declared.
+
+    Example:
+        >>> import numpy as np
+        >>> from scipy.sparse import csr_matrix
+        >>> from graphveil.graphs import from_adjacency
+        >>> adjacency = csr_matrix(np.array([[0, 1], [1, 0]]))
+        >>> x = np.array([[True, False], [False, True]])
+        >>> graph = from_adjacency(adjacency, x, ["no", "yes"], classes=["no", "yes"])
+        >>> graph.schema.high, graph.y.tolist()
+        (1.0, [0, 1])
+    """
+    facts, notes = declaration_of("from_adjacency(adjacency, x, y", schema, declared, binary=is_binary(x))
+    features, changes = read_features(x, facts)
+    n = features.shape[0]
+    labels, unknown = read_labels(y, n, facts.classes)
+    source, target, weights = _entries(adjacency, n)
+    edge_index, merged = merge_edges(source, target, n, directed=facts.directed)
+    final = _schema(schema, facts, features.shape[1], "adjacency", (*notes, *changes, *unknown, *weights, *merged))
+    split = read_masks(masks or {})
+    check_masks(split.values(), n)
+    return graph_of(check_parts(GraphParts(features, edge_index, labels, final, split, ids)))
+
+
+def from_tables(
+    nodes: Frame,
+    edges: Frame,
+    entries: Frame | None = None,
+    *,
+    schema: GraphSchema | None = None,
+    **declared: Unpack[DeclaredColumns],
+) -> Graph:
+    """Make a graph of tables: what a folder with `graph.toml` holds, as frames.
+
+    Args:
+        nodes: one row a node: an id, feature columns, optionally a label (missing where unknown) and a split.
+        edges: one row an edge: the ids of its source and target.
+        entries: one row (id, feature, value) for each sparse feature entry, in place of feature columns.
+        schema: the public facts as a value; its dimension is the number of feature columns.
+        **declared: the public facts and the names of the columns as keywords, see `DeclaredColumns`; `range` and
+            `classes` are needed unless a schema is there.
+
+    Returns:
+        The graph, with the ids as texts.
+
+    Raises:
+        InputError: a fact is not declared; shows the line that declares it.
+        DataError: a table cannot be used; names it and, where there is one, the row.
+
+    Example:
+        >>> from graphveil.graphs import from_tables
+        >>> nodes = {"id": ["ann", "bob"], "hours": [3, 38], "team": ["sales", None]}
+        >>> edges = {"source": ["ann"], "target": ["bob"]}
+        >>> graph = from_tables(nodes, edges, range=(0, 40), classes=["sales", "support"], label="team")
+        >>> list(graph.ids), graph.y.tolist()
+        (['ann', 'bob'], [0, -1])
+    """
+    facts, notes = declaration_of("from_tables(nodes, edges", schema, declared, columns=True)
+    remedy = "add some, or hand over sparse entries"
+    origin = Origin("from_tables", facts.name or "tables", schema.source if schema else _BY_CALLER, remedy)
+    people_table = as_table(nodes, "nodes")
+    people = read_people(people_table, None if entries is None else as_table(entries, "entries"), facts, origin)
+    parts = join_people(people, as_table(edges, "edges"), facts, origin)
+    people_table.refuse_short_lines()
+    return _noted(parts, schema, notes)
+
+
+def from_networkx(
+    graph: networkx.Graph[Any],
+    *,
+    features: str | Sequence[str] = "x",
+    label: str | None = None,
+    split: str | None = None,
+    public_edges: str | None = None,
+    private_nodes: str | None = None,
+    schema: GraphSchema | None = None,
+    **declared: Unpack[Declared],
+) -> Graph:
+    """Make a graph of a NetworkX graph, whose nodes are texts or whole numbers.
+
+    Args:
+        graph: any kind; parallel edges are merged, and edges have a direction if the graph's have one.
+        features: the node attributes that are features, one number each; or the one that holds a list of d numbers.
+        label: the node attribute with the name of the class, absent where unknown; default: "label".
+        split: the node attribute with "train", "val", "test" or nothing.
+        public_edges: the edge attribute, true or false: the edges that everybody knows.
+        private_nodes: the node attribute, true or false: who may have private edges.
+        schema: the public facts as a value.
+        **declared: the public facts as keywords, see `Declared`; `range` and `classes` are needed unless a schema is
+            there.
+
+    Returns:
+        The graph, with the nodes as ids, as texts.
+
+    Raises:
+        InputError: a fact is not declared; shows the line that declares it.
+        DataError: an attribute cannot be used; names the node or edge.
+
+    Example:
+        >>> import networkx
+        >>> from graphveil.graphs import from_networkx
+        >>> club = networkx.Graph()
+        >>> club.add_node("ann", age=41, team="red")
+        >>> club.add_node("bob", age=37, team="blue")
+        >>> club.add_edge("ann", "bob")
+        >>> graph = from_networkx(club, features=["age"], label="team", range=(0, 120), classes=["red", "blue"])
+        >>> graph.num_nodes, graph.y.tolist()
+        (2, [0, 1])
+    """
+    shown = f"from_networkx(graph, features={features if isinstance(features, str) else list(features)!r}"
+    columns = {"label": label, "split": split, "public_edges": public_edges, "private_nodes": private_nodes}
+    named = {key: name for key, name in columns.items() if name is not None}
+    nodes, feature_names = _node_table(graph, features, [name for key, name in named.items() if key != "public_edges"])
+    edges = _edge_table(graph, public_edges)
+    ends = {"id": "(node)", "source": "(source)", "target": "(target)", "features": feature_names}
+    facts, notes = declaration_of(
+        shown, schema, {**declared, **named, **ends}, columns=True, directed=graph.is_directed()
+    )
+    if facts.directed and not graph.is_directed():
+        raise InputError("directed=True, but the edges of the graph have no direction", where="from_networkx")
+    source = schema.source if schema else _BY_CALLER
+    origin = Origin("from_networkx", facts.name or str(graph.name or "networkx"), source, "name some with features=")
+    return _noted(join_people(read_people(nodes, None, facts, origin), edges, facts, origin), schema, notes)
+
+
+def to_pyg(graph: Graph) -> Data:
+    """Return a PyG `Data` for PyG's own layers and loaders: dense features, and what else the graph holds.
+
+    Args:
+        graph: any graph; it is a `Data` already, but its features may be sparse. The copy needs 4 n d bytes for them
+            then, and shares everything else.
+
+    Returns:
+        x float32 [n, d] dense, edge_index int64 [2, E], y, num_nodes, schema and, where they are there, masks, ids,
+        public edges and private nodes. It holds raw data.
+
+    Example:
+        >>> from graphveil.graphs import load_graph, to_pyg
+        >>> to_pyg(load_graph("social-100")).x.shape
+        torch.Size([100, 1000])
+    """
+    copied: Any = graph_of(parts_of(graph))
+    copied.x = graph.x.to_dense() if graph.x.is_sparse_csr else graph.x
+    return copied
+
+
+def as_graph(value: object, schema: GraphSchema | None = None) -> Graph:
+    """Return what a user has as a graph; a graph of graphveil comes back as it is.
+
+    Args:
+        value: a graph of graphveil, a PyG `Data`, a NetworkX graph whose nodes have a list of numbers "x", the name
+            of a data set, or the path of a folder.
+        schema: the public facts, for a value that does not bring its own.
+
+    Raises:
+        InputError: it is something else, or a fact is not declared; names the function to call, or shows the line.
+        DataError: its content cannot be used.
+
+    Example:
+        >>> from graphveil.graphs import as_graph, load_graph
+        >>> graph = load_graph("digits")
+        >>> as_graph(graph) is graph
+        True
+    """
+    given: Any = value
+    if isinstance(value, GraphParts):
+        return graph_of(value)
+    if isinstance(value, str | os.PathLike):
+        from graphveil.graphs.load import load_graph
+
+        graph = load_graph(value)
+        return graph if schema is None else from_pyg(graph, schema=schema)
+    if hasattr(given, "edge_index"):
+        own = isinstance(getattr(given, "schema", None), GraphSchema) and schema is None
+        whole: Graph = given if own else from_pyg(given, schema=schema)
+        return whole
+    if hasattr(given, "nodes") and hasattr(given, "is_multigraph"):
+        return from_networkx(given, schema=schema)
+    raise InputError(
+        f"a {type(value).__name__} is no graph",
+        allowed="a graph of load_graph, a PyG Data, a NetworkX graph, the name of a data set or a folder",
+        remedy="make one with graphveil.from_tables(nodes, edges, ...) or from_adjacency(adjacency, x, y, ...)",
+    )
+
+
+def _refuse_other_data(data: object) -> None:
+    """Refuse what is no PyG graph of one kind of nodes with features and edges."""
+    if hasattr(data, "node_types"):
+        raise InputError("data has several kinds of nodes", where="from_pyg", remedy="call data.to_homogeneous()")
+    for name, remedy in (
+        ("x", "set data.x to the features [n, d]"),
+        ("edge_index", "set data.edge_index to the edges [2, E], before ToSparseTensor if that is used"),
+    ):
+        if getattr(data, name, None) is None:
+            raise DataError(f"data has no {name}", where="from_pyg", remedy=remedy)
+
+
+def _schema(schema: GraphSchema | None, facts: Any, dimension: int, name: str, notes: tuple[str, ...]) -> GraphSchema:
+    """The schema of a graph: what was declared, and what was changed."""
+    if schema is not None:
+        return schema.noted(*notes)
+    return GraphSchema(
+        facts.name or name,
+        dimension,
+        facts.low,
+        facts.high,
+        facts.classes,
+        facts.directed,
+        facts.private,
+        source=_BY_CALLER,
+        notes=notes,
+    )
+
+
+def _noted(parts: GraphParts, schema: GraphSchema | None, notes: tuple[str, ...]) -> Graph:
+    before = schema.notes if schema is not None else notes
+    return graph_of(replace(parts, schema=replace(parts.schema, notes=(*before, *parts.schema.notes))))
+
+
+def _entries(adjacency: object, nodes: int) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
+    """Rows and columns of the entries that are not 0, and a note where they have weights."""
+    from scipy.sparse import csr_matrix
+
+    rows = rows_of(adjacency)
+    if rows is None:
+        dense = array_of(adjacency)
+        if dense.ndim != 2 or dense.dtype.kind not in "biuf":
+            raise DataError(f"has shape {dense.shape} and type {dense.dtype}", where="adjacency", allowed="[n, n]")
+        rows = csr_matrix(dense)
+    if rows.shape != (nodes, nodes):
+        raise DataError(f"has shape {rows.shape}", where="adjacency", allowed=f"{nodes, nodes}, as x has {nodes} rows")
+    if rows.dtype.kind == "f" and not np.isfinite(rows.data).all():
+        raise DataError("holds NaN or infinity", where="adjacency", allowed="0 for no edge, another number for one")
+    rows.sum_duplicates()
+    rows.eliminate_zeros()
+    weighted = bool((rows.data != 1).any())
+    entries = rows.tocoo()
+    notes = ("left out the weights of edges: every entry that is not 0 is an edge",) if weighted else ()
+    return entries.row, entries.col, notes
+
+
+def _node_table(
+    graph: networkx.Graph[Any], features: str | Sequence[str], others: Sequence[str]
+) -> tuple[Table, list[str]]:
+    """The nodes as a table, and the names of its feature columns."""
+    from graphveil.graphs.checks import names_of
+
+    names = names_of(list(graph.nodes), graph.number_of_nodes()) or ()
+    given = [values for _, values in graph.nodes(data=True)]
+    columns: dict[str, object] = {"(node)": list(names)}
+    for name in dict.fromkeys(("label", *others)):
+        if any(name in values for values in given):
+            columns[name] = [values.get(name) for values in given]
+    if isinstance(features, str):
+        matrix = _vectors(features, given, names)
+        wide = [f"{features}[{place}]" for place in range(matrix.shape[1])]
+        columns.update({name: matrix[:, place] for place, name in enumerate(wide)})
+    else:
+        wide = list(features)
+        columns.update({name: [values.get(name) for values in given] for name in wide})
+    return columns_table(columns, "nodes", [f"node {name!r}" for name in names]), wide
+
+
+def _vectors(features: str, given: Sequence[Mapping[str, object]], names: Sequence[str]) -> np.ndarray:
+    """The lists of numbers that the nodes hold under one name, as a matrix."""
+    rows: list[np.ndarray] = []
+    for name, values in zip(names, given, strict=True):
+        row = array_of(values[features]) if values.get(features) is not None else np.empty((0, 0))
+        if row.ndim != 1 or row.dtype.kind not in "biuf" or (rows and len(row) != len(rows[0])):
+            shown = "a list of numbers, equally long for every node"
+            remedy = "if features are several attributes, name them: features=[...]"
+            raise DataError(f"{features} is no such list", where=f"node {name!r}", allowed=shown, remedy=remedy)
+        rows.append(row)
+    return np.stack(rows).astype(np.float64) if rows else np.empty((0, 1))
+
+
+def _edge_table(graph: networkx.Graph[Any], public: str | None) -> Table:
+    """The edges as a table of the names of their ends."""
+    ends = [(str(source), str(target)) for source, target in graph.edges()]
+    columns: dict[str, object] = {"(source)": [end[0] for end in ends], "(target)": [end[1] for end in ends]}
+    if public is not None:
+        columns[public] = [values.get(public) for _, _, values in graph.edges(data=True)]
+    return columns_table(columns, "edges", [f"edge {source!r} to {target!r}" for source, target in ends])
