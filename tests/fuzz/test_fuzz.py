@@ -79,15 +79,15 @@ def planted_fault(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def planted_nonsense(monkeypatch: pytest.MonkeyPatch) -> None:
     """A reader that takes what is no class for an unknown one."""
-    from graphveil.graphs import folder
+    from graphveil.graphs import tabular
 
-    original = folder.merge_edges
+    original = tabular.merge_edges
 
     def normalise(source, target, nodes, *, directed):  # type: ignore[no-untyped-def]
         return original(source[:-1], target[:-1], nodes, directed=directed)
 
-    monkeypatch.setattr(folder, "merge_edges", normalise)
-    monkeypatch.setattr(folder, "public_columns", lambda *_, **__: None)
+    monkeypatch.setattr(tabular, "merge_edges", normalise)
+    monkeypatch.setattr(tabular, "public_columns", lambda *_, **__: None)
 
 
 def planted_leftover(monkeypatch: pytest.MonkeyPatch) -> None:
