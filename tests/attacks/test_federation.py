@@ -107,14 +107,13 @@ def test_without_noise_known_people_give_the_server_everybody_after_propagation_
     known = torch.arange(len(p)) < p.shape[1] + 20
     found = z @ torch.linalg.lstsq(z[known], p[known], rcond=1e-9, driver="gelsd").solution
     assert float((found.round() == p)[~known].double().mean()) > 0.99
-    said = guarantee_of(recorded.setting).assumes
-    assert any("solves for everybody's" in one for one in said)
-    assert not any("solves for" in one for one in guarantee_of(run("shared-linear", epsilon=1.0).setting).assumes)
+    assert guarantee_of(recorded.setting).assumption("sums-in-the-clear")
+    assert not guarantee_of(run("shared-linear", epsilon=1.0).setting).assumption("sums-in-the-clear")
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_every_mode_says_what_else_a_person_moves_and_what_another_run_costs(mode: str) -> None:
-    said = " ".join(guarantee_of(run(mode, epsilon=1.0).setting).assumes)
+    said = guarantee_of(run(mode, epsilon=1.0).setting).sentence()
     assert "a node that trains also moves the weights, and so the rows of all nodes" in said
     assert "the epsilons of all runs add up" in said
 

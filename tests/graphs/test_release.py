@@ -11,16 +11,18 @@ import torch
 
 from graphveil.errors import DataError, InputError
 from graphveil.graphs import Release, describe, draw_private, load_graph, social_graph, validate, write_release
-from graphveil.privacy import Guarantee, Ledger, Spend
+from graphveil.privacy import Guarantee, Ledger, Spend, assume
+from graphveil.privacy.observer import RELEASE_READERS
+from graphveil.privacy.unit import PRIVATE_EDGE
 
 GUARANTEE = Guarantee(
-    unit="one private edge",
+    unit=PRIVATE_EDGE,
     relation="add/remove",
     model="central",
     epsilon=2.0,
     delta=0.0,
-    against="everybody",
-    assumes=("the nodes are public",),
+    against=RELEASE_READERS,
+    assumes=(assume("released-once"),),
 )
 LEDGER = Ledger.open({"edges": (2.0, 0.0)}).spend(Spend("edges", "edges", "edge-rand", {"pairs": 10}, 2.0))
 RELEASE = Release("edge-rand", {"epsilon_a": 2.0}, GUARANTEE, LEDGER, edges=True, notes=("a note",), version="1")

@@ -112,7 +112,7 @@ def test_nothing_but_the_tree_and_public_facts_comes_out() -> None:
     fields = set(MarkovFit.__dataclass_fields__)
     assert fields == {"dendrogram", "weight", "steps", "public_traces", "assumes"}
     assert fit().assumes == (ASYMPTOTIC,)
-    assert "no finite-time guarantee" in ASYMPTOTIC
+    assert "no finite-time guarantee" in ASYMPTOTIC.sentence
 
 
 def test_no_epsilon_is_no_say() -> None:

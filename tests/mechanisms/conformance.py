@@ -200,10 +200,11 @@ def check_reports(case: Case) -> None:
 def check_guarantee(case: Case, unit: str, delta: float = 0.0) -> None:
     """The guarantee states what was asked for, in words a reader understands, and is not void."""
     guarantee = case.build(case.epsilon).guarantee
-    assert (guarantee.unit, guarantee.epsilon, guarantee.delta) == (unit, case.epsilon, delta)
+    assert (guarantee.unit.text, guarantee.epsilon, guarantee.delta) == (unit, case.epsilon, delta)
     assert (guarantee.relation, guarantee.model, guarantee.void) == ("replace", "local", None)
     opening = f"Against the server and everybody it shares with, each report hides {unit}: replacing it changes "
-    assert guarantee.sentence().startswith(opening)
+    assert guarantee.sentence().startswith(f"This protects {unit}, not a person: ")
+    assert opening in guarantee.sentence()
 
 
 def repeat(row: Tensor, times: int) -> Tensor:

@@ -35,6 +35,7 @@ from graphveil.mechanisms import (
 )
 from graphveil.mechanisms.samplers.bits import bit_law
 from graphveil.privacy import SecureRandomness, SeededRandomness, compose
+from graphveil.privacy.unit import USER_FEATURES_AND_LABEL
 
 VECTORS = (
     MultiBit(epsilon=1.0, dimension=4),
@@ -134,7 +135,7 @@ def test_mechanisms_are_values() -> None:
 def test_features_and_labels_of_one_user_compose() -> None:
     both = compose(
         [MultiBit(epsilon=1.0, dimension=4).guarantee, RandomizedResponse(epsilon=2.0, classes=3).guarantee],
-        unit="everything one user reports",
+        unit=USER_FEATURES_AND_LABEL,
     )
     assert both.epsilon == 3.0
     assert "its 4 features" in both.sentence()

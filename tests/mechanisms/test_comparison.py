@@ -13,11 +13,12 @@ from graphveil.errors import InputError
 from graphveil.mechanisms import catalogue, comparison
 from graphveil.mechanisms.comparison import Question, compare, measured, refused
 from graphveil.privacy import SecureRandomness, SeededRandomness
+from graphveil.privacy.unit import USER_FEATURES
 from graphveil.progress import Progress
 
 QUESTION = Question((0.5, 2.0), 16, users=4000, low=-1.0, high=3.0, delta=1e-6)
 RESULTS = compare(QUESTION, randomness=SeededRandomness(1))
-NAMES = {info.name for info in catalogue() if info.unit.endswith("feature vector")}
+NAMES = {info.name for info in catalogue() if info.unit == USER_FEATURES}
 
 
 def test_every_feature_mechanism_is_measured_at_every_epsilon_best_first() -> None:

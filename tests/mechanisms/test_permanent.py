@@ -230,8 +230,8 @@ def test_other_tasks_and_laws_pay_for_themselves() -> None:
 def test_the_guarantee_counts_values_and_says_what_is_not_hidden() -> None:
     once, thrice = permanent_guarantee(LABEL), permanent_guarantee(LABEL, 3)
     assert (once.epsilon, thrice.epsilon) == (1.0, 3.0)
-    assert any("NOT hidden" in fact for fact in once.assumes)
-    assert "every user reports once" not in once.assumes and "every user reports once" in LABEL.guarantee.assumes
+    assert once.assumption("changes-open")
+    assert not once.assumption("reports-once") and LABEL.guarantee.assumption("reports-once")
     gaussian = AnalyticGaussian(epsilon=1.0, delta=1e-6, dimension=2)
     assert permanent_guarantee(gaussian, 2).delta == 2e-6
     with pytest.raises(InputError, match="values"):

@@ -149,7 +149,7 @@ class MethodSuite(NewGraphSuite):
         assert (guarantee.relation, guarantee.model) == ("replace", "local")
         finite = [epsilon for epsilon in (case.features, case.labels) if 0 < epsilon < math.inf]
         assert guarantee.epsilon == pytest.approx(sum(finite) if finite else math.inf)
-        said = " ".join(guarantee.assumes)
+        said = guarantee.sentence()
         assert "topology" in said and "public" in said
         assert ("reports once" in said) == case.private
         assert ("features are declared public" in said) == math.isinf(case.features)

@@ -119,7 +119,7 @@ class LinkSuite(NewPeopleSuite):
         assert guarantee.model == "local"
         finite = [epsilon for epsilon in (case.x, case.relationship, case.y) if 0 < epsilon < math.inf]
         assert guarantee.epsilon == pytest.approx(math.fsum(finite) if finite else math.inf)
-        said = " ".join(guarantee.assumes)
+        said = guarantee.sentence()
         assert "topology" not in said
         assert ("reports once" in said) == case.private
         assert ("features are declared public" in said) == math.isinf(case.x)

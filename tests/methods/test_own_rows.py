@@ -88,7 +88,7 @@ def test_answers_are_kept_for_their_owner_and_given_again(name: str, tmp_path: P
     assert kept_file(file).stat().st_mode & 0o777 == 0o600
     assert set(read_method(file)[2]) == {part for part in read_method(file)[2] if part.startswith("network")}
     assert torch.equal(load_method(tmp_path).predict_proba(cm_unread(other)), found)
-    said = " ".join(method.guarantee.assumes)
+    said = method.guarantee.sentence()
     assert "for that node alone" in said and "no row is in the model file" in said
 
 

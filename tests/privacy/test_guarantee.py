@@ -10,18 +10,34 @@ from typing import Any
 import pytest
 
 from graphveil.errors import InputError
-from graphveil.privacy import Guarantee, compose
+from graphveil.privacy import Guarantee, assume, compose
+from graphveil.privacy.assumption import other_assumption
+from graphveil.privacy.observer import ALL_BUT_CURATOR, SERVER
+from graphveil.privacy.unit import (
+    NODE,
+    RELATIONSHIP,
+    UNDIRECTED_EDGE,
+    USER_FEATURES,
+    USER_FEATURES_AND_LABEL,
+    USER_LABEL,
+)
 
+CLASSES = assume("classes-public", classes=3)
+ONCE, TAKING_PART = assume("reports-once"), assume("participation-public")
 FIELDS: dict[str, Any] = {
-    "unit": "one user's label",
+    "unit": USER_LABEL,
     "relation": "replace",
     "model": "local",
     "epsilon": 1.0,
     "delta": 0.0,
-    "against": "the server and everybody it shares with",
-    "assumes": ("the classes are public",),
+    "against": SERVER,
+    "assumes": (CLASSES,),
 }
 REQUIRED = tuple(FIELDS)
+CODES = ("unit_code", "against_code", "assumes_codes")
+LESS = (
+    "This protects one user's label, not a person: this epsilon does not cover that person's features and connections. "
+)
 
 
 def guarantee(**changes: Any) -> Guarantee:
@@ -43,13 +59,13 @@ def test_item_1_no_field_can_be_left_out(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "values"),
     [
-        ("unit", ("", "  ", None, 3)),
+        ("unit", ("", "one user's label", None, 3)),
         ("relation", ("", "swap", None)),
         ("model", ("", "shuffled", None)),
         ("epsilon", (-1.0, math.nan, "1", None, True)),
         ("delta", (-1e-9, 1.0, 2.0, math.nan, math.inf, None, "0")),
-        ("against", ("", None)),
-        ("assumes", ("one string", ["a list"], None, ("",), (3,))),
+        ("against", ("", "the server", None)),
+        ("assumes", ("one string", [CLASSES], None, ("reports-once",), (3,))),
         ("void", ("", 3)),
         ("parts", (None, ("text",))),
     ],
@@ -63,15 +79,20 @@ def test_item_1_invalid_fields_are_refused(name: str, values: tuple[Any, ...]) -
 
 def test_sentence_of_a_local_guarantee() -> None:
     assert guarantee().sentence() == (
-        "Against the server and everybody it shares with, each report hides one user's label: replacing it changes "
+        LESS
+        + "Against the server and everybody it shares with, each report hides one user's label: replacing it changes "
         "the probability of any report by a factor of at most e^1.00 (epsilon = 1, delta = 0, local). "
-        "Assumes: the classes are public."
+        "Assumes: the list of the 3 classes is public."
     )
 
 
 def test_sentence_names_delta_relation_and_model() -> None:
-    text = guarantee(model="central", relation="add/remove", unit="one edge", delta=1e-6, epsilon=4).sentence()
-    assert "everything released hides one edge: adding or removing it changes the probability of any result" in text
+    edge = {"unit": UNDIRECTED_EDGE, "against": ALL_BUT_CURATOR}
+    text = guarantee(model="central", relation="add/remove", delta=1e-6, epsilon=4, **edge).sentence()
+    assert (
+        "everything released hides one undirected edge: adding or removing it changes the probability of any result"
+        in text
+    )
     assert "e^4.00, except with probability at most 1e-06 (epsilon = 4, delta = 1e-06, central)" in text
 
 
@@ -85,9 +106,18 @@ def test_sentence_says_plainly_what_is_not_protected() -> None:
 
 def test_sentence_of_a_void_guarantee_starts_with_it() -> None:
     void = guarantee(void="noise was reproducible (seed 3)")
-    assert void.sentence().startswith("NO GUARANTEE: noise was reproducible (seed 3). Without that")
+    start = "NO GUARANTEE: noise was reproducible (seed 3). Without that it would read: " + LESS
+    assert void.sentence().startswith(start)
     assert not void.protects
     assert guarantee().protects
+
+
+def test_less_than_a_person_is_said_first_and_a_person_is_not_denied() -> None:
+    edge = guarantee(unit=UNDIRECTED_EDGE, relation="add/remove").sentence()
+    assert edge.startswith("This protects one undirected edge, not a person: this epsilon does not cover that person's")
+    person = guarantee(unit=NODE, relation="add/remove").sentence()
+    assert "not a person" not in person and person.startswith("Against ")
+    assert "not a person" not in guarantee(epsilon=math.inf).sentence()
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 1e-9, 0.5, 12345.0, math.inf])
@@ -98,8 +128,75 @@ def test_round_trip_through_json(epsilon: float) -> None:
     assert Guarantee.from_dict(json.loads(stored)) == whole
 
 
+def without_codes(fields: dict[str, Any]) -> dict[str, Any]:
+    """What versions kept that had no codes."""
+    parts = [without_codes(part) for part in fields["parts"]]
+    return {name: value for name, value in fields.items() if name not in CODES} | {"parts": parts}
+
+
+def test_texts_without_codes_are_read_as_they_were() -> None:
+    whole = compose([guarantee(unit=USER_FEATURES), guarantee(assumes=(ONCE, other_assumption("the moon is full")))])
+    fields = whole.to_dict()
+    assert fields["unit"] == "one user's whole feature vector and one user's label"
+    assert [fields[name] for name in CODES] == [
+        "one-user-features+one-user-label",
+        "server",
+        ["classes-public", "reports-once", "other"],
+    ]
+    assert Guarantee.from_dict(without_codes(fields)) == whole
+
+
+def test_a_text_that_nobody_knows_is_kept() -> None:
+    old = without_codes(guarantee().to_dict()) | {"unit": "one dog", "against": "all cats", "assumes": ["it rains"]}
+    found = Guarantee.from_dict(old)
+    assert found.to_dict()["unit_code"] == found.to_dict()["against_code"] == "other"
+    assert without_codes(found.to_dict()) == old
+    assert Guarantee.from_dict(found.to_dict()) == found
+
+
 @pytest.mark.parametrize(
-    "change", [{"epsilon": "many"}, {"epsilon": True}, {"assumes": "text"}, {"parts": "text"}, {"extra": 1}]
+    "change",
+    [
+        {"unit_code": "one-relationship"},
+        {"unit_code": "other"},
+        {"unit": "one relationship"},
+        {"unit": "one dog"},
+        {"against_code": "release-readers"},
+        {"against": "all cats"},
+        {"assumes_codes": ["reports-once"]},
+        {"assumes_codes": []},
+        {"assumes_codes": "classes-public"},
+        {"assumes": ["every user reports once"]},
+    ],
+)
+def test_codes_and_texts_that_contradict_each_other_are_refused(change: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match="the text beside it says"):
+        Guarantee.from_dict(guarantee().to_dict() | change)
+    with pytest.raises(InputError, match="the text beside it says"):
+        Guarantee.from_dict(compose([guarantee()]).to_dict() | {"parts": [guarantee().to_dict() | change]})
+
+
+@pytest.mark.parametrize("gone", CODES)
+def test_all_codes_are_stated_or_none(gone: str) -> None:
+    fields = guarantee().to_dict()
+    del fields[gone]
+    with pytest.raises(InputError, match=f"fields missing: {gone}"):
+        Guarantee.from_dict(fields)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"epsilon": "many"},
+        {"epsilon": True},
+        {"assumes": "text"},
+        {"assumes": [3]},
+        {"parts": "text"},
+        {"extra": 1},
+        {"unit": 3},
+        {"unit": ["one relationship"]},
+        {"against": ""},
+    ],
 )
 def test_damaged_storage_is_refused(change: dict[str, Any]) -> None:
     with pytest.raises(InputError):
@@ -114,16 +211,32 @@ def test_nothing_can_be_changed_afterwards() -> None:
 
 
 def test_compose_adds_up_and_keeps_everything() -> None:
-    features = guarantee(unit="one user's features", epsilon=0.1, delta=1e-6, assumes=("a", "b"))
-    label = guarantee(epsilon=0.2, delta=1e-7, assumes=("b", "c"))
+    features = guarantee(unit=USER_FEATURES, epsilon=0.1, delta=1e-6, assumes=(CLASSES, ONCE))
+    label = guarantee(epsilon=0.2, delta=1e-7, assumes=(ONCE, TAKING_PART))
     both = compose([features, label])
-    assert both.unit == "one user's features and one user's label"
+    assert both.unit.text == "one user's whole feature vector and one user's label"
     assert both.epsilon == pytest.approx(0.3)
     assert both.delta == pytest.approx(1.1e-6)
-    assert both.assumes == ("a", "b", "c")
+    assert both.assumes == (CLASSES, ONCE, TAKING_PART)
     assert both.parts == (features, label)
-    assert "made of: one user's features (epsilon = 0.1, delta = 1e-06); one user's label" in both.sentence()
-    assert compose([features, label], unit="one user").unit == "one user"
+    made_of = "made of: one user's whole feature vector (epsilon = 0.1, delta = 1e-06); one user's label"
+    assert made_of in both.sentence()
+    assert compose([features, label], unit=USER_FEATURES_AND_LABEL).unit == USER_FEATURES_AND_LABEL
+
+
+def test_compose_names_a_unit_once() -> None:
+    assert compose([guarantee(), guarantee()]).unit == USER_LABEL
+    whole = compose([compose([guarantee(unit=USER_FEATURES), guarantee()]), guarantee(unit=RELATIONSHIP.existence())])
+    assert [part.code for part in whole.unit.parts] == [
+        "one-user-features",
+        "one-user-label",
+        "whether-one-relationship",
+    ]
+
+
+def test_an_assumption_is_found_by_its_code() -> None:
+    assert guarantee().assumption("classes-public") == CLASSES
+    assert guarantee().assumption("reports-once") is None
 
 
 def test_compose_passes_void_and_infinity_on() -> None:
@@ -137,8 +250,8 @@ def test_compose_with_a_delta_of_one_or_more_protects_nothing() -> None:
     assert math.isinf(compose([guarantee(delta=0.5), guarantee(delta=0.5)]).epsilon)
 
 
-@pytest.mark.parametrize("change", [{"relation": "add/remove"}, {"model": "central"}, {"against": "others"}])
-def test_compose_refuses_what_does_not_belong_together(change: dict[str, str]) -> None:
+@pytest.mark.parametrize("change", [{"relation": "add/remove"}, {"model": "central"}, {"against": ALL_BUT_CURATOR}])
+def test_compose_refuses_what_does_not_belong_together(change: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=next(iter(change))):
         compose([guarantee(), guarantee(**change)])
     with pytest.raises(InputError, match="nothing to compose"):

@@ -12,7 +12,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from graphveil.privacy import Guarantee
+from graphveil.privacy.observer import SERVER
 from graphveil.privacy.printed import rounded_up, rounded_up_to
+from graphveil.privacy.unit import USER_LABEL
 
 SOURCE = Path(__file__).parents[2] / "src" / "graphveil"
 PRIVATE = re.compile(r"epsilon|delta\b|\bprice")
@@ -56,12 +58,12 @@ def test_what_fits_stays_short(value: float, shown: str) -> None:
 @example(1.0000049, 1.0000049e-6)
 def test_every_number_of_a_sentence_is_at_least_the_truth(epsilon: float, delta: float) -> None:
     part = Guarantee(
-        unit="one label",
+        unit=USER_LABEL,
         relation="replace",
         model="local",
         epsilon=epsilon,
         delta=delta,
-        against="everybody",
+        against=SERVER,
         assumes=(),
     )
     whole = Guarantee(**{**{name: getattr(part, name) for name in part.__dataclass_fields__}, "parts": (part,)})

@@ -8,16 +8,18 @@ import pytest
 
 from graphveil.errors import InputError
 from graphveil.privacy import Guarantee, gaussian_delta, several
+from graphveil.privacy.observer import ALL_BUT_CURATOR
+from graphveil.privacy.unit import UNDIRECTED_EDGE
 
 
 def one(epsilon: float, delta: float = 0.0) -> Guarantee:
     return Guarantee(
-        unit="one undirected edge",
+        unit=UNDIRECTED_EDGE,
         relation="add/remove",
         model="central",
         epsilon=epsilon,
         delta=delta,
-        against="everybody",
+        against=ALL_BUT_CURATOR,
         assumes=(),
     )
 
@@ -43,7 +45,7 @@ def test_delta_is_not_merely_multiplied() -> None:
 def test_pure_epsilon_multiplies_and_one_stays_as_it_is() -> None:
     assert several(one(2.0), 1) == one(2.0)
     found = several(one(2.0), 10)
-    assert (found.epsilon, found.delta, found.unit) == (20.0, 0.0, "10 at once of: one undirected edge")
+    assert (found.epsilon, found.delta, found.unit.text) == (20.0, 0.0, "10 at once of: one undirected edge")
 
 
 def test_where_nothing_is_left_nothing_is_promised() -> None:

@@ -12,8 +12,11 @@ import torch
 
 from graphveil.methods.base.storage import save_method
 from graphveil.methods.runs.intervals import Interval
+from graphveil.privacy import ProtectedUnit, assume, together
 from graphveil.privacy.guarantee import Guarantee
 from graphveil.privacy.ledger import Ledger, Spend
+from graphveil.privacy.observer import SERVER_AND_MODEL
+from graphveil.privacy.unit import RELATIONSHIP, USER_FEATURES, USER_LABEL
 from graphveil.reports.base.card import HTML, MARKDOWN, pages
 from graphveil.reports.base.record import RunRecord
 from graphveil.reports.runs.card import run_card
@@ -68,23 +71,26 @@ def interval(mean: float, *, runs: int = 5, spread: float = 0.01, seed: int = 0)
     return Interval(middle, middle - half, middle + half, tuple(float(v) for v in values))
 
 
+RANGE = assume("feature-range-public", low=0, high=1, number="its 1433 features")
+
+
 def guarantee(epsilon_x: float = 1.0, epsilon_y: float = 2.0, void: str | None = None) -> Guarantee:
-    def part(unit: str, epsilon: float) -> Guarantee:
+    def part(unit: ProtectedUnit, epsilon: float) -> Guarantee:
         return Guarantee(
             unit=unit,
             relation="replace",
             model="local",
             epsilon=epsilon,
             delta=0.0,
-            against="everybody, the server included",
-            assumes=("the declared feature range 0 to 1",),
+            against=SERVER_AND_MODEL,
+            assumes=(RANGE,),
             void=void,
         )
 
-    parts = (part("one user's feature vector", epsilon_x), part("one user's label", epsilon_y))
+    parts = (part(USER_FEATURES, epsilon_x), part(USER_LABEL, epsilon_y))
     return replace(
-        part("one user's feature vector and label", epsilon_x + epsilon_y),
-        assumes=("the declared feature range 0 to 1", "the graph, which is public"),
+        part(together([USER_FEATURES, USER_LABEL]), epsilon_x + epsilon_y),
+        assumes=(RANGE, assume("topology-public")),
         parts=parts,
     )
 
@@ -155,12 +161,12 @@ def card_html(record: RunRecord) -> str:
 def beside_rivals(*, runs: int = 5, **changes: Any) -> dict[str, Any]:
     """What makes :func:`result` a run on private connections, compared with two others at the same price."""
     own = guarantee()
-    links = replace(own.parts[0], unit="one relationship", relation="add/remove", epsilon=4.0)
-    together = "one user's feature vector and label, and one relationship"
+    links = replace(own.parts[0], unit=RELATIONSHIP, relation="add/remove", epsilon=4.0)
+    whole = together([own.unit, RELATIONSHIP])
     return {
         "method": "solitude",
         "settings": {"epsilon_x": 1.0, "epsilon_a": 4.0, "epsilon_y": 2.0, "model": "gcn"},
-        "guarantee": replace(own, unit=together, epsilon=7.0, parts=(*own.parts, links)),
+        "guarantee": replace(own, unit=whole, epsilon=7.0, parts=(*own.parts, links)),
         "controls": {"no-edges": interval(0.71, runs=runs, seed=4), "random-graph": interval(0.31, runs=runs, seed=5)},
         "best_control": "no-edges",
         "lift": Interval(0.11, 0.10, 0.12, (0.11,) * runs),

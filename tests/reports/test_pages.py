@@ -94,12 +94,12 @@ def test_the_card_says_everything_a_reviewer_asks() -> None:
     card = card_markdown(made.record())
     for part in (
         "# Privacy card: lpgnn on cora",
-        "| one user's feature vector | replace | 1 | 0 | local |",
+        "| one user's whole feature vector | replace | 1 | 0 | local |",
         "| one user's label | replace | 2 | 0 | local |",
-        "| **together: one user's feature vector and label** | **replace** | **3** | **0** | **local** |",
+        "| **together: one user's whole feature vector and one user's label** | **replace** | **3** | **0** |",
         "Must be trusted: nobody but one's own device",
-        "Against: everybody, the server included",
-        "Assumes: the declared feature range 0 to 1",
+        "Against: the server and everybody it shares the reports or the model with",
+        "Assumes: the range [0, 1] of its 1433 features is public",
         "Who is connected to whom",
         "random-features (best control)",
         "**Lift over the free baseline, random-features: -0.2 points (95%: -0.9 to +0.5); not positive.**",

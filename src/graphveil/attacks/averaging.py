@@ -73,7 +73,7 @@ def averaging(
         if permanent
         else f"{rounds} fresh ones cost {rounded_up(rounds * promised.epsilon)}"
     )
-    note = f"one report of {promised.unit}; {cost}"
+    note = f"one report of {promised.unit.text}; {cost}"
     return judge(
         "averaging",
         f"which of two values a person holds, after {rounds} reports",

@@ -17,8 +17,17 @@ from typing import Any
 
 import numpy as np
 
+from graphveil.privacy import Guarantee
+from graphveil.privacy.unit import Aspect
+
 SECRETS = ("edge", "node", "features", "label")
-_WORDS = {"edge": ("edge", "relationship", "link"), "features": ("feature",), "label": ("label",), "node": ()}
+#: secret -> what a unit must cover, so that its epsilon bounds an attack on the secret: half an edge bounds no edge.
+_COVERED: dict[str, frozenset[Aspect]] = {
+    "edge": frozenset({"edge", "edges"}),
+    "features": frozenset({"features"}),
+    "label": frozenset({"label"}),
+    "node": frozenset(),
+}
 
 _JOINT = "joint privacy is everybody else's view: it does not cover the answer about a node itself"
 
@@ -69,7 +78,7 @@ def limit_of(method: Any, secret: str) -> Limit:
     "edge" is one undirected relationship: both of its entries, or both lists that name it. "node" is one node with all
     that belongs to it, as "node" is said by the curator's methods; a node's label or features alone are no node.
     """
-    guarantee = getattr(method, "guarantee", None)
+    guarantee: Guarantee | None = getattr(method, "guarantee", None)
     if guarantee is None:
         return nothing("the method states no guarantee")
     if guarantee.void is not None and not math.isinf(guarantee.epsilon):
@@ -88,13 +97,13 @@ def limit_of(method: Any, secret: str) -> Limit:
             epsilon, delta = guarantee.epsilon, guarantee.delta
             note = f"twice the epsilon of one node: a relationship stands in two lists{said}"
             return Limit(2 * epsilon, min(1.0, delta * (1 + math.exp(min(epsilon, 700.0)))), note)
-        return Limit(guarantee.epsilon, guarantee.delta, f"epsilon of {guarantee.unit}{said}")
+        return Limit(guarantee.epsilon, guarantee.delta, f"epsilon of {guarantee.unit.text}{said}")
     for part in _parts(guarantee):
-        if any(word in part.unit for word in _WORDS[secret]) and math.isfinite(part.epsilon):
-            return Limit(part.epsilon, part.delta, f"epsilon of {part.unit}{said}")
+        if part.unit.covers & _COVERED[secret] and math.isfinite(part.epsilon):
+            return Limit(part.epsilon, part.delta, f"epsilon of {part.unit.text}{said}")
     if math.isinf(guarantee.epsilon):
         return nothing("the method protects nothing")
-    return nothing(f"outside what the method protects, which is {guarantee.unit}")
+    return nothing(f"outside what the method protects, which is {guarantee.unit.text}")
 
 
 def limit_of_answers(method: Any) -> Limit:
@@ -110,7 +119,7 @@ def _is_node(method: Any) -> bool:
     return getattr(getattr(method, "privacy", None), "unit", None) == "node"
 
 
-def _parts(guarantee: Any) -> Iterator[Any]:
+def _parts(guarantee: Guarantee) -> Iterator[Guarantee]:
     """Every guarantee inside, the smallest first; a composed one with parts speaks through them alone."""
     for part in guarantee.parts:
         yield from _parts(part)

@@ -102,7 +102,7 @@ def _limit(method: Any) -> Limit:
     guarantee = getattr(method, "guarantee", None)
     if guarantee is None:
         return nothing("the method states no guarantee")
-    return nothing(f"who trains is public to this method; it protects {guarantee.unit}")
+    return nothing(f"who trains is public to this method; it protects {guarantee.unit.text}")
 
 
 def _halves(judged: np.ndarray, shadows: int, share: float, seed: int) -> np.ndarray:

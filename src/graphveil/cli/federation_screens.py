@@ -10,6 +10,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from graphveil.cli.screens import pairs, rows
+from graphveil.privacy.assumption import OPENS
 from graphveil.privacy.printed import rounded_up
 from graphveil.reports.base.text import percent, printable, seconds
 
@@ -103,7 +104,7 @@ def planned(answer: Mapping[str, Any]) -> RenderableType:
         ("Bytes", _bytes_line(answer)),
         *_led("Advice", answer["advice"]),
         ("Guarantee", claim(answer["guarantee_sentence"])),
-        *_led("Assumes", (line for line in answer["guarantee"]["assumes"] if line != answer["opens"])),
+        *_led("Assumes", _assumed(answer["guarantee"], answer["mode"])),
     ]
     parts: list[RenderableType] = [head, Text(), pairs(facts), Text()]
     if answer["republish"]:
@@ -113,6 +114,12 @@ def planned(answer: Mapping[str, Any]) -> RenderableType:
         ((one["kind"], one["from"], one["to"], one["reveals"]) for one in answer["reveals"]),
     )
     return Group(*parts, table)
+
+
+def _assumed(guarantee: Mapping[str, Any], mode: str) -> list[str]:
+    """What the guarantee leans on, less what the mode opens, which stands above."""
+    facts = zip(guarantee["assumes"], guarantee["assumes_codes"], strict=True)
+    return [sentence for sentence, code in facts if code != OPENS[mode].code]
 
 
 def status(answer: Mapping[str, Any]) -> RenderableType:

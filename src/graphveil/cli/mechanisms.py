@@ -38,7 +38,7 @@ def list_mechanisms(as_json: options.Json = False) -> None:
     from graphveil.mechanisms import catalogue
 
     with working():
-        found = [{**vars(info), "mechanism": info.mechanism.__name__} for info in catalogue()]
+        found = [{**vars(info), "mechanism": info.mechanism.__name__, "unit": info.unit.text} for info in catalogue()]
     emit({"mechanisms": found}, as_json=as_json, screen=lambda: screens.blocks(found))
 
 

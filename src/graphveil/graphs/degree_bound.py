@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Final, Literal
 import numpy as np
 
 from graphveil.errors import InputError
+from graphveil.privacy import Assumption, ProtectedUnit, assume
+from graphveil.privacy.unit import NODE, NODE_AND_OWN_LIST
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -38,18 +40,16 @@ class BoundedEdges:
     rule: Rule
 
     @property
-    def protects(self) -> str:
-        """What one unit is, in words for a guarantee."""
-        if self.rule == "lists":
-            return "one node's features, label and own list of neighbours (not that others list it)"
-        return "one node with its features, label and all its edges"
+    def protects(self) -> ProtectedUnit:
+        """What one unit is, for a guarantee."""
+        return NODE_AND_OWN_LIST if self.rule == "lists" else NODE
 
     @property
-    def assumes(self) -> tuple[str, ...]:
+    def assumes(self) -> tuple[Assumption, ...]:
         """The public promises that the bound rests on."""
         if self.rule == "lists":
             return ()
-        return (f"no node has more than {self.degree} edges, as was promised before anybody looked",)
+        return (assume("degree-promised", degree=self.degree),)
 
 
 def keep_lists(edge_index: Tensor, num_nodes: int, degree: int, *, salt: int = 0) -> BoundedEdges:

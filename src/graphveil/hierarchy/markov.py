@@ -37,11 +37,11 @@ from graphveil.hierarchy.counts import member_mask, read_pairs
 from graphveil.hierarchy.dendrogram import Dendrogram, IntArray, balanced_dendrogram
 from graphveil.hierarchy.diagnostics import split_rhat
 from graphveil.hierarchy.likelihood import likelihood_sensitivity
-from graphveil.privacy import Randomness
+from graphveil.privacy import Assumption, Randomness, assume
 from graphveil.progress import Progress, ProgressCallback
 
 #: What a guarantee built on such a tree has to assume.
-ASYMPTOTIC: Final = "asymptotic: no finite-time guarantee; assumes that the Markov chain over trees has converged"
+ASYMPTOTIC: Final = assume("asymptotic")
 #: Numbers kept of the trace of a chain that is walked for diagnosis.
 POINTS: Final = 256
 
@@ -63,7 +63,7 @@ class MarkovFit:
     weight: float
     steps: int
     public_traces: npt.NDArray[np.float64]
-    assumes: tuple[str, ...] = (ASYMPTOTIC,)
+    assumes: tuple[Assumption, ...] = (ASYMPTOTIC,)
 
     @property
     def public_rhat(self) -> float:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from graphveil.mechanisms.base.guarantees import FEATURES, LABEL, PRIVATE_EDGE, RELATIONSHIP
 from graphveil.mechanisms.edges.adjacency import AdjacencyRR
 from graphveil.mechanisms.edges.degree_preserving import DegreePreservingRR
 from graphveil.mechanisms.edges.degrees import NoisyDegree
@@ -25,6 +24,8 @@ from graphveil.mechanisms.features.privunit import PrivUnit
 from graphveil.mechanisms.features.suboptimal import SubOptimal
 from graphveil.mechanisms.features.three_outputs import ThreeOutputs
 from graphveil.mechanisms.labels.randomized_response import RandomizedResponse
+from graphveil.privacy import ProtectedUnit
+from graphveil.privacy.unit import PRIVATE_EDGE, RELATIONSHIP, USER_FEATURES, USER_LABEL
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class MechanismInfo:
     name: str
     mechanism: Callable[..., Any]
     source: str
-    unit: str
+    unit: ProtectedUnit
     report: str
     note: str
 
@@ -44,7 +45,7 @@ _ENTRIES: Final = (
         "multi-bit",
         MultiBit,
         "Sajadmanesh and Gatica-Perez, CCS 2021",
-        FEATURES,
+        USER_FEATURES,
         "m (log2 d + 1) bits, m = max(1, min(d, floor(epsilon / 2.18)))",
         "pure epsilon; the smallest reports, and estimates stay sparse",
     ),
@@ -52,7 +53,7 @@ _ENTRIES: Final = (
         "duchi",
         Duchi,
         "Duchi, Jordan and Wainwright, JASA 2018; Wang et al., ICDE 2019",
-        FEATURES,
+        USER_FEATURES,
         "k (log2 d + 1) bits, k = 1, or 2 from epsilon 1.34 on",
         "pure epsilon; with one coordinate as multi-bit, with two less noisy: least of the sampled from 1.4 to 6.5",
     ),
@@ -60,7 +61,7 @@ _ENTRIES: Final = (
         "piecewise",
         Piecewise,
         "Wang et al., ICDE 2019",
-        FEATURES,
+        USER_FEATURES,
         "k (log2 d + log2 of the levels) bits; 170 levels at epsilon 1",
         "pure epsilon; a number near the value; the next two are less noisy",
     ),
@@ -68,7 +69,7 @@ _ENTRIES: Final = (
         "sub-optimal",
         SubOptimal,
         "Zhao et al., IEEE Internet of Things Journal 2021",
-        FEATURES,
+        USER_FEATURES,
         "k (log2 d + log2 of the levels) bits; 153 levels at epsilon 1",
         "pure epsilon; the least noise where every coordinate is sent at epsilon 2.6 or more",
     ),
@@ -76,7 +77,7 @@ _ENTRIES: Final = (
         "hybrid",
         Hybrid,
         "Wang et al., ICDE 2019",
-        FEATURES,
+        USER_FEATURES,
         "k (log2 d + log2 of the levels) bits; 172 levels at epsilon 1",
         "pure epsilon; the least noise where every coordinate is sent at epsilon 0.6 to 1.6",
     ),
@@ -84,7 +85,7 @@ _ENTRIES: Final = (
         "three-outputs",
         ThreeOutputs,
         "Zhao et al., IEEE Internet of Things Journal 2021",
-        FEATURES,
+        USER_FEATURES,
         "k (log2 d + 2) bits",
         "pure epsilon; the least noise where every coordinate is sent at epsilon 1.7 to 2.5",
     ),
@@ -92,7 +93,7 @@ _ENTRIES: Final = (
         "one-bit",
         OneBit,
         "Ding, Kulkarni and Yekhanin, NeurIPS 2017",
-        FEATURES,
+        USER_FEATURES,
         "d bits",
         "pure epsilon; multi-bit with every coordinate, noisier unless epsilon exceeds 2.18 d",
     ),
@@ -100,7 +101,7 @@ _ENTRIES: Final = (
         "laplace",
         Laplace,
         "Dwork, McSherry, Nissim and Smith, TCC 2006; two-sided geometric on a grid",
-        FEATURES,
+        USER_FEATURES,
         "d integers of 32 bits",
         "pure epsilon; the classical baseline",
     ),
@@ -108,7 +109,7 @@ _ENTRIES: Final = (
         "analytic-gaussian",
         AnalyticGaussian,
         "Balle and Wang, ICML 2018; rounded normal on a grid",
-        FEATURES,
+        USER_FEATURES,
         "d integers of 32 bits",
         "needs a delta; less noise than Laplace in many dimensions, more than multi-bit after averaging",
     ),
@@ -116,7 +117,7 @@ _ENTRIES: Final = (
         "privunit",
         PrivUnit,
         "Bhowmick et al., 2018; Asi, Feldman and Talwar, ICML 2022; Isik et al., NeurIPS 2023",
-        FEATURES,
+        USER_FEATURES,
         "log2 K bits, K = 2 to 1024 codewords, 32 at epsilon 1",
         "pure epsilon; the least noise for vectors of bounded length, from epsilon 3.2 on for all; dense estimates",
     ),
@@ -124,7 +125,7 @@ _ENTRIES: Final = (
         "feature-rr",
         FeatureRR,
         "Tran et al., IEEE Big Data 2022 (HeteroRR)",
-        FEATURES,
+        USER_FEATURES,
         "d log2 k bits, k = 10 bins",
         "pure epsilon, in public parts by feature; every feature is sent, so far noisier: a rival rather than a choice",
     ),
@@ -132,7 +133,7 @@ _ENTRIES: Final = (
         "randomized-response",
         RandomizedResponse,
         "Warner 1965; Kairouz, Bonawitz and Ramage, ICML 2016",
-        LABEL,
+        USER_LABEL,
         "log2 c bits",
         "pure epsilon; the best for few classes",
     ),

@@ -12,10 +12,10 @@ import numpy as np
 
 from graphveil.errors import InputError
 from graphveil.mechanisms.base.checks import require_count, require_delta, require_dense, require_epsilon, require_range
-from graphveil.mechanisms.base.guarantees import FEATURES
 from graphveil.mechanisms.base.values import FloatArray, blocks
 from graphveil.mechanisms.catalogue import MechanismInfo, catalogue
 from graphveil.privacy import Randomness, require_budget
+from graphveil.privacy.unit import USER_FEATURES
 from graphveil.progress import Progress, ProgressCallback
 
 # What a comparison takes on without being asked for: seconds, and tens of megabytes.
@@ -140,7 +140,7 @@ def compare(
 
 
 def _feature_mechanisms() -> Iterator[MechanismInfo]:
-    return (info for info in catalogue() if info.unit == FEATURES)
+    return (info for info in catalogue() if info.unit == USER_FEATURES)
 
 
 def _worst(answer: Measurement | Refusal) -> float:

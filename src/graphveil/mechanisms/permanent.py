@@ -27,6 +27,7 @@ import torch
 from torch import Tensor
 
 from graphveil.errors import InputError
+from graphveil.mechanisms.base.guarantees import ONCE
 from graphveil.mechanisms.base.reports import MultiBitReports
 from graphveil.mechanisms.base.values import open_values
 from graphveil.mechanisms.catalogue import catalogue
@@ -36,7 +37,7 @@ from graphveil.mechanisms.features.privunit import PrivUnit
 from graphveil.mechanisms.features.sampled import SampledVectors
 from graphveil.mechanisms.labels.randomized_response import RandomizedResponse
 from graphveil.mechanisms.samplers.subsets import draw_subsets
-from graphveil.privacy import Guarantee, Ledger, PermanentRandomness, Spend
+from graphveil.privacy import Guarantee, Ledger, PermanentRandomness, Spend, assume
 
 Context = tuple[str | int | bytes, ...]
 
@@ -138,11 +139,8 @@ def permanent_guarantee(mechanism: Any, values: int = 1) -> Guarantee:
     if values < 1:
         raise InputError(f"{values} values", where="permanent_guarantee", allowed="at least 1")
     once: Guarantee = mechanism.guarantee
-    told = (
-        "every device keeps its secret, and answers an equal value with an equal report",
-        "when a value changed, and when it went back, is NOT hidden",
-    )
-    kept = tuple(fact for fact in once.assumes if fact != "every user reports once")
+    told = (assume("permanent-reports"), assume("changes-open"))
+    kept = tuple(fact for fact in once.assumes if fact != ONCE)
     return replace(once, epsilon=values * once.epsilon, delta=values * once.delta, assumes=(*kept, *told))
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from graphveil.errors import InputError
 from graphveil.privacy.guarantee import Guarantee
+from graphveil.privacy.unit import ProtectedUnit, together
 
 if TYPE_CHECKING:
     from dp_accounting import DpEvent, PrivacyAccountant
@@ -25,12 +26,12 @@ PLD_GRID: Final = 1e-4
 RDP_ORDERS: Final = (*range(2, 64), 80, 96, 128, 192, 256, 384, 512, 768, 1024)
 
 
-def compose(guarantees: Iterable[Guarantee], *, unit: str | None = None) -> Guarantee:
+def compose(guarantees: Iterable[Guarantee], *, unit: ProtectedUnit | None = None) -> Guarantee:
     """The guarantee of one person whose data went through all of `guarantees`: epsilons and deltas add up.
 
     Args:
         guarantees: at least one, all with the same relation, model and observers.
-        unit: the name of everything together; default: the units joined by "and".
+        unit: everything together; default: the different units together.
 
     Raises:
         InputError: there are none, or they differ in relation, model or observers.
@@ -42,7 +43,7 @@ def compose(guarantees: Iterable[Guarantee], *, unit: str | None = None) -> Guar
     for name in ("relation", "model", "against"):
         values = {getattr(part, name) for part in parts}
         if len(values) > 1:
-            listed = " and ".join(repr(value) for value in sorted(values))
+            listed = " and ".join(repr(value) for value in sorted(map(str, values)))
             raise InputError(f"guarantees with {name} {listed} cannot be added up", remedy="state them side by side")
     epsilon = math.fsum(part.epsilon for part in parts)
     delta = math.fsum(part.delta for part in parts)
@@ -50,13 +51,13 @@ def compose(guarantees: Iterable[Guarantee], *, unit: str | None = None) -> Guar
         epsilon, delta = math.inf, 0.0
     voids = tuple(dict.fromkeys(part.void for part in parts if part.void))
     return Guarantee(
-        unit=unit or " and ".join(dict.fromkeys(part.unit for part in parts)),
+        unit=unit or together(dict.fromkeys(part.unit for part in parts)),
         relation=first.relation,
         model=first.model,
         epsilon=epsilon,
         delta=delta,
         against=first.against,
-        assumes=tuple(dict.fromkeys(sentence for part in parts for sentence in part.assumes)),
+        assumes=tuple(dict.fromkeys(fact for part in parts for fact in part.assumes)),
         void="; ".join(voids) or None,
         parts=parts,
     )
@@ -68,6 +69,10 @@ def several(guarantee: Guarantee, count: int) -> Guarantee:
     epsilon becomes k epsilon and delta the sum of e^(i epsilon) delta over i < k (Vadhan, "The complexity of
     differential privacy", 2017, Lemma 2.2). Where that delta reaches 1 nothing is promised: epsilon is infinity.
 
+    Args:
+        guarantee: of one unit.
+        count: how many of them change together.
+
     Raises:
         InputError: the count is below 1.
     """
@@ -78,8 +83,7 @@ def several(guarantee: Guarantee, count: int) -> Guarantee:
         delta *= sum(math.exp(min(i * guarantee.epsilon, 700.0)) for i in range(count))
     if delta >= 1.0:
         epsilon, delta = math.inf, 0.0
-    unit = guarantee.unit if count == 1 else f"{count} at once of: {guarantee.unit}"
-    return replace(guarantee, unit=unit, epsilon=epsilon, delta=delta, parts=())
+    return replace(guarantee, unit=guarantee.unit.times(count), epsilon=epsilon, delta=delta, parts=())
 
 
 def epsilon_of(event: DpEvent, delta: float, accountant: AccountantName = "pld") -> float:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from string import Formatter
+from types import MappingProxyType
 from typing import Final
 
 from graphveil.errors import InputError
@@ -87,6 +88,6 @@ def names_in(sentence: str) -> tuple[str, ...]:
 
 
 #: What holders of a federation open to each other and to the server, by mode.
-OPENS: Final[Mapping[str, Assumption]] = {
-    mode: Assumption(f"opens-{mode}") for mode in ("individual", "paper", "shared-linear", "guesses")
-}
+OPENS: Final[Mapping[str, Assumption]] = MappingProxyType(
+    {mode: assume(f"opens-{mode}") for mode in ("individual", "paper", "shared-linear", "guesses")}
+)

@@ -1,6 +1,7 @@
 """What a run protects, as one frozen value that anybody can read, store and compare.
 
-The value states; `accountant.py` judges. A guarantee is built from public facts only, so it may be published.
+The value states; `accountant.py` judges; `sentences.py` puts it into English. A guarantee is built from public facts
+only, so it may be published.
 """
 
 from __future__ import annotations
@@ -11,13 +12,17 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from graphveil.errors import InputError
-from graphveil.privacy.printed import rounded_up, rounded_up_to
+from graphveil.privacy import sentences
+from graphveil.privacy.assumption import Assumption
+from graphveil.privacy.observer import Observer
+from graphveil.privacy.old_texts import assumption_of, observer_of, unit_of
+from graphveil.privacy.unit import ProtectedUnit
 
 RELATIONS: Final = ("replace", "add/remove")
 MODELS: Final = ("local", "central", "vertical")
 
-_TEXT_FIELDS: Final = ("unit", "relation", "model", "against")
-_RELEASE: Final = {"local": "each report", "central": "everything released", "vertical": "every exchange"}
+#: Fields of a file that state a code beside each text; files of earlier versions have none of them.
+_CODES: Final = ("unit_code", "against_code", "assumes_codes")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,14 +30,14 @@ class Guarantee:
     """What is protected, how strongly, from whom, and what that leans on.
 
     Args:
-        unit: what one person's change may be, in plain words ("one user's label", "one edge").
+        unit: what one change is that is hidden.
         relation: "replace" (the unit takes another value) or "add/remove" (it is there or not).
         model: who adds the noise: "local" (each person), "central" (a curator) or "vertical"
             (each data holder).
         epsilon: the privacy loss, at least 0; infinity says that the unit is not protected.
         delta: the probability with which the loss may be larger, in [0, 1).
         against: who may look at what was released.
-        assumes: the public facts it leans on.
+        assumes: the public facts it leans on, in the order in which they are told.
         void: why the guarantee does not hold for this run, or None.
         parts: the guarantees this one was composed of.
 
@@ -40,29 +45,29 @@ class Guarantee:
         InputError: a field is empty, of the wrong kind or outside its range.
     """
 
-    unit: str
+    unit: ProtectedUnit
     relation: str
     model: str
     epsilon: float
     delta: float
-    against: str
-    assumes: tuple[str, ...]
+    against: Observer
+    assumes: tuple[Assumption, ...]
     void: str | None = None
     parts: tuple[Guarantee, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in _TEXT_FIELDS:
-            _require_text(name, getattr(self, name))
+        if not isinstance(self.unit, ProtectedUnit):
+            raise _bad("unit", self.unit, "a ProtectedUnit")
+        if not isinstance(self.against, Observer):
+            raise _bad("against", self.against, "an Observer")
         _require_one_of("relation", self.relation, RELATIONS)
         _require_one_of("model", self.model, MODELS)
         if not (_is_number(self.epsilon) and self.epsilon >= 0.0):
             raise _bad("epsilon", self.epsilon, "a number of at least 0, or inf")
         if not (_is_number(self.delta) and 0.0 <= self.delta < 1.0):
             raise _bad("delta", self.delta, "a number in [0, 1)")
-        if not isinstance(self.assumes, tuple):
-            raise _bad("assumes", self.assumes, "a tuple of sentences, possibly empty")
-        for sentence in self.assumes:
-            _require_text("assumes", sentence)
+        if not isinstance(self.assumes, tuple) or not all(isinstance(fact, Assumption) for fact in self.assumes):
+            raise _bad("assumes", self.assumes, "a tuple of Assumptions, possibly empty")
         if self.void is not None:
             _require_text("void", self.void)
         if not isinstance(self.parts, tuple) or not all(isinstance(part, Guarantee) for part in self.parts):
@@ -75,61 +80,72 @@ class Guarantee:
 
     def sentence(self) -> str:
         """The guarantee as one paragraph for a reader who is no specialist."""
-        text = f"NO GUARANTEE: {self.void}. Without that it would read: " if self.void else ""
-        text += self._claim()
-        if self.parts:
-            text += " It is made of: " + "; ".join(_price(part) for part in self.parts) + "."
-        if self.assumes:
-            text += " Assumes: " + "; ".join(self.assumes) + "."
-        return text
+        return sentences.paragraph(self)
+
+    def assumption(self, code: str) -> Assumption | None:
+        """Return the assumption with this code, or None where the guarantee does not make it."""
+        return next((fact for fact in self.assumes if fact.code == code), None)
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields as JSON values; infinity becomes the string "inf"."""
+        """All fields as JSON values; infinity becomes the string "inf". Texts are for people, codes for programs."""
         return {
-            "unit": self.unit,
+            "unit": self.unit.text,
             "relation": self.relation,
             "model": self.model,
             "epsilon": number_to_json(self.epsilon),
             "delta": self.delta,
-            "against": self.against,
-            "assumes": list(self.assumes),
+            "against": self.against.text,
+            "assumes": [fact.sentence for fact in self.assumes],
             "void": self.void,
             "parts": [part.to_dict() for part in self.parts],
+            "unit_code": self.unit.code,
+            "against_code": self.against.code,
+            "assumes_codes": [fact.code for fact in self.assumes],
         }
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Guarantee:
-        """The inverse of `to_dict`.
+        """The inverse of `to_dict`, also of earlier versions, which kept texts alone.
+
+        Args:
+            fields: the texts and numbers, and either all codes or none of them.
 
         Raises:
-            InputError: a field is missing, unknown or invalid.
+            InputError: a field is missing, unknown or invalid, or a code contradicts the text beside it.
         """
         names = set(cls.__dataclass_fields__)
-        require_fields("guarantee", fields, names)
+        coded = isinstance(fields, Mapping) and any(name in fields for name in _CODES)
+        require_fields("guarantee", fields, names | set(_CODES) if coded else names)
         assumes, parts = fields["assumes"], fields["parts"]
         if not isinstance(assumes, list | tuple):
             raise _bad("assumes", assumes, "a list of sentences")
         if not isinstance(parts, list | tuple):
             raise _bad("parts", parts, "a list of guarantees")
-        plain = {name: fields[name] for name in ("unit", "relation", "model", "delta", "against", "void")}
-        return cls(
-            **plain,
+        for name, text in (
+            ("unit", fields["unit"]),
+            ("against", fields["against"]),
+            *(("assumes", s) for s in assumes),
+        ):
+            _require_text(name, text)
+        found = cls(
+            **{name: fields[name] for name in ("relation", "model", "delta", "void")},
+            unit=unit_of(fields["unit"]),
+            against=observer_of(fields["against"]),
             epsilon=number_from_json("epsilon", fields["epsilon"]),
-            assumes=tuple(assumes),
+            assumes=tuple(assumption_of(sentence) for sentence in assumes),
             parts=tuple(cls.from_dict(part) for part in parts),
         )
+        if coded:
+            _require_codes(fields, found)
+        return found
 
-    def _claim(self) -> str:
-        if math.isinf(self.epsilon):
-            return f"NOT PROTECTED: {self.unit}; {self.against} may learn it exactly (epsilon = inf)."
-        change = "replacing it" if self.relation == "replace" else "adding or removing it"
-        result = "report" if self.model == "local" else "result"
-        slip = f", except with probability at most {rounded_up(self.delta)}" if self.delta else ""
-        return (
-            f"Against {self.against}, {_RELEASE[self.model]} hides {self.unit}: {change} changes the "
-            f"probability of any {result} by a factor of at most e^{_power(self.epsilon)}{slip} "
-            f"(epsilon = {rounded_up(self.epsilon)}, delta = {rounded_up(self.delta)}, {self.model})."
-        )
+
+def _require_codes(fields: Mapping[str, Any], found: Guarantee) -> None:
+    """Refuse codes that are not those of the texts beside them."""
+    known = (found.unit.code, found.against.code, [fact.code for fact in found.assumes])
+    for name, code in zip(_CODES, known, strict=True):
+        if fields[name] != code:
+            raise _bad(name, fields[name], f"{code!r}, which the text beside it says")
 
 
 def number_to_json(value: float) -> float | str:
@@ -155,16 +171,6 @@ def require_fields(what: str, fields: Mapping[str, Any], names: set[str]) -> Non
         problem = "fields missing: " if missing else "unknown fields: "
         problem += ", ".join(missing or unknown)
         raise InputError(problem, where=what, allowed=", ".join(sorted(names)))
-
-
-def _power(epsilon: float) -> str:
-    return rounded_up_to(epsilon) if 0.01 <= epsilon < 1000 else rounded_up(epsilon, 3)
-
-
-def _price(part: Guarantee) -> str:
-    if math.isinf(part.epsilon):
-        return f"{part.unit} (not protected)"
-    return f"{part.unit} (epsilon = {rounded_up(part.epsilon)}, delta = {rounded_up(part.delta)})"
 
 
 def _bad(name: str, value: object, allowed: str) -> InputError:

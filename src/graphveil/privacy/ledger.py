@@ -14,13 +14,14 @@ from fractions import Fraction
 from typing import Any, Final, Protocol
 
 from graphveil.errors import BudgetError, InputError
+from graphveil.privacy.assumption import assume
 from graphveil.privacy.guarantee import number_from_json, number_to_json, require_fields
 from graphveil.privacy.printed import rounded_up
 
 _NANO: Final = 10**9
 _ATTO: Final = 10**18
 #: What a ledger that is kept in a file cannot see.
-ONE_COPY: Final = "predictions are paid for from one copy of the run: a copied ledger holds the whole budget once more"
+ONE_COPY: Final = assume("one-copy")
 # A number that misses a whole unit by less than this is one that floating point bent.
 _SLACK: Final = Fraction(1, 10**12)
 _Amount = Fraction | float  # a float is infinity

@@ -39,6 +39,9 @@ Whose = Literal["user", "node", "holder", "pair", "list", "nobody"]
 Aspect = Literal["features", "label", "edge", "edges", "entry"]
 
 _NODES: Final = frozenset({"node", "node and own list", "node without edges", "node declared public"})
+_CONNECTIONS: Final = frozenset(
+    {"relationship", "directed link", "private edge", "undirected edge", "directed edge", "edge entry"}
+)
 _OF_THAT_USER: Final = ("relationship", "directed link")
 
 
@@ -135,9 +138,19 @@ class ProtectedUnit:
         return frozenset() if self.kind == "other" else self._form.covers
 
     @property
+    def covers_connections(self) -> bool:
+        """Whether it covers connections of a person: all, one, or half of one."""
+        return bool(self.covers & {"edge", "edges", "entry"})
+
+    @property
     def is_node(self) -> bool:
         """Whether it is a node with what belongs to it: its features and label at least."""
         return self.kind in _NODES
+
+    @property
+    def is_connection(self) -> bool:
+        """Whether it is one edge, or whether one exists: nothing else of a person, and not all edges of one."""
+        return self.kind in _CONNECTIONS
 
     @property
     def is_person(self) -> bool:
@@ -385,7 +398,7 @@ _FORMS: Final[Mapping[tuple[Kind, Whose], _Form]] = MappingProxyType(
         ("embedding row", "holder"): _form(
             "one-embedding-row",
             "one published embedding row of one holder",
-            ("features",),
+            (),
             means="The row that one data holder publishes for one node, over all rounds.",
             limits="Neighbours' rows move with a person's features, and other holders publish rows of the same person.",
             backed_by="tests/federation/test_training.py",

@@ -14,14 +14,16 @@ from graphveil.errors import BudgetError, InputError
 from graphveil.federation.core.guarantees import guarantee_of, ledger_of
 from graphveil.federation.core.messages import Send
 from graphveil.federation.core.programs import Checkpoint, Effect, simulate
-from graphveil.federation.core.publication import GUESS_UNIT, Guessing
+from graphveil.federation.core.publication import Guessing
 from graphveil.federation.core.setting import Member, Setting
 from graphveil.federation.modes.guesses import Guesser, guessing_holder
 from graphveil.federation.modes.holder import Holding
 from graphveil.federation.modes.labels import LabelDesk
 from graphveil.federation.modes.own import OwnNetwork, guess_chances, guess_loss, label_loss, train_own
 from graphveil.federation.simulation import Trained, train_together
-from graphveil.privacy import SeededRandomness
+from graphveil.privacy import SeededRandomness, assume
+from graphveil.privacy.observer import LABEL_HOLDER
+from graphveil.privacy.unit import GUESS
 
 N, CLASSES, COLUMNS = 400, 3, 24
 WORTH = 0.7310586  # of a feature that is not 0
@@ -103,7 +105,7 @@ def test_randomized_labels_are_all_that_holders_are_given() -> None:
     assert int((given == desk.labels[desk.train]).sum()) < 24 <= int((desk.labels >= 0)[desk.train].sum())
     assert bool((sent[0][1].body[~desk.train] == -1).all())
     assert ledger_of(setting, 1).total("labels") == (0.5, 0.0)
-    assert "one label costs epsilon 0.5 against everybody but its holder" in " ".join(guarantee_of(setting).assumes)
+    assert assume("labels-randomized", epsilon="0.5") in guarantee_of(setting).assumes
 
 
 def test_guesses_are_drawn_once_whether_or_not_they_left() -> None:
@@ -164,9 +166,9 @@ def test_one_publication_costs_epsilon_and_no_delta() -> None:
 
 def test_the_guarantee_says_who_reads_and_what_is_given_away() -> None:
     found = guarantee_of(made(epsilon=2.0)[0])
-    assert (found.unit, found.epsilon, found.delta, found.relation) == (GUESS_UNIT, 2.0, 0.0, "replace")
-    assert found.against.startswith("the label holder, and everybody")
-    said = " ".join(found.assumes)
+    assert (found.unit, found.epsilon, found.delta, found.relation) == (GUESS, 2.0, 0.0, "replace")
+    assert found.against == LABEL_HOLDER
+    said = found.sentence()
     for words in (
         "the labels of training nodes are given to all holders as they are",
         "nobody else is trusted, whoever colludes",
@@ -177,7 +179,7 @@ def test_the_guarantee_says_who_reads_and_what_is_given_away() -> None:
         assert words in said
     assert "colludes with no holder" not in said
     open_ = guarantee_of(made()[0])
-    assert not open_.protects and "no privacy against the label holder was chosen" in open_.assumes
+    assert not open_.protects and open_.assumption("no-privacy-chosen")
 
 
 @pytest.mark.parametrize("holders", [2, 3])

@@ -13,6 +13,7 @@ from graphveil.mechanisms import AdjacencyRR
 from graphveil.mechanisms.edges import adjacency as edges
 from graphveil.mechanisms.samplers.bits import BitLaw, bit_law
 from graphveil.privacy import SecureRandomness, SeededRandomness
+from graphveil.privacy.unit import DIRECTED_LINK, LIST_ENTRY, RELATIONSHIP
 from tests.mechanisms import conformance, tiny_graphs
 from tests.mechanisms.tiny_graphs import MODES, NODES
 
@@ -146,12 +147,12 @@ def test_estimate_is_unbiased_with_the_closed_form_variance(mode: str) -> None:
 
 def test_guarantees_say_the_unit_and_who_reports() -> None:
     lower, both, directed = (build(1.0, mode).guarantee for mode in MODES)
-    assert (lower.unit, both.unit, directed.unit) == ("one relationship", "one relationship", "one directed link")
+    assert (lower.unit, both.unit, directed.unit) == (RELATIONSHIP, RELATIONSHIP, DIRECTED_LINK)
     assert {guarantee.relation for guarantee in (lower, both, directed)} == {"add/remove"}
     assert "the one with the lower id reports, which is public" in lower.sentence()
     assert "both ends of a relationship report it, at epsilon 1 each" in both.sentence()
     assert "e^2.00" in both.sentence()
-    assert build(1.0, "both").bit_guarantee.unit == "one bit of one neighbour list"
+    assert build(1.0, "both").bit_guarantee.unit == LIST_ENTRY
 
 
 def test_public_figures_and_the_warning() -> None:

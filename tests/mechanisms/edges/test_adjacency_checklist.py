@@ -40,8 +40,8 @@ def test_item_1_unit_and_relation_are_declared(kind: Any, mode: str) -> None:
     assert Guarantee.from_dict(fields) == guarantee
     assert fields["unit"] == ("one directed link" if mode == "directed" else "one relationship")
     assert (fields["relation"], fields["model"], fields["delta"]) == ("add/remove", "local", 0.0)
-    assert any("users and their ids are public" in sentence for sentence in guarantee.assumes)
-    assert "every user reports once" in guarantee.assumes
+    assert guarantee.assumption("users-public")
+    assert guarantee.assumption("reports-once")
     for name in fields:
         with pytest.raises(InputError, match=name):
             Guarantee.from_dict({key: value for key, value in fields.items() if key != name})

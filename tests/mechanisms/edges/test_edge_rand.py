@@ -127,7 +127,7 @@ def test_what_is_said_and_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     domain, pairs = pair_cases.fifty()
     mechanism = EdgeRand(epsilon=2.0, domain=domain)
     said = mechanism.guarantee
-    assert (said.unit, said.relation, said.model) == ("one private undirected edge", "add/remove", "central")
+    assert (said.unit.text, said.relation, said.model) == ("one private undirected edge", "add/remove", "central")
     assert mechanism.warning is None
     monkeypatch.setattr(module, "FALSE_EDGES_WARNING", 50)
     assert mechanism.warning is not None

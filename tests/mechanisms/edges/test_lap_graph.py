@@ -233,7 +233,7 @@ def test_the_number_of_released_pairs_has_its_noise() -> None:
 def test_what_is_said_and_refused() -> None:
     domain, _ = pair_cases.fifty()
     said = LapGraph(epsilon=2.0, domain=domain).guarantee
-    assert (said.unit, said.relation, said.model, said.epsilon) == (
+    assert (said.unit.text, said.relation, said.model, said.epsilon) == (
         "one private undirected edge",
         "add/remove",
         "central",

@@ -89,13 +89,13 @@ def test_tails_are_those_of_the_law(epsilon: float) -> None:
 
 def test_what_is_said_and_refused() -> None:
     said = NoisyCounts(epsilon=0.5).guarantee
-    assert (said.unit, said.relation, said.model, said.epsilon) == (
+    assert (said.unit.text, said.relation, said.model, said.epsilon) == (
         "one private undirected edge",
         "add/remove",
         "central",
         0.5,
     )
-    assert any("no pair belongs to two counts" in sentence for sentence in said.assumes)
+    assert said.assumption("counts-disjoint")
     exact = NoisyCounts(epsilon=1e6).randomize(np.array([3, 0, 1 << 40]), randomness=SecureRandomness())
     assert exact.tolist() == [3, 0, 1 << 40]
     assert NoisyCounts(epsilon=1e-12).randomize(np.array([3]), randomness=SecureRandomness()).dtype == torch.int64

@@ -48,7 +48,7 @@ def test_conformance(check: Callable[[conformance.Case], None]) -> None:
 
 def test_guarantee() -> None:
     conformance.check_guarantee(CASE, "one user's whole feature vector")
-    assert any("part of epsilon is public" in sentence for sentence in build(1.0).guarantee.assumes)
+    assert build(1.0).guarantee.assumption("shares-public")
 
 
 def integers(laws: BinLaws) -> list[list[list[int]]]:

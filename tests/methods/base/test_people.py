@@ -18,7 +18,7 @@ from graphveil.mechanisms import MultiBit, permanent_reports
 from graphveil.methods import LPGNN, Solitude, load_method
 from graphveil.methods.base.people import BY_ID
 from graphveil.methods.base.storage import ANSWERS, kept_file, read_method, save_method
-from graphveil.privacy import PermanentRandomness, SecureRandomness, SeededRandomness
+from graphveil.privacy import PermanentRandomness, SecureRandomness, SeededRandomness, assume
 from tests.methods import made
 
 NAMES = [f"person {row}" for row in range(made.NODES)]
@@ -68,12 +68,12 @@ def test_the_same_people_without_ids_are_not_asked_again_for_nothing(name: str) 
 def test_a_declared_second_report_is_counted_in_the_guarantee(name: str) -> None:
     method = fit(name, ids=False, queries=1)
     once = method.guarantee
-    assert any("reports once" in fact for fact in once.assumes)
+    assert once.assumption("reports-once")
     method.predict(graph(range(40), ids=False), randomness=SecureRandomness())
     more = 1.0 if name == "lpgnn" else 5.0
     assert method.guarantee.epsilon == pytest.approx(once.epsilon + more)
-    assert not any("reports once" in fact for fact in method.guarantee.assumes)
-    assert any("features 2 times" in fact for fact in method.guarantee.assumes)
+    assert not method.guarantee.assumption("reports-once")
+    assert "features 2 times" in str(method.guarantee.assumption("reports-counted"))
     assert [spend.name for spend in method.ledger.spends][-1].endswith("again for town")
     with pytest.raises(BudgetError):
         method.predict(graph(range(30), ids=False), randomness=SecureRandomness())
@@ -144,7 +144,7 @@ def test_the_caller_may_say_who_they_are(name: str) -> None:
     paid, later = method.ledger, graph(ids=False, without=3, name="later")
     assert method.predict_proba(later, people="same").shape == (made.NODES, 3)
     assert method.ledger == paid
-    assert any("row i of later is the person that row i of the run was" in fact for fact in method.guarantee.assumes)
+    assert assume("rows-declared", graph="later", times="") in method.guarantee.assumes
     with pytest.raises(InputError, match="cannot be the people of the run"):
         method.predict_proba(graph(range(40), ids=False, name="fewer"), people="same")
     with pytest.raises(InputError, match="allowed: same, other"):
@@ -153,8 +153,7 @@ def test_the_caller_may_say_who_they_are(name: str) -> None:
     first = method.predict_proba(strangers, people="other", randomness=SecureRandomness())
     assert torch.equal(method.predict_proba(strangers, people="other"), first)
     assert len(method.ledger.spends) == len(paid.spends) + (1 if name == "lpgnn" else 2)
-    said = "the people of strangers are others than all who reported before: declared, not checked"
-    assert said in method.guarantee.assumes
+    assert assume("others-declared", graph="strangers", times="") in method.guarantee.assumes
 
 
 def test_ids_are_believed_and_not_the_caller() -> None:
@@ -195,7 +194,7 @@ def test_how_often_people_were_declared_to_be_others_is_told(name: str) -> None:
         method.predict_proba(
             graph(range(row, 80), ids=False, name="far"), people="other", randomness=SecureRandomness()
         )
-    assert any("others than all who reported before" in f and "(said 3 times)" in f for f in method.guarantee.assumes)
+    assert "(said 3 times)" in str(method.guarantee.assumption("others-declared"))
 
 
 def test_old_and_permanent_reports_are_taken_as_they_are() -> None:
@@ -209,7 +208,7 @@ def test_old_and_permanent_reports_are_taken_as_they_are() -> None:
     lasting = replace(method.released, features=permanent_reports(mechanism, later.x, devices, field="features"))
     method.predict_proba(later, reports=lasting)
     assert method.ledger == paid
-    assert method.guarantee.assumes[-1].startswith("the reports handed in for later are old or permanent ones")
+    assert method.guarantee.assumes[-1] == assume("reports-handed-in", graph="later")
     with pytest.raises(InputError, match="60 reports for 40 nodes"):
         method.predict(graph(range(40), ids=False), reports=method.released)
     other = LPGNN(epsilon_x=2.0, epsilon_y=1.0, epochs=2).randomize(

@@ -229,7 +229,7 @@ def test_without_privacy_it_is_said_and_no_noise_is_drawn() -> None:
 
 
 def test_features_and_labels_are_said_to_be_open() -> None:
-    assert any("features and labels are NOT protected" in said for said in fit().guarantee.assumes)
+    assert fit().guarantee.assumption("features-and-labels-open")
 
 
 # ---- what is computed ----

@@ -31,7 +31,7 @@ def test_it_spends_its_epsilon_once() -> None:
     assert method.ledger.total("nodes")[0] == 2.0
     with pytest.raises(BudgetError):
         method.fit(cm.Unreadable(start), split=cm.split_of(start), randomness=SeededRandomness(1))
-    assert method.guarantee.unit == "one node's features and label"
+    assert method.guarantee.unit.text == "one node's features and label"
     assert method.history == ()
 
 

@@ -116,9 +116,9 @@ def test_the_guarantee_says_what_is_protected_and_what_is_not(settings: dict[str
     """Items 1 and 10."""
     found = CuratorPrivacy(2.0, **settings).guarantee(SCHEMA)
     assert (found.model, found.relation, found.epsilon, found.delta) == ("central", "add/remove", 2.0, 1e-5)
-    assert unit in found.unit
-    assert says in " ".join(found.assumes)
-    assert "except the curator" in found.against and "set of nodes is public" in found.assumes[0]
+    assert unit in found.unit.text
+    assert says in found.sentence()
+    assert (found.against.code, found.assumes[0].code) == ("all-but-curator", "node-set-public")
     assert Guarantee.from_dict(found.to_dict()) == found
 
 

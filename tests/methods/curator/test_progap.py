@@ -79,7 +79,7 @@ def test_rows_of_the_training_nodes_do_not_leave_with_the_model(name: str, tmp_p
     loaded = load_method(tmp_path)
     with pytest.raises(InputError, match="each is for its node alone"):
         loaded.predict_proba()
-    assert "joint privacy" in " ".join(loaded.guarantee.assumes)
+    assert loaded.guarantee.assumption("joint-privacy")
     assert loaded.guarantee == method.guarantee
 
 

@@ -24,6 +24,7 @@ from graphveil.methods.curator.privacy import CuratorPrivacy
 from graphveil.methods.curator.training import CuratorSettings, train_with_noise
 from graphveil.models.perceptrons import Encoder, HopClassifier, Stage
 from graphveil.privacy import Descent, Hops, RepeatAndSelect, SeededRandomness, calibrate_pipeline
+from graphveil.privacy.unit import EDGE_ENTRY, UNDIRECTED_EDGE
 from graphveil.training.clipped_sum import Captured, gradient_norms
 from graphveil.training.full_batch import Rows
 from graphveil.training.row_checks import Recorder, linear_layers
@@ -68,8 +69,8 @@ def test_item_3_no_control_flow_depends_on_a_node(name: str) -> None:
 def test_item_4_an_undirected_edge_is_charged_for_both_entries(name: str) -> None:
     """The edge is what the guarantee is about; hiding one entry says what both together cost: more."""
     edge, entry = (audits.fit(name, cm.graph(), unit=unit) for unit in ("edge", "directed-edge"))
-    assert edge.guarantee.unit == "one undirected edge" and edge.epsilon_relationship == 2.0
-    assert "one of the two entries" in entry.guarantee.unit
+    assert edge.guarantee.unit == UNDIRECTED_EDGE and edge.epsilon_relationship == 2.0
+    assert entry.guarantee.unit == EDGE_ENTRY
     noise = [float(method.ledger.spends[0].parameters["sigma_1"]) for method in (edge, entry)]
     assert noise[0] / noise[1] == pytest.approx(math.sqrt(2), rel=1e-6)
     assert entry.epsilon_relationship == pytest.approx(2.954, abs=0.001)
@@ -94,7 +95,7 @@ def test_item_9_degree_bounding_is_stable(degree: int) -> None:
 def test_item_10_a_nodes_own_row_is_its_own(name: str, tmp_path: Path) -> None:
     """The guarantee says it is everybody else's view; no prediction of a training node leaves with the model."""
     method = audits.fit(name, cm.graph(), **audits.NODE)
-    assert any(line.startswith("joint privacy") for line in method.guarantee.assumes)
+    assert method.guarantee.assumption("joint-privacy")
     method.save(tmp_path)
     loaded = load_method(tmp_path)
     assert loaded.guarantee == method.guarantee

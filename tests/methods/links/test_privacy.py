@@ -10,9 +10,10 @@ import pytest
 
 from graphveil.errors import BudgetError, InputError
 from graphveil.mechanisms import AdjacencyRR, DegreePreservingRR, NoisyDegree
-from graphveil.methods.base.local_privacy import AGAINST, LocalPrivacy
+from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.methods.links.collection import open_ledger, spends_of
 from graphveil.methods.links.privacy import LIST_MECHANISMS, UNIT, LinkPrivacy
+from graphveil.privacy.observer import SERVER_AND_MODEL
 from tests.methods import links_made
 
 UNDIRECTED, DIRECTED = links_made.graph().schema, links_made.graph(directed=True).schema
@@ -76,11 +77,10 @@ def test_any_budget_pays_for_exactly_one_collection(epsilon: float, share: float
 def test_the_guarantee_of_links_alone_is_about_adding_and_removing(mode: str, said: str, unit: str) -> None:
     """Not about replacing: to exchange one relationship for another changes two bits, and costs twice as much."""
     guarantee = LinkPrivacy(1.5, mode).guarantee(PUBLIC.guarantee(MODES[mode]), MODES[mode], 60)
-    assert (guarantee.unit, guarantee.relation, guarantee.against) == (unit, "add/remove", AGAINST)
-    assert said in guarantee.assumes
-    assert "features are declared public: they are sent as they are and NOT protected" in guarantee.assumes
-    assert "labels are declared public: they are sent as they are and NOT protected" in guarantee.assumes
-    assert not any("topology" in note for note in guarantee.assumes)
+    assert (guarantee.unit.text, guarantee.relation, guarantee.against) == (unit, "add/remove", SERVER_AND_MODEL)
+    assert said in [fact.sentence for fact in guarantee.assumes]
+    assert guarantee.assumption("features-sent-open") and guarantee.assumption("labels-sent-open")
+    assert not guarantee.assumption("topology-public")
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -90,10 +90,10 @@ def test_the_guarantee_with_features_adds_up_and_says_what_is_replaced(mode: str
     assert guarantee.epsilon == pytest.approx(1.5 + links.relationship_epsilon)
     assert guarantee.relation == "replace"
     unit = "one directed link" if mode == "directed" else "one relationship"
-    assert guarantee.unit.endswith(f", and whether {unit} of that user exists")
+    assert guarantee.unit.text.endswith(f", and whether {unit} of that user exists")
     people, one = guarantee.parts
     assert people.epsilon == pytest.approx(1.5)
-    assert (one.unit, one.epsilon) == (f"whether {unit} exists", pytest.approx(links.relationship_epsilon))
+    assert (one.unit.text, one.epsilon) == (f"whether {unit} exists", pytest.approx(links.relationship_epsilon))
 
 
 def test_public_links_cost_nothing_and_are_said_to_be_open() -> None:
@@ -102,7 +102,7 @@ def test_public_links_cost_nothing_and_are_said_to_be_open() -> None:
     assert (links.parts(UNDIRECTED, 60), links.spends(UNDIRECTED, 60)) == ({}, ())
     guarantee = links.guarantee(people.guarantee(UNDIRECTED), UNDIRECTED, 60)
     assert guarantee.epsilon == 2
-    assert guarantee.assumes[-1] == "links are declared public: they are sent as they are and NOT protected"
+    assert guarantee.assumes[-1].code == "links-sent-open"
     nothing = links.guarantee(PUBLIC.guarantee(UNDIRECTED), UNDIRECTED, 60)
     assert math.isinf(nothing.epsilon)
     assert "NOT PROTECTED" in nothing.sentence()

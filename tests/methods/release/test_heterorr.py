@@ -88,11 +88,11 @@ def test_what_is_public_goes_out_as_it_is_and_is_said() -> None:
     out = release(graph, epsilon_x=INFINITE)
     assert torch.equal(out.x, graph.x) and torch.equal(out.y, graph.y)
     assert (out.schema.low, out.schema.high) == (graph.schema.low, graph.schema.high)
-    assert "features are declared public" in " ".join(out.release.guarantee.assumes)
+    assert out.release.guarantee.assumption("features-published-open")
     out = release(graph, epsilon_a=INFINITE)
     assert torch.equal(out.edge_index, graph.edge_index)
     assert not out.release.edges
-    assert "edges are declared public" in " ".join(out.release.guarantee.assumes)
+    assert out.release.guarantee.assumption("edges-published-open")
 
 
 def test_nothing_raw_is_in_a_release(tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def test_the_ledger_and_the_guarantee_say_the_same(edges: str) -> None:
 def test_a_markov_chain_is_called_asymptotic_first_of_all(edges: str) -> None:
     method = build(edges=edges, tree_share=0.25)
     out = method.release(released_made.graph(), randomness=SeededRandomness(1)).release
-    assert out.guarantee.assumes[0].startswith(ASYMPTOTIC)
+    assert out.guarantee.assumes[0].code == "asymptotic"
     assert ASYMPTOTIC in out.guarantee.sentence()
     assert any(ASYMPTOTIC in note for note in out.notes)
     assert [spend.epsilon for spend in out.ledger.spends if spend.unit == "edges"] == [0.75, 2.25]
@@ -149,9 +149,9 @@ def test_a_markov_chain_is_called_asymptotic_first_of_all(edges: str) -> None:
 
 def test_one_edge_alone_is_added_or_removed_and_beside_features_replaced() -> None:
     alone = release(epsilon_x=INFINITE).release.guarantee
-    assert (alone.relation, alone.unit, alone.parts) == ("add/remove", "one private undirected edge", ())
+    assert (alone.relation, alone.unit.text, alone.parts) == ("add/remove", "one private undirected edge", ())
     both = release().release.guarantee
-    assert (both.relation, both.parts[1].unit) == ("replace", "whether one private undirected edge exists")
+    assert (both.relation, both.parts[1].unit.text) == ("replace", "whether one private undirected edge exists")
 
 
 def test_reproducible_noise_voids_and_secure_noise_does_not() -> None:

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from graphveil.attacks import AttackResult, Limit, judge
-from graphveil.mechanisms.base.guarantees import READERS
 from graphveil.methods.runs.intervals import Interval
-from graphveil.privacy import Guarantee, Ledger
+from graphveil.privacy import Guarantee, Ledger, assume
+from graphveil.privacy.observer import ALL_BUT_CURATOR, RELEASE_READERS
+from graphveil.privacy.unit import NODE_WITHOUT_EDGES, UNDIRECTED_EDGE
 from graphveil.reports.attacks.files import PLAIN
 from graphveil.reports.base.card import HTML, MARKDOWN, pages
 from graphveil.reports.runs.card import run_card
@@ -21,17 +22,17 @@ from tests.reports.pages import HOSTILE, read
 
 
 def edges(epsilon: float = 2.0, **changes: Any) -> Guarantee:
-    facts: dict[str, Any] = {"unit": "one edge", "relation": "add/remove", "model": "central", "delta": 1e-5}
-    told = {"against": "everybody who sees the model", "assumes": ("the nodes are public",)}
+    facts: dict[str, Any] = {"unit": UNDIRECTED_EDGE, "relation": "add/remove", "model": "central", "delta": 1e-5}
+    told = {"against": ALL_BUT_CURATOR, "assumes": (assume("node-set-public"),)}
     return Guarantee(**{**facts, **told, "epsilon": epsilon, **changes})
 
 
-OPEN = edges(math.inf, delta=0.0, assumes=("nothing is hidden",))
+OPEN = edges(math.inf, delta=0.0, assumes=(assume("edges-published-open"),))
 RUNS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "local": ({}, ("one's own device", "Who is connected to whom", "one user's label", "replace")),
     "central": ({"guarantee": edges()}, ("the curator: with the data as they are", "add/remove", "1e-05")),
     "on a release": (
-        {"guarantee": edges(against=READERS), "method": "gcn"},
+        {"guarantee": edges(against=RELEASE_READERS), "method": "gcn"},
         (
             "to release the graph once",
             "what the release holds, and covered by its guarantee",
@@ -52,7 +53,7 @@ RUNS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         ("Lift over the free baseline, random-features: +2.0 points (95%: +1.0 to +3.0).", "measurably above"),
     ),
     "whole nodes": (
-        {"guarantee": edges(unit="one node"), "settings": {"unit": "node"}, "best_control": "no-edges"},
+        {"guarantee": edges(unit=NODE_WITHOUT_EDGES), "settings": {"unit": "node"}, "best_control": "no-edges"},
         ("There is no free baseline: no-edges is trained privately at the same price.",),
     ),
 }

@@ -17,6 +17,7 @@ from graphveil.errors import ModelFileError
 from graphveil.graphs import load_graph, write_folder
 from graphveil.methods.runs.experiment import split_of
 from graphveil.privacy import Spend
+from graphveil.privacy.assumption import other_assumption
 from graphveil.privacy.ledger_file import LedgerFile, read_ledger
 from graphveil.reports.base import parts as run_parts
 from graphveil.reports.compare.finished import finished
@@ -161,7 +162,7 @@ def test_a_writer_killed_at_any_file_leaves_a_run_that_is_read(
     file = run / "public/ledger.json"
     ledger = LedgerFile(file).open(read_ledger(file)).declare("features of others", 1.0)
     paid = ledger.spend(Spend("query", "features of others", "MultiBit", {}, 1.0)).detached()
-    told = replace(made.guarantee(), assumes=("somebody asked again",))
+    told = replace(made.guarantee(), assumes=(other_assumption("somebody asked again"),))
     written, write = 0, run_parts.write_bytes
 
     def failing(*args: Any, **options: Any) -> None:

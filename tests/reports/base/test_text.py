@@ -12,6 +12,7 @@ from graphveil.graphs import social_graph
 from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.methods.links.privacy import LinkPrivacy
 from graphveil.methods.runs.intervals import Interval
+from graphveil.privacy.unit import NODE_AND_OWN_LIST, UNDIRECTED_EDGE
 from graphveil.reports.base import text, words
 from tests.reports import made
 
@@ -118,7 +119,7 @@ def test_every_control_has_a_meaning_and_a_sentence() -> None:
 
 def test_epsilons_are_named_by_unit_and_added_for_one_person() -> None:
     assert words.epsilon_line(made.guarantee(), {}) == (
-        "one user's feature vector: 1, one user's label: 2; for one person together: 3"
+        "one user's whole feature vector: 1, one user's label: 2; for one person together: 3"
     )
 
 
@@ -146,7 +147,7 @@ def test_what_is_not_protected_names_the_unprotected_parts() -> None:
     part = made.guarantee().parts[0]
     settings = {"epsilon_x": 1.0, "epsilon_y": math.inf}
     assert "The labels: declared public and used as they are." in words.not_protected(part, settings)
-    assert words.epsilon_line(part, settings) == "one user's feature vector: 1, labels: not protected"
+    assert words.epsilon_line(part, settings) == "one user's whole feature vector: 1, labels: not protected"
 
 
 def test_nothing_protected_is_said_so() -> None:
@@ -155,7 +156,7 @@ def test_nothing_protected_is_said_so() -> None:
 
 
 def test_a_curator_exposes_what_is_not_in_the_unit() -> None:
-    edge = replace(made.guarantee(), unit="one edge", model="central", parts=())
+    edge = replace(made.guarantee(), unit=UNDIRECTED_EDGE, model="central", parts=())
     exposed = " ".join(words.not_protected(edge, {}))
     assert "The features" in exposed
     assert "The labels: used as they are." in exposed
@@ -164,7 +165,7 @@ def test_a_curator_exposes_what_is_not_in_the_unit() -> None:
 
 
 def test_a_curator_who_hides_nodes_says_whose_lists_are_not_hidden() -> None:
-    unit = "one node's features, label and own list of neighbours (not that others list it)"
+    unit = NODE_AND_OWN_LIST
     exposed = words.not_protected(replace(made.guarantee(), unit=unit, model="central", parts=()), {})
     assert exposed[0].startswith("That others list a node")
     assert len(exposed) == 2

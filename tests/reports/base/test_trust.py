@@ -89,7 +89,7 @@ def test_every_method_of_the_catalogue_has_a_group_of_its_own_kind() -> None:
         promise = trust.Promise.of(promised(method, {}))
         expected = {"none": {"none"}, "local": {"local"}, "central": {"central", "release"}}[info.trust]
         assert promise.trust in expected, method
-        assert all(part.short != part.unit for part in promise.parts), method
+        assert all(part.short != part.unit.text for part in promise.parts), method
 
 
 def test_groups_never_mix_trust_or_units() -> None:
@@ -100,7 +100,7 @@ def test_groups_never_mix_trust_or_units() -> None:
             (
                 one.promise.trust,
                 tuple((part.unit, part.relation) for part in one.parts),
-                one.guarantee.against if one.parts else "",
+                one.guarantee.against.text if one.parts else "",
             )
             for one in group.rows
         }
@@ -121,7 +121,7 @@ def test_the_figure_has_one_epsilon_axis_for_each_group_and_one_of_accuracy() ->
     for axes, group in zip(panels, sheet.groups, strict=True):
         label = axes.get_xlabel().replace("\n", " ")
         assert axes.get_title(loc="left").startswith(f"{group.letter}. ")
-        assert group.promise.parts[0].unit in label if group.promise.parts else label == "no epsilon"
+        assert group.promise.parts[0].unit.text in label if group.promise.parts else label == "no epsilon"
         assert not axes.get_shared_x_axes().get_siblings(axes)[1:]
         assert axes.get_ylim() == panels[0].get_ylim()
         dashed = [line for line in axes.get_lines() if line.get_linestyle() == "--"]
@@ -138,7 +138,7 @@ def test_json_states_unit_relation_trust_observers_and_delta_in_every_row() -> N
     for line in table.content(page())["rows"]:
         for key in ("unit", "relation", "trust", "against", "epsilon", "delta", "group", "protects", "collected"):
             assert line[key] not in (None, ""), (line["method"], key)
-        assert all({"unit", "relation", "epsilon", "delta"} == set(part) for part in line["epsilons"])
+        assert all({"unit", "unit_code", "relation", "epsilon", "delta"} == set(part) for part in line["epsilons"])
 
 
 def test_every_group_has_its_own_columns_of_epsilons() -> None:

@@ -192,7 +192,7 @@ def test_csv_has_full_precision_and_words_for_infinity() -> None:
     assert [float(line["accuracy_mean"]) for line in read] == [row.accuracy.mean for row in page.rows if row.accuracy]
     assert read[1]["epsilon_y"] == "inf"
     assert read[-1]["epsilon_y"] == ""
-    assert read[0]["epsilons"] == "one user's feature vector: 1.0; one user's label: 2.0"
+    assert read[0]["epsilons"] == "one user's whole feature vector: 1.0; one user's label: 2.0"
 
 
 def test_rows_that_epsilons_do_not_tell_apart_name_their_settings() -> None:

@@ -4,73 +4,76 @@ from __future__ import annotations
 
 import math
 
-from graphveil.federation.core.publication import GUESS_UNIT, UNIT
-from graphveil.federation.core.setting import MODES, Setting
-from graphveil.privacy import Guarantee, Ledger, Spend
+from graphveil.federation.core.setting import Setting
+from graphveil.privacy import Assumption, Guarantee, Ledger, Spend, assume
+from graphveil.privacy.assumption import OPENS
+from graphveil.privacy.observer import FEDERATION_SERVER, LABEL_HOLDER
 from graphveil.privacy.printed import rounded_up
+from graphveil.privacy.unit import EMBEDDING_ROW, GUESS
 
-_TRUSTED = (
-    "all parties follow the protocol and only then are curious",
-    "the server colludes with no holder: together they could read all features",
-)
-_ALONE = ("each holder's own program randomizes its guesses: nobody else is trusted, whoever colludes",)
-_ASSUMED = (
-    "which ids all holders share, how many ids each has, and who is labelled are public",
-    "the range of features, the number of columns, classes and rounds are agreed before anybody's data is read",
-    "a run under another agreement asks the same people again: the epsilons of all runs add up",
-)
+_TRUSTED = (assume("protocol-followed"), assume("server-colludes-not"))
+_ALONE = (assume("holder-randomizes-alone"),)
+_AGREED = (assume("shared-ids-public"), assume("agreed-before-data"), assume("runs-add-up"))
+#: Who reads the labels of training nodes from gradients, in each mode that does not send them.
 _WHO = {
     "shared-linear": "the server",
     "individual": "the server and the holders",
     "paper": "the server and the holders",
 }
-_OPENED = "paper mode was chosen although it opens features to the other holders"
-_CLEAR = (
-    "without noise the server can tell after two rounds whose propagated features are alike, and with as many known "
-    "people as there are columns it solves for everybody's"
-)
-_NEIGHBOURS = "a person who changes also changes the rows of neighbours up to {hops} hops away: those are other units"
-_TRAINING = "a node that trains also moves {what} of all nodes: other units again"
-_MOVED = {True: "its holder's network, and so the guesses", False: "the weights, and so the rows"}
-_GIVEN = "the labels of training nodes are given to all holders as they are"
 
 
 def guarantee_of(setting: Setting, *, void: str | None = None) -> Guarantee:
-    """Return the guarantee of one holder's published rows over all rounds, and of labels where they are randomized."""
+    """Return the guarantee of one holder's published rows over all rounds, and of labels where they are randomized.
+
+    Args:
+        setting: the agreed run.
+        void: why it does not hold, or None.
+    """
     guesses = setting.mode == "guesses"
     return Guarantee(
-        unit=GUESS_UNIT if guesses else UNIT,
+        unit=GUESS if guesses else EMBEDDING_ROW,
         relation="replace",
         model="vertical",
         epsilon=setting.epsilon,
         delta=_delta(setting),
-        against=f"{setting.reader}, and everybody who sees the trained model or its predictions",
+        against=LABEL_HOLDER if guesses else FEDERATION_SERVER,
         assumes=(
             *(_ALONE if guesses else _TRUSTED),
-            *_ASSUMED,
-            MODES[setting.mode],
+            *_AGREED,
+            OPENS[setting.mode],
             _labels(setting),
-            _NEIGHBOURS.format(hops=setting.hops),
-            _TRAINING.format(what=_MOVED[guesses]),
-            *((_OPENED,) if setting.mode == "paper" else ()),
-            *((f"no privacy against {setting.reader} was chosen",) if setting.price.public else ()),
-            *((_CLEAR,) if setting.price.public and setting.mode == "shared-linear" else ()),
+            assume("neighbours-move", hops=setting.hops),
+            assume("training-moves", what=_moved(guesses)),
+            *_chosen(setting),
         ),
         void=void,
     )
+
+
+def _moved(guesses: bool) -> str:
+    return "its holder's network, and so the guesses" if guesses else "the weights, and so the rows"
+
+
+def _chosen(setting: Setting) -> list[Assumption]:
+    """What all parties agreed to leave open."""
+    found = [assume("paper-opened")] if setting.mode == "paper" else []
+    if setting.price.public:
+        found.append(assume("no-privacy-chosen", reader=setting.reader))
+    if setting.price.public and setting.mode == "shared-linear":
+        found.append(assume("sums-in-the-clear"))
+    return found
 
 
 def _delta(setting: Setting) -> float:
     return 0.0 if setting.price.public or setting.mode == "guesses" else setting.delta
 
 
-def _labels(setting: Setting) -> str:
+def _labels(setting: Setting) -> Assumption:
     if math.isfinite(setting.epsilon_y):
-        price = f"{rounded_up(setting.epsilon_y)}"
-        return f"labels were randomized once: one label costs epsilon {price} against everybody but its holder"
+        return assume("labels-randomized", epsilon=rounded_up(setting.epsilon_y))
     if setting.mode == "guesses":
-        return _GIVEN
-    return f"{_WHO[setting.mode]} can learn the labels of training nodes, up to their names, from gradients"
+        return assume("labels-given")
+    return assume("labels-in-gradients", who=_WHO[setting.mode])
 
 
 def ledger_of(setting: Setting, rounds: int) -> Ledger:

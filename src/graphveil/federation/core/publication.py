@@ -38,8 +38,6 @@ from graphveil.privacy.printed import rounded_up
 if TYPE_CHECKING:
     from graphveil.federation.crypto.dither import Dither
 
-UNIT = "one published embedding row of one holder"
-GUESS_UNIT = "one published guess of a node's class by one holder"
 _FINEST, _MOST_STEPS = 10, 1 << 17
 # What is kept back of epsilon and delta for the rounding of the noise table, which is checked afterwards.
 _KEPT = (1e-7, 1e-5)

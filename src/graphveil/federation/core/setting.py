@@ -23,23 +23,10 @@ from graphveil.federation.core.publication import Guessing, Publication
 from graphveil.federation.crypto.dither import Dither
 from graphveil.federation.crypto.ring import FRACTION_BITS
 from graphveil.federation.crypto.sharing import PARTIES
+from graphveil.privacy.assumption import OPENS
 
 #: What each mode opens to whom, as printed wherever a guarantee is shown.
-MODES: Mapping[str, str] = MappingProxyType(
-    {
-        "individual": "holders send each other nothing, but the gradients that come back can show which labels are "
-        "alike, and the label holder is shown a hidden layer, which without noise tells of the others' features; the "
-        "server sees each holder's published embeddings",
-        "paper": "every round all holders see X W, a projection of all features: enough rounds give a holder the other "
-        "holders' features; the server sees each holder's published embeddings",
-        "shared-linear": "holders send each other nothing but uniform shares, but the label holder is shown a hidden "
-        "layer, which without noise tells of the others' features; the server deals masks for what holders send each "
-        "other, what it receives is masked by keys that holders agree on without it, and it sees the sum of all "
-        "holders' propagated projections S^K X W alone, with noise that no single holder can take away",
-        "guesses": "the other holders are given the training labels; the label holder sees each other holder's guess "
-        "of every node's class, randomized where epsilon is finite; the server sees none of it",
-    }
-)
+MODES: Mapping[str, str] = MappingProxyType({mode: fact.sentence for mode, fact in OPENS.items()})
 #: Paper mode is refused where opened columns reach this share of a holder's columns.
 RELEASE_SHARE = 0.25
 

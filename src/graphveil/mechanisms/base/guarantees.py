@@ -1,52 +1,59 @@
-"""The guarantee of a report that one user makes alone, or a curator for all, in words that mechanisms share."""
+"""The guarantee of a report that one user makes alone, or a curator for all, as mechanisms share it."""
 
 from __future__ import annotations
 
 from graphveil.mechanisms.edges.pair_domain import PairDomain
-from graphveil.privacy import Guarantee
+from graphveil.privacy import Assumption, Guarantee, ProtectedUnit, assume
+from graphveil.privacy.observer import RELEASE_READERS, SERVER
 from graphveil.privacy.printed import rounded_up
+from graphveil.privacy.unit import DIRECTED_LINK, LIST_ENTRY, PRIVATE_EDGE, RELATIONSHIP, USER_FEATURES, USER_LABEL
 
-FEATURES = "one user's whole feature vector"
-LABEL = "one user's label"
-RELATIONSHIP = "one relationship"
-LINK = "one directed link"
-ENTRY = "one bit of one neighbour list"
-PRIVATE_EDGE = "one private undirected edge"
-READERS = "everybody who sees the released graph"
-OBSERVERS = "the server and everybody it shares with"
+ONCE = assume("reports-once")
+_TAKING_PART = assume("participation-public")
 
 
 def feature_guarantee(epsilon: float, delta: float, dimension: int, low: float, high: float) -> Guarantee:
-    """The local guarantee of one randomized feature vector."""
+    """The local guarantee of one randomized feature vector.
+
+    Args:
+        epsilon, delta: what one report costs.
+        dimension: number of features.
+        low, high: the declared range of each of them.
+    """
     number = "its one feature" if dimension == 1 else f"its {dimension} features"
     return _local(
-        FEATURES,
+        USER_FEATURES,
         epsilon,
         delta,
-        f"the range [{low:g}, {high:g}] of {number} is public and was not read off the data",
+        assume("feature-range-public", low=f"{low:g}", high=f"{high:g}", number=number),
     )
 
 
 def label_guarantee(epsilon: float, classes: int) -> Guarantee:
-    """The local guarantee of one randomized label."""
-    return _local(LABEL, epsilon, 0.0, f"the list of the {classes} classes is public")
+    """The local guarantee of one randomized label out of so many classes."""
+    return _local(USER_LABEL, epsilon, 0.0, assume("classes-public", classes=classes))
 
 
 def list_guarantee(epsilon: float, mode: str, nodes: int) -> Guarantee:
-    """The local guarantee of noisy neighbour lists (or of what is counted in them), epsilon for one list."""
-    ids = f"the {nodes} users and their ids are public"
+    """The local guarantee of noisy neighbour lists (or of what is counted in them).
+
+    Args:
+        epsilon: of one list.
+        mode: who reports a relationship: "lower", "both" or "directed".
+        nodes: number of users.
+    """
+    ids = assume("users-public", nodes=nodes)
     if mode == "directed":
-        return _local(LINK, epsilon, 0.0, ids, relation="add/remove")
+        return _local(DIRECTED_LINK, epsilon, 0.0, ids, relation="add/remove")
     if mode == "lower":
-        who = "of every two users the one with the lower id reports, which is public"
-        return _local(RELATIONSHIP, epsilon, 0.0, ids, who, relation="add/remove")
-    who = f"both ends of a relationship report it, at epsilon {rounded_up(epsilon)} each"
+        return _local(RELATIONSHIP, epsilon, 0.0, ids, assume("lower-id-reports"), relation="add/remove")
+    who = assume("both-ends-report", epsilon=rounded_up(epsilon))
     return _local(RELATIONSHIP, 2 * epsilon, 0.0, ids, who, relation="add/remove")
 
 
 def entry_guarantee(epsilon: float, nodes: int) -> Guarantee:
     """The local guarantee of one bit of one list: in an undirected graph a relationship may stand in two lists."""
-    return _local(ENTRY, epsilon, 0.0, f"the {nodes} users and their ids are public", relation="add/remove")
+    return _local(LIST_ENTRY, epsilon, 0.0, assume("users-public", nodes=nodes), relation="add/remove")
 
 
 def pair_guarantee(epsilon: float, domain: PairDomain) -> Guarantee:
@@ -57,21 +64,23 @@ def pair_guarantee(epsilon: float, domain: PairDomain) -> Guarantee:
         model="central",
         epsilon=epsilon,
         delta=0.0,
-        against=READERS,
+        against=RELEASE_READERS,
         assumes=(
-            f"the {domain.nodes} nodes, the {len(domain.ids)} private ones among them and the public edges are public",
-            "the graph is released once",
+            assume("private-nodes-public", nodes=domain.nodes, private=len(domain.ids)),
+            assume("released-once"),
         ),
     )
 
 
-def _local(unit: str, epsilon: float, delta: float, *assumes: str, relation: str = "replace") -> Guarantee:
+def _local(
+    unit: ProtectedUnit, epsilon: float, delta: float, *assumes: Assumption, relation: str = "replace"
+) -> Guarantee:
     return Guarantee(
         unit=unit,
         relation=relation,
         model="local",
         epsilon=epsilon,
         delta=delta,
-        against=OBSERVERS,
-        assumes=(*assumes, "every user reports once", "who takes part is public"),
+        against=SERVER,
+        assumes=(*assumes, ONCE, _TAKING_PART),
     )

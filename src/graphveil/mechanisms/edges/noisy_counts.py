@@ -16,10 +16,11 @@ from torch import Tensor
 
 from graphveil.errors import InputError
 from graphveil.mechanisms.base.checks import require_epsilon
-from graphveil.mechanisms.base.guarantees import PRIVATE_EDGE, READERS
 from graphveil.mechanisms.base.reports import require_pairs
 from graphveil.mechanisms.samplers.two_sided import TwoSided, two_sided
-from graphveil.privacy import Guarantee, Randomness
+from graphveil.privacy import Guarantee, Randomness, assume
+from graphveil.privacy.observer import RELEASE_READERS
+from graphveil.privacy.unit import PRIVATE_EDGE
 
 Counts = Tensor | npt.NDArray[Any]
 
@@ -56,12 +57,8 @@ class NoisyCounts:
             model="central",
             epsilon=self.epsilon,
             delta=0.0,
-            against=READERS,
-            assumes=(
-                "which pairs belong to which count is public and does not depend on private edges",
-                "no pair belongs to two counts",
-                "the counts are released once",
-            ),
+            against=RELEASE_READERS,
+            assumes=(assume("counts-public"), assume("counts-disjoint"), assume("counts-released-once")),
         )
 
     @property

@@ -24,7 +24,7 @@ from graphveil.mechanisms.base.reports import require_inside, require_pairs
 from graphveil.mechanisms.base.values import FloatArray, Rows, Values, blocks, open_rows, open_values
 from graphveil.mechanisms.features.bin_reports import BinReports
 from graphveil.mechanisms.samplers.bins import MOST_BINS, SMALLEST_SHARE, BinLaws, Bins, bin_laws
-from graphveil.privacy import Guarantee, Randomness
+from graphveil.privacy import Guarantee, Randomness, assume
 from graphveil.privacy.printed import rounded_up
 
 # The largest tables of probabilities: one for each distinct share.
@@ -122,8 +122,7 @@ class FeatureRR:
     def guarantee(self) -> Guarantee:
         """What one report protects."""
         plain = feature_guarantee(self.epsilon, 0.0, self.dimension, self.low, self.high)
-        shares = "each feature's part of epsilon is public, the same for all users, and was not read off the data"
-        return replace(plain, assumes=(*plain.assumes, shares))
+        return replace(plain, assumes=(*plain.assumes, assume("shares-public")))
 
     def randomize(self, values: Values, *, randomness: Randomness) -> BinReports:
         """What the devices send: one bin for each feature with a share.

@@ -23,7 +23,7 @@ from graphveil.mechanisms.base.values import FloatArray, Rows, Values, blocks, o
 from graphveil.mechanisms.features.codebooks import LAST_CODEBOOK, UNIT, Codebooks, Numbers
 from graphveil.mechanisms.features.codeword_reports import CodewordReports
 from graphveil.mechanisms.samplers.caps import CapLaw, Places, cap_law
-from graphveil.privacy import Guarantee, Randomness
+from graphveil.privacy import Guarantee, Randomness, assume
 
 # Fine enough not to matter, coarse enough for exact products with codewords (see `codebooks`).
 _STEP: Final = 2.0**-24
@@ -100,11 +100,9 @@ class PrivUnit:
     def guarantee(self) -> Guarantee:
         """What one report protects."""
         features = feature_guarantee(self.epsilon, 0.0, self.dimension, self.low, self.high)
-        public = ["the public seed of the codebooks was not chosen by looking at the data"]
+        public = [assume("codebooks-public")]
         if self.radius is not None:
-            public.append(
-                f"the bound {self.radius:g} on the length of a vector is public and was not read off the data"
-            )
+            public.append(assume("length-public", radius=f"{self.radius:g}"))
         return replace(features, assumes=(*features.assumes, *public))
 
     @property

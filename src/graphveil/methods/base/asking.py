@@ -24,7 +24,7 @@ from graphveil.methods.base.network import as_matrix
 from graphveil.methods.base.people import BY_ID, Found, Kept, pay_again, pay_as_new
 from graphveil.methods.base.released import LocalReports
 from graphveil.methods.base.storage import read_kept, restoring, save_kept
-from graphveil.privacy import Ledger, Randomness, Spend
+from graphveil.privacy import Assumption, Ledger, Randomness, Spend, assume
 
 _REPORTS = (BinReports, CodewordReports, LatticeReports, MultiBitReports, OneBitReports, SampledReports)
 
@@ -115,9 +115,9 @@ def require_source(randomness: Randomness | None, what: str) -> Randomness:
     return randomness
 
 
-def handed_in(name: str) -> str:
-    """Return what a guarantee leans on where reports came from outside."""
-    return f"the reports handed in for {name} are old or permanent ones: this account has not paid for them"
+def handed_in(name: str) -> Assumption:
+    """Return what a guarantee leans on where reports for the graph of this name came from outside."""
+    return assume("reports-handed-in", graph=name)
 
 
 def require_queries(queries: int) -> int:

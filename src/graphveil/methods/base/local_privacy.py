@@ -27,8 +27,11 @@ from graphveil.mechanisms import (
     SubOptimal,
     ThreeOutputs,
 )
+from graphveil.mechanisms.base.guarantees import ONCE
 from graphveil.methods.base.people import times_paid
-from graphveil.privacy import Guarantee, Ledger, Spend, compose, require_budget
+from graphveil.privacy import Assumption, Guarantee, Ledger, Spend, assume, compose, require_budget
+from graphveil.privacy.observer import SERVER_AND_MODEL
+from graphveil.privacy.unit import USER_FEATURES_AND_LABEL
 
 FEATURE_MECHANISMS = (
     "multi-bit",
@@ -42,9 +45,7 @@ FEATURE_MECHANISMS = (
     "laplace",
     "gaussian",
 )
-AGAINST = "the server and everybody it shares the reports or the model with"
-ONCE = "every user reports once"
-PUBLIC_TOPOLOGY = "the topology (who is linked to whom, and each degree) is public and not protected"
+TOPOLOGY = assume("topology-public")
 
 
 @dataclass(frozen=True)
@@ -147,30 +148,36 @@ class LocalPrivacy:
         mechanisms = (self.features(schema), self.labels(len(schema.classes)))
         times = (times_paid(ledger, "features"), times_paid(ledger, "labels"))
         sent = [(m, many) for m, many in zip(mechanisms, times, strict=True) if m is not None and m != "public"]
-        parts = [part for m, many in sent for part in [replace(m.guarantee, against=AGAINST)] * many]
-        said = [PUBLIC_TOPOLOGY]
+        parts = [part for m, many in sent for part in [replace(m.guarantee, against=SERVER_AND_MODEL)] * many]
+        open_ = [TOPOLOGY]
         if mechanisms[0] == "public":
-            said.append("features are declared public: they are sent as they are and NOT protected")
+            open_.append(assume("features-sent-open"))
         if mechanisms[1] is None:
-            said.append("labels are declared public: they are sent as they are and NOT protected")
+            open_.append(assume("labels-sent-open"))
         if not parts:
             return Guarantee(
-                unit="one user's features and label",
+                unit=USER_FEATURES_AND_LABEL,
                 relation="replace",
                 model="local",
                 epsilon=math.inf,
                 delta=0.0,
-                against=AGAINST,
-                assumes=tuple(said),
+                against=SERVER_AND_MODEL,
+                assumes=tuple(open_),
             )
         total = compose(parts)
         noted = counted(total.assumes, {"features": times[0], "label": times[1]})
-        return replace(total, assumes=noted + tuple(said), void=void)
+        return replace(total, assumes=noted + tuple(open_), void=void)
 
 
-def counted(assumes: tuple[str, ...], times: Mapping[str, int]) -> tuple[str, ...]:
-    """Return the facts a guarantee leans on with the true number of reports, where somebody reported more than once."""
+def counted(assumes: tuple[Assumption, ...], times: Mapping[str, int]) -> tuple[Assumption, ...]:
+    """Return the facts a guarantee leans on with the true number of reports, where somebody reported more than once.
+
+    Args:
+        assumes: with the fact that every user reports once.
+        times: what is reported -> how often by the most asked user.
+    """
     if all(many == 1 for many in times.values()):
         return assumes
     each = [f"{name} {'once' if many == 1 else f'{many} times'}" for name, many in times.items()]
-    return tuple(f"every user reports at most: {', '.join(each)}" if fact == ONCE else fact for fact in assumes)
+    truth = assume("reports-counted", each=", ".join(each))
+    return tuple(truth if fact == ONCE else fact for fact in assumes)

@@ -22,13 +22,14 @@ from torch import Tensor
 
 from graphveil.errors import BudgetError, InputError
 from graphveil.graphs import node_names
-from graphveil.privacy import Budget, Ledger, Spend
+from graphveil.privacy import Assumption, Budget, Ledger, Spend, assume
 from graphveil.privacy.ledger import ONE_COPY
+from graphveil.privacy.old_texts import assumption_of
 
 Identity = Literal["same", "other"]
 #: Bytes of a person's name in files: a hash of the id, which is short and no secret.
 NAME_BYTES = 16
-BY_ID = "people are known by their ids: nobody reports under two"
+BY_ID = assume("known-by-id")
 _SAID = "people"
 _DECLARED = "id of others"
 
@@ -46,7 +47,7 @@ class Found:
 
     rows: Tensor
     names: tuple[bytes, ...] = ()
-    said: str | None = None
+    said: Assumption | None = None
     declared: tuple[bytes, ...] = ()
 
     @property
@@ -98,7 +99,7 @@ class Kept:
             raise InputError(f"people = {people!r}", where="predict", allowed="same, other, or nothing said")
         count, ids = int(graph.num_nodes), node_names(graph)
         if people == "other":
-            said = f"the people of {graph.schema.name} are others than all who reported before: declared, not checked"
+            said = assume("others-declared", graph=graph.schema.name, times="")
             if ids is None:
                 names = _names(f"other {group}", range(count))
                 return Found(self._rows(names), names, said)
@@ -115,7 +116,7 @@ class Kept:
         if people == "same":
             if count != self.own:
                 raise _not_the_same(graph, f"{count} people, and reports of {self.own} were kept")
-            said = f"row i of {graph.schema.name} is the person that row i of the run was: declared, not checked"
+            said = assume("rows-declared", graph=graph.schema.name, times="")
             return Found(torch.arange(count), said=said)
         rows = self._rows(_names(f"group {group}", range(count)))
         return None if bool((rows < 0).any()) else Found(rows)
@@ -183,7 +184,7 @@ class Kept:
 
 
 def pay_as_new(
-    ledger: Ledger, spends: Iterable[Spend], key: str, *, name: str, queries: int, said: str
+    ledger: Ledger, spends: Iterable[Spend], key: str, *, name: str, queries: int, said: Assumption
 ) -> tuple[Ledger, frozenset[str]]:
     """Return the ledger after people who never reported paid for their first reports, and the names of their budgets.
 
@@ -199,7 +200,7 @@ def pay_as_new(
         mine = [spend for spend in spends if spend.unit == unit]
         own = _unused(ledger, f"{unit} of {name} ({key[:8]}")
         ledger = ledger.declare(own, *_room(mine, queries))
-        moved += [replace(one, unit=own, parameters={**one.parameters, _SAID: said}) for one in mine]
+        moved += [replace(one, unit=own, parameters={**one.parameters, _SAID: said.sentence}) for one in mine]
     return (ledger.spend(*moved) if moved else ledger), frozenset(one.unit for one in moved)
 
 
@@ -228,14 +229,19 @@ def pay_again(ledger: Ledger, spends: Iterable[Spend], *, name: str) -> Ledger:
         ) from error
 
 
-def leans_on(ledger: Ledger) -> tuple[str, ...]:
-    """Return what told those who paid as new people from the others, how often, and where they are known, in words."""
+def leans_on(ledger: Ledger) -> tuple[Assumption, ...]:
+    """Return what told those who paid as new people from the others, how often, and where they are known."""
     facts = [
         (str(one.parameters[_SAID]), one.unit.partition(" of ")[2]) for one in ledger.spends if _SAID in one.parameters
     ]
     times = Counter(said for said, _ in dict.fromkeys(facts))
-    told = [said if said == BY_ID or many == 1 else f"{said} (said {many} times)" for said, many in times.items()]
+    told = [_counted(assumption_of(said), many) for said, many in times.items()]
     return (*told, ONE_COPY) if told else ()
+
+
+def _counted(said: Assumption, many: int) -> Assumption:
+    """The same fact with how often it was declared, where that is more than once."""
+    return said if said == BY_ID or many == 1 else said.with_facts(times=f" (said {many} times)")
 
 
 def times_paid(ledger: Ledger | None, unit: str) -> int:

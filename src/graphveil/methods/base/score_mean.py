@@ -19,10 +19,11 @@ from torch import Tensor
 
 from graphveil.aggregation import quantise
 from graphveil.errors import InputError
-from graphveil.mechanisms.base.guarantees import FEATURES
 from graphveil.mechanisms.samplers.rounded_normal import RELATIVE_ERROR, RoundedNormal
-from graphveil.privacy import Guarantee, Randomness, analytic_gaussian_sigma
+from graphveil.privacy import Guarantee, Randomness, analytic_gaussian_sigma, assume
+from graphveil.privacy.observer import ALL_BUT_CURATOR_OF_SCORES
 from graphveil.privacy.printed import rounded_up
+from graphveil.privacy.unit import USER_FEATURES
 
 # The part of delta that pays for cutting the noise's tails.
 _TAIL: Final = 1e-3
@@ -64,13 +65,13 @@ class CentralMean:
     def guarantee(self, void: str | None) -> Guarantee:
         """What the mean protects."""
         return Guarantee(
-            unit=FEATURES,
+            unit=USER_FEATURES,
             relation="replace",
             model="central",
             epsilon=self.epsilon,
             delta=self.delta,
-            against="everybody but the curator",
-            assumes=(f"the number of users, {self.users}, is public", "every user has one row of scores"),
+            against=ALL_BUT_CURATOR_OF_SCORES,
+            assumes=(assume("users-counted-public", users=self.users), assume("one-row-of-scores")),
             void=void,
         )
 

@@ -21,13 +21,16 @@ from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema
 from graphveil.graphs.degree_bound import Rule
 from graphveil.privacy import (
+    Assumption,
     ChangedSamples,
     Descent,
     Guarantee,
     Hops,
     Ledger,
+    ProtectedUnit,
     RepeatAndSelect,
     Spend,
+    assume,
     calibrate_pipeline,
     default_split,
     gaussian_epsilon,
@@ -36,12 +39,20 @@ from graphveil.privacy import (
     require_budget,
 )
 from graphveil.privacy.ledger import ONE_COPY
+from graphveil.privacy.observer import ALL_BUT_CURATOR
 from graphveil.privacy.printed import rounded_up
+from graphveil.privacy.unit import (
+    DIRECTED_EDGE,
+    EDGE_ENTRY,
+    NODE,
+    NODE_AND_OWN_LIST,
+    NODE_WITHOUT_EDGES,
+    UNDIRECTED_EDGE,
+)
 from graphveil.training.dp_sgd import PrivateSchedule
 
 UNITS: tuple[str, ...] = get_args(Unit)
 RULES: tuple[str, ...] = get_args(Rule)
-AGAINST = "everybody who sees the model, its predictions or the cached hops, except the curator"
 DEFAULT_DEGREE = 100
 # What is kept back of epsilon and delta for the rounding of noise tables, which is checked afterwards.
 _KEPT = (1e-7, 1e-5)
@@ -290,7 +301,7 @@ class CuratorPrivacy:
             model="central",
             epsilon=epsilon,
             delta=delta,
-            against=AGAINST,
+            against=ALL_BUT_CURATOR,
             assumes=self._assumes(schema, edges),
             void=None if self.public else void,
         )
@@ -313,47 +324,35 @@ class CuratorPrivacy:
         known = {hops.name: noise.sigmas, changed.name: (noise.multipliers[changed.name],)}
         return pipeline_epsilon((hops, changed), known, self.delta)
 
-    def _protected(self, schema: GraphSchema, edges: bool) -> str:
+    def _protected(self, schema: GraphSchema, edges: bool) -> ProtectedUnit:
         unit = self.unit_for(schema)
         if unit == "edge":
-            return "one undirected edge"
+            return UNDIRECTED_EDGE
         if unit == "directed-edge":
-            return "one directed edge" + ("" if schema.directed else " (one of the two entries of an undirected edge)")
+            return DIRECTED_EDGE if schema.directed else EDGE_ENTRY
         if not edges:
-            return "one node's features and label"
-        if self.rule == "lists":
-            return "one node's features, label and own list of neighbours (not that others list it)"
-        return "one node with its features, label and all its edges"
+            return NODE_WITHOUT_EDGES
+        return NODE_AND_OWN_LIST if self.rule == "lists" else NODE
 
-    def _assumes(self, schema: GraphSchema, edges: bool) -> tuple[str, ...]:
-        said = ["the set of nodes is public, and who trains and who validates"]
+    def _assumes(self, schema: GraphSchema, edges: bool) -> tuple[Assumption, ...]:
+        said = [assume("node-set-public")]
         if not self.nodes:
             private = [part for part in schema.private if part != "edges"]
             declared = f", though {schema.name} declares {' and '.join(private)} private" if private else ""
-            said.append(f"features and labels are NOT protected{declared}: the model and predictions may show them")
+            said.append(assume("features-and-labels-open", declared=declared))
             return (*said, *self._of_trials(), *self._of_copies())
-        said.append(
-            "joint privacy: it is everybody else's view; what is computed for a node itself (its prediction, its row "
-            "of the cache) is for that node alone and must not be shown to others; predicting gives the curator all "
-            "rows, each to be handed to its node, and no row is in the model file"
-        )
-        if edges and self.rule == "declared":
-            said.append(f"no node has more than {self.degree} edges, as was promised before anybody looked")
-        elif edges:
-            said.append(f"each node's own list is cut to {self.degree} neighbours by a public hash")
+        said.append(assume("joint-privacy"))
+        if edges:
+            said.append(assume("degree-promised" if self.rule == "declared" else "lists-cut", degree=str(self.degree)))
         return (*said, *self._of_trials(), *self._of_copies())
 
-    def _of_copies(self) -> tuple[str, ...]:
+    def _of_copies(self) -> tuple[Assumption, ...]:
         return (ONE_COPY,) if self.queries else ()
 
-    def _of_trials(self) -> tuple[str, ...]:
+    def _of_trials(self) -> tuple[Assumption, ...]:
         if self.tuning is None:
             return ()
-        law = f"{self.tuning.law} law, mean {self.tuning.mean:g}"
-        return (
-            f"settings were chosen by repeat-and-select, a random number of trials ({law}), which epsilon covers; "
-            "nothing of the other trials is shown, nor how many there were",
-        )
+        return (assume("trials-covered", law=self.tuning.law, mean=f"{self.tuning.mean:g}"),)
 
 
 def budget_from(said: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,9 +18,11 @@ from typing import Any
 from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema
 from graphveil.mechanisms import AdjacencyRR, DegreePreservingRR, NoisyDegree
-from graphveil.methods.base.local_privacy import AGAINST, ONCE, counted
+from graphveil.mechanisms.base.guarantees import ONCE
+from graphveil.methods.base.local_privacy import TOPOLOGY, counted
 from graphveil.methods.base.people import times_paid
-from graphveil.privacy import Guarantee, Ledger, Spend, compose, require_budget
+from graphveil.privacy import Guarantee, Ledger, Spend, assume, compose, require_budget, together
+from graphveil.privacy.observer import SERVER_AND_MODEL
 
 LIST_MECHANISMS = ("lists", "degree-preserving", "degree-and-lists")
 MODES = ("lower", "both", "directed")
@@ -131,17 +133,15 @@ class LinkPrivacy:
         """
         many = times_paid(ledger, UNIT)
         links = [part.guarantee for part in self.parts(schema, nodes).values()] * many
-        said = tuple(note for note in people.assumes if not note.startswith("the topology "))
-        said = tuple(note for note in said if many == 1 or note != ONCE)
-        people = replace(people, assumes=said)
+        # Connections are no longer used as they are, and how often lists were reported is told below.
+        kept = tuple(fact for fact in people.assumes if fact != TOPOLOGY and (many == 1 or fact != ONCE))
+        people = replace(people, assumes=kept)
         if not links:
-            open_links = "links are declared public: they are sent as they are and NOT protected"
-            return replace(people, assumes=(*people.assumes, open_links))
-        one = replace(compose(links, unit=links[0].unit), against=AGAINST, parts=())
+            return replace(people, assumes=(*people.assumes, assume("links-sent-open")))
+        one = replace(compose(links, unit=links[0].unit), against=SERVER_AND_MODEL, parts=())
         one = replace(one, assumes=counted(one.assumes, {"its neighbour list": many}))
         if math.isinf(people.epsilon):
             return replace(one, assumes=one.assumes + people.assumes)
         # To replace a relationship by another would change two bits: what is replaced is whether one exists.
-        unit = f"{people.unit}, and whether {one.unit} of that user exists"
-        one = replace(one, unit=f"whether {one.unit} exists", relation="replace")
-        return compose([people, one], unit=unit)
+        one = replace(one, unit=one.unit.existence(), relation="replace")
+        return compose([people, one], unit=together([people.unit, one.unit]))

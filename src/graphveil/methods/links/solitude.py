@@ -67,7 +67,8 @@ from graphveil.methods.links.collection import (
 )
 from graphveil.methods.links.denoisers import DENOISERS, SoftTopology, denoise
 from graphveil.methods.links.privacy import LinkPrivacy
-from graphveil.privacy import Guarantee, Ledger, Randomness, SecureRandomness
+from graphveil.privacy import Assumption, Guarantee, Ledger, Randomness, SecureRandomness
+from graphveil.privacy.old_texts import assumption_of
 from graphveil.progress import ProgressCallback
 from graphveil.training import Calibration, Epoch
 
@@ -86,7 +87,7 @@ class FittedGraph:
     void: str | None
     people: str | None
     network: Network
-    notes: tuple[str, ...] = ()
+    notes: tuple[Assumption, ...] = ()
 
 
 class Solitude(Booked):
@@ -326,7 +327,7 @@ class Solitude(Booked):
             "schema": schema_facts(fitted.schema),
             "people": fitted.people,
             **network_facts(fitted.network),
-            "notes": list(fitted.notes),
+            "notes": [fact.sentence for fact in fitted.notes],
             "collections": sorted(self.collections),
             "ledger": self.ledger.to_dict(),
             "guarantee": self.guarantee.to_dict(),
@@ -357,7 +358,8 @@ class Solitude(Booked):
             network = restored_network(facts, tensors)
             schema = schema_from(facts["schema"])
             require_shapes(network, method.settings, dimension=schema.dimension, classes=len(schema.classes))
-            void, notes = Guarantee.from_dict(facts["guarantee"]).void, tuple(facts.get("notes", ()))
+            void = Guarantee.from_dict(facts["guarantee"]).void
+            notes = tuple(map(assumption_of, facts.get("notes", ())))
             method._fitted = FittedGraph(schema, void, facts["people"], network, notes)
             method.ledger = Ledger.from_dict(facts["ledger"])
             method.collections = frozenset(facts.get("collections", ()))
@@ -413,7 +415,7 @@ class Solitude(Booked):
         logits = apply_network(fitted.network, features, offset, topology, self.settings, classes=classes)
         return torch.softmax(logits, dim=1)
 
-    def _note(self, said: str | None, void: str | None = None) -> None:
+    def _note(self, said: Assumption | None, void: str | None = None) -> None:
         """Keep what the guarantee leans on from now on."""
         fitted = self._require_fitted()
         notes = fitted.notes if said is None or said in fitted.notes else (*fitted.notes, said)

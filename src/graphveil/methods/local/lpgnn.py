@@ -64,7 +64,8 @@ from graphveil.methods.base.storage import (
     schema_from,
     without_answers,
 )
-from graphveil.privacy import Guarantee, Ledger, Randomness
+from graphveil.privacy import Assumption, Guarantee, Ledger, Randomness
+from graphveil.privacy.old_texts import assumption_of
 from graphveil.progress import ProgressCallback
 from graphveil.training import Epoch
 
@@ -83,7 +84,7 @@ class Fitted:
     network: Network
     published: Guarantee | None = None
     several: bool = False
-    notes: tuple[str, ...] = ()
+    notes: tuple[Assumption, ...] = ()
 
     def probabilities(self, logits: Tensor) -> Tensor:
         """Return the probabilities [n, c] of the classes, or of each label by itself where a node has several."""
@@ -310,7 +311,7 @@ class LPGNN(Booked):
             "void": fitted.void,
             "fingerprint": fitted.fingerprint,
             "several": fitted.several,
-            "notes": list(fitted.notes),
+            "notes": [fact.sentence for fact in fitted.notes],
             "collections": sorted(self.collections),
             "published": None if fitted.published is None else fitted.published.to_dict(),
             **network_facts(fitted.network),
@@ -349,7 +350,7 @@ class LPGNN(Booked):
         published = facts.get("published")
         guarantee = None if published is None else Guarantee.from_dict(published)
         several = bool(facts.get("several"))
-        notes = tuple(facts.get("notes", ()))
+        notes = tuple(map(assumption_of, facts.get("notes", ())))
         method._fitted = Fitted(schema, facts["void"], facts["fingerprint"], network, guarantee, several, notes)
         method.ledger = Ledger.from_dict(facts["ledger"])
         method.collections = frozenset(facts.get("collections", ()))
@@ -407,7 +408,7 @@ class LPGNN(Booked):
         self._note(None if reports.digest in self.collections else handed_in(name), reports.void)
         return reports.features
 
-    def _note(self, said: str | None, void: str | None = None) -> None:
+    def _note(self, said: Assumption | None, void: str | None = None) -> None:
         """Keep what the guarantee leans on from now on."""
         fitted = self._require_fitted()
         notes = fitted.notes if said is None or said in fitted.notes else (*fitted.notes, said)

@@ -392,7 +392,7 @@ def _notes(privacy: ReleasePrivacy, parts: _Parts) -> tuple[str, ...]:
     if parts.made is not None:
         notes.append("edges that are not marked public are made ones: none of them says that two nodes are related")
         if privacy.edges in CHAINS:
-            notes.append(ASYMPTOTIC)
+            notes.append(ASYMPTOTIC.sentence)
         if "public_rhat" in parts.made.facts:
             rhat = f"split R-hat {parts.made.facts['public_rhat']:.2f}, far from each other above 1.1"
             notes.append(f"chains of as many steps on public edges alone: {rhat}; near 1 proves nothing")

@@ -124,7 +124,7 @@ def _edge_advice(privacy: ReleasePrivacy, domain: PairDomain, known: int) -> lis
 
     said = ["look at the lift over public-edges and random-edges: only that says whether made edges bought anything"]
     if privacy.edges in CHAINS:
-        said.insert(0, f"{ASYMPTOTIC}; edge-rr (edges=public-tree) needs no such assumption")
+        said.insert(0, f"{ASYMPTOTIC.sentence}; edge-rr (edges=public-tree) needs no such assumption")
     elif privacy.edges == "public-tree" and known < domain.nodes:
         said.insert(
             0,

@@ -16,10 +16,11 @@ from typing import Any
 from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema
 from graphveil.mechanisms import FeatureRR, PairDomain, RandomizedResponse
-from graphveil.mechanisms.base.guarantees import READERS
 from graphveil.methods.base.local_privacy import FEATURE_MECHANISMS, LocalPrivacy
 from graphveil.methods.release.scores import Scores
-from graphveil.privacy import Guarantee, Ledger, Spend, compose, require_budget
+from graphveil.privacy import Guarantee, Ledger, Spend, assume, compose, require_budget, together
+from graphveil.privacy.observer import RELEASE_READERS
+from graphveil.privacy.unit import NODE_DECLARED_PUBLIC
 
 RELEASE_FEATURES = (*FEATURE_MECHANISMS, "feature-rr")
 #: How the private part of the edges is made anew.
@@ -27,11 +28,9 @@ EDGE_METHODS = ("public-tree", "mcmc", "edge-rand", "lap-graph", "priv-hrg")
 #: Those that draw a tree with the help of private edges.
 CHAINS = ("mcmc", "priv-hrg")
 UNITS = ("features", "labels", "edges")
-OPEN = {
-    "features": "features are declared public: they are published as they are and NOT protected",
-    "labels": "labels are declared public: they are published as they are and NOT protected",
-    "edges": "edges are declared public: they are published as they are and NOT protected",
-}
+OPEN = {unit: assume(f"{unit}-published-open") for unit in UNITS}
+#: What a device's report assumes -> what one release assumes in its place; nothing where nobody takes part himself.
+_OF_A_RELEASE = {"reports-once": assume("released-once"), "participation-public": None}
 
 
 @dataclass(frozen=True)
@@ -153,24 +152,23 @@ class ReleasePrivacy:
         if domain is not None:
             # Beside a feature vector, which is replaced by another, what is replaced is whether an edge exists.
             edge = self._edge(domain)
-            whether = {"unit": f"whether {edge.unit} exists", "relation": "replace"}
-            parts.append(replace(edge, **whether) if parts else edge)  # type: ignore[arg-type]
-        said = tuple(OPEN[unit] for unit in UNITS if unit not in self.protected)
+            parts.append(replace(edge, unit=edge.unit.existence(), relation="replace") if parts else edge)
+        open_ = tuple(OPEN[unit] for unit in UNITS if unit not in self.protected)
         if not parts:
             return Guarantee(
-                unit="one node's features, label and edges",
+                unit=NODE_DECLARED_PUBLIC,
                 relation="replace",
                 model="central",
                 epsilon=math.inf,
                 delta=0.0,
-                against=READERS,
-                assumes=said,
+                against=RELEASE_READERS,
+                assumes=open_,
             )
-        total = compose(parts, unit=" and ".join(part.unit for part in parts))
+        total = compose(parts, unit=together(part.unit for part in parts))
         total = replace(parts[0], parts=()) if len(parts) == 1 else total
-        first = tuple(fact for fact in total.assumes if fact.startswith("asymptotic"))  # nobody may overlook it
+        first = tuple(fact for fact in total.assumes if fact.code == "asymptotic")  # nobody may overlook it
         rest = tuple(fact for fact in total.assumes if fact not in first)
-        return replace(total, assumes=(*first, *rest, *said), void=void)
+        return replace(total, assumes=(*first, *rest, *open_), void=void)
 
     def _people(self, schema: GraphSchema) -> list[Guarantee]:
         """The guarantees of features and label, of a curator instead of each person."""
@@ -178,14 +176,13 @@ class ReleasePrivacy:
         local = [mechanism.guarantee for mechanism in made if mechanism is not None]
         if self.scores is not None and self.scores.guarantee is not None:
             local.insert(0, self.scores.guarantee)
-        once = {"every user reports once": "the graph is released once", "who takes part is public": ""}
         return [
             replace(
                 one,
-                unit=one.unit.replace("one user's", "one node's"),
+                unit=one.unit.of("node"),
                 model="central",
-                against=READERS,
-                assumes=tuple(filter(None, (once.get(fact, fact) for fact in one.assumes))),
+                against=RELEASE_READERS,
+                assumes=tuple(filter(None, (_OF_A_RELEASE.get(fact.code, fact) for fact in one.assumes))),
             )
             for one in local
         ]

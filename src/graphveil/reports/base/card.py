@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from graphveil.privacy import Guarantee, Ledger
+from graphveil.privacy import Guarantee, Ledger, sentences
 from graphveil.privacy.printed import rounded_up
 from graphveil.reports.base import text
 from graphveil.reports.base.files import write_text
@@ -107,18 +107,18 @@ def void_alarm(guarantee: Guarantee, what: str) -> tuple[tuple[str, str], ...]:
 
 def claim(guarantee: Guarantee) -> str:
     """Return the guarantee for people, without its assumptions, which are listed."""
-    return guarantee.sentence().split(" Assumes: ", 1)[0]
+    return sentences.claim(guarantee)
 
 
 def protected(guarantee: Guarantee, trusted: str, *facts: str) -> Section:
     """Return units, relation, epsilon and delta, who must be trusted, and the assumptions; `facts` come first."""
     parts = guarantee.parts or (guarantee,)
-    rows = [Row(_priced(part, part.unit)) for part in parts]
+    rows = [Row(_priced(part, part.unit.text)) for part in parts]
     if len(parts) > 1:
-        rows.append(Row(_priced(guarantee, f"together: {guarantee.unit}"), strong=True))
+        rows.append(Row(_priced(guarantee, f"together: {guarantee.unit.text}"), strong=True))
     table = Table(("unit", "neighbours differ by", "epsilon", "delta", "trust model"), tuple(rows))
-    lines = [*facts, f"Must be trusted: {trusted}", f"Against: {guarantee.against}"]
-    lines += [f"Assumes: {fact}" for fact in guarantee.assumes]
+    lines = [*facts, f"Must be trusted: {trusted}", f"Against: {guarantee.against.text}"]
+    lines += [f"Assumes: {fact.sentence}" for fact in guarantee.assumes]
     return Section("What is protected", (table, Points(tuple(lines))))
 
 

@@ -78,7 +78,7 @@ def checked(run: Path) -> Kept:
     said = _guarantee_of(facts, public)
     if split:
         require_unchanged(public, (ABOUT, GUARANTEE))
-        _require_equal(read_object(public / GUARANTEE), said.to_dict(), public / GUARANTEE, cut_off=_cut_off(public))
+        _require_same(read_object(public / GUARANTEE), said, public / GUARANTEE, cut_off=_cut_off(public))
     if (run / RESULT).is_file():
         if public != run:
             require_unchanged(run, (RESULT, METRICS, CONFIG))
@@ -184,8 +184,17 @@ def require_paid(guarantee: Guarantee, ledger: Ledger, file: Path) -> None:
 def _check_result(file: Path, said: Guarantee, ledger: Ledger, *, cut_off: bool) -> None:
     """Refuse a result that states another guarantee or ledger than the model was saved with."""
     content = read_object(file)
-    _require_equal(content.get("guarantee"), said.to_dict(), file, cut_off=cut_off)
+    _require_same(content.get("guarantee"), said, file, cut_off=cut_off)
     _require_equal(content.get("ledger"), ledger.to_dict(), file, cut_off=cut_off)
+
+
+def _require_same(found: Any, known: Guarantee, file: Path, *, cut_off: bool) -> None:
+    """Refuse another guarantee than the model's, whether or not the version that wrote it stated codes."""
+    try:
+        told: Any = Guarantee.from_dict(found).to_dict()
+    except (TypeError, ValueError, GraphveilError):
+        told = None  # no guarantee at all
+    _require_equal(told, known.to_dict(), file, cut_off=cut_off)
 
 
 def _require_equal(found: Any, known: Any, file: Path, *, cut_off: bool) -> None:

@@ -12,9 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from graphveil.mechanisms.base.guarantees import READERS
-from graphveil.privacy import Guarantee, Ledger, compose, several
+from graphveil.privacy import Guarantee, Ledger, Observer, ProtectedUnit, compose, several, together
+from graphveil.privacy.observer import RELEASE_READERS
 from graphveil.privacy.printed import rounded_up
+from graphveil.privacy.sentences import not_a_person
+from graphveil.privacy.unit import EDGE_ENTRY, LIST_ENTRY, RELATIONSHIP, UNDIRECTED_EDGE
 from graphveil.reports.base.text import number
 
 #: trust -> who is trusted, in the order in which groups are shown.
@@ -35,39 +37,22 @@ LEGEND: Final = (
     "at all, with everything of theirs."
 )
 
-#: A piece of a unit's name -> the heading of its column; the first that fits.
-_SHORT: Final = (
-    ("embedding row", "row"),
-    ("features, label", "node"),
-    ("features and label", "node"),
-    ("relationship", "relationship"),
-    ("directed link", "link"),
-    ("one directed edge", "directed edge"),
-    ("edge", "edge"),
-    ("feature", "features"),
-    ("label", "label"),
-)
-_CONNECTIONS: Final = ("relationship", "link", "directed edge", "edge")
-_ENTRY, _EDGE = "one of the two entries of an undirected edge", "one undirected edge"
-_OWN_LIST: Final = "not that others list it"
-_BOTH: Final = "both ends of a relationship report it"
-
 
 @dataclass(frozen=True)
 class Part:
     """One thing that an epsilon of its own protects.
 
     Attributes:
-        unit: what may change, in whole words; relation: "replace" or "add/remove".
+        unit: what may change; relation: "replace" or "add/remove".
     """
 
-    unit: str
+    unit: ProtectedUnit
     relation: str
 
     @property
     def short(self) -> str:
         """The unit in a word or two, for the heading of a column."""
-        return next((short for piece, short in _SHORT if piece in self.unit), self.unit)
+        return self.unit.heading
 
 
 @dataclass(frozen=True)
@@ -77,36 +62,44 @@ class Promise:
     Attributes:
         trust: one of HEADS.
         parts: what is protected; nothing where nothing is.
-        against: who may look, or nobody where nothing is protected.
+        against: who may look; None where nothing is protected.
     """
 
     trust: str
     parts: tuple[Part, ...]
-    against: str
+    against: Observer | None
 
     @classmethod
     def of(cls, guarantee: Guarantee) -> Promise:
         """What a run promises; whether something voids it is said elsewhere."""
         if math.isinf(guarantee.epsilon):
-            return cls("none", (), "nobody")
+            return cls("none", (), None)
         parts = tuple(Part(part.unit, part.relation) for part in parts_of(guarantee))
-        return cls("release" if guarantee.against == READERS else guarantee.model, parts, guarantee.against)
+        released = guarantee.against == RELEASE_READERS
+        return cls("release" if released else guarantee.model, parts, guarantee.against)
+
+    @property
+    def observers(self) -> str:
+        """Who may look, in words."""
+        return "nobody" if self.against is None else self.against.text
 
     @property
     def unit(self) -> str:
         """Everything that is protected, in words."""
-        return " and ".join(part.unit for part in self.parts) or "nothing"
+        return " and ".join(part.unit.text for part in self.parts) or "nothing"
 
     @property
     def protected(self) -> str:
-        """One line: what is protected under which change, against whom."""
+        """One line: that it is less than a person, where it is; what is protected under which change, against whom."""
         if not self.parts:
             return "Protected: nothing."
         said = []
         for relation, parts in itertools.groupby(self.parts, key=lambda part: part.relation):
             change = "it may change" if relation == "replace" else "it may be added or removed"
-            said.append(f"{' and '.join(part.unit for part in parts)} ({change})")
-        return f"Protected: {', and '.join(said)}; against {self.against}."
+            said.append(f"{' and '.join(part.unit.text for part in parts)} ({change})")
+        told = f"Protected: {', and '.join(said)}; against {self.observers}."
+        whole = together(part.unit for part in self.parts)
+        return told if whole.is_person else f"{not_a_person(whole)} {told}"
 
 
 def parts_of(guarantee: Guarantee) -> tuple[Guarantee, ...]:
@@ -132,19 +125,17 @@ def protection(guarantee: Guarantee, reads: Sequence[str], settings: Mapping[str
         settings: the method's settings; features that are not collected have epsilon_x None.
     """
     promise = Promise.of(guarantee)
-    units = [part.unit for part in promise.parts]
-    nodes = [unit for unit, part in zip(units, promise.parts, strict=True) if part.short == "node"]
     found = dict.fromkeys(ASPECTS, "no")
     for part in promise.parts:
-        aspect = {"features": "features", "label": "labels"}.get(part.short)
+        aspect = {"features": "features", "label": "labels"}.get(part.unit.kind)
         found |= {aspect: "yes"} if aspect else {}
-        found |= {"edges": "yes"} if part.short in _CONNECTIONS else {}
-    for unit in nodes:
-        edges = "partly" if _OWN_LIST in unit else "yes"
+        found |= {"edges": "yes"} if part.unit.is_connection else {}
+    for unit in (part.unit for part in promise.parts if part.unit.is_node):
+        edges = "yes" if unit.is_person else "partly"
         found |= {"features": "yes", "labels": "yes", "edges": edges, "whole person": edges}
     if promise.trust == "vertical":  # a person's row, not the rows of neighbours that its features reach
         found |= {"features": "partly"}
-        found |= {"labels": "yes"} if any("labels were randomized" in fact for fact in guarantee.assumes) else {}
+        found |= {"labels": "yes"} if guarantee.assumption("labels-randomized") else {}
     unused = {aspect for aspect in ASPECTS[:3] if aspect not in reads}
     unused |= {"features"} if "epsilon_x" in settings and settings["epsilon_x"] is None else set()
     return found | dict.fromkeys(sorted(unused), "unused")
@@ -158,22 +149,21 @@ def conversions(guarantee: Guarantee, relationship: float | None) -> tuple[dict[
     """
     found = []
     for part in parts_of(guarantee):
-        short = Part(part.unit, part.relation).short
-        if _OWN_LIST in part.unit and math.isfinite(part.epsilon):
+        if part.unit.kind == "node and own list" and math.isfinite(part.epsilon):
             two = several(part, 2)
-            found.append(_said("one relationship", two.epsilon, two.delta, "it stands in the lists of two nodes"))
-        if short not in _CONNECTIONS or math.isinf(part.epsilon):
+            found.append(_said(RELATIONSHIP.text, two.epsilon, two.delta, "it stands in the lists of two nodes"))
+        if not part.unit.is_connection or math.isinf(part.epsilon):
             continue
         whole = part
-        both = next((fact for fact in part.assumes if fact.startswith(_BOTH)), None)
+        both = part.assumption("both-ends-report")
         if both is not None:
-            found.append(_said("one bit of one neighbour list", part.epsilon / 2, part.delta, both))
+            found.append(_said(LIST_ENTRY.text, part.epsilon / 2, part.delta, both.sentence))
         if relationship is not None and math.isfinite(relationship) and not math.isclose(relationship, part.epsilon):
-            whole = replace(part, unit="one relationship", epsilon=relationship)
+            whole = replace(part, unit=RELATIONSHIP, epsilon=relationship)
             why = "both entries of an undirected edge, by the method's own accounting"
-            found.append(_said("one relationship", relationship, part.delta, why))
+            found.append(_said(RELATIONSHIP.text, relationship, part.delta, why))
         two = several(whole, 2)
-        one = "relationships" if whole is not part else f"{short}s"
+        one = "relationships" if whole is not part else f"{part.unit.heading}s"
         found.append(_said(f"two {one} of one person at once", two.epsilon, two.delta, "group privacy"))
     return tuple(found)
 
@@ -263,8 +253,8 @@ def _promised(promise: Promise, opened: Sequence[str]) -> str:
 def _counts_entries(one: Promise, other: Promise) -> bool:
     """Whether one promise is for single entries of the undirected edges that the other is for."""
     same = (one.trust, one.against) == (other.trust, other.against)
-    units = [[part.unit for part in promise.parts] for promise in (one, other)]
-    return same and len(units[0]) == len(units[1]) == 1 and _ENTRY in units[0][0] and units[1][0] == _EDGE
+    units = [tuple(part.unit for part in promise.parts) for promise in (one, other)]
+    return same and units == [(EDGE_ENTRY,), (UNDIRECTED_EDGE,)]
 
 
 def letter(place: int) -> str:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from graphveil.mechanisms.base.guarantees import READERS
 from graphveil.methods.base.many_labels import SEVERAL
 from graphveil.methods.release.catalogue import RELEASES
 from graphveil.methods.runs.intervals import Interval
-from graphveil.privacy import Guarantee, Ledger
+from graphveil.privacy import Guarantee, Ledger, ProtectedUnit, together
+from graphveil.privacy.observer import RELEASE_READERS
 from graphveil.privacy.printed import rounded_up
 from graphveil.reports.base import rivals
 from graphveil.reports.base.record import RunRecord
 from graphveil.reports.base.text import percent, points, printable
+
+#: A unit, and the epsilon and delta of it.
+Priced = tuple[ProtectedUnit, float, float]
 
 CONTROL_MEANING = {
     "random-features": "random noise in place of the features, same graph, same released labels",
@@ -46,7 +48,6 @@ GROUP = (
     "unwelcome, for one person."
 )
 
-_CONNECTIONS = re.compile(r"edge|neighbo|relationship|\blink")
 _PARTS = {"epsilon_x": "features", "epsilon_y": "labels", "epsilon_a": "connections"}
 
 _AS_WELL = {
@@ -119,7 +120,7 @@ def free_lift(record: RunRecord) -> str:
 
 def on_release(record: RunRecord) -> bool:
     """Whether a run was trained on a graph that had been published before."""
-    return record.guarantee.against == READERS and record.method not in RELEASES
+    return record.guarantee.against == RELEASE_READERS and record.method not in RELEASES
 
 
 def measured_with(record: RunRecord) -> str:
@@ -136,10 +137,10 @@ def trusted(guarantee: Guarantee) -> str:
     if guarantee.model == "local":
         return "nobody but one's own device, which adds the noise before anything is sent."
     if guarantee.model == "vertical":
-        if not any("colludes with no" in fact for fact in guarantee.assumes):
+        if guarantee.assumption("server-colludes-not") is None:
             return "nobody but each holder's own program, which adds the noise before anything is sent."
         return "no other party with rows as they are; all to follow the protocol, the server to collude with no holder."
-    once = ", to release the graph once" if guarantee.against == READERS else ""
+    once = ", to release the graph once" if guarantee.against == RELEASE_READERS else ""
     return f"the curator: with the data as they are, to add the noise and keep it secret{once}. Nobody else."
 
 
@@ -159,7 +160,8 @@ def rival_sentence(record: RunRecord) -> str:
 
 def asymptotic(guarantee: Guarantee) -> str | None:
     """The assumption that a guarantee is asymptotic, if it makes it: nobody may read its epsilon without."""
-    return next((fact for fact in guarantee.assumes if fact.startswith("asymptotic")), None)
+    fact = guarantee.assumption("asymptotic")
+    return None if fact is None else fact.sentence
 
 
 def relationship_line(epsilon: float) -> str:
@@ -171,7 +173,7 @@ def relationship_line(epsilon: float) -> str:
 
 def _bought(record: RunRecord, control: str) -> str:
     """What a run has that a control lacks, and so what a lift over the control was bought with."""
-    links = any(_CONNECTIONS.search(unit) and epsilon < math.inf for unit, epsilon, _ in _units(record))
+    links = any(unit.covers_connections and epsilon < math.inf for unit, epsilon, _ in _units(record))
     if control in ("public-edges", "random-edges"):
         return "the private edges"
     if control in ("no-edges", "random-graph"):
@@ -186,18 +188,18 @@ def _bought(record: RunRecord, control: str) -> str:
 
 def _features(record: RunRecord) -> str:
     """The features a run used, in words; nothing where it used none."""
-    if any("feature" in unit and epsilon < math.inf for unit, epsilon, _ in _units(record)):
+    if any("features" in unit.covers and epsilon < math.inf for unit, epsilon, _ in _units(record)):
         return "the private features"
-    known = record.guarantee.epsilon == math.inf or record.guarantee.against == READERS
+    known = record.guarantee.epsilon == math.inf or record.guarantee.against == RELEASE_READERS
     used = known or record.settings.get("epsilon_x") == math.inf
     return "the features" if used else ""
 
 
-def _units(record: RunRecord) -> tuple[tuple[str, float, float], ...]:
+def _units(record: RunRecord) -> tuple[Priced, ...]:
     return unit_epsilons(record.guarantee)
 
 
-def unit_epsilons(guarantee: Guarantee) -> tuple[tuple[str, float, float], ...]:
+def unit_epsilons(guarantee: Guarantee) -> tuple[Priced, ...]:
     """``(unit, epsilon, delta)`` of every part of a guarantee, or of itself when it has none."""
     parts = guarantee.parts or (guarantee,)
     return tuple((part.unit, part.epsilon, part.delta) for part in parts)
@@ -209,20 +211,20 @@ def epsilon_line(guarantee: Guarantee, settings: Mapping[str, Any]) -> str:
     Where connections are protected the sum covers one of them, and says so.
     """
     units = unit_epsilons(guarantee)
-    shown = [f"{unit}: {rounded_up(e)}" + (f" (delta {rounded_up(d)})" if d else "") for unit, e, d in units]
+    shown = [f"{unit.text}: {rounded_up(e)}" + (f" (delta {rounded_up(d)})" if d else "") for unit, e, d in units]
     if guarantee.epsilon < math.inf:
         shown += [f"{part}: not protected" for part in _declared_public(settings)]
     together = f"; {_together(units)} together: {rounded_up(guarantee.epsilon)}" if len(units) > 1 else ""
     return ", ".join(shown) + together
 
 
-def _together(units: tuple[tuple[str, float, float], ...]) -> str:
+def _together(units: tuple[Priced, ...]) -> str:
     """Whose epsilons were added: all of one person's, or its features and label and ONE of its connections."""
-    said = " ".join(unit for unit, _, _ in units)
-    if not _CONNECTIONS.search(said):
+    whole = together(unit for unit, _, _ in units)
+    if not whole.covers_connections:
         return "for one person"
-    own = [part for part in ("features", "label") if part.rstrip("s") in said]
-    link = "directed link" if "directed link" in said else "relationship"
+    own = [part for part in ("features", "label") if part in whole.covers]
+    link = "directed link" if any(part.kind == "directed link" for part in whole.parts) else "relationship"
     return "for one person's " + " and ".join((*([", ".join(own)] if own else []), f"ONE {link}"))
 
 
@@ -245,33 +247,41 @@ def not_protected(guarantee: Guarantee, settings: Mapping[str, Any]) -> tuple[st
         guarantee: what the run promises.
         settings: the method's settings; an ``epsilon_...`` of infinity declares that part public.
     """
-    units = " ".join(unit for unit, epsilon, _ in unit_epsilons(guarantee) if epsilon < math.inf).lower()
+    units = [unit for unit, epsilon, _ in unit_epsilons(guarantee) if epsilon < math.inf]
+    node, connected = any(unit.is_node for unit in units), any(unit.covers_connections for unit in units)
+    covered = _covered(units)
     lines = [f"Anything, in this run: {printable(guarantee.void)}."] if guarantee.void else []
     if guarantee.epsilon == math.inf:
         return (*lines, "Features, labels and connections: all are used as they are.")
-    if guarantee.against == READERS:
-        return (*lines, *_open_in_release(guarantee, units))
-    if not (_CONNECTIONS.search(units) or "node" in units):
+    if guarantee.against == RELEASE_READERS:
+        return (*lines, *_open_in_release(guarantee, covered))
+    if not (connected or node):
         lines.append("Who is connected to whom: the server sees the whole graph.")
-    elif guarantee.model == "local" and _CONNECTIONS.search(units):
+    elif guarantee.model == "local" and connected:
         lines.append("Several connections at once: k of one person's together cost up to k times the epsilon of one.")
-    elif "own list" in units:
+    elif any(unit.kind == "node and own list" for unit in units):
         lines.append("That others list a node: it stands in their lists, not in the node's own.")
-    elif guarantee.model == "central" and "edge" in units:
+    elif guarantee.model == "central" and connected:
         lines.append("Several edges at once: k of one person's together cost up to k times epsilon, at a larger delta.")
     if guarantee.model == "local":
         exposed = [part for part in _declared_public(settings) if part != "connections"]  # said above
     else:
-        exposed = [part for part in ("features", "labels") if part[:-1] not in units and "node" not in units]
+        exposed = [f"{part}s" for part in ("feature", "label") if part not in covered and not node]
     why = "declared public and used as they are" if guarantee.model == "local" else "used as they are"
     lines += [f"The {part}: {why}." for part in exposed]
     return (*lines, GROUP)
 
 
-def _open_in_release(guarantee: Guarantee, units: str) -> list[str]:
+def _covered(units: Sequence[ProtectedUnit]) -> frozenset[str]:
+    """What is protected of a person or a pair, each in one word: feature, label, edge."""
+    words = {"features": "feature", "edges": "edge", "entry": "edge"}
+    return frozenset(words.get(aspect, aspect) for unit in units for aspect in unit.covers)
+
+
+def _open_in_release(guarantee: Guarantee, covered: frozenset[str]) -> list[str]:
     """What a published graph shows as it is."""
-    lines = [f"The {part}s: published as they are." for part in ("feature", "label", "edge") if part not in units]
-    if "edge" in units:
+    lines = [f"The {part}s: published as they are." for part in ("feature", "label", "edge") if part not in covered]
+    if "edge" in covered:
         slip = ", at a larger delta" if guarantee.delta else ""
         lines.append(f"Several edges at once: k of one node's together cost up to k times the epsilon of one{slip}.")
         lines.append("Public edges, who may have private ones, and which nodes there are: all of it is in the release.")

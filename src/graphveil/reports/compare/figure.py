@@ -90,7 +90,7 @@ def _label(group: Group, rows: Sequence[Row], across: int) -> str:
         if place != across and len(values) == 1:
             others[part.short] = rounded_up(values.pop())
     fixed = "".join(f", {short}\u00a0at\u00a0{epsilon}" for short, epsilon in others.items())  # stays on one line
-    return _wrapped(f"epsilon of {group.promise.parts[across].unit}{fixed}", _WRAP)
+    return _wrapped(f"epsilon of {group.promise.parts[across].unit.text}{fixed}", _WRAP)
 
 
 def _lines(group: Group, rows: Sequence[Row], across: int) -> dict[str, list[Row]]:

@@ -117,13 +117,21 @@ class Row:
             "folder": self.folder,
             "settings": dict(self.axes),
             "trust": self.promise.trust,
-            "unit": self.guarantee.unit,
+            "unit": self.guarantee.unit.text,
+            "unit_code": self.guarantee.unit.code,
             "relation": self.guarantee.relation,
-            "against": self.guarantee.against,
+            "against": self.guarantee.against.text,
+            "against_code": self.guarantee.against.code,
             "epsilon": self.guarantee.epsilon,
             "delta": self.guarantee.delta,
             "epsilons": [
-                {"unit": part.unit, "relation": part.relation, "epsilon": part.epsilon, "delta": part.delta}
+                {
+                    "unit": part.unit.text,
+                    "unit_code": part.unit.code,
+                    "relation": part.relation,
+                    "epsilon": part.epsilon,
+                    "delta": part.delta,
+                }
                 for part in self.parts
             ],
             "other_units": list(self.other_units),

@@ -132,7 +132,7 @@ def csv_text(page: Sheet) -> str:
             line: list[Any] = [group.letter, *(one[key] for key in ("method", "folder", "data"))]
             line += [row.axes.get(axis, "") for axis in axes]
             line += [one[key] for key in ("trust", "unit", "relation", "against", "epsilon", "delta")]
-            line += ["; ".join(f"{part.unit}: {part.epsilon!r}" for part in row.parts), row.epsilon_relationship]
+            line += ["; ".join(f"{part.unit.text}: {part.epsilon!r}" for part in row.parts), row.epsilon_relationship]
             line += row.protects.values()
             line += itertools.chain(*(_three(getattr(row, what)) for what in scores))
             line += itertools.chain(*(_two(row.attacks.get(name)) for name in attacks))
@@ -164,8 +164,11 @@ def content(page: Sheet) -> dict[str, Any]:
                 "group": group.letter,
                 "trust": group.promise.trust,
                 "trusted": trust.HEADS[group.promise.trust],
-                "protected": [{"unit": part.unit, "relation": part.relation} for part in group.promise.parts],
-                "against": group.promise.against,
+                "protected": [
+                    {"unit": part.unit.text, "unit_code": part.unit.code, "relation": part.relation}
+                    for part in group.promise.parts
+                ],
+                "against": group.promise.observers,
             }
             for group in groups
         ],

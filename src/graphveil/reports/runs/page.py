@@ -7,6 +7,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from graphveil.privacy.sentences import less_than_a_person
 from graphveil.reports.base import figures, rivals, text, words
 from graphveil.reports.base.record import RunRecord
 from graphveil.reports.base.templating import rendered
@@ -51,6 +52,7 @@ def _content(record: RunRecord) -> dict[str, Any]:
     return {
         "record": record,
         "parts": record.guarantee.parts or (record.guarantee,),
+        "less": less_than_a_person(record.guarantee),
         "exposed": words.not_protected(record.guarantee, record.settings),
         "figure": words.figure(record)[0],
         "meaning": words.lift_sentence(record),
