@@ -196,7 +196,7 @@ class MethodSuite(NewGraphSuite):
 
     def test_the_server_needs_reports_and_topology_only(self, case: Case, fitted: Any) -> None:
         """Item 3: with the reports frozen there is nothing private left for training to depend on."""
-        method = case.build(seed=0).fit_reports(fitted.released, topology_of(made.Sealed(case.graph())))
+        method = case.build(seed=0).fit_reports(fitted.released, topology_of(made.sealed(case.graph())))
         assert torch.equal(method.predict_proba(), fitted.predict_proba())
         assert method.history == fitted.history
 
@@ -272,7 +272,7 @@ class MethodSuite(NewGraphSuite):
 
     def test_predicting_on_the_training_graph_reads_nothing_private(self, case: Case, fitted: Any) -> None:
         """Item 11: inference is post-processing of what was released."""
-        graph = made.Sealed(case.graph())
+        graph = made.sealed(case.graph())
         assert torch.equal(fitted.predict_proba(graph), fitted.predict_proba())
         assert torch.equal(fitted.predict(graph), fitted.predict())
 
@@ -283,7 +283,7 @@ class MethodSuite(NewGraphSuite):
         for loaded in (load_method(tmp_path), type(fitted).load(tmp_path)):
             assert type(loaded) is type(fitted)
             assert torch.equal(loaded.predict_proba(), fitted.predict_proba())
-            assert torch.equal(loaded.predict(made.Sealed(case.graph())), fitted.predict())
+            assert torch.equal(loaded.predict(made.sealed(case.graph())), fitted.predict())
             assert loaded.guarantee == fitted.guarantee
             assert loaded.ledger == fitted.ledger
             assert loaded.history == fitted.history

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from graphveil.graphs import GraphSchema, Split, make_graph, random_split, social_graph
+from graphveil.graphs import Graph, GraphSchema, Split, make_graph, random_split, social_graph
 from graphveil.graphs.features import features_from_dense
 from graphveil.privacy import SeededRandomness
 
@@ -31,6 +31,11 @@ class Sealed:
     @property
     def y(self) -> NoReturn:
         raise AssertionError("labels were read")
+
+
+def sealed(graph: Graph) -> Graph:
+    """The public part of a graph, for methods that take a whole one and read no more of it."""
+    return cast(Graph, Sealed(graph))
 
 
 class Counted:

@@ -15,7 +15,7 @@ from graphveil.federation.core.programs import Watch
 from graphveil.federation.core.setting import Setting
 from graphveil.federation.simulation import Trained, train_together
 from graphveil.federation.vertical import deal_out
-from graphveil.graphs import Split, random_split
+from graphveil.graphs import Graph, Split, random_split
 from graphveil.privacy import Guarantee, Ledger, Randomness
 
 
@@ -49,7 +49,7 @@ class VFGNN:
 
     def fit(
         self,
-        graph: Any,
+        graph: Graph,
         *,
         split: Split | None = None,
         shares: Sequence[float] = (1.0, 1.0),
@@ -84,7 +84,7 @@ class VFGNN:
         """Return the likeliest class of every node, int64 [n]."""
         return self.predict_proba().argmax(dim=1)
 
-    def score(self, graph: Any, mask: Tensor) -> float:
+    def score(self, graph: Graph, mask: Tensor) -> float:
         """Return the share of the nodes in `mask` whose class is right; for simulations, which know true labels."""
         return float((self.predict() == graph.y)[torch.as_tensor(mask)].float().mean())
 

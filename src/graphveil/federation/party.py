@@ -32,7 +32,7 @@ from graphveil.federation.modes.labels import LabelDesk
 from graphveil.federation.modes.registry import holding_program, serving
 from graphveil.federation.transport.links import Links, Peer
 from graphveil.federation.transport.session import Finished, Session
-from graphveil.graphs import published_split, random_split
+from graphveil.graphs import Graph, published_split, random_split
 from graphveil.graphs.features import to_rows
 from graphveil.privacy import Randomness, SecureRandomness
 
@@ -40,7 +40,7 @@ from graphveil.privacy import Randomness, SecureRandomness
 _LEAST_ROOM = 1 << 26
 
 
-def holding_of(graph: Any, order: Tensor, *, labels: bool, seed: int) -> Holding:
+def holding_of(graph: Graph, order: Tensor, *, labels: bool, seed: int) -> Holding:
     """Return a holder's part of the rows that all share, in their order.
 
     Edges to nodes that not everybody has are dropped: those nodes have no embedding.
@@ -61,7 +61,7 @@ def holding_of(graph: Any, order: Tensor, *, labels: bool, seed: int) -> Holding
     return Holding(rows, ends[:, (ends >= 0).all(dim=0)], bound, desk)
 
 
-def require_agreed(graph: Any, agreement: Agreement, name: str) -> None:
+def require_agreed(graph: Graph, agreement: Agreement, name: str) -> None:
     """Refuse a folder that is not what was agreed, before anything is sent.
 
     Raises:
@@ -98,7 +98,7 @@ class Outcome:
 def holder_program(
     name: str,
     setting: Setting,
-    graph: Any,
+    graph: Graph,
     ids: list[str],
     *,
     randomness: Randomness,
@@ -146,7 +146,7 @@ def run_party(
     identity: Identity,
     folder: Path,
     *,
-    graph: Any = None,
+    graph: Graph | None = None,
     ids: list[str] | None = None,
     seed: int = 0,
     patience: float = 600.0,
@@ -178,6 +178,8 @@ def run_party(
     def build(done: int, state: Mapping[str, Tensor] | None) -> Program:
         if me.role == "server":
             return server_program(setting, randomness=randomness, done=done, state=state)
+        if graph is None:
+            raise InputError(f"{name} holds data", remedy="hand over its graph")
         kept: dict[str, Any] = {"randomness": randomness, "seed": seed, "done": done, "state": state}
         return holder_program(name, setting, graph, ids or [], **kept)
 

@@ -17,11 +17,11 @@ from graphveil.errors import InputError
 from graphveil.federation.core.setting import Member
 from graphveil.federation.modes.holder import Holding
 from graphveil.federation.modes.labels import LabelDesk
-from graphveil.graphs import Split
+from graphveil.graphs import Graph, Split
 from graphveil.graphs.features import to_rows
 
 
-def deal_columns(graph: Any, shares: Sequence[float], *, seed: int) -> list[tuple[Any, Tensor]]:
+def deal_columns(graph: Graph, shares: Sequence[float], *, seed: int) -> list[tuple[Any, Tensor]]:
     """Return (features, edge_index) for every holder.
 
     Args:
@@ -46,7 +46,7 @@ def deal_columns(graph: Any, shares: Sequence[float], *, seed: int) -> list[tupl
 
 
 def deal_out(
-    graph: Any, split: Split, shares: Sequence[float], *, seed: int
+    graph: Graph, split: Split, shares: Sequence[float], *, seed: int
 ) -> tuple[tuple[Member, ...], dict[str, Holding]]:
     """Return the members "holder1".. and what each holds; arguments as of `deal_columns`."""
     members, holdings = [], {}

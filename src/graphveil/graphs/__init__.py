@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from graphveil.graphs.load import load_graph as load_graph
     from graphveil.graphs.load import load_parts as load_parts
     from graphveil.graphs.protocol import Graph as Graph
+    from graphveil.graphs.protocol import Structure as Structure
     from graphveil.graphs.release import Release as Release
     from graphveil.graphs.release import write_release as write_release
     from graphveil.graphs.root import data_root as data_root
@@ -48,6 +49,7 @@ _HOME = {
     "GraphSchema": "schema",
     "Release": "release",
     "Split": "splits",
+    "Structure": "protocol",
     "as_graph": "conversions",
     "data_root": "root",
     "describe": "description",

@@ -19,6 +19,23 @@ OptionalPart = Literal["public_edges", "private_nodes", "train_mask", "val_mask"
 """The parts that some graphs have."""
 
 
+class Structure(Protocol):
+    """Who is linked with whom, without anybody's features and labels.
+
+    Attributes:
+        num_nodes: n.
+        edge_index: int64 [2, E].
+        schema: the declared facts.
+    """
+
+    @property
+    def num_nodes(self) -> int: ...
+    @property
+    def edge_index(self) -> Tensor: ...
+    @property
+    def schema(self) -> GraphSchema: ...
+
+
 class Graph(Protocol):
     """A graph of people: what `load_graph`, `make_graph` and the `from_...` functions return.
 
@@ -45,6 +62,8 @@ class Graph(Protocol):
     image: ImageShape
     public_edges: Tensor
     private_nodes: Tensor
+
+    def keys(self) -> list[str]: ...
 
     @overload
     def get(self, key: Part) -> Tensor: ...

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from graphveil.errors import BudgetError, InputError
+from graphveil.graphs import Graph
 from graphveil.mechanisms import (
     BinReports,
     CodewordReports,
@@ -58,7 +59,7 @@ def pay_for(
     return paid, own
 
 
-def randomize_features(graph: Any, mechanism: Any, chosen: Tensor, *, randomness: Randomness) -> Any:
+def randomize_features(graph: Graph, mechanism: Any, chosen: Tensor, *, randomness: Randomness) -> Any:
     """Return the feature reports of the `chosen` people (mask [n]) of a graph, and of nobody else."""
     values: Any = as_matrix(graph.x)
     own = values[chosen.numpy()] if sp.issparse(values) else values[chosen]

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from graphveil.errors import BudgetError, InputError
-from graphveil.graphs import node_names
+from graphveil.graphs import Graph, node_names
 from graphveil.privacy import Assumption, Budget, Ledger, Spend, assume
 from graphveil.privacy.ledger import ONE_COPY
 from graphveil.privacy.old_texts import assumption_of
@@ -84,7 +84,7 @@ class Kept:
         """Whether everybody who paid is known: nobody was asked by another process, or by a step that failed."""
         return self.named and _units(ledger) <= self.budgets
 
-    def find(self, graph: Any, people: Identity | None, group: str, ledger: Ledger) -> Found | None:
+    def find(self, graph: Graph, people: Identity | None, group: str, ledger: Ledger) -> Found | None:
         """Return who the people of a graph are, or None where neither ids nor the caller say it.
 
         Args:
@@ -148,7 +148,7 @@ class Kept:
         known = {found.declared[row]: joined.places[found.names[row]] for row in asked}
         return replace(joined, places={**known, **joined.places})
 
-    def add_group(self, graph: Any, group: str, rows: Mapping[str, Tensor]) -> Kept:
+    def add_group(self, graph: Graph, group: str, rows: Mapping[str, Tensor]) -> Kept:
         """Return what is kept after people whom nothing names were asked: the very same graph is known again."""
         return self.add(_names(f"group {group}", range(int(graph.num_nodes))), rows)
 
@@ -288,7 +288,7 @@ def _names(group: str, ids: Iterable[Any]) -> tuple[bytes, ...]:
     return tuple(found)
 
 
-def _not_the_same(graph: Any, why: str) -> InputError:
+def _not_the_same(graph: Graph, why: str) -> InputError:
     return InputError(
         f"they cannot be the people of the run: {why}",
         where=graph.schema.name,

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from graphveil.aggregation import normalised
 from graphveil.errors import InputError
-from graphveil.graphs import GraphSchema, Release, Split, node_names
+from graphveil.graphs import Graph, GraphSchema, Release, Split, node_names
 from graphveil.methods.base.account import digest_of
 from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.models import structure_for
@@ -105,12 +105,12 @@ class LocalReports:
         return true, (1 - true) / (classes - 1)
 
 
-def topology_of(graph: Any) -> Topology:
+def topology_of(graph: Graph) -> Topology:
     """Return the public part of a graph."""
     return Topology(graph.edge_index, int(graph.num_nodes))
 
 
-def require_servable(graph: Any, *, several: bool = False) -> GraphSchema:
+def require_servable(graph: Graph, *, several: bool = False) -> GraphSchema:
     """Return the schema of a graph that a local collection of features and labels can serve.
 
     Raises:
@@ -129,7 +129,7 @@ def require_servable(graph: Any, *, several: bool = False) -> GraphSchema:
     return require_labels(graph, public=several)
 
 
-def require_one_label(graph: Any) -> GraphSchema:
+def require_one_label(graph: Graph) -> GraphSchema:
     """Return the schema of a graph whose nodes have one label each, as randomized response reports it.
 
     Raises:
@@ -160,7 +160,7 @@ def require_same_features(found: GraphSchema, trained: GraphSchema) -> None:
         )
 
 
-def require_labels(graph: Any, *, public: bool) -> GraphSchema:
+def require_labels(graph: Graph, *, public: bool) -> GraphSchema:
     """Return the schema of a graph whose labels can be used: several a node where they are public alone.
 
     Raises:
@@ -170,7 +170,7 @@ def require_labels(graph: Any, *, public: bool) -> GraphSchema:
     return schema if public and graph.y is not None and graph.y.dim() == 2 else require_one_label(graph)
 
 
-def randomize_people(graph: Any, split: Split, privacy: LocalPrivacy, *, randomness: Randomness) -> LocalReports:
+def randomize_people(graph: Graph, split: Split, privacy: LocalPrivacy, *, randomness: Randomness) -> LocalReports:
     """Return every person's features and label report: the one place where raw features and labels are read.
 
     Args:
@@ -211,7 +211,7 @@ def require_matching(released: LocalReports, topology: Topology, privacy: LocalP
         )
 
 
-def _features(graph: Any, mechanism: Any, randomness: Randomness) -> Any:
+def _features(graph: Graph, mechanism: Any, randomness: Randomness) -> Any:
     if mechanism is None:
         return None
     if mechanism == "public":

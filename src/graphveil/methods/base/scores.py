@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from torch import Tensor
 
+from graphveil.graphs import Graph
 from graphveil.graphs.splits import known_labels
 from graphveil.methods.base.many_labels import micro_f1
 
 
-def true_score(predicted: Tensor, graph: Any, mask: Tensor | None = None) -> float:
+def true_score(predicted: Tensor, graph: Graph, mask: Tensor | None = None) -> float:
     """Return the accuracy against the true labels of `graph`, or the micro-averaged F1 of several labels a node.
 
     Args:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 
 from graphveil.aggregation import normalised
+from graphveil.graphs import Graph
 from graphveil.training import fastest_threads
 
 #: Below this many edges a second thread costs more than it gives.
@@ -14,7 +13,7 @@ SMALL = 500_000
 WIDTH = 32
 
 
-def settle_threads(graph: Any) -> int:
+def settle_threads(graph: Graph) -> int:
     """Set torch's thread count to what suits the topology of `graph` and return it."""
     if graph.edge_index.shape[1] < SMALL:
         torch.set_num_threads(1)

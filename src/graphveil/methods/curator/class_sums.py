@@ -24,7 +24,7 @@ from torch import Tensor
 
 from graphveil.aggregation import ReceiverRows, SparseMatrix, build_inputs
 from graphveil.errors import InputError
-from graphveil.graphs import GraphSchema, Split, random_split
+from graphveil.graphs import Graph, GraphSchema, Split, random_split
 from graphveil.methods.base.account import Booked, digest_of
 from graphveil.methods.base.drop import drop_objective
 from graphveil.methods.base.network import Network, require_device
@@ -129,7 +129,7 @@ class ClassSums(Booked):
 
     # ---- the curator ----
 
-    def publish(self, graph: Any, *, split: Split, randomness: Randomness) -> PublishedSums:
+    def publish(self, graph: Graph, *, split: Split, randomness: Randomness) -> PublishedSums:
         """Return the noisy sums; the only place that reads edges.
 
         Raises:
@@ -178,7 +178,7 @@ class ClassSums(Booked):
 
     def fit(
         self,
-        graph: Any,
+        graph: Graph,
         *,
         randomness: Randomness,
         split: Split | None = None,
@@ -190,7 +190,7 @@ class ClassSums(Booked):
 
     # ---- what comes out ----
 
-    def predict_proba(self, graph: Any = None, *, randomness: Randomness | None = None) -> Tensor:
+    def predict_proba(self, graph: Graph | None = None, *, randomness: Randomness | None = None) -> Tensor:
         """Return class probabilities [n, c] of the nodes that were published; no edge is read.
 
         Raises:
@@ -205,11 +205,11 @@ class ClassSums(Booked):
             )
         return torch.softmax(fitted.network.logits, dim=1)
 
-    def predict(self, graph: Any = None, *, randomness: Randomness | None = None) -> Tensor:
+    def predict(self, graph: Graph | None = None, *, randomness: Randomness | None = None) -> Tensor:
         """Return the most likely class of every node [n]."""
         return self.predict_proba(graph).argmax(dim=1)
 
-    def score(self, graph: Any, mask: Tensor | None = None, *, randomness: Randomness | None = None) -> float:
+    def score(self, graph: Graph, mask: Tensor | None = None, *, randomness: Randomness | None = None) -> float:
         """Return the accuracy against the true labels of `graph` on `mask` (default: all nodes with a label)."""
         return true_score(self.predict(graph), graph, mask)
 

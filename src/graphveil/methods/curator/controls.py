@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from graphveil.graphs import Split
+from graphveil.graphs import Graph, Split
 from graphveil.methods.curator.class_sums import ClassSums, train_fusion
 from graphveil.methods.curator.dp_mlp import DPMLP
 from graphveil.methods.curator.gap import GAP
@@ -41,7 +41,9 @@ from graphveil.training.full_batch import Rows
 Curator = CuratorMethod | DPMLP | ClassSums
 
 
-def curator_controls_of(method: Curator, graph: Any, split: Split, *, randomness: Randomness) -> Mapping[str, Control]:
+def curator_controls_of(
+    method: Curator, graph: Graph, split: Split, *, randomness: Randomness
+) -> Mapping[str, Control]:
     """Return the controls of a fitted method, each to be run by calling it."""
     if isinstance(method, ClassSums):
         return {"no-edges": lambda: hits(_features_alone(method, graph, split), graph, split)}
@@ -55,7 +57,7 @@ def curator_controls_of(method: Curator, graph: Any, split: Split, *, randomness
     return {"no-edges": lambda: hits(_hop_zero(method, graph, split), graph, split)}
 
 
-def curator_ceiling(method: Curator, graph: Any, split: Split, *, randomness: Randomness) -> np.ndarray:
+def curator_ceiling(method: Curator, graph: Graph, split: Split, *, randomness: Randomness) -> np.ndarray:
     """Return the hits of the same method without noise; it protects nothing."""
     settings = asdict(method.settings)
     if isinstance(method, ClassSums):
@@ -67,7 +69,7 @@ def curator_ceiling(method: Curator, graph: Any, split: Split, *, randomness: Ra
     return hits(plain.fit(graph, split=split, randomness=randomness).predict_proba(), graph, split)
 
 
-def curator_rivals_of(method: Curator, graph: Any, split: Split, *, randomness: Randomness) -> Mapping[str, Control]:
+def curator_rivals_of(method: Curator, graph: Graph, split: Split, *, randomness: Randomness) -> Mapping[str, Control]:
     """Return other methods that hide one edge at the same price, each with a release of its own."""
     privacy = method.privacy
     if privacy.nodes or privacy.public or isinstance(method, DPMLP):
@@ -84,13 +86,13 @@ def curator_rivals_of(method: Curator, graph: Any, split: Split, *, randomness: 
     return {name: partial(run, kind) for name, kind in kinds.items() if name != own}
 
 
-def _features_alone(method: ClassSums, graph: Any, split: Split) -> Tensor:
+def _features_alone(method: ClassSums, graph: Graph, split: Split) -> Tensor:
     """Return the scores of the same network without sums."""
     people = read_people(graph, split)
     return train_fusion(people, torch.zeros(people.nodes, 0), method.settings).logits
 
 
-def _hop_zero(method: CuratorMethod, graph: Any, split: Split) -> Tensor:
+def _hop_zero(method: CuratorMethod, graph: Graph, split: Split) -> Tensor:
     """Return the scores of encoder or classifier on hop 0, whichever validates better."""
     settings, people = method.settings, read_people(graph, split)
     train, val = people.labels[people.train], people.labels[people.val]

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from graphveil.errors import InputError
-from graphveil.graphs import GraphSchema, Split, random_split
+from graphveil.graphs import Graph, GraphSchema, Split, random_split
 from graphveil.methods.base.account import Booked
 from graphveil.methods.base.released import require_same_features
 from graphveil.methods.base.scores import true_score
@@ -92,7 +92,7 @@ class DPMLP(Booked):
 
     def fit(
         self,
-        graph: Any,
+        graph: Graph,
         *,
         randomness: Randomness,
         split: Split | None = None,
@@ -129,7 +129,7 @@ class DPMLP(Booked):
         self._fitted = FittedCurator(schema, people.key, (network,), noise, logits, history, void)
         return self
 
-    def predict_proba(self, graph: Any = None, *, randomness: Randomness | None = None) -> Tensor:
+    def predict_proba(self, graph: Graph | None = None, *, randomness: Randomness | None = None) -> Tensor:
         """Return class probabilities [n, c], each row from that node's features: for that node alone.
 
         Another graph's nodes cost nothing: the weights are released, and no edge is read.
@@ -149,11 +149,11 @@ class DPMLP(Booked):
             )
         return torch.softmax(fitted.logits, dim=1)
 
-    def predict(self, graph: Any = None, *, randomness: Randomness | None = None) -> Tensor:
+    def predict(self, graph: Graph | None = None, *, randomness: Randomness | None = None) -> Tensor:
         """Return the most likely class of every node [n]."""
         return self.predict_proba(graph, randomness=randomness).argmax(dim=1)
 
-    def score(self, graph: Any, mask: Tensor | None = None, *, randomness: Randomness | None = None) -> float:
+    def score(self, graph: Graph, mask: Tensor | None = None, *, randomness: Randomness | None = None) -> float:
         """Return the accuracy against the true labels of `graph` on `mask` (default: all nodes with a label)."""
         return true_score(self.predict(graph, randomness=randomness), graph, mask)
 

@@ -21,7 +21,7 @@ from graphveil.aggregation import PerturbedSum, unit_rows
 from graphveil.aggregation.perturbed import entries_of
 from graphveil.aggregation.weights import largest_weight
 from graphveil.errors import BudgetError, InputError
-from graphveil.graphs import GraphSchema, Split, random_split
+from graphveil.graphs import Graph, GraphSchema, Split, random_split
 from graphveil.methods.base.account import Booked
 from graphveil.methods.base.released import require_same_features
 from graphveil.methods.base.scores import true_score
@@ -150,7 +150,7 @@ class CuratorMethod(Booked):
     # ---- the curator ----
 
     def publish(
-        self, graph: Any, *, split: Split, randomness: Randomness, progress: ProgressCallback | None = None
+        self, graph: Graph, *, split: Split, randomness: Randomness, progress: ProgressCallback | None = None
     ) -> Published:
         """Train what comes before the sums and release the noisy sums: the one place where edges are read.
 
@@ -218,7 +218,7 @@ class CuratorMethod(Booked):
 
     def fit(
         self,
-        graph: Any,
+        graph: Graph,
         *,
         randomness: Randomness,
         split: Split | None = None,
@@ -237,7 +237,7 @@ class CuratorMethod(Booked):
 
     # ---- what comes out ----
 
-    def predict_proba(self, graph: Any = None, *, randomness: Randomness | None = None) -> Tensor:
+    def predict_proba(self, graph: Graph | None = None, *, randomness: Randomness | None = None) -> Tensor:
         """Return class probabilities [n, c].
 
         For the nodes of the training (or no graph) they come from the cache: no edge is read, nothing is spent. For
@@ -251,7 +251,7 @@ class CuratorMethod(Booked):
         """
         fitted = self._require_fitted()
         key = fitted.people if graph is None else people_key(graph)
-        if key == fitted.people:
+        if graph is None or key == fitted.people:
             if fitted.logits is None:
                 raise InputError(
                     "predictions of the training nodes are not in the saved model: each is for its node alone",
@@ -263,11 +263,11 @@ class CuratorMethod(Booked):
             self._answers[key] = self._query(fitted, graph, randomness)
         return self._answers[key]
 
-    def predict(self, graph: Any = None, *, randomness: Randomness | None = None) -> Tensor:
+    def predict(self, graph: Graph | None = None, *, randomness: Randomness | None = None) -> Tensor:
         """Return the most likely class of every node [n]."""
         return self.predict_proba(graph, randomness=randomness).argmax(dim=1)
 
-    def score(self, graph: Any, mask: Tensor | None = None, *, randomness: Randomness | None = None) -> float:
+    def score(self, graph: Graph, mask: Tensor | None = None, *, randomness: Randomness | None = None) -> float:
         """Return the accuracy against the true labels of `graph` on `mask` (default: all nodes with a label)."""
         return true_score(self.predict(graph, randomness=randomness), graph, mask)
 
@@ -402,7 +402,7 @@ class CuratorMethod(Booked):
 
     def _sums(
         self,
-        graph: Any,
+        graph: Graph,
         schema: GraphSchema,
         noise: Noise,
         randomness: Randomness,
@@ -457,7 +457,7 @@ class CuratorMethod(Booked):
         )
         return ()
 
-    def _query(self, fitted: FittedCurator, graph: Any, randomness: Randomness | None) -> Tensor:
+    def _query(self, fitted: FittedCurator, graph: Graph, randomness: Randomness | None) -> Tensor:
         """Predict on another graph: pay, then read its features, and its edges behind fresh noise."""
         schema = fitted.schema
         require_same_features(graph.schema, schema)

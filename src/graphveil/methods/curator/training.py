@@ -16,7 +16,7 @@ from graphveil.aggregation import ReceiverRows, from_scipy
 from graphveil.aggregation.grid import require_bits
 from graphveil.aggregation.weights import edge_weights, largest_weight
 from graphveil.errors import InputError
-from graphveil.graphs import GraphSchema, Split, keep_lists, require_degree
+from graphveil.graphs import BoundedEdges, Graph, GraphSchema, Split, keep_lists, require_degree
 from graphveil.methods.base.account import digest_of
 from graphveil.methods.base.network import as_matrix
 from graphveil.methods.base.released import require_one_label
@@ -201,7 +201,7 @@ class FittedCurator:
     void: str | None
 
 
-def read_people(graph: Any, split: Split) -> NodeData:
+def read_people(graph: Graph, split: Split) -> NodeData:
     """Read features and labels; the labels of nodes that neither train nor validate are not kept.
 
     Raises:
@@ -217,7 +217,7 @@ def read_people(graph: Any, split: Split) -> NodeData:
     return NodeData(features, labels, split.train.nonzero()[:, 0], split.val.nonzero()[:, 0], schema, people_key(graph))
 
 
-def read_features(graph: Any) -> sp.csr_matrix | Tensor:
+def read_features(graph: Graph) -> sp.csr_matrix | Tensor:
     """Read features alone, sparse or dense.
 
     Raises:
@@ -297,7 +297,7 @@ def compared_by(settings: CuratorSettings, x: Tensor, people: NodeData | None) -
 
 
 def receiver_rows(
-    graph: Any,
+    graph: Graph,
     privacy: CuratorPrivacy,
     settings: CuratorSettings,
     x: Tensor,
@@ -312,10 +312,11 @@ def receiver_rows(
         attention: trained, for those weights.
     """
     close = compared_by(settings, x, people)
-    edges, nodes = graph.edge_index, int(graph.num_nodes)
+    edges: Tensor | BoundedEdges = graph.edge_index
+    nodes = int(graph.num_nodes)
     if privacy.nodes and not privacy.public:
         bound = keep_lists if privacy.rule == "lists" else require_degree
-        edges = bound(edges, nodes, privacy.degree or 1)
+        edges = bound(graph.edge_index, nodes, privacy.degree or 1)
     plain = edges if isinstance(edges, Tensor) else edges.edge_index
     weigh = None if attention is None else attention.weigh
     weights, w_max = edge_weights(settings.weights, close, plain, sharpness=settings.sharpness, attention=weigh)
@@ -361,7 +362,7 @@ def train_with_noise(
 
 def train_attention_weights(
     network: PairAttention,
-    graph: Any,
+    graph: Graph,
     x: Tensor,
     people: NodeData,
     settings: CuratorSettings,

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from graphveil.errors import InputError
-from graphveil.graphs import GraphSchema, Split, make_graph, node_names, validate
+from graphveil.graphs import Graph, GraphSchema, Split, Structure, make_graph, node_names, validate
 from graphveil.graphs.features import features_from_rows
 from graphveil.methods.base.account import digest_of
 from graphveil.methods.base.local_privacy import LocalPrivacy
@@ -72,12 +72,12 @@ def open_ledger(people: LocalPrivacy, links: LinkPrivacy, queries: int = 0) -> L
     return links.declare(people.open_ledger(queries), queries)
 
 
-def spends_of(people: LocalPrivacy, links: LinkPrivacy, schema: Any, nodes: int) -> tuple[Any, ...]:
+def spends_of(people: LocalPrivacy, links: LinkPrivacy, schema: GraphSchema, nodes: int) -> tuple[Any, ...]:
     """Return everything that one collection spends, in order."""
     return people.spends(schema) + links.spends(schema, nodes)
 
 
-def randomize_lists(graph: Any, links: LinkPrivacy, *, randomness: Randomness) -> dict[str, Any]:
+def randomize_lists(graph: Structure, links: LinkPrivacy, *, randomness: Randomness) -> dict[str, Any]:
     """Return every person's neighbour list report: the one place where raw links are read."""
     parts = links.parts(graph.schema, int(graph.num_nodes))
     raw = graph.edge_index
@@ -91,7 +91,7 @@ def randomize_lists(graph: Any, links: LinkPrivacy, *, randomness: Randomness) -
 
 
 def randomize_graph(
-    graph: Any, split: Split, people: LocalPrivacy, links: LinkPrivacy, *, randomness: Randomness
+    graph: Graph, split: Split, people: LocalPrivacy, links: LinkPrivacy, *, randomness: Randomness
 ) -> LinkReports:
     """Return everybody's reports; whoever calls this has paid for them.
 
@@ -106,7 +106,7 @@ def randomize_graph(
 
 
 def randomize_new_people(
-    graph: Any, people: LocalPrivacy, links: LinkPrivacy, *, randomness: Randomness
+    graph: Graph, people: LocalPrivacy, links: LinkPrivacy, *, randomness: Randomness
 ) -> LinkReports:
     """Return the reports of people who are only predicted: features and lists, no labels; they have paid.
 
@@ -118,7 +118,7 @@ def randomize_new_people(
     return randomize_graph(graph, Split(nobody, nobody, nobody), features, links, randomness=randomness)
 
 
-def among(graph: Any, chosen: Tensor) -> Any:
+def among(graph: Graph, chosen: Tensor) -> Any:
     """Return the part of a graph that the `chosen` people (mask [n]) are, with their links to each other.
 
     Links between them and the others are left out: nobody is asked for them.
@@ -137,7 +137,7 @@ def among(graph: Any, chosen: Tensor) -> Any:
     return make_graph(features, edges, graph.y[chosen], graph.schema, ids=names)
 
 
-def people_key(graph: Any) -> str:
+def people_key(graph: Graph) -> str:
     """Return a hash of the public facts that tell one group of people from another: name, number and ids."""
     facts = json.dumps([graph.schema.name, int(graph.num_nodes), node_names(graph) or ()])
     return hashlib.sha256(facts.encode()).hexdigest()

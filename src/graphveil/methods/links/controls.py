@@ -31,7 +31,7 @@ import torch
 from torch import Tensor
 
 from graphveil.aggregation import normalised
-from graphveil.graphs import GraphSchema, Split
+from graphveil.graphs import Graph, GraphSchema, Split
 from graphveil.methods.base.features import features_of, labels_of, random_features
 from graphveil.methods.base.network import NetworkSettings, train_network
 from graphveil.methods.base.released import Topology
@@ -49,7 +49,7 @@ LinkMethod = Solitude | LinkBeliefs
 PUBLISHED = {"blink": "blink-hybrid", "dprr": "degree-preserving"}
 
 
-def link_controls_of(method: LinkMethod, graph: Any, split: Split) -> Mapping[str, Control]:
+def link_controls_of(method: LinkMethod, graph: Graph, split: Split) -> Mapping[str, Control]:
     """Return the controls of a fitted method, each to be run by calling it."""
     released = method.released
     if released is None:
@@ -66,7 +66,7 @@ def link_controls_of(method: LinkMethod, graph: Any, split: Split) -> Mapping[st
     return controls
 
 
-def rivals_of(method: LinkMethod, graph: Any, split: Split, *, randomness: Randomness) -> Mapping[str, Control]:
+def rivals_of(method: LinkMethod, graph: Graph, split: Split, *, randomness: Randomness) -> Mapping[str, Control]:
     """Return other methods at the same price, each to be run by calling it; none where links are public."""
     released = method.released
     if released is None or method.links.public:
@@ -138,13 +138,13 @@ def _solitude(method: LinkMethod, links: dict[str, Any], options: dict[str, Any]
 
 
 def _on_same_reports(
-    method: LinkMethod, released: LinkReports, options: dict[str, Any], graph: Any, split: Split
+    method: LinkMethod, released: LinkReports, options: dict[str, Any], graph: Graph, split: Split
 ) -> Control:
     links = {"epsilon_a": method.links.epsilon_a, "mode": method.links.mode}
     return lambda: hits(_solitude(method, links, options).fit_reports(released).predict_proba(), graph, split)
 
 
-def _beliefs_on_same_reports(method: LinkMethod, released: LinkReports, graph: Any, split: Split) -> Control:
+def _beliefs_on_same_reports(method: LinkMethod, released: LinkReports, graph: Graph, split: Split) -> Control:
     links, settings = method.links, settings_of(method)
     rival = LinkBeliefs(**_people(method), epsilon_a=links.epsilon_a, mode=links.mode, seed=settings.seed)
     return lambda: hits(rival.fit_reports(released).predict_proba(), graph, split)
@@ -157,7 +157,7 @@ def _published(method: LinkMethod, schema: GraphSchema, denoiser: str) -> Solitu
     return _solitude(method, links, {"denoiser": denoiser})
 
 
-def _own_collection(method: LinkMethod, denoiser: str, graph: Any, split: Split, randomness: Randomness) -> Control:
+def _own_collection(method: LinkMethod, denoiser: str, graph: Graph, split: Split, randomness: Randomness) -> Control:
     """Return a rival as it was published: each end of a relationship reports it, at half the price."""
     rival = _published(method, graph.schema, denoiser)
     return lambda: hits(rival.fit(graph, split=split, randomness=randomness).predict_proba(), graph, split)
@@ -253,7 +253,7 @@ def expected_links(released: LinkReports) -> int:
     return max(1, round(named_pairs(released).expected_links))
 
 
-def _public_only(released: LinkReports, graph: Any, split: Split) -> np.ndarray:
+def _public_only(released: LinkReports, graph: Graph, split: Split) -> np.ndarray:
     labels = labels_of(released.people)
     if math.isinf(released.people.privacy.epsilon_y):
         counts = torch.bincount(labels.values[labels.train | labels.val], minlength=labels.classes)

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from graphveil.aggregation import from_scipy
 from graphveil.errors import InputError
-from graphveil.graphs import GraphSchema, Split, random_split
+from graphveil.graphs import Graph, GraphSchema, Split, random_split
 from graphveil.methods.base.account import Booked
 from graphveil.methods.base.features import features_of, labels_of
 from graphveil.methods.base.local_privacy import LocalPrivacy
@@ -116,7 +116,7 @@ class LinkBeliefs(Booked):
         self._fitted: FittedBeliefs | None = None
         self.released: LinkReports | None = None
 
-    def randomize(self, graph: Any, *, split: Split, randomness: Randomness) -> LinkReports:
+    def randomize(self, graph: Graph, *, split: Split, randomness: Randomness) -> LinkReports:
         """Return every person's reports; the only place that reads raw features, labels and links.
 
         Raises:
@@ -148,7 +148,7 @@ class LinkBeliefs(Booked):
 
     def fit(
         self,
-        graph: Any,
+        graph: Graph,
         *,
         randomness: Randomness,
         split: Split | None = None,
@@ -158,7 +158,7 @@ class LinkBeliefs(Booked):
         split = split or random_split(graph, self.seed)
         return self.fit_reports(self.randomize(graph, split=split, randomness=randomness), progress=progress)
 
-    def predict_proba(self, graph: Any = None, *, randomness: Randomness | None = None) -> Tensor:
+    def predict_proba(self, graph: Graph | None = None, *, randomness: Randomness | None = None) -> Tensor:
         """Return class probabilities [n, c] of the people who reported.
 
         Raises:
@@ -173,11 +173,11 @@ class LinkBeliefs(Booked):
             )
         return fitted.probabilities
 
-    def predict(self, graph: Any = None, *, randomness: Randomness | None = None) -> Tensor:
+    def predict(self, graph: Graph | None = None, *, randomness: Randomness | None = None) -> Tensor:
         """Return the most likely class of every node [n]."""
         return self.predict_proba(graph).argmax(dim=1)
 
-    def score(self, graph: Any, mask: Tensor | None = None, *, randomness: Randomness | None = None) -> float:
+    def score(self, graph: Graph, mask: Tensor | None = None, *, randomness: Randomness | None = None) -> float:
         """Return the accuracy against the true labels of `graph` on `mask` (default: all nodes with a label)."""
         return true_score(self.predict(graph), graph, mask)
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
+from graphveil.graphs import GraphSchema
 from graphveil.mechanisms import AdjacencyRR
 from graphveil.methods.links.privacy import LinkPrivacy
 from graphveil.privacy.printed import rounded_up
@@ -75,7 +75,7 @@ class LinkPlan:
         )
 
 
-def link_plan(links: LinkPrivacy, schema: Any, nodes: int) -> LinkPlan | None:
+def link_plan(links: LinkPrivacy, schema: GraphSchema, nodes: int) -> LinkPlan | None:
     """Return the figures for `nodes` people, or None where links are public.
 
     Raises:

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from graphveil.errors import InputError
-from graphveil.graphs import GraphSchema, Split, random_split
+from graphveil.graphs import Graph, GraphSchema, Split, random_split
 from graphveil.methods.base.account import Booked
 from graphveil.methods.base.asking import (
     pay_for,
@@ -161,7 +161,7 @@ class Solitude(Booked):
 
     # ---- the devices ----
 
-    def randomize(self, graph: Any, *, split: Split, randomness: Randomness) -> LinkReports:
+    def randomize(self, graph: Graph, *, split: Split, randomness: Randomness) -> LinkReports:
         """Return every person's reports; the only place that reads raw features, labels and links.
 
         Raises:
@@ -212,7 +212,7 @@ class Solitude(Booked):
 
     def fit(
         self,
-        graph: Any,
+        graph: Graph,
         *,
         randomness: Randomness,
         split: Split | None = None,
@@ -232,7 +232,7 @@ class Solitude(Booked):
     # ---- what comes out ----
 
     def predict_proba(
-        self, graph: Any = None, *, randomness: Randomness | None = None, people: Identity | None = None
+        self, graph: Graph | None = None, *, randomness: Randomness | None = None, people: Identity | None = None
     ) -> Tensor:
         """Return class probabilities [n, c].
 
@@ -267,12 +267,12 @@ class Solitude(Booked):
         return self._answers(randomize_new_people(graph, self.privacy, self.links, randomness=SecureRandomness()))
 
     def predict(
-        self, graph: Any = None, *, randomness: Randomness | None = None, people: Identity | None = None
+        self, graph: Graph | None = None, *, randomness: Randomness | None = None, people: Identity | None = None
     ) -> Tensor:
         """Return the most likely class of every node [n]."""
         return self.predict_proba(graph, randomness=randomness, people=people).argmax(dim=1)
 
-    def score(self, graph: Any, mask: Tensor | None = None, *, randomness: Randomness | None = None) -> float:
+    def score(self, graph: Graph, mask: Tensor | None = None, *, randomness: Randomness | None = None) -> float:
         """Return the accuracy against the true labels of `graph` on `mask` (default: all nodes with a label)."""
         return true_score(self.predict(graph, randomness=randomness), graph, mask)
 
@@ -384,7 +384,7 @@ class Solitude(Booked):
             raise InputError("this Solitude has not been fitted", remedy="call fit or fit_reports first")
         return self._fitted
 
-    def _asked(self, graph: Any, randomness: Randomness | None, people: Identity | None) -> Tensor:
+    def _asked(self, graph: Graph, randomness: Randomness | None, people: Identity | None) -> Tensor:
         """Answer people who have reported from that, and ask the others: the one place where prediction reads data."""
         fitted, name, group = self._require_fitted(), graph.schema.name, people_key(graph)
         found = self._kept.find(graph, people, group, self.ledger)

@@ -15,13 +15,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from torch import Tensor
 
 from graphveil.aggregation import normalised
-from graphveil.graphs import Split
+from graphveil.graphs import Graph, Split
 from graphveil.methods.base.features import features_of, labels_of, random_features
 from graphveil.methods.base.many_labels import f1_shares
 from graphveil.methods.base.network import Labels, NetworkSettings, train_network
@@ -34,7 +33,7 @@ Control = Callable[[], np.ndarray]
 CONTROL_HOPS = 8
 
 
-def controls_of(method: LPGNN | LabelPropagation, graph: Any, split: Split) -> Mapping[str, Control]:
+def controls_of(method: LPGNN | LabelPropagation, graph: Graph, split: Split) -> Mapping[str, Control]:
     """Return the controls that apply to a fitted method, each to be run by calling it."""
     released = method.released
     if released is None:
@@ -52,7 +51,7 @@ def controls_of(method: LPGNN | LabelPropagation, graph: Any, split: Split) -> M
     return controls
 
 
-def ceiling_of(settings: NetworkSettings, graph: Any, split: Split) -> np.ndarray:
+def ceiling_of(settings: NetworkSettings, graph: Graph, split: Split) -> np.ndarray:
     """Return the hits of a plain network trained on raw features and labels; it protects nothing."""
     plain = replace(settings, steps_x=0, steps_y=0, selection="robust", scaling="standard")
     truth = Labels(graph.y, split.train, split.val, len(graph.schema.classes), 1.0, 0.0)
@@ -60,7 +59,7 @@ def ceiling_of(settings: NetworkSettings, graph: Any, split: Split) -> np.ndarra
     return hits(logits.sigmoid() if graph.y.dim() == 2 else logits, graph, split)
 
 
-def hits(scores: Tensor, graph: Any, split: Split) -> np.ndarray:
+def hits(scores: Tensor, graph: Graph, split: Split) -> np.ndarray:
     """Return 1.0 for every test node whose highest score is its true class, else 0.0.
 
     Where a node has several labels the scores are probabilities, above 1/2 is yes, and the mean is micro-averaged F1.
@@ -79,21 +78,21 @@ def network_settings(method: LPGNN | LabelPropagation) -> NetworkSettings:
     return NetworkSettings(seed=method.seed, device=method.device)
 
 
-def _random_features(method: LPGNN | LabelPropagation, labels: Labels, graph: Any, split: Split) -> np.ndarray:
+def _random_features(method: LPGNN | LabelPropagation, labels: Labels, graph: Graph, split: Split) -> np.ndarray:
     settings = network_settings(method)
     noise = random_features(graph.num_nodes, graph.schema.dimension, settings.seed)
     settings = replace(settings, scaling="standard", steps_x=max(settings.steps_x, CONTROL_HOPS))
     return hits(train_network(noise, 0.0, labels, topology_of(graph), settings).logits, graph, split)
 
 
-def _no_edges(method: LPGNN, released: LocalReports, labels: Labels, graph: Any, split: Split) -> np.ndarray:
+def _no_edges(method: LPGNN, released: LocalReports, labels: Labels, graph: Graph, split: Split) -> np.ndarray:
     features, offset = features_of(released, method.settings.seed)
     settings = replace(method.settings, model="mlp", steps_x=0, steps_y=0, scaling="standard")
     network = train_network(features, offset, labels, topology_of(graph), settings)
     return hits(network.logits, graph, split)
 
 
-def _label_propagation(labels: Labels, graph: Any, split: Split) -> np.ndarray:
+def _label_propagation(labels: Labels, graph: Graph, split: Split) -> np.ndarray:
     p = normalised(graph.edge_index, graph.num_nodes)
     found, _ = propagate_labels(
         p, labels.values, labels.train, labels.val, classes=labels.classes, keep=labels.keep, flip=labels.flip
@@ -101,7 +100,7 @@ def _label_propagation(labels: Labels, graph: Any, split: Split) -> np.ndarray:
     return hits(found, graph, split)
 
 
-def _public_only(method: LPGNN | LabelPropagation, labels: Labels, graph: Any, split: Split) -> np.ndarray:
+def _public_only(method: LPGNN | LabelPropagation, labels: Labels, graph: Graph, split: Split) -> np.ndarray:
     if math.isinf(method.privacy.epsilon_y):
         return _label_propagation(labels, graph, split)
     return np.full(int(split.test.sum()), 1.0 / labels.classes)

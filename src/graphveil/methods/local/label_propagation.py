@@ -21,7 +21,7 @@ from torch import Tensor
 
 from graphveil.aggregation import SparseMatrix, normalised, propagate
 from graphveil.errors import InputError
-from graphveil.graphs import GraphSchema, Split, random_split
+from graphveil.graphs import Graph, GraphSchema, Split, random_split
 from graphveil.methods.base.account import Booked
 from graphveil.methods.base.drop import label_matrix
 from graphveil.methods.base.local_privacy import LocalPrivacy
@@ -140,7 +140,7 @@ class LabelPropagation(Booked):
         self.released: LocalReports | None = None
         self.topology: Topology | None = None
 
-    def randomize(self, graph: Any, *, split: Split, randomness: Randomness) -> LocalReports:
+    def randomize(self, graph: Graph, *, split: Split, randomness: Randomness) -> LocalReports:
         """Return every person's report; the only place that reads raw labels.
 
         Raises:
@@ -179,7 +179,7 @@ class LabelPropagation(Booked):
 
     def fit(
         self,
-        graph: Any,
+        graph: Graph,
         *,
         randomness: Randomness,
         split: Split | None = None,
@@ -190,7 +190,7 @@ class LabelPropagation(Booked):
         released = self.randomize(graph, split=split, randomness=randomness)
         return self.fit_reports(released, topology_of(graph), progress=progress)
 
-    def predict_proba(self, graph: Any = None, *, randomness: Randomness | None = None) -> Tensor:
+    def predict_proba(self, graph: Graph | None = None, *, randomness: Randomness | None = None) -> Tensor:
         """Return class probabilities [n, c] of the topology that was fitted.
 
         Raises:
@@ -205,11 +205,11 @@ class LabelPropagation(Booked):
             )
         return fitted.probabilities
 
-    def predict(self, graph: Any = None, *, randomness: Randomness | None = None) -> Tensor:
+    def predict(self, graph: Graph | None = None, *, randomness: Randomness | None = None) -> Tensor:
         """Return the most likely class of every node [n]."""
         return self.predict_proba(graph).argmax(dim=1)
 
-    def score(self, graph: Any, mask: Tensor | None = None, *, randomness: Randomness | None = None) -> float:
+    def score(self, graph: Graph, mask: Tensor | None = None, *, randomness: Randomness | None = None) -> float:
         """Return the accuracy against the true labels of `graph` on `mask` (default: all nodes with a label)."""
         return true_score(self.predict(graph), graph, mask)
 

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from graphveil.errors import InputError
-from graphveil.graphs import GraphSchema, Split, node_names, random_split
+from graphveil.graphs import Graph, GraphSchema, Split, node_names, random_split
 from graphveil.methods.base.account import Booked
 from graphveil.methods.base.asking import (
     handed_in,
@@ -137,7 +137,7 @@ class LPGNN(Booked):
 
     # ---- the devices ----
 
-    def randomize(self, graph: Any, *, split: Split, randomness: Randomness) -> LocalReports:
+    def randomize(self, graph: Graph, *, split: Split, randomness: Randomness) -> LocalReports:
         """Return every person's report; the only place that reads raw features and labels.
 
         Raises:
@@ -182,7 +182,7 @@ class LPGNN(Booked):
 
     def fit(
         self,
-        graph: Any,
+        graph: Graph,
         *,
         randomness: Randomness,
         split: Split | None = None,
@@ -203,7 +203,7 @@ class LPGNN(Booked):
 
     def predict_proba(
         self,
-        graph: Any = None,
+        graph: Graph | None = None,
         *,
         randomness: Randomness | None = None,
         people: Identity | None = None,
@@ -243,7 +243,7 @@ class LPGNN(Booked):
         logits = apply_network(fitted.network, features, offset, topology, self.settings, classes=classes)
         return fitted.probabilities(logits)
 
-    def predict(self, graph: Any = None, *, randomness: Randomness | None = None, **who: Any) -> Tensor:
+    def predict(self, graph: Graph | None = None, *, randomness: Randomness | None = None, **who: Any) -> Tensor:
         """Return the most likely class of every node [n]; 0/1 [n, c] where a node has several labels.
 
         Args:
@@ -253,7 +253,7 @@ class LPGNN(Booked):
         return (found > 0.5).long() if self._require_fitted().several else found.argmax(dim=1)
 
     def score(
-        self, graph: Any, mask: Tensor | None = None, *, randomness: Randomness | None = None, **who: Any
+        self, graph: Graph, mask: Tensor | None = None, *, randomness: Randomness | None = None, **who: Any
     ) -> float:
         """Return the accuracy against the true labels of `graph` on `mask` (default: all nodes with a label).
 
@@ -371,7 +371,7 @@ class LPGNN(Booked):
                 "this model was trained without features, so it cannot predict on a new graph", where=found.name
             )
 
-    def _is_own(self, graph: Any, topology: Topology, people: Identity | None) -> bool:
+    def _is_own(self, graph: Graph, topology: Topology, people: Identity | None) -> bool:
         """Whether this is the graph of the run, with its own people as far as ids tell."""
         if people == "other" or topology.fingerprint != self._require_fitted().fingerprint:
             return False
@@ -380,7 +380,7 @@ class LPGNN(Booked):
         found = self._kept.find(graph, None, "", self.ledger)
         return found is not None and torch.equal(found.rows, torch.arange(topology.num_nodes))
 
-    def _sent(self, graph: Any, topology: Topology, randomness: Randomness | None, people: Identity | None) -> Any:
+    def _sent(self, graph: Graph, topology: Topology, randomness: Randomness | None, people: Identity | None) -> Any:
         """Return everybody's feature report: kept, or asked for: the one place where prediction reads private data."""
         fitted, name, nodes = self._require_fitted(), graph.schema.name, topology.num_nodes
         group = f"{name}, {nodes} nodes, {topology.fingerprint}"
@@ -401,7 +401,7 @@ class LPGNN(Booked):
         self._kept = self._kept.add_new(found, sent, own)
         return reports_from(everybody)
 
-    def _handed_in(self, graph: Any, reports: LocalReports) -> Any:
+    def _handed_in(self, graph: Graph, reports: LocalReports) -> Any:
         """Return the reports that a prediction was given, which nobody is asked for."""
         name, mechanism = graph.schema.name, self.privacy.features(self._require_fitted().schema)
         require_reports_for(reports, mechanism, int(graph.num_nodes), name=name)

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from graphveil.errors import InputError
-from graphveil.graphs import Release, Split
+from graphveil.graphs import Graph, Release, Split
 from graphveil.mechanisms import PairDomain
 from graphveil.methods.base.features import labels_of, random_features
 from graphveil.methods.base.released import LocalReports, Topology, topology_of
@@ -37,7 +37,7 @@ from graphveil.privacy import Randomness
 RIVAL_EDGES = ("public-tree", "edge-rand", "lap-graph")
 
 
-def require_trainable(name: str, method: Any, graph: Any) -> None:
+def require_trainable(name: str, method: Any, graph: Graph) -> None:
     """Refuse to protect again what was released already.
 
     Raises:
@@ -51,7 +51,7 @@ def require_trainable(name: str, method: Any, graph: Any) -> None:
         )
 
 
-def release_warning(method: HeteroRR, graph: Any) -> str | None:
+def release_warning(method: HeteroRR, graph: Graph) -> str | None:
     """Return what a mechanism warns of before it runs on a graph, or None; no private edge is looked at.
 
     Raises:
@@ -60,7 +60,7 @@ def release_warning(method: HeteroRR, graph: Any) -> str | None:
     return None if "edges" not in method.privacy.protected else warning_of(method.privacy, domain_of(graph))
 
 
-def made_edge_controls(method: LPGNN | LabelPropagation, graph: Any, split: Split) -> Mapping[str, Control]:
+def made_edge_controls(method: LPGNN | LabelPropagation, graph: Graph, split: Split) -> Mapping[str, Control]:
     """Return what a method trained on a released graph has for controls beside those of every method."""
     origin: Release | None = getattr(graph, "release", None)
     released = method.released
@@ -80,7 +80,7 @@ def made_edge_controls(method: LPGNN | LabelPropagation, graph: Any, split: Spli
     return found
 
 
-def _several_labels(method: LPGNN, released: LocalReports, graph: Any, split: Split) -> dict[str, Control]:
+def _several_labels(method: LPGNN, released: LocalReports, graph: Graph, split: Split) -> dict[str, Control]:
     """Return the controls that other methods have, for several labels a node."""
     topology, settings = topology_of(graph), method.settings
     noise = random_features(released.labels.shape[0], released.schema.dimension, settings.seed)
@@ -92,18 +92,18 @@ def _several_labels(method: LPGNN, released: LocalReports, graph: Any, split: Sp
     }
 
 
-def release_controls_of(method: HeteroRR, graph: Any, split: Split) -> Mapping[str, Control]:
+def release_controls_of(method: HeteroRR, graph: Graph, split: Split) -> Mapping[str, Control]:
     """Return the controls of a method that released `graph`, on what it released, against the true labels."""
     measured = _with_truth(method.published, graph)
     return {**controls_of(method.network, measured, split), **made_edge_controls(method.network, measured, split)}
 
 
-def release_ceiling(method: HeteroRR, graph: Any, split: Split) -> np.ndarray:
+def release_ceiling(method: HeteroRR, graph: Graph, split: Split) -> np.ndarray:
     """Return the hits of the same backbone on the raw graph with all true edges; it protects nothing."""
     return ceiling_of(method.network.settings, graph, split)
 
 
-def release_rivals_of(method: HeteroRR, graph: Any, split: Split, *, randomness: Randomness) -> Mapping[str, Control]:
+def release_rivals_of(method: HeteroRR, graph: Graph, split: Split, *, randomness: Randomness) -> Mapping[str, Control]:
     """Return other ways to make the private edges anew, at the same prices, each with a release of its own."""
     privacy = method.privacy
     if "edges" not in privacy.protected:
@@ -125,7 +125,7 @@ def rival_name(edges: str) -> str:
     return "edge-rr" if edges == "public-tree" else edges
 
 
-def release_rivals_left_out(method: HeteroRR, graph: Any) -> Mapping[str, str]:
+def release_rivals_left_out(method: HeteroRR, graph: Graph) -> Mapping[str, str]:
     """Return the rivals whose release would be too large, and what their mechanism says of its size."""
     if "edges" not in method.privacy.protected:
         return {}
@@ -139,7 +139,7 @@ def release_rivals_left_out(method: HeteroRR, graph: Any) -> Mapping[str, str]:
     return found
 
 
-def release_notes(method: Any, graph: Any, *, controlled: bool = False) -> tuple[str, ...]:
+def release_notes(method: Any, graph: Graph, *, controlled: bool = False) -> tuple[str, ...]:
     """Return what to mind when reading a run on a released graph, or of a method that releases one."""
     if isinstance(method, HeteroRR):
         origin: Release | None = None if method.published is None else method.published.release
@@ -178,7 +178,12 @@ def _adds_noise(method: LPGNN | LabelPropagation) -> bool:
 
 
 def _again(
-    method: LPGNN | LabelPropagation, released: LocalReports, topology: Topology, graph: Any, split: Split, **other: Any
+    method: LPGNN | LabelPropagation,
+    released: LocalReports,
+    topology: Topology,
+    graph: Graph,
+    split: Split,
+    **other: Any,
 ) -> np.ndarray:
     """Return the hits of the same method on the same release with other edges, or `other` settings of its network."""
     privacy = method.privacy
@@ -195,7 +200,7 @@ def _again(
     return hits(copied.fit_reports(released, topology).predict_proba(), graph, split)
 
 
-def _public_only(released: LocalReports, public: Topology, graph: Any, split: Split) -> np.ndarray:
+def _public_only(released: LocalReports, public: Topology, graph: Graph, split: Split) -> np.ndarray:
     """Return what public labels say, spread over public edges; an even guess where labels were randomized."""
     labels = labels_of(released)
     if labels.keep < 1:
@@ -206,7 +211,7 @@ def _public_only(released: LocalReports, public: Topology, graph: Any, split: Sp
     return hits(found, graph, split)
 
 
-def _random_in_place(graph: Any, seed: int) -> Tensor:
+def _random_in_place(graph: Graph, seed: int) -> Tensor:
     """Return the public edges and as many random protected pairs as there are made ones, [2, E]."""
     domain: PairDomain = domain_of(graph)
     made = int((~graph.public_edges).sum()) // 2
@@ -215,7 +220,7 @@ def _random_in_place(graph: Any, seed: int) -> Tensor:
     return edge_index
 
 
-def _with_truth(released: Any, graph: Any) -> Any:
+def _with_truth(released: Graph, graph: Graph) -> Graph:
     """Return a released graph with the true labels, to measure a simulation on."""
     measured = copy.copy(released)
     measured.y = graph.y

@@ -9,13 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from graphveil.errors import InputError
-from graphveil.graphs import GraphSchema, make_graph
+from graphveil.graphs import Graph, GraphSchema, make_graph
 
 _BLOCK = 4096
 _CLOSE = 1e-4
@@ -79,7 +78,7 @@ def masked_rows(rows: Tensor, columns: Tensor, fill: float) -> Tensor:
     return found
 
 
-def embedded(graph: Any, extractor: Extractor) -> Any:
+def embedded(graph: Graph, extractor: Extractor) -> Graph:
     """Return the graph with each user's embedding in place of the raw features; labels and edges as they are.
 
     Raises:

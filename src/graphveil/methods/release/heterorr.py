@@ -25,7 +25,7 @@ from torch import Tensor
 
 import graphveil
 from graphveil.errors import InputError
-from graphveil.graphs import GraphSchema, Release, Split, make_graph, random_split
+from graphveil.graphs import Graph, GraphSchema, Release, Split, make_graph, random_split
 from graphveil.graphs.score_file import read_scores
 from graphveil.graphs.value import MASKS
 from graphveil.mechanisms import PairDomain, protected_pairs
@@ -119,8 +119,13 @@ class HeteroRR(Booked):
     # ---- the curator ----
 
     def release(
-        self, graph: Any, *, randomness: Randomness, method: str = "heterorr", progress: ProgressCallback | None = None
-    ) -> Any:
+        self,
+        graph: Graph,
+        *,
+        randomness: Randomness,
+        method: str = "heterorr",
+        progress: ProgressCallback | None = None,
+    ) -> Graph:
         """Return the graph to publish, with its `release`; the only place that reads what is private.
 
         Args:
@@ -146,7 +151,7 @@ class HeteroRR(Booked):
 
     def _read(
         self,
-        graph: Any,
+        graph: Graph,
         privacy: ReleasePrivacy,
         domain: PairDomain | None,
         randomness: Randomness,
@@ -199,7 +204,7 @@ class HeteroRR(Booked):
 
     def fit(
         self,
-        graph: Any,
+        graph: Graph,
         *,
         randomness: Randomness,
         split: Split | None = None,
@@ -212,7 +217,7 @@ class HeteroRR(Booked):
 
     # ---- what comes out ----
 
-    def predict_proba(self, graph: Any = None, *, randomness: Randomness | None = None) -> Tensor:
+    def predict_proba(self, graph: Graph | None = None, *, randomness: Randomness | None = None) -> Tensor:
         """Return class probabilities [n, c] of the nodes that were released; nothing private is read.
 
         Raises:
@@ -227,11 +232,11 @@ class HeteroRR(Booked):
             )
         return self.network.predict_proba()
 
-    def predict(self, graph: Any = None, *, randomness: Randomness | None = None) -> Tensor:
+    def predict(self, graph: Graph | None = None, *, randomness: Randomness | None = None) -> Tensor:
         """Return the most likely class of every node [n]."""
         return self.predict_proba(graph).argmax(dim=1)
 
-    def score(self, graph: Any, mask: Tensor | None = None, *, randomness: Randomness | None = None) -> float:
+    def score(self, graph: Graph, mask: Tensor | None = None, *, randomness: Randomness | None = None) -> float:
         """Return the accuracy against the true labels of `graph` on `mask` (default: all nodes with a label)."""
         return true_score(self.predict(graph), graph, mask)
 
@@ -295,7 +300,7 @@ class HeteroRR(Booked):
             raise InputError("this HeteroRR has not been fitted", remedy="call fit or fit_released first")
 
 
-def domain_of(graph: Any) -> PairDomain:
+def domain_of(graph: Graph) -> PairDomain:
     """Return the protected pairs of a graph from what is public: its nodes, public edges and declared private nodes.
 
     Raises:
@@ -319,7 +324,7 @@ def _digest(released: Any) -> str:
     return digest_of({"features": released["x"], "edges": edges, "labels": labels})
 
 
-def _assemble(graph: Any, domain: PairDomain | None, parts: _Parts) -> Any:
+def _assemble(graph: Graph, domain: PairDomain | None, parts: _Parts) -> Graph:
     """Put the released graph together."""
     features, made = parts.features, parts.made
     schema: GraphSchema = replace(graph.schema, private=(), notes=(), low=features.low, high=features.high)

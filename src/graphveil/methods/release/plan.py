@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 from graphveil.errors import InputError
-from graphveil.graphs import GraphSchema
+from graphveil.graphs import Graph, GraphSchema
 from graphveil.mechanisms import EdgeRand, PairDomain
 from graphveil.methods.release.edges import STEPS_A_NODE, warning_of
 from graphveil.methods.release.heterorr import HeteroRR, domain_of
@@ -47,7 +46,7 @@ class ReleasePlan:
     advice: tuple[str, ...]
 
 
-def release_plan(method: HeteroRR, graph: Any) -> ReleasePlan:
+def release_plan(method: HeteroRR, graph: Graph) -> ReleasePlan:
     """Return the plan of a release of `graph`, of which schema, nodes and public edges are looked at.
 
     Raises:

@@ -8,6 +8,7 @@ from typing import Any
 
 from torch import Tensor
 
+from graphveil.graphs import Graph
 from graphveil.mechanisms import protected_pairs
 from graphveil.methods.release.heterorr import domain_of
 from graphveil.methods.release.structure import CURATOR_ONLY, preserved
@@ -21,7 +22,7 @@ class Kept:
     curator: Mapping[str, Any]
 
 
-def kept_structure(graph: Any, released: Any, *, seed: int = 0) -> Kept | None:
+def kept_structure(graph: Graph, released: Any, *, seed: int = 0) -> Kept | None:
     """Return what a release keeps, or None where it publishes edges as they are.
 
     Args:
@@ -46,7 +47,7 @@ def with_statistics(released: Any, kept: Kept | None) -> Any:
     return released
 
 
-def pairs_of(graph: Any, *, known: bool) -> Tensor:
+def pairs_of(graph: Graph, *, known: bool) -> Tensor:
     """Return the public (known) or the other edges of a graph as pairs [2, m], u < v, each once."""
     chosen = graph.edge_index[:, graph.public_edges if known else ~graph.public_edges]
     found: Tensor = chosen[:, chosen[0] < chosen[1]]

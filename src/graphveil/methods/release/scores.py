@@ -25,7 +25,7 @@ import torch
 from torch import Tensor
 
 from graphveil.errors import InputError
-from graphveil.graphs import GraphSchema
+from graphveil.graphs import Graph, GraphSchema
 from graphveil.methods.base.score_mean import central_mean
 from graphveil.methods.release.importance import importance
 from graphveil.privacy import Guarantee, Ledger, Randomness, Spend
@@ -82,7 +82,7 @@ class PublicPart:
     nodes: int
 
 
-def public_part(graph: Any, public: Tensor | None) -> PublicPart:
+def public_part(graph: Graph, public: Tensor | None) -> PublicPart:
     """Return the features and labels of the nodes that are declared public: a bool mask [n].
 
     Raises:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from graphveil.errors import InputError
-from graphveil.graphs import Split, published_split, random_split, shares_of
+from graphveil.graphs import Graph, Split, published_split, random_split, shares_of
 from graphveil.methods.base.many_labels import SEVERAL
 from graphveil.methods.curator.controls import Curator, curator_ceiling, curator_controls_of, curator_rivals_of
 from graphveil.methods.links.controls import link_controls_of, rivals_left_out, rivals_of, settings_of
@@ -82,7 +82,7 @@ class Result:
 
 def run(
     name: str,
-    graph: Any,
+    graph: Graph,
     *,
     settings: Mapping[str, Any],
     randomness: Randomness,
@@ -159,7 +159,7 @@ def _tuning_notes(tuned: list[Tuned]) -> tuple[str, ...]:
     return tuple(said)
 
 
-def split_of(graph: Any, kind: str, seed: int) -> Split:
+def split_of(graph: Graph, kind: str, seed: int) -> Split:
     """Return who trains, validates and tests in the repeat of that seed; `kind` as in `run`.
 
     Raises:
@@ -177,7 +177,7 @@ def split_of(graph: Any, kind: str, seed: int) -> Split:
 
 
 def _run_controls(
-    method: Any, graph: Any, split: Any, randomness: Randomness, progress: ProgressCallback | None
+    method: Any, graph: Graph, split: Any, randomness: Randomness, progress: ProgressCallback | None
 ) -> list[tuple[str, np.ndarray]]:
     found = []
     planned = _controls(method, graph, split, randomness)
@@ -192,7 +192,7 @@ def _run_controls(
     return found
 
 
-def _controls(method: Any, graph: Any, split: Any, randomness: Randomness) -> dict[str, Control]:
+def _controls(method: Any, graph: Graph, split: Any, randomness: Randomness) -> dict[str, Control]:
     if isinstance(method, Curator):
         return dict(curator_controls_of(method, graph, split, randomness=randomness))
     if isinstance(method, HeteroRR):
@@ -202,7 +202,7 @@ def _controls(method: Any, graph: Any, split: Any, randomness: Randomness) -> di
     return {**controls_of(method, graph, split), **made_edge_controls(method, graph, split)}
 
 
-def _ceiling(method: Any, graph: Any, split: Any, randomness: Randomness) -> Control | None:
+def _ceiling(method: Any, graph: Graph, split: Any, randomness: Randomness) -> Control | None:
     """Return what trains the same on raw data, or None where only a release of it is at hand."""
     if getattr(graph, "release", None) is not None:
         return None
@@ -215,7 +215,7 @@ def _ceiling(method: Any, graph: Any, split: Any, randomness: Randomness) -> Con
 
 
 def _run_rivals(
-    method: Any, graph: Any, split: Any, randomness: Randomness, progress: ProgressCallback | None
+    method: Any, graph: Graph, split: Any, randomness: Randomness, progress: ProgressCallback | None
 ) -> list[tuple[str, np.ndarray]]:
     if isinstance(method, Curator):
         planned = curator_rivals_of(method, graph, split, randomness=randomness)
@@ -235,7 +235,7 @@ def _run_rivals(
 
 def _result(
     name: str,
-    graph: Any,
+    graph: Graph,
     settled: dict[str, Any],
     rows: dict[str, list[np.ndarray]],
     beside: dict[str, list[np.ndarray]],
@@ -315,7 +315,7 @@ def _link_notes(method: Any, controlled: bool) -> tuple[str, ...]:
     return (*used, *(found.advice if found is not None else ()), *left)
 
 
-def _teller(progress: ProgressCallback | None, stage: str, method: Any | None, graph: Any) -> ProgressCallback | None:
+def _teller(progress: ProgressCallback | None, stage: str, method: Any | None, graph: Graph) -> ProgressCallback | None:
     if progress is None:
         return None
     report, origin = progress, getattr(graph, "release", None)

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from graphveil.errors import DataError, GraphveilError, InputError
-from graphveil.graphs import Split
+from graphveil.graphs import Graph, Split
 from graphveil.graphs.fingerprint import fingerprint
 from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
 from graphveil.methods.curator.privacy import Noise
@@ -90,7 +90,7 @@ def require_payable(
 
 def tune_at_a_price(
     name: str,
-    graph: Any,
+    graph: Graph,
     settings: Mapping[str, Any],
     over: Mapping[str, Sequence[Any]],
     *,
@@ -159,7 +159,7 @@ def _draw_settings(over: Mapping[str, Sequence[Any]], randomness: Randomness) ->
 def _run(
     build: Callable[[Mapping[str, Any]], Any],
     drawn: Sequence[Mapping[str, Any]],
-    graph: Any,
+    graph: Graph,
     split: Split,
     randomness: Randomness,
     log: Log | None,
@@ -188,7 +188,7 @@ def _run(
     return best, memory
 
 
-def score_of(method: Any, graph: Any, split: Split, noise: Noise, randomness: Randomness) -> float:
+def score_of(method: Any, graph: Graph, split: Split, noise: Noise, randomness: Randomness) -> float:
     """Return the share of validation nodes a trial meets: as it is where labels are public, else of a noisy count."""
     right = (method.predict() == graph.y)[split.val]
     count = int(right.sum())

@@ -19,6 +19,7 @@ import torch
 
 from graphveil.aggregation import SparseMatrix, normalised, propagate
 from graphveil.errors import InputError
+from graphveil.graphs import Graph, GraphSchema
 from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.methods.base.network import NetworkSettings
 from graphveil.methods.base.released import require_one_label
@@ -107,7 +108,7 @@ def _spelled(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: "inf" if isinstance(v, float) and math.isinf(v) else v for name, v in values.items()}
 
 
-def plan(name: str, graph: Any, settings: Mapping[str, Any]) -> Plan:
+def plan(name: str, graph: Graph, settings: Mapping[str, Any]) -> Plan:
     """Return what training method `name` on `graph` would promise and cost.
 
     Only the topology (where it is public), the schema, the storage size of the features and the number of labels a
@@ -147,7 +148,7 @@ def plan(name: str, graph: Any, settings: Mapping[str, Any]) -> Plan:
     )
 
 
-def plan_release(name: str, method: HeteroRR, graph: Any, settled: Mapping[str, Any]) -> Plan:
+def plan_release(name: str, method: HeteroRR, graph: Graph, settled: Mapping[str, Any]) -> Plan:
     """Return the plan of a release and a network on it; of the edges only public ones are looked at."""
     schema, privacy, nodes = graph.schema, method.privacy, int(graph.num_nodes)
     found = release_plan(method, graph)
@@ -176,7 +177,7 @@ def plan_release(name: str, method: HeteroRR, graph: Any, settled: Mapping[str, 
     )
 
 
-def plan_links(name: str, method: Solitude | LinkBeliefs, graph: Any, settled: Mapping[str, Any]) -> Plan:
+def plan_links(name: str, method: Solitude | LinkBeliefs, graph: Graph, settled: Mapping[str, Any]) -> Plan:
     """Return the plan of a method that collects lists: the links of `graph` are private and are not looked at."""
     schema, nodes = graph.schema, int(graph.num_nodes)
     require_one_label(graph)
@@ -215,7 +216,7 @@ def plan_links(name: str, method: Solitude | LinkBeliefs, graph: Any, settled: M
     )
 
 
-def plan_curator(name: str, method: Curator, graph: Any, settled: Mapping[str, Any]) -> Plan:
+def plan_curator(name: str, method: Curator, graph: Graph, settled: Mapping[str, Any]) -> Plan:
     """Return the plan of a method that a curator trains: of the graph, schema and number of nodes are looked at."""
     schema, privacy = graph.schema, method.privacy
     require_one_label(graph)
@@ -245,7 +246,7 @@ def _curator_dict(found: CuratorPlan) -> dict[str, Any]:
 
 
 def _noise(
-    p: SparseMatrix, privacy: LocalPrivacy, schema: Any, network: NetworkSettings | None
+    p: SparseMatrix, privacy: LocalPrivacy, schema: GraphSchema, network: NetworkSettings | None
 ) -> tuple[NoiseAtDegree, ...]:
     degree = torch.diff(p.forward.starts).double().numpy()
     mechanism = privacy.features(schema)
@@ -279,7 +280,7 @@ def _ratios(p: SparseMatrix, hops: int, deviation: float, signal: float, probes:
 
 
 def _cost(
-    p: SparseMatrix, graph: Any, network: NetworkSettings | None, privacy: LocalPrivacy, rule: str | None
+    p: SparseMatrix, graph: Graph, network: NetworkSettings | None, privacy: LocalPrivacy, rule: str | None
 ) -> tuple[float, float]:
     """Return (seconds, MB) from one timed product and the count of products an epoch makes."""
     n, d, classes = p.shape[0], graph.schema.dimension, len(graph.schema.classes)
@@ -309,7 +310,7 @@ def _product_seconds(p: SparseMatrix, width: int) -> float:
     return min(seconds)
 
 
-def _reported(privacy: LocalPrivacy, graph: Any) -> int:
+def _reported(privacy: LocalPrivacy, graph: Graph) -> int:
     """Numbers that the server holds of all people's features: the sampled coordinates, or all of them."""
     n, mechanism = int(graph.num_nodes), privacy.features(graph.schema)
     if mechanism is None:
@@ -323,7 +324,7 @@ def _stored(x: Any) -> int:
     return int(x.values().numel()) if x.layout == torch.sparse_csr else int(x.numel())
 
 
-def _report_bytes(privacy: LocalPrivacy, schema: Any) -> float:
+def _report_bytes(privacy: LocalPrivacy, schema: GraphSchema) -> float:
     """Bytes a person sends: the mechanism's report, or every feature as 32 bits, and a class."""
     label = math.ceil(math.log2(len(schema.classes))) / 8
     mechanism = privacy.features(schema)

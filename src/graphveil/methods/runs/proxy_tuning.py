@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from graphveil.errors import InputError
-from graphveil.graphs import Split, random_split
+from graphveil.graphs import Graph, Split, random_split
 from graphveil.graphs.fingerprint import fingerprint
 from graphveil.methods.runs.catalogue import METHODS, build_method
 from graphveil.methods.runs.tuning import Trial, Tuned, candidates, require_grid
@@ -39,7 +39,7 @@ def require_free(name: str, over: Mapping[str, Sequence[Any]], trials: int) -> N
 
 def tune_by_proxy(
     name: str,
-    graph: Any,
+    graph: Graph,
     proxy: Any,
     settings: Mapping[str, Any],
     over: Mapping[str, Sequence[Any]],

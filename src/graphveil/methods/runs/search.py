@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from graphveil.graphs import Split
+from graphveil.graphs import Graph, Split
 from graphveil.methods.runs import paid_tuning
 from graphveil.methods.runs.paid_tuning import Log, payable, require_payable, tune_at_a_price
 from graphveil.methods.runs.proxy_tuning import require_free, tune_by_proxy
@@ -57,7 +57,7 @@ class Search:
 
 def choose(
     name: str,
-    graph: Any,
+    graph: Graph,
     settings: Mapping[str, Any],
     search: Search,
     *,

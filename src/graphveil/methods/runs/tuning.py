@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from graphveil.errors import InputError
-from graphveil.graphs import Split
+from graphveil.graphs import Graph, Split
 from graphveil.methods.base.network import NetworkSettings
 from graphveil.methods.base.released import topology_of
 from graphveil.methods.curator.class_sums import ClassSums
@@ -124,7 +124,7 @@ def require_grid(over: Mapping[str, Sequence[Any]], trials: float) -> None:
 
 def tune(
     name: str,
-    graph: Any,
+    graph: Graph,
     settings: Mapping[str, Any],
     over: Mapping[str, Sequence[Any]],
     *,
@@ -165,7 +165,7 @@ def tune(
     return Tuned(kept, best.settings, tuple(trial for trial, _ in found), how, met)
 
 
-def _collect(method: Any, graph: Any, split: Split, randomness: Randomness) -> Any:
+def _collect(method: Any, graph: Graph, split: Split, randomness: Randomness) -> Any:
     if isinstance(method, ClassSums):
         return method.publish(graph, split=split, randomness=randomness)
     if isinstance(method, HeteroRR):
@@ -175,7 +175,7 @@ def _collect(method: Any, graph: Any, split: Split, randomness: Randomness) -> A
     raise InputError("this total is spent on the label alone, which leaves nothing to choose", where="tune")
 
 
-def _fit(method: Any, reports: Any, graph: Any) -> Tensor:
+def _fit(method: Any, reports: Any, graph: Graph) -> Tensor:
     """Train on the one collection and return its released labels [n]."""
     if isinstance(method, ClassSums):
         method.fit_published(reports)
