@@ -62,6 +62,50 @@ def test_rooms_import_only_what_comes_before_them(room: str) -> None:
         assert rooms(file) <= allowed, f"{file.relative_to(SOURCE)} imports {rooms(file) - allowed}"
 
 
+def module_of(file: Path) -> str:
+    """The name under which a file of ours is imported."""
+    return ".".join(("graphveil", *file.relative_to(SOURCE).with_suffix("").parts)).removesuffix(".__init__")
+
+
+def runs_imports(file: Path, modules: set[str]) -> set[str]:
+    """Our modules that a file imports when it runs: at its top or inside functions, not for the type checker alone."""
+    imported: set[str] = set()
+    pending: list[ast.AST] = [ast.parse(file.read_text())]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            pending += node.orelse
+            continue
+        if isinstance(node, ast.Import):
+            imported |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            paths = {f"{node.module}.{alias.name}" for alias in node.names}
+            imported |= (paths & modules) or {node.module or ""}
+        pending += ast.iter_child_nodes(node)
+    return imported & modules - {module_of(file)}
+
+
+def circle_in(imports_of: dict[str, set[str]]) -> list[str]:
+    """The modules of circles, and those between two circles; empty where an order without a way back exists."""
+    left = {name: set(others) for name, others in imports_of.items()}
+    while True:
+        wanted = set().union(*left.values())
+        ends = {name for name, others in left.items() if not others or name not in wanted}
+        if not ends:
+            return sorted(left)
+        left = {name: others - ends for name, others in left.items() if name not in ends}
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    """Neither at the top nor inside functions, where a circle hides from Python but not from a reader."""
+    modules = {module_of(file): file for file in SOURCE.rglob("*.py")}
+    assert circle_in({name: runs_imports(file, set(modules)) for name, file in modules.items()}) == []
+
+
+def test_a_circle_is_found() -> None:
+    assert circle_in({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}}) == ["b", "c"]
+
+
 def test_every_room_stands_in_the_table() -> None:
     found = {path.name for path in SOURCE.iterdir() if path.is_dir() and path.name != "__pycache__"}
     assert found == {*CORE, *EDGES}

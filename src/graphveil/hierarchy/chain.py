@@ -9,15 +9,15 @@ import numpy as np
 import numpy.typing as npt
 
 from graphveil.errors import InputError
+from graphveil.hierarchy.arrays import BoolArray, IntArray
 from graphveil.hierarchy.counts import count_edges
-from graphveil.hierarchy.dendrogram import Dendrogram, IntArray, dendrogram_of
+from graphveil.hierarchy.dendrogram import Dendrogram, dendrogram_of
 from graphveil.privacy import Randomness
 
 if TYPE_CHECKING:
     from graphveil.hierarchy.mcmc_steps import Edges
     from graphveil.hierarchy.order_intervals import Tree
 
-BoolArray = npt.NDArray[np.bool_]
 
 #: Steps between two moments at which a walk can be interrupted.
 BLOCK: Final = 1 << 16

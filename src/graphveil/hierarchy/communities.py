@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from graphveil.hierarchy.dendrogram import IntArray
+from graphveil.hierarchy.arrays import IntArray
 from graphveil.hierarchy.worthwhile import numbered
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from graphveil.errors import InputError
-from graphveil.hierarchy.dendrogram import Dendrogram, IntArray
+from graphveil.hierarchy.arrays import BoolArray, IntArray
+from graphveil.hierarchy.dendrogram import Dendrogram
 
-BoolArray = npt.NDArray[np.bool_]
 _SLAB: Final = 1 << 20
 
 

@@ -15,8 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from graphveil.errors import InputError
-
-IntArray = npt.NDArray[np.int64]
+from graphveil.hierarchy.arrays import IntArray
 
 
 @dataclass(frozen=True, eq=False)

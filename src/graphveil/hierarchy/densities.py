@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from graphveil.hierarchy.counts import BoolArray, PairTree, sums_below
-from graphveil.hierarchy.dendrogram import IntArray
-from graphveil.hierarchy.noisy_blocks import Blocks, FloatArray, require_positive
+from graphveil.hierarchy.arrays import BoolArray, FloatArray, IntArray
+from graphveil.hierarchy.counts import PairTree, sums_below
+from graphveil.hierarchy.noisy_blocks import Blocks, require_positive
 
 
 def collapse_by_support(sorted_pairs: PairTree, epsilon: float, *, edges: float = 32.0) -> BoolArray:

@@ -32,9 +32,10 @@ import numpy as np
 import numpy.typing as npt
 
 from graphveil.errors import InputError
-from graphveil.hierarchy.chain import BLOCK, BoolArray, Chain, Layer, open_chain
+from graphveil.hierarchy.arrays import BoolArray, IntArray
+from graphveil.hierarchy.chain import BLOCK, Chain, Layer, open_chain
 from graphveil.hierarchy.counts import member_mask, read_pairs
-from graphveil.hierarchy.dendrogram import Dendrogram, IntArray, balanced_dendrogram
+from graphveil.hierarchy.dendrogram import Dendrogram, balanced_dendrogram
 from graphveil.hierarchy.diagnostics import split_rhat
 from graphveil.hierarchy.likelihood import likelihood_sensitivity
 from graphveil.privacy import Assumption, Randomness, assume

@@ -19,10 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 from graphveil.errors import InputError
-from graphveil.hierarchy.counts import BoolArray, PairTree, lowest_common_ancestors
-from graphveil.hierarchy.dendrogram import IntArray
+from graphveil.hierarchy.arrays import BoolArray, FloatArray, IntArray
+from graphveil.hierarchy.counts import PairTree, lowest_common_ancestors
 
-FloatArray = npt.NDArray[np.float64]
 #: Exact counts [B] in, noisy counts [B] out; called once, and all that leaves the room of what is private.
 Noise = Callable[[IntArray], npt.ArrayLike]
 

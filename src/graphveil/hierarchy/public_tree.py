@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from graphveil.hierarchy.arrays import IntArray
 from graphveil.hierarchy.communities import nested_communities
 from graphveil.hierarchy.counts import read_pairs
-from graphveil.hierarchy.dendrogram import Dendrogram, IntArray, dendrogram_of
+from graphveil.hierarchy.dendrogram import Dendrogram, dendrogram_of
 from graphveil.hierarchy.similar import nearest_groups, similar_order, sketch
 from graphveil.hierarchy.worthwhile import bounds, numbered, worthwhile_levels
 

@@ -14,9 +14,8 @@ from __future__ import annotations
 import numpy as np
 
 from graphveil.errors import InputError
-from graphveil.hierarchy.counts import BoolArray
-from graphveil.hierarchy.dendrogram import IntArray
-from graphveil.hierarchy.noisy_blocks import Blocks, FloatArray
+from graphveil.hierarchy.arrays import BoolArray, FloatArray, IntArray
+from graphveil.hierarchy.noisy_blocks import Blocks
 
 
 def sample_edges(blocks: Blocks, density: FloatArray, rng: np.random.Generator) -> IntArray:

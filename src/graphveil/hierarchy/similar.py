@@ -7,8 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from graphveil.errors import InputError
-from graphveil.hierarchy.dendrogram import IntArray
-from graphveil.hierarchy.noisy_blocks import FloatArray
+from graphveil.hierarchy.arrays import FloatArray, IntArray
 
 _WIDTH: Final = 16
 _ROWS: Final = 1 << 16
