@@ -13,7 +13,7 @@ from graphveil.hierarchy import Dendrogram, balanced_dendrogram, dendrogram_of
 from graphveil.hierarchy.chain import Chain, Layer, open_chain
 from graphveil.hierarchy.counts import count_edges
 from graphveil.hierarchy.likelihood import log_likelihood
-from graphveil.hierarchy.order_intervals import COUNT, CROSS, ENDS, LEFT, PARENT, RIGHT, SIZE, WORK, deal
+from graphveil.hierarchy.order_intervals import COUNT, CROSS, ENDS, LEFT, PARENT, RIGHT, SIZE, WORK, relabel
 from graphveil.privacy import SeededRandomness
 from tests.hierarchy.trees import all_trees, below, caterpillar, trees
 
@@ -86,7 +86,7 @@ def test_narrow_places_are_dealt_out_anew(tree: Dendrogram, seed: int) -> None:
     layers = drawn_layers(tree.leaves, 0.3, seed)
     chain = open_chain(tree, *layers, 0.1)
     for part in range(30):
-        deal(chain.tree, tree.root, 0, 1 + part % 6)
+        relabel(chain.tree, tree.root, 0, 1 + part % 6)
         take(chain, 10, seed + part)
         check(chain, layers)
 

@@ -1,32 +1,55 @@
 """Neighbourhood aggregation: sparse products, K-hop propagation, noisy sums and features as operators."""
 
-from graphveil.aggregation.exact_sum import ReceiverRows
-from graphveil.aggregation.grid import GridRows, quantise, unit_rows
-from graphveil.aggregation.inputs import Inputs, build_inputs, dense_is_cheaper, standardise
-from graphveil.aggregation.perturbed import PerturbedSum, Unit, propagate_privately, sensitivity_of
-from graphveil.aggregation.propagation import adjacency, normalised, propagate
-from graphveil.aggregation.sparse import SparseMatrix, from_scipy
-from graphveil.aggregation.weighted import Support, WeightedMatrix, normalised_weights
+from __future__ import annotations
 
-__all__ = [
-    "GridRows",
-    "Inputs",
-    "PerturbedSum",
-    "ReceiverRows",
-    "SparseMatrix",
-    "Support",
-    "Unit",
-    "WeightedMatrix",
-    "adjacency",
-    "build_inputs",
-    "dense_is_cheaper",
-    "from_scipy",
-    "normalised",
-    "normalised_weights",
-    "propagate",
-    "propagate_privately",
-    "quantise",
-    "sensitivity_of",
-    "standardise",
-    "unit_rows",
-]
+from typing import TYPE_CHECKING
+
+from graphveil.exports import lazy_names
+
+if TYPE_CHECKING:
+    from graphveil.aggregation.exact_sum import ReceiverRows as ReceiverRows
+    from graphveil.aggregation.grid import GridRows as GridRows
+    from graphveil.aggregation.grid import quantise as quantise
+    from graphveil.aggregation.grid import unit_rows as unit_rows
+    from graphveil.aggregation.inputs import Inputs as Inputs
+    from graphveil.aggregation.inputs import build_inputs as build_inputs
+    from graphveil.aggregation.inputs import dense_is_cheaper as dense_is_cheaper
+    from graphveil.aggregation.inputs import standardise as standardise
+    from graphveil.aggregation.perturbed import PerturbedSum as PerturbedSum
+    from graphveil.aggregation.perturbed import Unit as Unit
+    from graphveil.aggregation.perturbed import propagate_privately as propagate_privately
+    from graphveil.aggregation.perturbed import sensitivity_of as sensitivity_of
+    from graphveil.aggregation.propagation import adjacency as adjacency
+    from graphveil.aggregation.propagation import normalised as normalised
+    from graphveil.aggregation.propagation import propagate as propagate
+    from graphveil.aggregation.sparse import SparseMatrix as SparseMatrix
+    from graphveil.aggregation.sparse import from_scipy as from_scipy
+    from graphveil.aggregation.weighted import Support as Support
+    from graphveil.aggregation.weighted import WeightedMatrix as WeightedMatrix
+    from graphveil.aggregation.weighted import normalised_weights as normalised_weights
+
+_HOMES = {
+    "GridRows": "grid",
+    "Inputs": "inputs",
+    "PerturbedSum": "perturbed",
+    "ReceiverRows": "exact_sum",
+    "SparseMatrix": "sparse",
+    "Support": "weighted",
+    "Unit": "perturbed",
+    "WeightedMatrix": "weighted",
+    "adjacency": "propagation",
+    "build_inputs": "inputs",
+    "dense_is_cheaper": "inputs",
+    "from_scipy": "sparse",
+    "normalised": "propagation",
+    "normalised_weights": "weighted",
+    "propagate": "propagation",
+    "propagate_privately": "perturbed",
+    "quantise": "grid",
+    "sensitivity_of": "perturbed",
+    "standardise": "inputs",
+    "unit_rows": "grid",
+}
+
+__all__ = list(_HOMES)
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -1,32 +1,53 @@
 """Audits: lower bounds on the epsilon of any mechanism, method and release, and what leaks beside them."""
 
-from graphveil.audit.canaries import audit_edge_canaries, audit_people_canaries, one_run_bound
-from graphveil.audit.catalogue import AuditTarget, run_audits, targets
-from graphveil.audit.exact import audit_table, least_epsilon, worst_ratio
-from graphveil.audit.pipelines import PIPELINES, pipeline
-from graphveil.audit.replay import Pipeline, audit_replay
-from graphveil.audit.sampled import audit_events, audit_mu, epsilon_bound, mu_bound
-from graphveil.audit.sums import audit_sums
-from graphveil.audit.verdict import Audit
+from __future__ import annotations
 
-__all__ = [
-    "PIPELINES",
-    "Audit",
-    "AuditTarget",
-    "Pipeline",
-    "audit_edge_canaries",
-    "audit_events",
-    "audit_mu",
-    "audit_people_canaries",
-    "audit_replay",
-    "audit_sums",
-    "audit_table",
-    "epsilon_bound",
-    "least_epsilon",
-    "mu_bound",
-    "one_run_bound",
-    "pipeline",
-    "run_audits",
-    "targets",
-    "worst_ratio",
-]
+from typing import TYPE_CHECKING
+
+from graphveil.exports import lazy_names
+
+if TYPE_CHECKING:
+    from graphveil.audit.canaries import audit_edge_canaries as audit_edge_canaries
+    from graphveil.audit.canaries import audit_people_canaries as audit_people_canaries
+    from graphveil.audit.canaries import one_run_bound as one_run_bound
+    from graphveil.audit.catalogue import AuditTarget as AuditTarget
+    from graphveil.audit.catalogue import run_audits as run_audits
+    from graphveil.audit.catalogue import targets as targets
+    from graphveil.audit.exact import audit_table as audit_table
+    from graphveil.audit.exact import least_epsilon as least_epsilon
+    from graphveil.audit.exact import worst_ratio as worst_ratio
+    from graphveil.audit.pipelines import PIPELINES as PIPELINES
+    from graphveil.audit.pipelines import pipeline as pipeline
+    from graphveil.audit.replay import Pipeline as Pipeline
+    from graphveil.audit.replay import audit_replay as audit_replay
+    from graphveil.audit.sampled import audit_events as audit_events
+    from graphveil.audit.sampled import audit_mu as audit_mu
+    from graphveil.audit.sampled import epsilon_bound as epsilon_bound
+    from graphveil.audit.sampled import mu_bound as mu_bound
+    from graphveil.audit.sums import audit_sums as audit_sums
+    from graphveil.audit.verdict import Audit as Audit
+
+_HOMES = {
+    "PIPELINES": "pipelines",
+    "Audit": "verdict",
+    "AuditTarget": "catalogue",
+    "Pipeline": "replay",
+    "audit_edge_canaries": "canaries",
+    "audit_events": "sampled",
+    "audit_mu": "sampled",
+    "audit_people_canaries": "canaries",
+    "audit_replay": "replay",
+    "audit_sums": "sums",
+    "audit_table": "exact",
+    "epsilon_bound": "sampled",
+    "least_epsilon": "exact",
+    "mu_bound": "sampled",
+    "one_run_bound": "canaries",
+    "pipeline": "pipelines",
+    "run_audits": "catalogue",
+    "targets": "catalogue",
+    "worst_ratio": "exact",
+}
+
+__all__ = list(_HOMES)
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

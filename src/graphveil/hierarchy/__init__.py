@@ -2,49 +2,68 @@
 
 from __future__ import annotations
 
-from graphveil.hierarchy.counts import PairTree, count_edges, lowest_common_ancestors, pair_tree, sums_below
-from graphveil.hierarchy.dendrogram import Dendrogram, Layout, balanced_dendrogram, dendrogram_of
-from graphveil.hierarchy.densities import collapse_by_support, informed_density
-from graphveil.hierarchy.diagnostics import split_rhat
-from graphveil.hierarchy.likelihood import likelihood_sensitivity, log_likelihood, predictive_log_likelihood
-from graphveil.hierarchy.markov import ASYMPTOTIC, MarkovFit, fit_markov, private_weight
-from graphveil.hierarchy.noisy_blocks import (
-    Blocks,
-    NoisyBlocks,
-    choose_blocks,
-    clamped_density,
-    collapse_by_scale,
-    release_counts,
-)
-from graphveil.hierarchy.public_tree import public_tree
-from graphveil.hierarchy.sampling import sample_edges
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "ASYMPTOTIC",
-    "Blocks",
-    "Dendrogram",
-    "Layout",
-    "MarkovFit",
-    "NoisyBlocks",
-    "PairTree",
-    "balanced_dendrogram",
-    "choose_blocks",
-    "clamped_density",
-    "collapse_by_scale",
-    "collapse_by_support",
-    "count_edges",
-    "dendrogram_of",
-    "fit_markov",
-    "informed_density",
-    "likelihood_sensitivity",
-    "log_likelihood",
-    "lowest_common_ancestors",
-    "pair_tree",
-    "predictive_log_likelihood",
-    "private_weight",
-    "public_tree",
-    "release_counts",
-    "sample_edges",
-    "split_rhat",
-    "sums_below",
-]
+from graphveil.exports import lazy_names
+
+if TYPE_CHECKING:
+    from graphveil.hierarchy.community_tree import public_tree as public_tree
+    from graphveil.hierarchy.counts import PairTree as PairTree
+    from graphveil.hierarchy.counts import count_edges as count_edges
+    from graphveil.hierarchy.counts import lowest_common_ancestors as lowest_common_ancestors
+    from graphveil.hierarchy.counts import pair_tree as pair_tree
+    from graphveil.hierarchy.counts import sums_below as sums_below
+    from graphveil.hierarchy.dendrogram import Dendrogram as Dendrogram
+    from graphveil.hierarchy.dendrogram import Layout as Layout
+    from graphveil.hierarchy.dendrogram import balanced_dendrogram as balanced_dendrogram
+    from graphveil.hierarchy.dendrogram import dendrogram_of as dendrogram_of
+    from graphveil.hierarchy.densities import collapse_by_support as collapse_by_support
+    from graphveil.hierarchy.densities import informed_density as informed_density
+    from graphveil.hierarchy.diagnostics import split_rhat as split_rhat
+    from graphveil.hierarchy.likelihood import likelihood_sensitivity as likelihood_sensitivity
+    from graphveil.hierarchy.likelihood import log_likelihood as log_likelihood
+    from graphveil.hierarchy.likelihood import predictive_log_likelihood as predictive_log_likelihood
+    from graphveil.hierarchy.markov import ASYMPTOTIC as ASYMPTOTIC
+    from graphveil.hierarchy.markov import MarkovFit as MarkovFit
+    from graphveil.hierarchy.markov import fit_markov as fit_markov
+    from graphveil.hierarchy.markov import private_weight as private_weight
+    from graphveil.hierarchy.noisy_blocks import Blocks as Blocks
+    from graphveil.hierarchy.noisy_blocks import NoisyBlocks as NoisyBlocks
+    from graphveil.hierarchy.noisy_blocks import choose_blocks as choose_blocks
+    from graphveil.hierarchy.noisy_blocks import clamped_density as clamped_density
+    from graphveil.hierarchy.noisy_blocks import collapse_by_scale as collapse_by_scale
+    from graphveil.hierarchy.noisy_blocks import release_counts as release_counts
+    from graphveil.hierarchy.sampling import sample_edges as sample_edges
+
+_HOMES = {
+    "ASYMPTOTIC": "markov",
+    "Blocks": "noisy_blocks",
+    "Dendrogram": "dendrogram",
+    "Layout": "dendrogram",
+    "MarkovFit": "markov",
+    "NoisyBlocks": "noisy_blocks",
+    "PairTree": "counts",
+    "balanced_dendrogram": "dendrogram",
+    "choose_blocks": "noisy_blocks",
+    "clamped_density": "noisy_blocks",
+    "collapse_by_scale": "noisy_blocks",
+    "collapse_by_support": "densities",
+    "count_edges": "counts",
+    "dendrogram_of": "dendrogram",
+    "fit_markov": "markov",
+    "informed_density": "densities",
+    "likelihood_sensitivity": "likelihood",
+    "log_likelihood": "likelihood",
+    "lowest_common_ancestors": "counts",
+    "pair_tree": "counts",
+    "predictive_log_likelihood": "likelihood",
+    "private_weight": "markov",
+    "public_tree": "community_tree",
+    "release_counts": "noisy_blocks",
+    "sample_edges": "sampling",
+    "split_rhat": "diagnostics",
+    "sums_below": "counts",
+}
+
+__all__ = list(_HOMES)
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

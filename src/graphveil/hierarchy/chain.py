@@ -51,12 +51,20 @@ class Chain:
     weight: float
 
     def walk(self, steps: int, randomness: Randomness) -> int:
-        """Take steps, at most BLOCK of them, and return how many were accepted."""
-        from graphveil.hierarchy.mcmc_steps import COINS, walk
+        """Take steps, and change the tree in place.
+
+        Args:
+            steps: how many, at most BLOCK.
+            randomness: gives UNIFORMS 64-bit numbers a step, whatever becomes of it.
+
+        Returns:
+            The number of accepted steps; 0 where fewer than 3 leaves leave nothing to rearrange.
+        """
+        from graphveil.hierarchy.mcmc_steps import UNIFORMS, walk
 
         if len(self.edges.middle) < 3:
             return 0
-        return int(walk(self.tree, self.edges, randomness.uint64(COINS * steps), self.weight))
+        return int(walk(self.tree, self.edges, randomness.uint64(UNIFORMS * steps), self.weight))
 
     def scores(self) -> tuple[float, float]:
         """The public and the private log-likelihood of the present tree, in nats."""
@@ -65,24 +73,30 @@ class Chain:
 
     def dendrogram(self) -> Dendrogram:
         """The present tree, with sides and numbers that follow from it alone and tell nothing of the way to it."""
-        from graphveil.hierarchy.mcmc_steps import lower_left
+        from graphveil.hierarchy.mcmc_steps import smallest_leaf_left
         from graphveil.hierarchy.order_intervals import LEFT, RIGHT
 
         inner = self.tree.node[len(self.edges.middle) :]
         tree = dendrogram_of(inner[:, LEFT], inner[:, RIGHT])
+        # The order of children and the numbers of inner nodes depend on the way to the tree: a released one must not.
         left, right = tree.left.copy(), tree.right.copy()
-        lower_left(left, right)
+        smallest_leaf_left(left, right)
         return dendrogram_of(left, right)
 
 
 def open_chain(start: Dendrogram, public: Layer, private: Layer, weight: float) -> Chain:
     """A chain that stands at the tree `start`.
 
+    Args:
+        start: a dendrogram over n leaves.
+        public, private: the two layers of edges over the same n nodes.
+        weight: what a nat of the private log-likelihood counts; 0 where private edges have no say.
+
     Raises:
         InputError: more nodes and edges than 32-bit counts can hold.
     """
     from graphveil.hierarchy import order_intervals as at
-    from graphveil.hierarchy.mcmc_steps import score_all
+    from graphveil.hierarchy.mcmc_steps import fill_scores
 
     edges = _neighbours(start.leaves, public.edges, private.edges)
     if 2 * start.nodes + len(edges.ends) > _LARGEST:
@@ -104,8 +118,8 @@ def open_chain(start: Dendrogram, public: Layer, private: Layer, weight: float) 
         stack=np.zeros(2 * start.leaves, np.int32),
         effort=np.zeros(2, np.int64),
     )
-    at.deal_all(tree)
-    score_all(tree)
+    at.relabel_all(tree)
+    fill_scores(tree)
     return Chain(tree, edges, weight)
 
 
@@ -113,6 +127,7 @@ def _neighbours(nodes: int, public: IntArray, private: IntArray) -> Edges:
     """Every leaf's neighbours, the public ones first."""
     from graphveil.hierarchy.mcmc_steps import Edges
 
+    # A key is twice the node, plus one for private edges: one sort puts each node's public neighbours first.
     near = np.concatenate([2 * public, 2 * private + 1], axis=1)
     keys = np.concatenate([near[0], near[1]])
     ends = np.concatenate([near[1], near[0]]) >> 1

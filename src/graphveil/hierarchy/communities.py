@@ -53,15 +53,17 @@ def _communities(adjacency: csr_matrix, groups: IntArray, rng: np.random.Generat
     while True:
         weight = np.asarray(adjacency.sum(axis=1), np.float64).ravel()
         total = np.bincount(groups, weight)[groups]
-        found = np.arange(len(groups))
+        community = np.arange(len(groups))
         order = rng.permutation(len(groups))
-        moved = move_nodes(adjacency.indptr, adjacency.indices, adjacency.data, weight, total, order, found, _SWEEPS)
-        found = np.unique(found, return_inverse=True)[1].astype(np.int64)
-        result = found[result]
-        if moved == 0 or found.max() + 1 == len(groups):
+        moved = move_nodes(
+            adjacency.indptr, adjacency.indices, adjacency.data, weight, total, order, community, _SWEEPS
+        )
+        community = np.unique(community, return_inverse=True)[1].astype(np.int64)
+        result = community[result]
+        if moved == 0 or community.max() + 1 == len(groups):
             return result
-        groups = _first_of_each(found, groups)
-        adjacency = _merged(adjacency, found)
+        groups = _first_of_each(community, groups)
+        adjacency = _merged(adjacency, community)
 
 
 def _within(adjacency: csr_matrix, groups: IntArray, open_: np.ndarray) -> csr_matrix:
@@ -75,18 +77,18 @@ def _within(adjacency: csr_matrix, groups: IntArray, open_: np.ndarray) -> csr_m
     return csr_matrix((adjacency.data[keep], adjacency.indices[keep], ends.astype(kind)), shape=adjacency.shape)
 
 
-def _merged(adjacency: csr_matrix, found: IntArray) -> csr_matrix:
+def _merged(adjacency: csr_matrix, community: IntArray) -> csr_matrix:
     """The weights between communities."""
     from scipy.sparse import csr_matrix
 
-    count = int(found.max()) + 1
-    to = found.astype(np.int32)
+    count = int(community.max()) + 1
+    to = community.astype(np.int32)
     source = np.repeat(to, np.diff(adjacency.indptr))
     return csr_matrix((adjacency.data, (source, to[adjacency.indices])), shape=(count, count))
 
 
-def _first_of_each(found: IntArray, values: IntArray) -> IntArray:
+def _first_of_each(community: IntArray, values: IntArray) -> IntArray:
     """The value that all members of a community share."""
-    result = np.empty(int(found.max()) + 1, np.int64)
-    result[found] = values
+    result = np.empty(int(community.max()) + 1, np.int64)
+    result[community] = values
     return result

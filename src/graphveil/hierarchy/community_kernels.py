@@ -19,12 +19,26 @@ def move_nodes(
     community: IntArray,
     sweeps: int,
 ) -> int:
-    """Move each node to the neighbouring community where modularity gains most, until few move; how many did."""
+    """Move each node to the neighbouring community where modularity gains most, until few move.
+
+    Source: Blondel et al., 2008, first phase.
+
+    Args:
+        indptr, indices, data: the symmetric weights between nodes in CSR form, [n+1], [nnz], [nnz].
+        weight: float64 [n], each node's summed weights, those to itself included.
+        total: float64 [n], the summed weights of all nodes in a node's group, the 2m of its modularity.
+        order: int64 [n], the order in which nodes are asked.
+        community: int64 [n], changed in place.
+        sweeps: how often every node is asked at most.
+
+    Returns:
+        How many moves were made.
+    """
     nodes = len(order)
     mass = weight.copy()
     towards = np.zeros(nodes)
     touched = np.empty(nodes, np.int64)
-    everything = 0
+    moved_in_all = 0
     for _ in range(sweeps):
         moved = 0
         for node in order:
@@ -46,6 +60,7 @@ def move_nodes(
             for place in range(many):
                 group = touched[place]
                 gain = towards[group] - rate * mass[group]
+                # Sums of weights in another order differ in the last digits: without the margin, ties would hang on it.
                 if gain > most + 1e-9:
                     best, most = group, gain
                 towards[group] = 0
@@ -53,22 +68,30 @@ def move_nodes(
             if best != own:
                 community[node] = best
                 moved += 1
-        everything += moved
+        moved_in_all += moved
+        # Less than half a percent moved: further sweeps change little, and the next level starts from fewer nodes.
         if moved * 200 < nodes:
             break
-    return everything
+    return moved_in_all
 
 
 @compiled
-def join_stretches(row: IntArray, firsts: IntArray, children: IntArray, made: int) -> IntArray:
-    """Join the trees of each stretch of a row in pairs of neighbours, level by level; the root of each stretch.
+def join_intervals(row: IntArray, firsts: IntArray, children: IntArray, made: int) -> IntArray:
+    """Join the trees of each interval of a row in pairs of neighbours, level by level.
 
-    `children` [2, n-1] is filled from place `made`; `row` is used up.
+    Args:
+        row: int64 [n], the roots of trees that stand side by side; used up.
+        firsts: int64 [k+1], where each interval starts, and the end.
+        children: int64 [2, n-1], filled from column `made`.
+        made: how many inner nodes there are already.
+
+    Returns:
+        int64 [k], the root of each interval.
     """
     leaves = children.shape[1] + 1
     roots = np.empty(len(firsts) - 1, np.int64)
-    for stretch in range(len(firsts) - 1):
-        first, count = firsts[stretch], firsts[stretch + 1] - firsts[stretch]
+    for interval in range(len(firsts) - 1):
+        first, count = firsts[interval], firsts[interval + 1] - firsts[interval]
         while count > 1:
             pairs = count // 2
             for pair in range(pairs):
@@ -78,7 +101,7 @@ def join_stretches(row: IntArray, firsts: IntArray, children: IntArray, made: in
             if count % 2:
                 row[first + pairs] = row[first + count - 1]
             count -= pairs
-        roots[stretch] = row[first]
+        roots[interval] = row[first]
     return roots
 
 
@@ -93,9 +116,18 @@ def join_level(
     children: IntArray,
     most: int,
 ) -> IntArray:
-    """Join the groups firsts[p] .. firsts[p+1]-1 of each parent p; the roots of the parents.
+    """Join the groups firsts[p] .. firsts[p+1]-1 of each parent p: the largest by density, the rest flatly beside them.
 
-    The `most` largest are joined by density, the rest flatly beside them. Rows of weights name groups of one parent.
+    Args:
+        indptr, indices, data: edges between the groups of one parent in CSR form; other groups are never named.
+        sizes: float64 [k], nodes in each group.
+        firsts: int64 [parents+1], where each parent's groups start, and the end.
+        roots: int64 [k], the root of each group's tree.
+        children: int64 [2, n-1], filled where n - k inner nodes end.
+        most: how many groups of a parent are joined by density; the work is its square.
+
+    Returns:
+        int64 [parents], the root of each parent's tree.
     """
     leaves = children.shape[1] + 1
     made, tops = leaves - len(roots), np.empty(len(firsts) - 1, np.int64)
@@ -115,7 +147,7 @@ def join_level(
         rest = roots[by_size[count:]]
         if len(rest) > 0:
             bounds = np.array([0, len(rest)])
-            children[1, made + len(rest) - 1] = join_stretches(rest, bounds, children, made)[0]
+            children[1, made + len(rest) - 1] = join_intervals(rest, bounds, children, made)[0]
             made += len(rest)
             children[0, made - 1] = tops[parent]
             tops[parent] = leaves + made - 1
@@ -124,10 +156,19 @@ def join_level(
 
 @compiled
 def join_by_density(root: IntArray, size: np.ndarray, edges: np.ndarray, children: IntArray, made: int) -> int:
-    """Join k trees, always the two with the densest pairs between them (average linkage); the root of all.
+    """Join k trees, always the two with the densest pairs between them (average linkage).
 
-    `edges` [k, k] holds the edges between them; `root`, `size` and `edges` are used up. Where no edges are left, the
-    smallest come first.
+    Where no edges are left, the smallest come first.
+
+    Args:
+        root: int64 [k], the roots; used up.
+        size: float64 [k], leaves below each; used up.
+        edges: float64 [k, k], the edges between them; used up.
+        children: int64 [2, n-1], filled from column `made`.
+        made: how many inner nodes there are already.
+
+    Returns:
+        The root of all.
     """
     count, leaves = len(root), children.shape[1] + 1
     best = np.full(count, -1, np.int64)
@@ -184,12 +225,20 @@ def best_values(
     pairs: IntArray,
     edges_below: IntArray,
     pairs_below: IntArray,
-    offers: np.ndarray,
+    alternatives: np.ndarray,
     support: float,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The log-likelihood of what is below each node [2n-1], or of what is offered in its place, whichever is more.
+    """The log-likelihood of what is below each node, or of the alternative to it, whichever is more.
 
-    A subtree with fewer than `support` edges is one block. Also whether each offer was taken.
+    Args:
+        left, right: int64 [n-1], the children of a dendrogram.
+        edges, pairs: int64 [n-1], edges and pairs whose lowest common ancestor each inner node is.
+        edges_below, pairs_below: int64 [n-1], those of its whole subtree.
+        alternatives: float64 [2n-1], nats offered in a subtree's place; -inf for none.
+        support: a subtree with fewer edges is one block.
+
+    Returns:
+        float64 [2n-1] in nats, and bool [2n-1], where the alternative was taken.
     """
     leaves = len(left) + 1
     value, taken = np.zeros(2 * leaves - 1), np.zeros(2 * leaves - 1, np.bool_)
@@ -199,8 +248,8 @@ def best_values(
             value[node] = _likelihood(edges_below[row], pairs_below[row])
         else:
             value[node] = _likelihood(edges[row], pairs[row]) + value[left[row]] + value[right[row]]
-        if offers[node] > value[node]:
-            value[node] = offers[node]
+        if alternatives[node] > value[node]:
+            value[node] = alternatives[node]
             taken[node] = True
     return value, taken
 

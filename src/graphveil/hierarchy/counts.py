@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +29,7 @@ class PairTree:
         tree: the dendrogram over all n nodes.
         row: [k] the private nodes in the order of the tree's leaves.
         place: [n] where each node stands in `row`; who is no private node has the place of the next that is.
-        start, middle, stop: [2n-1] the stretch of `row` under each node, as in `Layout`.
+        start, middle, stop: [2n-1] the interval of `row` under each node, as in `Layout`.
         public: int64 [2, m] the public edges among the private nodes.
         public_counts, pairs: int64 [n-1], public edges and protected pairs whose lowest common ancestor is inner
             node n + row.
@@ -51,7 +51,9 @@ class PairTree:
         return sums_below(self.tree, self.pairs)
 
 
-def pair_tree(tree: Dendrogram, *, members: npt.ArrayLike | None = None, public: Any = None) -> PairTree:
+def pair_tree(
+    tree: Dendrogram, *, members: npt.ArrayLike | None = None, public: npt.ArrayLike | None = None
+) -> PairTree:
     """Sort the protected pairs, those among the private nodes that are no public edge, by lowest common ancestor.
 
     Args:
@@ -70,16 +72,24 @@ def pair_tree(tree: Dendrogram, *, members: npt.ArrayLike | None = None, public:
     start, middle, stop = (ranks[ends] for ends in (layout.start, layout.middle, layout.stop))
     crossing = ((middle - start) * (stop - middle))[tree.leaves :]
     counts = count_edges(tree, known)
+    # Protected pairs would be fewer than none: an edge that stands twice must not shrink what is protected.
     if (counts > crossing).any():
         raise InputError("a public edge stands twice", where="the public edges", allowed="each edge once, either way")
     row = layout.order[inside[layout.order]]
     return PairTree(tree, row, start[: tree.leaves], start, middle, stop, known, counts, crossing - counts)
 
 
-def count_edges(tree: Dendrogram, pairs: Any) -> IntArray:
-    """How many of the pairs [2, S] have their lowest common ancestor at each inner node, int64 [n-1].
+def count_edges(tree: Dendrogram, pairs: npt.ArrayLike) -> IntArray:
+    """How many of the pairs have their lowest common ancestor at each inner node.
 
     Adding or removing one pair changes one count, by one.
+
+    Args:
+        tree: a dendrogram over n leaves.
+        pairs: integers [2, S].
+
+    Returns:
+        int64 [n-1], E_r of inner node n + row.
 
     Raises:
         InputError: see `lowest_common_ancestors`.
@@ -88,8 +98,15 @@ def count_edges(tree: Dendrogram, pairs: Any) -> IntArray:
     return counts.astype(np.int64, copy=False)
 
 
-def lowest_common_ancestors(tree: Dendrogram, pairs: Any) -> IntArray:
-    """The lowest common ancestor of each pair of different leaves [2, S], int64 [S], in time n log n + S.
+def lowest_common_ancestors(tree: Dendrogram, pairs: npt.ArrayLike) -> IntArray:
+    """The lowest common ancestor of each pair of different leaves, in time n log n + S.
+
+    Args:
+        tree: a dendrogram over n leaves.
+        pairs: integers [2, S], 0 to n - 1.
+
+    Returns:
+        int64 [S], numbers of inner nodes, n to 2n - 2.
 
     Raises:
         InputError: another shape or type, an id that is no leaf, or a pair of one leaf with itself.
@@ -102,22 +119,40 @@ def lowest_common_ancestors(tree: Dendrogram, pairs: Any) -> IntArray:
     for first in range(0, len(result), _SLAB):
         one, other = place[ends[:, first : first + _SLAB]]
         low, high = np.minimum(one, other), np.maximum(one, other)
+        # frexp gives the exponent, floor(log2) + 1, exactly for whole numbers: log2 in floating point may round up.
         level = np.frexp((high - low).astype(np.float64))[1] - 1
         result[first : first + _SLAB] = np.maximum(highest[level, low], highest[level, high - (1 << level)])
     return result
 
 
 def sums_below(tree: Dendrogram, values: IntArray) -> IntArray:
-    """What the inner nodes [n-1] of each subtree hold together, int64 [n-1]."""
-    from graphveil.hierarchy.kernels import add_up
+    """What the inner nodes of each subtree hold together.
+
+    Args:
+        tree: a dendrogram over n leaves.
+        values: int64 [n-1], what each inner node holds.
+
+    Returns:
+        int64 [n-1], the sum over each inner node and all inner nodes below it.
+    """
+    from graphveil.hierarchy.kernels import add_subtrees_up
 
     total: IntArray = np.ascontiguousarray(values, np.int64).copy()
-    add_up(tree.left, tree.right, total)
+    add_subtrees_up(tree.left, tree.right, total)
     return total
 
 
-def read_pairs(pairs: Any, nodes: int, where: str) -> IntArray:
-    """Pairs of different nodes as int64 [2, S]; raises InputError for anything else, naming the column only."""
+def read_pairs(pairs: npt.ArrayLike, nodes: int, where: str) -> IntArray:
+    """Pairs of different nodes as int64 [2, S].
+
+    Args:
+        pairs: integers [2, S].
+        nodes: n; ids are 0 to n - 1.
+        where: what the pairs are, for the error.
+
+    Raises:
+        InputError: another shape or type, or a pair that is none; it names the column, never the ids.
+    """
     array = np.asarray(pairs)
     if array.ndim != 2 or array.shape[0] != 2 or array.dtype.kind not in "iu":
         raise InputError(f"pairs are {array.dtype} with shape {array.shape}", where=where, allowed="integers, two rows")
@@ -129,7 +164,18 @@ def read_pairs(pairs: Any, nodes: int, where: str) -> IntArray:
 
 
 def member_mask(members: npt.ArrayLike | None, nodes: int) -> BoolArray:
-    """Whether each node is private, bool [n]; None stands for all; raises InputError for ids that are no such list."""
+    """Whether each node is private.
+
+    Args:
+        members: [k] declared ids, each once. None: all.
+        nodes: n.
+
+    Returns:
+        bool [n].
+
+    Raises:
+        InputError: ids that are no such list.
+    """
     if members is None:
         return np.ones(nodes, np.bool_)
     ids = np.asarray(members)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +19,7 @@ from graphveil.hierarchy.arrays import IntArray
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """The leaves in a row, so that every subtree is one stretch of it.
+    """The leaves in a row, so that every subtree is one interval of it.
 
     Attributes:
         order: [n] the leaf at each place; place: [n] the place of each leaf.
@@ -46,6 +45,14 @@ class Dendrogram:
 
     Raises:
         InputError: arrays that are not such a tree.
+
+    Example:
+        >>> tree = Dendrogram([0, 2, 4], [1, 3, 5])
+        >>> tree.leaves, tree.root, tree.sizes.tolist()
+        (4, 6, [1, 1, 1, 1, 2, 2, 4])
+        >>> from graphveil.hierarchy import count_edges
+        >>> count_edges(tree, [[0, 0], [1, 2]]).tolist()
+        [1, 0, 1]
     """
 
     left: IntArray
@@ -99,11 +106,11 @@ class Dendrogram:
 
     @cached_property
     def layout(self) -> Layout:
-        """Every subtree as a stretch of one row of leaves."""
-        from graphveil.hierarchy.kernels import lay_out
+        """Every subtree as a interval of one row of leaves."""
+        from graphveil.hierarchy.kernels import leaf_intervals
 
         start, middle, stop = (np.empty(self.nodes, np.int64) for _ in range(3))
-        lay_out(self.left, self.right, start, middle, stop)
+        leaf_intervals(self.left, self.right, start, middle, stop)
         place = start[: self.leaves]
         order = np.empty(self.leaves, np.int64)
         order[place] = np.arange(self.leaves)
@@ -124,7 +131,7 @@ def dendrogram_of(left: npt.ArrayLike, right: npt.ArrayLike) -> Dendrogram:
     Raises:
         InputError: the arrays are no binary tree with leaves 0..n-1.
     """
-    from graphveil.hierarchy.kernels import number_from_below
+    from graphveil.hierarchy.kernels import children_first_numbers
 
     lefts, rights = _ids("left", left), _ids("right", right)
     nodes = 2 * len(lefts) + 1
@@ -134,7 +141,7 @@ def dendrogram_of(left: npt.ArrayLike, right: npt.ArrayLike) -> Dendrogram:
             "children that are no nodes", where="dendrogram", allowed=f"{len(lefts)} of 0 to {nodes - 1} on each side"
         )
     roots = np.flatnonzero(np.bincount(children, minlength=nodes) == 0)
-    number = number_from_below(lefts, rights, int(roots[0])) if len(roots) == 1 else roots[:0]
+    number = children_first_numbers(lefts, rights, int(roots[0])) if len(roots) == 1 else roots[:0]
     if len(number) != nodes:
         raise InputError("the inner nodes make no tree", where="dendrogram", allowed="one root, one parent each")
     by_number = np.argsort(number[len(lefts) + 1 :])
@@ -149,6 +156,11 @@ def balanced_dendrogram(leaves: npt.ArrayLike) -> Dendrogram:
 
     Raises:
         InputError: not every number once.
+
+    Example:
+        >>> tree = balanced_dendrogram([0, 1, 2, 3])
+        >>> tree.left.tolist(), tree.right.tolist()
+        ([0, 2, 4], [1, 3, 5])
     """
     order = _ids("leaves", leaves)
     if len(order) < 1 or not np.array_equal(np.sort(order), np.arange(len(order))):
@@ -164,7 +176,7 @@ def balanced_dendrogram(leaves: npt.ArrayLike) -> Dendrogram:
     return Dendrogram(np.concatenate([none, *lefts]), np.concatenate([none, *rights]))
 
 
-def _ids(name: str, values: Any) -> IntArray:
+def _ids(name: str, values: npt.ArrayLike) -> IntArray:
     """Whole numbers in one row, as int64."""
     array = np.asarray(values)
     if array.ndim != 1 or (array.dtype.kind not in "iu" and array.size):

@@ -12,12 +12,20 @@ from graphveil.hierarchy.noisy_blocks import Blocks, require_positive
 
 
 def collapse_by_support(sorted_pairs: PairTree, epsilon: float, *, edges: float = 32.0) -> BoolArray:
-    """Collapse subtrees with fewer than `edges` / epsilon public edges below, bool [n-1].
+    """Collapse subtrees with fewer than `edges` / epsilon public edges below.
 
     The rule of the paper looks at densities: in a sparse graph it keeps blocks of a few dozen pairs, of which hardly
     one holds an edge, and their noise is all they tell. Private edges are taken to lie roughly where public ones do; a
     block then has a count worth its noise 1 / epsilon. Without public edges everything collapses: use
     `collapse_by_scale`.
+
+    Args:
+        sorted_pairs: the tree and the public facts of its pairs.
+        epsilon: the budget of the counts.
+        edges: public edges that a block needs at epsilon 1.
+
+    Returns:
+        bool [n-1], for `choose_blocks`.
 
     Raises:
         InputError: an epsilon or a number of edges that is not above 0.
@@ -59,8 +67,10 @@ def informed_density(blocks: Blocks, *, variance: float) -> Callable[[FloatArray
         rate = total / weight.sum()
         expected = np.minimum(rate * weight, pairs)
         spread = expected * (1 + rate)
+        # phi by the method of moments: what the squared deviations have beyond noise and Poisson spread.
         beyond = ((noisy - expected) ** 2 - variance - spread).sum() / (expected**2).sum()
         spread = spread + max(beyond, 0.0) * expected**2
+        # The noisy counts add up to more than 0, so some estimate is above 0, and so is the sum that divides.
         estimate = np.clip(expected + spread / (spread + variance) * (noisy - expected), 0, pairs)
         share: FloatArray = np.clip(estimate / pairs * (total / estimate.sum()), 0.0, 1.0)
         return share

@@ -36,6 +36,7 @@ def split_rhat(traces: npt.ArrayLike) -> float:
     halves = np.concatenate([values[:, :half], values[:, -half:]])
     within = float(halves.var(1, ddof=1).mean())
     between = float(half * halves.mean(1).var(ddof=1))
+    # Constant halves: R-hat is 0 / 0 where they agree, and infinite where they do not.
     if within == 0.0:
         return math.nan if between == 0.0 else math.inf
     return math.sqrt((half - 1) / half + between / within / half)

@@ -9,8 +9,13 @@ from graphveil.hierarchy.compiled import compiled
 
 
 @compiled
-def lay_out(left: IntArray, right: IntArray, start: IntArray, middle: IntArray, stop: IntArray) -> None:
-    """Fill the ranges of all subtrees, [2n-1] each: sizes from the leaves up, then places from the root down."""
+def leaf_intervals(left: IntArray, right: IntArray, start: IntArray, middle: IntArray, stop: IntArray) -> None:
+    """Fill the intervals of all subtrees: sizes from the leaves up, then places from the root down.
+
+    Args:
+        left, right: int64 [n-1], children, each numbered below its parent.
+        start, middle, stop: int64 [2n-1], filled as `Layout` has them.
+    """
     leaves = len(left) + 1
     stop[:leaves] = 1
     for row in range(leaves - 1):
@@ -28,19 +33,25 @@ def lay_out(left: IntArray, right: IntArray, start: IntArray, middle: IntArray, 
 
 
 @compiled
-def number_from_below(left: IntArray, right: IntArray, root: int) -> IntArray:
-    """New numbers [2n-1] of all nodes, children before parents; the leaves keep theirs.
+def children_first_numbers(left: IntArray, right: IntArray, root: int) -> IntArray:
+    """New numbers of all nodes, children before parents; the leaves keep theirs.
 
-    The result is shorter than 2n-1 where the children make no tree.
+    Args:
+        left, right: int64 [n-1], children of inner node n + row, in any order.
+        root: the node without a parent.
+
+    Returns:
+        int64 [2n-1]; empty where the children make no tree.
     """
     leaves = len(left) + 1
     number = np.full(2 * leaves - 1, -1, np.int64)
-    pending = np.empty(leaves, np.int64)
+    stack = np.empty(leaves, np.int64)
     upper = 2 * leaves - 2
-    pending[0], waiting = root, 1
-    while waiting > 0:
-        waiting -= 1
-        node = pending[waiting]
+    stack[0], depth = root, 1
+    while depth > 0:
+        depth -= 1
+        node = stack[depth]
+        # A node that is reached twice has two parents.
         if number[node] >= 0:
             return number[:0]
         if node < leaves:
@@ -48,17 +59,23 @@ def number_from_below(left: IntArray, right: IntArray, root: int) -> IntArray:
             continue
         number[node] = upper
         upper -= 1
-        if waiting + 2 > leaves:
+        # In a tree never more than n nodes wait; a graph with a cycle must not run over the array.
+        if depth + 2 > leaves:
             return number[:0]
-        pending[waiting] = left[node - leaves]
-        pending[waiting + 1] = right[node - leaves]
-        waiting += 2
+        stack[depth] = left[node - leaves]
+        stack[depth + 1] = right[node - leaves]
+        depth += 2
     return number if upper == leaves - 1 else number[:0]
 
 
 @compiled
-def add_up(left: IntArray, right: IntArray, total: IntArray) -> None:
-    """Add to each inner node [n-1] what its children have, from the leaves up."""
+def add_subtrees_up(left: IntArray, right: IntArray, total: IntArray) -> None:
+    """Add to each inner node what its children have, from the leaves up.
+
+    Args:
+        left, right: int64 [n-1], children, each numbered below its parent.
+        total: int64 [n-1], changed in place.
+    """
     leaves = len(left) + 1
     for row in range(leaves - 1):
         for child in (left[row], right[row]):
@@ -67,8 +84,16 @@ def add_up(left: IntArray, right: IntArray, total: IntArray) -> None:
 
 
 @compiled
-def hand_down(left: IntArray, right: IntArray, collapse: BoolArray) -> IntArray:
-    """For each inner node [n-1] the row of the highest one above it, or itself, that collapses; itself without."""
+def topmost_collapsed(left: IntArray, right: IntArray, collapse: BoolArray) -> IntArray:
+    """The highest node above each inner node, or itself, that collapses.
+
+    Args:
+        left, right: int64 [n-1], children, each numbered below its parent.
+        collapse: bool [n-1].
+
+    Returns:
+        int64 [n-1], rows of inner nodes; a node's own row where nothing above it collapses.
+    """
     leaves = len(left) + 1
     top = np.arange(leaves - 1)
     for row in range(leaves - 2, -1, -1):

@@ -11,7 +11,6 @@ with e edges among the N pairs of an inner node. It is to be made as large as po
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +19,11 @@ from graphveil.errors import InputError
 
 
 def log_likelihood(edges: npt.ArrayLike, pairs: npt.ArrayLike) -> float:
-    """L(D) in nats of edges [r] among pairs [r]; where all or none are edges a node adds 0.
+    """L(D) in nats (eq. 2); where all or none of its pairs are edges an inner node adds 0.
+
+    Args:
+        edges: [r], E_r of each inner node.
+        pairs: [r], L_r R_r of each inner node.
 
     Raises:
         InputError: a count below 0 or more edges than pairs.
@@ -35,9 +38,14 @@ def log_likelihood(edges: npt.ArrayLike, pairs: npt.ArrayLike) -> float:
 
 
 def predictive_log_likelihood(edges: npt.ArrayLike, pairs: npt.ArrayLike, density: npt.ArrayLike) -> float:
-    """The log-likelihood in nats of edges [r] among pairs [r], each pair an edge with its node's density [r].
+    """The log-likelihood in nats of edges where each pair is an edge with its inner node's density.
 
     It is at most `log_likelihood`, and -inf where a density says that what is there cannot be.
+
+    Args:
+        edges: [r], E_r of each inner node.
+        pairs: [r], L_r R_r of each inner node.
+        density: [r], p_r, 0 to 1.
     """
     e, total, p = (np.asarray(values, np.float64) for values in (edges, pairs, density))
     return float((_weighted_log(e, p) + _weighted_log(total - e, 1 - p)).sum())
@@ -55,13 +63,14 @@ def likelihood_sensitivity(members: int) -> float:
     """
     if isinstance(members, bool) or not isinstance(members, int | np.integer) or members < 2:
         raise InputError(f"members is {members!r}", where="likelihood_sensitivity", allowed="at least 2 private nodes")
+    # Two halves of n nodes have floor(n^2 / 4) pairs between them, the most of any inner node.
     most = int(members) ** 2 // 4
     if most == 1:
         return 0.0
     return math.log(most) - (most - 1) * math.log1p(-1 / most)
 
 
-def _weighted_log(weight: npt.NDArray[np.float64], value: Any) -> npt.NDArray[np.float64]:
+def _weighted_log(weight: npt.NDArray[np.float64], value: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """weight * ln(value), 0 where the weight is."""
     result = np.zeros(np.broadcast(weight, value).shape)
     logs = np.full(result.shape, -np.inf)

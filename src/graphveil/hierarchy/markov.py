@@ -26,7 +26,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -77,8 +77,8 @@ class MarkovFit:
 def fit_markov(
     nodes: int,
     members: npt.ArrayLike | None,
-    public: Any,
-    private: Any,
+    public: npt.ArrayLike,
+    private: npt.ArrayLike,
     *,
     epsilon: float,
     steps: int,
@@ -111,6 +111,7 @@ def fit_markov(
     _check_edges(nodes, inside, known, hidden)
     if start is not None and start.leaves != nodes:
         raise InputError(f"a first tree over {start.leaves} leaves", where="start", allowed=f"{nodes} leaves")
+    # The declared nodes, not those with an edge: how many have one is private.
     weight = private_weight(epsilon, int(np.count_nonzero(inside)))
     none = Layer(np.zeros((2, 0), np.int64), np.zeros(nodes, np.bool_))
     public_layer = Layer(known, _touched(known, nodes))
@@ -118,6 +119,7 @@ def fit_markov(
     first = _first_tree(start, nodes, randomness)
     chain = open_chain(first, public_layer, Layer(hidden, inside) if weight else none, weight)
     _advance(chain, 0, steps, randomness, lambda done: tell(_stage("tree", done, steps)))
+    # Only chains that hold no private edge leave a trace: each number of one that does would cost budget.
     traces = np.empty((chains - 1, POINTS))
     for number in range(chains - 1):
         first = _first_tree(start if number == 0 else None, nodes, randomness)
@@ -127,10 +129,17 @@ def fit_markov(
 
 
 def private_weight(epsilon: float, members: int) -> float:
-    """epsilon / (2 Delta) for k declared private nodes; 0 where no tree can tell their edges from none.
+    """epsilon / (2 Delta), the exponential mechanism's weight of a nat of L_private.
 
     Half of epsilon / Delta, because more edges make some trees more and others less likely: both the weight of a tree
     and the sum of all weights may move.
+
+    Args:
+        epsilon: what the tree may cost.
+        members: k, the number of declared private nodes.
+
+    Returns:
+        A number from 0; 0 where no tree can tell the edges of so few nodes from none.
     """
     delta = likelihood_sensitivity(members) if members >= 2 else 0.0
     return epsilon / (2 * delta) if delta > 0.0 else 0.0
@@ -183,6 +192,7 @@ def _check_edges(nodes: int, inside: BoolArray, public: IntArray, private: IntAr
             allowed="edges with both ends among the private nodes",
             remedy="declare more private nodes (default: all), or declare the edge public",
         )
+    # An edge that stood twice would move a count by two, and the sensitivity is that of one.
     both = np.concatenate([public, private], axis=1)
     if len(np.unique(both.min(0) * nodes + both.max(0))) != both.shape[1]:
         raise InputError("an edge stands twice", where="fit_markov", allowed="each edge once, public or private")

@@ -33,13 +33,13 @@ from graphveil.hierarchy.order_intervals import (
     SIZE,
     WORK,
     Tree,
-    deal_all,
     least_work,
-    shift,
+    move_interval,
+    relabel_all,
 )
 
 #: Uniform numbers that a step takes.
-COINS: Final = 2
+UNIFORMS: Final = 2
 _UNIT: Final = 2.0**-53
 
 
@@ -59,15 +59,24 @@ class Edges(NamedTuple):
 
 @compiled
 def pair_score(edges: int, pairs: int) -> float:
-    """N chi(e/N) with chi(t) = t ln t + (1 - t) ln(1 - t): the log-likelihood of e edges among N pairs at its best."""
+    """N chi(e/N) with chi(t) = t ln t + (1 - t) ln(1 - t): an inner node's log-likelihood at the best density.
+
+    Args:
+        edges: e, E_r in the paper.
+        pairs: N, L_r R_r in the paper.
+
+    Returns:
+        Nats, at most 0.
+    """
     if edges <= 0 or edges >= pairs:
         return 0.0
     share = edges / pairs
+    # log1p keeps the digits of (1 - t) ln(1 - t) where t is tiny, as it is at the top of a sparse graph.
     return edges * math.log(share) + (pairs - edges) * math.log1p(-share)
 
 
 @compiled
-def score_all(tree: Tree) -> None:
+def fill_scores(tree: Tree) -> None:
     """Fill `score` of all inner nodes from their counts."""
     node, nodes = tree.node, len(tree.first)
     for inner in range((nodes + 1) // 2, nodes):
@@ -78,8 +87,12 @@ def score_all(tree: Tree) -> None:
 
 
 @compiled
-def lower_left(left: IntArray, right: IntArray) -> None:
-    """Swap children [n-1] of a dendrogram so that the smallest leaf below an inner node lies to its left."""
+def smallest_leaf_left(left: IntArray, right: IntArray) -> None:
+    """Swap children of a dendrogram so that the smallest leaf below an inner node lies to its left.
+
+    Args:
+        left, right: int64 [n-1], children, each numbered below its parent; changed in place.
+    """
     leaves = len(left) + 1
     least = np.arange(2 * leaves - 1)
     for row in range(leaves - 1):
@@ -90,20 +103,30 @@ def lower_left(left: IntArray, right: IntArray) -> None:
 
 @compiled
 def count_between(tree: Tree, edges: Edges, below: int, goal: int) -> tuple[int, int]:
-    """Public and private edges between two subtrees, in time of the edges that end in the first."""
+    """Edges between two subtrees, in time of the edges that end in the first.
+
+    Args:
+        tree: the present tree.
+        edges: the neighbours of every leaf.
+        below: top of the subtree to walk through.
+        goal: top of the other one, apart from it.
+
+    Returns:
+        Public edges and private edges.
+    """
     node, first, stack = tree.node, tree.first, tree.stack
     leaves = len(edges.middle)
     low, high = first[goal], tree.last[goal]
     public, private = 0, 0
     stack[0] = below
-    waiting = 1
-    while waiting > 0:
-        waiting -= 1
-        item = stack[waiting]
+    pending = 1
+    while pending > 0:
+        pending -= 1
+        item = stack[pending]
         if item >= leaves:
-            stack[waiting] = node[item, LEFT]
-            stack[waiting + 1] = node[item, RIGHT]
-            waiting += 2
+            stack[pending] = node[item, LEFT]
+            stack[pending + 1] = node[item, RIGHT]
+            pending += 2
             continue
         for at in range(edges.starts[item], edges.middle[item]):
             public += low <= first[edges.ends[at]] <= high
@@ -113,24 +136,36 @@ def count_between(tree: Tree, edges: Edges, below: int, goal: int) -> tuple[int,
 
 
 @compiled
-def split(tree: Tree, edges: Edges, inner: int, outer: int, other: int) -> None:
-    """Fill CROSS of `inner`: how many edges its left child has with its sibling."""
+def count_cross_edges(tree: Tree, edges: Edges, inner: int, outer: int, other: int) -> None:
+    """Fill CROSS of an inner node: how many edges its left child has with its sibling.
+
+    Args:
+        tree: the present tree; changed in place.
+        edges: the neighbours of every leaf.
+        inner, outer, other: the node, its parent and its sibling.
+    """
     node = tree.node
     public, private = node[outer, COUNT + PUBLIC], node[outer, COUNT + PRIVATE]
+    # Without an edge between the siblings there is none to count either: most nodes of a sparse graph end here.
     if public + private > 0:
         left, right = node[inner, LEFT], node[inner, RIGHT]
         small = least_work(tree, left, right, other)
         tree.effort[COUNTED] += node[small, WORK]
-        found, hidden = count_between(tree, edges, small, left if small == other else other)
-        public = public - found if small == right else found
-        private = private - hidden if small == right else hidden
+        public_near, private_near = count_between(tree, edges, small, left if small == other else other)
+        public = public - public_near if small == right else public_near
+        private = private - private_near if small == right else private_near
     node[inner, CROSS + PUBLIC] = public
     node[inner, CROSS + PRIVATE] = private
 
 
 @compiled
 def sibling(tree: Tree, inner: int) -> int:
-    """The other child of a node's parent."""
+    """The other child of a node's parent.
+
+    Args:
+        tree: the present tree.
+        inner: any node but the root.
+    """
     outer = tree.node[inner, PARENT]
     left, right = tree.node[outer, LEFT], tree.node[outer, RIGHT]
     return int(right if left == inner else left)
@@ -138,21 +173,28 @@ def sibling(tree: Tree, inner: int) -> int:
 
 @compiled
 def gains(tree: Tree, edges: Edges, inner: int, swap: int) -> tuple[float, float]:
-    """What a rearrangement would add to the public and to the private log-likelihood; leaves the details in `tree`.
+    """What a rearrangement would add to the log-likelihoods; leaves the details in `tree` for `rearrange`.
 
-    With `swap` 0 the left child of `inner` stays and its sibling takes the place of the right one; with 1 the right
-    one stays.
+    Args:
+        tree: the present tree.
+        edges: the neighbours of every leaf.
+        inner: an inner node below the root.
+        swap: 0: its left child stays and its sibling takes the place of the right one; 1: the right one stays.
+
+    Returns:
+        Nats of the public and of the private layer.
     """
     node, score = tree.node, tree.score
     outer, other = node[inner, PARENT], sibling(tree, inner)
     keep, leave = node[inner, LEFT + swap], node[inner, RIGHT - swap]
     if node[inner, CROSS] < 0:
-        split(tree, edges, inner, outer, other)
+        count_cross_edges(tree, edges, inner, outer, other)
     for layer in range(2):
         within, across = node[inner, COUNT + layer], node[outer, COUNT + layer]
         kept = node[inner, CROSS + layer] if swap == 0 else across - node[inner, CROSS + layer]
         tree.counts[layer, 0] = kept
         tree.counts[layer, 1] = within + across - kept
+        # The product of two 32-bit sizes needs 64 bits.
         a, b, c = np.int64(node[keep, ENDS + layer]), node[leave, ENDS + layer], node[other, ENDS + layer]
         tree.values[layer, 0] = pair_score(kept, a * c)
         tree.values[layer, 1] = pair_score(within + across - kept, (a + c) * b)
@@ -164,13 +206,18 @@ def gains(tree: Tree, edges: Edges, inner: int, swap: int) -> tuple[float, float
 
 @compiled
 def rearrange(tree: Tree, inner: int, swap: int) -> None:
-    """Do what `gains` was asked about last."""
+    """Do what `gains` was asked about last.
+
+    Args:
+        tree: the present tree; changed in place.
+        inner, swap: the same as `gains` was given.
+    """
     node = tree.node
     outer, other = node[inner, PARENT], sibling(tree, inner)
     keep, leave = node[inner, LEFT + swap], node[inner, RIGHT - swap]
-    if not shift(tree, inner, outer, keep, leave, other):
-        deal_all(tree)
-        shift(tree, inner, outer, keep, leave, other)
+    if not move_interval(tree, inner, outer, keep, leave, other):
+        relabel_all(tree)
+        move_interval(tree, inner, outer, keep, leave, other)
     node[inner, LEFT], node[inner, RIGHT] = keep, other
     node[outer, LEFT], node[outer, RIGHT] = inner, leave
     node[other, PARENT], node[leave, PARENT] = inner, outer
@@ -183,25 +230,36 @@ def rearrange(tree: Tree, inner: int, swap: int) -> None:
         node[inner, ENDS + layer] = node[keep, ENDS + layer] + node[other, ENDS + layer]
         tree.score[inner, layer] = tree.values[layer, 0]
         tree.score[outer, layer] = tree.values[layer, 1]
+    # Their children or their sibling became another set of leaves, so what was counted there is void.
     for changed in (keep, leave, other, outer):
         node[changed, CROSS] = -1
 
 
 @compiled
-def walk(tree: Tree, edges: Edges, coins: npt.NDArray[np.uint64], weight: float) -> int:
-    """Take len(coins) / COINS Metropolis steps towards exp(public + weight * private); the number accepted.
+def walk(tree: Tree, edges: Edges, uniforms: npt.NDArray[np.uint64], weight: float) -> int:
+    """Take Metropolis steps towards exp(public + weight * private).
 
-    The index of the move is a 64-bit number modulo 2 (n - 2): uniform to 1 part in 2^64 / 2n.
+    The index of a rearrangement is a 64-bit number modulo 2 (n - 2): uniform to 1 part in 2^64 / 2n.
+
+    Args:
+        tree: the present tree over n >= 3 leaves; changed in place.
+        edges: the neighbours of every leaf.
+        uniforms: uint64 [UNIFORMS * steps], independent and uniform.
+        weight: what a nat of the private log-likelihood counts.
+
+    Returns:
+        How many steps were accepted.
     """
     leaves = len(edges.middle)
     moves = np.uint64(2 * (leaves - 2))
     accepted = 0
-    for at in range(0, len(coins), COINS):
-        move = int(np.int64(coins[at] % moves))
+    for at in range(0, len(uniforms), UNIFORMS):
+        move = int(np.int64(uniforms[at] % moves))
         inner, swap = leaves + (move >> 1), move & 1
         public, private = gains(tree, edges, inner, swap)
         gain = public + weight * private
-        if gain >= 0.0 or math.log((np.float64(coins[at + 1] >> np.uint64(11)) + 0.5) * _UNIT) < gain:
+        # 53 bits and a half keep the uniform number strictly between 0 and 1, so its logarithm is finite.
+        if gain >= 0.0 or math.log((np.float64(uniforms[at + 1] >> np.uint64(11)) + 0.5) * _UNIT) < gain:
             rearrange(tree, inner, swap)
             accepted += 1
     return accepted

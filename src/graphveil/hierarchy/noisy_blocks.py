@@ -13,7 +13,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -58,7 +57,7 @@ class Blocks:
         size = self.stop - self.start
         return np.where(self.whole, size * (size - 1) // 2, across)
 
-    def of(self, pairs: Any) -> IntArray:
+    def of(self, pairs: npt.ArrayLike) -> IntArray:
         """The block of each pair [2, S]; raises InputError for a pair in none of them, naming the column only."""
         tree = self.sorted_pairs.tree
         block = self.owner[lowest_common_ancestors(tree, pairs) - tree.leaves]
@@ -67,7 +66,7 @@ class Blocks:
             raise InputError("no protected pair", where=f"pairs, column {column}", allowed="pairs of private nodes")
         return block
 
-    def counts(self, edges: Any) -> IntArray:
+    def counts(self, edges: npt.ArrayLike) -> IntArray:
         """How many edges [2, S] each block has, int64 [B]: L1 sensitivity 1 for one edge added or removed.
 
         Raises:
@@ -97,14 +96,15 @@ def choose_blocks(sorted_pairs: PairTree, collapse: BoolArray) -> Blocks:
         sorted_pairs: the tree and the public facts of its pairs.
         collapse: bool [n-1], whether each inner node's subtree is one block, if none above it is.
     """
-    from graphveil.hierarchy.kernels import hand_down
+    from graphveil.hierarchy.kernels import topmost_collapsed
 
     tree = sorted_pairs.tree
     if collapse.shape != (tree.leaves - 1,) or collapse.dtype != np.bool_:
         raise InputError(f"collapse has shape {list(collapse.shape)}", allowed="true or false for each inner node")
-    top = hand_down(tree.left, tree.right, collapse)
+    top = topmost_collapsed(tree.left, tree.right, collapse)
     own = top == np.arange(len(top))
     pairs = np.where(collapse, sorted_pairs.pairs_below, sorted_pairs.pairs)
+    # A block without protected pairs would publish noise about nothing.
     rows = np.flatnonzero(own & (pairs > 0))[::-1]
     number = np.full(len(top), -1, np.int64)
     number[rows] = np.arange(len(rows))
@@ -124,10 +124,18 @@ def choose_blocks(sorted_pairs: PairTree, collapse: BoolArray) -> Blocks:
 def collapse_by_scale(
     sorted_pairs: PairTree, epsilon: float, *, between: float = 0.05, within: float = 0.01
 ) -> BoolArray:
-    """The rule of the paper: collapse where noise 1 / epsilon is large beside the pairs, bool [n-1].
+    """The rule of the paper: collapse where noise 1 / epsilon is large beside the pairs.
 
     1 / (epsilon L R) >= tau1 = `between` and 1 / (epsilon pairs below) >= tau2 = `within`, with L and R the private
     nodes on either side (the /2 that the paper drops in tau2 stands here, as in its authors' code).
+
+    Args:
+        sorted_pairs: the tree and the public facts of its pairs.
+        epsilon: the budget of the counts.
+        between, within: tau1 and tau2.
+
+    Returns:
+        bool [n-1], for `choose_blocks`.
 
     Raises:
         InputError: an epsilon or threshold that is not above 0.
@@ -141,7 +149,9 @@ def collapse_by_scale(
     return collapse
 
 
-def release_counts(blocks: Blocks, edges: Any, *, noise: Noise, share: Callable[..., FloatArray]) -> NoisyBlocks:
+def release_counts(
+    blocks: Blocks, edges: npt.ArrayLike, *, noise: Noise, share: Callable[..., FloatArray]
+) -> NoisyBlocks:
     """Count the private edges [2, S] of each block, add noise to all counts in one draw, and forget the counts.
 
     Args:
@@ -153,6 +163,7 @@ def release_counts(blocks: Blocks, edges: Any, *, noise: Noise, share: Callable[
     Raises:
         InputError: an edge is no protected pair, or the noise gives back another shape or what is no number.
     """
+    # The one line that reads private edges: all counts in one draw, as one edge moves one of them by one.
     noisy = np.asarray(noise(blocks.counts(edges)), np.float64)
     if noisy.shape != (len(blocks),) or not np.isfinite(noisy).all():
         raise InputError(f"noisy counts have shape {list(noisy.shape)}", allowed=f"{len(blocks)} numbers")
@@ -160,9 +171,16 @@ def release_counts(blocks: Blocks, edges: Any, *, noise: Noise, share: Callable[
 
 
 def clamped_density(noisy: FloatArray, pairs: IntArray) -> FloatArray:
-    """Noisy counts [B] over pairs [B], each brought into 0 to 1 for itself.
+    """Noisy counts over pairs, each brought into 0 to 1 for itself.
 
     Unbiased but for the clamp, which adds up to half of the noise's mean size to every empty block.
+
+    Args:
+        noisy: float64 [B], counts with noise.
+        pairs: int64 [B], protected pairs, at least 1.
+
+    Returns:
+        float64 [B].
     """
     return np.clip(noisy / pairs, 0.0, 1.0)
 

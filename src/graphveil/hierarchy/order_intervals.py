@@ -32,7 +32,7 @@ PRIVATE: Final = 1
 
 #: Places of `Tree.effort`.
 COUNTED: Final = 0
-DEALT: Final = 1
+RELABELLED: Final = 1
 
 _ROOM: Final = 1 << 62
 
@@ -64,7 +64,12 @@ class Tree(NamedTuple):
 
 @compiled
 def least_work(tree: Tree, one: int, two: int, three: int) -> int:
-    """The subtree that is walked through soonest."""
+    """The subtree that is walked through soonest.
+
+    Args:
+        tree: the present tree.
+        one, two, three: tops of subtrees; of equal ones the first wins.
+    """
     work = tree.node[:, WORK]
     least = one
     if work[two] < work[least]:
@@ -75,41 +80,55 @@ def least_work(tree: Tree, one: int, two: int, three: int) -> int:
 
 
 @compiled
-def deal(tree: Tree, top: int, place: int, step: int) -> None:
-    """Give the subtree of `top` the places place, place + step, ...: 3 k - 2 of them for k leaves."""
+def relabel(tree: Tree, top: int, place: int, step: int) -> None:
+    """Give the subtree of `top` the places place, place + step, ...: 3 k - 2 of them for k leaves.
+
+    Args:
+        tree: the present tree; its places are changed.
+        top: the subtree.
+        place: the first place.
+        step: how far apart places stand, at least 1.
+    """
     node, first, last, stack = tree.node, tree.first, tree.last, tree.stack
     leaves = (len(first) + 1) // 2
-    tree.effort[DEALT] += 3 * np.int64(node[top, SIZE]) - 2
+    tree.effort[RELABELLED] += 3 * np.int64(node[top, SIZE]) - 2
     stack[0] = top
-    waiting = 1
-    while waiting > 0:
-        waiting -= 1
-        item = stack[waiting]
+    pending = 1
+    while pending > 0:
+        pending -= 1
+        item = stack[pending]
         if item < 0:
             last[~item] = place
         else:
             first[item] = place
             last[item] = place
             if item >= leaves:
-                stack[waiting] = ~item
-                stack[waiting + 1] = node[item, RIGHT]
-                stack[waiting + 2] = node[item, LEFT]
-                waiting += 3
+                stack[pending] = ~item
+                stack[pending + 1] = node[item, RIGHT]
+                stack[pending + 2] = node[item, LEFT]
+                pending += 3
         place += step
 
 
 @compiled
-def deal_all(tree: Tree) -> None:
+def relabel_all(tree: Tree) -> None:
     """Give every node new places, evenly."""
     nodes = len(tree.first)
-    deal(tree, nodes - 1, 0, _ROOM // (2 * nodes))
+    relabel(tree, nodes - 1, 0, _ROOM // (2 * nodes))
 
 
 @compiled
-def shift(tree: Tree, inner: int, outer: int, keep: int, leave: int, other: int) -> bool:
-    """Move places for ((keep, leave), other) becoming ((keep, other), leave); False, and no change, without room.
+def move_interval(tree: Tree, inner: int, outer: int, keep: int, leave: int, other: int) -> bool:
+    """Move places for ((keep, leave), other) becoming ((keep, other), leave).
 
-    `inner` is the parent of `keep` and `leave`, `outer` that of `inner` and `other`; children are not touched yet.
+    Args:
+        tree: the present tree; its places are changed, children not yet.
+        inner: the parent of `keep` and `leave`.
+        outer: the parent of `inner` and `other`.
+        keep, leave, other: the three subtrees.
+
+    Returns:
+        False, and no change, where a gap has no room.
     """
     first, last = tree.first, tree.last
     small = least_work(tree, keep, leave, other)
@@ -127,10 +146,11 @@ def shift(tree: Tree, inner: int, outer: int, keep: int, leave: int, other: int)
             low, high = (last[leave], first[other]) if closing else (last[other], first[leave])
     taken = 3 * np.int64(tree.node[small, SIZE]) - 2
     riding = small == keep  # together with the bracket of `inner` that stands on its side
+    # Two more than are taken: a place free at either end, and one for a bracket that comes along.
     step = (high - low) // (taken + 2)
     if step < 1 or far - near < 2:
         return False
-    deal(tree, small, low + (2 if riding and closing else 1) * step, step)
+    relabel(tree, small, low + (2 if riding and closing else 1) * step, step)
     if closing:
         last[inner] = near + (far - near) // 2
         if riding:

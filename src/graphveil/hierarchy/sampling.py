@@ -2,7 +2,7 @@
 
 The pairs of a block are numbered without gaps by closed forms in integers:
 
-    between A and B     i |B| + j                                    i, j: positions inside the two stretches
+    between A and B     i |B| + j                                    i, j: positions inside the two intervals
     inside A            (s - 1) |A| + i,  j = i + s mod |A|          each pair once for s = 1 .. |A| / 2
 
 Blocks follow each other; public edges among the numbers are stepped over by a sorted search. An edge for each pair with
@@ -35,11 +35,19 @@ def sample_edges(blocks: Blocks, density: FloatArray, rng: np.random.Generator) 
     if density.shape != (len(blocks),) or not ((density >= 0) & (density <= 1)).all():
         raise InputError("densities that are no shares", allowed=f"{len(blocks)} numbers from 0 to 1")
     ranks = _subsets(blocks.pairs, rng.binomial(blocks.pairs, density), rng)
-    return _pairs(blocks, _step_over(ranks, _public_numbers(blocks)))
+    return _pairs(blocks, _skip(ranks, _public_numbers(blocks)))
 
 
 def pair_numbers(blocks: Blocks, pairs: IntArray) -> IntArray:
-    """The number of each pair [2, S] among all pairs of all blocks, public ones included, int64 [S]."""
+    """The number of each pair among all pairs of all blocks, public ones included.
+
+    Args:
+        blocks: a partition of the protected pairs.
+        pairs: int64 [2, S].
+
+    Returns:
+        int64 [S].
+    """
     sorted_pairs, block = blocks.sorted_pairs, blocks.of(pairs)
     one, other = np.sort(sorted_pairs.place[pairs], axis=0)
     start, middle, stop = blocks.start[block], blocks.middle[block], blocks.stop[block]
@@ -67,6 +75,7 @@ def _pairs(blocks: Blocks, numbers: IntArray) -> IntArray:
 def _circle_numbers(i: IntArray, j: IntArray, size: IntArray) -> IntArray:
     """Number the pairs i < j of a circle by the shorter way round, then by where it starts; of two equal ways by i."""
     step = j - i
+    # The two ways round a circle of even size may be equal; then both ends would count the pair.
     back = 2 * step > size
     start = np.where(back, j, i)
     return (np.where(back, size - step, step) - 1) * size + start
@@ -86,42 +95,43 @@ def _public_numbers(blocks: Blocks) -> IntArray:
     return np.sort(pair_numbers(blocks, public[:, known]))
 
 
-def _step_over(ranks: IntArray, skipped: IntArray) -> IntArray:
+def _skip(ranks: IntArray, skipped: IntArray) -> IntArray:
     """The numbers with the given ranks among those that are not skipped."""
     return ranks + np.searchsorted(skipped - np.arange(len(skipped)), ranks, side="right")
 
 
 def _firsts(sizes: IntArray) -> IntArray:
-    """Where each of a row of stretches starts."""
+    """Where each of a row of intervals starts."""
     return np.cumsum(sizes) - sizes
 
 
 def _subsets(sizes: IntArray, wanted: IntArray, rng: np.random.Generator) -> IntArray:
-    """For each stretch of a row of numbers `wanted` different ones of its `sizes`, all subsets alike; ascending."""
+    """For each interval of a row of numbers `wanted` different ones of its `sizes`, all subsets alike; ascending."""
     firsts = _firsts(sizes)
+    # More than half wanted: draw those left out, so that draws rarely hit what is drawn already.
     inverted = 2 * wanted > sizes
-    drawn = _few(firsts, sizes, np.where(inverted, sizes - wanted, wanted), rng)
+    drawn = _distinct(firsts, sizes, np.where(inverted, sizes - wanted, wanted), rng)
     owner = np.searchsorted(firsts, drawn, side="right") - 1
     left_out, kept = drawn[inverted[owner]], drawn[~inverted[owner]]
-    full = _stretches(firsts[inverted], sizes[inverted])
+    full = _expand_intervals(firsts[inverted], sizes[inverted])
     return np.sort(np.concatenate([kept, full[~_contains(left_out, full)]]))
 
 
-def _few(firsts: IntArray, sizes: IntArray, wanted: IntArray, rng: np.random.Generator) -> IntArray:
-    """`wanted` different numbers of each stretch, at most half of it: draw again what came twice; ascending."""
-    found, lacking = np.zeros(0, np.int64), wanted
+def _distinct(firsts: IntArray, sizes: IntArray, wanted: IntArray, rng: np.random.Generator) -> IntArray:
+    """`wanted` different numbers of each interval, at most half of it: draw again what came twice; ascending."""
+    drawn, lacking = np.zeros(0, np.int64), wanted
     while lacking.any():
         owner = np.repeat(np.arange(len(sizes)), lacking)
-        found = np.concatenate([found, firsts[owner] + rng.integers(0, sizes[owner])])
-        found.sort(kind="stable")
-        found = found[np.diff(found, prepend=-1) > 0]
-        ends = np.searchsorted(found, firsts + sizes)
+        drawn = np.concatenate([drawn, firsts[owner] + rng.integers(0, sizes[owner])])
+        drawn.sort(kind="stable")
+        drawn = drawn[np.diff(drawn, prepend=-1) > 0]
+        ends = np.searchsorted(drawn, firsts + sizes)
         lacking = wanted - np.diff(ends, prepend=0)
-    return found
+    return drawn
 
 
-def _stretches(firsts: IntArray, sizes: IntArray) -> IntArray:
-    """All numbers of some stretches, ascending."""
+def _expand_intervals(firsts: IntArray, sizes: IntArray) -> IntArray:
+    """All numbers of some intervals, ascending."""
     return np.arange(int(sizes.sum())) + np.repeat(firsts - _firsts(sizes), sizes)
 
 

@@ -2,22 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from graphveil.errors import InputError
 from graphveil.hierarchy.arrays import FloatArray, IntArray
 
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+    Features: TypeAlias = npt.NDArray[np.floating] | csr_matrix
+    """Rows of numbers, dense or sparse."""
+
 _WIDTH: Final = 16
 _ROWS: Final = 1 << 16
-_NEAR: Final = 16  # so few nodes are near enough as they are
+_LEAF_SIZE: Final = 16  # so few nodes are near enough as they are
 
 
-def sketch(features: Any, nodes: int, rng: np.random.Generator) -> FloatArray:
-    """Public features [n, d], dense or sparse, as a few random sums of each row, scaled to length 1, float64 [n, 16].
+def random_projection(features: Features, nodes: int, rng: np.random.Generator) -> FloatArray:
+    """Public features as a few random sums of each row, scaled to length 1.
 
     Angles between rows are kept up to about a quarter (Johnson and Lindenstrauss); a row of zeros stays one.
+
+    Args:
+        features: numbers [n, d], dense or sparse.
+        nodes: n.
+        rng: draws the directions.
+
+    Returns:
+        float64 [n, 16].
 
     Raises:
         InputError: another number of rows, or what is no number.
@@ -35,26 +50,26 @@ def sketch(features: Any, nodes: int, rng: np.random.Generator) -> FloatArray:
     return result
 
 
-def nearest_groups(rows: FloatArray, groups: IntArray, lonely: IntArray) -> IntArray:
-    """For each lonely node the group whose other members are most like it: the largest product with their mean row.
+def nearest_groups(rows: FloatArray, groups: IntArray, isolated: IntArray) -> IntArray:
+    """For each isolated node the group whose other members are most like it: the largest product with their mean row.
 
     Args:
-        rows: [n, k] of length 1; groups: [n], numbered from 0; lonely: the nodes to place.
+        rows: [n, k] of length 1; groups: [n], numbered from 0; isolated: the nodes to place.
 
     Returns:
-        int64, a group with other members for each lonely node.
+        int64, a group with other members for each isolated node.
     """
     others = np.ones(len(groups), np.bool_)
-    others[lonely] = False
+    others[isolated] = False
     count = int(groups.max()) + 1
     sizes = np.bincount(groups[others], minlength=count)
     sums = np.stack([np.bincount(groups[others], column, count) for column in rows[others].T], axis=1)
     there = np.flatnonzero(sizes)
     means = sums[there] / sizes[there, None]
-    result = np.empty(len(lonely), np.int64)
+    result = np.empty(len(isolated), np.int64)
     step = max(1, (1 << 22) // len(there))
-    for first in range(0, len(lonely), step):
-        result[first : first + step] = there[np.argmax(rows[lonely[first : first + step]] @ means.T, axis=1)]
+    for first in range(0, len(isolated), step):
+        result[first : first + step] = there[np.argmax(rows[isolated[first : first + step]] @ means.T, axis=1)]
     return result
 
 
@@ -69,10 +84,11 @@ def similar_order(rows: FloatArray, nodes: IntArray) -> IntArray:
     """
     order = np.arange(len(nodes))
     width = 1 << max(0, len(nodes) - 1).bit_length()  # powers of two, as the leaves are joined in pairs of neighbours
-    while width > _NEAR:
+    while width > _LEAF_SIZE:
         for first in range(0, len(order), width):
             part = order[first : first + width]
             values = rows[nodes[part]] - rows[nodes[part]].mean(axis=0)
+            # eigh sorts eigenvalues upwards: the last vector is the direction of most spread.
             widest = np.linalg.eigh(values.T @ values)[1][:, -1]
             order[first : first + width] = part[np.argsort(values @ widest, kind="stable")]
         width //= 2

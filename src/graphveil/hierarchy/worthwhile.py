@@ -29,28 +29,34 @@ def worthwhile_levels(rank: IntArray, pairs: IntArray, levels: list[IntArray], n
     """
     from graphveil.hierarchy.community_kernels import best_values
 
-    offers = np.full(nested.nodes, -np.inf)
-    tops = [_tops(nested, groups) for groups in levels]
-    for groups, top in zip(levels[:-1], tops, strict=False):
+    alternatives = np.full(nested.nodes, -np.inf)
+    roots_of_levels = [_subtree_roots(nested, groups) for groups in levels]
+    for groups, top in zip(levels[:-1], roots_of_levels, strict=False):
         inside = pairs[:, groups[pairs[0]] == groups[pairs[1]]]
         tree = ranked_tree(rank, groups)
-        value, _ = best_values(*_facts(tree, inside), np.full(tree.nodes, -np.inf), _SUPPORT)
-        offers[top] = value[_tops(tree, groups)] + _PRICE * np.bincount(groups)
-    taken = best_values(*_facts(nested, pairs), offers, _SUPPORT)[1]
+        value, _ = best_values(*_node_statistics(tree, inside), np.full(tree.nodes, -np.inf), _SUPPORT)
+        alternatives[top] = value[_subtree_roots(tree, groups)] + _PRICE * np.bincount(groups)
+    taken = best_values(*_node_statistics(nested, pairs), alternatives, _SUPPORT)[1]
     result, settled = [levels[0]], np.zeros(len(levels[0]), np.bool_)
-    for groups, top, finer in zip(levels[:-1], tops, levels[1:], strict=False):
+    for groups, top, finer in zip(levels[:-1], roots_of_levels, levels[1:], strict=False):
+        # Once an order by degree was better, nothing inside the group is divided any more.
         settled |= taken[top][groups]
         result.append(numbered(result[-1], np.where(settled, 0, finer)))
     return result
 
 
 def ranked_tree(rank: IntArray, groups: IntArray) -> Dendrogram:
-    """The nodes of each group by rank, joined in pairs of neighbours; then the groups in their order."""
-    from graphveil.hierarchy.community_kernels import join_stretches
+    """The nodes of each group by rank, joined in pairs of neighbours; then the groups in their order.
+
+    Args:
+        rank: int64 [n], the nodes' places by falling degree.
+        groups: int64 [n], numbered from 0 without gaps.
+    """
+    from graphveil.hierarchy.community_kernels import join_intervals
 
     children = np.empty((2, len(groups) - 1), np.int64)
-    roots = join_stretches(np.lexsort((rank, groups)), bounds(groups), children, 0)
-    join_stretches(roots, np.array([0, len(roots)]), children, len(groups) - len(roots))
+    roots = join_intervals(np.lexsort((rank, groups)), bounds(groups), children, 0)
+    join_intervals(roots, np.array([0, len(roots)]), children, len(groups) - len(roots))
     return dendrogram_of(*children)
 
 
@@ -60,7 +66,15 @@ def bounds(groups: IntArray) -> IntArray:
 
 
 def numbered(groups: IntArray, inner: IntArray) -> IntArray:
-    """Numbers without gaps for the pairs of an outer and an inner group, rising with the outer one."""
+    """Numbers without gaps for the pairs of an outer and an inner group, rising with the outer one.
+
+    Args:
+        groups: int64 [n], outer groups.
+        inner: int64 [n], inner groups; the same number may stand in several outer ones.
+
+    Returns:
+        int64 [n].
+    """
     order = np.lexsort((inner, groups))
     new = (np.diff(groups[order], prepend=-1) != 0) | (np.diff(inner[order], prepend=-1) != 0)
     result = np.empty(len(groups), np.int64)
@@ -68,7 +82,7 @@ def numbered(groups: IntArray, inner: IntArray) -> IntArray:
     return result
 
 
-def _tops(tree: Dendrogram, groups: IntArray) -> IntArray:
+def _subtree_roots(tree: Dendrogram, groups: IntArray) -> IntArray:
     """The node above all members of each group, each of which is a subtree."""
     place = tree.layout.place
     order = np.lexsort((place, groups))
@@ -79,7 +93,9 @@ def _tops(tree: Dendrogram, groups: IntArray) -> IntArray:
     return result
 
 
-def _facts(tree: Dendrogram, pairs: IntArray) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray, IntArray]:
+def _node_statistics(
+    tree: Dendrogram, pairs: IntArray
+) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray, IntArray]:
     """Children, edges and pairs of each inner node, and both of all below it."""
     layout = tree.layout
     across = ((layout.middle - layout.start) * (layout.stop - layout.middle))[tree.leaves :]

@@ -1,23 +1,33 @@
 """Backbones: GraphSAGE, GCN, GAT and the edge-free MLP."""
 
-from graphveil.models.backbone import (
-    BACKBONES,
-    Backbone,
-    build_backbone,
-    first_width,
-    learned_structure,
-    structure_for,
-)
-from graphveil.models.block_beliefs import BlockBeliefs, NamedPairs, block_beliefs
+from __future__ import annotations
 
-__all__ = [
-    "BACKBONES",
-    "Backbone",
-    "BlockBeliefs",
-    "NamedPairs",
-    "block_beliefs",
-    "build_backbone",
-    "first_width",
-    "learned_structure",
-    "structure_for",
-]
+from typing import TYPE_CHECKING
+
+from graphveil.exports import lazy_names
+
+if TYPE_CHECKING:
+    from graphveil.models.backbone import BACKBONES as BACKBONES
+    from graphveil.models.backbone import Backbone as Backbone
+    from graphveil.models.backbone import build_backbone as build_backbone
+    from graphveil.models.backbone import first_width as first_width
+    from graphveil.models.backbone import learned_structure as learned_structure
+    from graphveil.models.backbone import structure_for as structure_for
+    from graphveil.models.block_model import BlockBeliefs as BlockBeliefs
+    from graphveil.models.block_model import NamedPairs as NamedPairs
+    from graphveil.models.block_model import block_beliefs as block_beliefs
+
+_HOMES = {
+    "BACKBONES": "backbone",
+    "Backbone": "backbone",
+    "BlockBeliefs": "block_model",
+    "NamedPairs": "block_model",
+    "block_beliefs": "block_model",
+    "build_backbone": "backbone",
+    "first_width": "backbone",
+    "learned_structure": "backbone",
+    "structure_for": "backbone",
+}
+
+__all__ = list(_HOMES)
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

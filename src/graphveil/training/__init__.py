@@ -1,26 +1,45 @@
 """The training loops, their selection rules and the choice of thread count."""
 
-from graphveil.training.calibration import Calibrated, train_calibrated
-from graphveil.training.dp_sgd import PrivateDescent, PrivateSchedule, poisson_batch, train_privately
-from graphveil.training.edge_weights import Calibration
-from graphveil.training.loop import Objective, Schedule, Trained, train
-from graphveil.training.selection import SELECTIONS, Epoch, selection_rule
-from graphveil.training.threads import fastest_threads
+from __future__ import annotations
 
-__all__ = [
-    "SELECTIONS",
-    "Calibrated",
-    "Calibration",
-    "Epoch",
-    "Objective",
-    "PrivateDescent",
-    "PrivateSchedule",
-    "Schedule",
-    "Trained",
-    "fastest_threads",
-    "poisson_batch",
-    "selection_rule",
-    "train",
-    "train_calibrated",
-    "train_privately",
-]
+from typing import TYPE_CHECKING
+
+from graphveil.exports import lazy_names
+
+if TYPE_CHECKING:
+    from graphveil.training.calibration import Calibrated as Calibrated
+    from graphveil.training.calibration import train_calibrated as train_calibrated
+    from graphveil.training.dp_sgd import PrivateDescent as PrivateDescent
+    from graphveil.training.dp_sgd import PrivateSchedule as PrivateSchedule
+    from graphveil.training.dp_sgd import poisson_batch as poisson_batch
+    from graphveil.training.dp_sgd import train_privately as train_privately
+    from graphveil.training.edge_weights import Calibration as Calibration
+    from graphveil.training.loop import Objective as Objective
+    from graphveil.training.loop import Schedule as Schedule
+    from graphveil.training.loop import Trained as Trained
+    from graphveil.training.loop import train as train
+    from graphveil.training.selection import SELECTIONS as SELECTIONS
+    from graphveil.training.selection import Epoch as Epoch
+    from graphveil.training.selection import selection_rule as selection_rule
+    from graphveil.training.threads import fastest_threads as fastest_threads
+
+_HOMES = {
+    "SELECTIONS": "selection",
+    "Calibrated": "calibration",
+    "Calibration": "edge_weights",
+    "Epoch": "selection",
+    "Objective": "loop",
+    "PrivateDescent": "dp_sgd",
+    "PrivateSchedule": "dp_sgd",
+    "Schedule": "loop",
+    "Trained": "loop",
+    "fastest_threads": "threads",
+    "poisson_batch": "dp_sgd",
+    "selection_rule": "selection",
+    "train": "loop",
+    "train_calibrated": "calibration",
+    "train_privately": "dp_sgd",
+}
+
+__all__ = list(_HOMES)
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -18,7 +18,7 @@ from graphveil.methods.links.denoisers import DENOISERS, SoftTopology, denoise, 
 from graphveil.methods.links.privacy import LinkPrivacy
 from graphveil.privacy import SeededRandomness
 from tests.methods import links_made, made
-from tests.models.test_block_beliefs import planted
+from tests.models.test_block_model import planted
 
 PUBLIC = LocalPrivacy(math.inf, math.inf)
 

@@ -23,7 +23,7 @@ from graphveil.privacy import SecureRandomness, SeededRandomness
 from tests.methods import links_made, made
 from tests.methods.link_conformance import LinkSuite
 from tests.methods.links_made import LinkCase
-from tests.models.test_block_beliefs import planted
+from tests.models.test_block_model import planted
 from tests.sizes import LargestTensor
 
 

@@ -6,7 +6,7 @@
     blink-hard         pairs more likely linked than not                                   (Blink)
     blink-hybrid       the likeliest pairs, as many as links are expected, weighted
     blink-soft         every pair weighted by its posterior
-    beliefs            named pairs weighted by their posterior under `models.block_beliefs`
+    beliefs            named pairs weighted by their posterior under `models.block_model`
 
 Sources: Lin, Li, Wang (Solitude), IEEE TIFS 17, 2022; Hidano, Murakami (DPRR), arXiv 2202.10209; Zhu, Tan, Xiao
 (Blink), CCS 2023, arXiv 2309.03190; the last is ours.
@@ -24,7 +24,7 @@ from graphveil.errors import InputError
 from graphveil.methods.base.features import labels_of
 from graphveil.methods.base.released import Topology
 from graphveil.methods.links.collection import LinkReports, named_pairs, reported_edges
-from graphveil.models.block_beliefs import block_beliefs
+from graphveil.models.block_model import block_beliefs
 from graphveil.models.degree_prior import degree_prior
 from graphveil.models.group_background import SoftLinks
 from graphveil.models.label_prior import channel, class_shares

@@ -8,7 +8,7 @@
 
 No network and no denoised graph: at the epsilons where neighbour lists are private, most reported links are false, and
 a hard or soft choice of edges throws away what a thousand weak reports say together.  The rule that falls back to f
-reads released validation labels alone, so it costs nothing.  Ours; parts: `models.logistic`, `models.block_beliefs`.
+reads released validation labels alone, so it costs nothing.  Ours; parts: `models.logistic`, `models.block_model`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from graphveil.methods.links.collection import (
 )
 from graphveil.methods.links.denoisers import log_channel
 from graphveil.methods.links.privacy import LinkPrivacy
-from graphveil.models.block_beliefs import ROUNDS, NamedPairs, block_beliefs
+from graphveil.models.block_model import ROUNDS, NamedPairs, block_beliefs
 from graphveil.models.logistic import choose_logistic, fit_logistic
 from graphveil.privacy import Guarantee, Ledger, Randomness
 from graphveil.progress import Progress, ProgressCallback

@@ -110,7 +110,7 @@ def warning_of(privacy: ReleasePrivacy, domain: PairDomain) -> str | None:
 
 def _start(privacy: ReleasePrivacy, domain: PairDomain, features: Any) -> Dendrogram | None:
     """Return the tree over public edges and features; None for a chain that has none to begin with."""
-    from graphveil.hierarchy.public_tree import public_tree
+    from graphveil.hierarchy.community_tree import public_tree
 
     public = _known(domain)
     if privacy.edges == "priv-hrg" or (privacy.edges == "mcmc" and not public.size):

@@ -29,7 +29,7 @@ from graphveil.methods.local.label_propagation import LabelPropagation
 from graphveil.methods.local.lpgnn import LPGNN
 from graphveil.methods.release.catalogue import RELEASES, SUMMARIES, build_release, refuse_idle_release, settings_taken
 from graphveil.methods.release.heterorr import HeteroRR
-from graphveil.models.block_beliefs import ROUNDS
+from graphveil.models.block_model import ROUNDS
 
 Curator = GAP | ProGAP | DPMLP | ClassSums
 Method = LPGNN | LabelPropagation | Solitude | LinkBeliefs | Curator | HeteroRR

@@ -5,25 +5,28 @@ No private edge is read, so the tree costs nothing and the whole budget goes to 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from graphveil.hierarchy.arrays import IntArray
 from graphveil.hierarchy.communities import nested_communities
 from graphveil.hierarchy.counts import read_pairs
 from graphveil.hierarchy.dendrogram import Dendrogram, dendrogram_of
-from graphveil.hierarchy.similar import nearest_groups, similar_order, sketch
+from graphveil.hierarchy.similar import nearest_groups, random_projection, similar_order
 from graphveil.hierarchy.worthwhile import bounds, numbered, worthwhile_levels
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
+    from graphveil.hierarchy.similar import Features
+
 _SMALLEST: Final = 4
 _MOST: Final = 512  # groups joined by density at once; the work is their square
 
 
-def public_tree(nodes: int, public: Any, *, features: Any = None, seed: int = 0) -> Dendrogram:
+def public_tree(nodes: int, public: npt.ArrayLike, *, features: Features | None = None, seed: int = 0) -> Dendrogram:
     """Divide the nodes into communities, these again, and so on; join what is found two by two.
 
     Communities of one parent are joined where their pairs are densest first. The nodes of a community that is not
@@ -43,26 +46,27 @@ def public_tree(nodes: int, public: Any, *, features: Any = None, seed: int = 0)
     known, rng = read_pairs(public, nodes, "the public edges"), np.random.default_rng(seed)
     adjacency = _adjacency(nodes, known)
     degree = np.diff(adjacency.indptr)
-    lonely, like = np.flatnonzero(degree == 0), np.zeros(nodes, np.int64)
+    isolated, like = np.flatnonzero(degree == 0), np.zeros(nodes, np.int64)
     levels = nested_communities(adjacency, smallest=_SMALLEST, rng=rng)
     homes = None
-    if features is not None and len(lonely):
-        rows = sketch(features, nodes, rng)
-        like[lonely] = similar_order(rows, lonely)
-        homes = nearest_groups(rows, levels[1], lonely) if len(levels) > 1 else None
+    if features is not None and len(isolated):
+        rows = random_projection(features, nodes, rng)
+        like[isolated] = similar_order(rows, isolated)
+        homes = nearest_groups(rows, levels[1], isolated) if len(levels) > 1 else None
+    # The second argsort turns an order into ranks.
     rank = np.argsort(np.lexsort((like, -degree)))
     if len(levels) > 1:
-        levels = _placed(levels, lonely, homes)
+        levels = _place_isolated(levels, isolated, homes)
         levels = worthwhile_levels(rank, known, levels, _joined(adjacency, levels, rank))
     return _joined(adjacency, levels, rank)
 
 
-def _placed(levels: list[IntArray], lonely: IntArray, homes: IntArray | None) -> list[IntArray]:
-    """The partitions with the lonely nodes in one group of their own inside their home, or inside the whole."""
+def _place_isolated(levels: list[IntArray], isolated: IntArray, homes: IntArray | None) -> list[IntArray]:
+    """The partitions with the isolated nodes in one group of their own inside their home, or inside the whole."""
     result = [levels[0]]
     for level, finer in enumerate(levels[1:]):
         inner = finer.copy()
-        inner[lonely] = homes if homes is not None and level == 0 else -1
+        inner[isolated] = homes if homes is not None and level == 0 else -1
         result.append(numbered(result[-1], inner))
     return result
 
@@ -78,11 +82,11 @@ def _adjacency(nodes: int, pairs: IntArray) -> csr_matrix:
 
 def _joined(adjacency: csr_matrix, levels: list[IntArray], rank: IntArray) -> Dendrogram:
     """One binary tree of nested groups."""
-    from graphveil.hierarchy.community_kernels import join_level, join_stretches
+    from graphveil.hierarchy.community_kernels import join_intervals, join_level
 
     groups = levels[-1]
     children = np.empty((2, len(groups) - 1), np.int64)
-    roots = join_stretches(np.lexsort((rank, groups)), bounds(groups), children, 0)
+    roots = join_intervals(np.lexsort((rank, groups)), bounds(groups), children, 0)
     for coarser in reversed(levels[:-1]):
         parents = np.empty(len(roots), np.int64)
         parents[groups] = coarser

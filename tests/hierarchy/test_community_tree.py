@@ -113,26 +113,26 @@ def featured(seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndar
     """Public edges of a planted graph of which 40 nodes have none, labels, 0/1 features, and who those are."""
     edges, label = planted(4, 50, 0.4, 0.02, seed=seed)
     rng = np.random.default_rng(seed)
-    lonely = rng.permutation(200)[:40]
-    edges = edges[:, ~np.isin(edges, lonely).any(0)]
+    isolated = rng.permutation(200)[:40]
+    edges = edges[:, ~np.isin(edges, isolated).any(0)]
     features = (rng.random((200, 80)) < np.where(np.arange(80) // 20 == label[:, None], 0.5, 0.05)).astype(np.float32)
-    return edges, label, features, lonely
+    return edges, label, features, isolated
 
 
 @pytest.mark.parametrize("sparse", [False, True])
 def test_nodes_without_public_edges_go_where_their_like_are(sparse: bool) -> None:
-    edges, label, features, lonely = featured()
+    edges, label, features, isolated = featured()
     tree = public_tree(200, edges, features=csr_matrix(features) if sparse else features)
     top = tree.layout.place * 4 // 200
     shares = [np.bincount(top[label == group], minlength=4).max() for group in range(4)]
     assert sum(shares) > 170
-    assert len({int(top[node]) for node in lonely}) == 4
+    assert len({int(top[node]) for node in isolated}) == 4
 
 
 def test_without_features_they_stand_together() -> None:
-    edges, _, _, lonely = featured()
+    edges, _, _, isolated = featured()
     tree = public_tree(200, edges)
-    assert frozenset(lonely.tolist()) in {frozenset(below(tree, node)) for node in range(tree.nodes)}
+    assert frozenset(isolated.tolist()) in {frozenset(below(tree, node)) for node in range(tree.nodes)}
 
 
 def test_features_alone_put_like_beside_like() -> None:

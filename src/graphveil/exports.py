@@ -1,0 +1,29 @@
+"""Names of a room that load on first use (PEP 562): a light module of the room never loads torch or a compiler."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from importlib import import_module
+
+
+def lazy_names(room: str, homes: Mapping[str, str]) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+    """`__getattr__` and `__dir__` of a room.
+
+    Args:
+        room: the room's own `__name__`.
+        homes: each public name and the module of the room that it is in. No module may be called like a public name:
+            once loaded, it would stand in that name's place.
+
+    Returns:
+        The two functions, to be bound to these names in the room's `__init__`.
+    """
+
+    def load(name: str) -> object:
+        if name not in homes:
+            raise AttributeError(f"module {room!r} has no attribute {name!r}")
+        value = getattr(import_module(f"{room}.{homes[name]}"), name)
+        setattr(sys.modules[room], name, value)  # asked for once
+        return value
+
+    return load, lambda: sorted(homes)
