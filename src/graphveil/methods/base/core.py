@@ -1,0 +1,129 @@
+"""What a method is on the inside: its privacy, the half that reads raw data, and the half that trains on what that gave.
+
+    collect         pay, then read raw data through mechanisms      the one place of the method that does
+    train           post-processing of what was collected
+    probabilities   answer about the people of the collection, or about other ones
+
+The surface that users see is one for all of them, `methods.base.estimator.Estimator`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, Self, TypeVar
+
+from torch import Tensor
+
+from graphveil.graphs import Split
+from graphveil.graphs.protocol import Graph
+from graphveil.graphs.schema import GraphSchema
+from graphveil.methods.base.account import Account
+from graphveil.methods.base.network import Progress
+from graphveil.privacy import Guarantee, Randomness
+from graphveil.training import Epoch
+
+Collected = TypeVar("Collected")
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What a core is restored from: JSON facts, and tensors by name."""
+
+    facts: Mapping[str, Any]
+    tensors: Mapping[str, Tensor]
+
+
+class Core(Protocol[Collected]):
+    """A method without its surface.
+
+    Attributes:
+        account: what was paid so far, and what for.
+    """
+
+    account: Account
+
+    @property
+    def kind(self) -> str:
+        """The name under which the method is saved."""
+
+    @property
+    def seed(self) -> int:
+        """What fixes the default split and initial weights, never privacy noise."""
+
+    @property
+    def fitted(self) -> bool:
+        """Whether there is anything to predict with."""
+
+    @property
+    def schema(self) -> GraphSchema:
+        """The public facts of the collection; raises InputError before fitting."""
+
+    @property
+    def several(self) -> bool:
+        """Whether a node has several labels."""
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What all that was collected so far protects; raises InputError before fitting."""
+
+    @property
+    def epsilon_relationship(self) -> float | None:
+        """What one relationship costs; None where links are not what is protected."""
+
+    @property
+    def history(self) -> Sequence[Epoch]:
+        """Every epoch's figures, of released values alone."""
+
+    @property
+    def says_who(self) -> tuple[str, ...]:
+        """What may be said of the people of a graph to predict: "people", "reports", or nothing."""
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the settings that build the core once more, by name."""
+
+    def collect(
+        self, graph: Graph, *, split: Split, randomness: Randomness, progress: Progress | None = None
+    ) -> Collected:
+        """Pay for what people send or the curator reads, read it, and return what came through the mechanisms."""
+
+    def train(
+        self, collected: Collected, *, randomness: Randomness | None = None, progress: Progress | None = None
+    ) -> None:
+        """Train on what was collected; most may do so again and again at no privacy cost."""
+
+    @property
+    def probabilities(self) -> Callable[..., Tensor]:
+        """Takes (graph=None, *, randomness=None) and what `says_who` names; returns class probabilities [n, c]."""
+
+    def stored(self) -> Stored:
+        """Return what a saved file holds: no reports, no raw data."""
+
+    @classmethod
+    def restore(cls, stored: Stored) -> Self:
+        """Return the core of a saved file; raises KeyError, TypeError or ValueError for anything else."""
+
+    def keep(self, model: Path) -> None:
+        """Write what is kept of people beside a saved model, for its owner alone; most keep nothing."""
+
+    def recall(self, model: Path) -> None:
+        """Read what was kept beside a saved model; nothing where the model alone was handed on."""
+
+
+def fitted_or_refuse(fitted: Collected | None, name: str, half: str) -> Collected:
+    """Return what a fitted core keeps.
+
+    Args:
+        fitted: what it keeps, or None.
+        name: the method's, as users write it.
+        half: the call that fits, beside `fit`.
+
+    Raises:
+        InputError: it has not been fitted.
+    """
+    from graphveil.errors import InputError
+
+    if fitted is None:
+        raise InputError(f"this {name} has not been fitted", remedy=f"call fit or {half} first")
+    return fitted

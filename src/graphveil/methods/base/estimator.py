@@ -1,0 +1,416 @@
+"""The one estimator that users see, around the core of any method; scikit-learn's manners.
+
+    model = LPGNN(epsilon_x=1.0, epsilon_y=2.0).fit(graph)
+    model.guarantee, model.score(graph), model.save("model.safetensors")
+
+What is a method's own (`randomize`, `fit_reports`, `publish`, `privacy`, ...) is its core's, and is reached through the
+estimator as well: `model.randomize` is `model.core.randomize`.
+
+People are asked once, whoever asks.  A clone therefore shares the account of its original: a second collection from the
+same people is refused, or charged where room was declared; and neither a clone nor a fitted estimator takes other
+settings, because trying settings on the same people is what `methods.runs.tuning` does at one price.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeVar, final
+
+from torch import Tensor
+
+from graphveil.errors import InputError
+from graphveil.graphs import Split, random_split
+from graphveil.graphs.protocol import Graph
+from graphveil.graphs.schema import GraphSchema
+from graphveil.methods.base.account import Account
+from graphveil.methods.base.core import Core, Stored
+from graphveil.methods.base.network import Progress
+from graphveil.methods.base.scores import true_score
+from graphveil.methods.base.storage import read_method, restoring, save_method, without_answers
+from graphveil.privacy import Guarantee, Ledger, Randomness, SecureRandomness
+from graphveil.training import Epoch
+
+if TYPE_CHECKING:
+    import numpy as np
+
+C = TypeVar("C", bound=Core[Any])
+P = ParamSpec("P")
+
+
+class Measured(Protocol):
+    """A mean with its 95% interval."""
+
+    @property
+    def mean(self) -> float: ...
+    @property
+    def low(self) -> float: ...
+    @property
+    def high(self) -> float: ...
+
+
+@final
+class Estimator(Generic[C]):
+    """A method that fits, predicts, says what it protects, and is saved.
+
+    Args:
+        core: the method itself.
+
+    Attributes:
+        core: the same; the method's own settings, halves and results are its attributes.
+        lift: accuracy above the best control, where a run with controls measured it, else None.
+    """
+
+    core: C
+    lift: Measured | None
+
+    def __init__(self, core: C) -> None:
+        self.core, self.lift = core, None
+        self._cloned = False
+
+    # ---- fitting and predicting ----
+
+    def fit(
+        self,
+        graph: Graph,
+        *,
+        split: Split | None = None,
+        randomness: Randomness | None = None,
+        progress: Progress | None = None,
+    ) -> Estimator[C]:
+        """Collect from the people of a graph, or publish it, and train on what came out.
+
+        Args:
+            graph: with the truth at hand: n nodes, features [n, d], labels and edges.
+            split: who trains, validates and tests, masks [n]; default: a random half trains, a quarter validates.
+            randomness: the source of noise; default: the operating system's.
+            progress: told how far it is.
+
+        Returns:
+            The estimator itself.
+
+        Raises:
+            BudgetError: the ledger cannot pay, before anything is read.
+            InputError: for data outside what was declared, or a graph that the method cannot serve.
+        """
+        source = SecureRandomness() if randomness is None else randomness
+        nodes = split or random_split(graph, self.core.seed)
+        collected = self.core.collect(graph, split=nodes, randomness=source, progress=progress)
+        self.core.train(collected, randomness=source, progress=progress)
+        return self
+
+    def predict_proba(
+        self, graph: Graph | None = None, *, randomness: Randomness | None = None, **who: Any
+    ) -> Tensor:
+        """Return class probabilities.
+
+        Args:
+            graph: whose people are to be predicted; default: those of the training, for whom nothing is read.
+            randomness: the source of noise of people who have to be asked; none is taken by default, since asking
+                costs.
+            who: `people` ("same" or "other") or `reports`, where the method asks people: see its core's
+                `probabilities`.
+
+        Returns:
+            Probabilities [n, c].
+
+        Raises:
+            BudgetError: people would be asked again, and no room was declared; before data is read.
+            InputError: the method has not been fitted, or cannot predict for this graph.
+        """
+        told = {name: value for name, value in who.items() if value is not None}
+        for name in told:
+            if name not in self.core.says_who:
+                raise InputError(
+                    f"{name} says nothing to {self.core.kind}",
+                    where="predict",
+                    allowed=", ".join(self.core.says_who) or "the people of the training alone, or another graph",
+                )
+        return self.core.probabilities(graph, randomness=randomness, **told)
+
+    def predict(self, graph: Graph | None = None, *, randomness: Randomness | None = None, **who: Any) -> Tensor:
+        """Return the most likely class of every node [n]; 0/1 [n, c] where a node has several labels.
+
+        Args:
+            graph: see `predict_proba`, as `randomness` and `who`.
+        """
+        found = self.predict_proba(graph, randomness=randomness, **who)
+        return (found > 0.5).long() if self.core.several else found.argmax(dim=1)
+
+    def score(
+        self, graph: Graph, mask: Tensor | None = None, *, randomness: Randomness | None = None, **who: Any
+    ) -> float:
+        """Return the accuracy against true labels; the micro-averaged F1 where a node has several labels.
+
+        Args:
+            graph: has the true labels.
+            mask: bool [n], the nodes that count; default: all with a label.
+            randomness: see `predict_proba`, as `who`.
+
+        Returns:
+            A fraction.
+        """
+        return true_score(self.predict(graph, randomness=randomness, **who), graph, mask)
+
+    # ---- what it says of itself ----
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What all that was collected so far protects."""
+        return self.core.guarantee
+
+    @property
+    def ledger(self) -> Ledger:
+        """Everything that was paid so far."""
+        return self.core.account.ledger
+
+    @ledger.setter
+    def ledger(self, ledger: Ledger) -> None:
+        self.core.account.ledger = ledger
+
+    @property
+    def history(self) -> Sequence[Epoch]:
+        """Every epoch's figures, of released values alone."""
+        return self.core.history
+
+    @property
+    def schema(self) -> GraphSchema:
+        """The public facts of what was collected."""
+        return self.core.schema
+
+    @property
+    def kind(self) -> str:
+        """The name under which the method is saved."""
+        return self.core.kind
+
+    @property
+    def epsilon_relationship(self) -> float | None:
+        """What one relationship costs; None where links are not what is protected."""
+        return self.core.epsilon_relationship
+
+    # ---- files ----
+
+    def save(self, path: str | Path) -> Path:
+        """Write the fitted method to one safetensors file: no reports, no raw data.
+
+        What people sent or were answered lies in a file of its own beside it, for its owner alone: see
+        `storage.save_kept`.
+
+        Args:
+            path: a file, or a folder that gets `model.safetensors`.
+
+        Returns:
+            The file written.
+
+        Raises:
+            InputError: it has not been fitted.
+            WriteError: the disk refuses.
+        """
+        stored = self.core.stored()
+        file = save_method(path, self.core.kind, stored.facts, stored.tensors)
+        self.core.keep(file)
+        return file
+
+    # ---- scikit-learn's manners ----
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the settings that build the same method once more; `deep` changes nothing."""
+        return dict(self.core.parameters())
+
+    def set_params(self, **changes: Any) -> Estimator[C]:
+        """Change settings before fitting.
+
+        Raises:
+            InputError: for an unknown setting or value; or when people may have been asked for this account: it is
+                fitted, or a clone, which shares the account of its original.
+        """
+        params = self.get_params()
+        for name in changes:
+            if name not in params:
+                raise InputError(f"setting {name!r} is not known", where=self._name, allowed=", ".join(params))
+        other = {name: value for name, value in changes.items() if value is not params[name] and value != params[name]}
+        if other and (self._cloned or self.core.fitted or self.ledger.spends):
+            raise _would_ask_again(self._name, other)
+        if other:
+            self.core = type(self.core)(**{**params, **other})
+        return self
+
+    def __sklearn_clone__(self) -> Estimator[C]:
+        """Return an unfitted copy with the same account: its people are those of the original."""
+        core = type(self.core)(**self.get_params())
+        core.account = self.core.account
+        copied = Estimator(core)
+        copied._cloned = True
+        return copied
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return self.core.fitted
+
+    def __sklearn_tags__(self) -> object:
+        from sklearn.utils import ClassifierTags, InputTags, Tags, TargetTags
+
+        return Tags(
+            estimator_type="classifier",
+            target_tags=TargetTags(required=False),
+            classifier_tags=ClassifierTags(multi_label=True),
+            input_tags=InputTags(two_d_array=False),
+            requires_fit=True,
+            no_validation=True,
+            non_deterministic=True,
+        )
+
+    @property
+    def privacy_(self) -> Guarantee:
+        """The guarantee, as fitted attributes are called; there after fitting."""
+        return self._after_fitting("privacy_").guarantee
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """The classes [c] that `predict` gives, in the order of the columns of `predict_proba`: 0 to c - 1.
+
+        Their names are `schema.classes`.
+        """
+        import numpy as np
+
+        return np.arange(len(self._after_fitting("classes_").schema.classes))
+
+    @property
+    def n_features_in_(self) -> int:
+        """The number of features of a node."""
+        return self._after_fitting("n_features_in_").schema.dimension
+
+    def _after_fitting(self, name: str) -> C:
+        if not self.core.fitted:
+            raise AttributeError(f"{name} is there after fitting")
+        return self.core
+
+    # ---- the rest ----
+
+    @property
+    def _name(self) -> str:
+        return type(self.core).__name__.removesuffix("Core")
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name == "core":
+            raise AttributeError(name)
+        try:
+            value = getattr(self.core, name)
+        except AttributeError as error:
+            raise AttributeError(f"{self._name} has no attribute {name!r}") from error
+        return _answering(self, value) if inspect.ismethod(value) else value
+
+    def __dir__(self) -> list[str]:
+        own = [name for name in dir(self.core) if not name.startswith("_")]
+        return sorted({*object.__dir__(self), *own})
+
+    def __repr__(self) -> str:
+        defaults = _defaults(type(self.core))
+        said = {name: value for name, value in self.get_params().items() if defaults.get(name, _NONE) != value}
+        return f"{self._name}({', '.join(f'{name}={value!r}' for name, value in said.items())})"
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the method, what it protects, and its lift where a run measured it."""
+        from html import escape
+
+        rows = [f"<b>{escape(repr(self))}</b>"]
+        rows.append(escape(self.guarantee.sentence()) if self.core.fitted else "Not fitted: nothing has been read.")
+        if self.lift is not None:
+            mean, low, high = (100 * value for value in (self.lift.mean, self.lift.low, self.lift.high))
+            rows.append(f"Lift over the best control: {mean:+.1f} points ({low:+.1f} to {high:+.1f}).")
+        elif self.core.fitted:
+            rows.append("Lift: not measured; a run with controls measures it (<code>graphveil train</code>).")
+        return "<div>" + "".join(f"<p>{row}</p>" for row in rows) + "</div>"
+
+
+_NONE = object()
+
+
+class Factory(Generic[P, C]):
+    """What users call to get an estimator: the method's name.
+
+    Args:
+        core: the class of the core that it builds.
+    """
+
+    def __init__(self, core: Callable[P, C]) -> None:
+        self._core = core
+        self.__doc__ = core.__doc__
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Estimator[C]:
+        return Estimator(self._core(*args, **kwargs))
+
+    def load(self, path: str | Path) -> Estimator[C]:
+        """Return a saved estimator, able to predict; what it spent stays spent.
+
+        Raises:
+            ModelFileError: for a file that is missing, damaged or of another method.
+        """
+        return load_estimator(self.core, path)
+
+    @property
+    def core(self) -> type[C]:
+        """The class of the core."""
+        core: Any = self._core
+        found: type[C] = core
+        return found
+
+    @property
+    def kind(self) -> str:
+        """The name under which the method is saved."""
+        kind: Any = self.core.kind
+        return str(kind)
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        return inspect.signature(self._core)
+
+
+def load_estimator(core: type[C], path: str | Path) -> Estimator[C]:
+    """Return a saved estimator, able to predict; what it spent stays spent.
+
+    Args:
+        core: the class that its core must be of.
+        path: the file, or the folder that holds `model.safetensors`.
+
+    Raises:
+        ModelFileError: for a file that is missing, damaged or of another method.
+    """
+    kind: Any = core.kind
+    _, facts, tensors = read_method(path, kind)
+    tensors = without_answers(path, tensors)
+    with restoring(path):
+        found = core.restore(Stored(facts, tensors))
+        found.recall(Path(path))
+    return Estimator(found)
+
+
+def restored_account(facts: Any) -> Account:
+    """Return the account that a saved file's facts tell."""
+    return Account(Ledger.from_dict(facts["ledger"]), frozenset(facts.get("collections", ())))
+
+
+def _answering(estimator: Estimator[Any], call: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a core's method that gives the estimator where the core gives itself."""
+
+    @wraps(call)
+    def answer(*args: Any, **kwargs: Any) -> Any:
+        found = call(*args, **kwargs)
+        return estimator if found is estimator.core else found
+
+    return answer
+
+
+def _defaults(core: Callable[..., Any]) -> dict[str, Any]:
+    return {name: one.default for name, one in inspect.signature(core).parameters.items()}
+
+
+def _would_ask_again(name: str, changes: dict[str, Any]) -> InputError:
+    told = ", ".join(f"{key}={value!r}" for key, value in changes.items())
+    return InputError(
+        f"{told} on the account of people who answer once: each candidate of a search would ask them again",
+        where=name,
+        remedy="choose settings on one collection, which costs nothing more: `graphveil tune`, or "
+        "methods.runs.tuning.tune; for other people, build another method",
+    )
