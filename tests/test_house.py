@@ -186,7 +186,7 @@ RAW_READERS = {
     "methods/base/released.py:require_labels": "the number of dimensions of the labels",
     "methods/base/released.py:randomize_people": "the collection itself",
     "methods/base/released.py:_features": "the collection itself",
-    "methods/local/lpgnn.py:LPGNN.predict_proba": "features declared public, of a new graph",
+    "methods/local/lpgnn.py:LPGNNCore.probabilities": "features declared public, of a new graph",
     "methods/base/asking.py:randomize_features": "the feature reports of people who are predicted, after they paid",
     "methods/links/collection.py:among": "the part of a graph that reports, after it paid",
     "methods/base/scores.py:true_score": "true labels, to measure accuracy in a simulation",

@@ -30,7 +30,7 @@ from graphveil.methods.curator.class_sums import ClassSums
 from graphveil.methods.curator.recipe import CuratorMethod
 from graphveil.methods.links import collection as private_links
 from graphveil.methods.local import label_propagation
-from graphveil.methods.local.lpgnn import LPGNN
+from graphveil.methods.local.lpgnn import LPGNNCore
 from graphveil.methods.release import edges as release_edges
 from graphveil.privacy import SeededRandomness
 from graphveil.training import dp_sgd
@@ -153,20 +153,20 @@ def labels_are_sent_twice(patch: Patch) -> None:
 
 
 def features_leak_into_the_weights(patch: Patch) -> None:
-    real = LPGNN.predict_proba
+    real = LPGNNCore.probabilities
 
     def leaking(me: Any, graph: Any = None, **rest: Any) -> Tensor:
         return real(me, graph, **rest) + 1e-6 * seen[-1]
 
-    collect = LPGNN.randomize
+    collect = LPGNNCore.randomize
 
     def watched(me: Any, graph: Any, **rest: Any) -> Any:
         seen.append(float(graph.x.to_dense().mean()))
         return collect(me, graph, **rest)
 
     seen: list[float] = []
-    patch.setattr(LPGNN, "predict_proba", leaking)
-    patch.setattr(LPGNN, "randomize", watched)
+    patch.setattr(LPGNNCore, "probabilities", leaking)
+    patch.setattr(LPGNNCore, "randomize", watched)
 
 
 def bits_are_flipped_half_as_often(patch: Patch) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
+from pathlib import Path
 from typing import Any, Literal
 
+from graphveil.methods.base.estimator import Estimator, load_estimator
 from graphveil.privacy import SeededRandomness
 from tests.methods import made
 
@@ -58,5 +60,14 @@ def fit_once(case: Case) -> Any:
 
 
 def copied(method: Any) -> Any:
-    """The same fitted method with a memory of its own; everything that it holds is replaced and never changed."""
-    return copy(method)
+    """The same fitted method with a memory and an account of its own: what it holds is replaced, never changed."""
+    if not isinstance(method, Estimator):
+        return copy(method)
+    core = copy(method.core)
+    core.account = replace(core.account)
+    return Estimator(core)
+
+
+def load_like(method: Any, path: Path) -> Any:
+    """A method of the same kind as another, from a file."""
+    return load_estimator(type(method.core), path) if isinstance(method, Estimator) else type(method).load(path)

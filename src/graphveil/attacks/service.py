@@ -22,10 +22,12 @@ from graphveil.aggregation import SparseMatrix
 from graphveil.errors import GraphveilError, InputError
 from graphveil.graphs import Graph, Split, random_split
 from graphveil.graphs.features import features_from_rows, to_rows
-from graphveil.methods import LPGNN
+from graphveil.methods.base.core import core_of
+from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.network import as_matrix
 from graphveil.methods.base.released import Topology, topology_of
 from graphveil.methods.local.label_propagation import LabelPropagation
+from graphveil.methods.local.lpgnn import LPGNNCore
 from graphveil.models import Backbone, build_backbone
 from graphveil.privacy import SeededRandomness
 
@@ -60,7 +62,7 @@ def service_of(method: Any, graph: Graph) -> Service:
         InputError: for a method that was not fitted, or a plain network whose graph is another than `graph` after
             the graph of its training is gone (a loaded model).
     """
-    if isinstance(method, LPGNN) and method.privacy.epsilon_x == math.inf:
+    if isinstance(core_of(method), LPGNNCore) and method.privacy.epsilon_x == math.inf:
         network = deployed(method, graph)
         reach = reach_of(network.topology)
         answer, hops = network.probabilities, network.hops
@@ -123,9 +125,9 @@ class _Ready:
         return self.value
 
 
-def deployed(method: LPGNN, graph: Graph) -> Deployed:
+def deployed(method: Estimator[LPGNNCore], graph: Graph) -> Deployed:
     """Return a plain network as its owner would run it on features that others hand in; see the module."""
-    fitted = method._require_fitted()
+    fitted = method.core.result
     topology = method.topology or topology_of(graph)
     if topology.fingerprint != fitted.fingerprint:
         raise InputError(

@@ -85,7 +85,7 @@ def test_a_changed_epsilon_is_noticed(content: bytes, tmp_path: Path) -> None:
 def test_the_undamaged_file_loads(content: bytes, tmp_path: Path) -> None:
     file = tmp_path / "model.safetensors"
     file.write_bytes(content)
-    assert isinstance(load_method(file), LPGNN)
+    assert load_method(file).kind == LPGNN.kind
     assert torch.equal(load_method(tmp_path).predict_proba(), load_method(file).predict_proba())
 
 

@@ -224,14 +224,14 @@ def test_predictions_are_those_of_the_epoch_that_was_kept() -> None:
     method = short(epochs=15, dropout=0.0)
     graph = made.graph()
     method.fit(graph, randomness=SeededRandomness(1))
-    kept = method._fitted.network.epoch  # type: ignore[union-attr]
+    kept = method.core.result.network.epoch
     stopped = short(epochs=kept, dropout=0.0, selection="last").fit_reports(method.released, topology_of(graph))
     assert torch.allclose(method.predict_proba(), stopped.predict_proba(), atol=1e-6)
 
 
 def test_published_scaling_leaves_the_rectified_features_as_they_are() -> None:
     method = short(scaling="published").fit(made.graph(), randomness=SeededRandomness(1))
-    network = method._fitted.network  # type: ignore[union-attr]
+    network = method.core.result.network
     assert (network.mean, network.scale) == (None, 1.0)
 
 

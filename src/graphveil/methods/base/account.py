@@ -14,6 +14,7 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -83,6 +84,11 @@ class Account:
         else:
             self.ledger = ledger
             self.made(name)
+
+
+def restored_account(facts: Mapping[str, Any]) -> Account:
+    """Return the account that the facts of a saved method tell."""
+    return Account(Ledger.from_dict(facts["ledger"]), frozenset(facts.get("collections", ())))
 
 
 def digest_of(parts: Mapping[str, Tensor]) -> str:

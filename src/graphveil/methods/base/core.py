@@ -1,4 +1,4 @@
-"""What a method is on the inside: its privacy, the half that reads raw data, and the half that trains on what that gave.
+"""What a method is on the inside: its privacy, the half that reads raw data, and the half that trains on the result.
 
     collect         pay, then read raw data through mechanisms      the one place of the method that does
     train           post-processing of what was collected
@@ -9,19 +9,22 @@ The surface that users see is one for all of them, `methods.base.estimator.Estim
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar
 
 from torch import Tensor
 
+from graphveil.errors import InputError
 from graphveil.graphs import Split
 from graphveil.graphs.protocol import Graph
 from graphveil.graphs.schema import GraphSchema
 from graphveil.methods.base.account import Account
-from graphveil.methods.base.network import Progress
+from graphveil.methods.base.storage import require_numbers
 from graphveil.privacy import Guarantee, Randomness
+from graphveil.progress import ProgressCallback
 from graphveil.training import Epoch
 
 Collected = TypeVar("Collected")
@@ -73,7 +76,7 @@ class Core(Protocol[Collected]):
         """What one relationship costs; None where links are not what is protected."""
 
     @property
-    def history(self) -> Sequence[Epoch]:
+    def history(self) -> tuple[Epoch, ...]:
         """Every epoch's figures, of released values alone."""
 
     @property
@@ -84,12 +87,12 @@ class Core(Protocol[Collected]):
         """Return the settings that build the core once more, by name."""
 
     def collect(
-        self, graph: Graph, *, split: Split, randomness: Randomness, progress: Progress | None = None
+        self, graph: Graph, *, split: Split, randomness: Randomness, progress: ProgressCallback | None = None
     ) -> Collected:
         """Pay for what people send or the curator reads, read it, and return what came through the mechanisms."""
 
     def train(
-        self, collected: Collected, *, randomness: Randomness | None = None, progress: Progress | None = None
+        self, collected: Collected, *, randomness: Randomness | None = None, progress: ProgressCallback | None = None
     ) -> None:
         """Train on what was collected; most may do so again and again at no privacy cost."""
 
@@ -111,6 +114,27 @@ class Core(Protocol[Collected]):
         """Read what was kept beside a saved model; nothing where the model alone was handed on."""
 
 
+def signature_of(core: Callable[..., Any]) -> inspect.Signature:
+    """Return how a core is built, with the fields of its `settings_type` in the place of `**settings`.
+
+    Settings that are `derived` from others where nobody gives them have the default None.
+
+    Args:
+        core: a class of cores.
+    """
+    plain = inspect.signature(core)
+    spelt: list[inspect.Parameter] = []
+    for one in plain.parameters.values():
+        if one.kind is inspect.Parameter.VAR_KEYWORD:
+            derived = getattr(core, "derived", ())
+            for field in fields(core.settings_type):  # type: ignore[attr-defined]
+                default = None if field.name in derived else field.default
+                spelt.append(inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=default))
+        else:
+            spelt.append(one)
+    return plain.replace(parameters=spelt)
+
+
 def fitted_or_refuse(fitted: Collected | None, name: str, half: str) -> Collected:
     """Return what a fitted core keeps.
 
@@ -122,8 +146,27 @@ def fitted_or_refuse(fitted: Collected | None, name: str, half: str) -> Collecte
     Raises:
         InputError: it has not been fitted.
     """
-    from graphveil.errors import InputError
-
     if fitted is None:
         raise InputError(f"this {name} has not been fitted", remedy=f"call fit or {half} first")
     return fitted
+
+
+def stored_probabilities(stored: Stored, classes: int) -> Tensor:
+    """Return the probabilities [n, c] that were stored.
+
+    Args:
+        stored: what a core is restored from.
+        classes: c.
+
+    Raises:
+        InputError: they are of another shape, or no finite numbers.
+    """
+    found = require_numbers("probabilities", stored.tensors["probabilities"])
+    if found.dim() != 2 or found.shape[1] != classes:
+        raise InputError(f"probabilities are {tuple(found.shape)}", allowed=f"(nodes, {classes})")
+    return found
+
+
+def core_of(method: Any) -> Any:
+    """Return the core of an estimator; a method that has none yet is its own."""
+    return getattr(method, "core", method)

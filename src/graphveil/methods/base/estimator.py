@@ -14,7 +14,7 @@ settings, because trying settings on the same people is what `methods.runs.tunin
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeVar, final
@@ -25,12 +25,11 @@ from graphveil.errors import InputError
 from graphveil.graphs import Split, random_split
 from graphveil.graphs.protocol import Graph
 from graphveil.graphs.schema import GraphSchema
-from graphveil.methods.base.account import Account
-from graphveil.methods.base.core import Core, Stored
-from graphveil.methods.base.network import Progress
+from graphveil.methods.base.core import Core, Stored, signature_of
 from graphveil.methods.base.scores import true_score
 from graphveil.methods.base.storage import read_method, restoring, save_method, without_answers
 from graphveil.privacy import Guarantee, Ledger, Randomness, SecureRandomness
+from graphveil.progress import ProgressCallback
 from graphveil.training import Epoch
 
 if TYPE_CHECKING:
@@ -78,7 +77,7 @@ class Estimator(Generic[C]):
         *,
         split: Split | None = None,
         randomness: Randomness | None = None,
-        progress: Progress | None = None,
+        progress: ProgressCallback | None = None,
     ) -> Estimator[C]:
         """Collect from the people of a graph, or publish it, and train on what came out.
 
@@ -101,9 +100,7 @@ class Estimator(Generic[C]):
         self.core.train(collected, randomness=source, progress=progress)
         return self
 
-    def predict_proba(
-        self, graph: Graph | None = None, *, randomness: Randomness | None = None, **who: Any
-    ) -> Tensor:
+    def predict_proba(self, graph: Graph | None = None, *, randomness: Randomness | None = None, **who: Any) -> Tensor:
         """Return class probabilities.
 
         Args:
@@ -171,7 +168,7 @@ class Estimator(Generic[C]):
         self.core.account.ledger = ledger
 
     @property
-    def history(self) -> Sequence[Epoch]:
+    def history(self) -> tuple[Epoch, ...]:
         """Every epoch's figures, of released values alone."""
         return self.core.history
 
@@ -364,7 +361,7 @@ class Factory(Generic[P, C]):
 
     @property
     def __signature__(self) -> inspect.Signature:
-        return inspect.signature(self._core)
+        return signature_of(self._core)
 
 
 def load_estimator(core: type[C], path: str | Path) -> Estimator[C]:
@@ -386,11 +383,6 @@ def load_estimator(core: type[C], path: str | Path) -> Estimator[C]:
     return Estimator(found)
 
 
-def restored_account(facts: Any) -> Account:
-    """Return the account that a saved file's facts tell."""
-    return Account(Ledger.from_dict(facts["ledger"]), frozenset(facts.get("collections", ())))
-
-
 def _answering(estimator: Estimator[Any], call: Callable[..., Any]) -> Callable[..., Any]:
     """Return a core's method that gives the estimator where the core gives itself."""
 
@@ -403,7 +395,7 @@ def _answering(estimator: Estimator[Any], call: Callable[..., Any]) -> Callable[
 
 
 def _defaults(core: Callable[..., Any]) -> dict[str, Any]:
-    return {name: one.default for name, one in inspect.signature(core).parameters.items()}
+    return {name: one.default for name, one in signature_of(core).parameters.items()}
 
 
 def _would_ask_again(name: str, changes: dict[str, Any]) -> InputError:

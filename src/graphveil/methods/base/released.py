@@ -105,6 +105,14 @@ class LocalReports:
         return true, (1 - true) / (classes - 1)
 
 
+@dataclass(frozen=True)
+class LocalCollection:
+    """What a server trains on: the reports of one collection, and the public topology."""
+
+    reports: LocalReports
+    topology: Topology
+
+
 def topology_of(graph: Graph) -> Topology:
     """Return the public part of a graph."""
     return Topology(graph.edge_index, int(graph.num_nodes))

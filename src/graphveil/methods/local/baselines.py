@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphveil.methods.local.lpgnn import LPGNN
+from graphveil.methods.base.estimator import Estimator
+from graphveil.methods.local.lpgnn import LPGNN, LPGNNCore
 
 BASELINES = ("gcn", "sage", "gat", "mlp")
 INFINITE = float("inf")
 
 
-def baseline(model: str, **settings: Any) -> LPGNN:
+def baseline(model: str, **settings: Any) -> Estimator[LPGNNCore]:
     """Return an unfitted network of backbone `model` that protects nothing.
 
     Raises:

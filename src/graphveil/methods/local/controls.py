@@ -21,19 +21,22 @@ from torch import Tensor
 
 from graphveil.aggregation import normalised
 from graphveil.graphs import Graph, Split
+from graphveil.methods.base.core import core_of
+from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.features import features_of, labels_of, random_features
 from graphveil.methods.base.many_labels import f1_shares
 from graphveil.methods.base.network import Labels, NetworkSettings, train_network
 from graphveil.methods.base.released import LocalReports, topology_of
-from graphveil.methods.local.label_propagation import LabelPropagation, propagate_labels
-from graphveil.methods.local.lpgnn import LPGNN
+from graphveil.methods.local.label_propagation import LabelPropagationCore, propagate_labels
+from graphveil.methods.local.lpgnn import LPGNNCore
 
 Control = Callable[[], np.ndarray]
+LocalMethod = Estimator[LPGNNCore] | Estimator[LabelPropagationCore]
 #: Hops of the random-features control where the method itself propagates fewer.
 CONTROL_HOPS = 8
 
 
-def controls_of(method: LPGNN | LabelPropagation, graph: Graph, split: Split) -> Mapping[str, Control]:
+def controls_of(method: LocalMethod, graph: Graph, split: Split) -> Mapping[str, Control]:
     """Return the controls that apply to a fitted method, each to be run by calling it."""
     released = method.released
     if released is None:
@@ -42,11 +45,12 @@ def controls_of(method: LPGNN | LabelPropagation, graph: Graph, split: Split) ->
     if labels.values.dim() == 2:  # none of these has a form for several labels a node
         return {}
     controls: dict[str, Control] = {"public-only": lambda: _public_only(method, labels, graph, split)}
-    if isinstance(method, LPGNN) or method.rule != "propagation":
+    if isinstance(core_of(method), LPGNNCore) or method.rule != "propagation":
         controls["label-propagation"] = lambda: _label_propagation(labels, graph, split)
-    if method.privacy.collects_features or (isinstance(method, LabelPropagation) and method.rule == "pool"):
+    pooled = isinstance(core_of(method), LabelPropagationCore) and method.rule == "pool"
+    if method.privacy.collects_features or pooled:
         controls["random-features"] = lambda: _random_features(method, labels, graph, split)
-    if isinstance(method, LPGNN) and method.privacy.collects_features:
+    if isinstance(core_of(method), LPGNNCore) and method.privacy.collects_features:
         controls["no-edges"] = lambda: _no_edges(method, released, labels, graph, split)
     return controls
 
@@ -71,21 +75,22 @@ def hits(scores: Tensor, graph: Graph, split: Split) -> np.ndarray:
     return found
 
 
-def network_settings(method: LPGNN | LabelPropagation) -> NetworkSettings:
+def network_settings(method: LocalMethod) -> NetworkSettings:
     """Return the settings of the networks to compare with: the method's own where it trains one."""
-    if isinstance(method, LPGNN):
-        return method.settings
+    if isinstance(core_of(method), LPGNNCore):
+        settings: NetworkSettings = method.settings
+        return settings
     return NetworkSettings(seed=method.seed, device=method.device)
 
 
-def _random_features(method: LPGNN | LabelPropagation, labels: Labels, graph: Graph, split: Split) -> np.ndarray:
+def _random_features(method: LocalMethod, labels: Labels, graph: Graph, split: Split) -> np.ndarray:
     settings = network_settings(method)
     noise = random_features(graph.num_nodes, graph.schema.dimension, settings.seed)
     settings = replace(settings, scaling="standard", steps_x=max(settings.steps_x, CONTROL_HOPS))
     return hits(train_network(noise, 0.0, labels, topology_of(graph), settings).logits, graph, split)
 
 
-def _no_edges(method: LPGNN, released: LocalReports, labels: Labels, graph: Graph, split: Split) -> np.ndarray:
+def _no_edges(method: LocalMethod, released: LocalReports, labels: Labels, graph: Graph, split: Split) -> np.ndarray:
     features, offset = features_of(released, method.settings.seed)
     settings = replace(method.settings, model="mlp", steps_x=0, steps_y=0, scaling="standard")
     network = train_network(features, offset, labels, topology_of(graph), settings)
@@ -100,7 +105,7 @@ def _label_propagation(labels: Labels, graph: Graph, split: Split) -> np.ndarray
     return hits(found, graph, split)
 
 
-def _public_only(method: LPGNN | LabelPropagation, labels: Labels, graph: Graph, split: Split) -> np.ndarray:
+def _public_only(method: LocalMethod, labels: Labels, graph: Graph, split: Split) -> np.ndarray:
     if math.isinf(method.privacy.epsilon_y):
         return _label_propagation(labels, graph, split)
     return np.full(int(split.test.sum()), 1.0 / labels.classes)

@@ -21,12 +21,15 @@ from torch import Tensor
 
 from graphveil.aggregation import SparseMatrix, normalised, propagate
 from graphveil.errors import InputError
-from graphveil.graphs import Graph, GraphSchema, Split, random_split
-from graphveil.methods.base.account import Booked
+from graphveil.graphs import Graph, GraphSchema, Split
+from graphveil.methods.base.account import Account, restored_account
+from graphveil.methods.base.core import Stored, fitted_or_refuse, stored_probabilities
 from graphveil.methods.base.drop import label_matrix
+from graphveil.methods.base.estimator import Factory
 from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.methods.base.network import require_device
 from graphveil.methods.base.released import (
+    LocalCollection,
     LocalReports,
     Topology,
     randomize_people,
@@ -34,19 +37,11 @@ from graphveil.methods.base.released import (
     require_servable,
     topology_of,
 )
-from graphveil.methods.base.scores import true_score
-from graphveil.methods.base.storage import (
-    number,
-    read_method,
-    require_numbers,
-    restoring,
-    save_method,
-    schema_facts,
-    schema_from,
-)
+from graphveil.methods.base.storage import number, schema_facts, schema_from
 from graphveil.methods.local.label_pool import pool_labels
-from graphveil.privacy import Guarantee, Ledger, Randomness
+from graphveil.privacy import Guarantee, Randomness
 from graphveil.progress import Progress, ProgressCallback
+from graphveil.training import Epoch
 
 ALPHAS = (0.8, 0.9, 0.95, 0.98)
 HOPS = (2, 4, 8, 16)
@@ -111,8 +106,8 @@ class FittedLabels:
     published: Guarantee | None = None
 
 
-class LabelPropagation(Booked):
-    """The estimator; `fit` is `randomize` (the devices) followed by `fit_reports` (the server).
+class LabelPropagationCore:
+    """Label propagation: `fit` is `randomize` (the devices), then `fit_reports` (the server).
 
     Args:
         epsilon_y: budget of one label report, all that a person spends; inf for public labels.
@@ -127,6 +122,10 @@ class LabelPropagation(Booked):
     """
 
     kind = "label-propagation"
+    says_who: tuple[str, ...] = ()
+    several = False
+    epsilon_relationship: float | None = None
+    history: tuple[Epoch, ...] = ()
 
     def __init__(self, *, epsilon_y: float, rule: str = "propagation", seed: int = 0, device: str = "cpu") -> None:
         self.privacy = LocalPrivacy(None, epsilon_y)
@@ -134,8 +133,7 @@ class LabelPropagation(Booked):
         if rule not in RULES:
             raise InputError(f"rule {rule!r} is not known", allowed=", ".join(RULES))
         self.rule, self.seed, self.device = rule, seed, device
-        self.ledger: Ledger = self.privacy.open_ledger()
-        self.history: tuple[Any, ...] = ()
+        self.account = Account(self.privacy.open_ledger())
         self._fitted: FittedLabels | None = None
         self.released: LocalReports | None = None
         self.topology: Topology | None = None
@@ -147,16 +145,16 @@ class LabelPropagation(Booked):
             BudgetError: when this collection has already been made, before data is read.
         """
         spends = self.privacy.spends(graph.schema)
-        self.afford(*spends)
+        self.account.afford(*spends)
         require_servable(graph)
-        self.pay(*spends)
+        self.account.pay(*spends)
         released = randomize_people(graph, split, self.privacy, randomness=randomness)
-        self.made(released.digest)
+        self.account.made(released.digest)
         return released
 
     def fit_reports(
         self, released: LocalReports, topology: Topology, *, progress: ProgressCallback | None = None
-    ) -> LabelPropagation:
+    ) -> LabelPropagationCore:
         """Spread the released labels; costs nothing and may be repeated.
 
         Raises:
@@ -165,9 +163,9 @@ class LabelPropagation(Booked):
         """
         require_matching(released, topology, self.privacy)
         if released.origin is None:
-            self.recognise(released.digest, self.privacy.spends(released.schema))
+            self.account.recognise(released.digest, self.privacy.spends(released.schema))
         else:
-            self.adopt(released.published_as(topology), released.origin.ledger)
+            self.account.adopt(released.published_as(topology), released.origin.ledger)
         rule = _pool if self.rule == "pool" else _propagate
         found, variant = rule(self, released, topology, progress)
         origin = released.origin
@@ -177,26 +175,29 @@ class LabelPropagation(Booked):
         self.released, self.topology = released, topology
         return self
 
-    def fit(
-        self,
-        graph: Graph,
-        *,
-        randomness: Randomness,
-        split: Split | None = None,
-        progress: ProgressCallback | None = None,
-    ) -> LabelPropagation:
-        """Simulate the collection on `graph` and spread its reports."""
-        split = split or random_split(graph, self.seed)
-        released = self.randomize(graph, split=split, randomness=randomness)
-        return self.fit_reports(released, topology_of(graph), progress=progress)
+    def collect(
+        self, graph: Graph, *, split: Split, randomness: Randomness, progress: ProgressCallback | None = None
+    ) -> LocalCollection:
+        """Simulate the collection on `graph`: everybody's label report, and the public topology."""
+        return LocalCollection(self.randomize(graph, split=split, randomness=randomness), topology_of(graph))
 
-    def predict_proba(self, graph: Graph | None = None, *, randomness: Randomness | None = None) -> Tensor:
+    def train(
+        self,
+        collected: LocalCollection,
+        *,
+        randomness: Randomness | None = None,
+        progress: ProgressCallback | None = None,
+    ) -> None:
+        """Spread the labels of a collection: `fit_reports`."""
+        self.fit_reports(collected.reports, collected.topology, progress=progress)
+
+    def probabilities(self, graph: Graph | None = None, *, randomness: Randomness | None = None) -> Tensor:
         """Return class probabilities [n, c] of the topology that was fitted.
 
         Raises:
             InputError: for another graph: nobody there has reported a label.
         """
-        fitted = self._require_fitted()
+        fitted = self.result
         if graph is not None and topology_of(graph).fingerprint != fitted.fingerprint:
             raise InputError(
                 "label propagation knows only the graph whose labels were collected",
@@ -205,33 +206,34 @@ class LabelPropagation(Booked):
             )
         return fitted.probabilities
 
-    def predict(self, graph: Graph | None = None, *, randomness: Randomness | None = None) -> Tensor:
-        """Return the most likely class of every node [n]."""
-        return self.predict_proba(graph).argmax(dim=1)
+    @property
+    def fitted(self) -> bool:
+        """Whether labels have been spread."""
+        return self._fitted is not None
 
-    def score(self, graph: Graph, mask: Tensor | None = None, *, randomness: Randomness | None = None) -> float:
-        """Return the accuracy against the true labels of `graph` on `mask` (default: all nodes with a label)."""
-        return true_score(self.predict(graph), graph, mask)
+    def parameters(self) -> dict[str, Any]:
+        """Return the settings that build the core once more."""
+        return {"epsilon_y": self.privacy.epsilon_y, "rule": self.rule, "seed": self.seed, "device": self.device}
 
     @property
     def schema(self) -> GraphSchema:
         """The public facts of the collection that was fitted."""
-        return self._require_fitted().schema
+        return self.result.schema
 
     @property
     def variant(self) -> str:
         """The formula that was chosen."""
-        return self._require_fitted().variant
+        return self.result.variant
 
     @property
     def guarantee(self) -> Guarantee:
         """What the collection that was fitted protects; of a published graph, what its release protects."""
-        fitted = self._require_fitted()
-        return fitted.published or self.privacy.guarantee(fitted.schema, fitted.void, self.ledger)
+        fitted = self.result
+        return fitted.published or self.privacy.guarantee(fitted.schema, fitted.void, self.account.ledger)
 
-    def save(self, path: str | Path) -> Path:
-        """Write predictions, settings, guarantee and ledger to one safetensors file; no reports, no edges."""
-        fitted = self._require_fitted()
+    def stored(self) -> Stored:
+        """Return predictions, settings, guarantee and ledger; no reports, no edges."""
+        fitted = self.result
         facts = {
             "epsilon_y": number(self.privacy.epsilon_y),
             "rule": self.rule,
@@ -240,43 +242,48 @@ class LabelPropagation(Booked):
             "void": fitted.void,
             "fingerprint": fitted.fingerprint,
             "variant": fitted.variant,
-            "collections": sorted(self.collections),
+            "collections": sorted(self.account.collections),
             "published": None if fitted.published is None else fitted.published.to_dict(),
-            "ledger": self.ledger.to_dict(),
+            "ledger": self.account.ledger.to_dict(),
             "guarantee": self.guarantee.to_dict(),
         }
-        return save_method(path, self.kind, facts, {"probabilities": fitted.probabilities})
+        return Stored(facts, {"probabilities": fitted.probabilities})
+
+    def keep(self, model: Path) -> None:
+        """Keep nothing: nobody is asked again."""
+
+    def recall(self, model: Path) -> None:
+        """Find nothing: nothing is kept."""
 
     @classmethod
-    def load(cls, path: str | Path) -> LabelPropagation:
-        """Return a saved method, able to predict on its own graph.
+    def restore(cls, stored: Stored) -> LabelPropagationCore:
+        """Return what `stored` gave, able to predict on its own graph.
 
         Raises:
-            ModelFileError: for a file that is missing, damaged or of another method.
+            KeyError, TypeError, ValueError: for anything else.
         """
-        _, facts, tensors = read_method(path, cls.kind)
-        with restoring(path):
-            method = cls(epsilon_y=float(facts["epsilon_y"]), rule=facts["rule"], seed=facts["seed"])
-            method.ledger = Ledger.from_dict(facts["ledger"])
-            method.collections = frozenset(facts.get("collections", ()))
-            schema = schema_from(facts["schema"])
-            found = require_numbers("probabilities", tensors["probabilities"])
-            if found.dim() != 2 or found.shape[1] != len(schema.classes):
-                raise InputError(f"probabilities are {tuple(found.shape)}", allowed=f"(nodes, {len(schema.classes)})")
-            published = facts.get("published")
-            guarantee = None if published is None else Guarantee.from_dict(published)
-            place, variant = facts["fingerprint"], facts["variant"]
-            method._fitted = FittedLabels(schema, facts["void"], place, found, variant, guarantee)
+        facts = stored.facts
+        method = cls(epsilon_y=float(facts["epsilon_y"]), rule=facts["rule"], seed=facts["seed"])
+        method.account = restored_account(facts)
+        schema = schema_from(facts["schema"])
+        found = stored_probabilities(stored, len(schema.classes))
+        published = facts.get("published")
+        guarantee = None if published is None else Guarantee.from_dict(published)
+        place, variant = facts["fingerprint"], facts["variant"]
+        method._fitted = FittedLabels(schema, facts["void"], place, found, variant, guarantee)
         return method
 
-    def _require_fitted(self) -> FittedLabels:
-        if self._fitted is None:
-            raise InputError("this label propagation has not been fitted", remedy="call fit or fit_reports first")
-        return self._fitted
+    @property
+    def result(self) -> FittedLabels:
+        """What fitting left; raises InputError before."""
+        return fitted_or_refuse(self._fitted, "label propagation", "fit_reports")
+
+
+LabelPropagation = Factory(LabelPropagationCore)
 
 
 def _propagate(
-    method: LabelPropagation, released: LocalReports, topology: Topology, progress: ProgressCallback | None
+    method: LabelPropagationCore, released: LocalReports, topology: Topology, progress: ProgressCallback | None
 ) -> tuple[Tensor, str]:
     classes = len(released.schema.classes)
     keep, flip = released.channel
@@ -289,7 +296,7 @@ def _propagate(
 
 
 def _pool(
-    method: LabelPropagation, released: LocalReports, topology: Topology, progress: ProgressCallback | None
+    method: LabelPropagationCore, released: LocalReports, topology: Topology, progress: ProgressCallback | None
 ) -> tuple[Tensor, str]:
     classes = len(released.schema.classes)
     keep, flip = released.channel

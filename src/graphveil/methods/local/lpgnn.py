@@ -20,8 +20,8 @@ import torch
 from torch import Tensor
 
 from graphveil.errors import InputError
-from graphveil.graphs import Graph, GraphSchema, Split, node_names, random_split
-from graphveil.methods.base.account import Booked
+from graphveil.graphs import Graph, GraphSchema, Split, node_names
+from graphveil.methods.base.account import Account, restored_account
 from graphveil.methods.base.asking import (
     handed_in,
     pay_for,
@@ -34,6 +34,8 @@ from graphveil.methods.base.asking import (
     save_people,
     side_by_side,
 )
+from graphveil.methods.base.core import Stored, fitted_or_refuse
+from graphveil.methods.base.estimator import Factory
 from graphveil.methods.base.features import features_of, labels_of
 from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.methods.base.network import (
@@ -46,6 +48,7 @@ from graphveil.methods.base.network import (
 from graphveil.methods.base.network_storage import network_facts, network_tensors, restored_network
 from graphveil.methods.base.people import Identity, Kept, leans_on
 from graphveil.methods.base.released import (
+    LocalCollection,
     LocalReports,
     Topology,
     randomize_people,
@@ -54,17 +57,8 @@ from graphveil.methods.base.released import (
     require_servable,
     topology_of,
 )
-from graphveil.methods.base.scores import true_score
-from graphveil.methods.base.storage import (
-    number,
-    read_method,
-    restoring,
-    save_method,
-    schema_facts,
-    schema_from,
-    without_answers,
-)
-from graphveil.privacy import Assumption, Guarantee, Ledger, Randomness
+from graphveil.methods.base.storage import number, schema_facts, schema_from
+from graphveil.privacy import Assumption, Guarantee, Randomness
 from graphveil.privacy.old_texts import assumption_of
 from graphveil.progress import ProgressCallback
 from graphveil.training import Epoch
@@ -91,8 +85,8 @@ class Fitted:
         return torch.sigmoid(logits) if self.several else torch.softmax(logits, dim=1)
 
 
-class LPGNN(Booked):
-    """The estimator; `fit` is `randomize` (the devices) followed by `fit_reports` (the server).
+class LPGNNCore:
+    """Locally private graph neural network: `fit` is `randomize` (the devices), then `fit_reports` (the server).
 
     Args:
         epsilon_x: budget of one feature report; inf for public features, None collects none (random numbers stand in).
@@ -109,6 +103,9 @@ class LPGNN(Booked):
     """
 
     kind = "lpgnn"
+    says_who = ("people", "reports")
+    settings_type, derived = NetworkSettings, ("steps_x", "steps_y")
+    epsilon_relationship: float | None = None
 
     def __init__(
         self,
@@ -129,7 +126,8 @@ class LPGNN(Booked):
         chosen = {name: value for name, value in settings.items() if value is not None or name not in hops}
         self.settings = NetworkSettings(**{**hops, **chosen})
         self.queries = require_queries(queries)
-        self.ledger: Ledger = self.privacy.open_ledger(queries)
+        self._given = {name: settings.get(name) for name in hops}
+        self.account = Account(self.privacy.open_ledger(queries))
         self._fitted: Fitted | None = None
         self._kept = Kept()
         self.released: LocalReports | None = None
@@ -145,18 +143,18 @@ class LPGNN(Booked):
             DataError, InputError: for values outside the declared range or classes; what was paid stays paid.
         """
         spends = self.privacy.spends(graph.schema)
-        self.afford(*spends)
+        self.account.afford(*spends)
         require_servable(graph, several=math.isinf(self.privacy.epsilon_y))
-        self.pay(*spends)
+        self.account.pay(*spends)
         released = randomize_people(graph, split, self.privacy, randomness=randomness)
-        self.made(released.digest)
+        self.account.made(released.digest)
         return released
 
     # ---- the server ----
 
     def fit_reports(
         self, released: LocalReports, topology: Topology, *, progress: ProgressCallback | None = None
-    ) -> LPGNN:
+    ) -> LPGNNCore:
         """Train on reports alone; may be called again and again on the same reports at no privacy cost.
 
         Raises:
@@ -166,42 +164,41 @@ class LPGNN(Booked):
         require_matching(released, topology, self.privacy)
         origin = released.origin
         if origin is None:
-            self.recognise(released.digest, self.privacy.spends(released.schema))
+            self.account.recognise(released.digest, self.privacy.spends(released.schema))
         else:
-            self.adopt(released.published_as(topology), origin.ledger)
+            self.account.adopt(released.published_as(topology), origin.ledger)
         features, offset = features_of(released, self.settings.seed)
         network = train_network(features, offset, labels_of(released), topology, self.settings, progress=progress)
         published = None if origin is None else origin.guarantee
         several, notes = released.labels.dim() == 2, () if self._fitted is None else self._fitted.notes
         self._fitted = Fitted(released.schema, released.void, topology.fingerprint, network, published, several, notes)
-        self._kept = Kept.of_run(released.ids, topology.num_nodes, _sent(released.features), self.ledger).after(
+        self._kept = Kept.of_run(released.ids, topology.num_nodes, _sent(released.features), self.account.ledger).after(
             self._kept
         )
         self.released, self.topology = released, topology
         return self
 
-    def fit(
-        self,
-        graph: Graph,
-        *,
-        randomness: Randomness,
-        split: Split | None = None,
-        progress: ProgressCallback | None = None,
-    ) -> LPGNN:
-        """Simulate the collection on `graph` and train on its reports.
+    # ---- both ----
 
-        Args:
-            graph: a graph value with the truth at hand.
-            randomness: the source of the devices' noise.
-            split: who sends a label; default: a random half trains, a quarter validates (from `seed`).
-        """
-        split = split or random_split(graph, self.settings.seed)
-        released = self.randomize(graph, split=split, randomness=randomness)
-        return self.fit_reports(released, topology_of(graph), progress=progress)
+    def collect(
+        self, graph: Graph, *, split: Split, randomness: Randomness, progress: ProgressCallback | None = None
+    ) -> LocalCollection:
+        """Simulate the collection on `graph`: everybody's report, and the public topology."""
+        return LocalCollection(self.randomize(graph, split=split, randomness=randomness), topology_of(graph))
+
+    def train(
+        self,
+        collected: LocalCollection,
+        *,
+        randomness: Randomness | None = None,
+        progress: ProgressCallback | None = None,
+    ) -> None:
+        """Train on a collection: `fit_reports`."""
+        self.fit_reports(collected.reports, collected.topology, progress=progress)
 
     # ---- what comes out ----
 
-    def predict_proba(
+    def probabilities(
         self,
         graph: Graph | None = None,
         *,
@@ -226,7 +223,7 @@ class LPGNN(Booked):
             BudgetError: the same people would be asked again, and no room was declared; before data is read.
             InputError: for a graph with other features, or people who have to be asked without `randomness`.
         """
-        fitted = self._require_fitted()
+        fitted = self.result
         if graph is None:
             return fitted.probabilities(fitted.network.logits)
         topology = topology_of(graph)
@@ -243,61 +240,62 @@ class LPGNN(Booked):
         logits = apply_network(fitted.network, features, offset, topology, self.settings, classes=classes)
         return fitted.probabilities(logits)
 
-    def predict(self, graph: Graph | None = None, *, randomness: Randomness | None = None, **who: Any) -> Tensor:
-        """Return the most likely class of every node [n]; 0/1 [n, c] where a node has several labels.
+    @property
+    def fitted(self) -> bool:
+        """Whether there is a trained network."""
+        return self._fitted is not None
 
-        Args:
-            who: `people` or `reports`, see `predict_proba`.
-        """
-        found = self.predict_proba(graph, randomness=randomness, **who)
-        return (found > 0.5).long() if self._require_fitted().several else found.argmax(dim=1)
+    @property
+    def several(self) -> bool:
+        """Whether a node has several labels."""
+        return self.result.several
 
-    def score(
-        self, graph: Graph, mask: Tensor | None = None, *, randomness: Randomness | None = None, **who: Any
-    ) -> float:
-        """Return the accuracy against the true labels of `graph` on `mask` (default: all nodes with a label).
+    @property
+    def seed(self) -> int:
+        """What fixes the default split and initial weights, never privacy noise."""
+        return self.settings.seed
 
-        Where a node has several labels: the micro-averaged F1.
-        """
-        return true_score(self.predict(graph, randomness=randomness, **who), graph, mask)
+    def parameters(self) -> dict[str, Any]:
+        """Return the settings that build the core once more; hops that were left to the budgets are None."""
+        privacy = {name: getattr(self.privacy, name) for name in ("epsilon_x", "epsilon_y", "mechanism", "delta")}
+        return {**privacy, "queries": self.queries, **asdict(self.settings), **self._given}
 
     @property
     def schema(self) -> GraphSchema:
         """The public facts of the collection that was fitted."""
-        return self._require_fitted().schema
+        return self.result.schema
 
     @property
     def guarantee(self) -> Guarantee:
         """What all that was collected so far protects; of a published graph, what its release protects."""
-        fitted = self._require_fitted()
+        fitted = self.result
         if fitted.published is not None:
             return fitted.published
-        found = self.privacy.guarantee(fitted.schema, fitted.void, self.ledger)
-        return replace(found, assumes=(*found.assumes, *leans_on(self.ledger), *fitted.notes))
+        found = self.privacy.guarantee(fitted.schema, fitted.void, self.account.ledger)
+        return replace(found, assumes=(*found.assumes, *leans_on(self.account.ledger), *fitted.notes))
 
     @property
     def history(self) -> tuple[Epoch, ...]:
         """Every epoch's figures; all of them computed from released labels."""
-        return self._require_fitted().network.history
+        return self.result.network.history
 
     # ---- files ----
 
-    def save(self, path: str | Path) -> Path:
-        """Write weights, predictions, settings, guarantee and ledger to one safetensors file; no reports, no edges.
-
-        Reports lie in a file of their own beside it, by which people are known again: see `storage.save_kept`.
-        """
-        file = save_method(path, self.kind, self.facts(), self.tensors())
-        self.keep(file)
-        return file
+    def stored(self) -> Stored:
+        """Return weights, predictions, settings, guarantee and ledger; no reports, no edges."""
+        return Stored(self.facts(), self.tensors())
 
     def keep(self, model: Path) -> None:
-        """Write people's reports beside a saved model, for its owner alone."""
-        save_people(model, self.kind, self._kept, of=self._require_fitted().fingerprint)
+        """Write people's reports, by which they are known again, beside a saved model, for its owner alone."""
+        save_people(model, self.kind, self._kept, of=self.result.fingerprint)
+
+    def recall(self, model: Path) -> None:
+        """Read people's reports from the file beside a saved model."""
+        self._kept = read_people(model, self.kind, of=self.result.fingerprint)
 
     def facts(self) -> dict[str, Any]:
         """Return everything a saved file holds beside tensors, as JSON values."""
-        fitted = self._require_fitted()
+        fitted = self.result
         return {
             "privacy": {
                 "epsilon_x": number(self.privacy.epsilon_x),
@@ -312,33 +310,25 @@ class LPGNN(Booked):
             "fingerprint": fitted.fingerprint,
             "several": fitted.several,
             "notes": [fact.sentence for fact in fitted.notes],
-            "collections": sorted(self.collections),
+            "collections": sorted(self.account.collections),
             "published": None if fitted.published is None else fitted.published.to_dict(),
             **network_facts(fitted.network),
-            "ledger": self.ledger.to_dict(),
+            "ledger": self.account.ledger.to_dict(),
             "guarantee": self.guarantee.to_dict(),
         }
 
     def tensors(self) -> dict[str, Tensor]:
         """Return the tensors of a saved file by name."""
-        return network_tensors(self._require_fitted().network)
+        return network_tensors(self.result.network)
 
     @classmethod
-    def load(cls, path: str | Path) -> LPGNN:
-        """Return a saved method, able to predict; its collection cannot be repeated.
+    def restore(cls, stored: Stored) -> LPGNNCore:
+        """Return what `stored` gave, able to predict; its collection cannot be repeated.
 
         Raises:
-            ModelFileError: for a file that is missing, damaged or not an LPGNN.
+            KeyError, TypeError, ValueError: for anything else.
         """
-        _, facts, tensors = read_method(path, cls.kind)
-        with restoring(path):
-            method = cls.restore(facts, without_answers(path, tensors))
-            method._kept = read_people(path, cls.kind, of=facts["fingerprint"])
-        return method
-
-    @classmethod
-    def restore(cls, facts: dict[str, Any], tensors: dict[str, Tensor]) -> LPGNN:
-        """Return what `facts` and `tensors` gave; raises KeyError, TypeError or ValueError for anything else."""
+        facts, tensors = stored.facts, stored.tensors
         privacy = dict(facts["privacy"])
         for name in ("epsilon_x", "epsilon_y"):
             privacy[name] = None if privacy[name] is None else float(privacy[name])
@@ -352,20 +342,19 @@ class LPGNN(Booked):
         several = bool(facts.get("several"))
         notes = tuple(map(assumption_of, facts.get("notes", ())))
         method._fitted = Fitted(schema, facts["void"], facts["fingerprint"], network, guarantee, several, notes)
-        method.ledger = Ledger.from_dict(facts["ledger"])
-        method.collections = frozenset(facts.get("collections", ()))
+        method.account = restored_account(facts)
         return method
 
     # ---- helpers ----
 
-    def _require_fitted(self) -> Fitted:
-        if self._fitted is None:
-            raise InputError("this LPGNN has not been fitted", remedy="call fit or fit_reports first")
-        return self._fitted
+    @property
+    def result(self) -> Fitted:
+        """What fitting left; raises InputError before."""
+        return fitted_or_refuse(self._fitted, "LPGNN", "fit_reports")
 
     def _require_same_features(self, found: GraphSchema) -> None:
         """Refuse a new graph whose features are not those of training, or a model without any."""
-        require_same_features(found, self._require_fitted().schema)
+        require_same_features(found, self.result.schema)
         if not self.privacy.collects_features:
             raise InputError(
                 "this model was trained without features, so it cannot predict on a new graph", where=found.name
@@ -373,24 +362,26 @@ class LPGNN(Booked):
 
     def _is_own(self, graph: Graph, topology: Topology, people: Identity | None) -> bool:
         """Whether this is the graph of the run, with its own people as far as ids tell."""
-        if people == "other" or topology.fingerprint != self._require_fitted().fingerprint:
+        if people == "other" or topology.fingerprint != self.result.fingerprint:
             return False
         if node_names(graph) is None or not self._kept.named:
             return True
-        found = self._kept.find(graph, None, "", self.ledger)
+        found = self._kept.find(graph, None, "", self.account.ledger)
         return found is not None and torch.equal(found.rows, torch.arange(topology.num_nodes))
 
     def _sent(self, graph: Graph, topology: Topology, randomness: Randomness | None, people: Identity | None) -> Any:
         """Return everybody's feature report: kept, or asked for: the one place where prediction reads private data."""
-        fitted, name, nodes = self._require_fitted(), graph.schema.name, topology.num_nodes
+        fitted, name, nodes = self.result, graph.schema.name, topology.num_nodes
         group = f"{name}, {nodes} nodes, {topology.fingerprint}"
-        found = self._kept.find(graph, people, group, self.ledger)
+        found = self._kept.find(graph, people, group, self.account.ledger)
         if found is not None and not bool(found.new.any()):
             self._note(found.said if people == "same" else None)
             return reports_from(self._kept.take(found.rows))
         source = require_source(randomness, "private features")
         spends = [spend for spend in self.privacy.spends(fitted.schema) if spend.unit == "features"]
-        self.ledger, own = pay_for(self.ledger, found, spends, name=name, group=group, queries=self.queries)
+        self.account.ledger, own = pay_for(
+            self.account.ledger, found, spends, name=name, group=group, queries=self.queries
+        )
         self._note(None, source.void)
         asked = torch.ones(nodes, dtype=torch.bool) if found is None else found.new
         sent = randomize_features(graph, self.privacy.features(fitted.schema), asked, randomness=source).to_tensors()
@@ -403,14 +394,14 @@ class LPGNN(Booked):
 
     def _handed_in(self, graph: Graph, reports: LocalReports) -> Any:
         """Return the reports that a prediction was given, which nobody is asked for."""
-        name, mechanism = graph.schema.name, self.privacy.features(self._require_fitted().schema)
+        name, mechanism = graph.schema.name, self.privacy.features(self.result.schema)
         require_reports_for(reports, mechanism, int(graph.num_nodes), name=name)
-        self._note(None if reports.digest in self.collections else handed_in(name), reports.void)
+        self._note(None if reports.digest in self.account.collections else handed_in(name), reports.void)
         return reports.features
 
     def _note(self, said: Assumption | None, void: str | None = None) -> None:
         """Keep what the guarantee leans on from now on."""
-        fitted = self._require_fitted()
+        fitted = self.result
         notes = fitted.notes if said is None or said in fitted.notes else (*fitted.notes, said)
         self._fitted = replace(fitted, notes=notes, void=fitted.void or void)
 
@@ -418,3 +409,6 @@ class LPGNN(Booked):
 def _sent(reports: Any) -> dict[str, Tensor]:
     """Return feature reports as tensors; nothing where features are public or not collected."""
     return reports.to_tensors() if hasattr(reports, "to_tensors") else {}
+
+
+LPGNN = Factory(LPGNNCore)

@@ -24,11 +24,12 @@ from torch import Tensor
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, Release, Split
 from graphveil.mechanisms import PairDomain
+from graphveil.methods.base.core import core_of
 from graphveil.methods.base.features import labels_of, random_features
 from graphveil.methods.base.released import LocalReports, Topology, topology_of
-from graphveil.methods.local.controls import CONTROL_HOPS, Control, ceiling_of, controls_of, hits
-from graphveil.methods.local.label_propagation import LabelPropagation, propagate_labels
-from graphveil.methods.local.lpgnn import LPGNN
+from graphveil.methods.local.controls import CONTROL_HOPS, Control, LocalMethod, ceiling_of, controls_of, hits
+from graphveil.methods.local.label_propagation import LabelPropagation, LabelPropagationCore, propagate_labels
+from graphveil.methods.local.lpgnn import LPGNN, LPGNNCore
 from graphveil.methods.release.edges import warning_of
 from graphveil.methods.release.heterorr import HeteroRR, domain_of, joined
 from graphveil.privacy import Randomness
@@ -43,7 +44,8 @@ def require_trainable(name: str, method: Any, graph: Graph) -> None:
     Raises:
         InputError: a method that collects or publishes on its own, on a graph with a `release`.
     """
-    if getattr(graph, "release", None) is not None and not isinstance(method, LPGNN | LabelPropagation):
+    served = isinstance(core_of(method), LPGNNCore | LabelPropagationCore)
+    if getattr(graph, "release", None) is not None and not served:
         raise InputError(
             f"the graph is a release: {name} would protect what anybody may know already",
             where=graph.schema.name,
@@ -60,14 +62,14 @@ def release_warning(method: HeteroRR, graph: Graph) -> str | None:
     return None if "edges" not in method.privacy.protected else warning_of(method.privacy, domain_of(graph))
 
 
-def made_edge_controls(method: LPGNN | LabelPropagation, graph: Graph, split: Split) -> Mapping[str, Control]:
+def made_edge_controls(method: LocalMethod, graph: Graph, split: Split) -> Mapping[str, Control]:
     """Return what a method trained on a released graph has for controls beside those of every method."""
     origin: Release | None = getattr(graph, "release", None)
     released = method.released
     if origin is None or released is None:
         return {}
     found: dict[str, Control] = {}
-    if isinstance(method, LPGNN) and released.labels.dim() == 2:
+    if isinstance(core_of(method), LPGNNCore) and released.labels.dim() == 2:
         found |= _several_labels(method, released, graph, split)
     if not origin.edges:
         return found
@@ -80,7 +82,7 @@ def made_edge_controls(method: LPGNN | LabelPropagation, graph: Graph, split: Sp
     return found
 
 
-def _several_labels(method: LPGNN, released: LocalReports, graph: Graph, split: Split) -> dict[str, Control]:
+def _several_labels(method: LocalMethod, released: LocalReports, graph: Graph, split: Split) -> dict[str, Control]:
     """Return the controls that other methods have, for several labels a node."""
     topology, settings = topology_of(graph), method.settings
     noise = random_features(released.labels.shape[0], released.schema.dimension, settings.seed)
@@ -172,13 +174,13 @@ def repeats_note(method: Any, repeats: int) -> str:
     return f"{repeats} repeats with fresh noise and splits: a simulation; a real collection has one report per person"
 
 
-def _adds_noise(method: LPGNN | LabelPropagation) -> bool:
+def _adds_noise(method: LocalMethod) -> bool:
     """Whether a method randomizes features or labels that were released already."""
     return any(math.isfinite(epsilon) for epsilon in (method.privacy.epsilon_y, method.privacy.epsilon_x or math.inf))
 
 
 def _again(
-    method: LPGNN | LabelPropagation,
+    method: LocalMethod,
     released: LocalReports,
     topology: Topology,
     graph: Graph,
@@ -187,7 +189,7 @@ def _again(
 ) -> np.ndarray:
     """Return the hits of the same method on the same release with other edges, or `other` settings of its network."""
     privacy = method.privacy
-    if isinstance(method, LPGNN):
+    if isinstance(core_of(method), LPGNNCore):
         network = {**asdict(method.settings), **other}
         budgets: dict[str, Any] = {
             "epsilon_x": privacy.epsilon_x,
@@ -227,5 +229,5 @@ def _with_truth(released: Graph, graph: Graph) -> Graph:
     return measured
 
 
-def _seed(method: LPGNN | LabelPropagation) -> int:
-    return method.settings.seed if isinstance(method, LPGNN) else method.seed
+def _seed(method: LocalMethod) -> int:
+    return method.core.seed

@@ -30,12 +30,14 @@ from graphveil.graphs.score_file import read_scores
 from graphveil.graphs.value import MASKS
 from graphveil.mechanisms import PairDomain, protected_pairs
 from graphveil.methods.base.account import Booked, digest_of
+from graphveil.methods.base.core import Stored
+from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.network import NetworkSettings, as_matrix
 from graphveil.methods.base.released import require_one_label, topology_of
 from graphveil.methods.base.scores import true_score
 from graphveil.methods.base.storage import read_method, restoring, save_method
 from graphveil.methods.links.collection import people_key
-from graphveil.methods.local.lpgnn import LPGNN
+from graphveil.methods.local.lpgnn import LPGNN, LPGNNCore
 from graphveil.methods.release.edges import Chains, MadeEdges, make_edges
 from graphveil.methods.release.features import PublishedFeatures, published_features
 from graphveil.methods.release.privacy import CHAINS, ReleasePrivacy, settings_of
@@ -243,7 +245,7 @@ class HeteroRR(Booked):
     @property
     def settings(self) -> NetworkSettings:
         """The settings of the network that is trained on the release."""
-        return self.network.settings
+        return self.network.core.settings
 
     @property
     def schema(self) -> GraphSchema:
@@ -274,7 +276,8 @@ class HeteroRR(Booked):
         """Write the network, predictions, guarantee and ledger to one safetensors file; no graph."""
         self._require_fitted()
         facts = {**self.network.facts(), "people": self._people, "budgets": settings_of(self.privacy)}
-        facts |= {"ledger": self.ledger.to_dict(), "collections": sorted(self.collections | self.network.collections)}
+        facts |= {"ledger": self.ledger.to_dict()}
+        facts |= {"collections": sorted(self.collections | self.network.core.account.collections)}
         return save_method(path, self.kind, facts, self.network.tensors())
 
     @classmethod
@@ -289,7 +292,7 @@ class HeteroRR(Booked):
             budgets = {key: value for key, value in facts["budgets"].items() if not key.startswith("scores")}
             numbers = {name: float(budgets[name]) for name in ("epsilon_x", "epsilon_a", "epsilon_y")}
             method = cls(**{**budgets, **numbers})
-            method.network = LPGNN.restore(facts, tensors)
+            method.network = Estimator(LPGNNCore.restore(Stored(facts, tensors)))
             method.ledger = Ledger.from_dict(facts["ledger"])
             method.collections = frozenset(facts.get("collections", ()))
             method._people = str(facts["people"])

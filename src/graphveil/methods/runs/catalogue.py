@@ -11,6 +11,8 @@ from typing import Any
 
 from graphveil.aggregation.weights import WEIGHT_KINDS
 from graphveil.errors import InputError, ModelFileError
+from graphveil.methods.base.core import core_of
+from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.local_privacy import FEATURE_MECHANISMS
 from graphveil.methods.base.network import NetworkSettings
 from graphveil.methods.base.storage import ledger_of, read_method
@@ -26,13 +28,13 @@ from graphveil.methods.links.solitude import Solitude
 from graphveil.methods.local.advice import advised_split
 from graphveil.methods.local.baselines import BASELINES, INFINITE, baseline
 from graphveil.methods.local.label_propagation import LabelPropagation
-from graphveil.methods.local.lpgnn import LPGNN
+from graphveil.methods.local.lpgnn import LPGNN, LPGNNCore
 from graphveil.methods.release.catalogue import RELEASES, SUMMARIES, build_release, refuse_idle_release, settings_taken
 from graphveil.methods.release.heterorr import HeteroRR
 from graphveil.models.block_model import ROUNDS
 
 Curator = GAP | ProGAP | DPMLP | ClassSums
-Method = LPGNN | LabelPropagation | Solitude | LinkBeliefs | Curator | HeteroRR
+Method = Estimator[Any] | Solitude | LinkBeliefs | Curator | HeteroRR
 _ESTIMATORS = (LPGNN, LabelPropagation, Solitude, LinkBeliefs, DPMLP, ClassSums, HeteroRR)
 #: Settings of the calibration alone.
 CALIBRATION = ("lambda1", "lambda2", "learning_rate_a", "complement")
@@ -143,7 +145,7 @@ def used_settings(settled: Mapping[str, Any], method: Method) -> dict[str, Any]:
     if isinstance(method, LinkBeliefs | Curator | HeteroRR):
         return dict(settled)
     used = {"epsilon_x": method.privacy.epsilon_x, "epsilon_y": method.privacy.epsilon_y}
-    if isinstance(method, LPGNN | Solitude):
+    if isinstance(core_of(method), LPGNNCore | Solitude):
         used |= {"steps_x": method.settings.steps_x, "steps_y": method.settings.steps_y}
         return {**settled, **{name: value for name, value in used.items() if name in settled}}
     return {name: used.get(name, value) for name, value in settled.items() if name in ("epsilon", *used)}

@@ -20,6 +20,7 @@ import torch
 from graphveil.aggregation import SparseMatrix, normalised, propagate
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema
+from graphveil.methods.base.core import core_of
 from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.methods.base.network import NetworkSettings
 from graphveil.methods.base.released import require_one_label
@@ -31,7 +32,7 @@ from graphveil.methods.links.plan import LinkPlan, link_plan
 from graphveil.methods.links.solitude import Solitude
 from graphveil.methods.local.advice import advised_split
 from graphveil.methods.local.label_pool import FOLDS, pool_products
-from graphveil.methods.local.lpgnn import LPGNN
+from graphveil.methods.local.lpgnn import LPGNNCore
 from graphveil.methods.release.controls import require_trainable
 from graphveil.methods.release.heterorr import HeteroRR, domain_of
 from graphveil.methods.release.plan import ReleasePlan, release_plan
@@ -130,7 +131,7 @@ def plan(name: str, graph: Graph, settings: Mapping[str, Any]) -> Plan:
         return plan_curator(name, method, graph, settled)
     privacy: LocalPrivacy = method.privacy
     schema = graph.schema
-    network: NetworkSettings | None = method.settings if isinstance(method, LPGNN) else None
+    network: NetworkSettings | None = method.settings if isinstance(core_of(method), LPGNNCore) else None
     origin = getattr(graph, "release", None)
     p = normalised(graph.edge_index, int(graph.num_nodes))
     seconds, memory = _cost(p, graph, network, privacy, getattr(method, "rule", None))

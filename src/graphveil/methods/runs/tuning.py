@@ -22,11 +22,12 @@ from torch import Tensor
 
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, Split
+from graphveil.methods.base.core import core_of
 from graphveil.methods.base.network import NetworkSettings
 from graphveil.methods.base.released import topology_of
 from graphveil.methods.curator.class_sums import ClassSums
 from graphveil.methods.links.solitude import Solitude
-from graphveil.methods.local.lpgnn import LPGNN
+from graphveil.methods.local.lpgnn import LPGNNCore
 from graphveil.methods.release.catalogue import RELEASES
 from graphveil.methods.release.heterorr import HeteroRR
 from graphveil.methods.runs.catalogue import CALIBRATION, METHODS, build_method
@@ -170,7 +171,7 @@ def _collect(method: Any, graph: Graph, split: Split, randomness: Randomness) ->
         return method.publish(graph, split=split, randomness=randomness)
     if isinstance(method, HeteroRR):
         return method.release(graph, randomness=randomness), split
-    if isinstance(method, LPGNN | Solitude):
+    if isinstance(core_of(method), LPGNNCore | Solitude):
         return method.randomize(graph, split=split, randomness=randomness)
     raise InputError("this total is spent on the label alone, which leaves nothing to choose", where="tune")
 
