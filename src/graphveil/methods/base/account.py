@@ -23,25 +23,11 @@ from graphveil.errors import BudgetError
 from graphveil.privacy import Ledger, Spend
 
 
-@dataclass(eq=False)
-class Account:
-    """What was paid, and what for; whoever asks the same people shares it.
-
-    Copies are the account itself: a copied method would otherwise ask people a second time at the first price.
-
-    Attributes:
-        ledger: everything paid so far.
-        collections: digests of the collections that the ledger has paid for.
-    """
+class _Paying:
+    """How an account pays."""
 
     ledger: Ledger
-    collections: frozenset[str] = frozenset()
-
-    def __copy__(self) -> Account:
-        return self
-
-    def __deepcopy__(self, memo: dict[int, object]) -> Account:
-        return self
+    collections: frozenset[str]
 
     def afford(self, *spends: Spend) -> None:
         """Raise BudgetError where the ledger cannot pay; nothing is spent."""
@@ -84,6 +70,36 @@ class Account:
         else:
             self.ledger = ledger
             self.made(name)
+
+
+@dataclass(eq=False)
+class Account(_Paying):
+    """What was paid, and what for; whoever asks the same people shares it.
+
+    Copies are the account itself: a copied method would otherwise ask people a second time at the first price.
+
+    Attributes:
+        ledger: everything paid so far.
+        collections: digests of the collections that the ledger has paid for.
+    """
+
+    ledger: Ledger
+    collections: frozenset[str] = frozenset()
+
+    def __copy__(self) -> Account:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Account:
+        return self
+
+
+class Booked(_Paying):
+    """What a method has that holds no `Account` yet: the same, as its own attributes."""
+
+    collections: frozenset[str] = frozenset()
+
+    def keep(self, model: Path) -> None:
+        """Write what the method keeps of people beside a saved model, for its owner alone; most keep nothing."""
 
 
 def restored_account(facts: Mapping[str, Any]) -> Account:
@@ -111,55 +127,3 @@ def _another(error: BudgetError) -> BudgetError:
         remedy="fit on the reports that were paid for, or build another method for the others, with an account of "
         "its own",
     )
-
-
-class Booked:
-    """What a method has that holds no `Account` yet: the same, as its own attributes."""
-
-    ledger: Ledger
-    collections: frozenset[str] = frozenset()
-
-    def keep(self, model: Path) -> None:
-        """Write what the method keeps of people beside a saved model, for its owner alone; most keep nothing."""
-
-    def afford(self, *spends: Spend) -> None:
-        """Raise BudgetError where the ledger cannot pay; nothing is spent."""
-        self.ledger.detached().spend(*spends)
-
-    def pay(self, *spends: Spend) -> None:
-        """Spend, for good, before anything is read; what fails afterwards is not paid back."""
-        self.ledger = self.ledger.spend(*spends) if spends else self.ledger
-
-    def made(self, digest: str) -> None:
-        """Remember a collection that has just been paid for and made."""
-        self.collections |= {digest}
-
-    def recognise(self, digest: str, spends: Iterable[Spend]) -> None:
-        """Book a collection that was handed in, unless this account has paid for that very one.
-
-        Raises:
-            BudgetError: it is another one, of the same people as far as anybody knows, and the budget is spent.
-        """
-        spends = tuple(spends)
-        if digest in self.collections or not spends:
-            return
-        further = bool(self.ledger.spends)
-        named = [replace(one, name=f"{one.name} (another collection)") if further else one for one in spends]
-        try:
-            self.pay(*named)
-        except BudgetError as error:
-            raise _another(error) from error
-        self.made(digest)
-
-    def adopt(self, digest: str, ledger: Ledger) -> None:
-        """Take over the account of a graph that was published, or book it as one more release where there is one.
-
-        Raises:
-            BudgetError: another release than the one that is booked, and no budget for two.
-        """
-        name = f"release {digest}"
-        if any(known.startswith("release ") for known in self.collections):
-            self.recognise(name, ledger.spends)
-        else:
-            self.ledger = ledger
-            self.made(name)
