@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 
 from graphveil.mechanisms import catalogue
-from graphveil.privacy.unit import USER_FEATURES
 from tests.cli.conftest import Terminal
 
 WORDS = ("mechanisms", "compare", "--epsilon", "0.5,2", "--dimension", 8, "--users", 200)
-NAMES = {info.name for info in catalogue() if info.unit == USER_FEATURES}
+NAMES = {info.name for info in catalogue() if info.kind == "features"}
 
 
 def test_one_object_and_a_folder(type_in: Terminal) -> None:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
+import inspect
 import pickle
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse
 import torch
 
 import graphveil.mechanisms
@@ -22,10 +28,12 @@ from graphveil.mechanisms import (
     Hybrid,
     LapGraph,
     Laplace,
+    MechanismInfo,
     MultiBit,
     NoisyCounts,
     NoisyDegree,
     OneBit,
+    PairDomain,
     Piecewise,
     PrivUnit,
     RandomizedResponse,
@@ -33,6 +41,7 @@ from graphveil.mechanisms import (
     ThreeOutputs,
     catalogue,
 )
+from graphveil.mechanisms.catalogue import current_name, mechanism_named
 from graphveil.mechanisms.samplers.bits import bit_law
 from graphveil.privacy import SecureRandomness, SeededRandomness, compose
 from graphveil.privacy.unit import USER_FEATURES_AND_LABEL
@@ -154,17 +163,68 @@ def test_catalogue_lists_every_mechanism_once() -> None:
         FeatureRR, RandomizedResponse, AdjacencyRR, DegreePreservingRR, NoisyDegree,
         EdgeRand, LapGraph, NoisyCounts,
     ]  # fmt: skip
+    names = [name for info in listed for name in (info.name, *info.old_names)]
+    assert len(set(names)) == len(names)
     for info in listed:
-        assert all(vars(info).values())
-        assert info.mechanism.__name__ in graphveil.mechanisms.__all__
+        assert all((info.name, info.source, info.report, info.note, info.options))
+        assert info.class_name == info.mechanism.__name__
+        assert getattr(graphveil.mechanisms, info.class_name) is info.mechanism
+
+
+@pytest.mark.parametrize("info", catalogue(), ids=lambda info: info.name)
+def test_an_entry_says_how_its_mechanism_is_built(info: MechanismInfo) -> None:
+    """Keywords, defaults, what must be given, and what is protected are those of the class."""
+    parameters = inspect.signature(info.mechanism).parameters
+    assert [option.name for option in info.options if option.name != "delta"] == [n for n in parameters if n != "delta"]
+    for option in info.options:
+        default = parameters[option.name].default
+        assert (default is inspect.Parameter.empty) == option.required
+        assert option.required or default == option.default
+    needed = {"epsilon": 1.0, "delta": 1e-6, "dimension": 2, "classes": 3, "nodes": 4, "domain": PairDomain(4)}
+    mechanism = info.mechanism(**{option.name: needed[option.name] for option in info.options if option.required})
+    assert mechanism.guarantee.unit.text == info.unit
+    assert (mechanism.guarantee.model == "local") == (info.trust == "local")
+    assert (mechanism.guarantee.delta > 0) == info.takes("delta")
+    assert info.builds(mechanism) == isinstance(info.mechanism, type)
+
+
+@pytest.mark.parametrize("mechanism", VECTORS[:-1], ids=lambda m: type(m).__name__)
+def test_an_entry_says_what_reports_are_and_which_stay_sparse(mechanism: Any) -> None:
+    kind = getattr(mechanism, "kind", None)
+    info = next(info for info in catalogue() if info.mechanism is kind or info.builds(mechanism))
+    reports = mechanism.randomize(np.zeros((3, 4)), randomness=SeededRandomness(1))
+    assert type(reports) is info.report_type
+    assert scipy.sparse.issparse(mechanism.centred(reports)) == ("sparse" in info.tags)
+
+
+def test_old_names_are_read_and_never_given_out() -> None:
+    assert mechanism_named("analytic-gaussian") is mechanism_named("gaussian")
+    assert current_name("analytic-gaussian") == "gaussian"
+    assert current_name("multi-bit") == "multi-bit" and current_name("nothing") == "nothing"
+    assert mechanism_named("gaussian").first_name == "analytic-gaussian"
+    with pytest.raises(InputError, match="mechanism 'nothing' is not known"):
+        mechanism_named("nothing")
+    with pytest.raises(InputError, match="edge-rand makes plain tensors"):
+        _ = mechanism_named("edge-rand").report_type
 
 
 def test_exports_are_sorted_and_complete() -> None:
+    """Every exported name is there, and what type checkers see is what there is."""
     names = graphveil.mechanisms.__all__
-    assert names == sorted(names, key=lambda name: (name.lower() == name, name))
-    public = {
-        name
-        for name, value in vars(graphveil.mechanisms).items()
-        if not name.startswith("_") and not isinstance(value, type(graphveil))
-    }
-    assert public == set(names)
+    assert names == sorted(names, key=lambda name: (name.lower() == name, name)) == dir(graphveil.mechanisms)
+    tree = ast.parse(Path(str(graphveil.mechanisms.__file__)).read_text())
+    seen = {alias.asname for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
+    assert seen - {None} == set(names)
+    for name in names:
+        assert getattr(graphveil.mechanisms, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        graphveil.mechanisms.nothing  # noqa: B018
+
+
+def test_the_catalogue_loads_nothing_heavy() -> None:
+    script = (
+        "import sys; from graphveil.mechanisms import catalogue; [info.facts() for info in catalogue()]; "
+        "print({'torch', 'numpy', 'scipy', 'numba'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"

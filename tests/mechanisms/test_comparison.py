@@ -13,12 +13,11 @@ from graphveil.errors import InputError
 from graphveil.mechanisms import catalogue, comparison
 from graphveil.mechanisms.comparison import Question, compare, measured, refused
 from graphveil.privacy import SecureRandomness, SeededRandomness
-from graphveil.privacy.unit import USER_FEATURES
 from graphveil.progress import Progress
 
 QUESTION = Question((0.5, 2.0), 16, users=4000, low=-1.0, high=3.0, delta=1e-6)
 RESULTS = compare(QUESTION, randomness=SeededRandomness(1))
-NAMES = {info.name for info in catalogue() if info.unit == USER_FEATURES}
+NAMES = {info.name for info in catalogue() if info.kind == "features"}
 
 
 def test_every_feature_mechanism_is_measured_at_every_epsilon_best_first() -> None:
@@ -29,14 +28,14 @@ def test_every_feature_mechanism_is_measured_at_every_epsilon_best_first() -> No
         assert {row.epsilon for row in rows} == {epsilon}
         worst = [row.worst_mse for row in rows]
         assert worst == sorted(worst)
-        assert {row.mechanism: row.delta for row in rows if row.delta} == {"analytic-gaussian": 1e-6}
+        assert {row.mechanism: row.delta for row in rows if row.delta} == {"gaussian": 1e-6}
 
 
 @pytest.mark.parametrize("row", measured(RESULTS), ids=lambda row: f"{row.mechanism} at {row.epsilon}")
 def test_measured_errors_are_those_of_the_closed_forms(row: comparison.Measurement) -> None:
     """The measured error fits the mechanism's own variance on this input within 10%, and stays below the worst one."""
     info = next(info for info in catalogue() if info.name == row.mechanism)
-    extra: dict[str, Any] = {"delta": 1e-6} if row.mechanism == "analytic-gaussian" else {}
+    extra: dict[str, Any] = {"delta": 1e-6} if row.mechanism == "gaussian" else {}
     mechanism = info.mechanism(epsilon=row.epsilon, dimension=16, low=-1.0, high=3.0, **extra)
     expected = float(mechanism.variance(QUESTION.values()).mean())
     assert row.mse == pytest.approx(expected, rel=0.1)

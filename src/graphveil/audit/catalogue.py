@@ -18,6 +18,7 @@ from graphveil.audit.sums import audit_sums
 from graphveil.audit.tree_cases import TreeCase, audit_limit, audit_steps, audit_walks, block_case, tree_cases
 from graphveil.audit.verdict import Audit, timed
 from graphveil.errors import InputError
+from graphveil.mechanisms.catalogue import current_name
 from graphveil.methods import METHODS as CATALOGUE
 from graphveil.progress import Progress, ProgressCallback
 
@@ -79,7 +80,7 @@ def run_audits(name: str, *, seed: int = 0, progress: ProgressCallback | None = 
     Raises:
         InputError: no such target.
     """
-    known = targets()
+    known, name = targets(), current_name(name)
     if name in CATALOGUE and CATALOGUE[name].trust == "none":
         what = f"{name} promises nothing: there is no claim to audit"
         raise InputError(what, remedy="graphveil attack says what it leaks")

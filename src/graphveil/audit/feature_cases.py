@@ -1,11 +1,12 @@
-"""Audits of mechanisms that a single user's device runs: on feature vectors and labels."""
+"""Audits of mechanisms that a single user's device runs: on feature vectors and labels.
+
+Every such mechanism of the catalogue is audited as its entry says: a new one needs nothing here.
+"""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -15,58 +16,19 @@ from torch import Tensor
 from graphveil.audit import sampled
 from graphveil.audit.cases import Case
 from graphveil.audit.exact import Table, row_table
-from graphveil.mechanisms import (
-    AnalyticGaussian,
-    BinReports,
-    CodewordReports,
-    Duchi,
-    FeatureRR,
-    Hybrid,
-    LabelReports,
-    Laplace,
-    LatticeReports,
-    MultiBit,
-    MultiBitReports,
-    OneBit,
-    OneBitReports,
-    Piecewise,
-    PrivUnit,
-    RandomizedResponse,
-    SampledReports,
-    SubOptimal,
-    ThreeOutputs,
-    permanent_guarantee,
-    permanent_reports,
-)
+from graphveil.mechanisms import MechanismInfo, catalogue, permanent_guarantee, permanent_reports
+from graphveil.mechanisms.catalogue import AuditSize
 from graphveil.privacy import Guarantee, PermanentRandomness, Randomness
 from graphveil.privacy.permanent import SECRET_BYTES
 
 _LOW, _HIGH = -1.0, 3.0
-_CLASSES: Final = 7
-_DELTA: Final = 1e-6
-#: The public codebook that PrivUnit is enumerated in: which one does not matter.
-_CODEBOOK: Final = 3
+#: The labels whose reports are compared.
+_LABELS: Final = (2, 5)
 
 
 def feature_cases() -> tuple[Case, ...]:
-    """Return the audits of all feature mechanisms, and of randomized response on labels."""
-    sampling: Mapping[str, Callable[..., Any]] = {
-        "duchi": Duchi,
-        "piecewise": Piecewise,
-        "sub-optimal": SubOptimal,
-        "hybrid": Hybrid,
-        "three-outputs": ThreeOutputs,
-    }
-    return (
-        _vectors("multi-bit", MultiBit, 1.0, 3, _multi_bits),
-        *(_vectors(name, kind, 1.0, 2, _sampled) for name, kind in sampling.items()),
-        _vectors("one-bit", OneBit, 2.0, 3, _one_bits),
-        _vectors("laplace", Laplace, 1.0, 1, _levels),
-        _gaussian(),
-        _vectors("privunit", partial(PrivUnit, codewords=16), 3.0, 3, _codewords, samples=40_000),
-        _vectors("feature-rr", FeatureRR, 2.0, 2, _bins),
-        _labels(),
-    )
+    """Return the audits of all mechanisms on feature vectors and labels."""
+    return tuple(_case(info, info.audit) for info in catalogue() if info.audit is not None)
 
 
 def permanent_cases() -> tuple[Case, ...]:
@@ -101,8 +63,8 @@ class _Devices:
         return permanent_reports(self.mechanism, values, devices, field="audit")
 
     def log_likelihood(self, reports: Any, values: Tensor) -> Tensor:
-        found: Tensor = self.mechanism.log_likelihood(reports, values)
-        return found
+        likelihood: Tensor = self.mechanism.log_likelihood(reports, values)
+        return likelihood
 
 
 def corners(dimension: int) -> Tensor:
@@ -112,108 +74,56 @@ def corners(dimension: int) -> Tensor:
     return torch.tensor([*ends, (1.0,) * dimension, inside], dtype=torch.float64)
 
 
-def _vectors(
-    name: str,
-    kind: Callable[..., Any],
-    epsilon: float,
-    dimension: int,
-    outputs: Callable[[Any], Any],
-    *,
-    samples: int = 100_000,
-) -> Case:
-    inputs = corners(dimension)
-
-    def build(epsilon: float) -> Any:
-        return kind(epsilon=epsilon, dimension=dimension, low=_LOW, high=_HIGH)
-
-    def table(mechanism: Any) -> Table:
-        return row_table(mechanism, inputs, outputs(mechanism))
-
-    def draw(mechanism: Any) -> sampled.Draw:
-        return sampled.ratio_scores(mechanism, inputs[2**dimension - 1], inputs[0])
-
-    return Case(name=name, epsilon=epsilon, small=build, table=table, large=build, draw=draw, samples=samples)
-
-
-def _gaussian() -> Case:
-    ends = torch.tensor([[_LOW] * 4, [_HIGH] * 4], dtype=torch.float64)
+def _case(info: MechanismInfo, size: AuditSize) -> Case:
+    """The audit of one mechanism: all reports of a small one, drawn reports of one that may be larger."""
+    large = size.drawn_dimension or size.dimension
 
     def build(epsilon: float, dimension: int) -> Any:
-        return AnalyticGaussian(epsilon=epsilon, delta=_DELTA, dimension=dimension, low=_LOW, high=_HIGH)
+        if info.kind == "labels":
+            return info.mechanism(epsilon=epsilon, classes=dimension, **size.options)
+        return info.mechanism(epsilon=epsilon, dimension=dimension, low=_LOW, high=_HIGH, **size.options)
+
+    def table(mechanism: Any) -> Table:
+        return row_table(mechanism, _inputs(info, size.dimension), mechanism.every_report())
 
     def draw(mechanism: Any) -> sampled.Draw:
-        def scores(is_first: bool, count: int, randomness: Randomness) -> sampled.Scores:
-            rows = ends[1 if is_first else 0][None].expand(count, 4)
-            reports = mechanism.randomize(rows.contiguous(), randomness=randomness)
-            found: sampled.Scores = mechanism.centred(reports).astype(np.float64).sum(axis=1)
-            return found
-
-        return scores
+        first, second = _farthest(info, large)
+        if "normal" in info.tags:
+            return _sums(mechanism, first, second)
+        return sampled.ratio_scores(mechanism, first, second)
 
     return Case(
-        name="analytic-gaussian",
-        epsilon=1.0,
-        small=lambda epsilon: build(epsilon, 1),
-        table=lambda mechanism: row_table(mechanism, corners(1), _levels(mechanism)),
-        large=lambda epsilon: build(epsilon, 4),
+        name=info.name,
+        epsilon=size.epsilon,
+        small=lambda epsilon: build(epsilon, size.dimension),
+        table=table,
+        large=lambda epsilon: build(epsilon, large),
         draw=draw,
-        normal=True,
+        samples=size.samples,
+        normal="normal" in info.tags,
     )
 
 
-def _labels() -> Case:
-    def build(epsilon: float) -> Any:
-        return RandomizedResponse(epsilon=epsilon, classes=_CLASSES)
-
-    classes = torch.arange(_CLASSES)
-    return Case(
-        name="randomized-response",
-        epsilon=1.0,
-        small=build,
-        table=lambda mechanism: row_table(mechanism, classes, LabelReports(classes)),
-        large=build,
-        draw=lambda mechanism: sampled.ratio_scores(mechanism, classes[2], classes[5]),
-    )
+def _inputs(info: MechanismInfo, dimension: int) -> Tensor:
+    """The inputs that are enumerated: every label, or the corners of the range and points inside."""
+    return torch.arange(dimension) if info.kind == "labels" else corners(dimension)
 
 
-# ---- every report there is ----
+def _farthest(info: MechanismInfo, dimension: int) -> tuple[Tensor, Tensor]:
+    """Two inputs that reports tell apart as well as any two: labels, or the highest and the lowest corner."""
+    inputs = _inputs(info, dimension)
+    if info.kind == "labels":
+        return inputs[_LABELS[0]], inputs[_LABELS[1]]
+    return inputs[2**dimension - 1], inputs[0]
 
 
-def _multi_bits(mechanism: MultiBit) -> MultiBitReports:
-    indices, bits = _subsets(mechanism.dimension, mechanism.coordinates, 2)
-    return MultiBitReports(indices.int(), bits.to(torch.uint8))
+def _sums(mechanism: Any, first: Tensor, second: Tensor) -> sampled.Draw:
+    """Sums of a vector's noisy coordinates: with normal noise they tell as much as all coordinates do."""
 
+    def scores(is_first: bool, count: int, randomness: Randomness) -> sampled.Scores:
+        rows = (first if is_first else second)[None].expand(count, len(first))
+        reports = mechanism.randomize(rows.contiguous(), randomness=randomness)
+        totals: sampled.Scores = mechanism.centred(reports).astype(np.float64).sum(axis=1)
+        return totals
 
-def _sampled(mechanism: Any) -> SampledReports:
-    indices, levels = _subsets(mechanism.dimension, mechanism.coordinates, mechanism.law.levels)
-    return SampledReports(indices.int(), levels.to(torch.int16))
-
-
-def _one_bits(mechanism: OneBit) -> OneBitReports:
-    bits = np.array(list(itertools.product((0, 1), repeat=mechanism.dimension)), dtype=np.uint8)
-    return OneBitReports(torch.from_numpy(np.packbits(bits, axis=1)))
-
-
-def _levels(mechanism: Any) -> LatticeReports:
-    lattice = mechanism._lattice
-    levels = torch.arange(-lattice.reach, lattice.steps + lattice.reach + 1, dtype=torch.int32)
-    return LatticeReports(levels[:, None])
-
-
-def _codewords(mechanism: Any) -> CodewordReports:
-    every = mechanism._law.codewords
-    return CodewordReports(torch.arange(every).int(), torch.full((every,), _CODEBOOK))
-
-
-def _bins(mechanism: FeatureRR) -> BinReports:
-    every = itertools.product(range(mechanism.bins), repeat=mechanism.dimension)
-    return BinReports(torch.tensor(list(every), dtype=torch.uint8))
-
-
-def _subsets(dimension: int, size: int, levels: int) -> tuple[Tensor, Tensor]:
-    """Every set of `size` coordinates with every level of each: two integer tensors [outputs, size]."""
-    pairs = itertools.product(
-        itertools.combinations(range(dimension), size), itertools.product(range(levels), repeat=size)
-    )
-    indices, chosen = zip(*pairs, strict=True)
-    return torch.tensor(indices), torch.tensor(chosen)
+    return scores

@@ -18,30 +18,37 @@ from graphveil.aggregation import PerturbedSum
 from graphveil.aggregation.grid import quantise
 from graphveil.audit.replay import Evidence, Question, Tap
 from graphveil.hierarchy import markov
-from graphveil.mechanisms import SampledVectors, catalogue
+from graphveil.mechanisms import MechanismInfo, SampledVectors, catalogue
+from graphveil.mechanisms.catalogue import Kind
 from graphveil.training.attention import AttentionDescent
 from graphveil.training.dp_sgd import PrivateDescent
 
 #: The probability that the measured noise is taken for smaller than it is.
 _FALSE_ALARM = 1e-6
-_OF_PAIRS = ("EdgeRand", "LapGraph")
-_OF_LISTS = ("AdjacencyRR", "DegreePreservingRR")
-_OF_COUNTS = ("NoisyCounts", "NoisyDegree")
 
 
 def all_taps() -> tuple[Tap, ...]:
     """Return the taps of all mechanisms: the catalogue's, noisy sums over neighbours, private descent, drawn trees."""
     descents = (DescentTap(), DescentTap(AttentionDescent, samples=2))
-    makers = (info.mechanism for info in catalogue())
-    owners = dict.fromkeys(maker if isinstance(maker, type) else SampledVectors for maker in makers)
-    return (*(ReportTap(owner) for owner in owners), SumTap(), *descents, TreeTap())
+    kinds = {_owner(info): info.kind for info in catalogue()}
+    return (*(ReportTap(owner, kind) for owner, kind in kinds.items()), SumTap(), *descents, TreeTap())
+
+
+def _owner(info: MechanismInfo) -> type[Any]:
+    """The class whose `randomize` a mechanism of the catalogue has."""
+    return info.mechanism if isinstance(info.mechanism, type) else SampledVectors
 
 
 @dataclass(frozen=True)
 class ReportTap:
-    """`randomize` of a mechanism of the catalogue."""
+    """`randomize` of a mechanism of the catalogue.
+
+    Args:
+        kind: what it randomizes, as the catalogue says.
+    """
 
     owner: type[Any]
+    kind: Kind
     attribute: str = "randomize"
 
     def read(self, mechanism: Any, arguments: Mapping[str, Any]) -> Question:
@@ -65,11 +72,10 @@ class ReportTap:
 
     @property
     def _is_set(self) -> bool:
-        return self.owner.__name__ in (*_OF_PAIRS, *_OF_LISTS)
+        return self.kind in ("lists", "edges")
 
     def _change(self, mechanism: Any, first: Any, second: Any) -> float:
-        kind = self.owner.__name__
-        if kind in _OF_COUNTS:
+        if self.kind == "counts":
             moved = np.abs(np.asarray(first, np.int64) - np.asarray(second, np.int64)).sum()
             return float(moved) / (2 if getattr(mechanism, "mode", "") == "both" else 1)
         if self._is_set:

@@ -38,8 +38,9 @@ def list_mechanisms(as_json: options.Json = False) -> None:
     from graphveil.mechanisms import catalogue
 
     with working():
-        found = [{**vars(info), "mechanism": info.mechanism.__name__, "unit": info.unit.text} for info in catalogue()]
-    emit({"mechanisms": found}, as_json=as_json, screen=lambda: screens.blocks(found))
+        listed = [info.facts() for info in catalogue()]
+    shown = [{key: facts[key] for key in ("name", "mechanism", "source", "unit", "report", "note")} for facts in listed]
+    emit({"mechanisms": listed}, as_json=as_json, screen=lambda: screens.blocks(shown))
 
 
 def compare_mechanisms(

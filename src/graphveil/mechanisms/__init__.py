@@ -1,79 +1,104 @@
-"""Randomizers: what each user's device sends, and what a server may conclude from it."""
+"""Randomizers: what each user's device sends, and what a server may conclude from it.
 
-from graphveil.mechanisms.base.reports import LabelReports, LatticeReports, MultiBitReports, OneBitReports
-from graphveil.mechanisms.base.values import Values
-from graphveil.mechanisms.catalogue import MechanismInfo, catalogue
-from graphveil.mechanisms.edges.adjacency import AdjacencyRR
-from graphveil.mechanisms.edges.degree_preserving import DegreePreservingRR
-from graphveil.mechanisms.edges.degrees import Degrees, NoisyDegree
-from graphveil.mechanisms.edges.edge_rand import EdgeRand
-from graphveil.mechanisms.edges.lap_graph import LapGraph
-from graphveil.mechanisms.edges.noisy_counts import NoisyCounts
-from graphveil.mechanisms.edges.pair_domain import PairDomain, protected_pairs
-from graphveil.mechanisms.edges.pairs import AdjacencyEstimate, PairEstimate, PairEvidence
-from graphveil.mechanisms.edges.reports import DegreePreservingReports, DegreeReports, EdgeReports
-from graphveil.mechanisms.features.bin_reports import BinReports
-from graphveil.mechanisms.features.clipping import clip_to_range
-from graphveil.mechanisms.features.codeword_reports import CodewordReports
-from graphveil.mechanisms.features.duchi import Duchi
-from graphveil.mechanisms.features.feature_rr import FeatureRR
-from graphveil.mechanisms.features.gaussian import AnalyticGaussian
-from graphveil.mechanisms.features.hybrid import Hybrid
-from graphveil.mechanisms.features.laplace import Laplace
-from graphveil.mechanisms.features.multibit import MultiBit
-from graphveil.mechanisms.features.onebit import OneBit
-from graphveil.mechanisms.features.piecewise import Piecewise
-from graphveil.mechanisms.features.privunit import PrivUnit
-from graphveil.mechanisms.features.sampled import SampledVectors
-from graphveil.mechanisms.features.sampled_reports import SampledReports
-from graphveil.mechanisms.features.suboptimal import SubOptimal
-from graphveil.mechanisms.features.three_outputs import ThreeOutputs
-from graphveil.mechanisms.labels.randomized_response import Labels, RandomizedResponse
-from graphveil.mechanisms.permanent import permanent_guarantee, permanent_list, permanent_report, permanent_reports
+The names below load on first use, so that `import graphveil.mechanisms` and the catalogue stay light.
+"""
 
-__all__ = [
-    "AdjacencyEstimate",
-    "AdjacencyRR",
-    "AnalyticGaussian",
-    "BinReports",
-    "CodewordReports",
-    "DegreePreservingRR",
-    "DegreePreservingReports",
-    "DegreeReports",
-    "Degrees",
-    "Duchi",
-    "EdgeRand",
-    "EdgeReports",
-    "FeatureRR",
-    "Hybrid",
-    "LabelReports",
-    "Labels",
-    "LapGraph",
-    "Laplace",
-    "LatticeReports",
-    "MechanismInfo",
-    "MultiBit",
-    "MultiBitReports",
-    "NoisyCounts",
-    "NoisyDegree",
-    "OneBit",
-    "OneBitReports",
-    "PairDomain",
-    "PairEstimate",
-    "PairEvidence",
-    "Piecewise",
-    "PrivUnit",
-    "RandomizedResponse",
-    "SampledReports",
-    "SampledVectors",
-    "SubOptimal",
-    "ThreeOutputs",
-    "Values",
-    "catalogue",
-    "clip_to_range",
-    "permanent_guarantee",
-    "permanent_list",
-    "permanent_report",
-    "permanent_reports",
-    "protected_pairs",
-]
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+from graphveil.mechanisms.catalogue import MechanismInfo as MechanismInfo
+from graphveil.mechanisms.catalogue import catalogue as catalogue
+
+if TYPE_CHECKING:
+    from graphveil.mechanisms.base.reports import LabelReports as LabelReports
+    from graphveil.mechanisms.base.reports import LatticeReports as LatticeReports
+    from graphveil.mechanisms.base.reports import MultiBitReports as MultiBitReports
+    from graphveil.mechanisms.base.reports import OneBitReports as OneBitReports
+    from graphveil.mechanisms.base.values import Values as Values
+    from graphveil.mechanisms.edges.adjacency import AdjacencyRR as AdjacencyRR
+    from graphveil.mechanisms.edges.degree_preserving import DegreePreservingRR as DegreePreservingRR
+    from graphveil.mechanisms.edges.degrees import Degrees as Degrees
+    from graphveil.mechanisms.edges.degrees import NoisyDegree as NoisyDegree
+    from graphveil.mechanisms.edges.edge_rand import EdgeRand as EdgeRand
+    from graphveil.mechanisms.edges.lap_graph import LapGraph as LapGraph
+    from graphveil.mechanisms.edges.noisy_counts import NoisyCounts as NoisyCounts
+    from graphveil.mechanisms.edges.pair_domain import PairDomain as PairDomain
+    from graphveil.mechanisms.edges.pair_domain import protected_pairs as protected_pairs
+    from graphveil.mechanisms.edges.pairs import AdjacencyEstimate as AdjacencyEstimate
+    from graphveil.mechanisms.edges.pairs import PairEstimate as PairEstimate
+    from graphveil.mechanisms.edges.pairs import PairEvidence as PairEvidence
+    from graphveil.mechanisms.edges.reports import DegreePreservingReports as DegreePreservingReports
+    from graphveil.mechanisms.edges.reports import DegreeReports as DegreeReports
+    from graphveil.mechanisms.edges.reports import EdgeReports as EdgeReports
+    from graphveil.mechanisms.features.bin_reports import BinReports as BinReports
+    from graphveil.mechanisms.features.clipping import clip_to_range as clip_to_range
+    from graphveil.mechanisms.features.codeword_reports import CodewordReports as CodewordReports
+    from graphveil.mechanisms.features.duchi import Duchi as Duchi
+    from graphveil.mechanisms.features.feature_rr import FeatureRR as FeatureRR
+    from graphveil.mechanisms.features.gaussian import AnalyticGaussian as AnalyticGaussian
+    from graphveil.mechanisms.features.hybrid import Hybrid as Hybrid
+    from graphveil.mechanisms.features.laplace import Laplace as Laplace
+    from graphveil.mechanisms.features.multibit import MultiBit as MultiBit
+    from graphveil.mechanisms.features.onebit import OneBit as OneBit
+    from graphveil.mechanisms.features.piecewise import Piecewise as Piecewise
+    from graphveil.mechanisms.features.privunit import PrivUnit as PrivUnit
+    from graphveil.mechanisms.features.sampled import SampledVectors as SampledVectors
+    from graphveil.mechanisms.features.sampled_reports import SampledReports as SampledReports
+    from graphveil.mechanisms.features.suboptimal import SubOptimal as SubOptimal
+    from graphveil.mechanisms.features.three_outputs import ThreeOutputs as ThreeOutputs
+    from graphveil.mechanisms.labels.randomized_response import Labels as Labels
+    from graphveil.mechanisms.labels.randomized_response import RandomizedResponse as RandomizedResponse
+    from graphveil.mechanisms.permanent import permanent_guarantee as permanent_guarantee
+    from graphveil.mechanisms.permanent import permanent_list as permanent_list
+    from graphveil.mechanisms.permanent import permanent_report as permanent_report
+    from graphveil.mechanisms.permanent import permanent_reports as permanent_reports
+
+#: Modules of this package and the names that they are asked for here, beside those of the catalogue.
+_NAMES: Final = {
+    "base.values": ("Values",),
+    "edges.degrees": ("Degrees",),
+    "edges.pair_domain": (
+        "PairDomain",
+        "protected_pairs",
+    ),
+    "edges.pairs": (
+        "AdjacencyEstimate",
+        "PairEstimate",
+        "PairEvidence",
+    ),
+    "features.clipping": ("clip_to_range",),
+    "features.sampled": ("SampledVectors",),
+    "labels.randomized_response": ("Labels",),
+    "permanent": (
+        "permanent_guarantee",
+        "permanent_list",
+        "permanent_report",
+        "permanent_reports",
+    ),
+}
+
+
+def _homes() -> dict[str, str]:
+    """The module of every name: those of `_NAMES`, and the classes of mechanisms and of their reports."""
+    homes = {name: module for module, names in _NAMES.items() for name in names}
+    for info in catalogue():
+        for path in filter(None, (info.path, info.reports)):
+            module, _, name = path.partition(":")
+            homes[name] = module
+    return homes
+
+
+__all__ = sorted(["MechanismInfo", "catalogue", *_homes()])
+
+
+def __getattr__(name: str) -> Any:
+    homes = _homes()
+    if name not in homes:
+        raise AttributeError(f"module 'graphveil.mechanisms' has no attribute {name!r}")
+    return getattr(import_module(f"graphveil.mechanisms.{homes[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

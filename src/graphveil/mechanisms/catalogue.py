@@ -1,189 +1,405 @@
-"""The mechanisms there are, for people who choose one."""
+"""The mechanisms there are: one entry each, from which listings, audits, help texts and settings are derived.
+
+Nothing heavy is imported here: an entry names the module of its class, which is loaded when the class is asked for.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from importlib import import_module
+from typing import Any, Final, Literal
 
-from graphveil.mechanisms.edges.adjacency import AdjacencyRR
-from graphveil.mechanisms.edges.degree_preserving import DegreePreservingRR
-from graphveil.mechanisms.edges.degrees import NoisyDegree
-from graphveil.mechanisms.edges.edge_rand import EdgeRand
-from graphveil.mechanisms.edges.lap_graph import LapGraph
-from graphveil.mechanisms.edges.noisy_counts import NoisyCounts
-from graphveil.mechanisms.features.duchi import Duchi
-from graphveil.mechanisms.features.feature_rr import FeatureRR
-from graphveil.mechanisms.features.gaussian import AnalyticGaussian
-from graphveil.mechanisms.features.hybrid import Hybrid
-from graphveil.mechanisms.features.laplace import Laplace
-from graphveil.mechanisms.features.multibit import MultiBit
-from graphveil.mechanisms.features.onebit import OneBit
-from graphveil.mechanisms.features.piecewise import Piecewise
-from graphveil.mechanisms.features.privunit import PrivUnit
-from graphveil.mechanisms.features.suboptimal import SubOptimal
-from graphveil.mechanisms.features.three_outputs import ThreeOutputs
-from graphveil.mechanisms.labels.randomized_response import RandomizedResponse
-from graphveil.privacy import ProtectedUnit
-from graphveil.privacy.unit import PRIVATE_EDGE, RELATIONSHIP, USER_FEATURES, USER_LABEL
+from graphveil.errors import InputError
+
+Kind = Literal["features", "labels", "lists", "edges", "counts"]
+Trust = Literal["local", "curator"]
+
+FEATURES: Final = "one user's whole feature vector"
+LABEL: Final = "one user's label"
+RELATIONSHIP: Final = "one relationship"
+PRIVATE_EDGE: Final = "one private undirected edge"
 
 
 @dataclass(frozen=True)
-class MechanismInfo:
-    """One mechanism: what makes it and its source, the unit it protects, the size of one report, when to use it."""
+class Option:
+    """One keyword that a mechanism is built with.
+
+    Args:
+        name: of the keyword.
+        type: what it takes, as a reader of a help text expects it.
+        help: what it means, with unit and range.
+        default: used if it is not given; only where `required` is false.
+        required: whether it must be given.
+    """
 
     name: str
-    mechanism: Callable[..., Any]
+    type: str
+    help: str
+    default: float | str | None = None
+    required: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditSize:
+    """How a mechanism is built for its audits: a small one is enumerated, a larger one is drawn from.
+
+    Args:
+        epsilon: what it is built with.
+        dimension: number of coordinates of the enumerated one (features), of classes (labels).
+        drawn_dimension: of the one that is drawn from; None: as many.
+        samples: reports that are drawn from each of two neighbours.
+        options: other keywords.
+    """
+
+    epsilon: float = 1.0
+    dimension: int = 2
+    drawn_dimension: int | None = None
+    samples: int = 100_000
+    options: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MechanismInfo:
+    """One mechanism: where it is, what it protects, when to use it, how it is built and audited.
+
+    Args:
+        name: in settings, listings, files and audits.
+        path: module below this package and name of what builds it.
+        reports: likewise the class of its reports; None: they are plain tensors.
+        kind: what it randomizes: feature vectors, labels, neighbour lists, a curator's edges, counts.
+        trust: who adds the noise: each user ("local") or the curator.
+        source: the papers.
+        report: the size of one report.
+        note: when to use it.
+        options: the keywords it is built with.
+        tags: "sparse" where estimates stay sparse, "normal" where the noise is normal, "release" where a curator's
+            release alone uses it.
+        old_names: what earlier versions called it, the first one first. They are still read, and never given out.
+        audit: how it is built for its audits; None: the audit of its kind says so.
+    """
+
+    name: str
+    path: str
+    reports: str | None = None
+    kind: Kind
+    trust: Trust = "local"
     source: str
-    unit: ProtectedUnit
     report: str
     note: str
+    options: tuple[Option, ...]
+    tags: tuple[str, ...] = ()
+    old_names: tuple[str, ...] = ()
+    audit: AuditSize | None = None
 
+    @property
+    def mechanism(self) -> Callable[..., Any]:
+        """What builds it from `options`; its module is imported now."""
+        found: Callable[..., Any] = _load(self.path)
+        return found
+
+    @property
+    def class_name(self) -> str:
+        """The name of what builds it, as `graphveil.mechanisms` exports it."""
+        return self.path.partition(":")[2]
+
+    @property
+    def first_name(self) -> str:
+        """The name it was first known by: permanent noise is drawn from it, and never anew for another spelling."""
+        return (*self.old_names, self.name)[0]
+
+    @property
+    def report_type(self) -> type[Any]:
+        """The class of its reports.
+
+        Raises:
+            InputError: they are plain tensors.
+        """
+        if self.reports is None:
+            raise InputError(f"{self.name} makes plain tensors", where="report_type", allowed="mechanisms of devices")
+        found: type[Any] = _load(self.reports)
+        return found
+
+    @property
+    def unit(self) -> str:
+        """What it protects."""
+        if self.kind in _UNITS:
+            return _UNITS[self.kind]
+        return RELATIONSHIP if self.trust == "local" else PRIVATE_EDGE
+
+    @property
+    def reads(self) -> str:
+        """What of a person it reads: features, labels or edges."""
+        return self.kind if self.kind in _UNITS else "edges"
+
+    def builds(self, mechanism: object) -> bool:
+        """Whether a mechanism is an instance of this entry's class; nothing is imported."""
+        kind = type(mechanism)
+        return f"{kind.__module__}:{kind.__qualname__}" == f"{_PACKAGE}.{self.path}"
+
+    def facts(self) -> dict[str, Any]:
+        """What a listing says of it, as plain values."""
+        return {
+            "name": self.name,
+            "mechanism": self.class_name,
+            "source": self.source,
+            "unit": self.unit,
+            "report": self.report,
+            "note": self.note,
+            "kind": self.kind,
+            "trust": self.trust,
+            "reads": self.reads,
+            "tags": list(self.tags),
+            "old_names": list(self.old_names),
+            "options": [asdict(option) for option in self.options],
+        }
+
+    def takes(self, option: str) -> bool:
+        """Whether it is built with this keyword."""
+        return any(one.name == option for one in self.options)
+
+
+_PACKAGE: Final = "graphveil.mechanisms"
+_UNITS: Final[Mapping[str, str]] = {"features": FEATURES, "labels": LABEL}
+
+_EPSILON = Option("epsilon", "number", "privacy budget of one report, finite and above 0", required=True)
+_PER_EDGE = Option("epsilon", "number", "privacy budget of one private edge, finite and above 0", required=True)
+_VECTOR = (
+    _EPSILON,
+    Option("dimension", "whole number", "coordinates of one user's vector", required=True),
+    Option("low", "number", "least value of a coordinate: declared and public", 0.0),
+    Option("high", "number", "largest value of a coordinate: declared and public", 1.0),
+)
+_SAMPLED = (*_VECTOR, Option("sampled", "whole number or none", "coordinates a user reports; none: the best number"))
+_LISTS = (
+    Option("epsilon", "number", "privacy budget of one list, finite and above 0", required=True),
+    Option("nodes", "whole number", "users; public", required=True),
+    Option("mode", "text", "who reports a relationship: lower, both or directed", "lower"),
+)
+_PAIRS = (_PER_EDGE, Option("domain", "PairDomain", "the protected pairs; public", required=True))
 
 _ENTRIES: Final = (
     MechanismInfo(
-        "multi-bit",
-        MultiBit,
-        "Sajadmanesh and Gatica-Perez, CCS 2021",
-        USER_FEATURES,
-        "m (log2 d + 1) bits, m = max(1, min(d, floor(epsilon / 2.18)))",
-        "pure epsilon; the smallest reports, and estimates stay sparse",
+        name="multi-bit",
+        path="features.multibit:MultiBit",
+        reports="base.reports:MultiBitReports",
+        kind="features",
+        source="Sajadmanesh and Gatica-Perez, CCS 2021",
+        report="m (log2 d + 1) bits, m = max(1, min(d, floor(epsilon / 2.18)))",
+        note="pure epsilon; the smallest reports, and estimates stay sparse",
+        options=_SAMPLED,
+        tags=("sparse",),
+        audit=AuditSize(dimension=3),
     ),
     MechanismInfo(
-        "duchi",
-        Duchi,
-        "Duchi, Jordan and Wainwright, JASA 2018; Wang et al., ICDE 2019",
-        USER_FEATURES,
-        "k (log2 d + 1) bits, k = 1, or 2 from epsilon 1.34 on",
-        "pure epsilon; with one coordinate as multi-bit, with two less noisy: least of the sampled from 1.4 to 6.5",
+        name="duchi",
+        path="features.duchi:Duchi",
+        reports="features.sampled_reports:SampledReports",
+        kind="features",
+        source="Duchi, Jordan and Wainwright, JASA 2018; Wang et al., ICDE 2019",
+        report="k (log2 d + 1) bits, k = 1, or 2 from epsilon 1.34 on",
+        note="pure epsilon; with one coordinate as multi-bit, with two less noisy: "
+        "least of the sampled from 1.4 to 6.5",
+        options=_SAMPLED,
+        tags=("sparse",),
+        audit=AuditSize(),
     ),
     MechanismInfo(
-        "piecewise",
-        Piecewise,
-        "Wang et al., ICDE 2019",
-        USER_FEATURES,
-        "k (log2 d + log2 of the levels) bits; 170 levels at epsilon 1",
-        "pure epsilon; a number near the value; the next two are less noisy",
+        name="piecewise",
+        path="features.piecewise:Piecewise",
+        reports="features.sampled_reports:SampledReports",
+        kind="features",
+        source="Wang et al., ICDE 2019",
+        report="k (log2 d + log2 of the levels) bits; 170 levels at epsilon 1",
+        note="pure epsilon; a number near the value; the next two are less noisy",
+        options=_SAMPLED,
+        tags=("sparse",),
+        audit=AuditSize(),
     ),
     MechanismInfo(
-        "sub-optimal",
-        SubOptimal,
-        "Zhao et al., IEEE Internet of Things Journal 2021",
-        USER_FEATURES,
-        "k (log2 d + log2 of the levels) bits; 153 levels at epsilon 1",
-        "pure epsilon; the least noise where every coordinate is sent at epsilon 2.6 or more",
+        name="sub-optimal",
+        path="features.suboptimal:SubOptimal",
+        reports="features.sampled_reports:SampledReports",
+        kind="features",
+        source="Zhao et al., IEEE Internet of Things Journal 2021",
+        report="k (log2 d + log2 of the levels) bits; 153 levels at epsilon 1",
+        note="pure epsilon; the least noise where every coordinate is sent at epsilon 2.6 or more",
+        options=_SAMPLED,
+        tags=("sparse",),
+        audit=AuditSize(),
     ),
     MechanismInfo(
-        "hybrid",
-        Hybrid,
-        "Wang et al., ICDE 2019",
-        USER_FEATURES,
-        "k (log2 d + log2 of the levels) bits; 172 levels at epsilon 1",
-        "pure epsilon; the least noise where every coordinate is sent at epsilon 0.6 to 1.6",
+        name="hybrid",
+        path="features.hybrid:Hybrid",
+        reports="features.sampled_reports:SampledReports",
+        kind="features",
+        source="Wang et al., ICDE 2019",
+        report="k (log2 d + log2 of the levels) bits; 172 levels at epsilon 1",
+        note="pure epsilon; the least noise where every coordinate is sent at epsilon 0.6 to 1.6",
+        options=_SAMPLED,
+        tags=("sparse",),
+        audit=AuditSize(),
     ),
     MechanismInfo(
-        "three-outputs",
-        ThreeOutputs,
-        "Zhao et al., IEEE Internet of Things Journal 2021",
-        USER_FEATURES,
-        "k (log2 d + 2) bits",
-        "pure epsilon; the least noise where every coordinate is sent at epsilon 1.7 to 2.5",
+        name="three-outputs",
+        path="features.three_outputs:ThreeOutputs",
+        reports="features.sampled_reports:SampledReports",
+        kind="features",
+        source="Zhao et al., IEEE Internet of Things Journal 2021",
+        report="k (log2 d + 2) bits",
+        note="pure epsilon; the least noise where every coordinate is sent at epsilon 1.7 to 2.5",
+        options=_SAMPLED,
+        tags=("sparse",),
+        audit=AuditSize(),
     ),
     MechanismInfo(
-        "one-bit",
-        OneBit,
-        "Ding, Kulkarni and Yekhanin, NeurIPS 2017",
-        USER_FEATURES,
-        "d bits",
-        "pure epsilon; multi-bit with every coordinate, noisier unless epsilon exceeds 2.18 d",
+        name="one-bit",
+        path="features.onebit:OneBit",
+        reports="base.reports:OneBitReports",
+        kind="features",
+        source="Ding, Kulkarni and Yekhanin, NeurIPS 2017",
+        report="d bits",
+        note="pure epsilon; multi-bit with every coordinate, noisier unless epsilon exceeds 2.18 d",
+        options=_VECTOR,
+        audit=AuditSize(epsilon=2.0, dimension=3),
     ),
     MechanismInfo(
-        "laplace",
-        Laplace,
-        "Dwork, McSherry, Nissim and Smith, TCC 2006; two-sided geometric on a grid",
-        USER_FEATURES,
-        "d integers of 32 bits",
-        "pure epsilon; the classical baseline",
+        name="laplace",
+        path="features.laplace:Laplace",
+        reports="base.reports:LatticeReports",
+        kind="features",
+        source="Dwork, McSherry, Nissim and Smith, TCC 2006; two-sided geometric on a grid",
+        report="d integers of 32 bits",
+        note="pure epsilon; the classical baseline",
+        options=_VECTOR,
+        audit=AuditSize(dimension=1),
     ),
     MechanismInfo(
-        "analytic-gaussian",
-        AnalyticGaussian,
-        "Balle and Wang, ICML 2018; rounded normal on a grid",
-        USER_FEATURES,
-        "d integers of 32 bits",
-        "needs a delta; less noise than Laplace in many dimensions, more than multi-bit after averaging",
+        name="gaussian",
+        path="features.gaussian:AnalyticGaussian",
+        reports="base.reports:LatticeReports",
+        kind="features",
+        source="Balle and Wang, ICML 2018; rounded normal on a grid",
+        report="d integers of 32 bits",
+        note="needs a delta; less noise than Laplace in many dimensions, more than multi-bit after averaging",
+        options=(
+            _EPSILON,
+            Option("delta", "number", "delta of one report, in [1e-30, 1)", required=True),
+            *_VECTOR[1:],
+        ),
+        tags=("normal",),
+        old_names=("analytic-gaussian",),
+        audit=AuditSize(dimension=1, drawn_dimension=4, options={"delta": 1e-6}),
     ),
     MechanismInfo(
-        "privunit",
-        PrivUnit,
-        "Bhowmick et al., 2018; Asi, Feldman and Talwar, ICML 2022; Isik et al., NeurIPS 2023",
-        USER_FEATURES,
-        "log2 K bits, K = 2 to 1024 codewords, 32 at epsilon 1",
-        "pure epsilon; the least noise for vectors of bounded length, from epsilon 3.2 on for all; dense estimates",
+        name="privunit",
+        path="features.privunit:PrivUnit",
+        reports="features.codeword_reports:CodewordReports",
+        kind="features",
+        source="Bhowmick et al., 2018; Asi, Feldman and Talwar, ICML 2022; Isik et al., NeurIPS 2023",
+        report="log2 K bits, K = 2 to 1024 codewords, 32 at epsilon 1",
+        note="pure epsilon; the least noise for vectors of bounded length, from epsilon 3.2 on for all; "
+        "dense estimates",
+        options=(
+            *_VECTOR,
+            Option(
+                "radius", "number or none", "public bound on a vector's distance from the middle; none: the range's"
+            ),
+            Option(
+                "codewords", "whole number or none", "codewords of a codebook, a power of two; none: the best number"
+            ),
+            Option("public_seed", "whole number", "what the public codebooks are made from", 0),
+        ),
+        audit=AuditSize(epsilon=3.0, dimension=3, samples=40_000, options={"codewords": 16}),
     ),
     MechanismInfo(
-        "feature-rr",
-        FeatureRR,
-        "Tran et al., IEEE Big Data 2022 (HeteroRR)",
-        USER_FEATURES,
-        "d log2 k bits, k = 10 bins",
-        "pure epsilon, in public parts by feature; every feature is sent, so far noisier: a rival rather than a choice",
+        name="feature-rr",
+        path="features.feature_rr:FeatureRR",
+        reports="features.bin_reports:BinReports",
+        kind="features",
+        source="Tran et al., IEEE Big Data 2022 (HeteroRR)",
+        report="d log2 k bits, k = 10 bins",
+        note="pure epsilon, in public parts by feature; every feature is sent, so far noisier: "
+        "a rival rather than a choice",
+        options=(
+            *_VECTOR,
+            Option("bins", "whole number", "levels of a coordinate, 2 to 256", 10),
+            Option("shares", "numbers or none", "public share of epsilon of each feature; none: all alike"),
+        ),
+        tags=("release",),
+        audit=AuditSize(epsilon=2.0),
     ),
     MechanismInfo(
-        "randomized-response",
-        RandomizedResponse,
-        "Warner 1965; Kairouz, Bonawitz and Ramage, ICML 2016",
-        USER_LABEL,
-        "log2 c bits",
-        "pure epsilon; the best for few classes",
+        name="randomized-response",
+        path="labels.randomized_response:RandomizedResponse",
+        reports="base.reports:LabelReports",
+        kind="labels",
+        source="Warner 1965; Kairouz, Bonawitz and Ramage, ICML 2016",
+        report="log2 c bits",
+        note="pure epsilon; the best for few classes",
+        options=(_EPSILON, Option("classes", "whole number", "declared classes", required=True)),
+        audit=AuditSize(dimension=7),
     ),
     MechanismInfo(
-        "adjacency-rr",
-        AdjacencyRR,
-        "Warner 1965; Qin et al., CCS 2017; Imola, Murakami and Chaudhuri, USENIX Security 2021",
-        RELATIONSHIP,
-        "about degree + (n - 1) / (e^epsilon + 1) ids of 32 bits",
-        "pure epsilon if the lower id reports, 2 epsilon if both ends do; all evidence kept, false edges included",
+        name="adjacency-rr",
+        path="edges.adjacency:AdjacencyRR",
+        reports="edges.reports:EdgeReports",
+        kind="lists",
+        source="Warner 1965; Qin et al., CCS 2017; Imola, Murakami and Chaudhuri, USENIX Security 2021",
+        report="about degree + (n - 1) / (e^epsilon + 1) ids of 32 bits",
+        note="pure epsilon if the lower id reports, 2 epsilon if both ends do; all evidence kept, false edges included",
+        options=_LISTS,
     ),
     MechanismInfo(
-        "degree-preserving-rr",
-        DegreePreservingRR,
-        "Hidano and Murakami, 2022",
-        RELATIONSHIP,
-        "about degree ids of 32 bits and one integer",
-        "as adjacency-rr, thinned to the right number of edges; loses true edges, a rival rather than a choice",
+        name="degree-preserving-rr",
+        path="edges.degree_preserving:DegreePreservingRR",
+        reports="edges.reports:DegreePreservingReports",
+        kind="lists",
+        source="Hidano and Murakami, 2022",
+        report="about degree ids of 32 bits and one integer",
+        note="as adjacency-rr, thinned to the right number of edges; loses true edges, a rival rather than a choice",
+        options=(*_LISTS, Option("degree_share", "number", "part of epsilon that pays for the degree, in (0, 1)", 0.1)),
     ),
     MechanismInfo(
-        "noisy-degree",
-        NoisyDegree,
-        "Ghosh, Roughgarden and Sundararajan, STOC 2009",
-        RELATIONSHIP,
-        "one integer of 32 bits",
-        "pure epsilon if the lower id reports, 2 epsilon if both ends do; what a prior of links is made from",
+        name="noisy-degree",
+        path="edges.degrees:NoisyDegree",
+        reports="edges.reports:DegreeReports",
+        kind="counts",
+        source="Ghosh, Roughgarden and Sundararajan, STOC 2009",
+        report="one integer of 32 bits",
+        note="pure epsilon if the lower id reports, 2 epsilon if both ends do; what a prior of links is made from",
+        options=_LISTS,
     ),
     MechanismInfo(
-        "edge-rand",
-        EdgeRand,
-        "Wu, Long, Zhang and Li, IEEE S&P 2022 (LinkTeller)",
-        PRIVATE_EDGE,
-        "about edges + pairs / (e^epsilon + 1) pairs of ids",
-        "a curator's; pure epsilon; most edges stay, among many false ones unless epsilon exceeds log of the pairs",
+        name="edge-rand",
+        path="edges.edge_rand:EdgeRand",
+        kind="edges",
+        trust="curator",
+        source="Wu, Long, Zhang and Li, IEEE S&P 2022 (LinkTeller)",
+        report="about edges + pairs / (e^epsilon + 1) pairs of ids",
+        note="a curator's; pure epsilon; most edges stay, among many false ones "
+        "unless epsilon exceeds log of the pairs",
+        options=_PAIRS,
     ),
     MechanismInfo(
-        "lap-graph",
-        LapGraph,
-        "Wu, Long, Zhang and Li, IEEE S&P 2022 (LinkTeller)",
-        PRIVATE_EDGE,
-        "about as many pairs of ids as edges",
-        "a curator's; pure epsilon; keeps the number of edges, not which, unless epsilon exceeds log of the pairs",
+        name="lap-graph",
+        path="edges.lap_graph:LapGraph",
+        kind="edges",
+        trust="curator",
+        source="Wu, Long, Zhang and Li, IEEE S&P 2022 (LinkTeller)",
+        report="about as many pairs of ids as edges",
+        note="a curator's; pure epsilon; keeps the number of edges, not which, unless epsilon exceeds log of the pairs",
+        options=(*_PAIRS, Option("count_share", "number", "part of epsilon for the number of edges, in (0, 1)", 0.01)),
     ),
     MechanismInfo(
-        "noisy-counts",
-        NoisyCounts,
-        "Ghosh, Roughgarden and Sundararajan, STOC 2009; McSherry, SIGMOD 2009",
-        PRIVATE_EDGE,
-        "one integer of 64 bits a count",
-        "a curator's; pure epsilon for all counts of disjoint sets together; what made graphs are drawn from",
+        name="noisy-counts",
+        path="edges.noisy_counts:NoisyCounts",
+        kind="counts",
+        trust="curator",
+        source="Ghosh, Roughgarden and Sundararajan, STOC 2009; McSherry, SIGMOD 2009",
+        report="one integer of 64 bits a count",
+        note="a curator's; pure epsilon for all counts of disjoint sets together; what made graphs are drawn from",
+        options=(_PER_EDGE,),
     ),
 )
 
@@ -191,3 +407,35 @@ _ENTRIES: Final = (
 def catalogue() -> tuple[MechanismInfo, ...]:
     """All mechanisms, the ones to prefer first."""
     return _ENTRIES
+
+
+def mechanism_named(name: str) -> MechanismInfo:
+    """The mechanism of this name, or of the name that an earlier version had for it.
+
+    Raises:
+        InputError: there is none.
+    """
+    for info in _ENTRIES:
+        if name in (info.name, *info.old_names):
+            return info
+    raise InputError(f"mechanism {name!r} is not known", allowed=", ".join(info.name for info in _ENTRIES))
+
+
+def current_name(name: str) -> str:
+    """`name`, or what a mechanism is called now that an earlier version called so."""
+    return next((info.name for info in _ENTRIES if name in info.old_names), name)
+
+
+def feature_names(*, releases: bool = False) -> tuple[str, ...]:
+    """The names of the feature mechanisms, as settings have them.
+
+    Args:
+        releases: with those that only a curator's release uses.
+    """
+    found = (info for info in _ENTRIES if info.kind == "features")
+    return tuple(info.name for info in found if releases or "release" not in info.tags)
+
+
+def _load(path: str) -> Any:
+    module, _, name = path.partition(":")
+    return getattr(import_module(f"{_PACKAGE}.{module}"), name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,6 @@ from graphveil.mechanisms.base.checks import require_count, require_delta, requi
 from graphveil.mechanisms.base.values import FloatArray, blocks
 from graphveil.mechanisms.catalogue import MechanismInfo, catalogue
 from graphveil.privacy import Randomness, require_budget
-from graphveil.privacy.unit import USER_FEATURES
 from graphveil.progress import Progress, ProgressCallback
 
 # What a comparison takes on without being asked for: seconds, and tens of megabytes.
@@ -140,7 +138,7 @@ def compare(
 
 
 def _feature_mechanisms() -> Iterator[MechanismInfo]:
-    return (info for info in catalogue() if info.unit == USER_FEATURES)
+    return (info for info in catalogue() if info.kind == "features")
 
 
 def _worst(answer: Measurement | Refusal) -> float:
@@ -152,7 +150,7 @@ def _try(
 ) -> Measurement | Refusal:
     """The measurement, or why there is none: each mechanism has bounds of its own."""
     settings: dict[str, Any] = {"dimension": question.dimension, "low": question.low, "high": question.high}
-    if "delta" in inspect.signature(info.mechanism).parameters:
+    if info.takes("delta"):
         settings["delta"] = question.delta
     try:
         mechanism = info.mechanism(epsilon=epsilon, **settings)

@@ -155,7 +155,7 @@ def _law(mechanism: Any) -> Context:
     if isinstance(mechanism, SampledVectors):
         name: str | None = mechanism.kind.name
     else:
-        name = next((entry.name for entry in catalogue() if entry.mechanism is type(mechanism)), None)
+        name = next((info.first_name for info in catalogue() if info.builds(mechanism)), None)
     if name is None:
         raise InputError(f"{type(mechanism).__name__} has no permanent report", allowed="features, labels")
     told: list[str] = []

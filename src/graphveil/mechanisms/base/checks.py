@@ -10,6 +10,8 @@ from graphveil.privacy.printed import rounded_up
 
 # The largest dense matrix that any mechanism makes (200 MB of 32-bit numbers).
 DENSE_LIMIT: Final = 50_000_000
+# The most possible reports that are listed for an audit.
+MOST_REPORTS: Final = 1_000_000
 # Below this a 64-bit threshold cannot tell a report from a coin toss.
 SMALLEST_EPSILON: Final = 1e-12
 
@@ -53,6 +55,12 @@ def require_dense(rows: int, columns: int, what: str) -> None:
             allowed=f"at most {DENSE_LIMIT:,}",
             remedy="use MultiBit, whose reports and centred estimates stay sparse",
         )
+
+
+def require_enumerable(reports: int) -> None:
+    """Refuse to list more than `MOST_REPORTS` possible reports."""
+    if reports > MOST_REPORTS:
+        raise InputError(f"there are {reports:,} possible reports", allowed=f"at most {MOST_REPORTS:,}")
 
 
 def _is_number(value: object) -> bool:

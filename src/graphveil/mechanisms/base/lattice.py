@@ -7,6 +7,7 @@ is added; the sum is clamped to a public range. All inputs have the same set of 
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -15,7 +16,7 @@ import numpy.typing as npt
 import torch
 
 from graphveil.errors import InputError
-from graphveil.mechanisms.base.checks import require_dense
+from graphveil.mechanisms.base.checks import require_dense, require_enumerable
 from graphveil.mechanisms.base.reports import LatticeReports, require_inside, require_pairs
 from graphveil.mechanisms.base.values import BLOCK, FloatArray, Values, blocks, open_values
 from graphveil.privacy import Randomness
@@ -98,6 +99,18 @@ class Lattice:
         _, carry = self._split(rows.block(0, rows.shape[0]))
         up = carry.astype(np.float64) / _WORD
         return up * (1 - up) * self.step**2
+
+    def every_report(self) -> LatticeReports:
+        """Every report that a device can send, one a user.
+
+        For audits of small mechanisms.
+
+        Raises:
+            InputError: there are more than a million.
+        """
+        require_enumerable((self.steps + 2 * self.reach + 1) ** self.dimension)
+        levels = range(-self.reach, self.steps + self.reach + 1)
+        return LatticeReports(torch.tensor(list(itertools.product(levels, repeat=self.dimension)), dtype=torch.int32))
 
     def _split(self, values: FloatArray) -> tuple[Levels, npt.NDArray[np.uint64]]:
         """The grid point below each value, and 2^64 times the probability of rounding up."""

@@ -9,6 +9,7 @@ addition, so with many features the noise is far above that of the mechanisms th
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass, replace
 
@@ -18,7 +19,13 @@ import torch
 from torch import Tensor
 
 from graphveil.errors import InputError
-from graphveil.mechanisms.base.checks import require_count, require_dense, require_epsilon, require_range
+from graphveil.mechanisms.base.checks import (
+    require_count,
+    require_dense,
+    require_enumerable,
+    require_epsilon,
+    require_range,
+)
 from graphveil.mechanisms.base.guarantees import feature_guarantee
 from graphveil.mechanisms.base.reports import require_inside, require_pairs
 from graphveil.mechanisms.base.values import FloatArray, Rows, Values, blocks, open_rows, open_values
@@ -194,6 +201,18 @@ class FeatureRR:
         result = np.full(rows.shape, np.inf)
         result[:, self.sent] = (mean - ((below + up) / (self.bins - 1)) ** 2) * (self.high - self.low) ** 2
         return torch.from_numpy(result)
+
+    def every_report(self) -> BinReports:
+        """Every report that a device can send, one a user.
+
+        For audits of small mechanisms.
+
+        Raises:
+            InputError: there are more than a million.
+        """
+        require_enumerable(self.bins ** len(self.sent))
+        every = itertools.product(range(self.bins), repeat=len(self.sent))
+        return BinReports(torch.tensor(list(every), dtype=torch.uint8))
 
     @property
     def _epsilons(self) -> tuple[float, ...]:

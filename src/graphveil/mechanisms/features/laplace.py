@@ -123,6 +123,10 @@ class Laplace:
         noise = self._noise.variance * self.step**2
         return torch.from_numpy(self._lattice.rounding_variance(values) + noise)
 
+    def every_report(self) -> LatticeReports:
+        """Every report that a device can send, one a user; raises InputError where there are more than a million."""
+        return self._lattice.every_report()
+
     @property
     def _share(self) -> float:
         """Epsilon for one coordinate."""

@@ -20,7 +20,7 @@ from graphveil.mechanisms.base.guarantees import feature_guarantee
 from graphveil.mechanisms.base.reports import MultiBitReports, require_inside, require_pairs
 from graphveil.mechanisms.base.values import FloatArray, IntArray, Rows, Values, open_rows, open_values
 from graphveil.mechanisms.samplers.bits import BitLaw, bit_law
-from graphveil.mechanisms.samplers.subsets import draw_subsets, index_bits, log_subsets, subset_blocks
+from graphveil.mechanisms.samplers.subsets import draw_subsets, every_subset, index_bits, log_subsets, subset_blocks
 from graphveil.privacy import Guarantee, Randomness
 
 # A user who reports m coordinates spends epsilon/m on each; the variance is least near epsilon/m = 2.18.
@@ -153,6 +153,17 @@ class MultiBit:
         require_dense(*rows.shape, "the variance")
         spread = self.coordinates / self.dimension * self.scale**2
         return torch.from_numpy(spread - (rows.block(0, rows.shape[0]) - self.midpoint) ** 2)
+
+    def every_report(self) -> MultiBitReports:
+        """Every report that a device can send, one a user.
+
+        For audits of small mechanisms.
+
+        Raises:
+            InputError: there are more than a million.
+        """
+        indices, bits = every_subset(self.dimension, self.coordinates, 2)
+        return MultiBitReports(torch.from_numpy(indices).int(), torch.from_numpy(bits).to(torch.uint8))
 
     @property
     def _law(self) -> BitLaw:

@@ -19,6 +19,7 @@ from graphveil.mechanisms.base.guarantees import feature_guarantee
 from graphveil.mechanisms.base.reports import OneBitReports, require_pairs
 from graphveil.mechanisms.base.values import FloatArray, Rows, Values, blocks, open_rows, open_values
 from graphveil.mechanisms.samplers.bits import BitArray, BitLaw, bit_law
+from graphveil.mechanisms.samplers.subsets import every_subset
 from graphveil.privacy import Guarantee, Randomness
 
 
@@ -117,6 +118,17 @@ class OneBit:
         rows = open_rows(values, self.dimension)
         require_dense(*rows.shape, "the variance")
         return torch.from_numpy(self.scale**2 - (rows.block(0, rows.shape[0]) - self.midpoint) ** 2)
+
+    def every_report(self) -> OneBitReports:
+        """Every report that a device can send, one a user.
+
+        For audits of small mechanisms.
+
+        Raises:
+            InputError: there are more than a million.
+        """
+        _, bits = every_subset(self.dimension, self.dimension, 2)
+        return OneBitReports(torch.from_numpy(np.packbits(bits.astype(np.uint8), axis=1)))
 
     @property
     def _law(self) -> BitLaw:

@@ -183,6 +183,11 @@ class PrivUnit:
         shares = (rows.block(0, rows.shape[0]) - self.midpoint) / self.length
         return torch.from_numpy(self._spread(shares**2))
 
+    def every_report(self) -> CodewordReports:
+        """Every report of one user, who has codebook 0, one a row; for audits."""
+        codewords = torch.arange(self._law.codewords, dtype=torch.int32)
+        return CodewordReports(codewords, torch.zeros(len(codewords), dtype=torch.int64))
+
     @property
     def _law(self) -> CapLaw:
         return cap_law(self.epsilon, self.codewords)

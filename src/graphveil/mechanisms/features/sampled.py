@@ -24,7 +24,7 @@ from graphveil.mechanisms.base.reports import require_inside, require_pairs
 from graphveil.mechanisms.base.values import IntArray, Rows, Values, open_rows, open_values
 from graphveil.mechanisms.features.sampled_reports import SampledReports
 from graphveil.mechanisms.samplers.laws import Law, Places, worst_variance
-from graphveil.mechanisms.samplers.subsets import draw_subsets, index_bits, log_subsets, subset_blocks
+from graphveil.mechanisms.samplers.subsets import draw_subsets, every_subset, index_bits, log_subsets, subset_blocks
 from graphveil.privacy import Guarantee, Randomness
 
 _WORD: Final = 2.0**64
@@ -197,6 +197,17 @@ class SampledVectors:
         steps = self.law.steps
         square = np.interp((place + 1) / 2 * steps, np.arange(steps + 1), self.law.second_moments())
         return torch.from_numpy((self.dimension / self.coordinates * square - place**2) * half**2)
+
+    def every_report(self) -> SampledReports:
+        """Every report that a device can send, one a user.
+
+        For audits of small mechanisms.
+
+        Raises:
+            InputError: there are more than a million.
+        """
+        indices, levels = every_subset(self.dimension, self.coordinates, self.law.levels)
+        return SampledReports(torch.from_numpy(indices).int(), torch.from_numpy(levels).to(torch.int16))
 
     def _split(self, rows: Rows, start: int, stop: int, columns: IntArray) -> tuple[Places, npt.NDArray[np.uint64]]:
         """The position below each chosen entry, and 2^64 times the probability of rounding up."""

@@ -112,6 +112,10 @@ class RandomizedResponse:
         chance = self.transition()[torch.from_numpy(self._open(values))]
         return chance * (1 - chance) / (self.keep - self.flip) ** 2
 
+    def every_report(self) -> LabelReports:
+        """Every report that a device can send, one a user; for audits."""
+        return LabelReports(torch.arange(self.classes))
+
     @property
     def _width(self) -> int:
         return _class_width(self.epsilon, self.classes)

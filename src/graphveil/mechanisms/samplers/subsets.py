@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
 import numpy.typing as npt
 
+from graphveil.mechanisms.base.checks import require_enumerable
 from graphveil.mechanisms.base.values import BLOCK, Rows, blocks
 from graphveil.privacy import Randomness
 
@@ -48,6 +50,19 @@ def subset_blocks(rows: Rows, size: int) -> list[tuple[int, int]]:
 def log_subsets(dimension: int, size: int) -> float:
     """The logarithm of the number of subsets."""
     return math.lgamma(dimension + 1) - math.lgamma(size + 1) - math.lgamma(dimension - size + 1)
+
+
+def every_subset(dimension: int, size: int, levels: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Every subset of `size` of the numbers 0..dimension-1 with every level 0..levels-1 of each: two [outputs, size].
+
+    Raises:
+        InputError: there are more than a million.
+    """
+    require_enumerable(math.comb(dimension, size) * levels**size)
+    chosen = itertools.combinations(range(dimension), size)
+    pairs = itertools.product(chosen, itertools.product(range(levels), repeat=size))
+    subsets, sent = zip(*pairs, strict=True)
+    return np.array(subsets, np.int64), np.array(sent, np.int64)
 
 
 def index_bits(dimension: int, size: int) -> int:

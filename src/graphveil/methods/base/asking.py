@@ -13,21 +13,12 @@ from torch import Tensor
 
 from graphveil.errors import BudgetError, InputError
 from graphveil.graphs import Graph
-from graphveil.mechanisms import (
-    BinReports,
-    CodewordReports,
-    LatticeReports,
-    MultiBitReports,
-    OneBitReports,
-    SampledReports,
-)
+from graphveil.mechanisms import catalogue
 from graphveil.methods.base.network import as_matrix
 from graphveil.methods.base.people import BY_ID, Found, Kept, pay_again, pay_as_new
 from graphveil.methods.base.released import LocalReports
 from graphveil.methods.base.storage import read_kept, restoring, save_kept
 from graphveil.privacy import Assumption, Ledger, Randomness, Spend, assume
-
-_REPORTS = (BinReports, CodewordReports, LatticeReports, MultiBitReports, OneBitReports, SampledReports)
 
 
 def pay_for(
@@ -72,7 +63,7 @@ def reports_from(tensors: Mapping[str, Tensor]) -> Any:
     Raises:
         InputError: no feature mechanism sends these.
     """
-    for kind in _REPORTS:
+    for kind in dict.fromkeys(info.report_type for info in catalogue() if info.kind == "features"):
         try:
             return kind.from_tensors(tensors)
         except InputError:

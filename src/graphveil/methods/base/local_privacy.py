@@ -9,42 +9,20 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema
-from graphveil.mechanisms import (
-    AnalyticGaussian,
-    Duchi,
-    Hybrid,
-    Laplace,
-    MultiBit,
-    OneBit,
-    Piecewise,
-    PrivUnit,
-    RandomizedResponse,
-    SubOptimal,
-    ThreeOutputs,
-)
+from graphveil.mechanisms import RandomizedResponse
 from graphveil.mechanisms.base.guarantees import ONCE
+from graphveil.mechanisms.catalogue import feature_names, mechanism_named
 from graphveil.methods.base.people import times_paid
 from graphveil.privacy import Assumption, Guarantee, Ledger, Spend, assume, compose, require_budget
 from graphveil.privacy.observer import SERVER_AND_MODEL
 from graphveil.privacy.unit import USER_FEATURES_AND_LABEL
 
-FEATURE_MECHANISMS = (
-    "multi-bit",
-    "duchi",
-    "piecewise",
-    "hybrid",
-    "three-outputs",
-    "sub-optimal",
-    "privunit",
-    "one-bit",
-    "laplace",
-    "gaussian",
-)
+#: The feature mechanisms of the catalogue that devices run.
+FEATURE_MECHANISMS = feature_names()
 TOPOLOGY = assume("topology-public")
 
 
@@ -56,7 +34,7 @@ class LocalPrivacy:
         epsilon_x: budget of one feature report; inf sends features as they are; None collects none.
         epsilon_y: budget of one label report; inf sends labels as they are.
         mechanism: one of FEATURE_MECHANISMS.
-        delta: for "gaussian" alone.
+        delta: for mechanisms that need one ("gaussian").
 
     Raises:
         InputError: for budgets that are no budgets (`privacy.require_budget`), or an unknown mechanism.
@@ -88,20 +66,10 @@ class LocalPrivacy:
             return None
         if math.isinf(self.epsilon_x):
             return "public"
-        kinds: dict[str, Any] = {
-            "multi-bit": MultiBit,
-            "duchi": Duchi,
-            "piecewise": Piecewise,
-            "hybrid": Hybrid,
-            "three-outputs": ThreeOutputs,
-            "sub-optimal": SubOptimal,
-            "privunit": PrivUnit,
-            "one-bit": OneBit,
-            "laplace": Laplace,
-            "gaussian": partial(AnalyticGaussian, delta=self.delta),
-        }
-        kind = kinds[self.mechanism]
-        return kind(epsilon=self.epsilon_x, dimension=schema.dimension, low=schema.low, high=schema.high)
+        info = mechanism_named(self.mechanism)
+        options = {"delta": self.delta} if info.takes("delta") else {}
+        domain = {"dimension": schema.dimension, "low": schema.low, "high": schema.high}
+        return info.mechanism(epsilon=self.epsilon_x, **domain, **options)
 
     def labels(self, classes: int) -> RandomizedResponse | None:
         """Return the label mechanism, or None where labels are public."""
@@ -119,7 +87,7 @@ class LocalPrivacy:
             queries: how many times a prediction may ask for everybody's features again.
         """
         epsilon_x, many = 0.0 if self.epsilon_x is None else self.epsilon_x, 1 + queries
-        delta = self.delta if self.mechanism == "gaussian" and math.isfinite(epsilon_x) else 0.0
+        delta = self.delta if mechanism_named(self.mechanism).takes("delta") and math.isfinite(epsilon_x) else 0.0
         room = min(delta * many, 1 - 2**-50)
         return Ledger.open({"features": (epsilon_x * many, room), "labels": (self.epsilon_y, 0.0)})
 

@@ -16,13 +16,14 @@ from typing import Any
 from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema
 from graphveil.mechanisms import FeatureRR, PairDomain, RandomizedResponse
-from graphveil.methods.base.local_privacy import FEATURE_MECHANISMS, LocalPrivacy
+from graphveil.mechanisms.catalogue import feature_names, mechanism_named
+from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.methods.release.scores import Scores
 from graphveil.privacy import Guarantee, Ledger, Spend, assume, compose, require_budget, together
 from graphveil.privacy.observer import RELEASE_READERS
 from graphveil.privacy.unit import NODE_DECLARED_PUBLIC
 
-RELEASE_FEATURES = (*FEATURE_MECHANISMS, "feature-rr")
+RELEASE_FEATURES = feature_names(releases=True)
 #: How the private part of the edges is made anew.
 EDGE_METHODS = ("public-tree", "mcmc", "edge-rand", "lap-graph", "priv-hrg")
 #: Those that draw a tree with the help of private edges.
@@ -108,7 +109,7 @@ class ReleasePrivacy:
     def open_ledger(self) -> Ledger:
         """Return an empty ledger with the budgets of features, labels and one private edge."""
         extra = [] if self.scores is None else list(self.scores.spends)
-        delta = self.delta if self.features == "gaussian" and math.isfinite(self.epsilon_x) else 0.0
+        delta = self.delta if mechanism_named(self.features).takes("delta") and math.isfinite(self.epsilon_x) else 0.0
         paid = math.fsum(spend.epsilon for spend in extra), math.fsum(spend.delta for spend in extra)
         return Ledger.open(
             {
@@ -202,7 +203,7 @@ def settings_of(privacy: ReleasePrivacy) -> dict[str, Any]:
     found = {name: "inf" if math.isinf(value) else value for name, value in found.items()}
     if "features" in privacy.protected:
         found["features"] = privacy.features
-        found |= {"delta": privacy.delta} if privacy.features == "gaussian" else {}
+        found |= {"delta": privacy.delta} if mechanism_named(privacy.features).takes("delta") else {}
         found |= {"bins": privacy.bins} if privacy.features == "feature-rr" else {}
         if privacy.scores is not None:
             found |= {"scores": privacy.scores.source, "scores_stamp": privacy.scores.stamp}
