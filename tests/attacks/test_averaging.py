@@ -11,7 +11,7 @@ from scipy.stats import binom
 from torch import Tensor
 
 from graphveil.attacks import averaging
-from graphveil.attacks.averaging import _extremes
+from graphveil.attacks.averaging import extremes
 from graphveil.errors import InputError
 from graphveil.mechanisms import AnalyticGaussian, Laplace, MultiBit, RandomizedResponse
 from graphveil.privacy import SeededRandomness
@@ -50,7 +50,7 @@ def test_a_thousand_rounds_of_permanent_reports_are_one() -> None:
 
 def test_a_device_may_be_given_and_not_two() -> None:
     mechanism, noise = LOCAL["labels"], SeededRandomness(3)
-    kept = {side: mechanism.randomize(held, randomness=noise) for side, held in enumerate(_extremes(mechanism, 500))}
+    kept = {label: mechanism.randomize(torch.full((500,), label), randomness=noise) for label in (0, 1)}
 
     def device(held: Tensor, _: int) -> Any:
         return kept[int(held[0])]
@@ -72,7 +72,7 @@ def test_the_majority_of_five_bits_at_epsilon_one() -> None:
 
 
 def test_both_ends_are_asked_for() -> None:
-    low, high = _extremes(LOCAL["multi-bit"], 3)
+    low, high = extremes(LOCAL["multi-bit"], 3)
     assert torch.equal(high - low, torch.ones(3, 4))
     with pytest.raises(InputError, match="rounds"):
         averaging(LOCAL["labels"], randomness=SeededRandomness(0), rounds=0)

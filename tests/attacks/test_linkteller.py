@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from graphveil.attacks import linkteller
-from graphveil.attacks.linkteller import _groups, influence_gcn, influences, reached
+from graphveil.attacks.linkteller import groups_without_overlap, influence_gcn, influences, reached
 from graphveil.attacks.pairs import pairs_of
 from graphveil.attacks.service import deployed, service_of
 from graphveil.errors import InputError
@@ -54,7 +54,7 @@ def test_sharing_a_query_changes_no_answer() -> None:
         factors[node] += 1e-4
         moved = np.abs(service.answer(factors) - plain).max(axis=1)[nodes]
         assert ((moved > 1e-13) <= (together[node] > 0)).all()
-    reach, groups = _groups(service, nodes)
+    reach, groups = groups_without_overlap(service, nodes)
     assert reach is not None
     for group in groups:
         assert reach[group].sum(axis=0).max() == 1

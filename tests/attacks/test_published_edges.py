@@ -15,7 +15,13 @@ import torch
 
 from graphveil.attacks.link_stealing import link_stealing, public_network
 from graphveil.attacks.pairs import pairs_of, true_adjacency
-from graphveil.attacks.published_edges import _around, _entries, as_it_is, published_edges, with_public_edges
+from graphveil.attacks.published_edges import (
+    as_it_is,
+    common_neighbours,
+    entries_of,
+    published_edges,
+    with_public_edges,
+)
 from graphveil.errors import InputError
 from graphveil.graphs import draw_private, random_split
 from graphveil.methods.release.heterorr import HeteroRR
@@ -79,16 +85,16 @@ def test_the_control_leaves_the_pair_itself_out() -> None:
     served = published()
     pairs = pairs_of(with_public_edges(made.graph(), served))
     shown = true_adjacency(served).tolil()
-    place = int(np.flatnonzero(_entries(shown.tocsr(), pairs))[0])
+    place = int(np.flatnonzero(entries_of(shown.tocsr(), pairs))[0])
     i, j = (int(end[place]) for end in pairs.ends())
     without = shown.copy()
     without[i, j] = without[j, i] = 0
     scores = []
     for a in (shown.tocsr(), without.tocsr()):
-        found = _around(a, pairs, _entries(a, pairs))
+        found = common_neighbours(a, pairs, entries_of(a, pairs))
         scores.append(np.floor(found[place]))  # the tie-break is scaled by the largest of all pairs
     assert scores[0] == scores[1]
-    assert _entries(without.tocsr(), pairs)[place] == 0.0
+    assert entries_of(without.tocsr(), pairs)[place] == 0.0
 
 
 def test_another_graph_is_no_truth() -> None:

@@ -282,14 +282,14 @@ def every_step_is_charged_and_noised(name: str) -> None:
 def batches_are_poisson() -> None:
     """Item 15: batch sizes follow the binomial law of the charged rate, by chi-square."""
     sizes: list[int] = []
-    real = dp_sgd.PrivateDescent._clipped
+    real = dp_sgd.PrivateDescent.clipped_sums
 
     def clipped(me: Any, chosen: Tensor, randomness: Any) -> Any:
         sizes.append(len(chosen))
         return real(me, chosen, randomness)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dp_sgd.PrivateDescent, "_clipped", clipped)
+        patch.setattr(dp_sgd.PrivateDescent, "clipped_sums", clipped)
         trained(torch.rand(60, 5), batch=12, passes=120)
     ends = np.array([-1, *range(7, 18), 60])
     seen = np.histogram(sizes, ends + 0.5)[0]

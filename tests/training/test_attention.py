@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +11,6 @@ from torch import Tensor
 
 from graphveil.aggregation import GridRows, ReceiverRows, unit_rows
 from graphveil.errors import BudgetError, InputError
-from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
 from graphveil.models.attention import PairAttention
 from graphveil.privacy import SeededRandomness
 from graphveil.training import attention as room
@@ -130,12 +129,11 @@ def test_a_missing_clip_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     assert largest_move(TOGGLES["one entry between two"][0])[0] > 2
 
 
-def released(schedule: PrivateSchedule, edit: Callable[[AttentionDescent], None] = lambda descent: None) -> np.ndarray:
+def released(schedule: PrivateSchedule) -> np.ndarray:
     """The noise of every step that had an empty batch, in units of the clipping norm."""
     x, labels, edges = a_graph()
     network, found = network_of(), []
     descent = AttentionDescent(network, x, rows_of(edges), torch.arange(NODES), labels, schedule)
-    edit(descent)
     source = SeededRandomness(11)
     for _ in range(schedule.steps):
         descent.step(source)
@@ -162,14 +160,8 @@ def test_empty_batches_are_noised_and_counted() -> None:
 
 
 def test_wrong_noise_is_found() -> None:
-    def silent(descent: AttentionDescent) -> None:
-        descent._protect = False
-
-    def halved(descent: AttentionDescent) -> None:
-        descent._noise = RoundedNormal(descent._noise.sigma / 2, descent._noise.limit)
-
-    assert not right_noise(released(EMPTY, silent), 3.0)
-    assert not right_noise(released(EMPTY, halved), 3.0)
+    for multiplier in (0.05, 1.5, 2.0):
+        assert not right_noise(released(replace(EMPTY, noise_multiplier=multiplier)), 3.0)
 
 
 def test_targets_that_are_no_number_add_nothing() -> None:

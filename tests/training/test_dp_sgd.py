@@ -144,15 +144,16 @@ def test_removing_one_sample_moves_the_sum_by_its_own_part_only(widths: tuple[in
     """Record and replay (checklist items 2 and 3): same dither, one sample less; the change is that sample, exactly."""
     model, (x, y) = perceptron(*widths), samples(200, widths[0], widths[-1])
     x[3] = torch.nan
-    descent = PrivateDescent(model, x, y, PrivateSchedule(**SCHEDULE))
+    schedule = PrivateSchedule(**SCHEDULE)
+    descent = PrivateDescent(model, x, y, schedule)
     everybody = torch.arange(200)
-    whole = flat(descent._clipped(everybody, Fixed()))
+    whole = flat(descent.clipped_sums(everybody, Fixed()))
     for gone in (0, 3, 77, 199):
-        rest = flat(descent._clipped(everybody[everybody != gone], Fixed()))
-        alone = flat(descent._clipped(torch.tensor([gone]), Fixed()))
+        rest = flat(descent.clipped_sums(everybody[everybody != gone], Fixed()))
+        alone = flat(descent.clipped_sums(torch.tensor([gone]), Fixed()))
         assert torch.equal(whole - rest, alone)
-        assert float(alone.norm()) <= descent._schedule.grid.cap
-    shuffled = flat(descent._clipped(torch.randperm(200, generator=torch.Generator().manual_seed(1)), Fixed()))
+        assert float(alone.norm()) <= schedule.grid.cap
+    shuffled = flat(descent.clipped_sums(torch.randperm(200, generator=torch.Generator().manual_seed(1)), Fixed()))
     assert torch.equal(whole, shuffled)
 
 
@@ -161,7 +162,7 @@ def test_removing_one_sample_moves_the_sum_by_its_own_part_only(widths: tuple[in
 def test_a_row_has_the_same_bits_in_every_batch(widths: tuple[int, ...], activation: type[nn.Module]) -> None:
     """What `clipped_sum` leans on: inputs and gradients of a sample do not depend on the others, bit for bit."""
     model, (x, y) = perceptron(*widths, activation=activation), samples(200, widths[0], widths[-1])
-    check_same_bits(PrivateDescent(model, x, y, PrivateSchedule(**SCHEDULE)))
+    check_same_bits(PrivateDescent(model, x, y, PrivateSchedule(**SCHEDULE)), 200)
 
 
 def test_a_row_has_the_same_bits_whatever_the_threads() -> None:
@@ -171,8 +172,8 @@ def test_a_row_has_the_same_bits_whatever_the_threads() -> None:
     try:
         x, y = samples(700, 40, 4)
         descent = PrivateDescent(perceptron(40, 97, 4), x, y, PrivateSchedule(**SCHEDULE))
-        check_same_bits(descent)
-        descent._clipped(torch.arange(5), Fixed())
+        check_same_bits(descent, 700)
+        descent.clipped_sums(torch.arange(5), Fixed())
         assert torch.get_num_threads() == 3
     finally:
         torch.set_num_threads(before)
@@ -184,16 +185,16 @@ def test_a_loss_of_several_labels_has_the_same_bits_in_every_batch() -> None:
 
     x, _ = samples(200, 20, 3)
     labels = (x[:, :3] > 0).float()
-    check_same_bits(PrivateDescent(perceptron(20, 16, 3), x, labels, PrivateSchedule(**SCHEDULE), loss=loss))
+    check_same_bits(PrivateDescent(perceptron(20, 16, 3), x, labels, PrivateSchedule(**SCHEDULE), loss=loss), 200)
 
 
 def test_a_place_of_its_own_gives_the_same_bits_where_products_treat_places_in_other_ways() -> None:
     x, y = samples(400, 20, 3)
     descent = PrivateDescent(perceptron(20, 16, 3), x, y, PrivateSchedule(**SCHEDULE))
-    usual = descent._captured(torch.arange(5, 390))
+    usual = descent.captured(torch.arange(5, 390))
     descent._even = False
-    check_same_bits(descent)
-    for one, other in zip(descent._captured(torch.arange(5, 390)), usual, strict=True):
+    check_same_bits(descent, 400)
+    for one, other in zip(descent.captured(torch.arange(5, 390)), usual, strict=True):
         assert torch.allclose(one.deltas, other.deltas, atol=1e-6)
     for batch in (torch.arange(400), torch.tensor([399, 7, 103, 199]), torch.tensor([3])):
         seen = torch.cat([own for _, own in dp_sgd.by_slot(batch)])
@@ -202,15 +203,14 @@ def test_a_place_of_its_own_gives_the_same_bits_where_products_treat_places_in_o
             assert torch.equal(rows[batch[own] % ROWS], batch[own])
 
 
-def check_same_bits(descent: PrivateDescent) -> None:
+def check_same_bits(descent: PrivateDescent, count: int) -> None:
     """In batches of many sizes and orders a sample's rows are those of the whole batch."""
 
     def seen(batch: Tensor) -> list[Captured]:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(dp_sgd, "clipped_sum", lambda layers, grid, randomness: layers)
-            return descent._clipped(batch, Fixed())  # type: ignore[return-value]
+            return descent.clipped_sums(batch, Fixed())  # type: ignore[return-value]
 
-    count = len(descent._inputs)
     shuffled = torch.randperm(count, generator=torch.Generator().manual_seed(2))
     batches = [*(torch.arange(size) for size in (1, 2, 3, 5, 33, count - 1)), torch.arange(150, count), shuffled]
     whole = seen(torch.arange(count))
@@ -351,10 +351,11 @@ def test_resuming_does_not_replay_noise() -> None:
     kept = {"model": {name: value.clone() for name, value in state["model"].items()}, "optimiser": state["optimiser"]}
     found = []
     for _ in range(2):
-        again = PrivateDescent(perceptron(30, 16, 4), x, y, PrivateSchedule(**SCHEDULE))
+        fresh = perceptron(30, 16, 4)
+        again = PrivateDescent(fresh, x, y, PrivateSchedule(**SCHEDULE))
         again.resume({**kept, "steps": 1})
         again.step(SecureRandomness())
-        found.append(again._parameters[0].grad.clone())
+        found.append(next(fresh.parameters()).grad.clone())
     assert not torch.equal(*found)
     assert set(descent.state()) == {"model", "optimiser", "steps"}
 
@@ -363,10 +364,9 @@ def test_the_divisor_and_the_shape_of_a_step_do_not_depend_on_the_data() -> None
     """Checklist items 3 and 5: ten times the samples change neither noise nor divisor nor grid."""
     noises = []
     for count in (64, 640):
-        _, (x, y) = None, samples(count, 30, 4)
-        descent = PrivateDescent(perceptron(30, 16, 4), x * torch.nan, y, PrivateSchedule(**SCHEDULE))
-        descent.step(SeededRandomness(4))
-        noises.append(torch.cat([parameter.grad.flatten() for parameter in descent._parameters]).std())
+        model, (x, y) = perceptron(30, 16, 4), samples(count, 30, 4)
+        PrivateDescent(model, x * torch.nan, y, PrivateSchedule(**SCHEDULE)).step(SeededRandomness(4))
+        noises.append(torch.cat([parameter.grad.flatten() for parameter in model.parameters()]).std())
     assert float(noises[0]) == pytest.approx(float(noises[1]), rel=0.2)
 
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from graphveil.errors import InputError
-from graphveil.training.full_batch import FullBatch, Rows, _HeadLoss, train_full_batch
+from graphveil.training.full_batch import FullBatch, Rows, head_loss, train_full_batch
 
 
 class Plain(nn.Module):
@@ -49,7 +49,7 @@ def test_the_loss_and_its_slopes_are_those_of_cross_entropy() -> None:
     for ours in (True, False):
         leaves = [part.clone().requires_grad_() for part in (h, weight, bias)]
         if ours:
-            loss, right = _HeadLoss.apply(*leaves, targets)
+            loss, right = head_loss(*leaves, targets)
         else:
             logits = functional.linear(*leaves)
             loss, right = functional.cross_entropy(logits, y), (logits.argmax(dim=1) == y).float().mean()

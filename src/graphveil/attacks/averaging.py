@@ -54,7 +54,7 @@ def averaging(
         raise InputError(f"{rounds} rounds of {people} people", where="averaging", allowed="1 and 2 or more")
     if permanent and device is not None:
         raise InputError("a device, and permanent ones", where="averaging", allowed="one of the two")
-    one, other = _extremes(mechanism, people)
+    one, other = extremes(mechanism, people)
     if permanent:
         device = _permanent(mechanism, one, other, randomness)
     send = device or (lambda held, _: mechanism.randomize(held, randomness=randomness))
@@ -96,7 +96,7 @@ def _permanent(mechanism: Any, one: Tensor, other: Tensor, randomness: Randomnes
     return lambda held, _: permanent_reports(mechanism, held, groups[id(held)], field="value")
 
 
-def _extremes(mechanism: Any, people: int) -> tuple[Tensor, Tensor]:
+def extremes(mechanism: Any, people: int) -> tuple[Tensor, Tensor]:
     """Return the two values that are farthest apart, each held by everybody."""
     classes = getattr(mechanism, "classes", None)
     if classes is not None:

@@ -88,7 +88,7 @@ def influences(service: Service, nodes: np.ndarray, *, step: float = STEP) -> tu
     """
     if not 0 < step < 1:
         raise InputError(f"step = {step!r}", where="linkteller", allowed="a number in (0, 1)")
-    reach, groups = _groups(service, nodes)
+    reach, groups = groups_without_overlap(service, nodes)
     plain = _signal(service.answer(np.ones(service.nodes))[nodes])
     found = np.zeros((len(nodes), len(nodes)))
     for group in groups:
@@ -110,7 +110,7 @@ def _signal(chances: np.ndarray) -> np.ndarray:
     return cast(np.ndarray, logs - logs.mean(axis=1, keepdims=True))
 
 
-def _groups(service: Service, nodes: np.ndarray) -> tuple[sp.csr_matrix | None, list[np.ndarray]]:
+def groups_without_overlap(service: Service, nodes: np.ndarray) -> tuple[sp.csr_matrix | None, list[np.ndarray]]:
     """Return whom each node under attack reaches [t, t], and groups of nodes that reach nobody in common."""
     alone = [np.array([place]) for place in range(len(nodes))]
     if service.hops is None or service.adjacency is None:

@@ -39,7 +39,7 @@ def published_edges(graph: Graph, served: Any, *, targets: int = 500, seed: int 
     """
     pairs = pairs_of(with_public_edges(graph, served), targets=targets, seed=seed, among=served.get("private_nodes"))
     shown = true_adjacency(served)
-    listed = _entries(shown, pairs)
+    listed = entries_of(shown, pairs)
     members, others = pairs.split(listed)
     return judge(
         "published-edges",
@@ -48,7 +48,7 @@ def published_edges(graph: Graph, served: Any, *, targets: int = 500, seed: int 
         others,
         limit=limit_of(served.get("release"), "edge"),
         seed=seed,
-        baseline=auc_of(*pairs.split(_around(shown, pairs, listed))),
+        baseline=auc_of(*pairs.split(common_neighbours(shown, pairs, listed))),
         baseline_note="common neighbours and degrees in the release, the pair itself left out",
         figures={"edges listed": float(members.mean()), "others listed": float(others.mean())},
     )
@@ -82,13 +82,13 @@ def as_it_is(graph: Graph, served: Graph) -> Graph:
     return shown
 
 
-def _entries(adjacency: sp.csr_matrix, pairs: Pairs) -> np.ndarray:
+def entries_of(adjacency: sp.csr_matrix, pairs: Pairs) -> np.ndarray:
     """Return the entries [p] of a matrix at the pairs."""
     inside = adjacency[pairs.nodes][:, pairs.nodes].toarray()
     return np.asarray(inside[pairs.first, pairs.second], dtype=np.float64)
 
 
-def _around(shown: sp.csr_matrix, pairs: Pairs, listed: np.ndarray) -> np.ndarray:
+def common_neighbours(shown: sp.csr_matrix, pairs: Pairs, listed: np.ndarray) -> np.ndarray:
     """Return common neighbours [p], ties broken by the product of degrees; the pair itself counts for nothing."""
     rows = shown[pairs.nodes].astype(np.int64)
     common = (rows @ rows.T).toarray()[pairs.first, pairs.second]

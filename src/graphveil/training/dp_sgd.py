@@ -161,7 +161,7 @@ class PrivateDescent:
 
     def _step(self, randomness: Randomness) -> None:
         chosen = poisson_batch(len(self._inputs), self._schedule.rate, randomness)
-        flat = torch.cat([total.flatten() for sums in self._clipped(chosen, randomness) for total in sums])
+        flat = torch.cat([total.flatten() for sums in self.clipped_sums(chosen, randomness) for total in sums])
         self._add_noise(flat, randomness)
         gradient = flat.to(torch.float32).mul_(self._schedule.grid.step / self._schedule.expected_batch)
         parts = torch.split(gradient, [parameter.numel() for parameter in self._parameters])
@@ -195,14 +195,22 @@ class PrivateDescent:
         else:
             totals += torch.from_numpy(self._noise.draw(totals.numel(), randomness))
 
-    def _clipped(self, chosen: Tensor, randomness: Randomness) -> list[list[Tensor]]:
-        """The integer sums of the clipped gradients of the samples `chosen`."""
+    def clipped_sums(self, chosen: Tensor, randomness: Randomness) -> list[list[Tensor]]:
+        """Add up the clipped gradients of some samples: what one of them can change, before noise.
+
+        Args:
+            chosen: the samples of a batch, int64 [b].
+            randomness: decides the dither of the grid.
+
+        Returns:
+            For each layer the sums of weight and bias, whole numbers of steps of `PrivateSchedule.grid`.
+        """
         if not len(chosen):
             return [[torch.zeros(parameter.shape) for parameter in self._parameters]]
         with one_thread():
-            return clipped_sum(self._captured(chosen), self._schedule.grid, randomness)
+            return clipped_sum(self.captured(chosen), self._schedule.grid, randomness)
 
-    def _captured(self, chosen: Tensor) -> list[Captured]:
+    def captured(self, chosen: Tensor) -> list[Captured]:
         """What every layer saw of the samples `chosen`, and the gradients of their losses by what it gave."""
         if self._even:
             padded = torch.cat([chosen, chosen[:1].expand(-len(chosen) % ROWS)])  # repeats a sample that does not count
