@@ -339,10 +339,10 @@ def test_error_messages_of_own_files_are_those_of_the_program() -> None:
 
 
 def test_the_keys_of_graph_toml_are_all_explained() -> None:
-    from graphveil.graphs.declaration import _KEYS
+    from graphveil.graphs.declaration import KEYS
 
     listed = {key for row in rows("own-data.md", "graph.toml") for key in re.findall(r"`(\w+)`", row[0])}
-    assert listed == set(_KEYS)
+    assert listed == set(KEYS)
 
 
 def test_the_example_folder_is_what_its_script_makes(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def test_complaints_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_plain_progress_tells_stages_and_then_every_ten_seconds(capsys: pytest.CaptureFixture[str]) -> None:
     now = iter([0.0, 1.0, 9.9, 10.1, 10.2, 20.5])
-    tell = console._plain(clock=lambda: next(now))
+    tell = console.plain_lines(clock=lambda: next(now))
     for done in range(1, 5):
         tell(event("training", done, 100, 3.0))
     tell(event("ceiling"))
@@ -84,5 +84,5 @@ def test_a_terminal_gets_a_bar_that_goes_away(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_an_unbounded_epsilon_is_said_so(capsys: pytest.CaptureFixture[str]) -> None:
-    console._plain()(event("training", 1, 2, math.inf))
+    console.plain_lines()(event("training", 1, 2, math.inf))
     assert "epsilon spent inf" in capsys.readouterr().err

@@ -104,7 +104,7 @@ def old_run(run: Path, out: Path) -> Path:
 
 def resealed(content: bytes, name: str, rng: random.Random) -> bytes:
     """A model file whose facts are changed and whose hash is made to fit: what an attacker would hand in."""
-    from graphveil.methods.base.storage import KEY, _digest
+    from graphveil.methods.base.storage import KEY, digest_of
 
     if rng.random() < 0.3:
         return mutate(content, name, rng)
@@ -121,7 +121,7 @@ def resealed(content: bytes, name: str, rng: random.Random) -> bytes:
         try:
             header["facts"] = json.loads(mutate(facts, "facts.json", rng))
             assert isinstance(header["facts"], dict)
-            header["sha256"] = _digest(header["kind"], header["facts"], tensors)
+            header["sha256"] = digest_of(header["kind"], header["facts"], tensors)
             return bytes(save(tensors, metadata={KEY: json.dumps(header)}))
         except (ValueError, AssertionError, RecursionError):
             continue

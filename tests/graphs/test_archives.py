@@ -239,7 +239,7 @@ def test_a_number_too_large_for_any_array_is_no_fault(tmp_path: Path) -> None:
 
 def test_a_number_of_40_digits_in_a_packed_table_is_no_fault(tmp_path: Path) -> None:
     """Polars reads it as 128 bits, which NumPy does not have."""
-    for name in large._ARXIV_FILES:
+    for name in large.ARXIV_FILES:
         file = tmp_path / "ogb/ogbn_arxiv" / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(gzip.compress(b"9" * 30))

@@ -104,11 +104,11 @@ def check_sampler_follows_likelihood(case: Case) -> None:
     mechanism = case.build(case.epsilon)
     for place, row in enumerate(case.inputs):
         counts = _counts(case, mechanism, row, seed=place)
-        assert _fits(counts, log_likelihoods(case, mechanism)[place]) > FALSE_ALARM
+        assert fits(counts, log_likelihoods(case, mechanism)[place]) > FALSE_ALARM
     wrong = case.build(1.5 * case.epsilon)
     if len(case.all_outputs(wrong)) == len(case.all_outputs(mechanism)):
         counts = _counts(case, mechanism, case.inputs[0], seed=0)
-        assert _fits(counts, log_likelihoods(case, wrong)[0]) < FALSE_ALARM
+        assert fits(counts, log_likelihoods(case, wrong)[0]) < FALSE_ALARM
 
 
 def check_unbiased(case: Case) -> None:
@@ -234,7 +234,7 @@ def _counts(case: Case, mechanism: Mechanism, row: Tensor, seed: int) -> np.ndar
     return np.bincount([place[key] for key in keys(reports)], minlength=len(place))
 
 
-def _fits(counts: np.ndarray[Any, Any], log_likelihood: Tensor) -> float:
+def fits(counts: np.ndarray[Any, Any], log_likelihood: Tensor) -> float:
     """The p-value of a chi-square test, with outputs merged in order until 10 are expected of each group."""
     expected = torch.exp(log_likelihood).numpy() * counts.sum()
     group = np.minimum(np.floor(np.cumsum(expected) / 10), np.floor(expected.sum() / 10) - 1).astype(int)

@@ -57,7 +57,7 @@ def working() -> Iterator[ProgressCallback]:
             with _bar() as tell:
                 yield tell
         else:
-            yield _plain()
+            yield plain_lines()
 
 
 @contextlib.contextmanager
@@ -88,7 +88,7 @@ def _bar() -> Iterator[ProgressCallback]:
         yield tell
 
 
-def _plain(clock: Callable[[], float] = time.monotonic) -> ProgressCallback:
+def plain_lines(clock: Callable[[], float] = time.monotonic) -> ProgressCallback:
     """A line for each new stage and, in a long one, every ten seconds."""
     last: dict[str, Any] = {"stage": None, "time": 0.0}
 

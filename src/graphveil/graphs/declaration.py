@@ -62,7 +62,7 @@ class Declaration:
 
 
 _REQUIRED = ("private", "range", "classes", "directed")
-_KEYS = (
+KEYS = (
     *_REQUIRED,
     "out_of_range",
     "name",
@@ -92,10 +92,10 @@ def read_declaration(path: Path) -> Declaration:
     except FileNotFoundError as error:
         raise DataError("there is no graph.toml", where=where, remedy=_EXAMPLE) from error
     for key in content:
-        if key not in _KEYS:
-            near = difflib.get_close_matches(key, _KEYS, n=1)
+        if key not in KEYS:
+            near = difflib.get_close_matches(key, KEYS, n=1)
             remedy = f"did you mean {near[0]}?" if near else None
-            raise DataError(f"unknown key {key!r}", where=where, allowed=", ".join(_KEYS), remedy=remedy)
+            raise DataError(f"unknown key {key!r}", where=where, allowed=", ".join(KEYS), remedy=remedy)
     for key in _REQUIRED:
         if key not in content:
             raise DataError(f"{key} is not declared", where=where, remedy=_EXAMPLE)

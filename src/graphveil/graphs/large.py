@@ -31,7 +31,7 @@ _PPI = ("train", "valid", "test")
 _PPI_FILES = tuple(f"{s}_{f}" for s, f in product(_PPI, ("feats.npy", "graph_id.npy", "graph.json", "labels.npy")))
 _REDDIT_FILES = ("reddit_data.npz", "reddit_graph.npz")
 _ARXIV_SPLITS = tuple(f"split/time/{part}.csv.gz" for part in _PPI)
-_ARXIV_FILES = ("raw/edge.csv.gz", "raw/node-feat.csv.gz", "raw/node-label.csv.gz", *_ARXIV_SPLITS)
+ARXIV_FILES = ("raw/edge.csv.gz", "raw/node-feat.csv.gz", "raw/node-label.csv.gz", *_ARXIV_SPLITS)
 
 
 def load_ppi(root: Path, *, fetch_absent: bool, progress: ProgressCallback | None) -> GraphParts:
@@ -114,7 +114,7 @@ def load_arxiv(root: Path, *, fetch_absent: bool, progress: ProgressCallback | N
     folder = root / "ogb" / "ogbn_arxiv"
     ensure_files(
         folder,
-        _ARXIV_FILES,
+        ARXIV_FILES,
         name="ogbn-arxiv",
         fetch=_fetch_arxiv if fetch_absent else None,
         progress=progress,

@@ -87,7 +87,7 @@ def test_sampler_follows_likelihood(mode: str) -> None:
         counts[place[tuple(map(tuple, sent.to_edge_index().tolist()))]] += 1
 
     def p_value(other: AdjacencyRR) -> float:
-        return conformance._fits(counts, torch.from_numpy(tiny_graphs.log_table(other, [graph], outputs).sum(2)[0]))
+        return conformance.fits(counts, torch.from_numpy(tiny_graphs.log_table(other, [graph], outputs).sum(2)[0]))
 
     assert p_value(mechanism) > conformance.FALSE_ALARM
     assert p_value(build(1.3, mode)) < conformance.FALSE_ALARM

@@ -94,10 +94,10 @@ def test_sampler_follows_likelihood(mode: str) -> None:
             counts[user, (level - lowest) * 4 + lists[user][tuple(named.tolist())]] += 1
     laws = torch.from_numpy(tiny_graphs.log_table(mechanism, [graph], outputs(mechanism))[0].T)
     for user in range(NODES):
-        assert conformance._fits(counts[user], laws[user]) > conformance.FALSE_ALARM
+        assert conformance.fits(counts[user], laws[user]) > conformance.FALSE_ALARM
     wrong = build(3.0, mode, share=0.4)
     wrong_law = tiny_graphs.log_table(wrong, [graph], [as_seen_by(wrong, sent) for sent in outputs(mechanism)])[0].T
-    assert conformance._fits(counts[0], torch.from_numpy(wrong_law[0])) < conformance.FALSE_ALARM
+    assert conformance.fits(counts[0], torch.from_numpy(wrong_law[0])) < conformance.FALSE_ALARM
 
 
 def as_seen_by(mechanism: DegreePreservingRR, sent: DegreePreservingReports) -> DegreePreservingReports:

@@ -12,8 +12,8 @@ import torch
 from graphveil.errors import InputError
 from graphveil.methods import LPGNN, LabelPropagation
 from graphveil.methods.release.controls import (
-    _random_in_place,
     made_edge_controls,
+    random_in_place,
     release_controls_of,
     release_notes,
     release_rivals_left_out,
@@ -84,14 +84,14 @@ def test_controls_read_the_release_and_test_labels_alone(epsilon_y: float) -> No
 
 def test_random_edges_are_as_many_and_lie_in_the_protected_pairs() -> None:
     graph = released()
-    edge_index = _random_in_place(graph, seed=3)
+    edge_index = random_in_place(graph, seed=3)
     assert edge_index.shape == graph.edge_index.shape
     count = torch.unique(edge_index[0] * made.NODES + edge_index[1]).numel()
     assert count == edge_index.shape[1]
     known = graph.edge_index[:, graph.public_edges]
     keys = {tuple(pair) for pair in edge_index.T.tolist()}
     assert {tuple(pair) for pair in known.T.tolist()} <= keys
-    assert not torch.equal(edge_index, _random_in_place(graph, seed=4))
+    assert not torch.equal(edge_index, random_in_place(graph, seed=4))
 
 
 def test_a_release_of_features_alone_has_the_usual_controls_only() -> None:

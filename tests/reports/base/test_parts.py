@@ -181,7 +181,7 @@ def test_a_writer_killed_at_any_file_leaves_a_run_that_is_read(
     assert found.guarantee in (made.guarantee(), told)
     run_folder.keep_spending(made.Model(told, paid), run)
     assert run_folder.read_run(run).guarantee == told
-    assert not run_parts._cut_off(run)
+    assert not run_parts.is_cut_off(run)
 
 
 def test_a_copy_of_the_folder_is_read_and_its_old_names_agree(run: Path, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from graphveil.errors import InputError
 from graphveil.mechanisms.comparison import Measurement, Question, Refusal
@@ -31,9 +32,9 @@ def rows(*epsilons: float) -> list[Measurement]:
 def texts(figure: Figure) -> dict[str, Any]:
     """Where each text lies, in dots, once the figure is drawn."""
     FigureCanvasAgg(figure).draw()
-    shown = [title for axes in figure.axes for title in (axes.title, axes._left_title)]
+    shown = [child for axes in figure.axes for child in axes.get_children() if isinstance(child, Text)]
     shown += [label for axes in figure.axes for label in axes.get_xticklabels()]
-    shown += [*figure.axes[0].get_yticklabels(), *figure.legends[0].get_texts(), figure._suptitle]
+    shown += [*figure.axes[0].get_yticklabels(), *figure.legends[0].get_texts(), *figure.texts]
     inside = [text for text in shown if text.get_text() and text.get_visible()]
     return {f"{place} {text.get_text()}": text.get_window_extent() for place, text in enumerate(inside)}
 

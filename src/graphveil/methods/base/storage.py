@@ -51,7 +51,7 @@ def save_method(path: str | Path, kind: str, facts: Mapping[str, Any], tensors: 
 
     target = _file(Path(path))
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in sorted(tensors.items())}
-    header = {"format": FORMAT, "kind": kind, "sha256": _digest(kind, facts, plain), "facts": dict(facts)}
+    header = {"format": FORMAT, "kind": kind, "sha256": digest_of(kind, facts, plain), "facts": dict(facts)}
     with writing(target):
         target.parent.mkdir(parents=True, exist_ok=True)
     content = save(plain, metadata={KEY: json.dumps(header, sort_keys=True, allow_nan=False)})
@@ -79,7 +79,7 @@ def read_method(path: str | Path, kind: str | None = None) -> tuple[str, dict[st
     found, facts = header.get("kind"), header.get("facts")
     if not isinstance(found, str) or not isinstance(facts, dict):
         raise ModelFileError("the header lacks the method's kind or facts", where=str(target))
-    if header.get("sha256") != _digest(found, facts, tensors):
+    if header.get("sha256") != digest_of(found, facts, tensors):
         raise ModelFileError("the content does not match its recorded hash", where=str(target), remedy="save it again")
     if kind is not None and found != kind:
         raise ModelFileError(f"holds a {found!r} model", where=str(target), allowed=f"a {kind!r} model")
@@ -219,7 +219,7 @@ def _file(path: Path) -> Path:
     return path if path.suffix == ".safetensors" else path / FILE
 
 
-def _digest(kind: str, facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> str:
+def digest_of(kind: str, facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> str:
     """Hash everything a method is restored from: a flipped digit of epsilon is as bad as a flipped weight."""
     digest = hashlib.sha256(json.dumps([kind, dict(facts)], sort_keys=True).encode())
     for name in sorted(tensors):

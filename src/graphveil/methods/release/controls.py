@@ -74,7 +74,7 @@ def made_edge_controls(method: LocalMethod, graph: Graph, split: Split) -> Mappi
     if not origin.edges:
         return found
     public = Topology(graph.edge_index[:, graph.public_edges], int(graph.num_nodes))
-    random = Topology(_random_in_place(graph, _seed(method)), int(graph.num_nodes))
+    random = Topology(random_in_place(graph, _seed(method)), int(graph.num_nodes))
     found["public-edges"] = lambda: _again(method, released, public, graph, split)
     found["random-edges"] = lambda: _again(method, released, random, graph, split)
     if released.labels.dim() == 1:
@@ -213,7 +213,7 @@ def _public_only(released: LocalReports, public: Topology, graph: Graph, split: 
     return hits(found, graph, split)
 
 
-def _random_in_place(graph: Graph, seed: int) -> Tensor:
+def random_in_place(graph: Graph, seed: int) -> Tensor:
     """Return the public edges and as many random protected pairs as there are made ones, [2, E]."""
     domain: PairDomain = domain_of(graph)
     made = int((~graph.public_edges).sum()) // 2

@@ -78,12 +78,12 @@ def checked(run: Path) -> Kept:
     said = _guarantee_of(facts, public)
     if split:
         require_unchanged(public, (ABOUT, GUARANTEE))
-        _require_same(read_object(public / GUARANTEE), said, public / GUARANTEE, cut_off=_cut_off(public))
+        _require_same(read_object(public / GUARANTEE), said, public / GUARANTEE, cut_off=is_cut_off(public))
     if (run / RESULT).is_file():
         if public != run:
             require_unchanged(run, (RESULT, METRICS, CONFIG))
             _require_one_content(run, public)
-        _check_result(run / RESULT, said, ledger, cut_off=_cut_off(run))
+        _check_result(run / RESULT, said, ledger, cut_off=is_cut_off(run))
     return Kept(said, paid)
 
 
@@ -228,7 +228,7 @@ def _require(file: Path) -> None:
         raise ModelFileError("is missing", where=str(file), remedy=REMEDY)
 
 
-def _cut_off(folder: Path) -> bool:
+def is_cut_off(folder: Path) -> bool:
     """Whether the last writer of a part was stopped before it had written everything."""
     known = _digests(folder) if (folder / DIGESTS).is_file() else {}
     return any(len(set(digests)) > 1 for digests in known.values())
