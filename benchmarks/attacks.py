@@ -23,8 +23,8 @@ from graphveil.attacks.catalogue import SHADOW, Target, attack
 from graphveil.attacks.result import AttackResult
 from graphveil.errors import GraphveilError
 from graphveil.graphs import load_graph, random_split
+from graphveil.methods.registry import METHODS, build_method
 from graphveil.methods.release.heterorr import HeteroRR
-from graphveil.methods.runs.catalogue import METHODS, build_method
 from graphveil.privacy import SeededRandomness
 from graphveil.reports.base.files import to_json
 

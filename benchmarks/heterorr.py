@@ -35,8 +35,9 @@ from graphveil.graphs import Split, load_graph, make_graph, normalise_edges, ran
 from graphveil.mechanisms import FeatureRR
 from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.methods.base.many_labels import micro_f1
-from graphveil.methods.base.network import Labels, NetworkSettings, train_network
+from graphveil.methods.base.network import Labels, train_network
 from graphveil.methods.base.released import Topology
+from graphveil.methods.base.settings import NetworkSettings
 from graphveil.methods.release.scores import public_part, public_scores
 from graphveil.methods.release.structure import preserved
 from graphveil.privacy import SeededRandomness

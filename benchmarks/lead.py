@@ -22,7 +22,7 @@ import torch
 from scipy import stats
 
 from graphveil.graphs import load_graph, random_split
-from graphveil.methods.runs.catalogue import build_method
+from graphveil.methods.registry import build_method
 from graphveil.privacy import SeededRandomness
 from reference import ACCURACY, EPSILON_X, EPSILON_Y, INF
 from reproduce_lpgnn import rows as published_rows

@@ -236,7 +236,7 @@ def test_settings_of_methods_that_publish_are_those_of_the_program(method: str) 
 
 
 def test_every_way_to_make_edges_is_explained() -> None:
-    from graphveil.methods.release.privacy import EDGE_METHODS
+    from graphveil.methods.release.names import EDGE_METHODS
 
     text = (ROOT / "docs" / "methods.md").read_text(encoding="utf-8").split("| `edges` | the private part is |", 1)[1]
     listed = re.findall(r"^\| `([\w-]+)` \|", text.split("\n\n", 1)[0], re.MULTILINE)
@@ -244,7 +244,7 @@ def test_every_way_to_make_edges_is_explained() -> None:
 
 
 def test_every_kind_of_weights_is_explained() -> None:
-    from graphveil.aggregation.weights import WEIGHT_KINDS, largest_weight
+    from graphveil.aggregation.names import WEIGHT_KINDS, largest_weight
 
     text = (ROOT / "docs" / "methods.md").read_text(encoding="utf-8").split("| `weights` | a message weighs |", 1)[1]
     listed = re.findall(r"^\| `(\w+)` \|.*\| ([\d.]+) \|$", text.split("\n\n", 1)[0], re.MULTILINE)
@@ -252,7 +252,7 @@ def test_every_kind_of_weights_is_explained() -> None:
 
 
 def test_every_denoiser_is_explained() -> None:
-    from graphveil.methods.links.denoisers import DENOISERS
+    from graphveil.methods.links.names import DENOISERS
 
     text = (ROOT / "docs" / "methods.md").read_text(encoding="utf-8").split("| `denoiser` | the network sees |", 1)[1]
     listed = re.findall(r"^\| `([\w-]+)` \|", text.split("\n\n", 1)[0], re.MULTILINE)

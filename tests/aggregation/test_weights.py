@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from graphveil.aggregation import weights as weights_module
-from graphveil.aggregation.weights import WEIGHT_KINDS, cosines, edge_weights, largest_weight
+from graphveil.aggregation.names import WEIGHT_KINDS, largest_weight
+from graphveil.aggregation.weights import cosines, edge_weights
 from graphveil.errors import InputError
 
 KERNELS = ("kernel", "learned")

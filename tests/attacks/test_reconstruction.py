@@ -17,8 +17,8 @@ from graphveil.errors import InputError
 from graphveil.graphs import digits_graph, random_split
 from graphveil.methods import LPGNN
 from graphveil.methods.local.label_propagation import LabelPropagation
+from graphveil.methods.registry import build_method
 from graphveil.methods.release.heterorr import HeteroRR
-from graphveil.methods.runs.catalogue import build_method
 from graphveil.privacy import SeededRandomness
 from tests.attacks import made
 

@@ -24,7 +24,7 @@ from graphveil.mechanisms.labels import randomized_response as labels
 from graphveil.mechanisms.samplers.bits import BitLaw, bit_law
 from graphveil.methods import METHODS
 from graphveil.methods.release import edges as release_edges
-from graphveil.methods.release.privacy import CHAINS, EDGE_METHODS
+from graphveil.methods.release.names import CHAINS, EDGE_METHODS
 from graphveil.progress import Progress
 
 EDGES = {name: settings for name, (unit, settings) in PIPELINES.items() if unit == "private edge"}

@@ -19,7 +19,7 @@ import torch
 from graphveil.cli import main
 from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema, load_graph, make_graph, normalise_edges, random_split, write_folder
-from graphveil.methods.runs.catalogue import build_method
+from graphveil.methods.registry import build_method
 from graphveil.privacy import SeededRandomness
 
 NODES, DIMENSION = 120, 12

@@ -33,7 +33,7 @@ SMALL = tuple(word for word in (*NUMBERS, "3", "17", "0.01", "1e-3") if len(word
 def saved(method: str, data: Path, folder: Path) -> Path:
     """A model of a method, with what is kept beside it."""
     from graphveil.graphs import load_graph
-    from graphveil.methods.runs.catalogue import build_method
+    from graphveil.methods.registry import build_method
     from graphveil.privacy import SecureRandomness
 
     graph = load_graph(data)

@@ -28,7 +28,7 @@ from graphveil.methods import DPMLP, GAP, ClassSums, ProGAP
 from graphveil.methods.curator import privacy as curator_privacy
 from graphveil.methods.curator import training as curator
 from graphveil.methods.curator.privacy import CuratorPrivacy
-from graphveil.methods.curator.training import CuratorSettings
+from graphveil.methods.curator.settings import CuratorSettings
 from graphveil.models.perceptrons import Encoder
 from graphveil.privacy import (
     Descent,

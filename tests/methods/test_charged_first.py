@@ -16,7 +16,7 @@ from torch import Tensor
 
 from graphveil.aggregation import PerturbedSum
 from graphveil.methods import GAP, LPGNN, ClassSums, LabelPropagation, LinkBeliefs, ProGAP, Solitude
-from graphveil.methods.runs.catalogue import build_method
+from graphveil.methods.registry import build_method
 from graphveil.privacy import Ledger, SeededRandomness
 from tests.methods import curator_made as cm
 from tests.methods import links_made, made

@@ -25,9 +25,9 @@ from graphveil.errors import BudgetError, InputError
 from graphveil.federation.estimator import VFGNN
 from graphveil.graphs import make_graph, random_split
 from graphveil.methods import METHODS, load_method
+from graphveil.methods.base.method import RELEASE
 from graphveil.methods.base.released import topology_of
-from graphveil.methods.release.catalogue import RELEASES
-from graphveil.methods.runs.catalogue import build_method
+from graphveil.methods.registry import build_method, tagged
 from graphveil.privacy import SecureRandomness
 from tests.methods import made
 
@@ -142,7 +142,7 @@ CALLS: dict[str, Call] = {
         for what, ask, more in (("publishes", publish, {}), ("queries", predict, {"queries": 1}))
     },
     "dp-mlp fits": Call("dp-mlp", "x", fit),
-    **{f"{name} releases": Call(name, "x", release, CHAIN if name == "priv-hrg" else {}) for name in RELEASES},
+    **{f"{name} releases": Call(name, "x", release, CHAIN if name == "priv-hrg" else {}) for name in tagged(RELEASE)},
 }
 EVERY = pytest.mark.parametrize("name", CALLS)
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from graphveil.errors import InputError
 from graphveil.graphs import social_graph
 from graphveil.mechanisms import AdjacencyRR
-from graphveil.models import NamedPairs, block_beliefs
+from graphveil.models.block_model import NamedPairs, block_beliefs
 from graphveil.privacy import SeededRandomness
 from tests.sizes import LargestTensor
 

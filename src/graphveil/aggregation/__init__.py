@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from graphveil.aggregation.inputs import build_inputs as build_inputs
     from graphveil.aggregation.inputs import dense_is_cheaper as dense_is_cheaper
     from graphveil.aggregation.inputs import standardise as standardise
+    from graphveil.aggregation.names import Unit as Unit
     from graphveil.aggregation.perturbed import PerturbedSum as PerturbedSum
-    from graphveil.aggregation.perturbed import Unit as Unit
     from graphveil.aggregation.perturbed import propagate_privately as propagate_privately
     from graphveil.aggregation.perturbed import sensitivity_of as sensitivity_of
     from graphveil.aggregation.propagation import adjacency as adjacency
@@ -35,7 +35,7 @@ _HOMES = {
     "ReceiverRows": "exact_sum",
     "SparseMatrix": "sparse",
     "Support": "weighted",
-    "Unit": "perturbed",
+    "Unit": "names",
     "WeightedMatrix": "weighted",
     "adjacency": "propagation",
     "build_inputs": "inputs",

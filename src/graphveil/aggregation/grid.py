@@ -15,10 +15,9 @@ from typing import Final
 import torch
 from torch import Tensor
 
+from graphveil.aggregation.names import require_bits
 from graphveil.errors import InputError
 
-#: The finest grid: rows of at most 2^FINEST steps keep float32 sums of 16 entries exact.
-FINEST: Final = 20
 # Room for the two roundings of a float32 product and for the norm's in float64, both relative.
 _SAFETY: Final = 1 - 2.0**-21
 _BLOCK: Final = 512
@@ -80,12 +79,6 @@ def quantise(x: Tensor, *, cap: float = 1.0, bits: int = 10, normalise: bool = T
         if not bool(usable.all()):
             values[start : start + _BLOCK][~usable] = 0.0
     return GridRows(values, cap, bits)
-
-
-def require_bits(bits: int) -> None:
-    """Raise InputError for a grid that is too coarse or too fine."""
-    if isinstance(bits, bool) or not isinstance(bits, int) or not 1 <= bits <= FINEST:
-        raise InputError(f"bits is {bits!r}", allowed=f"a whole number from 1 to {FINEST}")
 
 
 def unit_rows(x: Tensor) -> Tensor:

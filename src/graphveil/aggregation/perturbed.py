@@ -22,12 +22,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, get_args
+from typing import TYPE_CHECKING, Final
 
 from torch import Tensor
 
 from graphveil.aggregation.exact_sum import ReceiverRows
-from graphveil.aggregation.grid import quantise, require_bits, unit_rows
+from graphveil.aggregation.grid import quantise, unit_rows
+from graphveil.aggregation.names import UNITS, Unit, require_bits
 from graphveil.errors import InputError
 from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
 from graphveil.privacy import Randomness, gaussian_epsilon
@@ -35,7 +36,6 @@ from graphveil.privacy import Randomness, gaussian_epsilon
 if TYPE_CHECKING:
     from dp_accounting import DpEvent
 
-Unit = Literal["directed-edge", "edge", "node"]
 
 # Noise ends at this many standard deviations: 4e-33 of it is cut off, which `PerturbedSum.epsilon` charges.
 _CUT: Final = 12.0
@@ -56,8 +56,8 @@ def entries_of(unit: Unit, degree: int | None = None) -> int:
     Raises:
         InputError: no such unit, or a degree without "node" or "node" without a degree.
     """
-    if unit not in get_args(Unit):
-        raise InputError(f"unit is {unit!r}", allowed=", ".join(get_args(Unit)))
+    if unit not in UNITS:
+        raise InputError(f"unit is {unit!r}", allowed=", ".join(UNITS))
     if (unit == "node") != (degree is not None):
         raise InputError(f"degree is {degree!r} for unit {unit!r}", allowed='a bound for "node", else None')
     if degree is None:

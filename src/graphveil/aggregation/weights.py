@@ -16,31 +16,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Final, Literal, get_args
+from typing import Final
 
 import torch
 from torch import Tensor
 
+from graphveil.aggregation.names import largest_weight
 from graphveil.errors import InputError
 
-WeightKind = Literal["uniform", "similarity", "kernel", "learned", "attention"]
-WEIGHT_KINDS: tuple[str, ...] = get_args(WeightKind)
-# sigmoid(1), rounded up to float32, in which weights are kept.
-_SIMILAR: Final = 0.7310585975646973
 # Edges whose ends are compared at a time.
 _CHUNK: Final = 1 << 18
 _BLOCK: Final = 1 << 14
-
-
-def largest_weight(kind: str) -> float:
-    """The declared w_max of a kind, rounded up.
-
-    Raises:
-        InputError: no such kind.
-    """
-    if kind not in WEIGHT_KINDS:
-        raise InputError(f"weights {kind!r} are not known", allowed=", ".join(WEIGHT_KINDS))
-    return _SIMILAR if kind == "similarity" else 1.0
 
 
 def edge_weights(

@@ -17,7 +17,7 @@ from graphveil.errors import InputError
 from graphveil.graphs import Graph, draw_private, make_graph, normalise_edges, random_split, social_graph
 from graphveil.methods import METHODS
 from graphveil.methods.base.storage import read_method
-from graphveil.methods.runs.catalogue import build_method
+from graphveil.methods.registry import build_method
 from graphveil.privacy import Guarantee, Randomness
 
 _EPSILON: Final = 2.0

@@ -13,7 +13,7 @@ from graphveil.graphs import Graph
 from graphveil.progress import Progress, ProgressCallback
 
 if TYPE_CHECKING:
-    from graphveil.methods import MethodInfo
+    from graphveil.methods import Method
     from graphveil.privacy import Randomness
     from graphveil.reports.compare.cells import Comparison
 
@@ -30,7 +30,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     return f"did you mean {near[0]}?" if near else None
 
 
-def find_method(name: str) -> MethodInfo:
+def find_method(name: str) -> Method:
     """The method called ``name``.
 
     Raises:
@@ -43,7 +43,7 @@ def find_method(name: str) -> MethodInfo:
     return METHODS[name]
 
 
-def collect(method: str, info: MethodInfo, typed: Mapping[str, Any]) -> dict[str, Any]:
+def collect(method: str, info: Method, typed: Mapping[str, Any]) -> dict[str, Any]:
     """The settings a user gave for ``method``, by option of their own or by ``--set``.
 
     Args:
@@ -72,12 +72,12 @@ def collect(method: str, info: MethodInfo, typed: Mapping[str, Any]) -> dict[str
 
 def _refuse_bad_values(method: str, settings: Mapping[str, Any]) -> None:
     """Refuse values out of their range now, before any data is touched; the number of classes changes nothing."""
-    from graphveil.methods.runs.catalogue import build_method
+    from graphveil.methods.registry import build_method
 
     build_method(method, settings, classes=2)
 
 
-def _does_not_apply(method: str, info: MethodInfo, key: str) -> InputError:
+def _does_not_apply(method: str, info: Method, key: str) -> InputError:
     own = ", ".join(flag(name) for name in NAMED if name in info.options) or "none of the options of its own"
     return InputError(f"{flag(key)} does not apply to {method}", allowed=own)
 
@@ -100,7 +100,7 @@ def split_pair(pair: str) -> tuple[str, str]:
     return key, value.strip()
 
 
-def read_value(method: str, info: MethodInfo, key: str, text: str) -> Any:
+def read_value(method: str, info: Method, key: str, text: str) -> Any:
     """The value of setting ``key`` written as ``text``.
 
     Raises:
@@ -117,7 +117,7 @@ def read_value(method: str, info: MethodInfo, key: str, text: str) -> Any:
 
 
 def grid(
-    method: str, info: MethodInfo, over: Iterable[str], chosen: Mapping[str, Any], require: Callable[[Grid], None]
+    method: str, info: Method, over: Iterable[str], chosen: Mapping[str, Any], require: Callable[[Grid], None]
 ) -> Grid:
     """The settings to choose and the values to try, each written ``key=v1,v2``.
 
@@ -218,7 +218,7 @@ def comparison(methods: str, data: str, typed: Mapping[str, Any]) -> Comparison:
     return made
 
 
-def _takes(axes: Mapping[str, Any], found: Mapping[str, MethodInfo]) -> dict[str, list[str]]:
+def _takes(axes: Mapping[str, Any], found: Mapping[str, Method]) -> dict[str, list[str]]:
     """The epsilons each method takes part in: those of its parts where they are given, else the total.
 
     A total that no method is left for goes to all that know it, and is refused there.
@@ -231,13 +231,13 @@ def _takes(axes: Mapping[str, Any], found: Mapping[str, MethodInfo]) -> dict[str
     return less if any("epsilon" in keys for keys in less.values()) else own
 
 
-def _takes_delta(info: MethodInfo, pairs: Mapping[str, str]) -> bool:
+def _takes_delta(info: Method, pairs: Mapping[str, str]) -> bool:
     """Whether a method has a delta in any case, or because its features are given Gaussian noise."""
     optional = {"mechanism", "features"} & set(info.options)
     return "delta" in info.options and (not optional or any(pairs.get(key) == "gaussian" for key in optional))
 
 
-def _refuse_useless(found: Mapping[str, MethodInfo], typed: Mapping[str, Any]) -> None:
+def _refuse_useless(found: Mapping[str, Method], typed: Mapping[str, Any]) -> None:
     """Refuse an option or ``--set`` key that none of the methods takes."""
     known = set().union(*(info.options for info in found.values()))
     for key in NAMED:
@@ -281,9 +281,9 @@ def warn_of_size(planned: Iterable[tuple[str, Mapping[str, Any]]], graph: Graph)
         InputError: neighbour lists cannot be collected as asked in a graph of this kind.
     """
     from graphveil.methods.links.plan import link_plan
+    from graphveil.methods.registry import build_method
     from graphveil.methods.release.controls import release_warning
     from graphveil.methods.release.heterorr import HeteroRR
-    from graphveil.methods.runs.catalogue import build_method
 
     said = {}
     for name, settings in planned:

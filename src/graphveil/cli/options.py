@@ -7,16 +7,13 @@ from typing import Annotated
 
 import typer
 
+from graphveil.methods.registry import listing
+
 _METHOD, _RUN, _SPEED = "What to train", "The run", "Speed (never changes what is protected)"
 
-METHODS = (
-    "Private features and labels: lpgnn, label-propagation, label-pool; private connections too: solitude, "
-    "link-beliefs, blink, dprr; a trusted curator: class-sums, gap, progap, dp-mlp; one who publishes a graph: "
-    "heterorr, feature-rr, edge-rr, edge-rand, lap-graph, priv-hrg; not private: sage, gcn, gat, mlp."
-)
 Method = Annotated[
     str,
-    typer.Argument(metavar="METHOD", help=METHODS),
+    typer.Argument(metavar="METHOD", help=listing()),
 ]
 Data = Annotated[str, typer.Argument(metavar="DATA", help="A named data set, or a folder with your own files.")]
 DataRoot = Annotated[

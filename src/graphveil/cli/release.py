@@ -13,7 +13,7 @@ from graphveil.errors import InputError
 from graphveil.graphs import Graph
 
 if TYPE_CHECKING:
-    from graphveil.methods import MethodInfo
+    from graphveil.methods import Method as MethodEntry
 
 Method = Annotated[
     str,
@@ -56,15 +56,15 @@ def release(
     chosen = choices.collect(method, info, context.params)
 
     from graphveil.graphs import load_graph, write_release
+    from graphveil.methods.registry import build_method
     from graphveil.methods.release import report as release_report
-    from graphveil.methods.release.catalogue import require_epsilons
-    from graphveil.methods.runs.catalogue import build_method
+    from graphveil.methods.release.entries import require_epsilons
     from graphveil.reports.base import card as cards
     from graphveil.reports.base import files
     from graphveil.reports.releases.card import release_card
     from graphveil.writing import room_for, writing
 
-    require_epsilons(method, chosen)
+    require_epsilons(info, chosen)
     files.refuse_used_folder(out)
     with working() as tell:
         graph = choices.drawn(load_graph(data, root=data_root, progress=tell), private_share, seed)
@@ -88,7 +88,7 @@ def release(
     emit(answer, as_json=as_json, screen=lambda: release_screen.released(released, out, curator))
 
 
-def find_release(name: str) -> MethodInfo:
+def find_release(name: str) -> MethodEntry:
     """The way to publish called ``name``, with the settings that publishing takes.
 
     Raises:
@@ -97,14 +97,15 @@ def find_release(name: str) -> MethodInfo:
     from dataclasses import replace
 
     from graphveil.methods import METHODS
-    from graphveil.methods.release.catalogue import RELEASES, settings_taken
+    from graphveil.methods.base.method import RELEASE
+    from graphveil.methods.registry import tagged
+    from graphveil.methods.release.entries import OPTIONS
 
-    if name not in RELEASES:
-        raise InputError(
-            f"no release method {name!r}", allowed=", ".join(RELEASES), remedy=choices.nearest(name, RELEASES)
-        )
+    known = tagged(RELEASE)
+    if name not in known:
+        raise InputError(f"no release method {name!r}", allowed=", ".join(known), remedy=choices.nearest(name, known))
     info = METHODS[name]
-    return replace(info, options={key: info.options[key] for key in settings_taken(name)})
+    return replace(info, options={key: option for key, option in info.options.items() if key in OPTIONS})
 
 
 def refuse_release(graph: Graph, method: str) -> None:

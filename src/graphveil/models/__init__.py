@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from graphveil.exports import lazy_names
 
 if TYPE_CHECKING:
-    from graphveil.models.backbone import BACKBONES as BACKBONES
     from graphveil.models.backbone import Backbone as Backbone
     from graphveil.models.backbone import build_backbone as build_backbone
     from graphveil.models.backbone import first_width as first_width
@@ -16,9 +15,10 @@ if TYPE_CHECKING:
     from graphveil.models.block_model import BlockBeliefs as BlockBeliefs
     from graphveil.models.block_model import NamedPairs as NamedPairs
     from graphveil.models.block_model import block_beliefs as block_beliefs
+    from graphveil.models.names import BACKBONES as BACKBONES
 
 _HOMES = {
-    "BACKBONES": "backbone",
+    "BACKBONES": "names",
     "Backbone": "backbone",
     "BlockBeliefs": "block_model",
     "NamedPairs": "block_model",

@@ -7,7 +7,7 @@ an epoch, `rest(first, structure)` is run twice (training with dropout, evaluati
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, Protocol, cast, get_args
+from typing import Any, Protocol, cast
 
 import torch
 from torch import Tensor, nn
@@ -17,10 +17,8 @@ from graphveil.errors import InputError
 from graphveil.models.gat import GAT, HEADS, learned_neighbourhoods, neighbourhoods
 from graphveil.models.gcn import GCN
 from graphveil.models.mlp import MLP
+from graphveil.models.names import BACKBONES
 from graphveil.models.sage import GraphSAGE
-
-BackboneName = Literal["sage", "gcn", "gat", "mlp"]
-BACKBONES: tuple[str, ...] = get_args(BackboneName)
 
 
 class Backbone(Protocol):

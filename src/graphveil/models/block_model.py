@@ -27,9 +27,9 @@ from torch import Tensor
 
 from graphveil.aggregation.sparse import Rows
 from graphveil.errors import InputError
+from graphveil.models.names import BELIEF_ROUNDS
 from graphveil.progress import Progress, ProgressCallback
 
-ROUNDS = 25
 #: Share of the last message that is kept, so that loops do not make the rounds swing.
 DAMPING = 0.3
 #: Densities are kept inside this range: a logarithm must not see 0, and no graph of people is half complete.
@@ -93,7 +93,7 @@ class BlockBeliefs:
 
 
 def block_beliefs(
-    pairs: NamedPairs, evidence: Tensor, *, rounds: int = ROUNDS, progress: ProgressCallback | None = None
+    pairs: NamedPairs, evidence: Tensor, *, rounds: int = BELIEF_ROUNDS, progress: ProgressCallback | None = None
 ) -> BlockBeliefs:
     """Return what evidence and reports together say about every node.
 

@@ -14,7 +14,8 @@ from graphveil.errors import BudgetError, InputError
 from graphveil.methods import load_method
 from graphveil.methods.curator.privacy import CuratorPrivacy
 from graphveil.methods.curator.recipe import CuratorMethod
-from graphveil.methods.curator.training import CuratorSettings, receiver_rows
+from graphveil.methods.curator.settings import CuratorSettings
+from graphveil.methods.curator.training import receiver_rows
 from graphveil.privacy import SeededRandomness
 from tests.methods import curator_made as cm
 

@@ -17,7 +17,8 @@ from safetensors import safe_open
 from torch import Tensor
 
 from graphveil.methods import load_method
-from graphveil.methods.curator.training import CuratorSettings, dense_blocks, train_with_noise
+from graphveil.methods.curator.settings import CuratorSettings
+from graphveil.methods.curator.training import dense_blocks, train_with_noise
 from graphveil.models.perceptrons import Encoder
 from graphveil.privacy import SeededRandomness
 from graphveil.training import dp_sgd

@@ -21,7 +21,8 @@ from graphveil.errors import BudgetError, InputError
 from graphveil.graphs import make_graph
 from graphveil.methods import load_method
 from graphveil.methods.curator.privacy import CuratorPrivacy
-from graphveil.methods.curator.training import CuratorSettings, train_with_noise
+from graphveil.methods.curator.settings import CuratorSettings
+from graphveil.methods.curator.training import train_with_noise
 from graphveil.models.perceptrons import Encoder, HopClassifier, Stage
 from graphveil.privacy import Descent, Hops, RepeatAndSelect, SeededRandomness, calibrate_pipeline
 from graphveil.privacy.unit import EDGE_ENTRY, UNDIRECTED_EDGE

@@ -27,7 +27,8 @@ from graphveil.methods.links.collection import (
     reported_edges,
     require_matching_graph,
 )
-from graphveil.methods.links.privacy import LIST_MECHANISMS, UNIT, LinkPrivacy
+from graphveil.methods.links.names import LIST_MECHANISMS
+from graphveil.methods.links.privacy import UNIT, LinkPrivacy
 from graphveil.privacy import SecureRandomness, SeededRandomness
 from tests.methods import links_made, made
 

@@ -11,8 +11,9 @@ import torch
 
 from graphveil.errors import InputError
 from graphveil.mechanisms import AdjacencyRR, DegreePreservingRR
+from graphveil.methods.links.names import LIST_MECHANISMS
 from graphveil.methods.links.plan import CLEAN, SWAMPED, LinkPlan, link_plan
-from graphveil.methods.links.privacy import LIST_MECHANISMS, LinkPrivacy
+from graphveil.methods.links.privacy import LinkPrivacy
 from graphveil.privacy import SeededRandomness
 from tests.methods import links_made
 

@@ -12,7 +12,8 @@ from graphveil.errors import BudgetError, InputError
 from graphveil.mechanisms import AdjacencyRR, DegreePreservingRR, NoisyDegree
 from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.methods.links.collection import open_ledger, spends_of
-from graphveil.methods.links.privacy import LIST_MECHANISMS, UNIT, LinkPrivacy
+from graphveil.methods.links.names import LIST_MECHANISMS
+from graphveil.methods.links.privacy import UNIT, LinkPrivacy
 from graphveil.privacy.observer import SERVER_AND_MODEL
 from tests.methods import links_made
 

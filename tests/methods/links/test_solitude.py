@@ -11,7 +11,7 @@ import torch
 
 from graphveil.errors import InputError
 from graphveil.methods import Solitude
-from graphveil.methods.links.denoisers import DENOISERS
+from graphveil.methods.links.names import DENOISERS
 from graphveil.privacy import SecureRandomness, SeededRandomness
 from tests.methods import links_made, made
 from tests.methods.link_conformance import LinkSuite

@@ -16,7 +16,7 @@ from graphveil.graphs import Split
 from graphveil.methods import LPGNN, baseline
 from graphveil.methods.base.local_privacy import FEATURE_MECHANISMS
 from graphveil.methods.base.released import topology_of
-from graphveil.methods.local.baselines import BASELINES
+from graphveil.methods.local.entries import BASELINES
 from graphveil.models import BACKBONES
 from graphveil.privacy import SecureRandomness, SeededRandomness
 from tests.methods import made

@@ -17,7 +17,8 @@ from graphveil.mechanisms import NoisyCounts
 from graphveil.methods import load_method
 from graphveil.methods.release.features import bound_of, published_features
 from graphveil.methods.release.heterorr import HeteroRR, domain_of
-from graphveil.methods.release.privacy import EDGE_METHODS, RELEASE_FEATURES, ReleasePrivacy
+from graphveil.methods.release.names import EDGE_METHODS, RELEASE_FEATURES
+from graphveil.methods.release.privacy import ReleasePrivacy
 from graphveil.methods.release.scores import declared_scores
 from graphveil.privacy import Guarantee, SecureRandomness, SeededRandomness
 from tests.methods import made, released_made

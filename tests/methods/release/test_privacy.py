@@ -9,7 +9,8 @@ import pytest
 
 from graphveil.hierarchy.markov import ASYMPTOTIC
 from graphveil.mechanisms import PairDomain
-from graphveil.methods.release.privacy import CHAINS, EDGE_METHODS, ReleasePrivacy
+from graphveil.methods.release.names import CHAINS, EDGE_METHODS
+from graphveil.methods.release.privacy import ReleasePrivacy
 from tests.methods import made
 
 DOMAIN = PairDomain(made.NODES, None, None)

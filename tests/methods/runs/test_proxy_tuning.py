@@ -9,8 +9,8 @@ import torch
 
 from graphveil.errors import InputError
 from graphveil.graphs import Split
+from graphveil.methods.registry import build_method
 from graphveil.methods.runs import proxy_tuning
-from graphveil.methods.runs.catalogue import build_method
 from graphveil.methods.runs.proxy_tuning import require_free, tune_by_proxy
 from graphveil.privacy import SeededRandomness
 from tests.methods import curator_made as cm

@@ -10,8 +10,8 @@ import torch
 
 from graphveil.errors import InputError
 from graphveil.methods import METHODS
+from graphveil.methods.registry import build_method
 from graphveil.methods.runs import tuning
-from graphveil.methods.runs.catalogue import build_method
 from graphveil.methods.runs.experiment import run
 from graphveil.methods.runs.search import Search
 from graphveil.methods.runs.tuning import candidates, require_tunable, tunable, tune

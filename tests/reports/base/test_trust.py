@@ -12,7 +12,7 @@ import pytest
 
 from graphveil.graphs import social_graph
 from graphveil.methods.curator.privacy import CuratorPrivacy
-from graphveil.methods.runs.catalogue import METHODS, build_method
+from graphveil.methods.registry import METHODS, build_method
 from graphveil.methods.runs.plan import plan
 from graphveil.privacy import Guarantee, Ledger, Spend, several
 from graphveil.reports.base import trust

@@ -14,7 +14,6 @@ Shapes: x [n, d], M and H [n, c], z [n, 2 c].
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -27,11 +26,12 @@ from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema, Split, random_split
 from graphveil.methods.base.account import Booked, digest_of
 from graphveil.methods.base.drop import drop_objective
-from graphveil.methods.base.network import Network, require_device
+from graphveil.methods.base.network import Network
 from graphveil.methods.base.network_storage import network_facts, network_tensors, restored_network
 from graphveil.methods.base.scores import true_score
 from graphveil.methods.base.storage import number, read_method, restoring, save_method, schema_facts, schema_from
 from graphveil.methods.curator.privacy import CuratorPrivacy, Noise
+from graphveil.methods.curator.settings import SumsSettings
 from graphveil.methods.curator.training import NodeData, read_people
 from graphveil.methods.links.collection import people_key
 from graphveil.models.fusion import Fusion
@@ -68,31 +68,6 @@ class FittedSums:
     guarantee: Guarantee
     epsilon_relationship: float | None
     network: Network
-
-
-@dataclass(frozen=True)
-class SumsSettings:
-    """How the network is trained; nothing here touches the guarantee."""
-
-    hidden: int = 64
-    dropout: float = 0.5
-    learning_rate: float = 0.01
-    weight_decay: float = 5e-4
-    epochs: int = 100
-    seed: int = 0
-    device: str = "cpu"
-
-    def __post_init__(self) -> None:
-        for name, low, high in (("hidden", 1, 4096), ("epochs", 1, 10**6), ("seed", 0, 2**63 - 1)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-                raise InputError(f"{name} = {value!r}", allowed=f"a whole number in {low}..{high}")
-        for name, below in (("dropout", 1.0), ("weight_decay", math.inf), ("learning_rate", math.inf)):
-            value = getattr(self, name)
-            plain = isinstance(value, int | float) and not isinstance(value, bool)
-            if not (plain and 0 <= value < below and (value > 0 or name != "learning_rate")):
-                raise InputError(f"{name} = {value!r}", allowed=f"a number of 0 to below {below:g}")
-        require_device(self.device)
 
 
 class ClassSums(Booked):

@@ -25,14 +25,8 @@ from graphveil.methods.curator.dp_mlp import DPMLP
 from graphveil.methods.curator.gap import GAP
 from graphveil.methods.curator.progap import ProGAP
 from graphveil.methods.curator.recipe import CuratorMethod
-from graphveil.methods.curator.training import (
-    CuratorSettings,
-    NodeData,
-    blocks,
-    build_seeded,
-    read_people,
-    train_openly,
-)
+from graphveil.methods.curator.settings import CuratorSettings
+from graphveil.methods.curator.training import NodeData, blocks, build_seeded, read_people, train_openly
 from graphveil.methods.local.controls import Control, hits
 from graphveil.models.perceptrons import Encoder, HopClassifier
 from graphveil.privacy import Randomness

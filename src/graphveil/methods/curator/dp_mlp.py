@@ -21,8 +21,8 @@ from graphveil.methods.base.released import require_same_features
 from graphveil.methods.base.scores import true_score
 from graphveil.methods.base.storage import number, read_method, restoring, save_method, schema_facts, schema_from
 from graphveil.methods.curator.privacy import CuratorPrivacy, Noise, budget_from
+from graphveil.methods.curator.settings import CuratorSettings
 from graphveil.methods.curator.training import (
-    CuratorSettings,
     FittedCurator,
     blocks,
     build_seeded,

@@ -21,7 +21,8 @@ from torch import nn
 from graphveil.aggregation import unit_rows
 from graphveil.graphs import GraphSchema
 from graphveil.methods.curator.recipe import CuratorMethod, Learn, Recipe, Sum
-from graphveil.methods.curator.training import ATTENTION, CuratorSettings, FeatureBlock, blocks
+from graphveil.methods.curator.settings import CuratorSettings
+from graphveil.methods.curator.training import ATTENTION, FeatureBlock, blocks
 from graphveil.models.attention import PairAttention
 from graphveil.models.perceptrons import Encoder, HopClassifier
 

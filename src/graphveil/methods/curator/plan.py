@@ -12,7 +12,8 @@ from graphveil.methods.curator.class_sums import ClassSums
 from graphveil.methods.curator.dp_mlp import DPMLP
 from graphveil.methods.curator.privacy import Noise
 from graphveil.methods.curator.recipe import CuratorMethod
-from graphveil.methods.curator.training import CuratorSettings, build_seeded
+from graphveil.methods.curator.settings import CuratorSettings
+from graphveil.methods.curator.training import build_seeded
 from graphveil.models.perceptrons import HopClassifier
 from graphveil.privacy.printed import rounded_up
 from graphveil.training.full_batch import FullBatch, Rows, train_full_batch

@@ -21,7 +21,8 @@ from torch import nn
 
 from graphveil.graphs import GraphSchema
 from graphveil.methods.curator.recipe import CuratorMethod, Learn, Recipe, Sum
-from graphveil.methods.curator.training import CuratorSettings, FeatureBlock, blocks
+from graphveil.methods.curator.settings import CuratorSettings
+from graphveil.methods.curator.training import FeatureBlock, blocks
 from graphveil.models.perceptrons import Stage
 
 

@@ -18,8 +18,8 @@ import torch
 from torch import Tensor, nn
 
 from graphveil.aggregation import PerturbedSum, unit_rows
+from graphveil.aggregation.names import largest_weight
 from graphveil.aggregation.perturbed import entries_of
-from graphveil.aggregation.weights import largest_weight
 from graphveil.errors import BudgetError, InputError
 from graphveil.graphs import Graph, GraphSchema, Split, random_split
 from graphveil.methods.base.account import Booked
@@ -37,9 +37,9 @@ from graphveil.methods.base.storage import (
     without_answers,
 )
 from graphveil.methods.curator.privacy import CuratorPrivacy, Noise, budget_from
+from graphveil.methods.curator.settings import CuratorSettings
 from graphveil.methods.curator.training import (
     ATTENTION,
-    CuratorSettings,
     FeatureBlock,
     FittedCurator,
     NodeData,

@@ -13,23 +13,23 @@ import torch
 from torch import Tensor, nn
 
 from graphveil.aggregation import ReceiverRows, from_scipy
-from graphveil.aggregation.grid import require_bits
-from graphveil.aggregation.weights import edge_weights, largest_weight
+from graphveil.aggregation.weights import edge_weights
 from graphveil.errors import InputError
 from graphveil.graphs import BoundedEdges, Graph, GraphSchema, Split, keep_lists, require_degree
 from graphveil.methods.base.account import digest_of
 from graphveil.methods.base.network import as_matrix
 from graphveil.methods.base.released import require_one_label
 from graphveil.methods.curator.privacy import CuratorPrivacy, Noise
+from graphveil.methods.curator.settings import CuratorSettings
 from graphveil.methods.links.collection import people_key
 from graphveil.models.attention import PairAttention
 from graphveil.models.pair_similarity import learned_embedding
-from graphveil.privacy import ChangedSamples, Descent, Randomness
+from graphveil.privacy import Randomness
 from graphveil.progress import Progress, ProgressCallback
 from graphveil.training import Epoch
 from graphveil.training.attention import train_attention
 from graphveil.training.dp_sgd import PrivateSchedule, train_privately
-from graphveil.training.full_batch import FullBatch, Rows, train_full_batch
+from graphveil.training.full_batch import Rows, train_full_batch
 
 FeatureBlock: TypeAlias = "sp.csr_matrix | Tensor"
 Built = TypeVar("Built")
@@ -37,99 +37,6 @@ Built = TypeVar("Built")
 ATTENTION = "attention"
 #: More than this many numbers are not made dense for private training (2 GB).
 _MOST_DENSE = 500_000_000
-
-
-@dataclass(frozen=True)
-class CuratorSettings:
-    """Everything about training that a guarantee's noise is computed for; all public.
-
-    Attributes:
-        hops: K, noisy sums one after the other.
-        hidden, epochs, learning_rate, weight_decay: as usual; optimiser Adam; epochs are full-batch ones.
-        patience: training without noise stops after so many epochs without a better one; 0: never.
-        weights, sharpness: of messages, see `aggregation.weights`.
-        bits: of the rows' grid; None chooses by the noise.
-        batch, passes, clip: expected batch, passes over the nodes and clipping norm of private training (unit node, or
-            of the weights "attention").
-        share_hops: the part of the budget that noisy sums get beside private training.
-        hop_ratio: noise of each sum over that of the sum before; above 1 the earlier ones get more of the budget.
-        seed: fixes initial weights, never privacy noise.
-        device: "cpu".
-
-    Raises:
-        InputError: for a value outside its range.
-    """
-
-    hops: int = 2
-    hidden: int = 16
-    epochs: int = 100
-    learning_rate: float = 0.01
-    weight_decay: float = 0.0
-    patience: int = 20
-    weights: str = "uniform"
-    sharpness: float = 1.0
-    bits: int | None = None
-    batch: int = 256
-    passes: int = 10
-    clip: float = 1.0
-    share_hops: float | None = None
-    hop_ratio: float = 1.0
-    seed: int = 0
-    device: str = "cpu"
-
-    def __post_init__(self) -> None:
-        for name, low, high in (
-            ("hops", 0, 64),
-            ("hidden", 1, 4096),
-            ("epochs", 1, 10**6),
-            ("patience", 0, 10**6),
-            ("batch", 1, 10**9),
-            ("passes", 1, 10**6),
-            ("seed", 0, 2**63 - 1),
-        ):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-                raise InputError(f"{name} = {value!r}", allowed=f"a whole number in {low}..{high}")
-        for name in ("learning_rate", "clip"):
-            if not 0 < _number(getattr(self, name)) < math.inf:
-                raise InputError(f"{name} = {getattr(self, name)!r}", allowed="a finite number above 0")
-        for name in ("weight_decay", "sharpness"):
-            if not 0 <= _number(getattr(self, name)) < math.inf:
-                raise InputError(f"{name} = {getattr(self, name)!r}", allowed="a finite number of at least 0")
-        if self.share_hops is not None and not 0 < _number(self.share_hops) < 1:
-            raise InputError(f"share_hops = {self.share_hops!r}", allowed="a number in (0, 1)")
-        if not 0.125 <= _number(self.hop_ratio) <= 8:
-            raise InputError(f"hop_ratio = {self.hop_ratio!r}", allowed="a number in 0.125..8")
-        if self.bits is not None:
-            require_bits(self.bits)
-        largest_weight(self.weights)
-        if self.device != "cpu":
-            raise InputError(
-                f"device {self.device!r}", allowed="cpu", remedy="noise is added exactly, which is done on the CPU"
-            )
-
-    @property
-    def full_batch(self) -> FullBatch:
-        """How training without noise goes."""
-        return FullBatch(self.epochs, self.learning_rate, self.weight_decay, patience=self.patience)
-
-    def descent(self, name: str, people: int) -> Descent:
-        """Return one private training on `people` nodes, whose number is public."""
-        steps, rate = self._sampling(people)
-        return Descent(steps=steps, rate=rate, name=name)
-
-    def changing(self, name: str, people: int, samples: int) -> ChangedSamples:
-        """Return the same training where the unit is no node but changes so many nodes' gradients."""
-        steps, rate = self._sampling(people)
-        return ChangedSamples(steps=steps, rate=rate, samples=samples, name=name)
-
-    def _sampling(self, people: int) -> tuple[int, float]:
-        rate = min(1.0, self.batch / max(people, 1))
-        return math.ceil(self.passes / rate), rate
-
-
-def _number(value: Any) -> float:
-    return math.nan if isinstance(value, bool) or not isinstance(value, int | float) else float(value)
 
 
 @dataclass(frozen=True)

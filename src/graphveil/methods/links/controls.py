@@ -33,8 +33,9 @@ from torch import Tensor
 from graphveil.aggregation import normalised
 from graphveil.graphs import Graph, GraphSchema, Split
 from graphveil.methods.base.features import features_of, labels_of, random_features
-from graphveil.methods.base.network import NetworkSettings, train_network
+from graphveil.methods.base.network import train_network
 from graphveil.methods.base.released import Topology
+from graphveil.methods.base.settings import NetworkSettings
 from graphveil.methods.links.collection import LinkReports, named_pairs, randomize_lists, reported_edges
 from graphveil.methods.links.link_beliefs import LinkBeliefs, without_links
 from graphveil.methods.links.plan import link_plan

@@ -24,22 +24,13 @@ from graphveil.errors import InputError
 from graphveil.methods.base.features import labels_of
 from graphveil.methods.base.released import Topology
 from graphveil.methods.links.collection import LinkReports, named_pairs, reported_edges
+from graphveil.methods.links.names import DENOISERS
 from graphveil.models.block_model import block_beliefs
 from graphveil.models.degree_prior import degree_prior
 from graphveil.models.group_background import SoftLinks
 from graphveil.models.label_prior import channel, class_shares
 from graphveil.models.link_posterior import LinkPosterior, link_posterior
 
-#: Denoiser -> the list mechanism whose reports it reads.
-DENOISERS = {
-    "calibration": "lists",
-    "none": "lists",
-    "beliefs": "lists",
-    "degree-preserving": "degree-preserving",
-    "blink-hard": "degree-and-lists",
-    "blink-hybrid": "degree-and-lists",
-    "blink-soft": "degree-and-lists",
-}
 #: Named pairs less likely than this are left out: together they would weigh nothing.
 LEAST_LIKELY = 1e-3
 #: A label that is public is still thought wrong this often, so that logarithms stay finite.

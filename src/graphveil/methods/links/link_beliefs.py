@@ -27,9 +27,10 @@ from graphveil.graphs import Graph, GraphSchema, Split, random_split
 from graphveil.methods.base.account import Booked
 from graphveil.methods.base.features import features_of, labels_of
 from graphveil.methods.base.local_privacy import LocalPrivacy
-from graphveil.methods.base.network import Labels, as_matrix, require_device
+from graphveil.methods.base.network import Labels, as_matrix
 from graphveil.methods.base.released import require_one_label
 from graphveil.methods.base.scores import true_score
+from graphveil.methods.base.settings import require_device
 from graphveil.methods.base.storage import (
     number,
     read_method,
@@ -51,8 +52,9 @@ from graphveil.methods.links.collection import (
 )
 from graphveil.methods.links.denoisers import log_channel
 from graphveil.methods.links.privacy import LinkPrivacy
-from graphveil.models.block_model import ROUNDS, NamedPairs, block_beliefs
+from graphveil.models.block_model import NamedPairs, block_beliefs
 from graphveil.models.logistic import choose_logistic, fit_logistic
+from graphveil.models.names import BELIEF_ROUNDS
 from graphveil.privacy import Guarantee, Ledger, Randomness
 from graphveil.progress import Progress, ProgressCallback
 
@@ -99,7 +101,7 @@ class LinkBeliefs(Booked):
         mode: str | None = None,
         mechanism: str = "multi-bit",
         delta: float = 1e-10,
-        rounds: int = ROUNDS,
+        rounds: int = BELIEF_ROUNDS,
         seed: int = 0,
         device: str = "cpu",
     ) -> None:

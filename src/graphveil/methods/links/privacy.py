@@ -21,11 +21,10 @@ from graphveil.mechanisms import AdjacencyRR, DegreePreservingRR, NoisyDegree
 from graphveil.mechanisms.base.guarantees import ONCE
 from graphveil.methods.base.local_privacy import TOPOLOGY, counted
 from graphveil.methods.base.people import times_paid
+from graphveil.methods.links.names import LIST_MECHANISMS, MODES
 from graphveil.privacy import Guarantee, Ledger, Spend, assume, compose, require_budget, together
 from graphveil.privacy.observer import SERVER_AND_MODEL
 
-LIST_MECHANISMS = ("lists", "degree-preserving", "degree-and-lists")
-MODES = ("lower", "both", "directed")
 UNIT = "links"
 
 

@@ -34,17 +34,12 @@ from graphveil.methods.base.asking import (
 )
 from graphveil.methods.base.features import features_of, labels_of
 from graphveil.methods.base.local_privacy import LocalPrivacy
-from graphveil.methods.base.network import (
-    Network,
-    NetworkSettings,
-    apply_network,
-    require_shapes,
-    train_network,
-)
+from graphveil.methods.base.network import Network, apply_network, require_shapes, train_network
 from graphveil.methods.base.network_storage import network_facts, network_tensors, restored_network
 from graphveil.methods.base.people import Identity, Kept, leans_on
 from graphveil.methods.base.released import Topology, require_one_label, require_same_features
 from graphveil.methods.base.scores import true_score
+from graphveil.methods.base.settings import NetworkSettings
 from graphveil.methods.base.storage import (
     number,
     read_method,
@@ -65,7 +60,8 @@ from graphveil.methods.links.collection import (
     require_matching_graph,
     spends_of,
 )
-from graphveil.methods.links.denoisers import DENOISERS, SoftTopology, denoise
+from graphveil.methods.links.denoisers import SoftTopology, denoise
+from graphveil.methods.links.names import DENOISERS
 from graphveil.methods.links.privacy import LinkPrivacy
 from graphveil.privacy import Assumption, Guarantee, Ledger, Randomness, SecureRandomness
 from graphveil.privacy.old_texts import assumption_of

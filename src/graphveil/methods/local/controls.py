@@ -25,8 +25,9 @@ from graphveil.methods.base.core import core_of
 from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.features import features_of, labels_of, random_features
 from graphveil.methods.base.many_labels import f1_shares
-from graphveil.methods.base.network import Labels, NetworkSettings, train_network
+from graphveil.methods.base.network import Labels, train_network
 from graphveil.methods.base.released import LocalReports, topology_of
+from graphveil.methods.base.settings import NetworkSettings
 from graphveil.methods.local.label_propagation import LabelPropagationCore, propagate_labels
 from graphveil.methods.local.lpgnn import LPGNNCore
 

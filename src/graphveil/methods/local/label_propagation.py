@@ -27,7 +27,6 @@ from graphveil.methods.base.core import Stored, fitted_or_refuse, stored_probabi
 from graphveil.methods.base.drop import label_matrix
 from graphveil.methods.base.estimator import Factory
 from graphveil.methods.base.local_privacy import LocalPrivacy
-from graphveil.methods.base.network import require_device
 from graphveil.methods.base.released import (
     LocalCollection,
     LocalReports,
@@ -37,6 +36,7 @@ from graphveil.methods.base.released import (
     require_servable,
     topology_of,
 )
+from graphveil.methods.base.settings import require_device
 from graphveil.methods.base.storage import number, schema_facts, schema_from
 from graphveil.methods.local.label_pool import pool_labels
 from graphveil.privacy import Guarantee, Randomness

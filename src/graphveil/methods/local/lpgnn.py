@@ -38,13 +38,7 @@ from graphveil.methods.base.core import Stored, fitted_or_refuse
 from graphveil.methods.base.estimator import Factory
 from graphveil.methods.base.features import features_of, labels_of
 from graphveil.methods.base.local_privacy import LocalPrivacy
-from graphveil.methods.base.network import (
-    Network,
-    NetworkSettings,
-    apply_network,
-    require_shapes,
-    train_network,
-)
+from graphveil.methods.base.network import Network, apply_network, require_shapes, train_network
 from graphveil.methods.base.network_storage import network_facts, network_tensors, restored_network
 from graphveil.methods.base.people import Identity, Kept, leans_on
 from graphveil.methods.base.released import (
@@ -57,6 +51,7 @@ from graphveil.methods.base.released import (
     require_servable,
     topology_of,
 )
+from graphveil.methods.base.settings import NetworkSettings
 from graphveil.methods.base.storage import number, schema_facts, schema_from
 from graphveil.privacy import Assumption, Guarantee, Randomness
 from graphveil.privacy.old_texts import assumption_of

@@ -25,7 +25,8 @@ from graphveil.errors import InputError
 from graphveil.hierarchy.dendrogram import Dendrogram
 from graphveil.mechanisms import EdgeRand, NoisyCounts, PairDomain
 from graphveil.mechanisms.edges.lap_graph import LapGraph
-from graphveil.methods.release.privacy import CHAINS, ReleasePrivacy
+from graphveil.methods.release.names import CHAINS
+from graphveil.methods.release.privacy import ReleasePrivacy
 from graphveil.privacy import Randomness
 from graphveil.progress import ProgressCallback
 

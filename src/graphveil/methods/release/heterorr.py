@@ -32,15 +32,17 @@ from graphveil.mechanisms import PairDomain, protected_pairs
 from graphveil.methods.base.account import Booked, digest_of
 from graphveil.methods.base.core import Stored
 from graphveil.methods.base.estimator import Estimator
-from graphveil.methods.base.network import NetworkSettings, as_matrix
+from graphveil.methods.base.network import as_matrix
 from graphveil.methods.base.released import require_one_label, topology_of
 from graphveil.methods.base.scores import true_score
+from graphveil.methods.base.settings import NetworkSettings
 from graphveil.methods.base.storage import read_method, restoring, save_method
 from graphveil.methods.links.collection import people_key
 from graphveil.methods.local.lpgnn import LPGNN, LPGNNCore
 from graphveil.methods.release.edges import Chains, MadeEdges, make_edges
 from graphveil.methods.release.features import PublishedFeatures, published_features
-from graphveil.methods.release.privacy import CHAINS, ReleasePrivacy, settings_of
+from graphveil.methods.release.names import CHAINS
+from graphveil.methods.release.privacy import ReleasePrivacy, settings_of
 from graphveil.methods.release.scores import Scores, declared_scores
 from graphveil.privacy import Guarantee, Ledger, Randomness, SeededRandomness
 from graphveil.privacy.printed import rounded_up

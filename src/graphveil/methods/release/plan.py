@@ -10,7 +10,8 @@ from graphveil.graphs import Graph, GraphSchema
 from graphveil.mechanisms import EdgeRand, PairDomain
 from graphveil.methods.release.edges import STEPS_A_NODE, warning_of
 from graphveil.methods.release.heterorr import HeteroRR, domain_of
-from graphveil.methods.release.privacy import CHAINS, RELEASE_FEATURES, ReleasePrivacy
+from graphveil.methods.release.names import CHAINS, RELEASE_FEATURES
+from graphveil.methods.release.privacy import ReleasePrivacy
 
 #: Feature mechanisms that feature-rr is shown beside.
 BESIDE = ("multi-bit", "duchi", "piecewise", "hybrid", "three-outputs", "feature-rr")

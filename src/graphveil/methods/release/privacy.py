@@ -16,18 +16,14 @@ from typing import Any
 from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema
 from graphveil.mechanisms import FeatureRR, PairDomain, RandomizedResponse
-from graphveil.mechanisms.catalogue import feature_names, mechanism_named
+from graphveil.mechanisms.catalogue import mechanism_named
 from graphveil.methods.base.local_privacy import LocalPrivacy
+from graphveil.methods.release.names import CHAINS, EDGE_METHODS, RELEASE_FEATURES
 from graphveil.methods.release.scores import Scores
 from graphveil.privacy import Guarantee, Ledger, Spend, assume, compose, require_budget, together
 from graphveil.privacy.observer import RELEASE_READERS
 from graphveil.privacy.unit import NODE_DECLARED_PUBLIC
 
-RELEASE_FEATURES = feature_names(releases=True)
-#: How the private part of the edges is made anew.
-EDGE_METHODS = ("public-tree", "mcmc", "edge-rand", "lap-graph", "priv-hrg")
-#: Those that draw a tree with the help of private edges.
-CHAINS = ("mcmc", "priv-hrg")
 UNITS = ("features", "labels", "edges")
 OPEN = {unit: assume(f"{unit}-published-open") for unit in UNITS}
 #: What a device's report assumes -> what one release assumes in its place; nothing where nobody takes part himself.

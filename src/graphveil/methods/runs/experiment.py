@@ -23,6 +23,7 @@ from graphveil.methods.links.link_beliefs import LinkBeliefs
 from graphveil.methods.links.plan import link_plan
 from graphveil.methods.links.solitude import Solitude
 from graphveil.methods.local.controls import Control, ceiling_of, controls_of, hits, network_settings
+from graphveil.methods.registry import METHODS, build_method
 from graphveil.methods.release.controls import (
     made_edge_controls,
     release_ceiling,
@@ -33,11 +34,11 @@ from graphveil.methods.release.controls import (
     require_trainable,
 )
 from graphveil.methods.release.heterorr import HeteroRR
-from graphveil.methods.runs.catalogue import METHODS, build_method, used_settings
 from graphveil.methods.runs.intervals import Interval, interval
 from graphveil.methods.runs.memory import peak_memory_mb
 from graphveil.methods.runs.search import Search, choose
 from graphveil.methods.runs.tuning import Tuned
+from graphveil.methods.runs.used import used_settings
 from graphveil.privacy import Guarantee, Ledger, Randomness
 from graphveil.privacy.printed import rounded_up
 from graphveil.progress import Progress, ProgressCallback

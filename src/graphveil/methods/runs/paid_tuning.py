@@ -27,7 +27,7 @@ from graphveil.graphs import Graph, Split
 from graphveil.graphs.fingerprint import fingerprint
 from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
 from graphveil.methods.curator.privacy import Noise
-from graphveil.methods.runs.catalogue import METHODS
+from graphveil.methods.registry import METHODS
 from graphveil.methods.runs.memory import peak_memory_mb
 from graphveil.methods.runs.proxy_tuning import PROMISED
 from graphveil.methods.runs.tuning import Tuned, require_grid

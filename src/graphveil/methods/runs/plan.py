@@ -22,8 +22,8 @@ from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema
 from graphveil.methods.base.core import core_of
 from graphveil.methods.base.local_privacy import LocalPrivacy
-from graphveil.methods.base.network import NetworkSettings
 from graphveil.methods.base.released import require_one_label
+from graphveil.methods.base.settings import NetworkSettings
 from graphveil.methods.curator.controls import Curator
 from graphveil.methods.curator.dp_mlp import DPMLP
 from graphveil.methods.curator.plan import CuratorPlan, curator_plan
@@ -33,10 +33,11 @@ from graphveil.methods.links.solitude import Solitude
 from graphveil.methods.local.advice import advised_split
 from graphveil.methods.local.label_pool import FOLDS, pool_products
 from graphveil.methods.local.lpgnn import LPGNNCore
+from graphveil.methods.registry import METHODS, build_method
 from graphveil.methods.release.controls import require_trainable
 from graphveil.methods.release.heterorr import HeteroRR, domain_of
 from graphveil.methods.release.plan import ReleasePlan, release_plan
-from graphveil.methods.runs.catalogue import METHODS, build_method, used_settings
+from graphveil.methods.runs.used import used_settings
 from graphveil.models import first_width
 from graphveil.privacy import Guarantee
 from graphveil.privacy.limits import LARGEST_EPSILON

@@ -15,7 +15,7 @@ from typing import Any
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, Split, random_split
 from graphveil.graphs.fingerprint import fingerprint
-from graphveil.methods.runs.catalogue import METHODS, build_method
+from graphveil.methods.registry import METHODS, build_method
 from graphveil.methods.runs.tuning import Trial, Tuned, candidates, require_grid
 from graphveil.privacy import Randomness
 from graphveil.progress import Progress, ProgressCallback

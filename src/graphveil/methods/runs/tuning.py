@@ -23,14 +23,15 @@ from torch import Tensor
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, Split
 from graphveil.methods.base.core import core_of
-from graphveil.methods.base.network import NetworkSettings
+from graphveil.methods.base.method import RELEASE
 from graphveil.methods.base.released import topology_of
+from graphveil.methods.base.settings import NetworkSettings
 from graphveil.methods.curator.class_sums import ClassSums
+from graphveil.methods.links.names import CALIBRATION
 from graphveil.methods.links.solitude import Solitude
 from graphveil.methods.local.lpgnn import LPGNNCore
-from graphveil.methods.release.catalogue import RELEASES
+from graphveil.methods.registry import METHODS, build_method
 from graphveil.methods.release.heterorr import HeteroRR
-from graphveil.methods.runs.catalogue import CALIBRATION, METHODS, build_method
 from graphveil.privacy import Randomness
 from graphveil.progress import Progress, ProgressCallback
 
@@ -72,7 +73,7 @@ def tunable(name: str) -> tuple[str, ...]:
     """Return the settings of a method that may be tried on one collection; none where trials would publish again."""
     info = METHODS[name]
     network = set(NetworkSettings.__dataclass_fields__)
-    if info.trust == "central" and name != ClassSums.kind and name not in RELEASES:
+    if info.trust == "central" and name != ClassSums.kind and RELEASE not in info.tags:
         return ()
     return tuple(
         key

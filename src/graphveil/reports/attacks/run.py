@@ -13,8 +13,9 @@ from graphveil.attacks.reconstruction import shows_features
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, Split, draw_private, load_graph
 from graphveil.methods import load_method
-from graphveil.methods.local.baselines import BASELINES, baseline
-from graphveil.methods.runs.catalogue import build_method, chosen_settings
+from graphveil.methods.local.baselines import baseline
+from graphveil.methods.local.entries import BASELINES
+from graphveil.methods.registry import build_method, chosen_settings
 from graphveil.methods.runs.experiment import split_of
 from graphveil.privacy import Randomness
 from graphveil.reports.attacks.figure import attack_figure

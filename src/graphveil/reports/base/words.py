@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from graphveil.methods.base.many_labels import SEVERAL
-from graphveil.methods.release.catalogue import RELEASES
+from graphveil.methods.base.method import RELEASE
+from graphveil.methods.registry import tagged
 from graphveil.methods.runs.intervals import Interval
 from graphveil.privacy import Guarantee, Ledger, ProtectedUnit, together
 from graphveil.privacy.observer import RELEASE_READERS
@@ -120,7 +121,7 @@ def free_lift(record: RunRecord) -> str:
 
 def on_release(record: RunRecord) -> bool:
     """Whether a run was trained on a graph that had been published before."""
-    return record.guarantee.against == RELEASE_READERS and record.method not in RELEASES
+    return record.guarantee.against == RELEASE_READERS and record.method not in tagged(RELEASE)
 
 
 def measured_with(record: RunRecord) -> str:

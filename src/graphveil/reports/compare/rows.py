@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphveil.methods.runs.catalogue import METHODS
+from graphveil.methods.registry import METHODS
 from graphveil.methods.runs.intervals import Interval
 from graphveil.methods.runs.intervals import interval as interval_over
 from graphveil.privacy import Guarantee, Ledger

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import inspect
 import math
+import subprocess
+import sys
 
 import pytest
 
 from graphveil.errors import InputError
 from graphveil.methods import DPMLP, GAP, METHODS, ClassSums, LinkBeliefs, ProGAP, Solitude
 from graphveil.methods.base.core import core_of
+from graphveil.methods.base.method import RELEASE
 from graphveil.methods.local.label_propagation import LabelPropagationCore
 from graphveil.methods.local.lpgnn import LPGNNCore
-from graphveil.methods.release.catalogue import RELEASES
+from graphveil.methods.registry import build_method, chosen_settings, tagged
 from graphveil.methods.release.heterorr import HeteroRR
-from graphveil.methods.runs.catalogue import build_method, chosen_settings, used_settings
+from graphveil.methods.runs.used import used_settings
 
 
 def test_the_catalogue_names_every_method() -> None:
@@ -33,7 +36,7 @@ def test_every_method_is_built_from_its_defaults_with_seed_and_device(name: str)
         "progap": ProGAP,
         "dp-mlp": DPMLP,
         "class-sums": ClassSums,
-        **dict.fromkeys(RELEASES, HeteroRR),
+        **dict.fromkeys(tagged(RELEASE), HeteroRR),
     }
     assert type(core_of(method)) is others.get(name, expected)
     assert (getattr(method, "settings", method).seed, getattr(method, "settings", method).device) == (3, "cpu")
@@ -170,3 +173,23 @@ def test_rivals_as_published_report_at_both_ends() -> None:
     assert (blink.denoiser, dprr.denoiser) == ("blink-hybrid", "degree-preserving")
     assert [method.epsilon_relationship for method in (blink, dprr)] == [16.0, 16.0]
     assert build_method("solitude", {"denoiser": "blink-hard", "degree_share": 0.2}, 5).links.degree_share == 0.2
+
+
+def test_what_methods_there_are_is_read_without_loading_any() -> None:
+    script = (
+        "import graphveil.methods.registry, sys; "
+        "print(sorted({'torch', 'torch_geometric', 'numba', 'scipy', 'sklearn'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_entry_finds_its_core_which_takes_its_options(name: str) -> None:
+    entry = METHODS[name]
+    assert entry.name == name
+    assert entry.load_core().__name__ == entry.core.rpartition(":")[2]
+    assert not set(entry.fixed) & set(entry.options)
+    entry.build(
+        **{key: value for key, value in entry.settle({}).items() if key != "epsilon" or entry.trust == "central"}
+    )

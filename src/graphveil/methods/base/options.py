@@ -1,0 +1,74 @@
+"""Options that several methods share, spelt once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from typing import Any
+
+from graphveil.errors import InputError
+from graphveil.mechanisms.catalogue import feature_names
+from graphveil.methods.base.method import Option
+from graphveil.methods.base.settings import NetworkSettings
+
+INFINITE = math.inf
+NETWORK_HELP = {
+    "model": "backbone: sage, gcn, gat or mlp",
+    "steps_x": "hops of feature propagation; default 8, 0 for public features",
+    "steps_y": "hops of label propagation in the loss; default 4, 0 (plain forward correction) for public labels",
+    "scaling": "standard (shift and scale the propagated features) or published",
+    "selection": "which epoch is kept: robust, published or last",
+    "hidden": "hidden width",
+    "dropout": "dropout rate",
+    "learning_rate": "learning rate of Adam",
+    "weight_decay": "weight decay of Adam",
+    "epochs": "epochs",
+}
+#: What people send besides lists, in a local collection.
+PEOPLE = {
+    "epsilon_x": Option(1.0, float, "epsilon of one feature report; inf: features are public"),
+    "epsilon_y": Option(1.0, float, "epsilon of one label report; inf: labels are public"),
+    "epsilon": Option(
+        None, float, "total per person, split as advised; where the label gets all of it, label-pool is run"
+    ),
+    "mechanism": Option("multi-bit", str, "feature mechanism: " + ", ".join(feature_names())),
+    "delta": Option(1e-10, float, "delta of the gaussian mechanism"),
+}
+AGAIN = {"queries": Option(0, int, "predictions that ask the same people again to make room for, at full price each")}
+
+
+def field_options(
+    settings: type, help: Mapping[str, str], types: Mapping[str, type] | None = None
+) -> dict[str, Option]:
+    """Return an option for each field of a settings dataclass that there is help for.
+
+    Args:
+        settings: the dataclass.
+        help: field -> one line.
+        types: of fields whose default, None, does not say it.
+    """
+    chosen = [one for one in fields(settings) if one.name in help]
+    typed = {one.name: (types or {}).get(one.name, type(one.default)) for one in chosen}
+    return {one.name: Option(one.default, typed[one.name], help[one.name]) for one in chosen}
+
+
+def network_options(without: Iterable[str] = ()) -> dict[str, Option]:
+    """Return the options of a network, but for those named; how many hops it takes follows from the budgets."""
+    options = field_options(NetworkSettings, {key: NETWORK_HELP[key] for key in NETWORK_HELP if key not in without})
+    return {
+        key: Option(None, option.type, option.help) if key in ("steps_x", "steps_y") else option
+        for key, option in options.items()
+    }
+
+
+def refuse_idle_delta(given: Mapping[str, Any]) -> None:
+    """Refuse a delta beside a feature mechanism that has none.
+
+    Raises:
+        InputError: saying what delta belongs to.
+    """
+    if "delta" in given and given.get("mechanism") != "gaussian":
+        raise InputError(
+            "delta belongs to the gaussian mechanism alone", remedy="leave it out or set mechanism=gaussian"
+        )

@@ -1,0 +1,82 @@
+"""How a network is trained, where that cannot touch a guarantee; checked without torch."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from graphveil.errors import InputError
+from graphveil.models.names import BACKBONES
+from graphveil.training.names import SELECTIONS
+
+SCALINGS = ("standard", "published")
+
+
+@dataclass(frozen=True)
+class NetworkSettings:
+    """Everything about training that cannot touch the guarantee.
+
+    Attributes:
+        model: backbone, one of BACKBONES.
+        steps_x, steps_y: hops K of feature and of label propagation.
+        scaling: "standard" shifts and scales the propagated features; "published" leaves the rectifier's output as is.
+        selection: which epoch is kept, see `training.selection`.
+        hidden, dropout, learning_rate, weight_decay, epochs: as usual; optimiser Adam.
+        seed: fixes initial weights and dropout, never privacy noise.
+        device: "cpu" or "cuda".
+
+    Raises:
+        InputError: for a value outside its range.
+    """
+
+    model: str = "sage"
+    steps_x: int = 8
+    steps_y: int = 4
+    scaling: str = "standard"
+    selection: str = "robust"
+    hidden: int = 16
+    dropout: float = 0.5
+    learning_rate: float = 0.01
+    weight_decay: float = 0.001
+    epochs: int = 500
+    seed: int = 0
+    device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        for name, allowed in (("model", BACKBONES), ("scaling", SCALINGS), ("selection", SELECTIONS)):
+            if getattr(self, name) not in allowed:
+                raise InputError(f"{name} = {getattr(self, name)!r}", allowed=", ".join(allowed))
+        for name, low, high in (
+            ("steps_x", 0, 64),
+            ("steps_y", 0, 64),
+            ("hidden", 1, 4096),
+            ("epochs", 1, 10**6),
+            ("seed", 0, 2**63 - 1),
+        ):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+                raise InputError(f"{name} = {value!r}", allowed=f"a whole number in {low}..{high}")
+        rate, decay = number_or_nan(self.learning_rate), number_or_nan(self.weight_decay)
+        if not 0 <= number_or_nan(self.dropout) < 1:
+            raise InputError(f"dropout = {self.dropout!r}", allowed="a number in [0, 1)")
+        if not 0 < rate < math.inf:
+            raise InputError(f"learning_rate = {self.learning_rate!r}", allowed="a finite number above 0")
+        if not 0 <= decay < math.inf:
+            raise InputError(f"weight_decay = {self.weight_decay!r}", allowed="a finite number of at least 0")
+        require_device(self.device)
+
+
+def number_or_nan(value: Any) -> float:
+    """Return a number, or NaN, which no range holds, for anything else."""
+    return math.nan if isinstance(value, bool) or not isinstance(value, int | float) else float(value)
+
+
+def require_device(device: str) -> None:
+    """Refuse a device that torch does not find, with InputError."""
+    if device == "cpu":
+        return
+    import torch
+
+    if not (device.startswith("cuda") and torch.cuda.is_available()):
+        raise InputError(f"device {device!r} is not available", allowed="cpu, or cuda where torch finds a GPU")

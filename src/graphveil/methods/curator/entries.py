@@ -1,0 +1,87 @@
+"""The methods that a trusted curator trains."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from graphveil.aggregation.names import UNITS, WEIGHT_KINDS
+from graphveil.graphs.degree_bound import Rule
+from graphveil.methods.base.method import PAID_TUNING, Method, Option
+from graphveil.methods.base.options import NETWORK_HELP, field_options
+from graphveil.methods.curator.settings import CuratorSettings, SumsSettings
+
+_FAMILY = "graphveil.methods.curator.family:CURATOR"
+_PAID = frozenset({PAID_TUNING})
+_HELP = {
+    "hops": "noisy sums over neighbours, one after the other",
+    "hidden": "hidden width",
+    "epochs": "epochs of training without noise, at most",
+    "learning_rate": "learning rate of Adam",
+    "weight_decay": "weight decay of Adam, without noise",
+    "patience": "stop after so many epochs in which neither accuracy nor loss got better; 0: never",
+    "weights": "weights of messages: " + ", ".join(WEIGHT_KINDS),
+    "sharpness": "of the weights kernel",
+    "bits": "of the rows' grid; default: as the noise allows",
+    "batch": "expected batch of private training (unit node, or weights attention)",
+    "passes": "passes over the nodes in private training (the same)",
+    "clip": "norm to which private training clips a gradient (the same)",
+    "share_hops": "part of the budget for the sums beside private training (the same); default a half",
+    "hop_ratio": "noise of each sum over that of the sum before; above 1 the earlier sums get more of the budget",
+}
+#: Settings of hops, which a method without edges does not have.
+_OF_HOPS = ("hops", "weights", "sharpness", "bits", "share_hops", "hop_ratio")
+_NETWORK = field_options(CuratorSettings, _HELP, {"bits": int, "share_hops": float})
+_BUDGET = {
+    "epsilon": Option(4.0, float, "what training costs one unit; inf: nothing is protected"),
+    "delta": Option(1e-5, float, "delta of one unit; below one over the number of protected units, declared"),
+}
+_UNIT = {
+    "unit": Option(None, str, ", ".join(UNITS) + "; default: edge, in a directed graph directed-edge"),
+    "degree_bound": Option(None, int, "how many others one node sends to (unit node); default 100"),
+    "rule": Option("lists", str, "how that bound is kept (unit node): " + ", ".join(get_args(Rule))),
+    "queries": Option(0, int, "predictions of other graphs to make room for, at the price of training each"),
+}
+_EDGE_UNITS = {"unit": Option(None, str, "edge or directed-edge; default: edge, in a directed graph directed-edge")}
+
+CURATOR_METHODS = (
+    Method(
+        "class-sums",
+        "a curator releases one noisy count of neighbours by class; the strongest where labels are public",
+        "central",
+        "graphveil.methods.curator.class_sums:ClassSums",
+        _FAMILY,
+        {**_BUDGET, **_EDGE_UNITS, **field_options(SumsSettings, NETWORK_HELP)},
+    ),
+    Method(
+        "gap",
+        "a curator trains on noisy sums over neighbours, made once (USENIX Security 2023)",
+        "central",
+        "graphveil.methods.curator.gap:GAP",
+        _FAMILY,
+        {**_BUDGET, **_UNIT, **_NETWORK},
+        tags=_PAID,
+    ),
+    Method(
+        "progap",
+        "a curator trains in stages, each on noisy sums of what the last one learned (WSDM 2024)",
+        "central",
+        "graphveil.methods.curator.progap:ProGAP",
+        _FAMILY,
+        {**_BUDGET, **_UNIT, **_NETWORK},
+        tags=_PAID,
+    ),
+    Method(
+        "dp-mlp",
+        "a curator trains a perceptron by private gradient descent; no edges",
+        "central",
+        "graphveil.methods.curator.dp_mlp:DPMLP",
+        _FAMILY,
+        {
+            **_BUDGET,
+            "unit": Option("node", str, "node: edges are not read"),
+            **{name: option for name, option in _NETWORK.items() if name not in _OF_HOPS},
+        },
+        reads=("features", "labels"),
+        tags=_PAID,
+    ),
+)

@@ -1,0 +1,135 @@
+"""How a curator's methods are trained; checked without torch."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from graphveil.aggregation.names import largest_weight, require_bits
+from graphveil.errors import InputError
+from graphveil.methods.base.settings import number_or_nan, require_device
+
+if TYPE_CHECKING:
+    from graphveil.privacy import ChangedSamples, Descent
+    from graphveil.training.full_batch import FullBatch
+
+
+@dataclass(frozen=True)
+class CuratorSettings:
+    """Everything about training that a guarantee's noise is computed for; all public.
+
+    Attributes:
+        hops: K, noisy sums one after the other.
+        hidden, epochs, learning_rate, weight_decay: as usual; optimiser Adam; epochs are full-batch ones.
+        patience: training without noise stops after so many epochs without a better one; 0: never.
+        weights, sharpness: of messages, see `aggregation.weights`.
+        bits: of the rows' grid; None chooses by the noise.
+        batch, passes, clip: expected batch, passes over the nodes and clipping norm of private training (unit node, or
+            of the weights "attention").
+        share_hops: the part of the budget that noisy sums get beside private training.
+        hop_ratio: noise of each sum over that of the sum before; above 1 the earlier ones get more of the budget.
+        seed: fixes initial weights, never privacy noise.
+        device: "cpu".
+
+    Raises:
+        InputError: for a value outside its range.
+    """
+
+    hops: int = 2
+    hidden: int = 16
+    epochs: int = 100
+    learning_rate: float = 0.01
+    weight_decay: float = 0.0
+    patience: int = 20
+    weights: str = "uniform"
+    sharpness: float = 1.0
+    bits: int | None = None
+    batch: int = 256
+    passes: int = 10
+    clip: float = 1.0
+    share_hops: float | None = None
+    hop_ratio: float = 1.0
+    seed: int = 0
+    device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        for name, low, high in (
+            ("hops", 0, 64),
+            ("hidden", 1, 4096),
+            ("epochs", 1, 10**6),
+            ("patience", 0, 10**6),
+            ("batch", 1, 10**9),
+            ("passes", 1, 10**6),
+            ("seed", 0, 2**63 - 1),
+        ):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+                raise InputError(f"{name} = {value!r}", allowed=f"a whole number in {low}..{high}")
+        for name in ("learning_rate", "clip"):
+            if not 0 < number_or_nan(getattr(self, name)) < math.inf:
+                raise InputError(f"{name} = {getattr(self, name)!r}", allowed="a finite number above 0")
+        for name in ("weight_decay", "sharpness"):
+            if not 0 <= number_or_nan(getattr(self, name)) < math.inf:
+                raise InputError(f"{name} = {getattr(self, name)!r}", allowed="a finite number of at least 0")
+        if self.share_hops is not None and not 0 < number_or_nan(self.share_hops) < 1:
+            raise InputError(f"share_hops = {self.share_hops!r}", allowed="a number in (0, 1)")
+        if not 0.125 <= number_or_nan(self.hop_ratio) <= 8:
+            raise InputError(f"hop_ratio = {self.hop_ratio!r}", allowed="a number in 0.125..8")
+        if self.bits is not None:
+            require_bits(self.bits)
+        largest_weight(self.weights)
+        if self.device != "cpu":
+            raise InputError(
+                f"device {self.device!r}", allowed="cpu", remedy="noise is added exactly, which is done on the CPU"
+            )
+
+    @property
+    def full_batch(self) -> FullBatch:
+        """How training without noise goes."""
+        from graphveil.training.full_batch import FullBatch
+
+        return FullBatch(self.epochs, self.learning_rate, self.weight_decay, patience=self.patience)
+
+    def descent(self, name: str, people: int) -> Descent:
+        """Return one private training on `people` nodes, whose number is public."""
+        from graphveil.privacy import Descent
+
+        steps, rate = self._sampling(people)
+        return Descent(steps=steps, rate=rate, name=name)
+
+    def changing(self, name: str, people: int, samples: int) -> ChangedSamples:
+        """Return the same training where the unit is no node but changes so many nodes' gradients."""
+        from graphveil.privacy import ChangedSamples
+
+        steps, rate = self._sampling(people)
+        return ChangedSamples(steps=steps, rate=rate, samples=samples, name=name)
+
+    def _sampling(self, people: int) -> tuple[int, float]:
+        rate = min(1.0, self.batch / max(people, 1))
+        return math.ceil(self.passes / rate), rate
+
+
+@dataclass(frozen=True)
+class SumsSettings:
+    """How the network is trained; nothing here touches the guarantee."""
+
+    hidden: int = 64
+    dropout: float = 0.5
+    learning_rate: float = 0.01
+    weight_decay: float = 5e-4
+    epochs: int = 100
+    seed: int = 0
+    device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        for name, low, high in (("hidden", 1, 4096), ("epochs", 1, 10**6), ("seed", 0, 2**63 - 1)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+                raise InputError(f"{name} = {value!r}", allowed=f"a whole number in {low}..{high}")
+        for name, below in (("dropout", 1.0), ("weight_decay", math.inf), ("learning_rate", math.inf)):
+            value = getattr(self, name)
+            plain = isinstance(value, int | float) and not isinstance(value, bool)
+            if not (plain and 0 <= value < below and (value > 0 or name != "learning_rate")):
+                raise InputError(f"{name} = {value!r}", allowed=f"a number of 0 to below {below:g}")
+        require_device(self.device)

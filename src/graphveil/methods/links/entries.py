@@ -1,0 +1,107 @@
+"""The methods that collect neighbour lists privately."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from graphveil.errors import InputError
+from graphveil.methods.base.method import Method, Option
+from graphveil.methods.base.options import AGAIN, INFINITE, PEOPLE, network_options, refuse_idle_delta
+from graphveil.methods.links.names import CALIBRATION, DENOISERS
+from graphveil.models.names import BELIEF_ROUNDS
+
+_FAMILY = "graphveil.methods.links.family:LINKS"
+_SOLITUDE = "graphveil.methods.links.solitude:Solitude"
+_PEOPLE = {
+    "epsilon_x": PEOPLE["epsilon_x"],
+    "epsilon_y": Option(INFINITE, float, PEOPLE["epsilon_y"].help),
+    "mechanism": PEOPLE["mechanism"],
+    "delta": PEOPLE["delta"],
+}
+_CLEAR = {**_PEOPLE, "epsilon_x": Option(INFINITE, float, PEOPLE["epsilon_x"].help)}
+_LISTS = {
+    "epsilon_a": Option(8.0, float, "epsilon of one bit of a neighbour list; inf: links are public"),
+    "mode": Option(None, str, "who reports a relationship: lower (its lower id), both (twice the price), directed"),
+}
+_BOTH_REPORT = {**_LISTS, "mode": Option("both", str, _LISTS["mode"].help)}
+_DENOISER = {"denoiser": Option("calibration", str, ", ".join(DENOISERS))}
+_DEGREE_SHARE = {"degree_share": Option(0.1, float, "part of epsilon_a for a noisy degree (blink, dprr)")}
+_CALIBRATION = {
+    "lambda1": Option(1e-4, float, "price of the distance from the reported lists (calibration)"),
+    "lambda2": Option(1e-5, float, "price of the weights themselves (calibration)"),
+    "learning_rate_a": Option(0.01, float, "learning rate of the weights (calibration)"),
+    "complement": Option(0, int, "pairs nobody reported that are trained along (calibration)"),
+}
+
+
+def refuse_idle(given: Mapping[str, Any]) -> None:
+    """Refuse settings that public links, or the chosen denoiser, would not look at.
+
+    Raises:
+        InputError: naming the setting and what it belongs to.
+    """
+    if given.get("epsilon_a") == INFINITE:
+        for name in ("degree_share", *CALIBRATION):
+            if name in given:
+                raise InputError(f"{name} says nothing where links are public (epsilon_a = inf)", remedy="leave it out")
+    refuse_idle_delta(given)
+
+
+def refuse_idle_by_denoiser(given: Mapping[str, Any]) -> None:
+    """Refuse as `refuse_idle`, and settings that the chosen denoiser would not look at.
+
+    Raises:
+        InputError: naming the setting and what it belongs to.
+    """
+    refuse_idle({key: value for key, value in given.items() if key != "delta"})
+    denoiser = given.get("denoiser") or "calibration"
+    if "degree_share" in given and DENOISERS.get(denoiser) == "lists":
+        takers = ", ".join(name for name, kind in DENOISERS.items() if kind != "lists")
+        raise InputError(f"degree_share says nothing to denoiser {denoiser}", allowed=f"with {takers}")
+    for name in CALIBRATION:
+        if name in given and denoiser != "calibration":
+            raise InputError(f"{name} says nothing to denoiser {denoiser}", allowed="with calibration")
+    refuse_idle_delta(given)
+
+
+LINK_METHODS = (
+    Method(
+        "solitude",
+        "private features and neighbour lists; weights of edges learned with the network (TIFS 2022)",
+        "local",
+        _SOLITUDE,
+        _FAMILY,
+        {**_PEOPLE, **_LISTS, **AGAIN, **_DENOISER, **_DEGREE_SHARE, **_CALIBRATION, **network_options()},
+        refuse=refuse_idle_by_denoiser,
+    ),
+    Method(
+        "link-beliefs",
+        "private neighbour lists weighed by their exact likelihood; no network; the strongest on private lists",
+        "local",
+        "graphveil.methods.links.link_beliefs:LinkBeliefs",
+        _FAMILY,
+        {**_CLEAR, **_LISTS, "rounds": Option(BELIEF_ROUNDS, int, "rounds of belief propagation")},
+        refuse=refuse_idle,
+    ),
+    Method(
+        "blink",
+        "private neighbour lists and degrees, denoised by their posterior (CCS 2023)",
+        "local",
+        _SOLITUDE,
+        _FAMILY,
+        {**_CLEAR, **_BOTH_REPORT, **AGAIN, **_DEGREE_SHARE, **network_options()},
+        fixed={"denoiser": "blink-hybrid"},
+        refuse=refuse_idle,
+    ),
+    Method(
+        "dprr",
+        "private neighbour lists thinned on the device to a noisy degree (2022)",
+        "local",
+        _SOLITUDE,
+        _FAMILY,
+        {**_CLEAR, **_BOTH_REPORT, **AGAIN, **_DEGREE_SHARE, **network_options()},
+        fixed={"denoiser": "degree-preserving"},
+        refuse=refuse_idle,
+    ),
+)

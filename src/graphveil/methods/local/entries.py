@@ -1,0 +1,61 @@
+"""The methods on a public topology: private features and labels, labels alone, and the non-private baselines."""
+
+from __future__ import annotations
+
+from graphveil.methods.base.method import BASELINE, Method, Option
+from graphveil.methods.base.options import AGAIN, INFINITE, PEOPLE, network_options, refuse_idle_delta
+
+_FAMILY = "graphveil.methods.local.family:LOCAL"
+_LPGNN = "graphveil.methods.local.lpgnn:LPGNN"
+_LABELS = "graphveil.methods.local.label_propagation:LabelPropagation"
+_LABELS_ONLY = {
+    "epsilon_y": PEOPLE["epsilon_y"],
+    "epsilon": Option(None, float, "total per person; the label gets all of it"),
+}
+BASELINES = ("gcn", "sage", "gat", "mlp")
+
+LOCAL_METHODS = (
+    Method(
+        "lpgnn",
+        "private features and labels, public topology (CCS 2021)",
+        "local",
+        _LPGNN,
+        _FAMILY,
+        {**PEOPLE, **AGAIN, **network_options()},
+        refuse=refuse_idle_delta,
+    ),
+    Method(
+        "label-propagation",
+        "private labels spread over a public topology; no features, no training",
+        "local",
+        _LABELS,
+        _FAMILY,
+        _LABELS_ONLY,
+        reads=("labels", "edges"),
+    ),
+    Method(
+        "label-pool",
+        "private labels read in several ways at once and pooled; no features; the strongest on labels alone",
+        "local",
+        _LABELS,
+        _FAMILY,
+        _LABELS_ONLY,
+        reads=("labels", "edges"),
+        fixed={"rule": "pool"},
+    ),
+)
+#: A plain network is LPGNN with both budgets infinite and no propagation in front: the same arithmetic, the same loop.
+BASELINE_METHODS = tuple(
+    Method(
+        model,
+        f"plain {model.upper()} on raw data: the non-private baseline",
+        "none",
+        _LPGNN,
+        _FAMILY,
+        network_options(without=("model", "steps_x", "steps_y")),
+        reads=("features", "labels") if model == "mlp" else ("features", "labels", "edges"),
+        tags=frozenset({BASELINE}),
+        fixed={"epsilon_x": INFINITE, "epsilon_y": INFINITE, "model": model},
+    )
+    for model in BASELINES
+)

@@ -1,0 +1,120 @@
+"""The methods by name.  What commands offer, tables say, tuning may change and audits run is read from here.
+
+Importing this loads no method: no torch, no SciPy, no compiler.  A new method is one more `Method` in the `entries` of
+its family.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from graphveil.errors import InputError, ModelFileError
+from graphveil.methods.base.method import Method
+from graphveil.methods.curator.entries import CURATOR_METHODS
+from graphveil.methods.links.entries import LINK_METHODS
+from graphveil.methods.local.entries import BASELINE_METHODS, LOCAL_METHODS
+from graphveil.methods.release.entries import RELEASE_METHODS
+
+#: What methods of a kind have in common, in words, and the methods.
+KINDS: Mapping[str, tuple[Method, ...]] = MappingProxyType(
+    {
+        "private features and labels": LOCAL_METHODS,
+        "private connections too": LINK_METHODS,
+        "a trusted curator": CURATOR_METHODS,
+        "one who publishes a graph": RELEASE_METHODS,
+        "not private": BASELINE_METHODS,
+    }
+)
+METHODS: Mapping[str, Method] = MappingProxyType({one.name: one for kind in KINDS.values() for one in kind})
+
+
+def listing() -> str:
+    """Return one sentence that names every method by kind."""
+    kinds = (f"{kind}: {', '.join(method.name for method in methods)}" for kind, methods in KINDS.items())
+    sentence = "; ".join(kinds)
+    return f"{sentence[0].upper()}{sentence[1:]}."
+
+
+def find_method(name: str) -> Method:
+    """Return the method called `name`.
+
+    Raises:
+        InputError: there is none.
+    """
+    if name not in METHODS:
+        raise InputError(f"method {name!r} is not known", allowed=", ".join(METHODS))
+    return METHODS[name]
+
+
+def tagged(tag: str) -> tuple[str, ...]:
+    """Return the names of the methods with a tag, see `base.method`."""
+    return tuple(name for name, method in METHODS.items() if tag in method.tags)
+
+
+def method_of(estimator: Any) -> Method:
+    """Return the entry that an estimator's kind is named for; several entries may share a core."""
+    return METHODS[estimator.kind]
+
+
+def build_method(name: str, settings: Mapping[str, Any], classes: int, *, seed: int = 0, device: str = "cpu") -> Any:
+    """Return an unfitted method with its settings filled in and a total budget split as `methods.local.advice` says.
+
+    Args:
+        settings: what was chosen; the rest takes its default.
+        classes: the declared number of classes, which the split depends on.
+
+    Raises:
+        InputError: for an unknown method, setting or value.
+    """
+    method = find_method(name)
+    settled = method.settle(settings)
+    if method.trust == "central":
+        return method.build(**settled, seed=seed, device=device)
+    total = settled.pop("epsilon", None)
+    if total is not None and "epsilon_x" not in method.options:
+        settled["epsilon_y"] = total
+    elif total is not None:
+        from graphveil.methods.local.advice import advised_split
+
+        epsilon_x, epsilon_y = advised_split(total, classes)
+        if epsilon_x is None:
+            return METHODS["label-pool"].build(epsilon_y=epsilon_y, seed=seed, device=device)
+        settled |= {"epsilon_x": epsilon_x, "epsilon_y": epsilon_y}
+    return method.build(**settled, seed=seed, device=device)
+
+
+def chosen_settings(name: str, used: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings that build a method once more, of those that a run used: what is not by default.
+
+    A total budget stands for the parts that it was split into.
+    """
+    options = METHODS[name].options
+    parts = ("epsilon_x", "epsilon_y") if used.get("epsilon") is not None and METHODS[name].trust != "central" else ()
+    return {
+        key: value
+        for key, value in used.items()
+        if key in options and key not in parts and value != options[key].default
+    }
+
+
+def load_method(path: str | Path) -> Any:
+    """Return the method saved in a file or run folder, whichever it is.
+
+    The ledger beside it, where there is one, is its account: a spend is in that file before any data is read, and all
+    who load the same run share it.
+
+    Raises:
+        ModelFileError: when the file is missing, damaged or not ours.
+    """
+    from graphveil.methods.base.storage import ledger_of, read_method
+
+    kind, facts, _ = read_method(path)
+    stored = {method.name: method for method in METHODS.values() if not method.fixed}
+    if kind not in stored:
+        raise ModelFileError(f"holds a {kind!r} model", where=str(path), allowed=", ".join(stored))
+    loaded = stored[kind].load_core().load(path)
+    loaded.ledger = ledger_of(path, facts)
+    return loaded

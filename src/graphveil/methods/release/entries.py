@@ -1,0 +1,148 @@
+"""The ways to publish a graph and train on it.
+
+All of them are one estimator: `heterorr` protects features and edges, the others one of the two, by one mechanism.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from graphveil.errors import InputError
+from graphveil.methods.base.method import RELEASE, Method, Option
+from graphveil.methods.base.options import INFINITE, network_options
+from graphveil.methods.release.names import CHAINS, EDGE_METHODS, RELEASE_FEATURES
+
+#: Settings of publishing, in the order in which they are listed.
+OPTIONS: Mapping[str, Option] = {
+    "epsilon_x": Option(1.0, float, "epsilon of one node's features; inf: published as they are"),
+    "epsilon_a": Option(1.0, float, "epsilon of one private undirected edge; inf: published as they are"),
+    "epsilon_y": Option(INFINITE, float, "epsilon of one node's label; inf: published as they are"),
+    "features": Option("multi-bit", str, "feature mechanism: " + ", ".join(RELEASE_FEATURES)),
+    "edges": Option("public-tree", str, "how private edges are made anew: " + ", ".join(EDGE_METHODS)),
+    "delta": Option(1e-10, float, "delta of features=gaussian"),
+    "bins": Option(10, int, "bins of a feature (features=feature-rr)"),
+    "scores": Option(None, str, "file of one public number a feature: its share of epsilon_x (features=feature-rr)"),
+    "tree_share": Option(0.5, float, "part of epsilon_a for a tree drawn with private edges (edges=mcmc, priv-hrg)"),
+    "steps": Option(None, int, "steps of each Markov chain; default 100 a node (edges=mcmc, priv-hrg)"),
+    "chains": Option(3, int, "Markov chains; all but one see public edges alone (edges=mcmc)"),
+    "count_share": Option(0.01, float, "part of epsilon_a for the number of edges (edges=lap-graph)"),
+}
+_OF_FEATURES = ("epsilon_x", "features", "delta", "bins", "scores")
+_OF_EDGES = ("epsilon_a", "edges", "tree_share", "steps", "chains", "count_share")
+
+
+def refuse_idle(given: Mapping[str, Any], *, fixed: Mapping[str, Any]) -> None:
+    """Refuse settings that the chosen mechanisms would not look at.
+
+    Args:
+        given: the settings that somebody chose, without defaults.
+        fixed: those that the method fixes.
+
+    Raises:
+        InputError: naming the setting and what it belongs to.
+    """
+    chosen = {key: option.default for key, option in OPTIONS.items()} | dict(given) | dict(fixed)
+    for unit, epsilon, settings in (("features", "epsilon_x", _OF_FEATURES), ("edges", "epsilon_a", _OF_EDGES)):
+        idle = [key for key in settings[1:] if key in given]
+        if chosen[epsilon] == INFINITE and idle:
+            raise InputError(f"{idle[0]} says nothing where {unit} are public ({epsilon} = inf)", remedy="leave it out")
+    features, edges = chosen["features"], chosen["edges"]
+    takers = {
+        "delta": (features == "gaussian", "features=gaussian"),
+        "bins": (features == "feature-rr", "features=feature-rr"),
+        "scores": (features == "feature-rr", "features=feature-rr"),
+        "tree_share": (edges in CHAINS, "edges=mcmc"),
+        "steps": (edges in CHAINS, "edges=mcmc"),
+        "chains": (edges == "mcmc", "edges=mcmc"),
+        "count_share": (edges == "lap-graph", "edges=lap-graph"),
+    }
+    for key, (used, taker) in takers.items():
+        if key in given and not used:
+            raise InputError(f"{key} says nothing here", allowed=f"with {taker}", remedy="leave it out")
+
+
+def refuse_other_trees(given: Mapping[str, Any]) -> None:
+    """Refuse ways to make edges that have a name of their own, and idle settings.
+
+    Raises:
+        InputError: for settings that edge-rr does not take.
+    """
+    refuse_idle(given, fixed={"epsilon_x": INFINITE})
+    if given.get("edges", "public-tree") not in ("public-tree", "mcmc"):
+        raise InputError(f"edges = {given['edges']!r}", allowed="public-tree, mcmc")
+
+
+def _release(name: str, summary: str, takes: tuple[str, ...], **fixed: Any) -> Method:
+    return Method(
+        name,
+        summary,
+        "central",
+        "graphveil.methods.release.heterorr:HeteroRR",
+        "graphveil.methods.release.family:RELEASES",
+        {**{key: OPTIONS[key] for key in takes}, **network_options(without=("steps_y",))},
+        tags=frozenset({RELEASE}),
+        fixed=fixed,
+        refuse=refuse_other_trees if name == "edge-rr" else partial(refuse_idle, fixed=fixed),
+    )
+
+
+RELEASE_METHODS = (
+    _release(
+        "heterorr",
+        "a curator publishes a graph with private features and edges, once, for anybody to train on (2022)",
+        tuple(OPTIONS),
+    ),
+    _release(
+        "feature-rr",
+        "a curator publishes private features, every one in a bin near the true one (HeteroRR's)",
+        ("epsilon_x", "epsilon_y", "bins", "scores"),
+        features="feature-rr",
+        epsilon_a=INFINITE,
+    ),
+    _release(
+        "edge-rr",
+        "a curator publishes edges made from noisy counts of blocks of a tree (HeteroRR's, corrected)",
+        ("epsilon_a", "edges", "tree_share", "steps", "chains"),
+        epsilon_x=INFINITE,
+    ),
+    _release(
+        "edge-rand",
+        "a curator publishes edges after randomized response on every pair (LinkTeller's EdgeRand)",
+        ("epsilon_a",),
+        epsilon_x=INFINITE,
+        edges="edge-rand",
+    ),
+    _release(
+        "lap-graph",
+        "a curator publishes the pairs that are largest after noise (LinkTeller's LapGraph)",
+        ("epsilon_a", "count_share"),
+        epsilon_x=INFINITE,
+        edges="lap-graph",
+    ),
+    _release(
+        "priv-hrg",
+        "a curator publishes edges drawn from a tree that private edges helped to fit (KDD 2014)",
+        ("epsilon_a", "tree_share", "steps"),
+        epsilon_x=INFINITE,
+        edges="priv-hrg",
+    ),
+)
+
+
+def require_epsilons(method: Method, given: Mapping[str, Any]) -> None:
+    """Refuse to publish at an epsilon that nobody chose: what is out cannot be taken back.
+
+    Raises:
+        InputError: naming the epsilon that is missing.
+    """
+    meaning = {"epsilon_x": "one node's features", "epsilon_a": "one private edge"}
+    for key, unit in meaning.items():
+        if key in method.options and given.get(key) is None:
+            flag = "--" + key.replace("_", "-")
+            raise InputError(
+                f"{flag} is not given: what {unit} may cost, for ever",
+                where=f"release {method.name}",
+                allowed="a number above 0, or inf for what is declared public",
+            )

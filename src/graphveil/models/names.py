@@ -1,0 +1,10 @@
+"""The backbones by name, and what beliefs default to; no torch is needed to read them."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+BackboneName = Literal["sage", "gcn", "gat", "mlp"]
+BACKBONES: tuple[str, ...] = get_args(BackboneName)
+#: Rounds of belief propagation over named pairs.
+BELIEF_ROUNDS = 25
