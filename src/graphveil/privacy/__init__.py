@@ -1,52 +1,82 @@
-"""Guarantees, budgets, accounting and randomness: what privacy means here, without any machine learning."""
+"""Guarantees, budgets, accounting and randomness: what privacy means here, without any machine learning.
 
-from graphveil.privacy.accountant import compose, epsilon_of, several
-from graphveil.privacy.assumption import Assumption, assume
-from graphveil.privacy.budget_split import CalibratedPipeline, calibrate_pipeline, default_split
-from graphveil.privacy.calibration import analytic_gaussian_sigma, calibrate
-from graphveil.privacy.changed_samples import ChangedSamples
-from graphveil.privacy.gaussian import gaussian_delta, gaussian_epsilon
-from graphveil.privacy.guarantee import Guarantee
-from graphveil.privacy.ledger import Account, Budget, Ledger, Spend
-from graphveil.privacy.limits import require_budget
-from graphveil.privacy.observer import Observer
-from graphveil.privacy.permanent import PermanentRandomness
-from graphveil.privacy.pipeline import Descent, Hops, pipeline_epsilon, pipeline_event
-from graphveil.privacy.randomness import Randomness, SecureRandomness, SeededRandomness
-from graphveil.privacy.selection import RepeatAndSelect, repeat_and_select
-from graphveil.privacy.unit import ProtectedUnit, together
+The names below load on first use: what a guarantee says can be read without SciPy.
+"""
 
-__all__ = [
-    "Account",
-    "Assumption",
-    "Budget",
-    "CalibratedPipeline",
-    "ChangedSamples",
-    "Descent",
-    "Guarantee",
-    "Hops",
-    "Ledger",
-    "Observer",
-    "PermanentRandomness",
-    "ProtectedUnit",
-    "Randomness",
-    "RepeatAndSelect",
-    "SecureRandomness",
-    "SeededRandomness",
-    "Spend",
-    "analytic_gaussian_sigma",
-    "assume",
-    "calibrate",
-    "calibrate_pipeline",
-    "compose",
-    "default_split",
-    "epsilon_of",
-    "gaussian_delta",
-    "gaussian_epsilon",
-    "pipeline_epsilon",
-    "pipeline_event",
-    "repeat_and_select",
-    "require_budget",
-    "several",
-    "together",
-]
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from graphveil.exports import lazy_names
+
+if TYPE_CHECKING:
+    from graphveil.privacy.accountant import compose as compose
+    from graphveil.privacy.accountant import epsilon_of as epsilon_of
+    from graphveil.privacy.accountant import several as several
+    from graphveil.privacy.assumption import Assumption as Assumption
+    from graphveil.privacy.assumption import assume as assume
+    from graphveil.privacy.budget_split import CalibratedPipeline as CalibratedPipeline
+    from graphveil.privacy.budget_split import calibrate_pipeline as calibrate_pipeline
+    from graphveil.privacy.budget_split import default_split as default_split
+    from graphveil.privacy.calibration import analytic_gaussian_sigma as analytic_gaussian_sigma
+    from graphveil.privacy.calibration import calibrate as calibrate
+    from graphveil.privacy.changed_samples import ChangedSamples as ChangedSamples
+    from graphveil.privacy.gaussian import gaussian_delta as gaussian_delta
+    from graphveil.privacy.gaussian import gaussian_epsilon as gaussian_epsilon
+    from graphveil.privacy.guarantee import Guarantee as Guarantee
+    from graphveil.privacy.ledger import Account as Account
+    from graphveil.privacy.ledger import Budget as Budget
+    from graphveil.privacy.ledger import Ledger as Ledger
+    from graphveil.privacy.ledger import Spend as Spend
+    from graphveil.privacy.limits import require_budget as require_budget
+    from graphveil.privacy.observer import Observer as Observer
+    from graphveil.privacy.permanent import PermanentRandomness as PermanentRandomness
+    from graphveil.privacy.pipeline import Descent as Descent
+    from graphveil.privacy.pipeline import Hops as Hops
+    from graphveil.privacy.pipeline import pipeline_epsilon as pipeline_epsilon
+    from graphveil.privacy.pipeline import pipeline_event as pipeline_event
+    from graphveil.privacy.randomness import Randomness as Randomness
+    from graphveil.privacy.randomness import SecureRandomness as SecureRandomness
+    from graphveil.privacy.randomness import SeededRandomness as SeededRandomness
+    from graphveil.privacy.selection import RepeatAndSelect as RepeatAndSelect
+    from graphveil.privacy.selection import repeat_and_select as repeat_and_select
+    from graphveil.privacy.unit import ProtectedUnit as ProtectedUnit
+    from graphveil.privacy.unit import together as together
+
+_HOMES = {
+    "Account": "ledger",
+    "Assumption": "assumption",
+    "Budget": "ledger",
+    "CalibratedPipeline": "budget_split",
+    "ChangedSamples": "changed_samples",
+    "Descent": "pipeline",
+    "Guarantee": "guarantee",
+    "Hops": "pipeline",
+    "Ledger": "ledger",
+    "Observer": "observer",
+    "PermanentRandomness": "permanent",
+    "ProtectedUnit": "unit",
+    "Randomness": "randomness",
+    "RepeatAndSelect": "selection",
+    "SecureRandomness": "randomness",
+    "SeededRandomness": "randomness",
+    "Spend": "ledger",
+    "analytic_gaussian_sigma": "calibration",
+    "assume": "assumption",
+    "calibrate": "calibration",
+    "calibrate_pipeline": "budget_split",
+    "compose": "accountant",
+    "default_split": "budget_split",
+    "epsilon_of": "accountant",
+    "gaussian_delta": "gaussian",
+    "gaussian_epsilon": "gaussian",
+    "pipeline_epsilon": "pipeline",
+    "pipeline_event": "pipeline",
+    "repeat_and_select": "selection",
+    "require_budget": "limits",
+    "several": "accountant",
+    "together": "unit",
+}
+
+__all__ = list(_HOMES)
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)
