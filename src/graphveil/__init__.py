@@ -14,12 +14,34 @@ if TYPE_CHECKING:
     from graphveil import mechanisms as mechanisms
     from graphveil import methods as methods
     from graphveil import privacy as privacy
+    from graphveil.graphs import as_graph as as_graph
+    from graphveil.graphs import from_adjacency as from_adjacency
+    from graphveil.graphs import from_networkx as from_networkx
+    from graphveil.graphs import from_pyg as from_pyg
+    from graphveil.graphs import from_tables as from_tables
     from graphveil.graphs import load_graph as load_graph
+    from graphveil.graphs import to_pyg as to_pyg
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "federation", "graphs", "load_graph", "mechanisms", "methods", "privacy"]
 
 _ROOMS = ("federation", "graphs", "mechanisms", "methods", "privacy")
+_OF_GRAPHS = ("as_graph", "from_adjacency", "from_networkx", "from_pyg", "from_tables", "load_graph", "to_pyg")
+
+__all__ = [
+    "__version__",
+    "as_graph",
+    "federation",
+    "from_adjacency",
+    "from_networkx",
+    "from_pyg",
+    "from_tables",
+    "graphs",
+    "load_graph",
+    "mechanisms",
+    "methods",
+    "privacy",
+    "to_pyg",
+]
 
 #: Systems that need a room which may import `methods`; that room cannot be imported by it.
 _LATER = {"VFGNN": "federation"}
@@ -28,8 +50,8 @@ _LATER = {"VFGNN": "federation"}
 def __getattr__(name: str) -> object:
     if name in _ROOMS:
         return import_module(f"graphveil.{name}")
-    if name == "load_graph":
-        return import_module("graphveil.graphs").load_graph
+    if name in _OF_GRAPHS:
+        return getattr(import_module("graphveil.graphs"), name)
     raise AttributeError(f"module 'graphveil' has no attribute {name!r}")
 
 

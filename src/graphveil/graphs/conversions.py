@@ -286,8 +286,7 @@ def as_graph(value: object, schema: GraphSchema | None = None) -> Graph:
     if isinstance(value, str | os.PathLike):
         from graphveil.graphs.load import load_graph
 
-        graph = load_graph(value)
-        return graph if schema is None else from_pyg(graph, schema=schema)
+        return load_graph(value, schema=schema)
     if hasattr(given, "edge_index"):
         own = isinstance(getattr(given, "schema", None), GraphSchema) and schema is None
         whole: Graph = given if own else from_pyg(given, schema=schema)
@@ -316,7 +315,7 @@ def _refuse_other_data(data: object) -> None:
 def _schema(schema: GraphSchema | None, facts: Any, dimension: int, name: str, notes: tuple[str, ...]) -> GraphSchema:
     """The schema of a graph: what was declared, and what was changed."""
     if schema is not None:
-        return schema.noted(*notes)
+        return schema.noted(*(note for note in notes if note not in schema.notes))
     return GraphSchema(
         facts.name or name,
         dimension,

@@ -14,6 +14,7 @@ import numpy as np
 from graphveil.errors import DataError
 from graphveil.graphs.features import check_range, clip_features, compact_dense, compact_rows, to_rows
 from graphveil.graphs.parts import MASKS, Features, Mask, SparseRows
+from graphveil.graphs.quiet import quiet
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -43,7 +44,8 @@ def rows_of(value: object) -> csr_matrix | None:
         return csr_matrix(value, copy=True)
     tensor: Any = value
     if hasattr(tensor, "layout") and "sparse" in str(tensor.layout):
-        return csr_matrix(to_rows(tensor.detach().cpu().to_sparse_csr()), copy=True)
+        with quiet():
+            return csr_matrix(to_rows(tensor.detach().cpu().to_sparse_csr()), copy=True)
     return None
 
 

@@ -25,6 +25,7 @@ from graphveil.graphs.parts import GraphParts
 from graphveil.graphs.planetoid import load_planetoid
 from graphveil.graphs.root import data_root
 from graphveil.graphs.saint import load_saint
+from graphveil.graphs.schema import GraphSchema
 from graphveil.graphs.social import social_parts
 from graphveil.graphs.value import graph_of
 from graphveil.progress import ProgressCallback
@@ -50,9 +51,10 @@ SOCIAL_NODES = 5_000
 
 
 def load_graph(
-    name_or_path: str | os.PathLike[str],
+    name_or_path: str | os.PathLike[str] | object,
     root: str | os.PathLike[str] | None = None,
     *,
+    schema: GraphSchema | None = None,
     download: bool = True,
     progress: ProgressCallback | None = None,
 ) -> Graph:
@@ -60,8 +62,10 @@ def load_graph(
 
     Args:
         name_or_path: one of `NAMES`, `facebook100-<university>`, `social-<nodes>`, or a folder with your own
-            files (see `read_folder`). A name wins over a folder of that name; write `./name` for the folder.
+            files (see `read_folder`). A name wins over a folder of that name; write `./name` for the folder. Also a
+            graph that you have in Python: a PyG `Data` or a NetworkX graph (see `as_graph`).
         root: data root; else the environment variable GRAPHVEIL_DATA, else the user cache; may be read-only.
+        schema: the public facts, for a graph that does not bring its own, or in place of its own.
         download: fetch an absent named set.
         progress: hears of the bytes while something is fetched.
 
@@ -83,7 +87,12 @@ def load_graph(
         >>> graph.num_nodes, graph.schema.dimension, len(graph.schema.classes)
         (1797, 32, 10)
     """
-    return graph_of(load_parts(name_or_path, root, download=download, progress=progress))
+    from graphveil.graphs.conversions import as_graph
+
+    if not isinstance(name_or_path, str | os.PathLike):
+        return as_graph(name_or_path, schema)
+    graph = graph_of(load_parts(name_or_path, root, download=download, progress=progress))
+    return graph if schema is None else as_graph(graph, schema)
 
 
 def load_parts(
