@@ -8,7 +8,16 @@ from importlib import import_module
 import pytest
 
 #: Modules whose docstrings hold examples.
-MODULES = ("graphveil.hierarchy.dendrogram",)
+MODULES = (
+    "graphveil.graphs.conversions",
+    "graphveil.graphs.description",
+    "graphveil.graphs.edges",
+    "graphveil.graphs.load",
+    "graphveil.graphs.social",
+    "graphveil.graphs.splits",
+    "graphveil.graphs.value",
+    "graphveil.hierarchy.dendrogram",
+)
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console, RenderableType
 
-from graphveil.cli import comparison_screen, screens
+from graphveil.cli import comparison_screen, screens, tables
 from graphveil.graphs import social_graph
 from graphveil.methods.runs.plan import plan
 from graphveil.reports.compare.sheet import sheet
@@ -76,11 +76,11 @@ def test_names_stay_on_their_line() -> None:
     ],
 )
 def test_plain(value: object, text: str) -> None:
-    assert screens.plain(value) == text
+    assert tables.plain(value) == text
 
 
 def test_descriptions_and_blocks() -> None:
-    text = shown(screens.blocks([{"name": "a", "memory_mb": 1.0}, {"name": "b", "memory_mb": 2.0}]))
+    text = shown(tables.blocks([{"name": "a", "memory_mb": 1.0}, {"name": "b", "memory_mb": 2.0}]))
     assert [line.split() for line in text.splitlines()] == [
         ["name", "a"],
         ["memory", "mb", "1"],

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from graphveil.audit import Audit
-from graphveil.cli.screens import pairs
+from graphveil.cli.tables import pairs
 from graphveil.privacy.printed import rounded_up
 from graphveil.reports.base.text import number, seconds
 

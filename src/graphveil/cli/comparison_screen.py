@@ -9,7 +9,8 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from graphveil.cli.screens import columns, pairs, rows, voided
+from graphveil.cli.screens import voided
+from graphveil.cli.tables import columns, pairs, rows
 from graphveil.privacy.printed import rounded_up
 from graphveil.reports.base import trust
 from graphveil.reports.base.text import printable

@@ -19,8 +19,8 @@ def group() -> typer.Typer:
 def describe(data: options.Data, data_root: options.DataRoot = None, as_json: options.Json = False) -> None:
     """Counts, degrees, density, homophily, declared ranges and memory of a data set."""
     from graphveil import graphs
-    from graphveil.cli import screens
+    from graphveil.cli import tables
 
     with working() as tell:
         content = graphs.describe(graphs.load_parts(data, root=data_root, progress=tell))
-    emit(content, as_json=as_json, screen=lambda: screens.described(content))
+    emit(content, as_json=as_json, screen=lambda: tables.described(content))

@@ -10,7 +10,6 @@ import typer
 
 from graphveil.cli import options
 from graphveil.cli.console import emit
-from graphveil.privacy.registry import CODES, explained
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -28,6 +27,8 @@ _HEADS = {
 
 def explain(code: Code = None, as_json: options.Json = False) -> None:
     """Say what a code in a guarantee means, what it does not mean, and what backs it."""
+    from graphveil.privacy.registry import CODES, explained
+
     found = tuple(CODES.values()) if code is None else explained(code)
     emit(
         {"codes": [asdict(entry) for entry in found]},
@@ -41,7 +42,7 @@ def _listed(entries: Sequence[Entry]) -> RenderableType:
     from rich.console import Group
     from rich.text import Text
 
-    from graphveil.cli.screens import pairs
+    from graphveil.cli.tables import pairs
 
     parts: list[RenderableType] = []
     for group, head in _HEADS.items():
@@ -55,7 +56,7 @@ def _whole(entries: Sequence[Entry]) -> RenderableType:
     from rich.console import Group
     from rich.text import Text
 
-    from graphveil.cli.screens import pairs
+    from graphveil.cli.tables import pairs
 
     parts: list[RenderableType] = []
     for entry in entries:

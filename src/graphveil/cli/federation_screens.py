@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from graphveil.cli.screens import pairs, rows
+from graphveil.cli.tables import pairs, rows
 from graphveil.privacy.assumption import OPENS
 from graphveil.privacy.printed import rounded_up
 from graphveil.reports.base.text import percent, printable, seconds

@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from graphveil.cli.screens import pairs
+from graphveil.cli.tables import pairs
 from graphveil.mechanisms.comparison import Measurement, Question, Refusal, measured, refused
 from graphveil.privacy.printed import rounded_up
 

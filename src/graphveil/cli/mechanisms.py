@@ -40,7 +40,7 @@ def list_mechanisms(as_json: options.Json = False) -> None:
     with working():
         listed = [info.facts() for info in catalogue()]
     shown = [{key: facts[key] for key in ("name", "mechanism", "source", "unit", "report", "note")} for facts in listed]
-    emit({"mechanisms": listed}, as_json=as_json, screen=lambda: screens.blocks(shown))
+    emit({"mechanisms": listed}, as_json=as_json, screen=lambda: tables.blocks(shown))
 
 
 def compare_mechanisms(

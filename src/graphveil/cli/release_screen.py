@@ -9,7 +9,8 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from graphveil.cli import screens
+from graphveil.cli.screens import voided
+from graphveil.cli.tables import pairs, rows
 from graphveil.graphs import Graph
 from graphveil.reports.base import words
 from graphveil.reports.base.text import printable
@@ -24,7 +25,7 @@ def released(graph: Graph, out: Path, curator: Mapping[str, Any] | None) -> Rend
     )
     parts: list[RenderableType] = [head, Text()]
     if release.guarantee.void:
-        parts[:0] = [screens.voided(release.guarantee.void, "release"), Text()]
+        parts[:0] = [voided(release.guarantee.void, "release"), Text()]
     parts += _structure(graph, curator)
     exposed = words.not_protected(release.guarantee, release.settings)
     facts = [
@@ -34,7 +35,7 @@ def released(graph: Graph, out: Path, curator: Mapping[str, Any] | None) -> Rend
         *(("Note", note) for note in release.notes),
         ("Next", f"graphveil train gcn {out} (costs nothing more; the guarantee stays this one)"),
     ]
-    return Group(*parts, screens.pairs(facts))
+    return Group(*parts, pairs(facts))
 
 
 def _content(graph: Graph) -> str:
@@ -49,10 +50,8 @@ def _structure(graph: Graph, curator: Mapping[str, Any] | None) -> list[Renderab
     figures = release_card.figures(graph.release.statistics)
     if not figures or curator is None:
         return []
-    public = screens.rows(("figure", "released", "public edges alone", "made edges alone"), figures)
-    private = screens.rows(
-        ("distance to the truth", "released", "public edges alone"), release_card.curator_figures(curator)
-    )
+    public = rows(("figure", "released", "public edges alone", "made edges alone"), figures)
+    private = rows(("distance to the truth", "released", "public edges alone"), release_card.curator_figures(curator))
     return [
         public,
         Text(),

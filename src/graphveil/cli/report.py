@@ -20,7 +20,7 @@ Lift = Annotated[bool, typer.Option("--lift", help="Of a released graph: train o
 
 def report(run: Run, open_page: Open = False, lift: Lift = False, as_json: options.Json = False) -> None:
     """Write report and privacy card anew, as pages that need no network; a release and a party have only the card."""
-    from graphveil.cli import screens
+    from graphveil.cli import tables
     from graphveil.reports.releases import card as release_card
     from graphveil.reports.releases import lift as release_lift
     from graphveil.reports.rewrite import rewrite
@@ -34,4 +34,4 @@ def report(run: Run, open_page: Open = False, lift: Lift = False, as_json: optio
         answer = rewrite(run)
     if open_page:
         typer.launch(answer["report"] or str(run / "card.html"))
-    emit(answer, as_json=as_json, screen=lambda: screens.described(answer))
+    emit(answer, as_json=as_json, screen=lambda: tables.described(answer))

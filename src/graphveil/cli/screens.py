@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from graphveil.cli.tables import columns, pairs, plain, rows
 from graphveil.privacy import Guarantee
 from graphveil.privacy.printed import rounded_up
 from graphveil.reports.base import rivals, words
 from graphveil.reports.base.record import RunRecord
-from graphveil.reports.base.text import is_price, memory, number, percent, points, printable, seconds
+from graphveil.reports.base.text import memory, number, percent, points, printable, seconds
 
 if TYPE_CHECKING:
     from graphveil.methods.curator.plan import CuratorPlan
@@ -102,55 +101,6 @@ def _lead(record: RunRecord) -> Text:
         return Text()
     head = f"{points(found.mean)} points against {record.best_rival}"
     return Text.assemble((head, "bold"), f" ({words.lift_interval(found)}). ", words.rival_sentence(record))
-
-
-def pairs(facts: Iterable[tuple[str, str]]) -> Table:
-    """Names and what they stand for, in two columns; long texts wrap in theirs."""
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="bold", no_wrap=True)
-    table.add_column(overflow="fold")
-    for name, value in facts:
-        table.add_row(name, printable(value))
-    return table
-
-
-def columns(*heads: str) -> Table:
-    """A plain table without rows; columns whose heading names a number are set right."""
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for name in heads:
-        right = any(
-            word in name for word in ("%", "interval", "epsilon", "users", "noise", "degree", "points", "nodes")
-        )
-        table.add_column(name, justify="right" if right else "left", overflow="fold")
-    return table
-
-
-def rows(heads: Sequence[str], content: Iterable[Sequence[object]]) -> Table:
-    """A plain table of texts."""
-    table = columns(*heads)
-    for row in content:
-        table.add_row(*(printable(cell) for cell in row))
-    return table
-
-
-def plain_named(key: str, value: Any) -> str:
-    """The same as `plain`, an epsilon or delta rounded up."""
-    return rounded_up(value) if is_price(key) and isinstance(value, float) else plain(value)
-
-
-def plain(value: Any) -> str:
-    """Any value of an answer in short: numbers rounded, lists with commas, mappings as ``key value``."""
-    if isinstance(value, bool) or value is None:
-        return {True: "yes", False: "no", None: "-"}[value]
-    if isinstance(value, float):
-        return number(round(value, 4) if math.isfinite(value) and abs(value) > 0.01 else value)
-    if isinstance(value, int):
-        return f"{value:,}"
-    if isinstance(value, Mapping):
-        return ", ".join(f"{key} {plain_named(key, item)}" for key, item in value.items())
-    if isinstance(value, list | tuple):
-        return ", ".join(plain(item) for item in value)
-    return str(value)
 
 
 def planned(plan: Plan) -> RenderableType:
@@ -255,19 +205,6 @@ def _lists(links: LinkPlan) -> list[RenderableType]:
 
 def _ratio(value: float | None) -> str:
     return "-" if value is None else number(float(f"{value:.2g}"))
-
-
-def blocks(content: Sequence[Mapping[str, Any]]) -> RenderableType:
-    """Several descriptions below each other, an empty line between them."""
-    parts: list[RenderableType] = []
-    for one in content:
-        parts += [described(one), Text()]
-    return Group(*parts[:-1])
-
-
-def described(content: Mapping[str, Any]) -> RenderableType:
-    """A description, one fact a line."""
-    return pairs((str(key).replace("_", " "), plain(value)) for key, value in content.items())
 
 
 def predicted(answer: Mapping[str, Any]) -> RenderableType:
