@@ -34,7 +34,7 @@ def group() -> typer.Typer:
 
 def list_mechanisms(as_json: options.Json = False) -> None:
     """All mechanisms: what they protect, how large a report is, where they come from."""
-    from graphveil.cli import screens
+    from graphveil.cli import tables
     from graphveil.mechanisms import catalogue
 
     with working():
