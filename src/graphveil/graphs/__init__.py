@@ -9,7 +9,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from graphveil.graphs.conversions import as_graph as as_graph
     from graphveil.graphs.conversions import from_adjacency as from_adjacency
     from graphveil.graphs.conversions import from_networkx as from_networkx
     from graphveil.graphs.conversions import from_pyg as from_pyg
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from graphveil.graphs.edges import normalise_edges as normalise_edges
     from graphveil.graphs.known import draw_private as draw_private
     from graphveil.graphs.load import NAMES as NAMES
+    from graphveil.graphs.load import as_graph as as_graph
     from graphveil.graphs.load import load_graph as load_graph
     from graphveil.graphs.load import load_parts as load_parts
     from graphveil.graphs.protocol import Graph as Graph
@@ -50,7 +50,7 @@ _HOME = {
     "Release": "release",
     "Split": "splits",
     "Structure": "protocol",
-    "as_graph": "conversions",
+    "as_graph": "load",
     "data_root": "root",
     "describe": "description",
     "digits_graph": "digits",

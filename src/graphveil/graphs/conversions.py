@@ -7,7 +7,6 @@ each change counted in `schema.notes`; everything else that does not fit is refu
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack
@@ -262,31 +261,20 @@ def to_pyg(graph: Graph) -> Data:
     return copied
 
 
-def as_graph(value: object, schema: GraphSchema | None = None) -> Graph:
-    """Return what a user has as a graph; a graph of graphveil comes back as it is.
+def object_graph(value: object, schema: GraphSchema | None = None) -> Graph:
+    """Return a Python object as a graph; a graph of graphveil comes back as it is.
 
     Args:
-        value: a graph of graphveil, a PyG `Data`, a NetworkX graph whose nodes have a list of numbers "x", the name
-            of a data set, or the path of a folder.
-        schema: the public facts, for a value that does not bring its own.
+        value: a graph of graphveil or the parts of one, a PyG `Data`, or a NetworkX graph whose nodes have "x".
+        schema: the public facts, for a value that does not bring its own, or in place of its own.
 
     Raises:
         InputError: it is something else, or a fact is not declared; names the function to call, or shows the line.
         DataError: its content cannot be used.
-
-    Example:
-        >>> from graphveil.graphs import as_graph, load_graph
-        >>> graph = load_graph("digits")
-        >>> as_graph(graph) is graph
-        True
     """
     given: Any = value
     if isinstance(value, GraphParts):
-        return graph_of(value)
-    if isinstance(value, str | os.PathLike):
-        from graphveil.graphs.load import load_graph
-
-        return load_graph(value, schema=schema)
+        given = graph_of(value)
     if hasattr(given, "edge_index"):
         own = isinstance(getattr(given, "schema", None), GraphSchema) and schema is None
         whole: Graph = given if own else from_pyg(given, schema=schema)

@@ -15,6 +15,7 @@ import numpy as np
 
 from graphveil.errors import DataError, GraphveilError, InputError
 from graphveil.graphs.arrays import ARRAY_SETS, load_arrays
+from graphveil.graphs.conversions import object_graph
 from graphveil.graphs.digits import digits_parts
 from graphveil.graphs.facebook100 import load_facebook100
 from graphveil.graphs.folder import read_folder
@@ -27,7 +28,6 @@ from graphveil.graphs.root import data_root
 from graphveil.graphs.saint import load_saint
 from graphveil.graphs.schema import GraphSchema
 from graphveil.graphs.social import social_parts
-from graphveil.graphs.value import graph_of
 from graphveil.progress import ProgressCallback
 
 if TYPE_CHECKING:
@@ -87,12 +87,30 @@ def load_graph(
         >>> graph.num_nodes, graph.schema.dimension, len(graph.schema.classes)
         (1797, 32, 10)
     """
-    from graphveil.graphs.conversions import as_graph
-
     if not isinstance(name_or_path, str | os.PathLike):
-        return as_graph(name_or_path, schema)
-    graph = graph_of(load_parts(name_or_path, root, download=download, progress=progress))
-    return graph if schema is None else as_graph(graph, schema)
+        return object_graph(name_or_path, schema)
+    return object_graph(load_parts(name_or_path, root, download=download, progress=progress), schema)
+
+
+def as_graph(value: object, schema: GraphSchema | None = None) -> Graph:
+    """Return what a user has as a graph; a graph of graphveil comes back as it is.
+
+    Args:
+        value: a graph of graphveil, a PyG `Data`, a NetworkX graph whose nodes have a list of numbers "x", the name
+            of a data set, or the path of a folder.
+        schema: the public facts, for a value that does not bring its own, or in place of its own.
+
+    Raises:
+        InputError: it is something else, or a fact is not declared; names the function to call, or shows the line.
+        DataError: its content cannot be used.
+
+    Example:
+        >>> from graphveil.graphs import as_graph, load_graph
+        >>> graph = load_graph("digits")
+        >>> as_graph(graph) is graph
+        True
+    """
+    return load_graph(value, schema=schema)
 
 
 def load_parts(
