@@ -22,6 +22,7 @@ from graphveil.graphs import (
     write_folder,
 )
 from graphveil.graphs.features import features_from_dense, to_rows
+from graphveil.graphs.schema import usable_range
 from tests.graphs.made import NODES, folder, tiny_graph
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs", "Zl", "Zp")), min_size=1, max_size=6)
@@ -31,7 +32,7 @@ TEXT = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs", "Zl"
 def graphs(draw):
     n, d, c = draw(st.integers(1, 8)), draw(st.integers(1, 25)), draw(st.integers(2, 4))
     low = draw(st.floats(-1e6, 0.0, width=32))
-    high = draw(st.floats(0.0, 1e6, width=32).filter(lambda value: value > low))
+    high = draw(st.floats(0.0, 1e6, width=32).filter(lambda value: usable_range(low, value)))
     filled = draw(st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, d - 1)), max_size=12))
     x = np.zeros((n, d), dtype=np.float32)
     for place in filled:
