@@ -64,7 +64,7 @@ VECTORS = (
 def constants(mechanism: Any) -> bytes:
     """Everything an encoder's output law is made of."""
     derived = [getattr(mechanism, name) for name in ("scale", "step", "midpoint") if hasattr(mechanism, name)]
-    names = ("_law", "law", "_noise", "_lattice")
+    names = ("law", "noise", "lattice", "domain")
     inner = [repr(getattr(mechanism, name)) for name in names if hasattr(mechanism, name)]
     return pickle.dumps((dataclasses.asdict(mechanism), derived, inner))
 

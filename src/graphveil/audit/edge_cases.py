@@ -167,7 +167,7 @@ def _same_level(level: int) -> DegreeReports:
 
 
 def _range(mechanism: NoisyDegree) -> range:
-    lowest, highest = mechanism._ends
+    lowest, highest = mechanism.ends
     return range(lowest, highest + 1)
 
 

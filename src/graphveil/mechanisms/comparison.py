@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from graphveil.errors import InputError
-from graphveil.mechanisms.base.checks import require_count, require_delta, require_dense, require_epsilon, require_range
+from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.values import FloatArray, blocks
 from graphveil.mechanisms.catalogue import MechanismInfo, catalogue
 from graphveil.privacy import Randomness, require_budget
@@ -83,14 +83,14 @@ class Question:
         if not self.epsilons or len(set(self.epsilons)) != len(self.epsilons):
             raise InputError(f"epsilons are {list(self.epsilons)}", allowed="one or more, each once")
         for epsilon in self.epsilons:
-            require_epsilon(epsilon)
+            _validate.positive_epsilon(epsilon)
             require_budget("epsilon", epsilon, "data declared public, which need no mechanism")
-        require_count("dimension", self.dimension, 1)
+        _validate.whole(1, dimension=self.dimension)
         if self.users is not None:
-            require_count("users", self.users, 1)
-        require_range(self.low, self.high)
-        require_delta(self.delta, 0.0)
-        require_dense(self.count, self.dimension, "the synthetic input")
+            _validate.whole(1, users=self.users)
+        _validate.declared_range(low=self.low, high=self.high)
+        _validate.delta_from(0.0, delta=self.delta)
+        _validate.fits_in_memory(self.count, self.dimension, "the synthetic input")
 
     @property
     def count(self) -> int:

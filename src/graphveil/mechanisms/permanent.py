@@ -29,7 +29,6 @@ from torch import Tensor
 from graphveil.errors import InputError
 from graphveil.mechanisms.base.guarantees import ONCE
 from graphveil.mechanisms.base.reports import MultiBitReports
-from graphveil.mechanisms.base.values import open_values
 from graphveil.mechanisms.catalogue import catalogue
 from graphveil.mechanisms.edges.adjacency import AdjacencyRR
 from graphveil.mechanisms.features.multibit import MultiBit
@@ -103,9 +102,8 @@ def permanent_list(
     """
     true = _bits_of(mechanism, user, named)
     law = (*_field(field), "list", _plain(mechanism.epsilon), mechanism.mode, user)
-    flips = [
-        device.stream(*law, bit).uint64(mechanism.nodes) < np.uint64(mechanism._low) for bit in range(_VALUES_OF_A_BIT)
-    ]
+    threshold = np.uint64(mechanism.threshold)
+    flips = [device.stream(*law, bit).uint64(mechanism.nodes) < threshold for bit in range(_VALUES_OF_A_BIT)]
     sent = true ^ np.where(true, flips[1], flips[0])
     sent[: _first_other(mechanism, user)] = False
     sent[user] = False
@@ -203,12 +201,12 @@ def _encode(
 def _bit_by_bit(
     mechanism: MultiBit, row: Tensor, device: PermanentRandomness, law: Context
 ) -> tuple[MultiBitReports, list[Context]]:
-    rows = open_values(row, mechanism.dimension, mechanism.low, mechanism.high)
+    rows = mechanism.domain.open(row)
     columns = draw_subsets(1, mechanism.dimension, mechanism.coordinates, device.stream(*law, "sampled"))
-    fractions = mechanism._fractions(rows, 0, 1, columns) + 0.0
+    fractions = mechanism.domain.fractions(rows.at(0, 1, columns)) + 0.0
     places = zip(columns[0], fractions[0], strict=True)
     told: list[Context] = [(*law, int(column), fraction.tobytes()) for column, fraction in places]
-    bits = [mechanism._law.draw(fractions[:, k], device.stream(*own)) for k, own in enumerate(told)]
+    bits = [mechanism.law.draw(fractions[:, k], device.stream(*own)) for k, own in enumerate(told)]
     sent = torch.from_numpy(np.concatenate(bits)[None])
     return MultiBitReports(torch.from_numpy(columns.astype(np.int32)), sent), told
 

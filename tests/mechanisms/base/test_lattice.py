@@ -7,12 +7,11 @@ import pytest
 import torch
 
 from graphveil.errors import InputError
+from graphveil.mechanisms.base.domain import VectorDomain
 from graphveil.mechanisms.base.lattice import Lattice, Levels
 from graphveil.mechanisms.base.reports import LatticeReports
 from graphveil.mechanisms.base.values import FloatArray
 from graphveil.privacy import Randomness, SeededRandomness
-
-GRID = Lattice(low=-1.0, high=3.0, dimension=1, steps=4, reach=2)
 
 
 class Fixed:
@@ -20,6 +19,10 @@ class Fixed:
 
     def __init__(self, value: int) -> None:
         self.value = value
+
+    @property
+    def variance(self) -> float:
+        return 0.0
 
     def draw(self, count: int, randomness: Randomness) -> Levels:
         return np.full(count, self.value, dtype=np.int64)
@@ -31,27 +34,32 @@ class Fixed:
         return np.where(noise <= abs(self.value), 0.0, -np.inf)
 
 
+def grid(noise: int) -> Lattice:
+    """Five grid points from -1 to 3, and noise that always takes one value."""
+    return Lattice(VectorDomain(1, -1.0, 3.0), Fixed(noise), steps=4, reach=2)
+
+
 def test_rounding_goes_to_the_neighbours_without_bias() -> None:
     """The mean of 200,000 roundings of each value is the value, within 6 deviations."""
     for value in (-1.0, -0.9, 0.3, 0.5, 1.25, 2.999, 3.0):
-        reports = GRID.randomize(np.full((200_000, 1), value), Fixed(0), SeededRandomness(1))
+        reports = grid(0).randomize(np.full((200_000, 1), value), SeededRandomness(1))
         place = value + 1.0
         levels = reports.levels.double()
         assert set(levels.unique().tolist()) <= {float(np.floor(place)), float(np.ceil(place))}
-        deviation = float(np.sqrt(GRID.rounding_variance(np.array([[value]]))[0, 0] / 200_000))
+        deviation = float(np.sqrt(grid(0).rounding_variance(np.array([[value]]))[0, 0] / 200_000))
         assert abs(float(levels.mean()) - place) <= 6 * deviation + 1e-12
 
 
 def test_rounding_variance_is_that_of_a_coin() -> None:
     values = np.array([[-1.0], [-0.75], [0.5], [3.0]])
-    assert np.allclose(GRID.rounding_variance(values)[:, 0], [0.0, 0.1875, 0.25, 0.0])
+    assert np.allclose(grid(0).rounding_variance(values)[:, 0], [0.0, 0.1875, 0.25, 0.0])
 
 
 def test_reports_end_at_the_public_reach() -> None:
     values = np.array([[-1.0], [1.0], [3.0]])
-    assert GRID.randomize(values, Fixed(50), SeededRandomness(1)).levels.ravel().tolist() == [6, 6, 6]
-    assert GRID.randomize(values, Fixed(-50), SeededRandomness(1)).levels.ravel().tolist() == [-2, -2, -2]
-    assert GRID.randomize(values, Fixed(1), SeededRandomness(1)).levels.ravel().tolist() == [1, 3, 5]
+    assert grid(50).randomize(values, SeededRandomness(1)).levels.ravel().tolist() == [6, 6, 6]
+    assert grid(-50).randomize(values, SeededRandomness(1)).levels.ravel().tolist() == [-2, -2, -2]
+    assert grid(1).randomize(values, SeededRandomness(1)).levels.ravel().tolist() == [1, 3, 5]
 
 
 def test_every_coordinate_of_every_row_has_noise_of_its_own() -> None:
@@ -62,15 +70,15 @@ def test_every_coordinate_of_every_row_has_noise_of_its_own() -> None:
             self.value += count
             return np.arange(self.value - count, self.value)
 
-    wide = Lattice(low=0.0, high=1.0, dimension=3, steps=1, reach=100)
-    sent = wide.randomize(np.zeros((4, 3)), Numbered(0), SeededRandomness(1)).levels
+    wide = Lattice(VectorDomain(3, 0.0, 1.0), Numbered(0), steps=1, reach=100)
+    sent = wide.randomize(np.zeros((4, 3)), SeededRandomness(1)).levels
     assert sorted(sent.ravel().tolist()) == list(range(12))
 
 
 def test_likelihood_mixes_the_two_roundings() -> None:
     def at(level: int, value: float) -> float:
         reports = LatticeReports(torch.tensor([[level]], dtype=torch.int32))
-        return float(GRID.log_likelihood(reports, np.array([[value]]), Fixed(0)).exp())
+        return float(grid(0).log_likelihood(reports, np.array([[value]])).exp())
 
     assert at(1, 0.25) == pytest.approx(0.75)
     assert at(2, 0.25) == pytest.approx(0.25)
@@ -80,4 +88,4 @@ def test_likelihood_mixes_the_two_roundings() -> None:
 
 def test_reports_of_another_width_are_refused() -> None:
     with pytest.raises(InputError, match="2 levels; allowed: 1"):
-        GRID.centred(LatticeReports(torch.zeros(3, 2, dtype=torch.int32)))
+        grid(0).centred(LatticeReports(torch.zeros(3, 2, dtype=torch.int32)))

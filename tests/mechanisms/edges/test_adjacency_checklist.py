@@ -160,7 +160,7 @@ def test_item_18_the_possible_reports_are_the_same_for_all_graphs(mode: str) -> 
     flips = AdjacencyRR(epsilon=30.0, nodes=NODES, mode=mode)
     assert np.isfinite(tiny_graphs.log_table(flips, graphs, tiny_graphs.all_reports(mode))).all()
     degrees = NoisyDegree(epsilon=30.0, nodes=NODES, mode=mode)
-    lowest, highest = degrees._ends
+    lowest, highest = degrees.ends
     levels = [DegreeReports(torch.full((NODES,), level, dtype=torch.int32)) for level in range(lowest, highest + 1)]
     assert np.isfinite(tiny_graphs.log_table(degrees, [degrees.count(graph) for graph in graphs], levels)).all()
     kept = DegreePreservingRR(epsilon=8.0, nodes=NODES, mode=mode, degree_share=0.5)

@@ -27,7 +27,7 @@ def build(epsilon: float, mode: str, share: float = 0.5) -> DegreePreservingRR:
 
 def outputs(mechanism: DegreePreservingRR) -> list[DegreePreservingReports]:
     """Every level with every list: output k of user v is the level and the v-th user's k-th list."""
-    lowest, highest = mechanism.degree._ends
+    lowest, highest = mechanism.degree.ends
     lists = [tiny_graphs.lists_of(user, mechanism.mode) for user in range(NODES)]
     found = []
     for level in range(lowest, highest + 1):
@@ -86,7 +86,7 @@ def test_sampler_follows_likelihood(mode: str) -> None:
     mechanism, graph = build(3.0, mode), tiny_graphs.edge_index([(0, 1), (1, 2)], mode)
     counts = np.zeros((NODES, len(outputs(mechanism))))
     lists = [{named: k for k, named in enumerate(tiny_graphs.lists_of(user, mode))} for user in range(NODES)]
-    lowest, randomness = mechanism.degree._ends[0], SeededRandomness(1)
+    lowest, randomness = mechanism.degree.ends[0], SeededRandomness(1)
     for _ in range(2500):
         sent = mechanism.randomize(graph, randomness=randomness)
         parts = torch.split(sent.edges.columns, sent.edges.starts.diff().tolist())
@@ -101,7 +101,7 @@ def test_sampler_follows_likelihood(mode: str) -> None:
 
 
 def as_seen_by(mechanism: DegreePreservingRR, sent: DegreePreservingReports) -> DegreePreservingReports:
-    lowest, highest = mechanism.degree._ends
+    lowest, highest = mechanism.degree.ends
     return DegreePreservingReports(DegreeReports(sent.degrees.levels.clamp(lowest, highest)), sent.edges)
 
 

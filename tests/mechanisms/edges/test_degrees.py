@@ -21,7 +21,7 @@ FALSE_ALARM = 1e-6
 
 def levels(mechanism: NoisyDegree) -> list[DegreeReports]:
     """Every level there is, sent by all users at once."""
-    lowest, highest = mechanism._ends
+    lowest, highest = mechanism.ends
     return [DegreeReports(torch.full((NODES,), level, dtype=torch.int32)) for level in range(lowest, highest + 1)]
 
 
@@ -61,7 +61,7 @@ def test_reports_end_at_the_public_reach(far: int, monkeypatch: pytest.MonkeyPat
     mechanism = NoisyDegree(epsilon=1.0, nodes=NODES, mode="both")
     monkeypatch.setattr(type(mechanism._noise), "draw", lambda me, count, randomness: np.full(count, far))
     sent = mechanism.randomize(torch.arange(NODES), randomness=SeededRandomness(0)).levels
-    assert sent.tolist() == [mechanism._ends[far > 0]] * NODES
+    assert sent.tolist() == [mechanism.ends[far > 0]] * NODES
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
@@ -92,7 +92,7 @@ def test_sampler_follows_likelihood(epsilon: float) -> None:
 def test_sampled_reports_have_the_likelihood_they_claim() -> None:
     """Exact: the law of one level is the closed form, whose ends collect what was clamped."""
     mechanism = NoisyDegree(epsilon=1.0, nodes=NODES, mode="both")
-    lowest, highest = mechanism._ends
+    lowest, highest = mechanism.ends
     reports = DegreeReports(torch.tensor([lowest, 1, highest], dtype=torch.int32))
     inside, ratio = math.log(math.tanh(0.5)), math.exp(-1.0)
     expected = [lowest - math.log1p(ratio), inside, -(highest - 2) - math.log1p(ratio)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import mpmath
 import numpy as np
@@ -30,7 +31,7 @@ def build(epsilon: float, delta: float = DELTA, dimension: int = 1) -> AnalyticG
 
 def outputs(mechanism: conformance.Mechanism) -> Mapping[str, Tensor]:
     assert isinstance(mechanism, AnalyticGaussian)
-    lattice = mechanism._lattice
+    lattice = mechanism.lattice
     return {"levels": torch.arange(-lattice.reach, lattice.steps + lattice.reach + 1, dtype=torch.int32)[:, None]}
 
 
@@ -45,7 +46,7 @@ def densities(mechanism: AnalyticGaussian, noise: NoiseLaw) -> tuple[np.ndarray,
 
     def at(value: float) -> np.ndarray:
         values = np.full((len(reports), 1), value)
-        return np.exp(mechanism._lattice.log_likelihood(reports, values, noise).numpy())
+        return np.exp(replace(mechanism.lattice, noise=noise).log_likelihood(reports, values).numpy())
 
     return at(RANGE[0]), at(RANGE[1])
 
@@ -68,7 +69,7 @@ def test_guarantee() -> None:
 def test_delta_from_the_table_is_at_most_the_stated_one(epsilon: float, delta: float) -> None:
     """In both directions, and nearly reached; a sigma that is sqrt(2) too small is found out."""
     mechanism = build(epsilon, delta)
-    noise = mechanism._noise
+    noise = mechanism.noise
     first, second = densities(mechanism, noise)
     reached = min(epsilon, 32.0)
     for one, other in ((first, second), (second, first)):
@@ -82,12 +83,14 @@ def test_delta_of_two_coordinates_together_is_at_most_the_stated_one() -> None:
     """The exact delta of the product of two tables; noise made for one coordinate would exceed it."""
     epsilon, delta = 1.0, 1e-4
     mechanism = build(epsilon, delta, dimension=2)
-    lattice = mechanism._lattice
+    lattice = mechanism.lattice
     levels = np.arange(-lattice.reach, lattice.steps + lattice.reach + 1)
 
     def reached(noise: RoundedNormal) -> float:
-        low, high = np.zeros_like(levels), np.full_like(levels, lattice.steps)
-        p, q = (np.exp(lattice._log_sent(levels, origin, noise)) for origin in (low, high))
+        reports = LatticeReports(torch.from_numpy(levels[:, None]).int())
+        one = replace(lattice, noise=noise, domain=replace(lattice.domain, dimension=1))
+        ends = (np.full((len(levels), 1), end) for end in RANGE)
+        p, q = (np.exp(one.log_likelihood(reports, values).numpy()) for values in ends)
         loss = np.log(p / q)
         order = np.argsort(loss)
         # Mass of the second coordinate whose loss lies above what the first leaves to epsilon.
@@ -95,7 +98,7 @@ def test_delta_of_two_coordinates_together_is_at_most_the_stated_one() -> None:
         start = np.searchsorted(loss[order], epsilon - loss, side="right")
         return float((p * above_p[start] - math.exp(epsilon) * q * above_q[start]).sum())
 
-    noise = mechanism._noise
+    noise = mechanism.noise
     assert 0.95 * delta <= reached(noise) <= delta
     assert reached(RoundedNormal(noise.sigma / math.sqrt(2), noise.limit)) > delta
 
@@ -114,7 +117,7 @@ def test_noise_follows_the_normal_law() -> None:
 
     2/3 and 1.5 times the sigma fail both.
     """
-    law = build(1.0)._noise
+    law = build(1.0).noise
     draws = law.draw(4_000_000, SeededRandomness(3))
     spread = draws + (SeededRandomness(4).uint64(len(draws)) >> np.uint64(11)) / 2.0**53 - 0.5
     edges = np.round(np.linspace(-4, 4, 80) * law.sigma)
@@ -132,7 +135,7 @@ def test_noise_follows_the_normal_law() -> None:
 
 def test_tail_beyond_the_reach_of_32_bit_generators_is_there() -> None:
     """Checklist item 18: beyond 5.8 sigma, where 32-bit library noise ends, the table has the normal's mass."""
-    law = build(1.0)._noise
+    law = build(1.0).noise
     start = math.ceil(5.8 * law.sigma)
     beyond = stats.norm.sf((start - 0.5) / law.sigma) - stats.norm.sf((law.limit + 0.5) / law.sigma)
     assert law.log_tail(np.array([start]))[0] == pytest.approx(math.log(beyond), abs=1e-6)
@@ -183,7 +186,7 @@ def test_bad_parameters_are_refused(settings: dict[str, float]) -> None:
 def test_extreme_deltas_work(epsilon: float, delta: float) -> None:
     """The table is whole, its sigma at least 10 steps, and clamping touches less than 1e-11 of the mass."""
     mechanism = build(epsilon, delta)
-    noise, lattice = mechanism._noise, mechanism._lattice
+    noise, lattice = mechanism.noise, mechanism.lattice
     assert noise.sigma >= 10
     assert math.isfinite(noise.log_pmf(np.array([noise.limit]))[0])
     assert noise.log_tail(np.array([lattice.reach]))[0] < math.log(1e-11)

@@ -26,7 +26,7 @@ def build(epsilon: float) -> Laplace:
 
 def outputs(mechanism: conformance.Mechanism) -> Mapping[str, Tensor]:
     assert isinstance(mechanism, Laplace)
-    lattice = mechanism._lattice
+    lattice = mechanism.lattice
     return {"levels": torch.arange(-lattice.reach, lattice.steps + lattice.reach + 1, dtype=torch.int32)[:, None]}
 
 
@@ -55,7 +55,7 @@ def test_random_search_finds_nothing_beyond_epsilon() -> None:
     zeros, ones = np.zeros((2000, 6)), np.ones((2000, 6))
     inside = np.random.default_rng(1).random((2000, 6))
     reports = mechanism.randomize(zeros, randomness=SeededRandomness(2))
-    lattice = mechanism._lattice
+    lattice = mechanism.lattice
     ends = torch.tensor([[-lattice.reach] * 6, [lattice.steps + lattice.reach] * 6], dtype=torch.int32)
     reports = LatticeReports(torch.cat([reports.levels[2:], ends]))
     scores = [mechanism.log_likelihood(reports, values) for values in (zeros, ones, inside)]
@@ -130,7 +130,7 @@ def test_what_is_too_large_is_refused() -> None:
         wide.randomize(scipy.sparse.csr_matrix((1000, 60_000)), randomness=SeededRandomness(1))
     with pytest.raises(InputError, match=r"1e\+08 ranges.*MultiBit"):
         Laplace(epsilon=1e-3, dimension=100_000)
-    assert Laplace(epsilon=1e-3, dimension=10_000)._lattice.reach < 2**30
+    assert Laplace(epsilon=1e-3, dimension=10_000).lattice.reach < 2**30
 
 
 @pytest.mark.parametrize("settings", [{"dimension": 0}, {"low": 2.0}, {"high": math.nan}])

@@ -32,7 +32,7 @@ def case(dimension: int, codewords: int | None, epsilon: float) -> conformance.C
 
     def outputs(mechanism: Any) -> dict[str, Tensor]:
         """Every codeword of codebook 3."""
-        every = mechanism._law.codewords
+        every = mechanism.law.codewords
         return {"codewords": torch.arange(every).int(), "codebooks": torch.full((every,), 3)}
 
     inputs = vectors(dimension)[-4:]  # corners, the middle, inside
@@ -62,7 +62,7 @@ def test_guarantee() -> None:
 
 def likelihoods(mechanism: PrivUnit, values: Tensor, codebook: int) -> Tensor:
     """log Pr[codeword | value] as a matrix [values, codewords], in one codebook."""
-    every = mechanism._law.codewords
+    every = mechanism.law.codewords
     reports = CodewordReports(torch.arange(every).int(), torch.full((every,), codebook))
     return torch.stack([mechanism.log_likelihood(reports, row.expand(every, -1)) for row in values])
 
@@ -82,7 +82,7 @@ def test_a_cap_of_varying_size_would_be_found_out() -> None:
     mechanism = PrivUnit(epsilon=2.0, dimension=3, codewords=16)
     matrix = likelihoods(mechanism, torch.rand(20, 3, dtype=torch.float64), 5)
     near = matrix > matrix.min() + 1
-    assert bool((near.sum(dim=1) == mechanism._law.closest).all())
+    assert bool((near.sum(dim=1) == mechanism.law.closest).all())
     assert torch.allclose(matrix.logsumexp(1), torch.zeros(20, dtype=torch.float64), atol=1e-12)
     widened = torch.where(near.roll(1, 1) | near, matrix.max(), matrix.min())
     assert bool((widened.logsumexp(1) > 0.01).all())
@@ -101,7 +101,7 @@ def test_sampler_follows_likelihood(codewords: int) -> None:
     scores = np.concatenate([scores, -scores], axis=1)
     sent = np.take_along_axis(scores, reports.codewords.numpy()[:, None].astype(np.int64), axis=1)
     counts = np.bincount((scores > sent).sum(axis=1), minlength=codewords)
-    for law, fits in ((mechanism._law, True), (cap_law(3.0, codewords), False)):
+    for law, fits in ((mechanism.law, True), (cap_law(3.0, codewords), False)):
         chances = np.full(codewords, law.outside / 2**64)
         chances[: law.closest] = law.inside / 2**64
         p_value = float(stats.chisquare(counts, chances * len(values)).pvalue)
@@ -184,7 +184,7 @@ def test_mean_over_public_randomness_alone_is_unbiased() -> None:
     """With the choice's law known exactly, averaging over codebooks gives the value back; 20% too much is found."""
     mechanism = PrivUnit(epsilon=2.0, dimension=3, low=-1.0, high=1.0, codewords=8)
     value = np.array([[0.9, -0.3, 0.1]])
-    law, vectors = mechanism._law, Codebooks(0, 4, 4).matrices(np.arange(20_000)) / UNIT
+    law, vectors = mechanism.law, Codebooks(0, 4, 4).matrices(np.arange(20_000)) / UNIT
     sphere = np.append(value[0] / math.sqrt(3), math.sqrt(1 - (value**2).sum() / 3))
     scores = vectors @ sphere
     closest = np.zeros(scores.shape, bool)

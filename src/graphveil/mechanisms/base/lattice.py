@@ -1,4 +1,4 @@
-"""Values on a public integer grid and noise of whole grid steps: the ground of Laplace and Gaussian reports.
+"""Values on a public integer grid and noise of whole grid steps: all of Laplace and Gaussian reports but the law.
 
 Floating-point noise on a floating-point value leaves marks by which the value can be told (Mironov, CCS
 2012). Here a value is rounded at random to one of the two grid points around it, without bias; integer noise
@@ -9,25 +9,30 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import Tensor
 
 from graphveil.errors import InputError
-from graphveil.mechanisms.base.checks import require_dense, require_enumerable
+from graphveil.mechanisms.base import _validate
+from graphveil.mechanisms.base.domain import WORDS, VectorDomain
 from graphveil.mechanisms.base.reports import LatticeReports, require_inside, require_pairs
-from graphveil.mechanisms.base.values import BLOCK, FloatArray, Values, blocks, open_values
+from graphveil.mechanisms.base.values import BLOCK, FloatArray, Values, blocks
 from graphveil.privacy import Randomness
 
 Levels = npt.NDArray[np.int64]
 
-_WORD: Final = 2.0**64
-
 
 class NoiseLaw(Protocol):
     """Integer noise that is symmetric around 0."""
+
+    @property
+    def variance(self) -> float:
+        """In squared steps."""
+        ...
 
     def draw(self, count: int, randomness: Randomness) -> Levels:
         """`count` independent draws."""
@@ -44,28 +49,53 @@ class NoiseLaw(Protocol):
 
 @dataclass(frozen=True)
 class Lattice:
-    """The grid points low + step * i, i = 0..steps for values and -reach..steps + reach for reports."""
+    """The grid points low + step * i, i = 0..steps for values and -reach..steps + reach for reports.
 
-    low: float
-    high: float
-    dimension: int
+    Args:
+        domain: the declared range of values.
+        noise: what is added to every grid point, in steps.
+        steps: grid steps in the range.
+        reach: how many steps reports may lie beyond the range; noise further out is clamped.
+    """
+
+    domain: VectorDomain
+    noise: NoiseLaw
     steps: int
     reach: int
 
     @property
     def step(self) -> float:
         """The distance of two neighbouring grid points, in the unit of the values."""
-        return (self.high - self.low) / self.steps
+        return self.domain.width / self.steps
 
-    def randomize(self, values: Values, noise: NoiseLaw, randomness: Randomness) -> LatticeReports:
-        """Round, add noise and clamp, block by block, once all values are known to be in range."""
-        rows = open_values(values, self.dimension, self.low, self.high)
-        require_dense(*rows.shape, "reports")
+    @property
+    def worst_variance(self) -> float:
+        """The largest variance of one coordinate's estimate: noise, and rounding from between two grid points."""
+        return (self.noise.variance + 1 / 4) * self.step**2
+
+    @property
+    def report_bytes(self) -> float:
+        """Bytes of one report: 32 bits a coordinate."""
+        return 4.0 * self.domain.dimension
+
+    def randomize(self, values: Values, randomness: Randomness) -> LatticeReports:
+        """Round, add noise and clamp, block by block, once all values are known to be in range.
+
+        Args:
+            values: [n, d], dense or sparse rows, every entry in the range.
+            randomness: the source of the noise.
+
+        Raises:
+            InputError: an entry is NaN, infinite or out of range, or n d exceeds 50,000,000; nothing is drawn.
+        """
+        rows = self.domain.open(values)
+        _validate.fits_in_memory(*rows.shape, "reports")
         levels = np.empty(rows.shape, np.int32)
         for start, stop in blocks(*rows.shape):
-            below, carry = self._split(rows.block(start, stop))
+            below, carry = self.domain.split(rows.block(start, stop), self.steps)
             below += randomness.uint64(below.size).reshape(below.shape) < carry
-            below += noise.draw(below.size, randomness).reshape(below.shape)
+            below += self.noise.draw(below.size, randomness).reshape(below.shape)
+            # Clamping to a public range looks at the report alone: post-processing.
             levels[start:stop] = np.clip(below, -self.reach, self.steps + self.reach)
         return LatticeReports(torch.from_numpy(levels))
 
@@ -75,29 +105,48 @@ class Lattice:
         levels = reports.levels.numpy()
         return (levels.astype(np.float32) - np.float32(self.steps / 2)) * np.float32(self.step)
 
-    def log_likelihood(self, reports: LatticeReports, values: Values, noise: NoiseLaw) -> torch.Tensor:
-        """log Pr[report | value] for each row, float64 [n], rounding and clamping included."""
-        rows = open_values(values, self.dimension, self.low, self.high)
+    def estimate(self, reports: LatticeReports) -> Tensor:
+        """The values the reports stand for, float32 [n, d]."""
+        return self.domain.uncentred(self.centred(reports))
+
+    def log_likelihood(self, reports: LatticeReports, values: Values) -> Tensor:
+        """The exact law of rounding, noise and clamping together.
+
+        Args:
+            reports: n of them.
+            values: [n, d], what each was made from.
+
+        Returns:
+            log Pr[report | value] for each row, float64 [n].
+
+        Raises:
+            InputError: reports and values do not fit each other or the domain.
+        """
+        rows = self.domain.open(values)
         require_pairs(len(reports), rows.shape[0])
         self._check(reports)
         levels = reports.levels.numpy()
         result = np.empty(rows.shape[0])
         for start, stop in blocks(*rows.shape, BLOCK):
-            below, carry = self._split(rows.block(start, stop))
-            up = carry.astype(np.float64) / _WORD
+            below, carry = self.domain.split(rows.block(start, stop), self.steps)
+            up = carry.astype(np.float64) / WORDS
             sent = levels[start:stop].astype(np.int64)
-            with np.errstate(divide="ignore"):
-                from_below = np.log1p(-up) + self._log_sent(sent, below, noise)
-                from_above = np.log(up) + self._log_sent(sent, np.minimum(below + 1, self.steps), noise)
+            with np.errstate(divide="ignore"):  # a value on a grid point is never rounded up: log 0
+                from_below = np.log1p(-up) + self._log_sent(sent, below)
+                from_above = np.log(up) + self._log_sent(sent, np.minimum(below + 1, self.steps))
             result[start:stop] = np.logaddexp(from_below, from_above).sum(axis=1)
         return torch.from_numpy(result)
 
+    def variance(self, values: Values) -> Tensor:
+        """The variance of the estimate of each coordinate, float64 [n, d]: noise plus rounding."""
+        return torch.from_numpy(self.rounding_variance(values) + self.noise.variance * self.step**2)
+
     def rounding_variance(self, values: Values) -> FloatArray:
         """The variance that rounding adds to each value, in the square of the values' unit, [n, d]."""
-        rows = open_values(values, self.dimension, self.low, self.high)
-        require_dense(*rows.shape, "the variance")
-        _, carry = self._split(rows.block(0, rows.shape[0]))
-        up = carry.astype(np.float64) / _WORD
+        rows = self.domain.open(values)
+        _validate.fits_in_memory(*rows.shape, "the variance")
+        _, carry = self.domain.split(rows.block(0, rows.shape[0]), self.steps)
+        up = carry.astype(np.float64) / WORDS
         return up * (1 - up) * self.step**2
 
     def every_report(self) -> LatticeReports:
@@ -108,23 +157,18 @@ class Lattice:
         Raises:
             InputError: there are more than a million.
         """
-        require_enumerable((self.steps + 2 * self.reach + 1) ** self.dimension)
+        _validate.enumerable((self.steps + 2 * self.reach + 1) ** self.domain.dimension)
         levels = range(-self.reach, self.steps + self.reach + 1)
-        return LatticeReports(torch.tensor(list(itertools.product(levels, repeat=self.dimension)), dtype=torch.int32))
+        every = list(itertools.product(levels, repeat=self.domain.dimension))
+        return LatticeReports(torch.tensor(every, dtype=torch.int32))
 
-    def _split(self, values: FloatArray) -> tuple[Levels, npt.NDArray[np.uint64]]:
-        """The grid point below each value, and 2^64 times the probability of rounding up."""
-        scaled = np.clip((values - self.low) / (self.high - self.low), 0.0, 1.0) * self.steps
-        below = np.floor(scaled)
-        return below.astype(np.int64), ((scaled - below) * _WORD).astype(np.uint64)
-
-    def _log_sent(self, sent: Levels, origin: Levels, noise: NoiseLaw) -> FloatArray:
+    def _log_sent(self, sent: Levels, origin: Levels) -> FloatArray:
         """log Pr[report = sent] when the value was rounded to `origin`; the ends collect what was clamped."""
         distance = np.abs(sent - origin)
         at_end = (sent == -self.reach) | (sent == self.steps + self.reach)
-        return np.where(at_end, noise.log_tail(np.maximum(distance, 1)), noise.log_pmf(distance))
+        return np.where(at_end, self.noise.log_tail(np.maximum(distance, 1)), self.noise.log_pmf(distance))
 
     def _check(self, reports: LatticeReports) -> None:
         require_inside(reports.levels, -self.reach, self.steps + self.reach, "a level")
-        if reports.levels.shape[1] != self.dimension:
-            raise InputError(f"reports hold {reports.levels.shape[1]} levels", allowed=f"{self.dimension}")
+        if reports.levels.shape[1] != self.domain.dimension:
+            raise InputError(f"reports hold {reports.levels.shape[1]} levels", allowed=f"{self.domain.dimension}")

@@ -17,7 +17,7 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
-from graphveil.mechanisms.base.checks import require_epsilon
+from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.guarantees import entry_guarantee, list_guarantee
 from graphveil.mechanisms.edges.edge_sampling import sample_lists
 from graphveil.mechanisms.edges.neighbour_lists import EdgeIndex, NeighbourLists
@@ -54,13 +54,13 @@ class AdjacencyRR:
     mode: str = "lower"
 
     def __post_init__(self) -> None:
-        require_epsilon(self.epsilon)
+        _validate.positive_epsilon(self.epsilon)
         NeighbourLists(self.nodes, self.mode)
 
     @property
     def flip(self) -> float:
         """p: the probability that a bit is flipped."""
-        return self._low / WORD
+        return self.threshold / WORD
 
     @property
     def guarantee(self) -> Guarantee:
@@ -110,7 +110,7 @@ class AdjacencyRR:
             InputError: an id is no user, a user names itself, or a direction is missing; nothing is encoded.
         """
         lists = self._lists
-        return sample_lists(lists, lists.open(edge_index), self._low, randomness)
+        return sample_lists(lists, lists.open(edge_index), self.threshold, randomness)
 
     def evidence(self, reports: EdgeReports) -> PairEvidence:
         """What the reports say about each pair, both reports of it combined by their likelihood."""
@@ -145,8 +145,8 @@ class AdjacencyRR:
         return torch.from_numpy(wrong * math.log(self.flip) + right * math.log1p(-self.flip))
 
     @property
-    def _low(self) -> int:
-        """2^64 p."""
+    def threshold(self) -> int:
+        """2^64 p, a whole number: a bit is flipped if a random word lies below."""
         return bit_law(self.epsilon, 1).low
 
     @property
@@ -157,7 +157,7 @@ class AdjacencyRR:
     @property
     def _log_odds(self) -> float:
         """log((1 - p) / p), what one report is worth; at most epsilon."""
-        return math.log1p(bit_law(self.epsilon, 1).span / self._low)
+        return math.log1p(bit_law(self.epsilon, 1).span / self.threshold)
 
     @property
     def _lists(self) -> NeighbourLists:

@@ -15,8 +15,7 @@ import torch
 from scipy.special import xlog1py, xlogy
 from torch import Tensor
 
-from graphveil.errors import InputError
-from graphveil.mechanisms.base.checks import require_epsilon
+from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.guarantees import list_guarantee
 from graphveil.mechanisms.base.values import FloatArray
 from graphveil.mechanisms.edges.adjacency import FALSE_EDGES_WARNING, AdjacencyRR
@@ -25,7 +24,7 @@ from graphveil.mechanisms.edges.edge_sampling import Thresholds, sample_lists
 from graphveil.mechanisms.edges.neighbour_lists import EdgeIndex, Ids, NeighbourLists, owners
 from graphveil.mechanisms.edges.pairs import either_end
 from graphveil.mechanisms.edges.reports import DegreePreservingReports, DegreeReports
-from graphveil.mechanisms.samplers.bits import WORD, bit_law
+from graphveil.mechanisms.samplers.bits import WORD
 from graphveil.privacy import Guarantee, Randomness
 from graphveil.privacy.printed import rounded_up
 
@@ -53,10 +52,8 @@ class DegreePreservingRR:
     degree_share: float = 0.1
 
     def __post_init__(self) -> None:
-        require_epsilon(self.epsilon)
-        number = isinstance(self.degree_share, int | float) and not isinstance(self.degree_share, bool)
-        if not (number and 0.01 <= self.degree_share <= 0.99):
-            raise InputError(f"degree_share is {self.degree_share!r}", allowed="a number from 0.01 to 0.99")
+        _validate.positive_epsilon(self.epsilon)
+        _validate.between(0.01, 0.99, "a number from 0.01 to 0.99", degree_share=self.degree_share)
         _ = self.degree, self._flips
 
     @property
@@ -95,7 +92,7 @@ class DegreePreservingRR:
         true = lists.open(edge_index)
         degrees = self.degree.randomize(self._degrees(true), randomness=randomness)
         thinning = self._thinning(degrees)
-        return DegreePreservingReports(degrees, sample_lists(lists, true, self._low, randomness, thinning))
+        return DegreePreservingReports(degrees, sample_lists(lists, true, self._flips.threshold, randomness, thinning))
 
     def collected(self, reports: DegreePreservingReports) -> Tensor:
         """The graph as the server takes it, int64 [2, E]: pairs that either end names, in both directions."""
@@ -103,7 +100,7 @@ class DegreePreservingRR:
 
     def log_likelihood(self, reports: DegreePreservingReports, edge_index: EdgeIndex) -> Tensor:
         """log Pr[degree and list | true list] of each user, float64 [n]; it uses the sampler's own integers."""
-        lists, low = self._lists, self._low
+        lists, low = self._lists, self._flips.threshold
         true = lists.open(edge_index)
         told, there, both = lists.overlap(reports.edges, true)
         thinning = self._thinning(reports.degrees)
@@ -123,11 +120,6 @@ class DegreePreservingRR:
         return AdjacencyRR(epsilon=self.epsilon - spent, nodes=self.nodes, mode=self.mode)
 
     @property
-    def _low(self) -> int:
-        """2^64 times the probability that a bit is flipped."""
-        return bit_law(self._flips.epsilon, 1).low
-
-    @property
     def _lists(self) -> NeighbourLists:
         return NeighbourLists(self.nodes, self.mode)
 
@@ -136,7 +128,7 @@ class DegreePreservingRR:
 
     def _thinning(self, degrees: DegreeReports) -> Thresholds:
         """2^64 q, the probability that an entry stays: q = d / (d (1 - 2p) + length p), with d >= 0 and q < 1."""
-        flip = self._low / WORD
+        flip = self._flips.threshold / WORD
         wanted = np.maximum(self.degree.estimate(degrees).numpy(), 0.0)
         expected = wanted * (1 - 2 * flip) + self._lists.lengths * flip
         share = np.divide(wanted, expected, out=np.zeros_like(wanted), where=expected > 0)

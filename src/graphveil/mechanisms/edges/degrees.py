@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from graphveil.errors import InputError
-from graphveil.mechanisms.base.checks import require_epsilon
+from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.guarantees import list_guarantee
 from graphveil.mechanisms.base.reports import require_inside, require_pairs
 from graphveil.mechanisms.edges.neighbour_lists import EdgeIndex, Ids, NeighbourLists, owners
@@ -54,7 +54,7 @@ class NoisyDegree:
     mode: str = "lower"
 
     def __post_init__(self) -> None:
-        require_epsilon(self.epsilon)
+        _validate.positive_epsilon(self.epsilon)
         NeighbourLists(self.nodes, self.mode)
         if self.nodes + self._reach >= 2**31:
             raise InputError(
@@ -89,7 +89,7 @@ class NoisyDegree:
         """
         levels = self._open(degrees).copy()
         levels += self._noise.draw(self.nodes, randomness)
-        lowest, highest = self._ends
+        lowest, highest = self.ends
         return DegreeReports(torch.from_numpy(np.clip(levels, lowest, highest).astype(np.int32)))
 
     def estimate(self, reports: DegreeReports) -> Tensor:
@@ -102,7 +102,7 @@ class NoisyDegree:
         self._check(reports)
         levels = reports.levels.numpy().astype(np.int64)
         distance = np.abs(levels - self._open(degrees))
-        at_end = np.isin(levels, self._ends)
+        at_end = np.isin(levels, self.ends)
         return torch.from_numpy(np.where(at_end, self._noise.log_tail(distance), self._noise.log_pmf(distance)))
 
     @property
@@ -110,7 +110,7 @@ class NoisyDegree:
         return math.ceil(_REACH / self._noise.rate)
 
     @property
-    def _ends(self) -> tuple[int, int]:
+    def ends(self) -> tuple[int, int]:
         """The lowest and the highest report."""
         return -self._reach, self.nodes - 1 + self._reach
 
@@ -120,13 +120,11 @@ class NoisyDegree:
 
     def _check(self, reports: DegreeReports) -> None:
         require_pairs(len(reports), self.nodes)
-        require_inside(reports.levels, *self._ends, "a degree")
+        require_inside(reports.levels, *self.ends, "a degree")
 
     def _open(self, degrees: Degrees) -> Ids:
         """The degrees as checked int64 numbers."""
-        array = degrees.detach().cpu().numpy() if isinstance(degrees, Tensor) else np.asarray(degrees)
-        if array.shape != (self.nodes,) or array.dtype.kind not in "iu":
-            raise InputError(f"degrees are {array.dtype} with shape {array.shape}", allowed=f"{self.nodes} integers")
+        array = _validate.integers(degrees, "degrees are", f"{self.nodes} integers", count=self.nodes)
         outside = np.flatnonzero((array < 0) | (array > NeighbourLists(self.nodes, self.mode).lengths))
         if outside.size:
             where = f"degrees, row {int(outside[0])}"

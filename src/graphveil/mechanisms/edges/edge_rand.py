@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from graphveil.mechanisms.base.checks import require_epsilon
+from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.guarantees import pair_guarantee
 from graphveil.mechanisms.edges.adjacency import FALSE_EDGES_WARNING
 from graphveil.mechanisms.edges.edge_sampling import false_places, survives
@@ -46,12 +46,12 @@ class EdgeRand:
     domain: PairDomain
 
     def __post_init__(self) -> None:
-        require_epsilon(self.epsilon)
+        _validate.positive_epsilon(self.epsilon)
 
     @property
     def flip(self) -> float:
         """p: the probability that a pair is flipped."""
-        return self._low / WORD
+        return self.threshold / WORD
 
     @property
     def guarantee(self) -> Guarantee:
@@ -93,8 +93,8 @@ class EdgeRand:
             InputError: a pair is not protected; nothing is drawn.
         """
         true = self._ranks(pairs)
-        parts = [true[survives(len(true), self._low, randomness)]]
-        for *_, false in false_places(self.domain.size, self._low, randomness):
+        parts = [true[survives(len(true), self.threshold, randomness)]]
+        for *_, false in false_places(self.domain.size, self.threshold, randomness):
             parts.append(false[~contains(true, false)])
         return self.domain.unrank(np.sort(np.concatenate(parts), kind="stable"))
 
@@ -114,8 +114,8 @@ class EdgeRand:
         return np.unique(self.domain.rank(pairs).numpy())
 
     @property
-    def _low(self) -> int:
-        """2^64 p."""
+    def threshold(self) -> int:
+        """2^64 p, a whole number: a pair is flipped if a random word lies below."""
         return bit_law(self.epsilon, 1).low
 
     @property

@@ -8,6 +8,7 @@ Publication of Social Graphs at Linear Cost", ASONAM 2015.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +16,7 @@ import torch
 from torch import Tensor
 
 from graphveil.errors import InputError
-from graphveil.mechanisms.base.checks import require_epsilon
+from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.guarantees import pair_guarantee
 from graphveil.mechanisms.edges.cell_likelihood import log_chance_of_largest
 from graphveil.mechanisms.edges.neighbour_lists import Ids, contains
@@ -54,10 +55,9 @@ class LapGraph:
     count_share: float = 0.01
 
     def __post_init__(self) -> None:
-        require_epsilon(self.epsilon)
+        _validate.positive_epsilon(self.epsilon)
         share = self.count_share
-        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share < 1:
-            raise InputError(f"count_share is {share!r}", allowed="a number in (0, 1)")
+        _validate.between(math.ulp(0.0), math.nextafter(1.0, 0.0), "a number in (0, 1)", count_share=share)
         if min(share, 1 - share) * self.epsilon < _SMALLEST:
             raise InputError(
                 f"epsilon {rounded_up(self.epsilon)} with count_share {share:g} leaves too little for a part",

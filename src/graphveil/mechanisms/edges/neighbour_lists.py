@@ -14,7 +14,7 @@ import numpy.typing as npt
 from torch import Tensor
 
 from graphveil.errors import InputError
-from graphveil.mechanisms.base.checks import require_count
+from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.edges.reports import EdgeReports
 
 MODES: Final = ("lower", "both", "directed")
@@ -35,9 +35,8 @@ class NeighbourLists:
     mode: str
 
     def __post_init__(self) -> None:
-        require_count("nodes", self.nodes, 1, 2**31 - 1)
-        if self.mode not in MODES:
-            raise InputError(f"mode is {self.mode!r}", allowed=", ".join(MODES))
+        _validate.whole(1, _validate.LARGEST_COUNT, nodes=self.nodes)
+        _validate.one_of(MODES, mode=self.mode)
 
     @property
     def total(self) -> int:
@@ -129,9 +128,7 @@ class NeighbourLists:
 
     def _read(self, edge_index: EdgeIndex) -> tuple[Ids, Ids]:
         """Both rows as checked int64 arrays."""
-        array = edge_index.detach().cpu().numpy() if isinstance(edge_index, Tensor) else np.asarray(edge_index)
-        if array.ndim != 2 or array.shape[0] != 2 or array.dtype.kind not in "iu":
-            raise InputError(f"edge_index is {array.dtype} with shape {array.shape}", allowed="integers, two rows")
+        array = _validate.integers(edge_index, "edge_index is", "integers, two rows", rows=2)
         outside = np.flatnonzero(((array < 0) | (array >= self.nodes)).any(axis=0))
         if outside.size:
             where = f"edge_index, column {int(outside[0])}"

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from graphveil.errors import InputError
-from graphveil.mechanisms.base.checks import require_epsilon
+from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.reports import require_pairs
 from graphveil.mechanisms.samplers.two_sided import TwoSided, two_sided
 from graphveil.privacy import Guarantee, Randomness, assume
@@ -46,7 +46,7 @@ class NoisyCounts:
     epsilon: float
 
     def __post_init__(self) -> None:
-        require_epsilon(self.epsilon)
+        _validate.positive_epsilon(self.epsilon)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -96,9 +96,7 @@ class NoisyCounts:
 
 def _open(counts: Counts, least: int) -> npt.NDArray[np.int64]:
     """Checked int64 numbers."""
-    array = counts.detach().cpu().numpy() if isinstance(counts, Tensor) else np.asarray(counts)
-    if array.ndim != 1 or array.dtype.kind not in "iu":
-        raise InputError(f"counts are {array.dtype} with shape {array.shape}", allowed="integers, one row")
+    array = _validate.integers(counts, "counts are", "integers, one row")
     outside = np.flatnonzero((array < least) | (array > _LARGEST))
     if outside.size:
         what = "the count is negative or too large" if not least else "the number is no noisy count"

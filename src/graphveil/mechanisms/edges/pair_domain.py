@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from graphveil.errors import InputError
-from graphveil.mechanisms.base.checks import require_count
+from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.edges.neighbour_lists import EdgeIndex, Ids, NeighbourLists, contains
 
 Pairs = Tensor | npt.NDArray[Any]
@@ -43,7 +43,7 @@ class PairDomain:
     public: Tensor | None = None
 
     def __post_init__(self) -> None:
-        require_count("nodes", self.nodes, 1, 2**31 - 1)
+        _validate.whole(1, _validate.LARGEST_COUNT, nodes=self.nodes)
         if self.members is not None:
             _check_members(self.members, self.nodes)
         if self.public is not None:
@@ -213,9 +213,7 @@ def _check_members(members: Tensor, nodes: int) -> None:
 
 def _read(pairs: Pairs, nodes: int, where: str) -> Ids:
     """Pairs u < v of nodes as a checked int64 array [2, S]."""
-    array = pairs.detach().cpu().numpy() if isinstance(pairs, Tensor) else np.asarray(pairs)
-    if array.ndim != 2 or array.shape[0] != 2 or array.dtype.kind not in "iu":
-        raise InputError(f"pairs are {array.dtype} with shape {array.shape}", where=where, allowed="integers, two rows")
+    array = _validate.integers(pairs, "pairs are", "integers, two rows", rows=2, where=where)
     wrong = np.flatnonzero((array[0] < 0) | (array[1] >= nodes) | (array[0] >= array[1]))
     if wrong.size:
         column = int(wrong[0])
@@ -227,9 +225,7 @@ def _read(pairs: Pairs, nodes: int, where: str) -> Ids:
 
 def _numbers(numbers: Pairs, end: int, what: str) -> Ids:
     """Checked int64 numbers of 0..end-1."""
-    array = numbers.detach().cpu().numpy() if isinstance(numbers, Tensor) else np.asarray(numbers)
-    if array.ndim != 1 or array.dtype.kind not in "iu":
-        raise InputError(f"{what}s are {array.dtype} with shape {array.shape}", allowed="integers, one row")
+    array = _validate.integers(numbers, f"{what}s are", "integers, one row")
     if array.size and not (array.min() >= 0 and array.max() < end):
         raise InputError(f"a {what} is outside the domain", allowed=f"0 to {end - 1}")
     return array.astype(np.int64, copy=False)

@@ -19,16 +19,10 @@ import torch
 from torch import Tensor
 
 from graphveil.errors import InputError
-from graphveil.mechanisms.base.checks import (
-    require_count,
-    require_dense,
-    require_enumerable,
-    require_epsilon,
-    require_range,
-)
-from graphveil.mechanisms.base.guarantees import feature_guarantee
+from graphveil.mechanisms.base import _validate
+from graphveil.mechanisms.base.domain import WORDS, VectorDomain
 from graphveil.mechanisms.base.reports import require_inside, require_pairs
-from graphveil.mechanisms.base.values import FloatArray, Rows, Values, blocks, open_rows, open_values
+from graphveil.mechanisms.base.values import FloatArray, Values, blocks
 from graphveil.mechanisms.features.bin_reports import BinReports
 from graphveil.mechanisms.samplers.bins import MOST_BINS, SMALLEST_SHARE, BinLaws, Bins, bin_laws
 from graphveil.privacy import Guarantee, Randomness, assume
@@ -67,10 +61,9 @@ class FeatureRR:
     shares: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        require_count("dimension", self.dimension, 1, 2**31 - 1)
-        require_range(self.low, self.high)
-        require_count("bins", self.bins, 2, MOST_BINS)
-        require_epsilon(self.epsilon)
+        _ = self.domain
+        _validate.whole(2, MOST_BINS, bins=self.bins)
+        _validate.positive_epsilon(self.epsilon)
         if self.shares is not None:
             _check_shares(self.shares, self.dimension)
         least = min(self._epsilons)
@@ -89,6 +82,11 @@ class FeatureRR:
             )
 
     @property
+    def domain(self) -> VectorDomain:
+        """The declared range of every coordinate."""
+        return VectorDomain(self.dimension, self.low, self.high)
+
+    @property
     def theta(self) -> FloatArray:
         """The part of epsilon of each feature, float64 [d]; they add up to 1."""
         if self.shares is None:
@@ -103,7 +101,7 @@ class FeatureRR:
     @property
     def midpoint(self) -> float:
         """The middle of the range, which `centred` leaves out."""
-        return self.low + (self.high - self.low) / 2
+        return self.domain.midpoint
 
     @property
     def largest(self) -> float:
@@ -128,7 +126,7 @@ class FeatureRR:
     @property
     def guarantee(self) -> Guarantee:
         """What one report protects."""
-        plain = feature_guarantee(self.epsilon, 0.0, self.dimension, self.low, self.high)
+        plain = self.domain.guarantee(self.epsilon)
         return replace(plain, assumes=(*plain.assumes, assume("shares-public")))
 
     def randomize(self, values: Values, *, randomness: Randomness) -> BinReports:
@@ -142,12 +140,12 @@ class FeatureRR:
             InputError: an entry is NaN, infinite or out of range (it is named and nothing is encoded), or n d
                 exceeds 50,000,000.
         """
-        rows = open_values(values, self.dimension, self.low, self.high)
-        require_dense(rows.shape[0], len(self.sent), "reports")
+        rows = self.domain.open(values)
+        _validate.fits_in_memory(rows.shape[0], len(self.sent), "reports")
         laws, which, sent = self._laws, self._which, self.sent
         result = np.empty((rows.shape[0], len(sent)), np.uint8)
         for start, stop in blocks(*rows.shape):
-            true, carry = self._split(rows, start, stop, sent)
+            true, carry = self.domain.split(rows.block(start, stop)[:, sent], self.bins - 1)
             true += randomness.uint64(true.size).reshape(true.shape) < carry
             result[start:stop] = laws.draw(which, true, randomness)
         return BinReports(torch.from_numpy(result))
@@ -161,7 +159,7 @@ class FeatureRR:
 
         A bin is worth what inverts the channel: the average over the bins of a value is that value.
         """
-        return torch.from_numpy(self.centred(reports)) + self.midpoint
+        return self.domain.uncentred(self.centred(reports))
 
     def raw(self, reports: BinReports) -> Tensor:
         """The middles of the reported bins, as the paper decodes, dense float32 [n, d]: near, but biased to the middle.
@@ -170,20 +168,20 @@ class FeatureRR:
         """
         middles = ((np.arange(self.bins) + 0.5) / self.bins - 0.5) * (self.high - self.low)
         every = np.broadcast_to(middles, self._laws.decoded.shape)
-        return torch.from_numpy(self._spread(reports, every)) + self.midpoint
+        return self.domain.uncentred(self._spread(reports, every))
 
     def log_likelihood(self, reports: BinReports, values: Values) -> Tensor:
         """log Pr[report | value] for each row, float64 [n], rounding included; exact: the sampler's own integers."""
-        found = self._bins(reports)
-        rows = open_values(values, self.dimension, self.low, self.high)
+        bins = self._bins(reports)
+        rows = self.domain.open(values)
         require_pairs(len(reports), rows.shape[0])
         chances, which, sent = self._laws.chances, self._which, self.sent
         result = np.empty(rows.shape[0])
         for start, stop in blocks(*rows.shape):
-            below, carry = self._split(rows, start, stop, sent)
-            up, told = carry.astype(np.float64) / 2.0**64, found[start:stop]
+            below, carry = self.domain.split(rows.block(start, stop)[:, sent], self.bins - 1)
+            up, reported = carry.astype(np.float64) / WORDS, bins[start:stop]
             above = np.minimum(below + 1, self.bins - 1)
-            chance = (1 - up) * chances[which, below, told] + up * chances[which, above, told]
+            chance = (1 - up) * chances[which, below, reported] + up * chances[which, above, reported]
             result[start:stop] = np.log(chance).sum(axis=1)
         return torch.from_numpy(result)
 
@@ -192,13 +190,12 @@ class FeatureRR:
 
         E[v^2 | x] - x^2 on [0, 1], where E[v^2 | x] is linear between two bins.
         """
-        rows = open_rows(values, self.dimension)
-        require_dense(*rows.shape, "the variance")
-        below, carry = self._split(rows, 0, rows.shape[0], self.sent)
-        up, squares = carry.astype(np.float64) / 2.0**64, self._laws.second_moments()
+        dense = self.domain.open_dense(values, "the variance")
+        below, carry = self.domain.split(dense[:, self.sent], self.bins - 1)
+        up, squares = carry.astype(np.float64) / WORDS, self._laws.second_moments()
         above = np.minimum(below + 1, self.bins - 1)
         mean = (1 - up) * squares[self._which, below] + up * squares[self._which, above]
-        result = np.full(rows.shape, np.inf)
+        result = np.full(dense.shape, np.inf)
         result[:, self.sent] = (mean - ((below + up) / (self.bins - 1)) ** 2) * (self.high - self.low) ** 2
         return torch.from_numpy(result)
 
@@ -210,7 +207,7 @@ class FeatureRR:
         Raises:
             InputError: there are more than a million.
         """
-        require_enumerable(self.bins ** len(self.sent))
+        _validate.enumerable(self.bins ** len(self.sent))
         every = itertools.product(range(self.bins), repeat=len(self.sent))
         return BinReports(torch.tensor(list(every), dtype=torch.uint8))
 
@@ -228,19 +225,12 @@ class FeatureRR:
     def _laws(self) -> BinLaws:
         return bin_laws(self._epsilons, self.bins)
 
-    def _split(self, rows: Rows, start: int, stop: int, sent: Bins) -> tuple[Bins, npt.NDArray[np.uint64]]:
-        """The bin below each value, and 2^64 times the probability of rounding up."""
-        values = rows.block(start, stop)[:, sent]
-        scaled = np.clip((values - self.low) / (self.high - self.low), 0.0, 1.0) * (self.bins - 1)
-        below = np.floor(scaled)
-        return below.astype(np.int64), ((scaled - below) * 2.0**64).astype(np.uint64)
-
     def _spread(self, reports: BinReports, worth: FloatArray) -> npt.NDArray[np.float32]:
         """The worth [laws, k] of each reported bin at its feature, 0 elsewhere."""
-        found = self._bins(reports)
-        require_dense(len(reports), self.dimension, "the estimate")
+        bins = self._bins(reports)
+        _validate.fits_in_memory(len(reports), self.dimension, "the estimate")
         result = np.zeros((len(reports), self.dimension), np.float32)
-        result[:, self.sent] = worth.astype(np.float32)[self._which, found]
+        result[:, self.sent] = worth.astype(np.float32)[self._which, bins]
         return result
 
     def _bins(self, reports: BinReports) -> Bins:

@@ -13,13 +13,12 @@ from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from scipy.special import log_ndtr
 from torch import Tensor
 
 from graphveil.errors import InputError
-from graphveil.mechanisms.base.checks import require_count, require_delta, require_epsilon, require_range
-from graphveil.mechanisms.base.guarantees import feature_guarantee
+from graphveil.mechanisms.base import _validate
+from graphveil.mechanisms.base.domain import VectorDomain
 from graphveil.mechanisms.base.lattice import Lattice
 from graphveil.mechanisms.base.reports import LatticeReports
 from graphveil.mechanisms.base.values import Values
@@ -70,41 +69,45 @@ class AnalyticGaussian:
     high: float = 1.0
 
     def __post_init__(self) -> None:
-        require_count("dimension", self.dimension, 1, 2**31 - 1)
-        require_range(self.low, self.high)
-        require_epsilon(self.epsilon)
-        require_delta(self.delta, _SMALLEST_DELTA)
+        _ = self.domain
+        _validate.positive_epsilon(self.epsilon)
+        _validate.delta_from(_SMALLEST_DELTA, delta=self.delta)
         _calibrate(self.epsilon, self.delta, self.dimension)
+
+    @property
+    def domain(self) -> VectorDomain:
+        """The declared range of every coordinate."""
+        return VectorDomain(self.dimension, self.low, self.high)
 
     @property
     def midpoint(self) -> float:
         """The middle of the range, which `centred` leaves out."""
-        return self.low + (self.high - self.low) / 2
+        return self.domain.midpoint
 
     @property
     def step(self) -> float:
         """The grid step: reports are whole multiples of it."""
-        return self._lattice.step
+        return self.lattice.step
 
     @property
     def sigma(self) -> float:
         """The standard deviation of the noise before rounding, in the unit of the values."""
-        return self._noise.sigma * self.step
+        return self.noise.sigma * self.step
 
     @property
     def worst_variance(self) -> float:
-        """The largest variance of one coordinate's estimate: noise, and rounding from between two grid points."""
-        return (self._noise.variance + 1 / 4) * self.step**2
+        """The largest variance of one coordinate's estimate, in the squared unit of the values."""
+        return self.lattice.worst_variance
 
     @property
     def report_bytes(self) -> float:
         """Bytes of one report: 32 bits a coordinate."""
-        return 4.0 * self.dimension
+        return self.lattice.report_bytes
 
     @property
     def guarantee(self) -> Guarantee:
         """What one report protects."""
-        return feature_guarantee(self.epsilon, self.delta, self.dimension, self.low, self.high)
+        return self.domain.guarantee(self.epsilon, self.delta)
 
     def randomize(self, values: Values, *, randomness: Randomness) -> LatticeReports:
         """What the devices send: one integer a coordinate.
@@ -117,36 +120,36 @@ class AnalyticGaussian:
             InputError: an entry is NaN, infinite or out of range (it is named and nothing is encoded), or n d
                 exceeds 50,000,000.
         """
-        return self._lattice.randomize(values, self._noise, randomness)
+        return self.lattice.randomize(values, randomness)
 
     def centred(self, reports: LatticeReports) -> npt.NDArray[np.float32]:
         """The unbiased estimate minus `midpoint`, float32 [n, d]."""
-        return self._lattice.centred(reports)
+        return self.lattice.centred(reports)
 
     def estimate(self, reports: LatticeReports) -> Tensor:
         """The unbiased estimate of the values, float32 [n, d]."""
-        return torch.from_numpy(self.centred(reports)) + self.midpoint
+        return self.lattice.estimate(reports)
 
     def log_likelihood(self, reports: LatticeReports, values: Values) -> Tensor:
         """log Pr[report | value] for each row, float64 [n], of rounding, noise and clamping together."""
-        return self._lattice.log_likelihood(reports, values, self._noise)
+        return self.lattice.log_likelihood(reports, values)
 
     def variance(self, values: Values) -> Tensor:
         """The variance of the estimate of each coordinate, float64 [n, d]: noise plus rounding."""
-        noise = self._noise.variance * self.step**2
-        return torch.from_numpy(self._lattice.rounding_variance(values) + noise)
+        return self.lattice.variance(values)
 
     def every_report(self) -> LatticeReports:
         """Every report that a device can send, one a user; raises InputError where there are more than a million."""
-        return self._lattice.every_report()
+        return self.lattice.every_report()
 
     @property
-    def _lattice(self) -> Lattice:
-        _, steps, reach = _calibrate(self.epsilon, self.delta, self.dimension)
-        return Lattice(self.low, self.high, self.dimension, steps, reach)
+    def lattice(self) -> Lattice:
+        """The grid, and the noise on it."""
+        return Lattice(self.domain, self.noise, *_calibrate(self.epsilon, self.delta, self.dimension)[1:])
 
     @property
-    def _noise(self) -> RoundedNormal:
+    def noise(self) -> RoundedNormal:
+        """The noise, in grid steps."""
         sigma, steps, reach = _calibrate(self.epsilon, self.delta, self.dimension)
         # The noise reaches past the far end of the range, so that all inputs have the same reports.
         return RoundedNormal(sigma, reach + steps)

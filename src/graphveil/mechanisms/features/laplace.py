@@ -12,12 +12,11 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from torch import Tensor
 
 from graphveil.errors import InputError
-from graphveil.mechanisms.base.checks import require_count, require_epsilon, require_range
-from graphveil.mechanisms.base.guarantees import feature_guarantee
+from graphveil.mechanisms.base import _validate
+from graphveil.mechanisms.base.domain import VectorDomain
 from graphveil.mechanisms.base.lattice import Lattice
 from graphveil.mechanisms.base.reports import LatticeReports
 from graphveil.mechanisms.base.values import Values
@@ -57,9 +56,8 @@ class Laplace:
     high: float = 1.0
 
     def __post_init__(self) -> None:
-        require_count("dimension", self.dimension, 1, 2**31 - 1)
-        require_range(self.low, self.high)
-        require_epsilon(self.epsilon, self.dimension)
+        _ = self.domain
+        _validate.positive_epsilon(self.epsilon, per=self.dimension)
         if self.dimension / self.epsilon > 1e7:
             raise InputError(
                 f"epsilon {rounded_up(self.epsilon)} for {self.dimension} coordinates means noise of "
@@ -69,29 +67,34 @@ class Laplace:
             )
 
     @property
+    def domain(self) -> VectorDomain:
+        """The declared range of every coordinate."""
+        return VectorDomain(self.dimension, self.low, self.high)
+
+    @property
     def midpoint(self) -> float:
         """The middle of the range, which `centred` leaves out."""
-        return self.low + (self.high - self.low) / 2
+        return self.domain.midpoint
 
     @property
     def step(self) -> float:
         """The grid step: reports are whole multiples of it."""
-        return self._lattice.step
+        return self.lattice.step
 
     @property
     def worst_variance(self) -> float:
-        """The largest variance of one coordinate's estimate: noise, and rounding from between two grid points."""
-        return (self._noise.variance + 1 / 4) * self.step**2
+        """The largest variance of one coordinate's estimate, in the squared unit of the values."""
+        return self.lattice.worst_variance
 
     @property
     def report_bytes(self) -> float:
         """Bytes of one report: 32 bits a coordinate."""
-        return 4.0 * self.dimension
+        return self.lattice.report_bytes
 
     @property
     def guarantee(self) -> Guarantee:
         """What one report protects."""
-        return feature_guarantee(self.epsilon, 0.0, self.dimension, self.low, self.high)
+        return self.domain.guarantee(self.epsilon)
 
     def randomize(self, values: Values, *, randomness: Randomness) -> LatticeReports:
         """What the devices send: one integer a coordinate.
@@ -104,28 +107,36 @@ class Laplace:
             InputError: an entry is NaN, infinite or out of range (it is named and nothing is encoded), or n d
                 exceeds 50,000,000.
         """
-        return self._lattice.randomize(values, self._noise, randomness)
+        return self.lattice.randomize(values, randomness)
 
     def centred(self, reports: LatticeReports) -> npt.NDArray[np.float32]:
         """The unbiased estimate minus `midpoint`, float32 [n, d]."""
-        return self._lattice.centred(reports)
+        return self.lattice.centred(reports)
 
     def estimate(self, reports: LatticeReports) -> Tensor:
         """The unbiased estimate of the values, float32 [n, d]."""
-        return torch.from_numpy(self.centred(reports)) + self.midpoint
+        return self.lattice.estimate(reports)
 
     def log_likelihood(self, reports: LatticeReports, values: Values) -> Tensor:
         """log Pr[report | value] for each row, float64 [n], of rounding, noise and clamping together."""
-        return self._lattice.log_likelihood(reports, values, self._noise)
+        return self.lattice.log_likelihood(reports, values)
 
     def variance(self, values: Values) -> Tensor:
         """The variance of the estimate of each coordinate, float64 [n, d]: noise plus rounding."""
-        noise = self._noise.variance * self.step**2
-        return torch.from_numpy(self._lattice.rounding_variance(values) + noise)
+        return self.lattice.variance(values)
 
     def every_report(self) -> LatticeReports:
         """Every report that a device can send, one a user; raises InputError where there are more than a million."""
-        return self._lattice.every_report()
+        return self.lattice.every_report()
+
+    @property
+    def lattice(self) -> Lattice:
+        """The grid, and the noise on it."""
+        reach = math.ceil(_REACH * self._steps / self._share)
+        # Twice as far as any report needs: there, what the finite support changes is below e^-80.
+        support = 2 * (reach + self._steps)
+        noise = TwoSidedGeometric(self._share / self._steps, support.bit_length())
+        return Lattice(self.domain, noise, self._steps, reach)
 
     @property
     def _share(self) -> float:
@@ -136,14 +147,3 @@ class Laplace:
     def _steps(self) -> int:
         """Grid steps in the range, a power of two."""
         return 1 << max(0, math.ceil(math.log2(_STEPS_OF_NOISE * self._share)))
-
-    @property
-    def _lattice(self) -> Lattice:
-        reach = math.ceil(_REACH * self._steps / self._share)
-        return Lattice(self.low, self.high, self.dimension, self._steps, reach)
-
-    @property
-    def _noise(self) -> TwoSidedGeometric:
-        # Twice as far as any report needs: there, what the finite support changes is below e^-80.
-        support = 2 * (self._lattice.reach + self._steps)
-        return TwoSidedGeometric(self._share / self._steps, support.bit_length())

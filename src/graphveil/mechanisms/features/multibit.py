@@ -15,10 +15,10 @@ import torch
 from torch import Tensor
 
 from graphveil.errors import InputError
-from graphveil.mechanisms.base.checks import require_count, require_dense, require_epsilon, require_range
-from graphveil.mechanisms.base.guarantees import feature_guarantee
+from graphveil.mechanisms.base import _validate
+from graphveil.mechanisms.base.domain import VectorDomain
 from graphveil.mechanisms.base.reports import MultiBitReports, require_inside, require_pairs
-from graphveil.mechanisms.base.values import FloatArray, IntArray, Rows, Values, open_rows, open_values
+from graphveil.mechanisms.base.values import Values
 from graphveil.mechanisms.samplers.bits import BitLaw, bit_law
 from graphveil.mechanisms.samplers.subsets import draw_subsets, every_subset, index_bits, log_subsets, subset_blocks
 from graphveil.privacy import Guarantee, Randomness
@@ -51,12 +51,16 @@ class MultiBit:
     sampled: int | None = None
 
     def __post_init__(self) -> None:
-        require_count("dimension", self.dimension, 1, 2**31 - 1)
-        require_range(self.low, self.high)
+        _ = self.domain
         if self.sampled is not None:
-            require_count("sampled", self.sampled, 1, self.dimension)
-        require_epsilon(self.epsilon)
-        require_epsilon(self.epsilon, self.coordinates)
+            _validate.whole(1, self.dimension, sampled=self.sampled)
+        _validate.positive_epsilon(self.epsilon)
+        _validate.positive_epsilon(self.epsilon, per=self.coordinates)
+
+    @property
+    def domain(self) -> VectorDomain:
+        """The declared range of every coordinate."""
+        return VectorDomain(self.dimension, self.low, self.high)
 
     @property
     def coordinates(self) -> int:
@@ -68,12 +72,12 @@ class MultiBit:
     @property
     def midpoint(self) -> float:
         """The middle of the range, which `centred` leaves out."""
-        return self.low + (self.high - self.low) / 2
+        return self.domain.midpoint
 
     @property
     def scale(self) -> float:
         """The size of the numbers of `centred`: d (high - low) / 2m * (e^(eps/m)+1) / (e^(eps/m)-1)."""
-        return self.dimension / self.coordinates * (self.high - self.low) / 2 * self._law.gain
+        return self.dimension / self.coordinates * (self.high - self.low) / 2 * self.law.gain
 
     @property
     def largest(self) -> float:
@@ -93,7 +97,7 @@ class MultiBit:
     @property
     def guarantee(self) -> Guarantee:
         """What one report protects."""
-        return feature_guarantee(self.epsilon, 0.0, self.dimension, self.low, self.high)
+        return self.domain.guarantee(self.epsilon)
 
     def randomize(self, values: Values, *, randomness: Randomness) -> MultiBitReports:
         """What the devices send: the only place that touches private values.
@@ -105,13 +109,14 @@ class MultiBit:
         Raises:
             InputError: an entry is NaN, infinite or out of range; it is named and nothing is encoded.
         """
-        rows = open_values(values, self.dimension, self.low, self.high)
+        rows = self.domain.open(values)
         count, size = rows.shape[0], self.coordinates
         indices, bits = np.empty((count, size), np.int32), np.empty((count, size), np.uint8)
         for start, stop in subset_blocks(rows, self.coordinates):
             columns = draw_subsets(stop - start, self.dimension, size, randomness)
             indices[start:stop] = columns
-            bits[start:stop] = self._law.draw(self._fractions(rows, start, stop, columns), randomness)
+            fractions = self.domain.fractions(rows.at(start, stop, columns))
+            bits[start:stop] = self.law.draw(fractions, randomness)
         return MultiBitReports(torch.from_numpy(indices), torch.from_numpy(bits))
 
     def centred(self, reports: MultiBitReports) -> scipy.sparse.csr_matrix:
@@ -129,7 +134,7 @@ class MultiBit:
         Raises:
             InputError: the reports do not fit, or n d exceeds 50,000,000.
         """
-        require_dense(len(reports), self.dimension, "the estimate")
+        _validate.fits_in_memory(len(reports), self.dimension, "the estimate")
         self._check(reports)
         signed = (reports.bits.float() * 2 - 1) * self.scale
         dense = torch.full((len(reports), self.dimension), self.midpoint)
@@ -138,21 +143,19 @@ class MultiBit:
     def log_likelihood(self, reports: MultiBitReports, values: Values) -> Tensor:
         """log Pr[report | value] for each row, float64 [n]; exact: it uses the sampler's own thresholds."""
         self._check(reports)
-        rows = open_values(values, self.dimension, self.low, self.high)
+        rows = self.domain.open(values)
         require_pairs(len(reports), rows.shape[0])
         indices, bits = reports.indices.numpy(), reports.bits.numpy()
         result = np.full(rows.shape[0], -log_subsets(self.dimension, self.coordinates))
         for start, stop in subset_blocks(rows, self.coordinates):
-            fractions = self._fractions(rows, start, stop, indices[start:stop])
-            result[start:stop] += self._law.log_probability(fractions, bits[start:stop]).sum(axis=1)
+            fractions = self.domain.fractions(rows.at(start, stop, indices[start:stop]))
+            result[start:stop] += self.law.log_probability(fractions, bits[start:stop]).sum(axis=1)
         return torch.from_numpy(result)
 
     def variance(self, values: Values) -> Tensor:
         """The variance of the estimate of each coordinate, float64 [n, d]: m/d scale^2 - (x - midpoint)^2."""
-        rows = open_rows(values, self.dimension)
-        require_dense(*rows.shape, "the variance")
-        spread = self.coordinates / self.dimension * self.scale**2
-        return torch.from_numpy(spread - (rows.block(0, rows.shape[0]) - self.midpoint) ** 2)
+        distance = self.domain.open_dense(values, "the variance") - self.midpoint
+        return torch.from_numpy(self.worst_variance - distance**2)
 
     def every_report(self) -> MultiBitReports:
         """Every report that a device can send, one a user.
@@ -166,12 +169,9 @@ class MultiBit:
         return MultiBitReports(torch.from_numpy(indices).int(), torch.from_numpy(bits).to(torch.uint8))
 
     @property
-    def _law(self) -> BitLaw:
+    def law(self) -> BitLaw:
+        """The law of one bit, given where its coordinate lies in the range."""
         return bit_law(self.epsilon, self.coordinates)
-
-    def _fractions(self, rows: Rows, start: int, stop: int, columns: IntArray) -> FloatArray:
-        """Where the chosen entries lie between low (0) and high (1)."""
-        return np.clip((rows.at(start, stop, columns) - self.low) / (self.high - self.low), 0.0, 1.0)
 
     def _check(self, reports: MultiBitReports) -> None:
         if reports.indices.shape[1] != self.coordinates:

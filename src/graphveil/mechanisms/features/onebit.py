@@ -14,11 +14,12 @@ import torch
 from torch import Tensor
 
 from graphveil.errors import InputError
-from graphveil.mechanisms.base.checks import require_count, require_dense, require_epsilon, require_range
-from graphveil.mechanisms.base.guarantees import feature_guarantee
+from graphveil.mechanisms.base import _validate
+from graphveil.mechanisms.base.domain import VectorDomain
 from graphveil.mechanisms.base.reports import OneBitReports, require_pairs
-from graphveil.mechanisms.base.values import FloatArray, Rows, Values, blocks, open_rows, open_values
-from graphveil.mechanisms.samplers.bits import BitArray, BitLaw, bit_law
+from graphveil.mechanisms.base.values import Values, blocks
+from graphveil.mechanisms.features.multibit import MultiBit
+from graphveil.mechanisms.samplers.bits import BitArray, BitLaw
 from graphveil.mechanisms.samplers.subsets import every_subset
 from graphveil.privacy import Guarantee, Randomness
 
@@ -44,24 +45,28 @@ class OneBit:
     high: float = 1.0
 
     def __post_init__(self) -> None:
-        require_count("dimension", self.dimension, 1, 2**31 - 1)
-        require_range(self.low, self.high)
-        require_epsilon(self.epsilon, self.dimension)
+        _ = self.domain
+        _validate.positive_epsilon(self.epsilon, per=self.dimension)
+
+    @property
+    def domain(self) -> VectorDomain:
+        """The declared range of every coordinate."""
+        return VectorDomain(self.dimension, self.low, self.high)
 
     @property
     def midpoint(self) -> float:
         """The middle of the range, which `centred` leaves out."""
-        return self.low + (self.high - self.low) / 2
+        return self.domain.midpoint
 
     @property
     def scale(self) -> float:
         """The size of the numbers of `centred`: (high - low) / 2 * (e^(eps/d) + 1) / (e^(eps/d) - 1)."""
-        return (self.high - self.low) / 2 * self._law.gain
+        return self._multibit.scale
 
     @property
     def worst_variance(self) -> float:
         """The largest variance of one coordinate's estimate, that of a value in the middle of the range."""
-        return self.scale**2
+        return self._multibit.worst_variance
 
     @property
     def report_bytes(self) -> float:
@@ -71,7 +76,7 @@ class OneBit:
     @property
     def guarantee(self) -> Guarantee:
         """What one report protects."""
-        return feature_guarantee(self.epsilon, 0.0, self.dimension, self.low, self.high)
+        return self.domain.guarantee(self.epsilon)
 
     def randomize(self, values: Values, *, randomness: Randomness) -> OneBitReports:
         """What the devices send: ceil(d/8) bytes each.
@@ -83,10 +88,10 @@ class OneBit:
         Raises:
             InputError: an entry is NaN, infinite or out of range; it is named and nothing is encoded.
         """
-        rows = open_values(values, self.dimension, self.low, self.high)
+        rows = self.domain.open(values)
         packed = np.empty((rows.shape[0], self._bytes), np.uint8)
         for start, stop in blocks(*rows.shape):
-            bits = self._law.draw(self._fractions(rows, start, stop), randomness)
+            bits = self.law.draw(self.domain.fractions(rows.block(start, stop)), randomness)
             packed[start:stop] = np.packbits(bits, axis=1)
         return OneBitReports(torch.from_numpy(packed))
 
@@ -96,28 +101,26 @@ class OneBit:
         Raises:
             InputError: the reports do not fit, or n d exceeds 50,000,000.
         """
-        require_dense(len(reports), self.dimension, "the estimate")
+        _validate.fits_in_memory(len(reports), self.dimension, "the estimate")
         return (self._bits(reports, 0, len(reports)) * np.float32(2) - 1) * np.float32(self.scale)
 
     def estimate(self, reports: OneBitReports) -> Tensor:
         """The unbiased estimate of the values, dense float32 [n, d]; raises as `centred`."""
-        return torch.from_numpy(self.centred(reports)) + self.midpoint
+        return self.domain.uncentred(self.centred(reports))
 
     def log_likelihood(self, reports: OneBitReports, values: Values) -> Tensor:
         """log Pr[report | value] for each row, float64 [n]; exact: it uses the sampler's own thresholds."""
-        rows = open_values(values, self.dimension, self.low, self.high)
+        rows = self.domain.open(values)
         require_pairs(len(reports), rows.shape[0])
         result = np.empty(rows.shape[0])
         for start, stop in blocks(*rows.shape):
-            bits = self._bits(reports, start, stop)
-            result[start:stop] = self._law.log_probability(self._fractions(rows, start, stop), bits).sum(axis=1)
+            bits, fractions = self._bits(reports, start, stop), self.domain.fractions(rows.block(start, stop))
+            result[start:stop] = self.law.log_probability(fractions, bits).sum(axis=1)
         return torch.from_numpy(result)
 
     def variance(self, values: Values) -> Tensor:
         """The variance of the estimate of each coordinate, float64 [n, d]: scale^2 - (x - midpoint)^2."""
-        rows = open_rows(values, self.dimension)
-        require_dense(*rows.shape, "the variance")
-        return torch.from_numpy(self.scale**2 - (rows.block(0, rows.shape[0]) - self.midpoint) ** 2)
+        return self._multibit.variance(values)
 
     def every_report(self) -> OneBitReports:
         """Every report that a device can send, one a user.
@@ -131,15 +134,20 @@ class OneBit:
         return OneBitReports(torch.from_numpy(np.packbits(bits.astype(np.uint8), axis=1)))
 
     @property
-    def _law(self) -> BitLaw:
-        return bit_law(self.epsilon, self.dimension)
+    def law(self) -> BitLaw:
+        """The law of one bit, given where its coordinate lies in the range."""
+        return self._multibit.law
+
+    @property
+    def _multibit(self) -> MultiBit:
+        """The multi-bit mechanism of which this is the case that every coordinate is sampled."""
+        return MultiBit(
+            epsilon=self.epsilon, dimension=self.dimension, low=self.low, high=self.high, sampled=self.dimension
+        )
 
     @property
     def _bytes(self) -> int:
         return -(-self.dimension // 8)
-
-    def _fractions(self, rows: Rows, start: int, stop: int) -> FloatArray:
-        return np.clip((rows.block(start, stop) - self.low) / (self.high - self.low), 0.0, 1.0)
 
     def _bits(self, reports: OneBitReports, start: int, stop: int) -> BitArray:
         packed = reports.packed.numpy()

@@ -16,10 +16,10 @@ import torch
 from torch import Tensor
 
 from graphveil.errors import InputError
-from graphveil.mechanisms.base.checks import require_count, require_dense, require_epsilon, require_range
-from graphveil.mechanisms.base.guarantees import feature_guarantee
+from graphveil.mechanisms.base import _validate
+from graphveil.mechanisms.base.domain import VectorDomain
 from graphveil.mechanisms.base.reports import require_inside, require_pairs
-from graphveil.mechanisms.base.values import FloatArray, Rows, Values, blocks, open_rows, open_values
+from graphveil.mechanisms.base.values import FloatArray, Rows, Values, blocks
 from graphveil.mechanisms.features.codebooks import LAST_CODEBOOK, UNIT, Codebooks, Numbers
 from graphveil.mechanisms.features.codeword_reports import CodewordReports
 from graphveil.mechanisms.samplers.caps import CapLaw, Places, cap_law
@@ -70,21 +70,25 @@ class PrivUnit:
     public_seed: int = 0
 
     def __post_init__(self) -> None:
-        require_count("dimension", self.dimension, 1, _WIDEST)
-        require_range(self.low, self.high)
-        require_epsilon(self.epsilon)
-        require_count("public_seed", self.public_seed, 0)
+        _validate.whole(1, _WIDEST, dimension=self.dimension)
+        widest = self.domain.width / 2 * math.sqrt(self.dimension)
+        _validate.positive_epsilon(self.epsilon)
+        _validate.whole(0, public_seed=self.public_seed)
         self._require_codewords()
-        widest = (self.high - self.low) / 2 * math.sqrt(self.dimension)
         if self.radius is not None and not 0 < self.radius <= widest * (1 + _SLACK):
             raise InputError(f"radius is {self.radius!r}", allowed=f"above 0 and at most {widest:g}")
         if not math.isfinite(self.scale):
             raise InputError(f"the range [{self.low:g}, {self.high:g}] in {self.dimension} dimensions overflows")
 
     @property
+    def domain(self) -> VectorDomain:
+        """The declared range of every coordinate."""
+        return VectorDomain(self.dimension, self.low, self.high)
+
+    @property
     def midpoint(self) -> float:
         """The middle of the range, which `centred` leaves out."""
-        return self.low + (self.high - self.low) / 2
+        return self.domain.midpoint
 
     @property
     def length(self) -> float:
@@ -94,12 +98,12 @@ class PrivUnit:
     @property
     def scale(self) -> float:
         """The factor from a codeword to the estimate: radius / ((inside - outside) sum of the t largest E|w|)."""
-        return self.length / self._law.gain
+        return self.length / self.law.gain
 
     @property
     def guarantee(self) -> Guarantee:
         """What one report protects."""
-        features = feature_guarantee(self.epsilon, 0.0, self.dimension, self.low, self.high)
+        features = self.domain.guarantee(self.epsilon)
         public = [assume("codebooks-public")]
         if self.radius is not None:
             public.append(assume("length-public", radius=f"{self.radius:g}"))
@@ -114,7 +118,7 @@ class PrivUnit:
     @property
     def report_bytes(self) -> float:
         """The size of one report: log2(codewords) bits. Which codebook belongs to whom is public."""
-        return math.log2(self._law.codewords) / 8
+        return math.log2(self.law.codewords) / 8
 
     def randomize(self, values: Values, *, randomness: Randomness, first: int = 0) -> CodewordReports:
         """What the devices send: the number of a codeword each; user i has codebook i.
@@ -128,12 +132,12 @@ class PrivUnit:
             InputError: an entry is NaN, infinite or out of range, or a row too long: it is named, nothing encoded; or
                 no codebook has that number.
         """
-        require_count("the number of a user", first, 0, LAST_CODEBOOK)
+        _validate.whole(0, LAST_CODEBOOK, first=first)
         rows = self._open(values)
         sent, books = np.empty(rows.shape[0], np.int32), first + np.arange(rows.shape[0])
         for start, stop in self._blocks(rows):
             order, negative = self._order(rows.block(start, stop), books[start:stop])
-            places = self._law.places(randomness.uint64(stop - start))
+            places = self.law.places(randomness.uint64(stop - start))
             sent[start:stop] = self._codeword(places, order, negative)
         return CodewordReports(torch.from_numpy(sent), torch.from_numpy(books))
 
@@ -144,8 +148,8 @@ class PrivUnit:
             InputError: the reports do not fit, or n d exceeds 50,000,000.
         """
         self._check(reports)
-        require_dense(len(reports), self.dimension, "the estimate")
-        half, numbers = self._law.codewords // 2, reports.codebooks.numpy()
+        _validate.fits_in_memory(len(reports), self.dimension, "the estimate")
+        half, numbers = self.law.codewords // 2, reports.codebooks.numpy()
         sent = reports.codewords.numpy().astype(np.int64)
         factors = np.where(sent < half, self.scale, -self.scale) / UNIT
         result = np.empty((len(reports), self.dimension), np.float32)
@@ -156,7 +160,7 @@ class PrivUnit:
 
     def estimate(self, reports: CodewordReports) -> Tensor:
         """The unbiased estimate of the values, float32 [n, d]; raises as `centred`."""
-        return torch.from_numpy(self.centred(reports)) + self.midpoint
+        return self.domain.uncentred(self.centred(reports))
 
     def log_likelihood(self, reports: CodewordReports, values: Values) -> Tensor:
         """log Pr[report | value] for each row given its public codebook, float64 [n]; exact: the sampler's integers."""
@@ -164,12 +168,12 @@ class PrivUnit:
         rows = self._open(values)
         require_pairs(len(reports), rows.shape[0])
         sent, books = reports.codewords.numpy(), reports.codebooks.numpy()
-        half, result = self._law.codewords // 2, np.empty(rows.shape[0])
+        half, result = self.law.codewords // 2, np.empty(rows.shape[0])
         for start, stop in self._blocks(rows):
             order, negative = self._order(rows.block(start, stop), books[start:stop])
-            closest = order[:, : self._law.closest]
+            closest = order[:, : self.law.closest]
             closest = closest + half * np.take_along_axis(negative, closest, axis=1)
-            result[start:stop] = self._law.log_probability((closest == sent[start:stop, None]).any(axis=1))
+            result[start:stop] = self.law.log_probability((closest == sent[start:stop, None]).any(axis=1))
         return torch.from_numpy(result)
 
     def variance(self, values: Values) -> Tensor:
@@ -178,35 +182,34 @@ class PrivUnit:
         With v the coordinate's distance from the middle over the radius and w = g_sent . v:
         radius^2 ((1 + (E[w^2] - 1) v^2) / E[w]^2 - v^2).
         """
-        rows = open_rows(values, self.dimension)
-        require_dense(*rows.shape, "the variance")
-        shares = (rows.block(0, rows.shape[0]) - self.midpoint) / self.length
+        shares = (self.domain.open_dense(values, "the variance") - self.midpoint) / self.length
         return torch.from_numpy(self._spread(shares**2))
 
     def every_report(self) -> CodewordReports:
         """Every report of one user, who has codebook 0, one a row; for audits."""
-        codewords = torch.arange(self._law.codewords, dtype=torch.int32)
+        codewords = torch.arange(self.law.codewords, dtype=torch.int32)
         return CodewordReports(codewords, torch.zeros(len(codewords), dtype=torch.int64))
 
     @property
-    def _law(self) -> CapLaw:
+    def law(self) -> CapLaw:
+        """The law of the reported codeword's place in the order of closeness."""
         return cap_law(self.epsilon, self.codewords)
 
     @property
     def _codebooks(self) -> Codebooks:
-        return Codebooks(self.public_seed, self._law.codewords // 2, self.dimension + 1)
+        return Codebooks(self.public_seed, self.law.codewords // 2, self.dimension + 1)
 
     def _spread(self, squares: FloatArray) -> FloatArray:
         """The variance of coordinates whose squared share of the radius is given."""
-        law = self._law
+        law = self.law
         return self.scale**2 * (1 + (law.second_moment - 1) * squares) - self.length**2 * squares
 
     def _blocks(self, rows: Rows) -> list[tuple[int, int]]:
-        return list(blocks(rows.shape[0], (self.dimension + 1) * self._law.codewords // 2, _BLOCK))
+        return list(blocks(rows.shape[0], (self.dimension + 1) * self.law.codewords // 2, _BLOCK))
 
     def _open(self, values: Values) -> Rows:
         """A reader for values that are all in range and within the radius."""
-        rows = open_values(values, self.dimension, self.low, self.high)
+        rows = self.domain.open(values)
         for start, stop in self._blocks(rows) if self.radius is not None else ():
             lengths = np.linalg.norm(rows.block(start, stop) - self.midpoint, axis=1)
             if lengths.size and lengths.max() > self.length * (1 + _SLACK):
@@ -224,14 +227,14 @@ class PrivUnit:
         rest = np.sqrt(np.maximum(0.0, 1.0 - (ball**2).sum(axis=1)))
         sphere = np.rint(np.column_stack([ball, rest]) / _STEP)
         scores = (self._codebooks.matrices(codebooks) @ sphere[:, :, None])[:, :, 0]
-        return np.argpartition(-np.abs(scores), self._law.closest - 1, axis=1), scores < 0
+        return np.argpartition(-np.abs(scores), self.law.closest - 1, axis=1), scores < 0
 
     def _codeword(self, places: Places, order: Places, negative: npt.NDArray[np.bool_]) -> Places:
         """The number of the codeword at each place of closeness: row i for +g_i, half + i for -g_i.
 
         First come the closest, then their opposites, then both signs of all other rows.
         """
-        closest, half = self._law.closest, self._law.codewords // 2
+        closest, half = self.law.closest, self.law.codewords // 2
         ranks = np.where(places < 2 * closest, places % closest, closest + (places - 2 * closest) // 2)
         rows = np.take_along_axis(order, ranks[:, None], axis=1)[:, 0]
         mine = np.take_along_axis(negative, rows[:, None], axis=1)[:, 0]
@@ -240,10 +243,10 @@ class PrivUnit:
 
     def _require_codewords(self) -> None:
         if self.codewords is not None:
-            require_count("codewords", self.codewords, 2, _MOST_CODEWORDS)
+            _validate.whole(2, _MOST_CODEWORDS, codewords=self.codewords)
             if self.codewords.bit_count() != 1:
                 raise InputError(f"codewords is {self.codewords}", allowed="a power of two")
 
     def _check(self, reports: CodewordReports) -> None:
-        require_inside(reports.codewords, 0, self._law.codewords - 1, "a codeword")
+        require_inside(reports.codewords, 0, self.law.codewords - 1, "a codeword")
         require_inside(reports.codebooks, 0, LAST_CODEBOOK, "a codebook")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -18,17 +17,14 @@ import torch
 from torch import Tensor
 
 from graphveil.errors import InputError
-from graphveil.mechanisms.base.checks import require_count, require_dense, require_epsilon, require_range
-from graphveil.mechanisms.base.guarantees import feature_guarantee
+from graphveil.mechanisms.base import _validate
+from graphveil.mechanisms.base.domain import WORDS, VectorDomain
 from graphveil.mechanisms.base.reports import require_inside, require_pairs
-from graphveil.mechanisms.base.values import IntArray, Rows, Values, open_rows, open_values
+from graphveil.mechanisms.base.values import Values
 from graphveil.mechanisms.features.sampled_reports import SampledReports
-from graphveil.mechanisms.samplers.laws import Law, Places, worst_variance
+from graphveil.mechanisms.samplers.laws import Law, worst_variance
 from graphveil.mechanisms.samplers.subsets import draw_subsets, every_subset, index_bits, log_subsets, subset_blocks
 from graphveil.privacy import Guarantee, Randomness
-
-_WORD: Final = 2.0**64
-_MOST: Final = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -45,7 +41,7 @@ class SamplingKind:
     name: str
     law: Callable[[float, int], Law] = field(repr=False)
     best: Callable[[float, int], int] = field(repr=False)
-    most: int = _MOST
+    most: int = _validate.LARGEST_COUNT
 
     @property
     def __name__(self) -> str:
@@ -85,16 +81,20 @@ class SampledVectors:
     sampled: int | None = None
 
     def __post_init__(self) -> None:
-        require_count("dimension", self.dimension, 1, _MOST)
-        require_range(self.low, self.high)
+        _ = self.domain
         if self.sampled is not None:
-            require_count("sampled", self.sampled, 1, min(self.dimension, self.kind.most))
-        require_epsilon(self.epsilon, self.sampled or 1)
+            _validate.whole(1, min(self.dimension, self.kind.most), sampled=self.sampled)
+        _validate.positive_epsilon(self.epsilon, per=self.sampled or 1)
 
     def __repr__(self) -> str:
         names = ("epsilon", "dimension", "low", "high", "sampled")
         told = ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
         return f"{self.kind.name}({told})"
+
+    @property
+    def domain(self) -> VectorDomain:
+        """The declared range of every coordinate."""
+        return VectorDomain(self.dimension, self.low, self.high)
 
     @property
     def coordinates(self) -> int:
@@ -109,7 +109,7 @@ class SampledVectors:
     @property
     def guarantee(self) -> Guarantee:
         """What one report protects."""
-        return feature_guarantee(self.epsilon, 0.0, self.dimension, self.low, self.high)
+        return self.domain.guarantee(self.epsilon)
 
     @property
     def scale(self) -> float:
@@ -124,7 +124,7 @@ class SampledVectors:
     @property
     def midpoint(self) -> float:
         """The middle of the range, which `centred` leaves out."""
-        return self.low + (self.high - self.low) / 2
+        return self.domain.midpoint
 
     @property
     def report_bytes(self) -> float:
@@ -147,12 +147,12 @@ class SampledVectors:
         Raises:
             InputError: an entry is NaN, infinite or out of range; it is named and nothing is encoded.
         """
-        rows = open_values(values, self.dimension, self.low, self.high)
+        rows = self.domain.open(values)
         law, size = self.law, self.coordinates
         indices, levels = np.empty((rows.shape[0], size), np.int32), np.empty((rows.shape[0], size), np.int16)
         for start, stop in subset_blocks(rows, size):
             columns = draw_subsets(stop - start, self.dimension, size, randomness)
-            below, carry = self._split(rows, start, stop, columns)
+            below, carry = self.domain.split(rows.at(start, stop, columns), law.steps)
             below += randomness.uint64(below.size).reshape(below.shape) < carry
             indices[start:stop], levels[start:stop] = columns, law.draw(below, randomness)
         return SampledReports(torch.from_numpy(indices), torch.from_numpy(levels))
@@ -170,7 +170,7 @@ class SampledVectors:
         Raises:
             InputError: the reports do not fit, or n d exceeds 50,000,000.
         """
-        require_dense(len(reports), self.dimension, "the estimate")
+        _validate.fits_in_memory(len(reports), self.dimension, "the estimate")
         worth = torch.from_numpy(self._worth(reports))
         dense = torch.full((len(reports), self.dimension), self.midpoint)
         return dense.scatter_add_(1, reports.indices.long(), worth)
@@ -178,22 +178,20 @@ class SampledVectors:
     def log_likelihood(self, reports: SampledReports, values: Values) -> Tensor:
         """log Pr[report | value] for each row, float64 [n]; exact: it uses the sampler's own integers."""
         self._check(reports)
-        rows = open_values(values, self.dimension, self.low, self.high)
+        rows = self.domain.open(values)
         require_pairs(len(reports), rows.shape[0])
         indices, levels = reports.indices.numpy(), reports.levels.numpy()
         law, result = self.law, np.full(rows.shape[0], -log_subsets(self.dimension, self.coordinates))
         for start, stop in subset_blocks(rows, self.coordinates):
-            below, carry = self._split(rows, start, stop, indices[start:stop])
+            below, carry = self.domain.split(rows.at(start, stop, indices[start:stop]), law.steps)
             sent = levels[start:stop].astype(np.int64)
-            result[start:stop] += law.log_likelihood(sent, below, carry.astype(np.float64) / _WORD)
+            result[start:stop] += law.log_likelihood(sent, below, carry.astype(np.float64) / WORDS)
         return torch.from_numpy(result)
 
     def variance(self, values: Values) -> Tensor:
         """The variance of the estimate of each coordinate, float64 [n, d]: d/k E[v^2 | x] - x^2 in half-ranges."""
-        rows = open_rows(values, self.dimension)
-        require_dense(*rows.shape, "the variance")
-        half = (self.high - self.low) / 2
-        place = (rows.block(0, rows.shape[0]) - self.midpoint) / half
+        half = self.domain.width / 2
+        place = (self.domain.open_dense(values, "the variance") - self.midpoint) / half
         steps = self.law.steps
         square = np.interp((place + 1) / 2 * steps, np.arange(steps + 1), self.law.second_moments())
         return torch.from_numpy((self.dimension / self.coordinates * square - place**2) * half**2)
@@ -208,13 +206,6 @@ class SampledVectors:
         """
         indices, levels = every_subset(self.dimension, self.coordinates, self.law.levels)
         return SampledReports(torch.from_numpy(indices).int(), torch.from_numpy(levels).to(torch.int16))
-
-    def _split(self, rows: Rows, start: int, stop: int, columns: IntArray) -> tuple[Places, npt.NDArray[np.uint64]]:
-        """The position below each chosen entry, and 2^64 times the probability of rounding up."""
-        fractions = (rows.at(start, stop, columns) - self.low) / (self.high - self.low)
-        scaled = np.clip(fractions, 0.0, 1.0) * self.law.steps
-        below = np.floor(scaled)
-        return below.astype(np.int64), ((scaled - below) * _WORD).astype(np.uint64)
 
     def _worth(self, reports: SampledReports) -> npt.NDArray[np.float32]:
         self._check(reports)

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from graphveil.errors import InputError
-from graphveil.mechanisms.base.checks import require_count, require_epsilon
+from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.guarantees import label_guarantee
 from graphveil.mechanisms.base.reports import LabelReports, require_inside, require_pairs
 from graphveil.mechanisms.base.values import BLOCK, blocks
@@ -48,8 +48,8 @@ class RandomizedResponse:
     classes: int
 
     def __post_init__(self) -> None:
-        require_count("classes", self.classes, 2, 2**31 - 1)
-        require_epsilon(self.epsilon)
+        _validate.whole(2, _validate.LARGEST_COUNT, classes=self.classes)
+        _validate.positive_epsilon(self.epsilon)
         if WORD - self.classes * self._width < WORD >> 44:
             raise InputError(f"epsilon {rounded_up(self.epsilon)} is too small for {self.classes} classes")
 
@@ -125,10 +125,7 @@ class RandomizedResponse:
 
     def _open(self, labels: Labels) -> npt.NDArray[np.int64]:
         """The labels as a checked integer array."""
-        array = labels.detach().cpu().numpy() if torch.is_tensor(labels) else np.asarray(labels)
-        if array.ndim != 1 or array.dtype.kind not in "iu":
-            found = f"{array.dtype} with shape {array.shape}"
-            raise InputError(f"labels are {found}", allowed="integers, one for each user")
+        array = _validate.integers(labels, "labels are", "integers, one for each user")
         bad = np.flatnonzero((array < 0) | (array >= self.classes))
         if bad.size:
             raise InputError(

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from graphveil.mechanisms.base.checks import require_enumerable
+from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.values import BLOCK, Rows, blocks
 from graphveil.privacy import Randomness
 
@@ -58,7 +58,7 @@ def every_subset(dimension: int, size: int, levels: int) -> tuple[npt.NDArray[np
     Raises:
         InputError: there are more than a million.
     """
-    require_enumerable(math.comb(dimension, size) * levels**size)
+    _validate.enumerable(math.comb(dimension, size) * levels**size)
     chosen = itertools.combinations(range(dimension), size)
     pairs = itertools.product(chosen, itertools.product(range(levels), repeat=size))
     subsets, sent = zip(*pairs, strict=True)

@@ -1,0 +1,155 @@
+"""Checks of parameters and arrays; what is checked is passed by name, so that every refusal names it.
+
+Raw values are never printed: messages end in logs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from graphveil.errors import InputError
+from graphveil.privacy.printed import rounded_up
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+# The largest dense matrix that any mechanism makes (200 MB of 32-bit numbers).
+DENSE_LIMIT: Final = 50_000_000
+# The most possible reports that are listed for an audit.
+MOST_REPORTS: Final = 1_000_000
+# Below this a 64-bit threshold cannot tell a report from a coin toss.
+SMALLEST_EPSILON: Final = 1e-12
+# The number of users, coordinates and classes fits into the 32-bit integers of reports.
+LARGEST_COUNT: Final = 2**31 - 1
+
+
+def positive_epsilon(epsilon: float, *, per: int = 1) -> None:
+    """Check a privacy budget.
+
+    Args:
+        epsilon: the budget of one report.
+        per: number of draws that share it.
+
+    Raises:
+        InputError: it is not finite and positive (NaN included), or below 1e-12 a draw.
+    """
+    if not (_is_number(epsilon) and 0.0 < epsilon < math.inf):
+        raise InputError(f"epsilon is {epsilon!r}", allowed="a finite number above 0")
+    if epsilon / per < SMALLEST_EPSILON:
+        raise InputError(
+            f"epsilon {rounded_up(epsilon)} is too small to carry anything",
+            allowed=f"at least {SMALLEST_EPSILON * per:g}",
+        )
+
+
+def delta_from(smallest: float, *, delta: float) -> None:
+    """Refuse a delta outside [smallest, 1) with InputError."""
+    if not (_is_number(delta) and smallest <= delta < 1.0):
+        raise InputError(f"delta is {delta!r}", allowed=f"a number in [{smallest:g}, 1)")
+
+
+def between(low: float, high: float, allowed: str, **named: float) -> None:
+    """Check numbers that must lie in an interval.
+
+    Args:
+        low, high: its ends, which belong to it.
+        allowed: the interval in words.
+        named: the numbers by the names that users know.
+
+    Raises:
+        InputError: one lies outside, or is no number.
+    """
+    for name, value in named.items():
+        if not (_is_number(value) and low <= value <= high):
+            raise InputError(f"{name} is {value!r}", allowed=allowed)
+
+
+def whole(at_least: int, at_most: int | None = None, **named: int) -> None:
+    """Check whole numbers.
+
+    Args:
+        at_least, at_most: the ends of what is allowed; None: no upper end.
+        named: the numbers by the names that users know.
+
+    Raises:
+        InputError: one is no integer (a bool is none), or outside.
+    """
+    for name, value in named.items():
+        inside = isinstance(value, int) and not isinstance(value, bool) and value >= at_least
+        if not inside or (at_most is not None and value > at_most):
+            upto = f" and at most {at_most}" if at_most is not None else ""
+            raise InputError(f"{name} is {value!r}", allowed=f"an integer of at least {at_least}{upto}")
+
+
+def one_of(allowed: Sequence[str], **named: str) -> None:
+    """Refuse a choice that is none of `allowed` with InputError."""
+    for name, value in named.items():
+        if value not in allowed:
+            raise InputError(f"{name} is {value!r}", allowed=", ".join(allowed))
+
+
+def declared_range(*, low: float, high: float) -> None:
+    """Refuse a declared range that is not two finite numbers in order, or that overflows, with InputError."""
+    if not (_is_number(low) and _is_number(high) and low < high and math.isfinite(high - low)):
+        raise InputError(f"the declared range is [{low!r}, {high!r}]", allowed="finite numbers, low below high")
+
+
+def fits_in_memory(rows: int, columns: int, what: str) -> None:
+    """Refuse to make a dense matrix [rows, columns] of more than `DENSE_LIMIT` numbers with InputError.
+
+    Args:
+        rows, columns: its shape: users and coordinates.
+        what: the matrix in a word or two.
+    """
+    if rows * columns > DENSE_LIMIT:
+        raise InputError(
+            f"{what} of {rows} users x {columns} coordinates would be {rows * columns:,} dense numbers",
+            allowed=f"at most {DENSE_LIMIT:,}",
+            remedy="use MultiBit, whose reports and centred estimates stay sparse",
+        )
+
+
+def enumerable(reports: int) -> None:
+    """Refuse to list more than `MOST_REPORTS` possible reports with InputError."""
+    if reports > MOST_REPORTS:
+        raise InputError(f"there are {reports:,} possible reports", allowed=f"at most {MOST_REPORTS:,}")
+
+
+def integers(
+    values: Tensor | npt.ArrayLike,
+    what: str,
+    allowed: str,
+    *,
+    rows: int | None = None,
+    count: int | None = None,
+    where: str | None = None,
+) -> npt.NDArray[Any]:
+    """Return an integer array of one dimension, or of `rows` rows, as numpy holds it.
+
+    Args:
+        values: a tensor on any device, or what numpy takes.
+        what: the array as the refusal calls it, with its verb: "labels are".
+        allowed: what is taken, in words.
+        rows: how many rows a matrix must have; None: a vector is wanted.
+        count: how many numbers a vector must have; None: any number.
+        where: what the refusal names as the place.
+
+    Raises:
+        InputError: another number of dimensions or rows, or numbers that are no integers.
+    """
+    array = values.detach().cpu().numpy() if torch.is_tensor(values) else np.asarray(values)
+    shaped = array.ndim == 1 if rows is None else array.ndim == 2 and array.shape[0] == rows
+    shaped &= count is None or array.shape == (count,)
+    if not shaped or array.dtype.kind not in "iu":
+        raise InputError(f"{what} {array.dtype} with shape {array.shape}", where=where, allowed=allowed)
+    return array
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
