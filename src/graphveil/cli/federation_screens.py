@@ -10,6 +10,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from graphveil.cli.tables import pairs, rows
+from graphveil.privacy import Guarantee, assume, sentences
 from graphveil.privacy.assumption import OPENS
 from graphveil.privacy.printed import rounded_up
 from graphveil.reports.base.text import percent, printable, seconds
@@ -103,7 +104,7 @@ def planned(answer: Mapping[str, Any]) -> RenderableType:
         ("Labels", _labels(answer)),
         ("Bytes", _bytes_line(answer)),
         *_led("Advice", answer["advice"]),
-        ("Guarantee", claim(answer["guarantee_sentence"])),
+        ("Guarantee", claim(answer["guarantee"])),
         *_led("Assumes", _assumed(answer["guarantee"], answer["mode"])),
     ]
     parts: list[RenderableType] = [head, Text(), pairs(facts), Text()]
@@ -154,7 +155,7 @@ def finished(answer: Mapping[str, Any]) -> RenderableType:
         parts.append(Text(f"{answer['party']} has finished {answer['rounds']} rounds", style="bold"))
     table = rows(("message", "sent", "received"), _by_kind(answer))
     facts = [
-        ("Guarantee", claim(answer["guarantee_sentence"])),
+        ("Guarantee", claim(answer["guarantee"])),
         *_mode(answer),
         *_price(answer),
         ("Labels", _labels(answer)),
@@ -175,9 +176,9 @@ def spent(epsilon: float, total: float, reader: str) -> str:
     return f"epsilon {rounded_up(epsilon, 3)} of {rounded_up(total)} spent"
 
 
-def claim(sentence: str) -> str:
-    """The guarantee without its assumptions, which stand elsewhere."""
-    return sentence.split(" Assumes: ", 1)[0]
+def claim(guarantee: Mapping[str, Any]) -> str:
+    """The guarantee of an answer without its assumptions, which stand elsewhere."""
+    return sentences.claim(Guarantee.from_dict(guarantee))
 
 
 def size(count: float) -> str:
@@ -213,7 +214,7 @@ def _price(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
 def _mode(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
     found = [("Mode opens", answer["opens"])]
     if answer["mode"] == "paper" and answer["opened"]:
-        found.append(("Acknowledged", "paper mode was chosen although it opens features to the other holders"))
+        found.append(("Acknowledged", assume("paper-opened").sentence))
     return found
 
 

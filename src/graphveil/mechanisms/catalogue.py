@@ -11,14 +11,15 @@ from importlib import import_module
 from typing import Any, Final, Literal
 
 from graphveil.errors import InputError
+from graphveil.privacy import unit
 
 Kind = Literal["features", "labels", "lists", "edges", "counts"]
 Trust = Literal["local", "curator"]
 
-FEATURES: Final = "one user's whole feature vector"
-LABEL: Final = "one user's label"
-RELATIONSHIP: Final = "one relationship"
-PRIVATE_EDGE: Final = "one private undirected edge"
+FEATURES: Final = unit.USER_FEATURES.text
+LABEL: Final = unit.USER_LABEL.text
+RELATIONSHIP: Final = unit.RELATIONSHIP.text
+PRIVATE_EDGE: Final = unit.PRIVATE_EDGE.text
 
 
 @dataclass(frozen=True)

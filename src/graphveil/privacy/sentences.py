@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from graphveil.privacy.guarantee import Guarantee
     from graphveil.privacy.unit import ProtectedUnit
 
-ASSUMES: Final = " Assumes: "
 _RELEASE: Final = {"local": "each report", "central": "everything released", "vertical": "every exchange"}
 
 
@@ -58,7 +57,7 @@ def _promise(guarantee: Guarantee) -> str:
 def _assumed(guarantee: Guarantee) -> str:
     if not guarantee.assumes:
         return ""
-    return ASSUMES + "; ".join(fact.sentence for fact in guarantee.assumes) + "."
+    return " Assumes: " + "; ".join(fact.sentence for fact in guarantee.assumes) + "."
 
 
 def _price(part: Guarantee) -> str:

@@ -42,6 +42,7 @@ from graphveil.models import first_width
 from graphveil.privacy import Guarantee
 from graphveil.privacy.limits import LARGEST_EPSILON
 from graphveil.privacy.printed import rounded_up
+from graphveil.privacy.unit import RELATIONSHIP
 
 #: Memory of the interpreter with torch and PyG loaded, MB (measured).
 BASE_MEMORY_MB = 420.0
@@ -207,7 +208,7 @@ def plan_links(name: str, method: Solitude | LinkBeliefs, graph: Graph, settled:
             "features": method.privacy.epsilon_x or 0.0,
             "labels": method.privacy.epsilon_y,
             "one bit of a list": bit,
-            "one relationship": relationship,
+            RELATIONSHIP.text: relationship,
         },
         noise=(),
         seconds=seconds * scale,

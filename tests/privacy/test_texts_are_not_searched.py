@@ -1,0 +1,93 @@
+"""Meaning is read from values: nobody but `privacy/old_texts.py` looks for words in what a guarantee prints."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from graphveil.privacy.registry import CODES
+
+SOURCE = Path(__file__).parents[2] / "src" / "graphveil"
+READER = SOURCE / "privacy" / "old_texts.py"
+#: What makes a text of a value: `unit.text`, `against.text`, `fact.sentence`, `guarantee.sentence()`, `str(unit)`.
+TEXTS = {"text", "sentence"}
+VALUES = {"unit", "against", "assumes"}
+SEARCHES = {
+    *("startswith", "endswith", "find", "rfind", "index", "rindex", "count", "split", "rsplit", "partition"),
+    *("rpartition", "replace", "removeprefix", "removesuffix", "search", "match", "fullmatch", "findall"),
+}
+FILES = sorted(file for file in SOURCE.rglob("*.py") if file != READER)
+
+
+def is_text(node: ast.AST) -> bool:
+    """Whether an expression is a text that was made of a value of a guarantee."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "str":
+        return any(isinstance(one, ast.Attribute) and one.attr in VALUES for one in node.args)
+    if not isinstance(node, ast.Attribute) or node.attr not in TEXTS:
+        return False
+    owner = node.value
+    named = owner.attr if isinstance(owner, ast.Attribute) else owner.id if isinstance(owner, ast.Name) else ""
+    return node.attr == "sentence" or named in VALUES
+
+
+def searches(tree: ast.AST) -> list[str]:
+    """Every place that compares such a text, or looks for words in it."""
+    found = []
+    for node in ast.walk(tree):
+        operands: list[ast.expr] = []
+        if isinstance(node, ast.Compare):
+            operands = [node.left, *node.comparators]
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in SEARCHES:
+            operands = [node.func.value, *node.args]
+        if any(is_text(part) for operand in operands for part in ast.walk(operand)):
+            found.append(ast.unparse(node))
+    return found
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "'edge' in part.unit.text",
+        "guarantee.unit.text == 'one edge'",
+        "any('NOT' in fact.sentence for fact in found.assumes)",
+        "str(guarantee.against).startswith('everybody')",
+        "guarantee.sentence().split('Assumes')",
+        "re.search('edge', unit.text)",
+        "'edge' in ' '.join(part.unit.text for part in parts).lower()",
+        "unit.text.lower().find('edge')",
+    ],
+)
+def test_a_search_is_noticed(code: str) -> None:
+    assert searches(ast.parse(code))
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "'edge' in unit.covers",
+        "guarantee.unit == NODE",
+        "{'unit': guarantee.unit.text}",
+        "f'{guarantee.unit.text}: {epsilon}'",
+        "', '.join(names) == title",
+        "spend.unit.split(' of ')",
+    ],
+)
+def test_what_is_no_search_is_none(code: str) -> None:
+    assert not searches(ast.parse(code))
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(SOURCE)))
+def test_no_module_looks_for_words_in_what_a_guarantee_prints(file: Path) -> None:
+    found = searches(ast.parse(file.read_text()))
+    assert not found, f"{file.relative_to(SOURCE)}: decide by codes, see privacy/unit.py and privacy/assumption.py"
+
+
+def test_no_sentence_of_the_registry_is_written_twice() -> None:
+    known = {entry.sentence for entry in CODES.values() if "{" not in entry.sentence}
+    for file in FILES:
+        if file.parent.name == "privacy":
+            continue
+        words = {node.value for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Constant)}
+        assert not {word for word in words if isinstance(word, str)} & known, file.relative_to(SOURCE)
