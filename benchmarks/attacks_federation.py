@@ -19,7 +19,7 @@ from typing import Any
 from graphveil.attacks.federation import FEDERATION_ATTACKS, attack_federation, simulated
 from graphveil.attacks.result import AttackResult
 from graphveil.federation.core.setting import Setting
-from graphveil.federation.vertical import deal_out
+from graphveil.federation.vertical import partition_graph
 from graphveil.graphs import load_graph, random_split
 from graphveil.privacy import SeededRandomness
 from graphveil.reports.base.files import to_json
@@ -62,7 +62,7 @@ def measure(data: str, asked: argparse.Namespace) -> None:
     rows = asked.out.read_text("utf-8").splitlines() if asked.out.exists() else []
     done = {(row["data"], row["run"]) for row in map(json.loads, rows)}
     graph = load_graph(data, root=asked.data_root)
-    members, held = deal_out(graph, random_split(graph, SEED), (1.0, 1.0), seed=SEED)
+    members, held = partition_graph(graph, random_split(graph, SEED), (1.0, 1.0), seed=SEED)
     for run in asked.runs.split(";"):
         if (data, run) in done:
             continue

@@ -32,9 +32,9 @@ from scipy import stats
 from federation_plain import Outcome, Part, Plan, run
 from graphveil.errors import InputError
 from graphveil.federation.core.setting import Setting
-from graphveil.federation.modes.own import OwnNetwork, label_loss, train_own
-from graphveil.federation.simulation import train_together
-from graphveil.federation.vertical import deal_columns, deal_out
+from graphveil.federation.modes.local_network import LocalNetwork, label_loss, train_local
+from graphveil.federation.simulation import simulate_training
+from graphveil.federation.vertical import partition_graph, vertical_partition
 from graphveil.graphs import load_graph, published_split
 from graphveil.graphs.features import to_rows
 from graphveil.privacy import SeededRandomness, gaussian_epsilon
@@ -114,7 +114,7 @@ def parts_of(bench: Bench, kind: str, shares: str, partition: int, holder: int) 
     """Return what each holder of a plaintext run has."""
     if kind == "mixed":
         return [(to_rows(bench.graph.x), bench.graph.edge_index)]
-    dealt = deal_columns(bench.graph, [float(text) for text in shares.split(":")], seed=partition)
+    dealt = vertical_partition(bench.graph, [float(text) for text in shares.split(":")], seed=partition)
     return [dealt[holder]] if kind == "alone" else dealt
 
 
@@ -253,17 +253,17 @@ def same(bench: Bench) -> None:
 def both(bench: Bench, kind: str, partition: int) -> Row:
     """Return the test accuracies of a secure run and of its plaintext twin."""
     split, plan = published_split(bench.graph), replace(chosen_plan(bench, kind), epochs=SAME_EPOCHS)
-    members, holdings = deal_out(bench.graph, split, (5, 5), seed=partition)
+    members, holdings = partition_graph(bench.graph, split, (5, 5), seed=partition)
     setting = setting_of(plan, members, bench.graph)
     sizes = [setting.columns] if kind == "shared-linear" else [member.columns for member in members]
     source = Heard(partition, {size * plan.width for size in sizes} if kind != "individual" else set())
     start = time.process_time()
-    train_together(setting, holdings, randomness=source, seed=partition)
+    simulate_training(setting, holdings, randomness=source, seed=partition)
     seconds = time.process_time() - start
-    desk = holdings["holder1"].desk
-    hit = desk.predictions.argmax(dim=1) == bench.graph.y  # type: ignore[union-attr]
+    head = holdings["holder1"].head
+    hit = head.predictions.argmax(dim=1) == bench.graph.y  # type: ignore[union-attr]
     words = source.words[: {"paper": 4, "shared-linear": 2, "individual": 0}[kind]]
-    dealt = deal_columns(bench.graph, (5, 5), seed=partition)
+    dealt = vertical_partition(bench.graph, (5, 5), seed=partition)
     plain = run(plan, dealt, bench.graph.y, split, partition, words)
     row = {"data": bench.name, "kind": f"same {kind}", "partition": partition, "cpu_seconds": seconds}
     return bench.add(row | {"secure": 100 * float(hit[split.test].float().mean()), "plain": 100 * plain.test})
@@ -292,15 +292,15 @@ def total(bench: Bench, kind: str, epsilon: float, publications: int, partition:
     found = bench.find(key)
     if found is None:
         split, plan = published_split(bench.graph), chosen_plan(bench, kind)
-        members, holdings = deal_out(bench.graph, split, (5, 5), seed=partition)
+        members, holdings = partition_graph(bench.graph, split, (5, 5), seed=partition)
         changes = {"epsilon": epsilon, "delta": DELTA, "republish": math.ceil(plan.epochs / publications)}
         try:
             setting = setting_of(plan, members, bench.graph, **changes)
         except InputError as refused:
             print(refused)
             return float("nan")
-        train_together(setting, holdings, randomness=SeededRandomness(partition), seed=partition)
-        hit = holdings["holder1"].desk.predictions.argmax(dim=1) == bench.graph.y  # type: ignore[union-attr]
+        simulate_training(setting, holdings, randomness=SeededRandomness(partition), seed=partition)
+        hit = holdings["holder1"].head.predictions.argmax(dim=1) == bench.graph.y  # type: ignore[union-attr]
         found = bench.add(key | {"test": 100 * float(hit[split.test].float().mean())})
     return float(found["test"])
 
@@ -323,14 +323,14 @@ def guess(bench: Bench, kind: str, epsilon: float, shares: str, partition: int) 
     if found is None:
         split, start = published_split(bench.graph), time.process_time()
         parts = [float(text) for text in shares.split(":")]
-        members, holdings = deal_out(bench.graph, split, parts, seed=partition)
+        members, holdings = partition_graph(bench.graph, split, parts, seed=partition)
         setting = Setting(members, len(bench.graph.schema.classes), mode="guesses", epsilon=epsilon)
         if kind == "guesses":
-            train_together(setting, holdings, randomness=SeededRandomness(partition), seed=partition)
-            scores = holdings["holder1"].desk.predictions  # type: ignore[union-attr]
+            simulate_training(setting, holdings, randomness=SeededRandomness(partition), seed=partition)
+            scores = holdings["holder1"].head.predictions  # type: ignore[union-attr]
         else:
             every = (to_rows(bench.graph.x), bench.graph.edge_index)
-            dealt = deal_columns(bench.graph, parts, seed=partition)
+            dealt = vertical_partition(bench.graph, parts, seed=partition)
             features, edges = every if kind == "mixed" else dealt[int(kind[-1]) - 1]
             scores = alone(setting, features, edges, bench.graph.y, split.train)
         hit = scores.argmax(dim=1) == bench.graph.y
@@ -342,10 +342,10 @@ def guess(bench: Bench, kind: str, epsilon: float, shares: str, partition: int) 
 
 def alone(setting: Setting, features: Any, edges: torch.Tensor, labels: torch.Tensor, train: torch.Tensor) -> Any:
     """Return logits of the network of mode "guesses" after training on labels in the clear."""
-    network = OwnNetwork(features, edges, setting.classes, setting.hops)
+    network = LocalNetwork(features, edges, setting.classes, setting.hops)
     rows, clear = train.nonzero().squeeze(1), torch.eye(setting.classes)
     given = {"epochs": setting.epochs, "rate": setting.learning_rate, "decay": setting.weight_decay}
-    train_own(network, lambda logits: label_loss(logits[rows], labels[rows], clear), **given)  # type: ignore[arg-type]
+    train_local(network, lambda logits: label_loss(logits[rows], labels[rows], clear), **given)  # type: ignore[arg-type]
     return network().detach()
 
 

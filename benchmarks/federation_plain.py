@@ -15,10 +15,10 @@ import torch
 from torch import Tensor, nn
 
 from graphveil.aggregation import from_scipy
-from graphveil.federation.core.networks import Combination, Head, Propagation, own_structure
+from graphveil.federation.core.networks import Combination, Head, Propagation, holder_structure
 from graphveil.federation.core.publication import clip_rows
 from graphveil.federation.modes.linear_server import LinearNetwork
-from graphveil.federation.modes.spread import short_rows, walk_matrix
+from graphveil.federation.modes.propagation import scaled_rows, transition_matrix
 from graphveil.graphs import Split
 from graphveil.models.initial import glorot
 
@@ -127,7 +127,7 @@ class _Own:
         for features, edges in parts:
             propagation = Propagation("sage", plan.width, plan.hops, generator=generator)
             weight = glorot((features.shape[1], plan.width), generator)
-            structure = own_structure("sage", edges, features.shape[0])
+            structure = holder_structure("sage", edges, features.shape[0])
             self.branches.append((propagation, weight, structure, from_scipy(features)))
 
     def parameters(self) -> list[nn.Parameter]:
@@ -147,7 +147,7 @@ class _Opened:
         self.branches = []
         for features, edges in parts:
             propagation = Propagation("sage", plan.width, plan.hops, generator=generator)
-            self.branches.append((propagation, own_structure("sage", edges, features.shape[0])))
+            self.branches.append((propagation, holder_structure("sage", edges, features.shape[0])))
         self.inputs = [from_scipy(features) for features, _ in parts]
         columns = sum(features.shape[1] for features, _ in parts)
         scale = (6.0 / (columns + plan.width)) ** 0.5 / len(parts) ** 0.5
@@ -177,8 +177,8 @@ class _Linear:
 
     def __init__(self, plan: Plan, parts: Sequence[Part], generator: torch.Generator, words: list[np.ndarray]) -> None:
         nodes, holders = parts[0][0].shape[0], len(parts)
-        p = torch.cat([short_rows(features, holders) for features, _ in parts], dim=1).numpy()
-        s = sum(walk_matrix(edges, nodes) for _, edges in parts) * (1 / holders)
+        p = torch.cat([scaled_rows(features, holders) for features, _ in parts], dim=1).numpy()
+        s = sum(transition_matrix(edges, nodes) for _, edges in parts) * (1 / holders)
         for _ in range(plan.hops):
             p = s @ p
         self.p = torch.from_numpy(p).float()

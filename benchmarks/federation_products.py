@@ -118,10 +118,10 @@ def _our_party(name: str, identities: Any, addresses: Any, x: np.ndarray, width:
 
 
 def _plan(x: np.ndarray, width: int) -> Any:
-    from graphveil.federation.crypto.products import Left, Product
+    from graphveil.federation.crypto.products import LeftMatrix, Product
 
     half = x.shape[1] // 2
-    lefts = [Left("a", "a", ("b",), len(x), half), Left("b", "b", ("a",), len(x), x.shape[1] - half)]
+    lefts = [LeftMatrix("a", "a", ("b",), len(x), half), LeftMatrix("b", "b", ("a",), len(x), x.shape[1] - half)]
     forward = [Product(left, left.others[0], width) for left in lefts]
     return lefts, forward, [Product(left, left.others[0], width, True) for left in lefts]
 
@@ -146,12 +146,13 @@ def _owner(name: str, x: np.ndarray, width: int, steps: int) -> Any:
 
     from graphveil.federation.crypto import ring
     from graphveil.federation.crypto.products import multiply, set_up
+    from graphveil.federation.effects import Roster
     from graphveil.federation.modes.holder import ring_matrix
 
     lefts, forward, backward = _plan(x, width)
     half, bits = x.shape[1] // 2, ring.FRACTION_BITS
     own = ring_matrix(scipy.sparse.csr_array(x[:, :half] if name == "a" else x[:, half:]), bits)
-    masked = yield from set_up(name, "server", lefts, {name: own}, transposes=True)
+    masked = yield from set_up(Roster(name, ("a", "b")), lefts, {name: own}, transposes=True)
     turned = own.T.tocsr()
     generator = torch.Generator().manual_seed(1)
     w = {left.name: ring.encode(torch.randn(left.columns, width, generator=generator) / 8, bits) for left in lefts}
@@ -161,7 +162,7 @@ def _owner(name: str, x: np.ndarray, width: int, steps: int) -> Any:
         for step in range(steps):
             start, cpu = time.perf_counter(), time.process_time()
             rights = {product: w[product.left.name] if kind == "forward" else g for product in products}
-            found = yield from multiply(name, "server", masked, products, rights, f"{kind} {step}")
+            found = yield from multiply(masked, products, rights, f"{kind} {step}")
             local = ring.matmul(own, w[name]) if kind == "forward" else ring.matmul(turned, g)
             for product, share in found.items():
                 if kind == "forward" or product.left.owner == name:

@@ -27,17 +27,18 @@ from typing import Any
 import torch
 
 from graphveil.federation.core.checkpoints import Checkpoints
-from graphveil.federation.core.programs import Program
+from graphveil.federation.core.context import RunContext
 from graphveil.federation.core.setting import Setting
-from graphveil.federation.core.traffic import traffic_of
 from graphveil.federation.crypto.keys import Identity, new_identity
+from graphveil.federation.effects import Program
 from graphveil.federation.modes.holder import Holding, holder
 from graphveil.federation.modes.linear import linear_holder
 from graphveil.federation.modes.linear_server import linear_server
 from graphveil.federation.modes.server import server
+from graphveil.federation.modes.traffic import traffic_of
 from graphveil.federation.transport.links import Links, Peer
 from graphveil.federation.transport.session import Session
-from graphveil.federation.vertical import deal_out
+from graphveil.federation.vertical import partition_graph
 from graphveil.graphs import load_graph, published_split, random_split, social_graph
 from graphveil.privacy import SecureRandomness
 
@@ -76,7 +77,7 @@ def main() -> None:
     else:
         graph = load_graph(chosen.data, root=chosen.data_root)
         split = published_split(graph)
-    members, holdings = deal_out(graph, split, (5, 5), seed=0)
+    members, holdings = partition_graph(graph, split, (5, 5), seed=0)
     setting = Setting(
         members,
         len(graph.schema.classes),
@@ -172,19 +173,19 @@ def _party(name: str, stage: Stage) -> None:
     stage.answers.put((name, answer | {"bytes": sent / max(rounds - 1, 1)}))
 
 
-def _program(name: str, stage: Stage, done: int, state: Any) -> Program:
+def _program(name: str, stage: Stage, done: int, state: Any) -> Program[Any]:
     setting, randomness, generator = stage.setting, SecureRandomness(), torch.Generator().manual_seed(7)
-    common: dict[str, Any] = {"randomness": randomness, "done": done, "state": state}
+    run = RunContext(name, setting, randomness, generator, done, state)
     linear = setting.mode == "shared-linear"
     if name == setting.server:
         serve = linear_server if linear else server
-        return serve(setting, stage.nodes, stage.rows, generator=generator, **common)
+        return serve(run, stage.nodes, stage.rows)
     holding = stage.holdings[name]
-    if holding.desk is not None:
-        holding.desk.open(setting, randomness=randomness, generator=generator)
+    if holding.head is not None:
+        holding.head.open(setting, randomness=randomness, generator=generator)
     if linear:
-        return linear_holder(name, setting, holding, **common)
-    return holder(name, setting, holding, generator=generator, **common)
+        return linear_holder(run, holding)
+    return holder(run, holding)
 
 
 def _free_port() -> int:

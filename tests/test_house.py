@@ -29,7 +29,7 @@ EDGES = {
 }
 OUTSIDE = {"typer", "rich", "fastapi", "socket", "jinja2", "matplotlib"}
 #: The one file of a core room that is about sockets.
-DOOR = {"federation/transport/guard.py": {"socket"}}
+DOOR = {"federation/transport/admission.py": {"socket"}}
 
 
 def imports(file: Path) -> set[str]:
@@ -201,8 +201,8 @@ RAW_READERS = {
     "methods/release/scores.py:public_part": "features and labels of the nodes that are declared public",
     "methods/release/extractor.py:embedded": "features, which become each user's own embedding",
     "federation/party.py:holding_of": "a holder's own features and labels, in its own process",
-    "federation/vertical.py:deal_columns": "features, dealt out to simulated holders",
-    "federation/vertical.py:deal_out": "labels, given to the simulated label holder",
+    "federation/vertical.py:vertical_partition": "features, dealt out to simulated holders",
+    "federation/vertical.py:partition_graph": "labels, given to the simulated label holder",
     "federation/estimator.py:VFGNN.score": "true labels, to measure accuracy in a simulation",
     "methods/runs/plan.py:_cost": "the number of stored features",
     "methods/runs/plan.py:_reported": "the number of stored features",

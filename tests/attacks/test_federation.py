@@ -18,7 +18,7 @@ from graphveil.attacks.result import AttackResult
 from graphveil.errors import InputError
 from graphveil.federation.core.guarantees import guarantee_of
 from graphveil.federation.core.setting import Setting
-from graphveil.federation.vertical import deal_out
+from graphveil.federation.vertical import partition_graph
 from graphveil.graphs import random_split, social_graph
 from graphveil.privacy import SeededRandomness
 
@@ -31,7 +31,7 @@ def run(
     mode: str, epsilon: float = math.inf, epsilon_y: float = math.inf, unprotected: bool = False, holders: int = 2
 ) -> Recorded:
     graph = social_graph(160, 6, 60, 3, apps=8, seed=3)
-    members, held = deal_out(graph, random_split(graph, 0), (1.0,) * holders, seed=0)
+    members, held = partition_graph(graph, random_split(graph, 0), (1.0,) * holders, seed=0)
     setting = Setting(members, 3, mode=mode, epsilon=epsilon, epsilon_y=epsilon_y, **QUICK)
     return simulated(setting, held, randomness=SeededRandomness(1), unprotected=unprotected)
 

@@ -14,11 +14,11 @@ from graphveil.attacks.federation import attack_federation, simulated
 from graphveil.attacks.federation_views import Recorded
 from graphveil.attacks.result import AttackResult
 from graphveil.errors import InputError
+from graphveil.federation.core.dither import Dither
 from graphveil.federation.core.setting import Member, Setting
-from graphveil.federation.crypto.dither import Dither
 from graphveil.federation.crypto.zero_sum import ZeroSum
 from graphveil.federation.modes.holder import Holding
-from graphveil.federation.modes.labels import LabelDesk
+from graphveil.federation.modes.labels import LabelHead
 from graphveil.privacy import SeededRandomness
 
 PEOPLE, COLUMNS, CLASSES = 160, 10, 3
@@ -38,8 +38,8 @@ def made(holders: int) -> tuple[tuple[Member, ...], dict[str, Holding]]:
         name, wide = f"holder{number}", len(columns)
         x = torch.rand(PEOPLE, wide, generator=generator, dtype=torch.float64)
         pairs = torch.randint(PEOPLE, (2, 200), generator=generator)
-        desk = LabelDesk(labels, train, val, ~(train | val)) if number == 1 else None
-        held[name] = Holding(x, torch.cat([pairs, pairs.flip(0)], dim=1), 1.0, desk)
+        head = LabelHead(labels, train, val, ~(train | val)) if number == 1 else None
+        held[name] = Holding(x, torch.cat([pairs, pairs.flip(0)], dim=1), 1.0, head)
         members.append(Member(name, wide, number == 1))
     return tuple(members), held
 

@@ -20,14 +20,14 @@ from graphveil.audit.federation_cases import (
 )
 from graphveil.audit.federation_replay import PERSON, audit_features, audit_label, audit_shares
 from graphveil.federation.core import publication
-from graphveil.federation.core.messages import Receive, Send
+from graphveil.federation.core.dither import Dither
 from graphveil.federation.core.publication import Publisher
 from graphveil.federation.core.setting import MODES
 from graphveil.federation.crypto import products
-from graphveil.federation.crypto.dither import Dither
 from graphveil.federation.crypto.sharing import uniform
+from graphveil.federation.effects import Receive, Send
 from graphveil.federation.modes import linear, linear_server
-from graphveil.federation.modes.labels import LabelDesk
+from graphveil.federation.modes.labels import LabelHead
 from graphveil.privacy import SeededRandomness
 
 Patch = pytest.MonkeyPatch
@@ -113,30 +113,38 @@ def test_programs_pass(mode: str) -> None:
 
 def the_length_of_a_message_counts_what_a_person_has(patch: Patch) -> None:
     """A further message between holders, as long as holder2's row of the person has entries above a half."""
-    real = federation_replay.holding_program
+    real = federation_replay.party_programs
 
-    def program(name: str, setting: Any, held: Any, **rest: Any) -> Any:
+    def program(name: str, held: Any, true: Any) -> Any:
         if name == "holder2":
             many = int((held.features[PERSON] > 0.5).sum())
             yield Send("holder1", "masked-sum", torch.zeros(many, dtype=torch.int64))
         else:
             yield Receive("holder2", "masked-sum", (-1,))
-        return (yield from real(name, setting, held, **rest))
+        return (yield from true)
 
-    patch.setattr(federation_replay, "holding_program", program)
+    def programs(contexts: Any, holdings: Any) -> Any:
+        found = real(contexts, holdings)
+        return found | {name: program(name, held, found[name]) for name, held in holdings.items()}
+
+    patch.setattr(federation_replay, "party_programs", programs)
 
 
 def a_value_of_a_person_stands_in_a_message(patch: Patch) -> None:
-    real = federation_replay.holding_program
+    real = federation_replay.party_programs
 
-    def program(name: str, setting: Any, held: Any, **rest: Any) -> Any:
+    def program(name: str, held: Any, true: Any) -> Any:
         if name == "holder2":
             yield Send("holder1", "blinded-set", (255 * held.features[PERSON]).to(torch.uint8))
         else:
             yield Receive("holder2", "blinded-set", (-1,))
-        return (yield from real(name, setting, held, **rest))
+        return (yield from true)
 
-    patch.setattr(federation_replay, "holding_program", program)
+    def programs(contexts: Any, holdings: Any) -> Any:
+        found = real(contexts, holdings)
+        return found | {name: program(name, held, found[name]) for name, held in holdings.items()}
+
+    patch.setattr(federation_replay, "party_programs", programs)
 
 
 @pytest.mark.parametrize(
@@ -157,13 +165,13 @@ def test_leaks_beside_what_is_published_are_found(
 
 @pytest.mark.parametrize("mode", MODES)
 def test_labels_that_go_round_their_randomizer_are_found(mode: str, monkeypatch: Patch) -> None:
-    real = LabelDesk.open
+    real = LabelHead.open
 
-    def open_(me: LabelDesk, *rest: Any, **named: Any) -> None:
+    def open_(me: LabelHead, *rest: Any, **named: Any) -> None:
         real(me, *rest, **named)
-        me._heard = me.labels
+        me.reported = me.labels
 
-    monkeypatch.setattr(LabelDesk, "open", open_)
+    monkeypatch.setattr(LabelHead, "open", open_)
     found = audit_label(mode)
     assert not found.holds and "differs on the neighbour" in found.notes[0]
 

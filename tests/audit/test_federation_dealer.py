@@ -13,14 +13,14 @@ from torch import Tensor
 
 from graphveil.audit import federation_runs
 from graphveil.audit.federation_dealer import audit_dealer
-from graphveil.federation.core.messages import Receive, Send
+from graphveil.federation.core.dither import Dither
 from graphveil.federation.core.publication import Publisher
 from graphveil.federation.core.setting import MODES
-from graphveil.federation.crypto.dither import Dither
 from graphveil.federation.crypto.masks import MaskKey
 from graphveil.federation.crypto.zero_sum import ZeroSum
+from graphveil.federation.effects import Receive, Roster, Send
 from graphveil.federation.modes import linear
-from graphveil.federation.modes.guesses import Guesser
+from graphveil.federation.modes.guesses import GuessPublisher
 
 Patch = pytest.MonkeyPatch
 
@@ -74,9 +74,9 @@ def masks_reused_in_the_next_round(patch: Patch) -> None:
 
 
 def masks_of_keys_that_the_server_knows(patch: Patch) -> None:
-    def agree(me: str, names: tuple[str, ...], **rest: Any) -> Any:
+    def agree(roster: Roster, **rest: Any) -> Any:
         yield from ()
-        return ZeroSum(me, tuple(names), {name: MaskKey(bytes(32)) for name in names if name != me})
+        return ZeroSum(roster, {name: MaskKey(bytes(32)) for name in roster.others})
 
     patch.setattr(linear, "agree_on_masks", agree)
 
@@ -187,8 +187,8 @@ def test_rows_with_bits_below_the_noise_are_found(mode: str, monkeypatch: Patch)
 
 def test_guesses_that_are_drawn_again_after_a_resume_are_found(monkeypatch: Patch) -> None:
     drawn = itertools.count()
-    real = Guesser.publish
-    monkeypatch.setattr(Guesser, "publish", lambda me: (real(me) + next(drawn)) % 3)
+    real = GuessPublisher.publish
+    monkeypatch.setattr(GuessPublisher, "publish", lambda me: (real(me) + next(drawn)) % 3)
     found = audit_dealer("guesses")
     assert not found.holds and "published other guesses" in found.notes[0]
 
@@ -219,7 +219,7 @@ def test_on_a_small_ring_the_view_depends_on_the_sum_alone(holders: int) -> None
             masks = []
             for me in names:
                 keys: Any = {o: Small(drawn[min(me, o), max(me, o)]) for o in names if o != me}
-                masks.append(int(ZeroSum(me, names, keys).mask("open 1", (1,))))
+                masks.append(int(ZeroSum(Roster(me, names), keys).mask("open 1", (1,))))
             seen[tuple((share + mask) % ring for share, mask in zip(shares, masks, strict=True))] += 1
         views.setdefault(sum(shares) % ring, []).append(seen)
     for found in views.values():

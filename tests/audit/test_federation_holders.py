@@ -12,7 +12,7 @@ from torch import Tensor
 from graphveil.audit.federation_holders import audit_holders
 from graphveil.federation.crypto import products, sharing
 from graphveil.federation.crypto.masks import MaskKey
-from graphveil.federation.crypto.truncation import CutKeys
+from graphveil.federation.crypto.truncation import TruncationKeys
 
 Patch = pytest.MonkeyPatch
 CASES = [("shared-linear", holders, victim) for holders in (2, 3, 4) for victim in range(holders)]
@@ -42,8 +42,8 @@ def masks_of_weights_used_in_every_round(patch: Patch) -> None:
 
 def one_key_of_cuts_for_all(patch: Patch) -> None:
     """Each masked sum is uniform by itself, and whoever is shown all of them can take their masks away."""
-    same = CutKeys(MaskKey(bytes(32)), MaskKey(bytes(31) + b"1"))
-    patch.setattr(CutKeys, "fresh", staticmethod(lambda randomness: same))
+    same = TruncationKeys(MaskKey(bytes(32)), MaskKey(bytes(31) + b"1"))
+    patch.setattr(TruncationKeys, "fresh", staticmethod(lambda randomness: same))
 
 
 @pytest.mark.parametrize(

@@ -141,21 +141,22 @@ def test_every_kind_of_message_is_sent_in_some_mode() -> None:
 @pytest.mark.parametrize("mode", list(MODES))
 def test_a_plan_lists_the_kinds_that_are_sent(mode: str) -> None:
 
+    from graphveil.federation.core.context import RunContext
     from graphveil.federation.core.setting import Member
     from graphveil.federation.party import holder_program, server_program
-    from graphveil.federation.vertical import deal_columns
+    from graphveil.federation.vertical import vertical_partition
     from graphveil.graphs import make_graph
     from graphveil.graphs.features import features_from_rows
 
     whole, randomness = load_graph("social-200"), SeededRandomness(1)
-    parts = deal_columns(whole, (1, 1), seed=0)
+    parts = vertical_partition(whole, (1, 1), seed=0)
     members = tuple(Member(f"h{place}", part.shape[1], place == 0) for place, (part, _) in enumerate(parts))
     setting = Setting(members, len(whole.schema.classes), mode=mode, width=4, hops=1, epochs=1, opened=True)
-    programs = {"server": server_program(setting, randomness=randomness)}
+    programs = {"server": server_program(RunContext("server", setting, randomness))}
     for member, (part, edges) in zip(members, parts, strict=True):
         graph = make_graph(features_from_rows(part), edges, whole.y, replace(whole.schema, dimension=member.columns))
         ids = [str(row) for row in range(200)]
-        programs[member.name] = holder_program(member.name, setting, graph, ids, randomness=randomness, seed=0)
+        programs[member.name] = holder_program(RunContext(member.name, setting, randomness), graph, ids, seed=0)
     _, transcript = simulate(programs)
     assert {entry.kind for entry in transcript.entries} == set(SENT[mode]) <= set(KINDS)
 

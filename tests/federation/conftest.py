@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import socket
+from pathlib import Path
 
 import pytest
 
-NETWORK = {"test_links", "test_party", "test_session"}
+NETWORK = {"test_links", "test_party", "test_session", "test_admission"}
 
 
 def loopback() -> bool:
@@ -20,7 +21,7 @@ def loopback() -> bool:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    here = [item for item in items if item.path.parent.name == "federation" and item.path.stem in NETWORK]
+    here = [item for item in items if Path(__file__).parent in item.path.parents and item.path.stem in NETWORK]
     if here and not loopback():
         for item in here:
             item.add_marker(pytest.mark.skip(reason="no loopback interface on this machine"))

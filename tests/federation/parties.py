@@ -17,9 +17,8 @@ import torch
 from torch import Tensor
 
 from graphveil.federation.core.checkpoints import Checkpoints
-from graphveil.federation.core.messages import Receive, Send
-from graphveil.federation.core.programs import Checkpoint, Program
 from graphveil.federation.crypto.keys import Identity, new_identity
+from graphveil.federation.effects import Checkpoint, Program, Receive, Send
 from graphveil.federation.transport.links import Links, Peer
 from graphveil.federation.transport.session import Finished, Session
 from graphveil.privacy import SecureRandomness
@@ -130,12 +129,12 @@ class Place:
                 own.close()
 
 
-def program(place: Place, me: str, done: int, state: Mapping[str, Tensor] | None) -> Program:
+def program(place: Place, me: str, done: int, state: Mapping[str, Tensor] | None) -> Program[Any]:
     """A toy: holders publish their total, the server sends back the sum; each session has a mask of its own."""
     return _server(place, done, state) if me == "server" else _holder(place, me, done, state)
 
 
-def _server(place: Place, done: int, state: Mapping[str, Tensor] | None) -> Program:
+def _server(place: Place, done: int, state: Mapping[str, Tensor] | None) -> Program[Any]:
     for name in NAMES[1:]:
         mask = torch.frombuffer(bytearray(SecureRandomness().bytes(32)), dtype=torch.uint8).view(1, 32)
         place.masks.append(mask.numpy().tobytes())
@@ -158,7 +157,7 @@ def received(answer: Tensor | None) -> Tensor:
     return answer
 
 
-def _holder(place: Place, me: str, done: int, state: Mapping[str, Tensor] | None) -> Program:
+def _holder(place: Place, me: str, done: int, state: Mapping[str, Tensor] | None) -> Program[Any]:
     other = "holder2" if me == "holder1" else "holder1"
     yield Receive("server", "mask-keys", (1, 32))
     total = torch.zeros(SHAPE) if state is None else state["total"]

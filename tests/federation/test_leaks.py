@@ -20,14 +20,14 @@ from graphveil.attacks.federation_features import left_over, similarities, solve
 from graphveil.attacks.federation_labels import groups, matched, unit_rows
 from graphveil.attacks.federation_views import Recorded, record
 from graphveil.federation.core.guarantees import guarantee_of
-from graphveil.federation.core.messages import Send
-from graphveil.federation.core.programs import Effect, simulate
+from graphveil.federation.core.programs import simulate
 from graphveil.federation.core.setting import Member, Setting
 from graphveil.federation.crypto import ring
 from graphveil.federation.crypto.psi import align
+from graphveil.federation.effects import Effect, Roster, Send
 from graphveil.federation.modes.holder import Holding
-from graphveil.federation.modes.labels import LabelDesk
-from graphveil.federation.modes.spread import short_rows
+from graphveil.federation.modes.labels import LabelHead
+from graphveil.federation.modes.propagation import scaled_rows
 from graphveil.privacy import SeededRandomness, assume
 
 N, CLASSES, WIDTH, ROUNDS = 200, 3, 8, 16
@@ -60,8 +60,8 @@ def spied(mode: str, epsilon: float = math.inf, epsilon_y: float = math.inf, mom
     for name, columns in (("a", OWN), ("b", THEIRS)):
         pairs = torch.randint(0, N, (2, 300), generator=generator)
         pairs = pairs[:, pairs[0] < pairs[1]].unique(dim=1)
-        desk = LabelDesk(labels, train, val, ~(train | val)) if name == "a" else None
-        held[name] = Holding(features(columns, labels, generator), torch.cat([pairs, pairs.flip(0)], 1), 1.0, desk)
+        head = LabelHead(labels, train, val, ~(train | val)) if name == "a" else None
+        held[name] = Holding(features(columns, labels, generator), torch.cat([pairs, pairs.flip(0)], 1), 1.0, head)
         members.append(Member(name, columns, name == "a"))
     setting = Setting(
         tuple(members),
@@ -210,7 +210,7 @@ def test_the_dealer_is_never_sent_a_masked_matrix(mode: str) -> None:
 def test_a_planted_value_stands_in_no_message(mode: str) -> None:
     """As float32, float64 or ring element, at either scale, as given or as scaled by its row."""
     run = spied(mode)
-    rows = short_rows(run.holdings["b"].features, 2)
+    rows = scaled_rows(run.holdings["b"].features, 2)
     values = [torch.tensor([WORTH]), torch.tensor([WORTH]).float().double(), *rows[rows > 0].unique()[:, None]]
     bits = run.setting.bits
     needles = {value.numpy().tobytes() for value in values}
@@ -231,7 +231,7 @@ def test_a_planted_id_stands_in_no_message_of_the_alignment() -> None:
             sent.append(effect.body.numpy().tobytes())
 
     source = SeededRandomness(1)
-    parties = {name: align(name, ("a", "b"), ids[name], randomness=source) for name in ids}
+    parties = {name: align(Roster(name, ("a", "b")), ids[name], randomness=source) for name in ids}
     found, _ = simulate(parties, watch=watch)
     assert [ids["a"][row] for row in found["a"]] == [ids["b"][row] for row in found["b"]]
     for text in (*ids["a"], *ids["b"]):

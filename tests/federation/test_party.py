@@ -22,7 +22,7 @@ from graphveil.errors import DataError
 from graphveil.federation import party as party_module
 from graphveil.federation.core.agreement import read_agreement
 from graphveil.federation.crypto.keys import new_identity, read_identity
-from graphveil.federation.crypto.psi import MOST_IDS
+from graphveil.federation.crypto.psi import MAX_IDS
 from graphveil.federation.party import Outcome, largest_of, run_party
 from graphveil.federation.transport.mailbox import Mailbox
 from graphveil.graphs import load_graph
@@ -171,7 +171,7 @@ def test_rounds_that_run_again_cost_nothing_and_masks_are_new(
     for name in NAMES:
         assert isinstance(found[name], Outcome), found[name]
     for place, name in enumerate(NAMES[1:], start=1):
-        publisher = found[name].finished.result["publisher"]
+        publisher = found[name].finished.result.publisher
         assert len(publisher.seen) == 5 and publisher.spent <= 8
         if mode != "shared-linear":  # where the noisy rows themselves cross the wire: five publications, not a sixth
             assert len(set(wire.of("embeddings", place))) == 5 <= len(wire.of("embeddings", place))
@@ -203,11 +203,11 @@ def test_labels_and_guesses_that_are_sent_again_are_the_same(tmp_path: Path, mon
     found = run_threads(path, kills={"holder1": [0, 1], "holder2": [0, 1], "server": [1]})
     assert all(isinstance(one, Outcome) for one in found.values()), found
     assert len(set(wire.of("guesses", 2))) == 1 == len(set(wire.of("training-labels", 1)))
-    assert found["holder2"].finished.result["publisher"].spent == 8.0
+    assert found["holder2"].finished.result.publisher.spent == 8.0
     assert not [kind for sender, kind, _ in wire.sent if kind not in ("blinded-ids", "blinded-set", "aligned")
                 and (sender, kind) not in ((1, "training-labels"), (2, "guesses"))]  # fmt: skip
-    desk = found["holder1"].desk
-    assert len(desk.history) == 2 and desk.predictions.shape == desk.alone.shape
+    head = found["holder1"].head
+    assert len(head.history) == 2 and head.predictions.shape == head.alone.shape
 
 
 def test_a_folder_with_other_columns_is_refused_before_anything_is_said(
@@ -238,9 +238,9 @@ def test_holders_that_align_different_rows_are_refused(tmp_path: Path, monkeypat
     path = folders(tmp_path, "mode=individual", "epochs=2")
     align = party_module.align
 
-    def shorter(me: str, *given: Any, **named: Any) -> Any:
-        rows = yield from align(me, *given, **named)
-        return rows[:-1] if me == "holder2" else rows
+    def shorter(roster: Any, *given: Any, **named: Any) -> Any:
+        rows = yield from align(roster, *given, **named)
+        return rows[:-1] if roster.me == "holder2" else rows
 
     monkeypatch.setattr(party_module, "align", shorter)
     found = run_threads(path)
@@ -251,4 +251,4 @@ def test_holders_that_align_different_rows_are_refused(tmp_path: Path, monkeypat
 def test_the_largest_message_follows_from_the_agreement(tmp_path: Path) -> None:
     setting = read_agreement(folders(tmp_path, "mode=individual") / "run" / "server").setting
     columns = sum(member.columns for member in setting.members)
-    assert largest_of(setting) == max(1 << 26, 8 * MOST_IDS * max(columns, 8))
+    assert largest_of(setting) == max(1 << 26, 8 * MAX_IDS * max(columns, 8))

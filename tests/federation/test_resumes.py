@@ -15,13 +15,12 @@ from torch import Tensor
 
 from graphveil.errors import BudgetError, InputError
 from graphveil.federation.core.checkpoints import Checkpoints
-from graphveil.federation.core.messages import Receive, Send
-from graphveil.federation.core.programs import Checkpoint
 from graphveil.federation.core.publication import Publication, Publisher
 from graphveil.federation.core.setting import Member, Setting
 from graphveil.federation.crypto.masks import MaskKey
+from graphveil.federation.effects import Checkpoint, Receive, Send
 from graphveil.federation.modes import linear
-from graphveil.federation.modes.labels import LabelDesk
+from graphveil.federation.modes.labels import LabelHead
 from graphveil.federation.transport.session import Session
 from graphveil.privacy import SeededRandomness
 from tests.federation.parties import NAMES, SHAPE, Killed, Place, Running, run_all
@@ -100,7 +99,7 @@ def test_other_data_of_any_holder_is_published_under_other_noise_of_all(who: str
     difference, noise = _openings(states, monkeypatch)
     assert float(noise.double().abs().median()) > 2.0**36  # sigma is some 3 C, and a row of z at most C
     if key == "p":
-        monkeypatch.setattr(linear.Sealer, "seal", lambda me, share: bytes(32))
+        monkeypatch.setattr(linear.Commitment, "seal", lambda me, share: bytes(32))
         plain = again(after(1), monkeypatch, seed=5)
         weak = again(states, monkeypatch, seed=6)
         change = opened(weak, 0) - opened(plain, 0)
@@ -220,8 +219,8 @@ def test_rows_of_one_holder_have_a_name_of_their_own() -> None:
 # ---- labels ----
 
 
-def desk(train: Tensor, val: Tensor, **changes: Any) -> LabelDesk:
-    found = LabelDesk(torch.arange(60) % 3, train, val, ~(train | val))
+def head(train: Tensor, val: Tensor, **changes: Any) -> LabelHead:
+    found = LabelHead(torch.arange(60) % 3, train, val, ~(train | val))
     setting = Setting((Member("a", 2, True), Member("b", 2)), 3, epsilon_y=1.0, mode="guesses", **changes)
     found.open(setting, randomness=SeededRandomness(4), generator=torch.Generator().manual_seed(1))
     return found
@@ -230,14 +229,14 @@ def desk(train: Tensor, val: Tensor, **changes: Any) -> LabelDesk:
 def test_labels_that_were_not_randomized_are_not_used_after_another_split() -> None:
     """With another --seed, people train whose labels nobody has randomized: they were kept as they are, and given."""
     place = torch.arange(60)
-    begun = desk(place < 20, (place >= 20) & (place < 30))
+    begun = head(place < 20, (place >= 20) & (place < 30))
     heard = begun.state()["desk/heard"]
     assert bool((heard[30:] == -1).all()) and bool((heard[:30] >= 0).all())
     assert not torch.equal(heard[:30], begun.labels[:30])
-    same = desk(place < 20, (place >= 20) & (place < 30))
+    same = head(place < 20, (place >= 20) & (place < 30))
     same.load(begun.state())
     assert torch.equal(same.given(-1), begun.given(-1))
-    other = desk(place >= 40, (place >= 20) & (place < 30))
+    other = head(place >= 40, (place >= 20) & (place < 30))
     with pytest.raises(InputError, match="other nodes train or validate"):
         other.load(begun.state())
 

@@ -11,17 +11,17 @@ import torch
 from torch import Tensor
 
 from graphveil.errors import BudgetError, InputError
-from graphveil.federation.core.messages import KINDS, Send
-from graphveil.federation.core.networks import own_structure
-from graphveil.federation.core.programs import Effect
+from graphveil.federation.core.messages import KINDS
+from graphveil.federation.core.networks import holder_structure
 from graphveil.federation.core.publication import Publisher
 from graphveil.federation.core.setting import Member, Setting
-from graphveil.federation.core.traffic import traffic_of
 from graphveil.federation.crypto import ring
+from graphveil.federation.effects import Effect, Send
 from graphveil.federation.modes.holder import Holding
-from graphveil.federation.modes.labels import LabelDesk
-from graphveil.federation.modes.spread import short_rows, walk_matrix
-from graphveil.federation.simulation import Trained, train_together
+from graphveil.federation.modes.labels import LabelHead
+from graphveil.federation.modes.propagation import scaled_rows, transition_matrix
+from graphveil.federation.modes.traffic import traffic_of
+from graphveil.federation.simulation import Trained, simulate_training
 from graphveil.privacy import SeededRandomness
 
 N, CLASSES, WIDTH = 40, 3, 8
@@ -38,8 +38,8 @@ def holdings(holders: int = 2, seed: int = 0) -> tuple[tuple[Member, ...], dict[
         features = torch.rand(N, d, generator=generator)
         pairs = torch.randint(0, N, (2, 60), generator=generator)
         pairs = pairs[:, pairs[0] < pairs[1]].unique(dim=1)
-        desk = LabelDesk(labels, train, val, ~(train | val)) if number == 1 else None
-        held[f"h{number}"] = Holding(features, torch.cat([pairs, pairs.flip(0)], 1), 1.0, desk)
+        head = LabelHead(labels, train, val, ~(train | val)) if number == 1 else None
+        held[f"h{number}"] = Holding(features, torch.cat([pairs, pairs.flip(0)], 1), 1.0, head)
         members.append(Member(f"h{number}", d, number == 1))
     return tuple(members), held
 
@@ -59,38 +59,38 @@ def made(holders: int = 2, **changes: Any) -> tuple[Setting, dict[str, Holding]]
 
 def run(holders: int = 2, **changes: Any) -> tuple[Trained, Setting, dict[str, Holding]]:
     setting, held = made(holders, **changes)
-    return train_together(setting, held, randomness=SeededRandomness(3), seed=5), setting, held
+    return simulate_training(setting, held, randomness=SeededRandomness(3), seed=5), setting, held
 
 
 def weights(trained: Trained, setting: Setting) -> dict[str, Tensor]:
     """W_j of every block, as the sum of the holders' shares."""
     if setting.mode == "shared-linear":
-        whole = ring.decode(sum(trained.results[name]["share"] for name in setting.names), setting.bits)
+        whole = ring.decode(sum(trained.holders[name].w for name in setting.names), setting.bits)
         blocks = whole.split([member.columns for member in setting.members])
         return {name: block.clone() for name, block in zip(setting.names, blocks, strict=True)}
-    parts = [trained.results[name]["first"].shares for name in setting.names]
+    parts = [trained.holders[name].first.shares for name in setting.names]
     return {name: ring.decode(sum(part[name] for part in parts), setting.bits) for name in setting.names}
 
 
 def one_model(start: Trained, setting: Setting, held: dict[str, Holding], blocks: dict[str, Tensor]) -> Tensor:
     """The loss of one model that sees everything, with the parties' initial weights."""
-    desk = held["h1"].desk
-    assert desk is not None
-    network = start.results[setting.server]
+    head = held["h1"].head
+    assert head is not None
+    network = start.server
     if setting.mode == "paper":
         h0 = sum(held[name].features @ blocks[name] for name in setting.names)
         z = network(
             [
-                start.results[name]["propagation"](h0, own_structure(setting.aggregator, held[name].edge_index, N))
+                start.holders[name].propagation(h0, holder_structure(setting.aggregator, held[name].edge_index, N))
                 for name in setting.names
             ]
         )
     else:
-        x = torch.cat([short_rows(held[name].features, len(setting.names)) for name in setting.names], dim=1)
-        s = sum(walk_matrix(held[name].edge_index, N).toarray() for name in setting.names) / len(setting.names)
+        x = torch.cat([scaled_rows(held[name].features, len(setting.names)) for name in setting.names], dim=1)
+        s = sum(transition_matrix(held[name].edge_index, N).toarray() for name in setting.names) / len(setting.names)
         p = torch.linalg.matrix_power(torch.from_numpy(s), setting.hops) @ x
         z = network([p.float() @ torch.cat([blocks[name] for name in setting.names])])
-    return torch.nn.functional.cross_entropy(desk._head(z[desk.train]), desk.labels[desk.train])
+    return torch.nn.functional.cross_entropy(head._output(z[head.train]), head.labels[head.train])
 
 
 @pytest.mark.parametrize("holders", [2, 3, 4])
@@ -115,19 +115,19 @@ def test_a_step_on_shares_is_the_step_of_one_model_that_sees_everything(mode: st
 @pytest.mark.parametrize("combine", ["mean", "concat", "regression"])
 def test_every_mode_learns_with_every_combination(mode: str, combine: str) -> None:
     _, _, held = run(mode=mode, combine=combine, epochs=30)
-    desk = held["h1"].desk
-    assert desk is not None
-    assert desk.history[-1]["loss"] < desk.history[0]["loss"]
-    assert desk.predictions is not None
-    assert desk.predictions.shape == (N, CLASSES)
+    head = held["h1"].head
+    assert head is not None
+    assert head.history[-1]["loss"] < head.history[0]["loss"]
+    assert head.predictions is not None
+    assert head.predictions.shape == (N, CLASSES)
 
 
 @pytest.mark.parametrize("aggregator", ["sage", "gcn", "gat"])
 def test_every_aggregator_learns(aggregator: str) -> None:
     _, _, held = run(mode="individual", aggregator=aggregator, epochs=30)
-    desk = held["h1"].desk
-    assert desk is not None
-    assert desk.history[-1]["loss"] < desk.history[0]["loss"]
+    head = held["h1"].head
+    assert head is not None
+    assert head.history[-1]["loss"] < head.history[0]["loss"]
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -169,7 +169,7 @@ def test_noise_costs_what_was_agreed_and_every_publication_counts(mode: str) -> 
     trained, setting, _ = run(mode=mode, epochs=6, republish=2, epsilon=8.0, delta=1e-5)
     assert setting.publications == 3
     for name in setting.names:
-        publisher = trained.results[name]["publisher"]
+        publisher = trained.holders[name].publisher
         assert len(publisher.seen) == 3
         assert 7.9 < publisher.spent <= 8.0
     assert setting.publication.spent(1) < setting.publication.spent(3)
@@ -189,7 +189,7 @@ def test_nothing_that_is_paid_for_leaves_before_it_is_counted(mode: str, monkeyp
             left.append(effect.kind)
 
     with pytest.raises(BudgetError, match="nothing is left"):
-        train_together(setting, held, randomness=SeededRandomness(3), watch=watch)
+        simulate_training(setting, held, randomness=SeededRandomness(3), watch=watch)
     assert left and not any(KINDS[kind].priced for kind in left)
 
 
@@ -203,7 +203,7 @@ def test_all_rows_that_are_paid_for_are_named_so_that_they_can_be_noted(mode: st
         if isinstance(effect, Send) and effect.kind in ("embeddings", "noisy-share"):
             names.append(effect.name)
 
-    train_together(setting, held, randomness=SeededRandomness(3), watch=watch)
+    simulate_training(setting, held, randomness=SeededRandomness(3), watch=watch)
     assert names and all(names) and len(set(names)) == len(names) // (2 if mode == "shared-linear" else 1)
 
 
@@ -233,12 +233,12 @@ def test_weights_stay_inside_the_bound_that_the_noise_is_made_for(mode: str) -> 
         assert float(torch.linalg.matrix_norm(w, 2)) <= setting.clip
 
 
-def test_randomized_labels_are_all_that_leaves_the_desk() -> None:
+def test_randomized_labels_are_all_that_leaves_the_head() -> None:
     """With randomized labels the history is computed from them, and the guarantee of the label is epsilon_y."""
     _, _, held = run(mode="individual", epsilon_y=0.1)
-    desk = held["h1"].desk
-    assert desk is not None
-    assert not torch.equal(desk._heard[desk.train], desk.labels[desk.train])
+    head = held["h1"].head
+    assert head is not None
+    assert not torch.equal(head.reported[head.train], head.labels[head.train])
 
 
 @pytest.mark.parametrize(
@@ -280,8 +280,8 @@ def test_a_message_of_another_shape_is_refused() -> None:
 @pytest.mark.parametrize("holders", [2, 3])
 def test_the_bytes_that_a_plan_prints_are_those_that_are_sent(mode: str, holders: int) -> None:
     short, setting, held = run(holders, mode=mode, epochs=4, republish=2)
-    desk = held["h1"].desk
-    assert desk is not None
-    plan = traffic_of(setting, N, int(desk.train.sum()))
+    head = held["h1"].head
+    assert head is not None
+    plan = traffic_of(setting, N, int(head.train.sum()))
     aligned = 8 * holders  # told to the server by `holder_program`, which this run leaves out
     assert short.transcript.bytes == plan.total(setting.publications) - aligned

@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 from graphveil import load_graph
-from graphveil.federation.core.messages import HOLDER, KINDS, LABELS, SERVER, Receive, Send
-from graphveil.federation.core.programs import Effect, simulate
+from graphveil.federation.core.context import RunContext
+from graphveil.federation.core.messages import HOLDER, KINDS, LABELS, SERVER
+from graphveil.federation.core.programs import simulate
 from graphveil.federation.core.setting import Member, Setting
+from graphveil.federation.effects import Effect, Receive, Send
 from graphveil.federation.party import holder_program
 from graphveil.privacy import SeededRandomness
 from tests.federation.views import holdings, setting_of, watched
@@ -64,7 +66,7 @@ def test_a_count_and_who_trains_are_all_that_the_server_is_told_once(monkeypatch
             raise Enough
 
     programs: dict[str, Any] = {
-        name: holder_program(name, setting, graph, ids[name], randomness=SeededRandomness(1), seed=0) for name in ids
+        name: holder_program(RunContext(name, setting, SeededRandomness(1)), graph, ids[name], seed=0) for name in ids
     }
 
     def server() -> Any:
@@ -76,8 +78,8 @@ def test_a_count_and_who_trains_are_all_that_the_server_is_told_once(monkeypatch
     first = [(name, kind, body) for name, kind, body in told if kind == "aligned"]
     assert first and all(body == [150] for _, _, body in first)
     held = holdings(2, 20, 3)
-    desk = held["h1"].desk
-    assert desk is not None
+    head = held["h1"].head
+    assert head is not None
     for mode in ("shared-linear", "individual", "paper"):
         (trains,) = watched(setting_of(held, mode=mode, opened=True), held, monkeypatch).bodies("labelled-rows")
-        assert trains.tolist() == desk.train.nonzero().flatten().tolist()
+        assert trains.tolist() == head.train.nonzero().flatten().tolist()

@@ -18,6 +18,7 @@ from torch import Tensor
 from graphveil.federation.crypto import zero_sum
 from graphveil.federation.crypto.masks import MaskKey, unpacked
 from graphveil.federation.crypto.zero_sum import ZeroSum
+from graphveil.federation.effects import Roster
 from graphveil.federation.modes import linear
 from tests.federation.views import Views, holdings, is_uniform, setting_of, watched
 
@@ -171,7 +172,7 @@ def test_no_mask_hides_two_messages(mode: str, monkeypatch: pytest.MonkeyPatch) 
 def test_masks_add_up_to_nothing_and_a_label_is_used_once() -> None:
     names = ("a", "b", "c", "d")
     keys = {frozenset(p): MaskKey(bytes([i]) * 32) for i, p in enumerate(itertools.combinations(names, 2))}
-    each = [ZeroSum(me, names, {o: keys[frozenset((me, o))] for o in names if o != me}) for me in names]
+    each = [ZeroSum(Roster(me, names), {o: keys[frozenset((me, o))] for o in names if o != me}) for me in names]
     masks = [one.mask("x", (40, 9)) for one in each]
     assert not bool(torch.stack(masks).sum(dim=0).any())
     assert all(is_uniform(torch.stack(masks[:size]).sum(dim=0)) for size in (1, 2, 3))

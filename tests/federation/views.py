@@ -13,13 +13,14 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-from graphveil.federation.core.messages import Send
-from graphveil.federation.core.programs import Checkpoint, Effect, simulate
+from graphveil.federation.core.context import RunContext
+from graphveil.federation.core.programs import simulate
 from graphveil.federation.core.setting import Member, Setting
 from graphveil.federation.crypto.masks import MaskKey, unpacked
+from graphveil.federation.effects import Checkpoint, Effect, Send
 from graphveil.federation.modes.holder import Holding
-from graphveil.federation.modes.labels import LabelDesk
-from graphveil.federation.modes.registry import holding_program, serving
+from graphveil.federation.modes.labels import LabelHead
+from graphveil.federation.simulation import party_programs
 from graphveil.privacy import SeededRandomness
 
 CLASSES = 3
@@ -59,9 +60,9 @@ def holdings(holders: int, nodes: int, columns: int, *, seed: int = 0) -> dict[s
     for number in range(1, holders + 1):
         pairs = torch.randint(0, nodes, (2, 2 * nodes), generator=generator)
         pairs = torch.unique(pairs[:, pairs[0] < pairs[1]], dim=1)
-        desk = LabelDesk(labels, train, val, ~(train | val)) if number == 1 else None
+        head = LabelHead(labels, train, val, ~(train | val)) if number == 1 else None
         x = torch.rand(nodes, columns, generator=generator)
-        found[f"h{number}"] = Holding(x, torch.cat([pairs, pairs.flip(0)], 1), 1.0, desk)
+        found[f"h{number}"] = Holding(x, torch.cat([pairs, pairs.flip(0)], 1), 1.0, head)
     return found
 
 
@@ -98,16 +99,14 @@ def watched(
 
     sources = {name: SeededRandomness(1000 * seed + place) for place, name in enumerate((setting.server, *held))}
     generator = torch.Generator().manual_seed(1)
-    nodes, desk = held["h1"].nodes, held["h1"].desk
-    assert desk is not None
-    desk.open(setting, randomness=sources["h1"], generator=generator)
-    rest: dict[str, Any] = {"generator": generator, "done": done}
-    state = {name: None if states is None else states[name] for name in sources}
-    rows = int(desk.train.sum())
-    programs = {
-        "server": serving(setting, nodes, rows, randomness=sources["server"], state=state["server"], **rest),
-        **{n: holding_program(n, setting, held[n], randomness=sources[n], state=state[n], **rest) for n in held},
+    head = held["h1"].head
+    assert head is not None
+    head.open(setting, randomness=sources["h1"], generator=generator)
+    contexts = {
+        name: RunContext(name, setting, source, generator, done, None if states is None else states[name])
+        for name, source in sources.items()
     }
+    programs = party_programs(contexts, held)
     with patch.context() as here:
         here.setattr(MaskKey, "expand", expand)
         torch.manual_seed(1)

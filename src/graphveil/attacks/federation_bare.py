@@ -17,7 +17,7 @@ from torch import Tensor
 
 from graphveil.attacks.federation_views import Message, Recorded
 from graphveil.federation.core.publication import Publication
-from graphveil.federation.modes.dealt import Dealt
+from graphveil.federation.modes.dealer_view import DealerView
 from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
 from graphveil.privacy import Randomness
 
@@ -41,7 +41,7 @@ def bare(recorded: Recorded, *, randomness: Randomness) -> Recorded:
     return replace(recorded, messages=tuple(map(instead, recorded.messages)))
 
 
-def _dealt_shares(dealt: Dealt, p: Tensor) -> dict[str, Tensor]:
+def _dealt_shares(dealt: DealerView, p: Tensor) -> dict[str, Tensor]:
     """Return shares of P of which all but the first were dealt."""
     first, *others = dealt.setting.names
     found = {name: dealt.share(name) for name in others}

@@ -29,7 +29,7 @@ from graphveil.attacks.federation_views import Recorded, View
 from graphveil.attacks.limits import Limit, nothing
 from graphveil.attacks.result import FALSE_ALARMS, AttackResult, judge
 from graphveil.errors import InputError
-from graphveil.federation.modes.spread import walk_matrix
+from graphveil.federation.modes.propagation import transition_matrix
 
 Pairs = tuple[np.ndarray, np.ndarray]
 #: In which messages gradients reach the server or a holder, or labels themselves.
@@ -120,7 +120,7 @@ def own_rows(view: View) -> list[Tensor]:
     if held is None:
         return []
     x = as_dense(held.features)
-    walk, spread = walk_matrix(held.edge_index, view.nodes), x.numpy()
+    walk, spread = transition_matrix(held.edge_index, view.nodes), x.numpy()
     for _ in range(view.setting.hops):
         spread = walk @ spread
     return [x, torch.from_numpy(spread)]

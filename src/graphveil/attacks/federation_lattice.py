@@ -154,7 +154,7 @@ def _equations(view: View) -> Equations:
         raise InputError(
             f"{len(sent)} rounds of {setting.width} columns", where="lattice", allowed=f"{columns} columns"
         )
-    y = [dealt.less_dealt(name, m.body, m.round).numpy() for m in rounds]
+    y = [dealt.without_masks(name, m.body, m.round).numpy() for m in rounds]
     v = [dealt.right(first, name, m.round).numpy() for m in rounds]
     return Equations(np.concatenate(y, axis=1), dealt.share(name).numpy(), np.concatenate(v, axis=1)).first(columns)
 

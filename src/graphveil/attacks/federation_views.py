@@ -20,13 +20,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from graphveil.federation.core.messages import Send
-from graphveil.federation.core.programs import Checkpoint, Effect
 from graphveil.federation.core.setting import Setting
-from graphveil.federation.modes.dealt import Dealt
+from graphveil.federation.effects import Checkpoint, Effect, Send
+from graphveil.federation.modes.dealer_view import DealerView
 from graphveil.federation.modes.holder import Holding
-from graphveil.federation.modes.labels import LabelDesk
-from graphveil.federation.simulation import Trained, train_together
+from graphveil.federation.modes.labels import LabelHead
+from graphveil.federation.simulation import Trained, simulate_training
 from graphveil.privacy import Randomness
 
 #: Of how many rounds an adversary keeps the messages: the first ones, and others evenly spread.
@@ -120,9 +119,9 @@ class View:
         slopes = {number: torch.stack([m.body for m in sent]).sum(dim=0) for number, sent in shares.items()}
         return [(z[n] - z[n + 1], slopes[n].double() * 2.0**-self.setting.bits) for n in at if n + 1 in z]
 
-    def dealt(self) -> Dealt:
+    def dealt(self) -> DealerView:
         """What the server of mode shared-linear dealt."""
-        return Dealt.read(self.setting, self.nodes, ((m.to, m.kind, m.body) for m in self.messages))
+        return DealerView.read(self.setting, self.nodes, ((m.to, m.kind, m.body) for m in self.messages))
 
 
 @dataclass(frozen=True)
@@ -164,16 +163,16 @@ class Recorded:
     @property
     def labels(self) -> Tensor:
         """The labels [n], and who trains [n]: the truth."""
-        return self._desk.labels
+        return self._head.labels
 
     @property
     def train(self) -> Tensor:
         """Who trains, mask [n]."""
-        return self._desk.train
+        return self._head.train
 
     @property
-    def _desk(self) -> LabelDesk:
-        return next(held.desk for held in self.holdings.values() if held.desk is not None)
+    def _head(self) -> LabelHead:
+        return next(held.head for held in self.holdings.values() if held.head is not None)
 
     def _weights(self) -> dict[str, tuple[Tensor, ...]]:
         """W of each block after every round."""
@@ -205,9 +204,9 @@ def record(
             kept always. None: everything, which is far more in mode shared-linear.
         states: keep what holders remember after each round too.
     """
-    holdings = {name: _with_new_desk(held) for name, held in holdings.items()}
+    holdings = {name: _with_new_head(held) for name, held in holdings.items()}
     nodes = next(iter(holdings.values())).nodes
-    rows = {nodes, *(int(held.desk.train.sum()) for held in holdings.values() if held.desk is not None)}
+    rows = {nodes, *(int(held.head.train.sum()) for held in holdings.values() if held.head is not None)}
     messages: list[Message] = []
     start: dict[str, Mapping[str, Tensor]] = {}
     after: dict[str, list[Mapping[str, Tensor]]] = {name: [] for name in setting.names} if states else {}
@@ -226,7 +225,7 @@ def record(
             elif name in after:
                 after[name].append(_copied(effect))
 
-    trained = train_together(setting, holdings, randomness=randomness, seed=seed, watch=watch)
+    trained = simulate_training(setting, holdings, randomness=randomness, seed=seed, watch=watch)
     return Recorded(
         setting, holdings, trained, tuple(messages), start, {name: tuple(each) for name, each in after.items()}
     )
@@ -257,10 +256,10 @@ def naive(setting: Setting) -> Setting:
     return replace(setting, **open_, epochs=max(_NAIVE_ROUNDS, enough), republish=1)
 
 
-def _with_new_desk(held: Holding) -> Holding:
-    """A desk remembers its run."""
-    desk = held.desk
-    return held if desk is None else replace(held, desk=LabelDesk(desk.labels, desk.train, desk.val, desk.test))
+def _with_new_head(held: Holding) -> Holding:
+    """A label head remembers its run."""
+    head = held.head
+    return held if head is None else replace(held, head=LabelHead(head.labels, head.train, head.val, head.test))
 
 
 def _opened(shares: Sequence[Tensor], setting: Setting) -> Tensor:

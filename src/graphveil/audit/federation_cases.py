@@ -21,10 +21,10 @@ from torch import Tensor
 from graphveil.audit import sampled
 from graphveil.audit.exact import audit_table
 from graphveil.audit.verdict import Audit, judge, timed
+from graphveil.federation.core.dither import Dither
 from graphveil.federation.core.guarantees import guarantee_of
 from graphveil.federation.core.publication import Publication, Publisher, james_stein
 from graphveil.federation.core.setting import Member, Setting
-from graphveil.federation.crypto.dither import Dither
 from graphveil.federation.crypto.masks import MaskKey
 from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
 from graphveil.privacy import Randomness

@@ -25,7 +25,7 @@ from graphveil.audit.federation_runs import AGAIN, NODES, Run, apart_setting, ru
 from graphveil.audit.verdict import Audit
 from graphveil.federation.core.messages import KINDS, UNIFORM
 from graphveil.federation.core.setting import Setting
-from graphveil.federation.modes.spread import row_blocks
+from graphveil.federation.modes.propagation import row_blocks
 from graphveil.privacy import Randomness, SeededRandomness
 from graphveil.privacy.randomness import UInt64Array
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import torch
 from scipy import stats
@@ -25,17 +25,19 @@ from graphveil.audit.federation_cases import audit_uniform
 from graphveil.audit.hooks import all_taps
 from graphveil.audit.replay import Evidence, Pipeline, Question, audit_replay
 from graphveil.audit.verdict import Audit
-from graphveil.federation.core.messages import KINDS, SEALED, UNIFORM, Send
-from graphveil.federation.core.programs import Checkpoint, Effect, simulate
+from graphveil.federation.core.context import RunContext
+from graphveil.federation.core.messages import KINDS, SEALED, UNIFORM
+from graphveil.federation.core.programs import simulate
 from graphveil.federation.core.publication import Publisher, clip_rows
 from graphveil.federation.core.setting import Member, Setting
 from graphveil.federation.crypto import ring
-from graphveil.federation.crypto.products import Talk
+from graphveil.federation.effects import Checkpoint, Effect, Program, Send, advance
 from graphveil.federation.modes.holder import Holding
-from graphveil.federation.modes.labels import LabelDesk
-from graphveil.federation.modes.registry import holding_program, serving
+from graphveil.federation.modes.labels import LabelHead
+from graphveil.federation.simulation import party_programs
 from graphveil.privacy import Randomness, SeededRandomness
 
+T = TypeVar("T")
 _NODES, _COLUMNS, _CLASSES = 60, 6, 3
 #: Who changes: the last person, who has no connections and tests; or the label of the first, who trains.
 PERSON: Final = _NODES - 1
@@ -55,7 +57,7 @@ def audit_features(mode: str, *, seed: int = 0) -> Audit:
     found = audit_replay(
         Pipeline(
             target=f"federation {mode}, one row",
-            run=lambda holdings, randomness: run_together(setting, holdings, randomness, shares),
+            run=lambda holdings, randomness: run_parties(setting, holdings, randomness, shares),
             first=made_holdings(),
             second=made_holdings(changed="features"),
             epsilon=units * setting.epsilon,
@@ -74,7 +76,7 @@ def audit_label(mode: str, *, seed: int = 0) -> Audit:
     return audit_replay(
         Pipeline(
             target=f"federation {mode}, one label",
-            run=lambda holdings, randomness: run_together(setting, holdings, randomness, _Shares()),
+            run=lambda holdings, randomness: run_parties(setting, holdings, randomness, _Shares()),
             first=made_holdings(),
             second=made_holdings(changed="label"),
             epsilon=setting.epsilon_y,
@@ -92,7 +94,7 @@ def audit_shares(mode: str, *, seed: int = 0) -> Audit:
     A masked share of something has to be uniform also beside the reader's own share of it: their sum is tested too.
     """
     setting = made_setting(mode)
-    seen = run_together(setting, made_holdings(), SeededRandomness(seed), _Shares())
+    seen = run_parties(setting, made_holdings(), SeededRandomness(seed), _Shares())
     words: dict[str, list[Tensor]] = {}
     for sender, sent in seen.messages:
         size = " x ".join(map(str, sent.body.shape))
@@ -167,10 +169,10 @@ class _Shares:
 
 @dataclass(frozen=True)
 class Seen:
-    """All messages (sender, message) of a run in order, the label holder's desk, and holders' shares of P = S^K X."""
+    """All messages (sender, message) of a run in order, the label holder's head, and holders' shares of P = S^K X."""
 
     messages: tuple[tuple[str, Send], ...]
-    desk: LabelDesk
+    head: LabelHead
     shares: Mapping[str, Tensor]
 
 
@@ -196,23 +198,23 @@ def made_holdings(changed: str = "") -> dict[str, Holding]:
         pairs = pairs[:, pairs[0] < pairs[1]]
         if changed == "features" and name == "holder2":
             x[PERSON] = torch.eye(_COLUMNS)[0] * float(x[PERSON, 0] < 0.5)
-        desk = LabelDesk(labels, train, val, ~(train | val)) if name == "holder1" else None
-        found[name] = Holding(x, torch.cat([pairs, pairs.flip(0)], dim=1), 1.0, desk)
+        head = LabelHead(labels, train, val, ~(train | val)) if name == "holder1" else None
+        found[name] = Holding(x, torch.cat([pairs, pairs.flip(0)], dim=1), 1.0, head)
     return found
 
 
-def run_together(setting: Setting, holdings: Mapping[str, Holding], randomness: Randomness, shares: _Shares) -> Seen:
+def run_parties(setting: Setting, holdings: Mapping[str, Holding], randomness: Randomness, shares: _Shares) -> Seen:
     """Run all parties; shares of what the server opens are those of the first run."""
     generator = torch.Generator().manual_seed(1)
-    (desk,) = (held.desk for held in holdings.values() if held.desk is not None)
-    desk.open(setting, randomness=randomness, generator=generator)
-    common: dict[str, Any] = {"randomness": randomness, "generator": generator}
-    programs = {setting.server: serving(setting, _NODES, int(desk.train.sum()), **common)}
+    (head,) = (held.head for held in holdings.values() if held.head is not None)
+    head.open(setting, randomness=randomness, generator=generator)
+    contexts = {name: RunContext(name, setting, randomness, generator) for name in (setting.server, *setting.names)}
+    programs = party_programs(contexts, holdings)
     kept = shares.runs[0] if shares.runs else {}
     shares.runs.append({})
-    for name, held in holdings.items():
+    for name in holdings:
         own = shares.runs[-1].setdefault(name, [])
-        programs[name] = _again(holding_program(name, setting, held, **common), own, kept.get(name))
+        programs[name] = _again(programs[name], own, kept.get(name))
     messages: list[tuple[str, Send]] = []
     propagated: dict[str, Tensor] = {}
 
@@ -225,17 +227,18 @@ def run_together(setting: Setting, holdings: Mapping[str, Holding], randomness: 
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(1)
         simulate(programs, watch=watch)
-    return Seen(tuple(messages), desk, propagated)
+    return Seen(tuple(messages), head, propagated)
 
 
-def _again(program: Talk, own: list[Tensor], kept: Sequence[Tensor] | None) -> Talk:
+def _again(program: Program[T], own: list[Tensor], kept: Sequence[Tensor] | None) -> Program[T]:
     """Run a holder; remember its shares of what is opened, and send the kept ones in their place."""
     reply = None
     while True:
         try:
-            effect = program.send(reply)
+            effect = advance(program, reply)
         except StopIteration as stop:
-            return stop.value
+            result: T = stop.value
+            return result
         if isinstance(effect, Send) and effect.kind == "noisy-share":
             own.append(effect.body.clone())
             if kept is not None:
@@ -250,7 +253,7 @@ def _outcome(seen: Seen, hidden: set[str]) -> dict[str, Any]:
     for name, sent in seen.messages:
         if sent.kind not in hidden:
             found.setdefault(f"{sent.kind} from {name} to {sent.to}", []).append(sent.body)
-    return found | {"predictions": seen.desk.predictions, "history": tuple(seen.desk.history)}
+    return found | {"predictions": seen.head.predictions, "history": tuple(seen.head.history)}
 
 
 def _with_opened(audit: Audit, moved: tuple[float, float]) -> Audit:

@@ -8,19 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 import torch
 from torch import Tensor
 
 from graphveil.audit.federation_replay import made_setting
-from graphveil.federation.core.messages import Send
-from graphveil.federation.core.programs import Checkpoint, Effect, simulate
+from graphveil.federation.core.context import RunContext
+from graphveil.federation.core.programs import simulate
 from graphveil.federation.core.setting import Member, Setting
-from graphveil.federation.modes.dealt import Dealt
+from graphveil.federation.effects import Checkpoint, Effect, Send
+from graphveil.federation.modes.dealer_view import DealerView
 from graphveil.federation.modes.holder import Holding
-from graphveil.federation.modes.labels import LabelDesk
-from graphveil.federation.modes.registry import holding_program, serving
+from graphveil.federation.modes.labels import LabelHead
+from graphveil.federation.simulation import party_programs
 from graphveil.privacy import Randomness, SeededRandomness
 
 NODES: Final = 80
@@ -45,9 +46,9 @@ class Run:
                 found.setdefault((sender, sent.to, sent.kind), []).append(sent.body)
         return found
 
-    def dealt(self, setting: Setting) -> Dealt:
+    def dealt(self, setting: Setting) -> DealerView:
         """Return what the server of mode shared-linear dealt."""
-        return Dealt.read(setting, NODES, ((sent.to, sent.kind, sent.body) for _, _, sent in self.messages))
+        return DealerView.read(setting, NODES, ((sent.to, sent.kind, sent.body) for _, _, sent in self.messages))
 
 
 def apart_setting(mode: str, holders: int) -> Setting:
@@ -67,8 +68,8 @@ def _holdings(setting: Setting, *, changed: bool) -> dict[str, Holding]:
         pairs = torch.randint(NODES, (2, 80), generator=generator)
         if changed and member is setting.members[-1]:
             x[0] = 1 - x[0]
-        desk = LabelDesk(labels, train, val, ~(train | val)) if member.labels else None
-        found[member.name] = Holding(x, torch.cat([pairs, pairs.flip(0)], dim=1), 1.0, desk)
+        head = LabelHead(labels, train, val, ~(train | val)) if member.labels else None
+        found[member.name] = Holding(x, torch.cat([pairs, pairs.flip(0)], dim=1), 1.0, head)
     return found
 
 
@@ -84,16 +85,16 @@ def run_apart(
     held = _holdings(setting, changed=changed)
     done = 0 if before is None else AGAIN - 1
     states: Mapping[str, State] = {} if before is None else _kept(before, setting, changed=changed)
-    desk = held[setting.label_holder].desk
-    assert desk is not None
+    head = held[setting.label_holder].head
+    assert head is not None
     generator = torch.Generator().manual_seed(1)
-    desk.open(setting, randomness=sources[setting.label_holder], generator=generator)
+    head.open(setting, randomness=sources[setting.label_holder], generator=generator)
 
-    def common(party: str) -> dict[str, Any]:
-        return {"randomness": sources[party], "generator": generator, "done": done, "state": states.get(party)}
-
-    programs = {setting.server: serving(setting, NODES, int(desk.train.sum()), **common(setting.server))}
-    programs |= {name: holding_program(name, setting, mine, **common(name)) for name, mine in held.items()}
+    contexts = {
+        name: RunContext(name, setting, sources[name], generator, done, states.get(name))
+        for name in (setting.server, *setting.names)
+    }
+    programs = party_programs(contexts, held)
     at = dict.fromkeys(programs, 0 if before is None else done + 1)
     messages: list[tuple[int, str, Send]] = []
     kept: dict[int, dict[str, State]] = {}

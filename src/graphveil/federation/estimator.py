@@ -11,10 +11,10 @@ from torch import Tensor
 from graphveil.errors import BudgetError, GraphveilError, InputError
 from graphveil.federation.core.guarantees import guarantee_of, ledger_of
 from graphveil.federation.core.messages import Transcript
-from graphveil.federation.core.programs import Watch
 from graphveil.federation.core.setting import Setting
-from graphveil.federation.simulation import Trained, train_together
-from graphveil.federation.vertical import deal_out
+from graphveil.federation.effects import Watch
+from graphveil.federation.simulation import Trained, simulate_training
+from graphveil.federation.vertical import partition_graph
 from graphveil.graphs import Graph, Split, random_split
 from graphveil.privacy import Guarantee, Ledger, Randomness
 
@@ -64,12 +64,12 @@ class VFGNN:
         """
         if self._began:
             raise BudgetError("this federation has run", where="ledger", remedy="a new VFGNN is a new publication")
-        members, holdings = deal_out(graph, split or random_split(graph, self.seed), shares, seed=self.seed)
+        members, holdings = partition_graph(graph, split or random_split(graph, self.seed), shares, seed=self.seed)
         setting = Setting(members, len(graph.schema.classes), **self.settings)
         self._began = True
-        trained = train_together(setting, holdings, randomness=randomness, seed=self.seed, watch=watch)
-        desk = holdings[setting.label_holder].desk
-        self._probabilities, self._history = desk.predictions, desk.history  # type: ignore[union-attr]
+        trained = simulate_training(setting, holdings, randomness=randomness, seed=self.seed, watch=watch)
+        head = holdings[setting.label_holder].head
+        self._probabilities, self._history = head.predictions, head.history  # type: ignore[union-attr]
         self._run = setting, trained, randomness.void
         return self
 

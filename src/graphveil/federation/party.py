@@ -8,11 +8,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -20,22 +20,23 @@ from torch import Tensor
 from graphveil.errors import DataError, InputError
 from graphveil.federation.core.agreement import Agreement
 from graphveil.federation.core.checkpoints import Checkpoints
-from graphveil.federation.core.messages import Entry, Receive, Send
-from graphveil.federation.core.programs import Checkpoint, Program
+from graphveil.federation.core.context import RunContext
+from graphveil.federation.core.messages import Entry
 from graphveil.federation.core.setting import Setting
 from graphveil.federation.core.states import State
 from graphveil.federation.crypto.keys import Identity, fingerprint_of
-from graphveil.federation.crypto.products import Talk
-from graphveil.federation.crypto.psi import MOST_IDS, align
+from graphveil.federation.crypto.psi import MAX_IDS, align
+from graphveil.federation.effects import Checkpoint, Program, Receive, Send, advance
 from graphveil.federation.modes.holder import Holding
-from graphveil.federation.modes.labels import LabelDesk
-from graphveil.federation.modes.registry import holding_program, serving
+from graphveil.federation.modes.labels import LabelHead
+from graphveil.federation.modes.registry import HolderResult, ServerResult, mode_holder, mode_server
 from graphveil.federation.transport.links import Links, Peer
 from graphveil.federation.transport.session import Finished, Session
 from graphveil.graphs import Graph, published_split, random_split
 from graphveil.graphs.features import to_rows
 from graphveil.privacy import Randomness, SecureRandomness
 
+T = TypeVar("T")
 #: Room for the masks' blocks of rows, whatever the agreement says.
 _LEAST_ROOM = 1 << 26
 
@@ -53,12 +54,12 @@ def holding_of(graph: Graph, order: Tensor, *, labels: bool, seed: int) -> Holdi
     place[order] = torch.arange(len(order))
     ends = place[graph.edge_index]
     rows = to_rows(graph.x)[order.numpy()] if graph.x.layout == torch.sparse_csr else graph.x[order]
-    desk = None
+    head = None
     if labels:
         split = published_split(graph) or random_split(graph, seed)
-        desk = LabelDesk(graph.y[order], split.train[order], split.val[order], split.test[order])
+        head = LabelHead(graph.y[order], split.train[order], split.val[order], split.test[order])
     bound = max(abs(graph.schema.low), abs(graph.schema.high))
-    return Holding(rows, ends[:, (ends >= 0).all(dim=0)], bound, desk)
+    return Holding(rows, ends[:, (ends >= 0).all(dim=0)], bound, head)
 
 
 def require_agreed(graph: Graph, agreement: Agreement, name: str) -> None:
@@ -83,7 +84,7 @@ def require_agreed(graph: Graph, agreement: Agreement, name: str) -> None:
 def largest_of(setting: Setting) -> int:
     """Return the bytes of the largest message that can be honest: a row of every column for the most nodes."""
     columns = sum(member.columns for member in setting.members)
-    return max(_LEAST_ROOM, 8 * MOST_IDS * max(columns, len(setting.members) * setting.width))
+    return max(_LEAST_ROOM, 8 * MAX_IDS * max(columns, len(setting.members) * setting.width))
 
 
 @dataclass(frozen=True)
@@ -91,54 +92,62 @@ class Outcome:
     """What a finished party has: its rows in the agreed order (holders), its parts, and the messages it saw."""
 
     order: Tensor | None
-    desk: LabelDesk | None
+    head: LabelHead | None
     finished: Finished
 
 
 def holder_program(
-    name: str,
-    setting: Setting,
-    graph: Graph,
-    ids: list[str],
-    *,
-    randomness: Randomness,
-    seed: int,
-    done: int = 0,
-    state: State | None = None,
-) -> Talk:
-    """Align, then the mode's program; returns (order, desk, the program's result)."""
-    if state is not None:
-        order = state["order"]
+    run: RunContext, graph: Graph, ids: Sequence[str], *, seed: int
+) -> Program[tuple[Tensor, LabelHead | None, HolderResult]]:
+    """Align, then the mode's program.
+
+    Args:
+        run: the holder's run; its generator is seeded here, from the randomness.
+        graph: of the holder's own folder. ids: of its rows, as text.
+        seed: of the split, where the folder declares none.
+
+    Returns:
+        The graph's rows in the order that all share, int64 [n]; the label holder's head; the program's result.
+
+    Raises:
+        DataError: the folder has fewer rows than when the run began.
+    """
+    setting = run.setting
+    if run.state is not None:
+        order = run.state["order"]
         if len(order) and int(order.max()) >= int(graph.num_nodes):
-            raise DataError("has fewer rows than when the run began", where=name, remedy="restore the folder")
+            raise DataError("has fewer rows than when the run began", where=run.me, remedy="restore the folder")
     else:
-        order = yield from align(name, setting.names, ids, randomness=randomness)
-    holding = holding_of(graph, order, labels=name == setting.label_holder, seed=seed)
-    generator = torch.Generator().manual_seed(int(randomness.uint64(1)[0] >> 1))
-    if holding.desk is not None:
-        holding.desk.open(setting, randomness=randomness, generator=generator)
+        order = yield from align(run.roster, ids, randomness=run.randomness)
+    holding = holding_of(graph, order, labels=run.me == setting.label_holder, seed=seed)
+    run.generator.manual_seed(_drawn_seed(run.randomness))
+    if holding.head is not None:
+        holding.head.open(setting, randomness=run.randomness, generator=run.generator)
     yield Send(setting.server, "aligned", torch.tensor([len(order)]))
-    common: dict[str, Any] = {"randomness": randomness, "generator": generator, "done": done, "state": state}
-    program = holding_program(name, setting, holding, **common)
-    result = yield from _remembering(program, {"order": order})
-    return order, holding.desk, result
+    result = yield from _remembering(mode_holder(run, holding), {"order": order})
+    return order, holding.head, result
 
 
-def server_program(setting: Setting, *, randomness: Randomness, done: int = 0, state: State | None = None) -> Talk:
+def server_program(run: RunContext) -> Program[ServerResult]:
     """Wait for everybody's count, then the mode's program.
+
+    Args:
+        run: the server's run; its generator is seeded here, from the randomness.
 
     Raises:
         InputError: the holders have aligned different numbers of rows.
     """
     counts = []
-    for name in setting.names:
+    for name in run.setting.names:
         counts.append(int((yield Receive(name, "aligned", (1,)))))
     if len(set(counts)) != 1:
         raise InputError(f"the holders aligned {counts} rows", allowed="the same number at all")
-    generator = torch.Generator().manual_seed(int(randomness.uint64(1)[0] >> 1))
-    kept: dict[str, Any] = {"randomness": randomness, "generator": generator, "done": done, "state": state}
-    result = yield from serving(setting, counts[0], -1, **kept)
-    return result
+    run.generator.manual_seed(_drawn_seed(run.randomness))
+    return (yield from mode_server(run, counts[0], -1))
+
+
+def _drawn_seed(randomness: Randomness) -> int:
+    return int(randomness.uint64(1)[0] >> 1)
 
 
 def run_party(
@@ -175,13 +184,13 @@ def run_party(
         require_agreed(graph, agreement, name)
     randomness = SecureRandomness()
 
-    def build(done: int, state: Mapping[str, Tensor] | None) -> Program:
+    def build(done: int, state: State | None) -> Program[Any]:
+        run = RunContext(name, setting, randomness, done=done, state=state)
         if me.role == "server":
-            return server_program(setting, randomness=randomness, done=done, state=state)
+            return server_program(run)
         if graph is None:
             raise InputError(f"{name} holds data", remedy="hand over its graph")
-        kept: dict[str, Any] = {"randomness": randomness, "seed": seed, "done": done, "state": state}
-        return holder_program(name, setting, graph, ids or [], **kept)
+        return holder_program(run, graph, ids or [], seed=seed)
 
     places = {party.name: place for place, party in enumerate(agreement.parties)}
     peers = tuple(
@@ -212,22 +221,23 @@ def run_party(
         store.close()
     if me.role == "server":
         return Outcome(None, None, finished)
-    order, desk, result = finished.result
-    return Outcome(order, desk, Finished(result, finished.transcript))
+    order, head, result = finished.result
+    return Outcome(order, head, Finished(result, finished.transcript))
 
 
 def _with(made: Callable[[], Mapping[str, Tensor]], more: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {**made(), **more}
 
 
-def _remembering(program: Talk, more: Mapping[str, Tensor]) -> Talk:
+def _remembering(program: Program[T], more: Mapping[str, Tensor]) -> Program[T]:
     """Run a program, adding `more` to each of its checkpoints."""
     reply = None
     while True:
         try:
-            effect = program.send(reply)
+            effect = advance(program, reply)
         except StopIteration as stop:
-            return stop.value
+            result: T = stop.value
+            return result
         if isinstance(effect, Checkpoint):
             effect = Checkpoint(effect.round, partial(_with, effect.state, more), effect.epsilon)
         reply = yield effect

@@ -4,27 +4,60 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
+from graphveil.federation.core.context import RunContext
 from graphveil.federation.core.messages import Transcript
-from graphveil.federation.core.programs import Program, Watch, simulate
+from graphveil.federation.core.programs import simulate
 from graphveil.federation.core.setting import Setting
+from graphveil.federation.effects import Program, Watch
 from graphveil.federation.modes.holder import Holding
-from graphveil.federation.modes.registry import holding_program, serving
+from graphveil.federation.modes.labels import LabelHead
+from graphveil.federation.modes.registry import HolderResult, ServerResult, mode_holder, mode_server
 from graphveil.privacy import Randomness
 
 
 @dataclass(frozen=True)
 class Trained:
-    """What every party returned, by name, and all messages."""
+    """What every party's program returned, and all messages.
 
-    results: Mapping[str, Any]
+    Attributes:
+        server: the server's network. holders: by name, what each holder's program returned.
+    """
+
+    server: ServerResult
+    holders: Mapping[str, HolderResult]
     transcript: Transcript
 
 
-def train_together(
+def head_of(holdings: Mapping[str, Holding]) -> LabelHead:
+    """Return the label holder's head."""
+    return next(held.head for held in holdings.values() if held.head is not None)
+
+
+def party_programs(
+    contexts: Mapping[str, RunContext], holdings: Mapping[str, Holding]
+) -> dict[str, Program[HolderResult | ServerResult]]:
+    """Start the programs of all parties; alignment is left out.
+
+    Args:
+        contexts: by name, the server's and every holder's.
+        holdings: by name, what each holder has, rows in one order; the label holder's head is open.
+
+    Returns:
+        By name, the server first, in the order of the agreement.
+    """
+    setting = next(iter(contexts.values())).setting
+    nodes, rows = next(iter(holdings.values())).nodes, int(head_of(holdings).train.sum())
+    programs: dict[str, Program[HolderResult | ServerResult]] = {}
+    programs[setting.server] = mode_server(contexts[setting.server], nodes, rows)
+    for name in setting.names:
+        programs[name] = mode_holder(contexts[name], holdings[name])
+    return programs
+
+
+def simulate_training(
     setting: Setting,
     holdings: Mapping[str, Holding],
     *,
@@ -35,16 +68,20 @@ def train_together(
     """Run the server and all holders.
 
     Args:
+        holdings: by name, what each holder has, rows in one order.
+        randomness: of shares, keys and noise.
         seed: of initial weights and dropout, never of shares and noise.
+        watch: called with a party's name and each of its effects.
+
+    Returns:
+        What every party's program returned, and the transcript.
     """
     generator = torch.Generator().manual_seed(seed)
-    desk = next(held.desk for held in holdings.values() if held.desk is not None)
-    desk.open(setting, randomness=randomness, generator=generator)
-    nodes = next(iter(holdings.values())).nodes
-    common: Any = {"randomness": randomness, "generator": generator}
-    programs: dict[str, Program] = {setting.server: serving(setting, nodes, int(desk.train.sum()), **common)}
-    programs |= {name: holding_program(name, setting, holdings[name], **common) for name in setting.names}
+    head_of(holdings).open(setting, randomness=randomness, generator=generator)
+    contexts = {name: RunContext(name, setting, randomness, generator) for name in (setting.server, *setting.names)}
+    programs = party_programs(contexts, holdings)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         results, transcript = simulate(programs, watch=watch)
-    return Trained(results, transcript)
+    server = results.pop(setting.server)
+    return Trained(server, results, transcript)

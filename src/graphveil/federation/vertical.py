@@ -16,12 +16,12 @@ from torch import Tensor
 from graphveil.errors import InputError
 from graphveil.federation.core.setting import Member
 from graphveil.federation.modes.holder import Holding
-from graphveil.federation.modes.labels import LabelDesk
+from graphveil.federation.modes.labels import LabelHead
 from graphveil.graphs import Graph, Split
 from graphveil.graphs.features import to_rows
 
 
-def deal_columns(graph: Graph, shares: Sequence[float], *, seed: int) -> list[tuple[Any, Tensor]]:
+def vertical_partition(graph: Graph, shares: Sequence[float], *, seed: int) -> list[tuple[Any, Tensor]]:
     """Return (features, edge_index) for every holder.
 
     Args:
@@ -45,17 +45,17 @@ def deal_columns(graph: Graph, shares: Sequence[float], *, seed: int) -> list[tu
     return found
 
 
-def deal_out(
+def partition_graph(
     graph: Graph, split: Split, shares: Sequence[float], *, seed: int
 ) -> tuple[tuple[Member, ...], dict[str, Holding]]:
-    """Return the members "holder1".. and what each holds; arguments as of `deal_columns`."""
+    """Return the members "holder1".. and what each holds; arguments as of `vertical_partition`."""
     members, holdings = [], {}
     bound = max(abs(graph.schema.low), abs(graph.schema.high))
-    for number, (part, own) in enumerate(deal_columns(graph, shares, seed=seed), start=1):
+    for number, (part, own) in enumerate(vertical_partition(graph, shares, seed=seed), start=1):
         name = f"holder{number}"
-        desk = LabelDesk(graph.y, split.train, split.val, split.test) if number == 1 else None
+        head = LabelHead(graph.y, split.train, split.val, split.test) if number == 1 else None
         features = part if graph.x.layout == torch.sparse_csr else torch.from_numpy(part.toarray())
-        holdings[name] = Holding(features, own, bound, desk)
+        holdings[name] = Holding(features, own, bound, head)
         members.append(Member(name, int(part.shape[1]), number == 1))
     return tuple(members), holdings
 

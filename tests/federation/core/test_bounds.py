@@ -19,10 +19,11 @@ from graphveil.federation.core.setting import Member, Setting
 from graphveil.federation.crypto import ring
 from graphveil.federation.crypto.masks import MaskKey
 from graphveil.federation.crypto.sharing import share
-from graphveil.federation.crypto.truncation import CutKeys, Scale, cut, deal_cut
+from graphveil.federation.crypto.truncation import Scale, TruncationKeys, deal_truncation, truncate_shared
 from graphveil.federation.crypto.zero_sum import ZeroSum
-from graphveil.federation.modes import linear_server, spread
-from graphveil.federation.modes.spread import short_rows, walk_matrix
+from graphveil.federation.effects import Roster
+from graphveil.federation.modes import linear_server, propagation
+from graphveil.federation.modes.propagation import scaled_rows, transition_matrix
 from graphveil.privacy import SeededRandomness
 from tests.federation.views import holdings, setting_of, watched
 
@@ -57,8 +58,8 @@ def test_a_row_of_p_is_never_longer_than_1_whatever_is_rounded_up(columns: int, 
     whole = scipy.sparse.csr_array(np.full((1, 1), UNIT))  # S = 1: nothing is lost on the way
     assert 1 - 3 * both**0.5 / UNIT - 2.0**-19 < longest_row(bounds.rows, whole, both, hops) <= 1
     assert longest_row(1 - 2.0**-20, whole, both, hops) > 1
-    walk = walk_matrix(torch.tensor([range(10_000), [0] * 10_000]), 10_000)  # a node with 10,000 neighbours
-    down = spread._rounded_down(walk, 1, ring.FRACTION_BITS)
+    walk = transition_matrix(torch.tensor([range(10_000), [0] * 10_000]), 10_000)  # a node with 10,000 neighbours
+    down = propagation._rounded_down(walk, 1, ring.FRACTION_BITS)
     assert int(down.sum(axis=1).max()) <= UNIT
     nearest = np.round(walk[[0]].data * UNIT * 1.02).astype(int)
     assert nearest.sum() > UNIT
@@ -68,7 +69,8 @@ def test_a_row_of_p_is_never_longer_than_1_whatever_is_rounded_up(columns: int, 
 def test_the_walks_of_all_holders_add_up_to_1_at_most(holders: int) -> None:
     held = holdings(holders, 300, 2, seed=holders)
     walks = [
-        spread._rounded_down(walk_matrix(one.edge_index, 300), holders, ring.FRACTION_BITS) for one in held.values()
+        propagation._rounded_down(transition_matrix(one.edge_index, 300), holders, ring.FRACTION_BITS)
+        for one in held.values()
     ]
     sums = sum(walk.sum(axis=1) for walk in walks)
     assert int(np.min(sums)) >= UNIT - 300 and int(np.max(sums)) <= UNIT
@@ -76,13 +78,14 @@ def test_the_walks_of_all_holders_add_up_to_1_at_most(holders: int) -> None:
 
 def cut_together(values: Tensor, holders: int, scale: Scale = SCALE) -> Tensor:
     source, names = SeededRandomness(1), tuple("abcde"[:holders])
-    keys = {name: CutKeys.fresh(source) for name in names}
+    keys = {name: TruncationKeys.fresh(source) for name in names}
     pairs = {frozenset(pair): MaskKey.fresh(source) for pair in itertools.combinations(names, 2)}
     shares = dict(zip(names, share(values, holders, randomness=source), strict=True))
-    programs: dict[str, Any] = {"server": deal_cut(keys, tuple(values.shape), scale.bits, "1")}
+    programs: dict[str, Any] = {"server": deal_truncation(keys, tuple(values.shape), scale.bits, "1")}
     for me in names:
-        zero = ZeroSum(me, names, {other: pairs[frozenset((me, other))] for other in names if other != me})
-        programs[me] = cut(zero, "server", shares[me], keys[me], scale, "1")
+        keys_of_pairs = {other: pairs[frozenset((me, other))] for other in names if other != me}
+        zero = ZeroSum(Roster(me, names), keys_of_pairs)
+        programs[me] = truncate_shared(zero, shares[me], keys[me], scale, "1")
     results, _ = simulate(programs)
     return torch.stack([results[name] for name in names]).sum(dim=0)
 
@@ -161,7 +164,7 @@ def test_rows_of_a_whole_run_stay_within_their_bounds(
 
 
 def test_short_rows_have_the_length_that_is_asked_for() -> None:
-    rows = short_rows(torch.rand(20, 5), 3, 0.75)
+    rows = scaled_rows(torch.rand(20, 5), 3, 0.75)
     assert torch.allclose(rows.norm(dim=1), torch.tensor(0.75 / math.sqrt(3)).double(), atol=1e-7)
 
 

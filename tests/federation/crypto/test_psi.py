@@ -11,18 +11,18 @@ import pytest
 import torch
 
 from graphveil.errors import DataError, InputError
-from graphveil.federation.core.messages import KINDS, Receive, Send
+from graphveil.federation.core.messages import KINDS
 from graphveil.federation.core.programs import simulate
 from graphveil.federation.crypto import curve, field, psi
 from graphveil.federation.crypto.field import PRIME
 from graphveil.federation.crypto.psi import align
-from graphveil.federation.transport.mailbox import PeerError
+from graphveil.federation.effects import PeerError, Receive, Roster, Send
 from graphveil.privacy import SecureRandomness, SeededRandomness
 
 
 def aligned(sets: dict[str, list[str]], sent: list[tuple[str, Send]] | None = None) -> dict[str, torch.Tensor]:
     names = tuple(sets)
-    programs = {name: align(name, names, ids, randomness=SecureRandomness()) for name, ids in sets.items()}
+    programs = {name: align(Roster(name, names), ids, randomness=SecureRandomness()) for name, ids in sets.items()}
 
     def watch(name: str, effect: object) -> None:
         if sent is not None and isinstance(effect, Send):
@@ -88,7 +88,7 @@ def test_the_order_of_rows_is_not_shown() -> None:
 
     def order(seed: int) -> list[int]:
         randomness = SeededRandomness(seed)
-        first = next(align("a", ("a", "b"), ids, randomness=randomness))
+        first = next(align(Roster("a", ("a", "b")), ids, randomness=randomness))
         secret = SeededRandomness(seed).bytes(32)
         points = psi._rows(psi._tensor(curve.multiplied(secret, curve.hashed([text.encode() for text in ids]))))
         return [points.index(row) for row in psi._rows(first.body)]
@@ -103,11 +103,11 @@ def test_the_order_of_rows_is_not_shown() -> None:
 def test_ids_twice_none_and_too_many_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     for ids, message in ((["x", "x"], "several rows"), ([], "no rows")):
         with pytest.raises(DataError, match=message):
-            next(align("a", ("a", "b"), ids, randomness=SecureRandomness()))
-    monkeypatch.setattr(psi, "MOST_IDS", 3)
+            next(align(Roster("a", ("a", "b")), ids, randomness=SecureRandomness()))
+    monkeypatch.setattr(psi, "MAX_IDS", 3)
     with pytest.raises(InputError, match="at most 3"):
-        next(align("a", ("a", "b"), people(0, 4), randomness=SecureRandomness()))
-    talk = align("a", ("a", "b"), people(0, 2), randomness=SecureRandomness())
+        next(align(Roster("a", ("a", "b")), people(0, 4), randomness=SecureRandomness()))
+    talk = align(Roster("a", ("a", "b")), people(0, 2), randomness=SecureRandomness())
     assert isinstance(next(talk), Send) and isinstance(next(talk), Receive)
     with pytest.raises(PeerError, match="b: a set of 4 blinded ids"):
         talk.send(torch.ones(4, 32, dtype=torch.uint8))
@@ -124,7 +124,7 @@ def test_ids_that_unicode_holds_to_be_one_align() -> None:
     found = aligned({"a": [composed, "x"], "b": ["y", decomposed]})
     assert (found["a"].tolist(), found["b"].tolist()) == ([0], [1])
     with pytest.raises(DataError, match="as texts that Unicode holds to be one"):
-        next(align("a", ("a", "b"), [composed, decomposed], randomness=SecureRandomness()))
+        next(align(Roster("a", ("a", "b")), [composed, decomposed], randomness=SecureRandomness()))
     with pytest.raises(DataError, match="share no node id"):
         aligned({"a": ["Ann", " b", "07"], "b": ["ann", "b", "7"]})
 
@@ -241,7 +241,7 @@ def test_secrets_commute() -> None:
 
 def answered(first: torch.Tensor, *, ids: int = 2) -> None:
     """Hand holder a, of two, this as the set of holder b."""
-    talk = align("a", ("a", "b"), people(0, ids), randomness=SecureRandomness())
+    talk = align(Roster("a", ("a", "b")), people(0, ids), randomness=SecureRandomness())
     assert isinstance(next(talk), Send) and isinstance(next(talk), Receive)
     talk.send(first)
 
@@ -296,7 +296,7 @@ def test_a_point_that_comes_twice_is_refused() -> None:
         answered(torch.cat([point, point]))
 
     def home() -> Any:
-        talk = align("a", ("a", "b"), people(0, 2), randomness=SecureRandomness())
+        talk = align(Roster("a", ("a", "b")), people(0, 2), randomness=SecureRandomness())
         next(talk), next(talk)
         sent = talk.send(torch.cat([point, other]))
         next(talk)
@@ -314,7 +314,7 @@ def test_a_point_that_comes_twice_is_refused() -> None:
 def test_a_finished_set_with_other_points_is_refused() -> None:
     """Else a holder could claim ids of the reader's as its own after it has seen their finished points."""
     names = ("a", "b", "c")
-    programs = {name: align(name, names, people(0, 30), randomness=SecureRandomness()) for name in names}
+    programs = {name: align(Roster(name, names), people(0, 30), randomness=SecureRandomness()) for name in names}
 
     def lying(program: Any) -> Any:
         reply = None

@@ -17,7 +17,7 @@ from graphveil.errors import InputError
 from graphveil.federation.crypto import ring
 from graphveil.federation.crypto.masks import MaskKey
 from graphveil.federation.crypto.sharing import (
-    DealtKeys,
+    DealerKeys,
     correction,
     left_mask,
     masked_left,
@@ -46,7 +46,7 @@ def is_uniform(words: Tensor) -> bool:
 
 def product(x: Tensor, w: Tensor, *, transposed: bool = False, seed: int = 0) -> tuple[Tensor, Tensor]:
     """Both parties' shares of X w (or X^T w), each computed from what that party has."""
-    keys = DealtKeys.fresh(SeededRandomness(seed))
+    keys = DealerKeys.fresh(SeededRandomness(seed))
     e, f = masked_left(x, keys.owner), masked_right(w, keys.right, "step 1")
     u = left_mask(keys.left, *x.shape)
     z = correction(keys, "step 1", u.T.contiguous() if transposed else u, w.shape[1])
@@ -93,7 +93,7 @@ def test_a_product_of_a_private_matrix_is_exact_in_the_ring(shape: tuple[int, in
 def test_what_crosses_the_wire_of_a_product_is_uniform_though_the_secrets_are_all_zero() -> None:
     """E, F, Z and each party's own share; the dealer's Z is uniform to the other party because r is."""
     x, w = torch.zeros(400, 300, dtype=torch.int64), torch.zeros(300, 200, dtype=torch.int64)
-    keys = DealtKeys.fresh(SeededRandomness(3))
+    keys = DealerKeys.fresh(SeededRandomness(3))
     e, f = masked_left(x, keys.owner), masked_right(w, keys.right, "1")
     z = correction(keys, "1", left_mask(keys.left, 400, 300), 200)
     assert all(is_uniform(t) for t in (e, f, z, owner_share(x, f, keys.owner, "1"), other_share(e, keys.right, z, "1")))
@@ -101,7 +101,7 @@ def test_what_crosses_the_wire_of_a_product_is_uniform_though_the_secrets_are_al
 
 
 def test_masks_of_different_steps_and_keys_never_agree() -> None:
-    keys = DealtKeys.fresh(SeededRandomness(4))
+    keys = DealerKeys.fresh(SeededRandomness(4))
     w = torch.zeros(50, 4, dtype=torch.int64)
     sent = [masked_right(w, keys.right, f"{step}") for step in range(20)] + [masked_right(w, keys.left, "0")]
     assert len({tuple(f.flatten().tolist()) for f in sent}) == len(sent)
@@ -110,7 +110,7 @@ def test_masks_of_different_steps_and_keys_never_agree() -> None:
 def test_a_sparse_owner_computes_the_same_share() -> None:
     dense = torch.randint(-5, 6, (30, 60)) * (torch.rand(30, 60, generator=torch.Generator().manual_seed(0)) < 0.1)
     f = uniform((60, 7), randomness=SeededRandomness(6))
-    keys = DealtKeys.fresh(SeededRandomness(7)).owner
+    keys = DealerKeys.fresh(SeededRandomness(7)).owner
     sparse = scipy.sparse.csr_array(dense.numpy())
     assert torch.equal(owner_share(sparse, f, keys, "1"), owner_share(dense, f, keys, "1"))
 

@@ -11,16 +11,17 @@ from scipy import stats
 from torch import Tensor
 
 from graphveil.errors import BudgetError, InputError
+from graphveil.federation.core.context import RunContext
 from graphveil.federation.core.guarantees import guarantee_of, ledger_of
-from graphveil.federation.core.messages import Send
-from graphveil.federation.core.programs import Checkpoint, Effect, simulate
+from graphveil.federation.core.programs import simulate
 from graphveil.federation.core.publication import Guessing
 from graphveil.federation.core.setting import Member, Setting
-from graphveil.federation.modes.guesses import Guesser, guessing_holder
+from graphveil.federation.effects import Checkpoint, Effect, Receive, Send
+from graphveil.federation.modes.guesses import GuessPublisher, guessing_holder
 from graphveil.federation.modes.holder import Holding
-from graphveil.federation.modes.labels import LabelDesk
-from graphveil.federation.modes.own import OwnNetwork, guess_chances, guess_loss, label_loss, train_own
-from graphveil.federation.simulation import Trained, train_together
+from graphveil.federation.modes.labels import LabelHead
+from graphveil.federation.modes.local_network import LocalNetwork, guess_chances, guess_loss, label_loss, train_local
+from graphveil.federation.simulation import Trained, simulate_training
 from graphveil.privacy import SeededRandomness, assume
 from graphveil.privacy.observer import LABEL_HOLDER
 from graphveil.privacy.unit import GUESS
@@ -40,9 +41,9 @@ def made(holders: int = 2, **changes: Any) -> tuple[Setting, dict[str, Holding]]
         pairs = torch.randint(0, N, (2, 1200), generator=generator)
         alike = labels[pairs[0]] == labels[pairs[1]]
         pairs = pairs[:, (pairs[0] < pairs[1]) & (alike | (torch.rand(1200, generator=generator) < 0.3))].unique(dim=1)
-        desk = LabelDesk(labels, train, val, ~(train | val)) if number == 1 else None
+        head = LabelHead(labels, train, val, ~(train | val)) if number == 1 else None
         features = (torch.rand(N, COLUMNS, generator=generator) < chance).float() * WORTH
-        held[f"h{number}"] = Holding(features, torch.cat([pairs, pairs.flip(0)], 1), 1.0, desk)
+        held[f"h{number}"] = Holding(features, torch.cat([pairs, pairs.flip(0)], 1), 1.0, head)
         members.append(Member(f"h{number}", COLUMNS, number == 1))
     plain: dict[str, Any] = {"mode": "guesses", "hops": 2, "epochs": 60, "learning_rate": 0.05}
     return Setting(tuple(members), CLASSES, **{**plain, **changes}), held
@@ -57,19 +58,19 @@ def run(holders: int = 2, **changes: Any) -> tuple[Trained, Setting, dict[str, H
         if isinstance(effect, Send):
             sent.append((name, effect))
 
-    return train_together(setting, held, randomness=SeededRandomness(3), watch=watch), setting, held, sent
+    return simulate_training(setting, held, randomness=SeededRandomness(3), watch=watch), setting, held, sent
 
 
-def desk_of(held: dict[str, Holding]) -> LabelDesk:
-    desk = held["h1"].desk
-    assert desk is not None
-    return desk
+def head_of(held: dict[str, Holding]) -> LabelHead:
+    head = held["h1"].head
+    assert head is not None
+    return head
 
 
 def guessed_alone(setting: Setting, holding: Holding, rows: Tensor, labels: Tensor) -> Tensor:
     """The guesses of one holder, computed without any protocol."""
-    network = OwnNetwork(holding.features, holding.edge_index, setting.classes, setting.hops)
-    train_own(
+    network = LocalNetwork(holding.features, holding.edge_index, setting.classes, setting.hops)
+    train_local(
         network,
         lambda logits: label_loss(logits[rows], labels[rows], torch.eye(setting.classes)),
         epochs=setting.epochs,
@@ -82,38 +83,38 @@ def guessed_alone(setting: Setting, holding: Holding, rows: Tensor, labels: Tens
 def test_nothing_but_training_labels_goes_to_holders_and_one_guess_a_node_comes_back() -> None:
     """The server is sent nothing, holders nothing of each other; without noise a guess is what the holder computes."""
     _, setting, held, sent = run(3)
-    desk = desk_of(held)
+    head = head_of(held)
     assert [(name, send.to, send.kind) for name, send in sent if send.kind == "training-labels"] == [
         ("h1", "h2", "training-labels"),
         ("h1", "h3", "training-labels"),
     ]
     assert {(name, send.to) for name, send in sent if send.kind == "guesses"} == {("h2", "h1"), ("h3", "h1")}
     assert len(sent) == 4
-    rows = desk.train.nonzero().squeeze(1)
+    rows = head.train.nonzero().squeeze(1)
     for name, send in sent:
         if send.kind == "training-labels":
-            assert torch.equal(send.body, torch.where(desk.train, desk.labels, -1))
+            assert torch.equal(send.body, torch.where(head.train, head.labels, -1))
         else:
-            assert torch.equal(send.body, guessed_alone(setting, held[name], rows, desk.labels))
+            assert torch.equal(send.body, guessed_alone(setting, held[name], rows, head.labels))
 
 
 def test_randomized_labels_are_all_that_holders_are_given() -> None:
     """At epsilon_y = 0.5 of 3 classes 0.452 of 30 labels stay: 24 or more would by chance 1e-5."""
     _, setting, held, sent = run(epsilon_y=0.5)
-    desk = desk_of(held)
-    given = sent[0][1].body[desk.train]
-    assert int((given == desk.labels[desk.train]).sum()) < 24 <= int((desk.labels >= 0)[desk.train].sum())
-    assert bool((sent[0][1].body[~desk.train] == -1).all())
+    head = head_of(held)
+    given = sent[0][1].body[head.train]
+    assert int((given == head.labels[head.train]).sum()) < 24 <= int((head.labels >= 0)[head.train].sum())
+    assert bool((sent[0][1].body[~head.train] == -1).all())
     assert ledger_of(setting, 1).total("labels") == (0.5, 0.0)
     assert assume("labels-randomized", epsilon="0.5") in guarantee_of(setting).assumes
 
 
 def test_guesses_are_drawn_once_whether_or_not_they_left() -> None:
-    guesser = Guesser(made(epsilon=1.0)[0])
+    publisher = GuessPublisher(made(epsilon=1.0)[0])
     guesses = torch.zeros(N, dtype=torch.int64)
-    guesser.randomize(guesses, randomness=SeededRandomness(1))
+    publisher.randomize(guesses, randomness=SeededRandomness(1))
     with pytest.raises(BudgetError, match="publication 2 of 1"):
-        guesser.randomize(guesses, randomness=SeededRandomness(2))
+        publisher.randomize(guesses, randomness=SeededRandomness(2))
 
 
 def test_what_was_drawn_is_kept_before_it_leaves_and_a_restart_sends_and_pays_the_same() -> None:
@@ -129,23 +130,23 @@ def test_what_was_drawn_is_kept_before_it_leaves_and_a_restart_sends_and_pays_th
             assert 1 in kept, "a guess left before it was kept"
             sent.append(effect.body)
 
-    train_together(setting, held, randomness=SeededRandomness(3), watch=watch)
-    again = guessing_holder("h2", setting, held["h2"], randomness=SeededRandomness(4), done=1, state=kept[1])
+    simulate_training(setting, held, randomness=SeededRandomness(3), watch=watch)
+    again = guessing_holder(RunContext("h2", setting, SeededRandomness(4), done=1, state=kept[1]), held["h2"])
     effect = next(again)
     assert isinstance(effect, Send) and torch.equal(effect.body, sent[0])
-    over = guessing_holder("h2", setting, held["h2"], randomness=SeededRandomness(4), done=2, state=kept[2])
+    over = guessing_holder(RunContext("h2", setting, SeededRandomness(4), done=2, state=kept[2]), held["h2"])
     with pytest.raises(StopIteration) as ended:
         next(over)
-    assert ended.value.value["publisher"].spent == 1.0
+    assert ended.value.value.publisher.spent == 1.0
 
 
 def test_reports_follow_the_law_that_they_are_paid_for() -> None:
     """Kept reports of 30,000 guesses against their probability: false alarm 1e-6; twice the epsilon is refused."""
     setting, _ = made(epsilon=1.0)
     guesses = torch.arange(30_000) % CLASSES
-    guesser = Guesser(setting)
-    guesser.randomize(guesses, randomness=SeededRandomness(5))
-    kept = int((guesser.publish() == guesses).sum())
+    publisher = GuessPublisher(setting)
+    publisher.randomize(guesses, randomness=SeededRandomness(5))
+    kept = int((publisher.publish() == guesses).sum())
     low, high = (stats.binom.ppf(q, len(guesses), math.e / (math.e + 2)) for q in (5e-7, 1 - 5e-7))
     assert low <= kept <= high
     assert stats.binom.ppf(5e-7, len(guesses), math.exp(2) / (math.exp(2) + 2)) > kept
@@ -155,13 +156,13 @@ def test_one_publication_costs_epsilon_and_no_delta() -> None:
     trained, setting, _, _ = run(epsilon=2.0, epochs=5)
     assert (setting.publications, setting.rounds, setting.guessing.per_round) == (1, 2, 2.0)
     assert setting.guessing.keep == pytest.approx(math.exp(2) / (math.exp(2) + 2), rel=1e-12)
-    assert trained.results["h2"]["publisher"].spent == 2.0
-    assert trained.results["h1"]["publisher"].spent == 0.0  # the label holder's own rows go nowhere
+    assert trained.holders["h2"].publisher.spent == 2.0
+    assert trained.holders["h1"].publisher.spent == 0.0  # the label holder's own rows go nowhere
     ledger = ledger_of(setting, 1)
     assert ledger.total("rows") == (2.0, 0.0) and ledger_of(setting, 0).total("rows") == (0.0, 0.0)
     assert dict(ledger.spends[0].parameters) == {"publications": 1, "classes": 3, "keep": setting.guessing.keep}
     with pytest.raises(BudgetError, match="publication 2 of 1"):
-        trained.results["h2"]["publisher"].randomize(torch.zeros(N, dtype=torch.int64), randomness=SeededRandomness(1))
+        trained.holders["h2"].publisher.randomize(torch.zeros(N, dtype=torch.int64), randomness=SeededRandomness(1))
 
 
 def test_the_guarantee_says_who_reads_and_what_is_given_away() -> None:
@@ -186,16 +187,16 @@ def test_the_guarantee_says_who_reads_and_what_is_given_away() -> None:
 def test_guesses_with_little_epsilon_are_worth_more_than_the_label_holder_alone(holders: int) -> None:
     """Seeds are fixed; round 1 is the label holder alone, so what validates worse is never kept."""
     _, _, held, _ = run(holders, epsilon=2.0)
-    desk = desk_of(held)
-    alone, both = desk.history
-    assert desk.alone is not None and desk.predictions is not None and not torch.equal(desk.alone, desk.predictions)
-    assert both["val_accuracy"] > alone["val_accuracy"] + 0.05 and desk.best == 2
+    head = head_of(held)
+    alone, both = head.history
+    assert head.alone is not None and head.predictions is not None and not torch.equal(head.alone, head.predictions)
+    assert both["val_accuracy"] > alone["val_accuracy"] + 0.05 and head.best == 2
 
 
 def test_guesses_that_tell_nothing_are_not_believed() -> None:
     _, _, held, _ = run(epsilon=0.01)
-    desk = desk_of(held)
-    assert max(row["val_accuracy"] for row in desk.history) == desk.history[(desk.best or 0) - 1]["val_accuracy"]
+    head = head_of(held)
+    assert max(row["val_accuracy"] for row in head.history) == head.history[(head.best or 0) - 1]["val_accuracy"]
 
 
 def test_how_often_a_holder_is_right_is_found_behind_both_randomizations() -> None:
@@ -238,7 +239,7 @@ def test_sparse_and_dense_features_make_the_same_network() -> None:
 
     _, held = made()
     dense, sparse = (
-        OwnNetwork(features, held["h1"].edge_index, CLASSES, 2)
+        LocalNetwork(features, held["h1"].edge_index, CLASSES, 2)
         for features in (held["h1"].features, scipy.sparse.csr_matrix(held["h1"].features.numpy()))
     )
     weight = torch.randn(COLUMNS, CLASSES, generator=torch.Generator().manual_seed(4))
@@ -249,35 +250,34 @@ def test_sparse_and_dense_features_make_the_same_network() -> None:
 
 @pytest.mark.parametrize(("value", "kind"), [(CLASSES, "guesses"), (-1, "guesses"), (CLASSES, "training-labels")])
 def test_a_number_that_is_no_class_is_refused(value: int, kind: str) -> None:
-    from graphveil.federation.modes.registry import holding_program
+    from graphveil.federation.modes.registry import mode_holder
 
     setting, held = made(epochs=1)
-    desk = desk_of(held)
-    common: Any = {"randomness": SeededRandomness(1), "generator": torch.Generator()}
-    desk.open(setting, **common)
+    head = head_of(held)
+    randomness, generator = SeededRandomness(1), torch.Generator()
+    head.open(setting, randomness=randomness, generator=generator)
 
     def wrong(name: str) -> Any:
         if name == "h2":
-            from graphveil.federation.core.messages import Receive
-
             yield Receive("h1", "training-labels", (N,))
         yield Send("h1" if name == "h2" else "h2", kind, torch.full((N,), value))
 
     liar = "h2" if kind == "guesses" else "h1"
     honest = "h1" if liar == "h2" else "h2"
-    programs = {honest: holding_program(honest, setting, held[honest], **common), liar: wrong(liar)}
+    context = RunContext(honest, setting, randomness, generator)
+    programs = {honest: mode_holder(context, held[honest]), liar: wrong(liar)}
     with pytest.raises(InputError, match=f"{liar}: a number that is no class"):
         simulate(programs)
 
 
 def test_without_validation_nodes_nothing_is_sent() -> None:
     setting, held = made()
-    desk = desk_of(held)
+    head = head_of(held)
     held["h1"] = Holding(
-        held["h1"].features, held["h1"].edge_index, 1.0, LabelDesk(desk.labels, desk.train, desk.val & False, desk.test)
+        held["h1"].features, held["h1"].edge_index, 1.0, LabelHead(head.labels, head.train, head.val & False, head.test)
     )
     with pytest.raises(InputError, match="no validation nodes"):
-        train_together(setting, held, randomness=SeededRandomness(3))
+        simulate_training(setting, held, randomness=SeededRandomness(3))
 
 
 @pytest.mark.parametrize("epsilon", [0.0, -1.0, math.nan, 201.0])

@@ -15,9 +15,9 @@ import pytest
 from graphveil.errors import InputError
 from graphveil.federation.core.checkpoints import Checkpoints
 from graphveil.federation.crypto.keys import Identity, new_identity
+from graphveil.federation.effects import PeerError
 from graphveil.federation.transport import links as links_module
 from graphveil.federation.transport.links import Links
-from graphveil.federation.transport.mailbox import PeerError
 from graphveil.federation.transport.session import Session
 from graphveil.federation.transport.wire import CHUNK, CONTROL, DATA, HELLO, Frame, word_bytes
 from tests.federation.parties import FOREVER, NAMES, Place, Running, until

@@ -10,8 +10,9 @@ from unittest.mock import patch
 import pytest
 import torch
 
+from graphveil.federation.effects import PeerError
 from graphveil.federation.transport import mailbox
-from graphveil.federation.transport.mailbox import Ends, Mailbox, Pace, PeerError, SessionOver
+from graphveil.federation.transport.mailbox import Ends, Mailbox, SessionMonitor, SessionOver
 from graphveil.federation.transport.wire import ACK, Frame, WireError, parse
 from tests.federation.parties import FOREVER
 
@@ -20,8 +21,8 @@ SESSION = b"s" * 16
 
 
 def pair(patience: float = FOREVER, largest: int = 1 << 24) -> tuple[Mailbox, Mailbox]:
-    a = Mailbox(Ends(RUN, 0, 1, "b"), Pace(), largest=largest, patience=patience)
-    b = Mailbox(Ends(RUN, 1, 0, "a"), Pace(), largest=largest, patience=patience)
+    a = Mailbox(Ends(RUN, 0, 1, "b"), SessionMonitor(), largest=largest, patience=patience)
+    b = Mailbox(Ends(RUN, 1, 0, "a"), SessionMonitor(), largest=largest, patience=patience)
     for box in (a, b):
         box.begin(SESSION)
     return a, b
@@ -205,7 +206,7 @@ def test_a_slow_reader_holds_no_more_than_two_windows(monkeypatch: pytest.Monkey
 def test_parties_that_all_send_first_never_wait_in_a_circle(parties: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each sends every other 40 windows before it reads anything, as in the exchange of masked matrices."""
     monkeypatch.setattr(mailbox, "WINDOW", 1 << 16)
-    paces = [Pace() for _ in range(parties)]
+    paces = [SessionMonitor() for _ in range(parties)]
     box = {
         (i, j): Mailbox(Ends(RUN, i, j, f"p{j}"), paces[i], largest=1 << 20, patience=FOREVER)
         for i in range(parties)
@@ -248,7 +249,7 @@ def test_patience_counts_from_when_waiting_began() -> None:
 
 
 def test_waiting_ends_when_the_session_ends_and_a_fault_stays() -> None:
-    pace = Pace()
+    pace = SessionMonitor()
     box = Mailbox(Ends(RUN, 0, 1, "b"), pace, largest=1 << 20, patience=FOREVER)
     threading.Timer(0.1, pace.end, (SessionOver(),)).start()
     with pytest.raises(SessionOver):

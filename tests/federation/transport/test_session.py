@@ -11,9 +11,7 @@ import pytest
 import torch
 
 from graphveil.errors import BudgetError, DataError, InputError
-from graphveil.federation.core.messages import Receive, Send
-from graphveil.federation.core.programs import Checkpoint
-from graphveil.federation.transport.mailbox import PeerError
+from graphveil.federation.effects import Checkpoint, PeerError, Receive, Send
 from graphveil.federation.transport.session import WHY
 from tests.federation.parties import NAMES, SHAPE, Place, Proxy, Running, run_all, until
 

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from graphveil.errors import InputError
+from graphveil.federation.effects import Receive
 
 UNIFORM = "nothing: uniform to the reader, as long as the server colludes with no holder"
 SEALED = "nothing: a salted hash of the sender's shares, so that no round is published with other data"
@@ -108,29 +109,6 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "gradient-share": Kind(SERVER, HOLDER, torch.int64, UNIFORM),
     }
 )
-
-
-@dataclass(frozen=True)
-class Send:
-    """Hand a message to one party.
-
-    Attributes:
-        name: of the publication that a priced message is, hexadecimal; the same name never stands for other data.
-    """
-
-    to: str
-    kind: str
-    body: Tensor
-    name: str = ""
-
-
-@dataclass(frozen=True)
-class Receive:
-    """Wait for a message of one party, of exactly this shape; -1 for a size that only the sender knows."""
-
-    sender: str
-    kind: str
-    shape: tuple[int, ...]
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,7 @@ class Propagation(nn.Module):
         return functional.normalize(h, dim=1)
 
 
-def own_structure(kind: str, edge_index: Tensor, num_nodes: int) -> Any:
+def holder_structure(kind: str, edge_index: Tensor, num_nodes: int) -> Any:
     """Return what `Propagation` reads of a holder's edges."""
     return structure_for(kind, edge_index, num_nodes)
 
@@ -91,7 +91,7 @@ class Combination(nn.Module):
         return z
 
 
-class Head(nn.Module):
+class OutputLayer(nn.Module):
     """The label holder's part: logits [m, classes]."""
 
     def __init__(self, width: int, classes: int, *, generator: torch.Generator) -> None:

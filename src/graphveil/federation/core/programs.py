@@ -4,43 +4,26 @@
     simulate({name: program})       runs all parties in one process, deterministically
     transport                       runs one of them over the network with the same code
 
-A party that waits for a message which nobody will send is a fault of the protocol: `simulate` says who waits for what.
+A party that waits for a message which nobody will send is an error in the protocol: `simulate` says who waits for what.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Collection, Mapping
+from typing import Any, TypeAlias
 
 from torch import Tensor
 
 from graphveil.errors import InputError
-from graphveil.federation.core.messages import KINDS, Entry, Receive, Send, Transcript, require_kind, require_shape
+from graphveil.federation.core.messages import KINDS, Entry, Transcript, require_kind, require_shape
+from graphveil.federation.effects import Checkpoint, Program, Receive, Send, Watch, advance
+
+#: (sender, receiver) -> the messages under way, (kind, body) each, oldest first.
+_Mail: TypeAlias = dict[tuple[str, str], deque[tuple[str, Tensor]]]
 
 
-@dataclass(frozen=True)
-class Checkpoint:
-    """Everything before this round is finished and may be saved.
-
-    Attributes:
-        round: rounds finished.
-        state: name -> what the party needs to go on from here (arrays and plain values), made when asked for.
-        epsilon: what the party's publications have cost so far.
-    """
-
-    round: int
-    state: Callable[[], Mapping[str, Tensor]]
-    epsilon: float = 0.0
-
-
-Effect = Send | Receive | Checkpoint
-Program = Generator[Effect, Tensor | None, Any]
-Watch = Callable[[str, Effect], None]
-
-
-def simulate(programs: Mapping[str, Program], *, watch: Watch | None = None) -> tuple[dict[str, Any], Transcript]:
+def simulate(programs: Mapping[str, Program[Any]], *, watch: Watch | None = None) -> tuple[dict[str, Any], Transcript]:
     """Run all parties to their ends in one process; return what each returned, and the transcript.
 
     Args:
@@ -49,7 +32,7 @@ def simulate(programs: Mapping[str, Program], *, watch: Watch | None = None) -> 
     Raises:
         InputError: parties that wait for each other, or a message that is not what was expected.
     """
-    mail: dict[tuple[str, str], deque[tuple[str, Tensor]]] = defaultdict(deque)
+    mail: _Mail = defaultdict(deque)
     results: dict[str, Any] = {}
     waiting: dict[str, Receive] = {}
     entries: list[Entry] = []
@@ -59,7 +42,7 @@ def simulate(programs: Mapping[str, Program], *, watch: Watch | None = None) -> 
         waiting.pop(name, None)
         while True:
             try:
-                effect = programs[name].send(message)
+                effect = advance(programs[name], message)
             except StopIteration as stop:
                 results[name] = stop.value
                 return
@@ -101,9 +84,7 @@ def opened(want: Receive, kind: str, body: Tensor) -> Tensor:
     return body
 
 
-def _delivered(
-    name: str, sent: Send, number: int, programs: Mapping[str, Program], mail: Mapping[tuple[str, str], Any]
-) -> Entry:
+def _delivered(name: str, sent: Send, number: int, programs: Collection[str], mail: _Mail) -> Entry:
     require_kind(sent.kind, sent.body)
     if sent.to not in programs or sent.to == name:
         raise InputError(f"message {sent.kind!r} to {sent.to!r}", allowed=", ".join(programs))

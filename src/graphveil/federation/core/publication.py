@@ -36,7 +36,7 @@ from graphveil.privacy.limits import LARGEST_EPSILON
 from graphveil.privacy.printed import rounded_up
 
 if TYPE_CHECKING:
-    from graphveil.federation.crypto.dither import Dither
+    from graphveil.federation.core.dither import Dither
 
 _FINEST, _MOST_STEPS = 10, 1 << 17
 # What is kept back of epsilon and delta for the rounding of the noise table, which is checked afterwards.
@@ -233,7 +233,7 @@ class Publisher:
         """Return noise alone, ring elements [n, d], for rows that nobody holds: the same for the same label and state.
 
         Args:
-            state: a name of all that the rows depend on, at all holders (see `seals`).
+            state: a name of all that the rows depend on, at all holders (see `commitments`).
         """
         return dither.draw(shape, _Keyed(self.key, f"{label} {state}"))
 

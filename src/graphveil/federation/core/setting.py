@@ -18,9 +18,9 @@ from torch import Tensor
 
 from graphveil.errors import InputError
 from graphveil.federation.core.bounds import Bounds
+from graphveil.federation.core.dither import Dither
 from graphveil.federation.core.networks import AGGREGATORS, COMBINES
 from graphveil.federation.core.publication import Guessing, Publication
-from graphveil.federation.crypto.dither import Dither
 from graphveil.federation.crypto.ring import FRACTION_BITS
 from graphveil.federation.crypto.sharing import PARTIES
 from graphveil.privacy.assumption import OPENS

@@ -3,25 +3,26 @@
     once        server -> holders  mask-keys;      owner -> others  masked-left  E = X - U
     each step   other -> owner     masked-right    F = w - V;       server -> other  correction  Z = U V - r
 
-All parties hold the same list of `Left` (who owns which private matrix) and of `Product` (which of them is multiplied
-with whose matrix); everybody sends all first and then receives in the list's order, so nobody waits in a circle.
+All parties hold the same list of `LeftMatrix` (who owns which private matrix) and of `Product` (which of them is
+multiplied with whose matrix); everybody sends all first and then receives in the list's order, so nobody waits in a
+circle.
 The arithmetic and its source are in `sharing`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
 
-import scipy.sparse
 import torch
 from torch import Tensor
 
-from graphveil.federation.core.messages import Receive, Send
+from graphveil.errors import InputError
 from graphveil.federation.crypto.masks import KEY_BYTES, MaskKey, packed, unpacked
+from graphveil.federation.crypto.ring import RingMatrix
 from graphveil.federation.crypto.sharing import (
-    DealtKeys,
+    DealerKeys,
     OwnerKeys,
     correction,
     left_mask,
@@ -30,15 +31,21 @@ from graphveil.federation.crypto.sharing import (
     other_share,
     owner_share,
 )
+from graphveil.federation.effects import Program, Receive, Roster, Send
 from graphveil.privacy import Randomness
 
-#: A part of a program: yields effects, is sent what it received, returns what it found.
-Talk = Generator[Any, Any, Any]
+M = TypeVar("M")
 
 
 @dataclass(frozen=True)
-class Left:
-    """A private matrix [rows, columns] of one holder, and the holders whose matrices it is multiplied with."""
+class LeftMatrix:
+    """A private matrix X, the left factor of products.
+
+    Attributes:
+        name: of the matrix, unique in a run. owner: the holder that has it.
+        others: the holders whose matrices it is multiplied with.
+        rows, columns: its shape.
+    """
 
     name: str
     owner: str
@@ -51,7 +58,7 @@ class Left:
 class Product:
     """X w for the left matrix X and the matrix w [., width] of `other`; X^T w where transposed."""
 
-    left: Left
+    left: LeftMatrix
     other: str
     width: int
     transposed: bool = False
@@ -67,121 +74,158 @@ class Product:
         return self.left.columns if self.transposed else self.left.rows
 
 
-def products_with(lefts: Sequence[Left], width: int, *, transposed: bool = False) -> tuple[Product, ...]:
-    """Return every private matrix times the matrix of each of its others: all products of one round, one way."""
+def products_with(lefts: Sequence[LeftMatrix], width: int, *, transposed: bool = False) -> tuple[Product, ...]:
+    """List every private matrix times the matrix of each of its others: all products of one round, one way.
+
+    Args:
+        lefts: the private matrices. width: columns of the right factors.
+        transposed: X^T w in place of X w.
+
+    Returns:
+        The products in the order in which all parties take them.
+    """
     return tuple(Product(left, other, width, transposed) for left in lefts for other in left.others)
 
 
 class Dealer:
-    """The server's part: keys of masks, and corrections; it never sees what the masks hide."""
+    """The server's part: keys of masks, and corrections; it never sees what the masks hide.
 
-    def __init__(self, lefts: Sequence[Left], *, randomness: Randomness) -> None:
+    Args:
+        lefts: all private matrices of the run.
+        randomness: of the keys.
+    """
+
+    def __init__(self, lefts: Sequence[LeftMatrix], *, randomness: Randomness) -> None:
         self._lefts = tuple(lefts)
         self._masks: dict[tuple[str, bool], Tensor] = {}
         u = {left.name: MaskKey.fresh(randomness) for left in lefts}
         self._keys = {
-            (left.name, other): DealtKeys(u[left.name], MaskKey.fresh(randomness), MaskKey.fresh(randomness))
+            (left.name, other): DealerKeys(u[left.name], MaskKey.fresh(randomness), MaskKey.fresh(randomness))
             for left in lefts
             for other in left.others
         }
 
-    def deal(self, holders: Sequence[str]) -> Talk:
+    def deal(self, holders: Sequence[str]) -> Program[None]:
         """Send every holder the keys of its masks."""
         for holder in holders:
-            keys = [key for left in self._lefts for key in self._of(left, holder)]
+            keys = [key for left in self._lefts for key in self._keys_of(left, holder)]
             yield Send(holder, "mask-keys", packed(keys))
 
-    def correct(self, products: Sequence[Product], step: str) -> Talk:
-        """Send the other party of every product its correction."""
+    def correct(self, products: Sequence[Product], step: str) -> Program[None]:
+        """Send the other party of every product its correction Z.
+
+        Args:
+            step: names the call of `multiply` that this is for; never used again in a run.
+        """
         for product in products:
             left = product.left
             keys, label = self._keys[left.name, product.other], mask_label(product, step)
             z = correction(keys, label, self._mask(left, transposed=product.transposed), product.width)
             yield Send(product.other, "correction", z)
 
-    def _mask(self, left: Left, *, transposed: bool) -> Tensor:
+    def _mask(self, left: LeftMatrix, *, transposed: bool) -> Tensor:
         """Return U or U^T, kept: drawing it takes longer than multiplying it."""
-        found = self._masks.get((left.name, transposed))
-        if found is None:
+        kept = self._masks.get((left.name, transposed))
+        if kept is None:
             key = self._keys[left.name, left.others[0]].left
             u = left_mask(key, left.rows, left.columns)
-            found = self._masks[left.name, transposed] = u.T.contiguous() if transposed else u
-        return found
+            kept = self._masks[left.name, transposed] = u.T.contiguous() if transposed else u
+        return kept
 
-    def _of(self, left: Left, holder: str) -> list[MaskKey]:
+    def _keys_of(self, left: LeftMatrix, holder: str) -> list[MaskKey]:
         dealt = [self._keys[left.name, other] for other in left.others]
         if holder == left.owner:
             return [dealt[0].left, *(keys.blind for keys in dealt)] if dealt else []
         return [self._keys[left.name, holder].right] if holder in left.others else []
 
 
-def keys_for(lefts: Sequence[Left], holder: str) -> int:
+def keys_for(lefts: Sequence[LeftMatrix], holder: str) -> int:
     """Return how many keys a holder is dealt."""
     own = sum(1 + len(left.others) for left in lefts if left.owner == holder and left.others)
     return own + sum(holder in left.others for left in lefts)
 
 
 @dataclass(frozen=True)
-class _Own:
-    matrix: Any
-    transposed: Any
+class _OwnMatrix:
+    """X [n, d] and X^T of its owner, and the keys for each other party."""
+
+    matrix: RingMatrix
+    transposed: RingMatrix | None
     keys: Mapping[str, OwnerKeys]
 
 
 @dataclass(frozen=True)
-class _Foreign:
+class _MaskedMatrix:
+    """E = X - U [n, d] and E^T of another owner, and the key of V."""
+
     masked: Tensor
-    transposed: Any
+    transposed: Tensor | None
     key: MaskKey
 
 
 @dataclass(frozen=True)
 class Masked:
-    """What one holder has after the set-up: its own matrices with their keys, and the others' masked ones."""
+    """What one holder has after the set-up: its own matrices with their keys, and the others' masked ones, by name."""
 
-    own: Mapping[str, _Own]
-    foreign: Mapping[str, _Foreign]
+    roster: Roster
+    own: Mapping[str, _OwnMatrix]
+    foreign: Mapping[str, _MaskedMatrix]
 
 
-def set_up(me: str, server: str, lefts: Sequence[Left], matrices: Mapping[str, Any], *, transposes: bool) -> Talk:
-    """Receive keys, exchange masked matrices, and return `Masked`.
+def set_up(
+    roster: Roster, lefts: Sequence[LeftMatrix], matrices: Mapping[str, RingMatrix], *, transposes: bool
+) -> Program[Masked]:
+    """Receive keys and exchange masked matrices.
 
     Args:
-        matrices: left name -> this holder's own ring elements, int64 dense or scipy CSR.
+        lefts: all private matrices of the run, the same list at all parties.
+        matrices: left name -> this holder's own ring elements, int64 dense or scipy CSR [rows, columns].
         transposes: keep transposed copies too, for products X^T w.
+
+    Returns:
+        What `multiply` needs.
     """
-    dealt = yield Receive(server, "mask-keys", (keys_for(lefts, me), KEY_BYTES))
+    dealt = yield Receive(roster.server, "mask-keys", (keys_for(lefts, roster.me), KEY_BYTES))
     left_keys = iter(unpacked(dealt))
-    own: dict[str, _Own] = {}
+    own: dict[str, _OwnMatrix] = {}
     rights: dict[str, MaskKey] = {}
     for left in lefts:
-        if left.owner == me and left.others:
+        if left.owner == roster.me and left.others:
             u = next(left_keys)
             keys = {other: OwnerKeys(u, next(left_keys)) for other in left.others}
             matrix = matrices[left.name]
+            # One U hides X from all others: each sees the same E, so what they see together is no more than E.
             e = masked_left(_dense(matrix), next(iter(keys.values())))
             for other in left.others:
                 yield Send(other, "masked-left", e)
-            own[left.name] = _Own(matrix, _turned(matrix) if transposes else None, keys)
-        elif me in left.others:
+            own[left.name] = _OwnMatrix(matrix, transpose(matrix) if transposes else None, keys)
+        elif roster.me in left.others:
             rights[left.name] = next(left_keys)
-    foreign: dict[str, _Foreign] = {}
+    foreign: dict[str, _MaskedMatrix] = {}
     for left in lefts:
         if left.name in rights:
             e = yield Receive(left.owner, "masked-left", (left.rows, left.columns))
-            foreign[left.name] = _Foreign(e, e.T.contiguous() if transposes else None, rights[left.name])
-    return Masked(own, foreign)
+            foreign[left.name] = _MaskedMatrix(e, e.T.contiguous() if transposes else None, rights[left.name])
+    return Masked(roster, own, foreign)
 
 
 def multiply(
-    me: str, server: str, masked: Masked, products: Sequence[Product], rights: Mapping[Product, Tensor], step: str
-) -> Talk:
-    """Return product -> this holder's share of it, for the products that this holder takes part in.
+    masked: Masked, products: Sequence[Product], rights: Mapping[Product, Tensor], step: str
+) -> Program[dict[Product, Tensor]]:
+    """Multiply private matrices with other holders' matrices.
 
     Args:
-        rights: product -> this holder's matrix w, for the products in which it is the other party.
+        masked: of the set-up. products: those of one round, the same list at all parties.
+        rights: product -> this holder's matrix w [inner, width], for the products in which it is the other party.
         step: names this call; never used again in a run.
+
+    Returns:
+        Product -> this holder's share of it [outer, width], for the products that it takes part in.
+
+    Raises:
+        InputError: a transposed product without transposes in the set-up.
     """
+    me = masked.roster.me
     for product in products:
         if product.other == me:
             key = masked.foreign[product.left.name].key
@@ -193,24 +237,34 @@ def multiply(
         if product.left.owner == me:
             f = yield Receive(product.other, "masked-right", (product.inner, product.width))
             mine = masked.own[product.left.name]
-            x = mine.transposed if product.transposed else mine.matrix
+            x = _facing(product, mine.matrix, mine.transposed)
             shares[product] = owner_share(x, f, mine.keys[product.other], label)
         elif product.other == me:
-            z = yield Receive(server, "correction", (product.outer, product.width))
+            z = yield Receive(masked.roster.server, "correction", (product.outer, product.width))
             theirs = masked.foreign[product.left.name]
-            e = theirs.transposed if product.transposed else theirs.masked
+            e = _facing(product, theirs.masked, theirs.transposed)
             shares[product] = other_share(e, theirs.key, z, label)
     return shares
 
 
 def mask_label(product: Product, step: str) -> str:
-    """Return what names the masks of a product in one step."""
+    """Return what names the masks of a product in one step: no two products of a run have one label."""
     return f"{step} {product.left.name} {product.other} {'T' if product.transposed else 'N'}"
 
 
-def _dense(matrix: Any) -> Tensor:
-    return torch.from_numpy(matrix.toarray()) if scipy.sparse.issparse(matrix) else matrix
+def _facing(product: Product, plain: M, transposed: M | None) -> M:
+    """Return the factor as the product needs it."""
+    if not product.transposed:
+        return plain
+    if transposed is None:
+        raise InputError("no transposed copy was kept", where="set-up", remedy="transposes=True")
+    return transposed
 
 
-def _turned(matrix: Any) -> Any:
-    return matrix.T.tocsr() if scipy.sparse.issparse(matrix) else matrix.T.contiguous()
+def _dense(matrix: RingMatrix) -> Tensor:
+    return matrix if isinstance(matrix, Tensor) else torch.from_numpy(matrix.toarray())
+
+
+def transpose(matrix: RingMatrix) -> RingMatrix:
+    """Return X^T, laid out for products."""
+    return matrix.T.contiguous() if isinstance(matrix, Tensor) else matrix.T.tocsr()

@@ -29,30 +29,33 @@ import torch
 from torch import Tensor
 
 from graphveil.errors import DataError, InputError
-from graphveil.federation.core.messages import Receive, Send
 from graphveil.federation.crypto import curve
-from graphveil.federation.crypto.products import Talk
-from graphveil.federation.transport.mailbox import PeerError
+from graphveil.federation.effects import PeerError, Program, Receive, Roster, Send
 from graphveil.privacy import Randomness
 
-MOST_IDS = 1_000_000
+MAX_IDS = 1_000_000
 
 
-def align(me: str, names: Sequence[str], ids: Sequence[str], *, randomness: Randomness) -> Talk:
-    """Return the rows of this holder's nodes that all holders have, in the order that all share, int64 [n].
+def align(roster: Roster, ids: Sequence[str], *, randomness: Randomness) -> Program[Tensor]:
+    """Intersect the holders' ids.
 
     Args:
-        names: all holders in the agreement's order. ids: of this holder's rows, as text.
+        roster: all holders; blinded ids go round in their order.
+        ids: of this holder's rows, as text.
         randomness: of the secret and of the order in which points are sent.
+
+    Returns:
+        The rows of this holder's nodes that all holders have, in the order that all share, int64 [n].
 
     Raises:
         DataError: an id twice, no ids, or no id that all have. InputError: too many ids.
         PeerError: another holder sent what no honest one sends.
     """
-    texts = _texts(me, ids)
+    texts = _texts(roster.me, ids)
     secret = randomness.bytes(curve.POINT)
     order = np.argsort(randomness.uint64(len(ids)), kind="stable")
-    place, count = list(names).index(me), len(names)
+    me, names = roster.me, roster.holders
+    place, count = names.index(me), len(names)
     after, before = names[(place + 1) % count], names[place - 1]
     going = _tensor(curve.multiplied(secret, curve.hashed([texts[row] for row in order])))
     for _ in range(count - 1):  # every set passes through all holders and comes home
@@ -61,13 +64,12 @@ def align(me: str, names: Sequence[str], ids: Sequence[str], *, randomness: Rand
         going = _multiplied(secret, arrived, before)
     yield Send(after, "blinded-ids", going)
     mine = yield Receive(before, "blinded-ids", (len(ids), curve.POINT))
-    others = [name for name in names if name != me]
     points = _different(mine, before)
     finished = _in_order(points)
-    for name in others:
+    for name in roster.others:
         yield Send(name, "blinded-set", finished)
     common = set(points)
-    for name in others:
+    for name in roster.others:
         theirs = yield Receive(name, "blinded-set", (-1, curve.POINT))
         if name == after and not torch.equal(theirs, _in_order(_rows(going))):
             raise PeerError("its finished set of blinded ids is not the one that it was sent", where=name)
@@ -82,8 +84,8 @@ def _texts(me: str, ids: Sequence[str]) -> list[bytes]:
     """Return what is hashed of every id."""
     if not ids:
         raise DataError("has no rows", where=me)
-    if len(ids) > MOST_IDS:
-        raise InputError(f"{len(ids)} ids", where=me, allowed=f"at most {MOST_IDS}")
+    if len(ids) > MAX_IDS:
+        raise InputError(f"{len(ids)} ids", where=me, allowed=f"at most {MAX_IDS}")
     texts = [unicodedata.normalize("NFC", text).encode("utf-8", "surrogatepass") for text in ids]
     if len(set(texts)) != len(texts):
         raise DataError("an id stands in several rows, as one text or as texts that Unicode holds to be one", where=me)
@@ -91,8 +93,8 @@ def _texts(me: str, ids: Sequence[str]) -> list[bytes]:
 
 
 def _multiplied(secret: bytes, points: Tensor, sender: str) -> Tensor:
-    if len(points) > MOST_IDS:
-        raise PeerError(f"a set of {len(points)} blinded ids", where=sender, allowed=f"at most {MOST_IDS}")
+    if len(points) > MAX_IDS:
+        raise PeerError(f"a set of {len(points)} blinded ids", where=sender, allowed=f"at most {MAX_IDS}")
     rows = b"".join(_different(points, sender))
     try:
         if not curve.all_on_curve(rows):

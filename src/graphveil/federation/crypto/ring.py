@@ -12,6 +12,7 @@ Source: Mohassel, Zhang, "SecureML", IEEE S&P 2017, section 4.1.  Shapes: a [n, 
 from __future__ import annotations
 
 import math
+from typing import TypeAlias
 
 import numpy as np
 import scipy.sparse
@@ -25,13 +26,26 @@ FRACTION_BITS = 18
 ROOM_BITS = 62
 _LIMBS = (22, 21, 21)
 _BLOCK = 1024
+#: Ring elements: int64, dense or scipy CSR.
+RingMatrix: TypeAlias = Tensor | scipy.sparse.csr_array
 
 
 def encode(values: Tensor, bits: int = FRACTION_BITS) -> Tensor:
-    """Return float values as ring elements, int64 of the same shape.
+    """Write float values as ring elements.
+
+    Args:
+        values: floats of any shape.
+        bits: f, the fraction bits.
+
+    Returns:
+        round(x 2^f), int64 of the same shape; a half goes to the even neighbour.
 
     Raises:
         InputError: a value is not finite, or too large for the ring.
+
+    Example:
+        >>> encode(torch.tensor([0.5, -1.25]), bits=4)
+        tensor([  8, -20])
     """
     scaled = torch.round(values.double() * 2.0**bits)
     if not bool(scaled.isfinite().all()):
@@ -46,7 +60,20 @@ def encode(values: Tensor, bits: int = FRACTION_BITS) -> Tensor:
 
 
 def decode(ring: Tensor, bits: int = FRACTION_BITS) -> Tensor:
-    """Return the float32 values of ring elements at scale 2^bits."""
+    """Read ring elements as numbers.
+
+    Args:
+        ring: int64 of any shape, read as signed.
+        bits: their scale is 2^bits: f for an encoding, 2 f for a product of two.
+
+    Returns:
+        float32 of the same shape.
+
+    Example:
+        >>> x, w = encode(torch.tensor([[1.5, -2.0]]), bits=8), encode(torch.tensor([[0.25], [0.5]]), bits=8)
+        >>> decode(matmul(x, w), bits=16)
+        tensor([[-0.6250]])
+    """
     return (ring.double() * 2.0**-bits).float()
 
 
@@ -54,7 +81,8 @@ def require_room(left: float, right: float, terms: int, bits: int = FRACTION_BIT
     """Refuse a product whose true value could leave the ring's half, before anything is computed.
 
     Args:
-        left, right: public bounds of the factors' absolute values; terms: the products summed.
+        left, right: public bounds of the factors' absolute values.
+        terms: how many products are summed. bits: f of both factors.
 
     Raises:
         InputError: with the number of bits that would do.
@@ -70,8 +98,15 @@ def require_room(left: float, right: float, terms: int, bits: int = FRACTION_BIT
         )
 
 
-def matmul(a: Tensor | scipy.sparse.csr_array, b: Tensor) -> Tensor:
-    """Return a @ b modulo 2^64, exactly; `a` int64, dense or sparse."""
+def matmul(a: RingMatrix, b: Tensor) -> Tensor:
+    """Multiply ring matrices, exactly modulo 2^64.
+
+    Args:
+        a: int64 [n, d], dense or scipy CSR. b: int64 [d, h], on the device of a dense `a`.
+
+    Returns:
+        a b, int64 [n, h].
+    """
     if scipy.sparse.issparse(a):
         with np.errstate(over="ignore"):
             return torch.from_numpy(np.ascontiguousarray(a @ b.numpy()))
@@ -79,7 +114,14 @@ def matmul(a: Tensor | scipy.sparse.csr_array, b: Tensor) -> Tensor:
 
 
 def by_limbs(a: Tensor, b: Tensor) -> Tensor:
-    """Return a @ b modulo 2^64 by float64 products alone, for devices without an integer product."""
+    """Multiply ring matrices by float64 products alone, for devices without an integer product.
+
+    Args:
+        a: int64 [n, d]. b: int64 [d, h].
+
+    Returns:
+        a b modulo 2^64, int64 [n, h]; exact, see the module for why.
+    """
     lefts, rights = _limbs(a), _limbs(b)
     total = torch.zeros(a.shape[0], b.shape[1], dtype=torch.int64, device=a.device)
     for start in range(0, a.shape[1], _BLOCK):

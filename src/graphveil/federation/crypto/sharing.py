@@ -71,7 +71,7 @@ class OwnerKeys:
 
 
 @dataclass(frozen=True)
-class DealtKeys:
+class DealerKeys:
     """What the dealer keeps of one ordered pair (owner, other); the other party's is `right` alone."""
 
     left: MaskKey
@@ -79,9 +79,9 @@ class DealtKeys:
     right: MaskKey
 
     @staticmethod
-    def fresh(randomness: Randomness) -> DealtKeys:
+    def fresh(randomness: Randomness) -> DealerKeys:
         """Return three new keys."""
-        return DealtKeys(*(MaskKey.fresh(randomness) for _ in range(3)))
+        return DealerKeys(*(MaskKey.fresh(randomness) for _ in range(3)))
 
     @property
     def owner(self) -> OwnerKeys:
@@ -104,7 +104,7 @@ def masked_right(w: Tensor, right: MaskKey, step: str) -> Tensor:
     return w - right.expand(f"V {step}", tuple(w.shape))
 
 
-def correction(keys: DealtKeys, step: str, u: Tensor, width: int) -> Tensor:
+def correction(keys: DealerKeys, step: str, u: Tensor, width: int) -> Tensor:
     """Z = U V - r [n, h], made by the dealer for the other party.
 
     Args:

@@ -22,24 +22,23 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from graphveil.federation.core.messages import Receive, Send
 from graphveil.federation.crypto.masks import MaskKey
-from graphveil.federation.crypto.products import Talk
 from graphveil.federation.crypto.zero_sum import ZeroSum
+from graphveil.federation.effects import Program, Receive, Send
 from graphveil.privacy import Randomness
 
 
 @dataclass(frozen=True)
-class CutKeys:
+class TruncationKeys:
     """A holder's keys: of its part of r, and of its part of r' (which the first holder is sent instead)."""
 
     mask: MaskKey
     cut: MaskKey
 
     @staticmethod
-    def fresh(randomness: Randomness) -> CutKeys:
+    def fresh(randomness: Randomness) -> TruncationKeys:
         """Return two new keys."""
-        return CutKeys(MaskKey.fresh(randomness), MaskKey.fresh(randomness))
+        return TruncationKeys(MaskKey.fresh(randomness), MaskKey.fresh(randomness))
 
 
 @dataclass(frozen=True)
@@ -50,20 +49,39 @@ class Scale:
     reach: int
 
 
-def deal_cut(keys: Mapping[str, CutKeys], shape: tuple[int, ...], bits: int, step: str) -> Talk:
-    """The dealer's part: send the first holder its part of r'."""
+def deal_truncation(keys: Mapping[str, TruncationKeys], shape: tuple[int, ...], bits: int, step: str) -> Program[None]:
+    """The dealer's part: send the first holder its part of r'.
+
+    Args:
+        keys: of every holder, in the agreement's order.
+        shape: of what is truncated. bits: s, how many bits are cut off.
+        step: names this truncation; never used again in a run.
+    """
     first, *others = keys
     r = torch.stack([key.mask.expand(f"r {step}", shape) for key in keys.values()]).sum(dim=0)
     rest = torch.stack([keys[name].cut.expand(f"r' {step}", shape) for name in others]).sum(dim=0)
     yield Send(first, "correction", (r >> bits) - rest)
 
 
-def cut(zero: ZeroSum, server: str, share: Tensor, keys: CutKeys, scale: Scale, step: str) -> Talk:
-    """Return this holder's share of x >> s, to within 1, from its share of x; `step` is never used again."""
-    first, *others = zero.names
+def truncate_shared(zero: ZeroSum, share: Tensor, keys: TruncationKeys, scale: Scale, step: str) -> Program[Tensor]:
+    """Truncate x, of which every holder has a share, together with all other holders and the dealer.
+
+    Args:
+        zero: this holder's masks that add up to zero.
+        share: of x, int64 of any shape; |x| < `scale.reach`.
+        keys: this holder's, of its parts of r and r'.
+        scale: how many bits are cut off.
+        step: names this truncation; never used again in a run.
+
+    Returns:
+        This holder's share of x >> s, to within 1; of 0 where x + r left the ring's half.
+
+    Source: Escudero et al., CRYPTO 2020, section 5.
+    """
+    first, *others = zero.roster.holders
     shape = tuple(share.shape)
     masked = share + keys.mask.expand(f"r {step}", shape)
-    if zero.me != first:
+    if zero.roster.me != first:
         yield Send(first, "masked-sum", masked)
         safe = yield Receive(first, "safe-bits", (-(-share.numel() // 8),))
         mine = -keys.cut.expand(f"r' {step}", shape)
@@ -73,7 +91,7 @@ def cut(zero: ZeroSum, server: str, share: Tensor, keys: CutKeys, scale: Scale, 
     inside = (masked >= scale.reach - (1 << 63)) & (masked < (1 << 63) - scale.reach)
     for name in others:
         yield Send(name, "safe-bits", _packed(inside))
-    correction: Tensor = yield Receive(server, "correction", shape)
+    correction: Tensor = yield Receive(zero.roster.server, "correction", shape)
     return ((masked >> scale.bits) - correction) * inside + zero.mask(f"cut {step}", shape)
 
 
@@ -82,5 +100,5 @@ def _packed(inside: Tensor) -> Tensor:
 
 
 def _unpacked(bits: Tensor, shape: tuple[int, ...]) -> Tensor:
-    found = np.unpackbits(bits.numpy(), count=math.prod(shape))
-    return torch.from_numpy(found).view(shape).bool()
+    inside = np.unpackbits(bits.numpy(), count=math.prod(shape))
+    return torch.from_numpy(inside).view(shape).bool()

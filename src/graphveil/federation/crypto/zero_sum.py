@@ -3,7 +3,8 @@
     once a session   X25519 public key  holder -> every other holder        k_ij = HKDF-SHA256(secret of i and j; both)
     mask of i        m_i(label) = sum_{j after i} AES(k_ij, label) - sum_{j before i} AES(k_ij, label)  mod 2^64
 
-sum_i m_i = 0, and any I - 1 of them are uniform to whoever has none of the keys.  So of shares x_i + m_i(label) such a
+sum_i m_i = 0, since each k_ij is added by one of the two and taken away by the other; and any I - 1 of them are uniform
+to whoever has none of the keys.  So of shares x_i + m_i(label) such a
 reader learns sum_i x_i and nothing else, whatever it knows of the x_i: the server, which dealt masks that are part of
 them, reads the sum alone.  Keys are drawn anew in every session, and a label is used once, so no mask is used twice.
 Source: Bonawitz et al., CCS 2017, section 4.0.1, with nobody dropping out; RFC 7748 (X25519), RFC 5869 (HKDF).
@@ -21,9 +22,8 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from torch import Tensor
 
 from graphveil.errors import DataError
-from graphveil.federation.core.messages import Receive, Send
 from graphveil.federation.crypto.masks import KEY_BYTES, MaskKey, as_message
-from graphveil.federation.crypto.products import Talk
+from graphveil.federation.effects import Program, Receive, Roster, Send
 from graphveil.privacy import Randomness
 
 _PURPOSE = b"graphveil/zero-sum/1"
@@ -34,16 +34,23 @@ class ZeroSum:
     """One holder's masks.
 
     Attributes:
-        names: all holders in the agreement's order. keys: the key shared with each other holder.
+        roster: all holders, in whose order masks are added or taken away.
+        keys: by the name of each other holder, the key shared with it.
     """
 
-    me: str
-    names: tuple[str, ...]
+    roster: Roster
     keys: Mapping[str, MaskKey] = field(repr=False)
     _used: set[str] = field(default_factory=set, repr=False)
 
     def mask(self, label: str, shape: tuple[int, ...]) -> Tensor:
-        """Return this holder's mask, int64 ring elements of this shape.
+        """Return this holder's mask.
+
+        Args:
+            label: names the one message that is masked.
+            shape: of the message.
+
+        Returns:
+            int64 ring elements of this shape; those of all holders add up to 0 modulo 2^64.
 
         Raises:
             RuntimeError: the label was used before.
@@ -51,35 +58,41 @@ class ZeroSum:
         if label in self._used:
             raise RuntimeError(f"the mask of {label!r} was used before")
         self._used.add(label)
-        found = torch.zeros(shape, dtype=torch.int64)
-        place = self.names.index(self.me)
-        for number, name in enumerate(self.names):
-            if name != self.me:
+        mask = torch.zeros(shape, dtype=torch.int64)
+        place = self.roster.holders.index(self.roster.me)
+        for number, name in enumerate(self.roster.holders):
+            if name != self.roster.me:
                 drawn = self.keys[name].expand(label, shape)
-                found = found + drawn if number > place else found - drawn
-        return found
+                mask = mask + drawn if number > place else mask - drawn
+        return mask
 
 
-def agree_on_masks(me: str, names: Sequence[str], *, randomness: Randomness) -> Talk:
-    """Exchange public keys with every other holder, on the streams between holders, and return `ZeroSum`.
+def agree_on_masks(roster: Roster, *, randomness: Randomness) -> Program[ZeroSum]:
+    """Exchange public keys with every other holder, on the streams between holders.
+
+    Args:
+        roster: all holders.
+        randomness: of this holder's secret X25519 key.
+
+    Returns:
+        The holder's masks.
 
     Raises:
-        DataError: a key that is no point of the curve's large group.
+        DataError: a key that is no point of the curve's large group (RFC 7748, section 6.1: the shared secret is 0).
     """
     secret = X25519PrivateKey.from_private_bytes(randomness.bytes(KEY_BYTES))
     own = secret.public_key().public_bytes_raw()
-    others = [name for name in names if name != me]
-    for name in others:
+    for name in roster.others:
         yield Send(name, "holder-key", as_message(own))
     keys = {}
-    for name in others:
+    for name in roster.others:
         theirs = (yield Receive(name, "holder-key", (KEY_BYTES,))).numpy().tobytes()
         try:
             shared = secret.exchange(X25519PublicKey.from_public_bytes(theirs))
         except ValueError as error:
             raise DataError("sent a key that is no key", where=name) from error
-        keys[name] = _pairwise(shared, {me: own, name: theirs}, names)
-    return ZeroSum(me, tuple(names), keys)
+        keys[name] = _pairwise(shared, {roster.me: own, name: theirs}, roster.holders)
+    return ZeroSum(roster, keys)
 
 
 def _pairwise(shared: bytes, publics: Mapping[str, bytes], names: Sequence[str]) -> MaskKey:

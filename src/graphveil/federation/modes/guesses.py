@@ -1,7 +1,7 @@
 """Mode "guesses": every holder learns by itself, and publishes one randomized guess of each node's class, once.
 
     round 1   the label holder gives the training labels (randomized where epsilon_y is finite) to the other holders;
-              each trains a network of its own on its own columns and edges (see `own`)
+              each trains a network of its own on its own columns and edges (see `local_network`)
     round 2   each other holder sends the label holder its guess of every node, through randomized response;
               the label holder trains its own network on its labels and on all guesses
 
@@ -20,15 +20,14 @@ import torch
 from torch import Tensor
 
 from graphveil.errors import BudgetError, InputError
-from graphveil.federation.core.messages import Receive, Send
-from graphveil.federation.core.programs import Checkpoint
+from graphveil.federation.core.context import RunContext
 from graphveil.federation.core.setting import Setting
 from graphveil.federation.core.states import State
-from graphveil.federation.crypto.products import Talk
-from graphveil.federation.crypto.seals import name_of
+from graphveil.federation.crypto.commitments import name_of
+from graphveil.federation.effects import Checkpoint, Program, Receive, Send
 from graphveil.federation.modes.holder import Holding
-from graphveil.federation.modes.labels import LabelDesk
-from graphveil.federation.modes.own import OwnNetwork, guess_loss, label_loss, train_own
+from graphveil.federation.modes.labels import LabelHead
+from graphveil.federation.modes.local_network import LocalNetwork, guess_loss, label_loss, train_local
 from graphveil.privacy import Randomness
 
 #: How much all guesses count beside all training labels; the label holder keeps the weight that validates best.
@@ -36,7 +35,7 @@ WEIGHTS = (1.0, 3.0, 10.0, 30.0)
 _NOT_TRAINING = -1
 
 
-class Guesser:
+class GuessPublisher:
     """A holder's guesses as they were randomized, once: the one place where they leave.
 
     Attributes:
@@ -74,123 +73,118 @@ class Guesser:
 
 
 @dataclass(frozen=True)
-class _Holder:
-    """One holder's part of a run."""
+class GuessingHolder:
+    """One holder's part of a run, which its program returns at its end."""
 
-    me: str
-    setting: Setting
+    run: RunContext
     holding: Holding
-    network: OwnNetwork
-    guesser: Guesser
+    network: LocalNetwork
+    publisher: GuessPublisher
+
+    @property
+    def head(self) -> LabelHead | None:
+        """The label holder's labels; None at the others."""
+        return self.holding.head
 
     def state(self) -> dict[str, Tensor]:
-        desk, sent = self.holding.desk, self.guesser.sent
-        found = {"guesses/count": torch.tensor([len(self.guesser.seen)])}
-        return found | ({} if sent is None else {"guesses/sent": sent}) | (desk.state() if desk is not None else {})
+        """Return what a checkpoint keeps."""
+        state = {"guesses/count": torch.tensor([len(self.publisher.seen)])}
+        if self.publisher.sent is not None:
+            state["guesses/sent"] = self.publisher.sent
+        return state | (self.head.state() if self.head is not None else {})
 
     def load(self, state: State) -> None:
-        self.guesser.sent = state.get("guesses/sent")
-        self.guesser.seen = ("guesses",) * int(state["guesses/count"])
-        if self.holding.desk is not None:
-            self.holding.desk.load(state)
+        """Set all of it from a checkpoint."""
+        self.publisher.sent = state.get("guesses/sent")
+        self.publisher.seen = ("guesses",) * int(state["guesses/count"])
+        if self.head is not None:
+            self.head.load(state)
 
     def trained(self, loss: Callable[[Tensor], Tensor]) -> Tensor:
-        """Return logits of all nodes after training on a loss of them."""
-        to = self.setting
-        train_own(self.network, loss, epochs=to.epochs, rate=to.learning_rate, decay=to.weight_decay)
+        """Return logits of all nodes [n, c] after training on a loss of them."""
+        setting = self.run.setting
+        train_local(self.network, loss, epochs=setting.epochs, rate=setting.learning_rate, decay=setting.weight_decay)
         with torch.no_grad():
             logits: Tensor = self.network()
         return logits
 
 
-def guessing_holder(
-    me: str,
-    setting: Setting,
-    holding: Holding,
-    *,
-    randomness: Randomness,
-    done: int = 0,
-    state: State | None = None,
-) -> Talk:
-    """The program of one holder; returns what it published, and at the label holder the predictions.
+def guessing_holder(run: RunContext, holding: Holding) -> Program[GuessingHolder]:
+    """The program of one holder in mode "guesses".
 
     Args:
-        done: rounds that are finished; state: as of then, of a checkpoint.
+        run: its run; the randomness is that of its guesses.
+        holding: its features and edges, and the labels at the label holder.
+
+    Returns:
+        What it published, and at the label holder the predictions.
     """
-    network = OwnNetwork(holding.features, holding.edge_index, setting.classes, setting.hops)
-    part = _Holder(me, setting, holding, network, Guesser(setting))
-    if state is not None:
-        part.load(state)
+    setting = run.setting
+    network = LocalNetwork(holding.features, holding.edge_index, setting.classes, setting.hops)
+    party = GuessingHolder(run, holding, network, GuessPublisher(setting))
+    if run.state is not None:
+        party.load(run.state)
     else:  # so that labels that are given again are those that were randomized before
-        yield Checkpoint(0, part.state)
-    if holding.desk is not None:
-        yield from _label_holder(part, holding.desk, done)
+        yield Checkpoint(0, party.state)
+    if holding.head is not None:
+        yield from _label_holder(party, holding.head)
     else:
-        yield from _other_holder(part, randomness, done)
-    return {"publisher": part.guesser, "desk": holding.desk}
+        yield from _other_holder(party)
+    return party
 
 
-def guessing_server(
-    setting: Setting,
-    nodes: int,
-    rows: int,
-    *,
-    randomness: Randomness,
-    generator: torch.Generator,
-    done: int = 0,
-    state: State | None = None,
-) -> Talk:
-    """The server's program: it sees nothing, and keeps the rounds in which others go on. Arguments as of `server`."""
-    for round in range(0 if state is None else done + 1, setting.rounds + 1):
+def guessing_server(run: RunContext) -> Program[None]:
+    """The server's program: it sees nothing, and keeps the rounds in which others go on."""
+    for round in range(0 if run.state is None else run.done + 1, run.setting.rounds + 1):
         yield Checkpoint(round, dict)
 
 
-def _other_holder(part: _Holder, randomness: Randomness, done: int) -> Talk:
-    setting, teller = part.setting, part.setting.label_holder
-    if done < 1:
-        heard = yield Receive(teller, "training-labels", (part.holding.nodes,))
-        _require_classes(heard, _NOT_TRAINING, setting.classes, teller)
-        rows = (heard != _NOT_TRAINING).nonzero().squeeze(1)
+def _other_holder(party: GuessingHolder) -> Program[None]:
+    run, setting, label_holder = party.run, party.run.setting, party.run.setting.label_holder
+    if run.done < 1:
+        labels = yield Receive(label_holder, "training-labels", (party.holding.nodes,))
+        _require_classes(labels, _NOT_TRAINING, setting.classes, label_holder)
+        rows = (labels != _NOT_TRAINING).nonzero().squeeze(1)
         if not len(rows):
-            raise InputError("no node trains", where=teller)
+            raise InputError("no node trains", where=label_holder)
         channel = setting.label_channel
-        logits = part.trained(lambda found: label_loss(found[rows], heard[rows], channel))
-        part.guesser.randomize(logits.argmax(dim=1), randomness=randomness)
-        yield Checkpoint(1, part.state)  # what is drawn is kept before it leaves
-    if done < setting.rounds:
-        sent = part.guesser.publish()
-        yield Send(teller, "guesses", sent, name_of(sent))
-        yield Checkpoint(setting.rounds, part.state, part.guesser.spent)
+        logits = party.trained(lambda logits: label_loss(logits[rows], labels[rows], channel))
+        party.publisher.randomize(logits.argmax(dim=1), randomness=run.randomness)
+        yield Checkpoint(1, party.state)  # what is drawn is kept before it leaves
+    if run.done < setting.rounds:
+        sent = party.publisher.publish()
+        yield Send(label_holder, "guesses", sent, name_of(sent))
+        yield Checkpoint(setting.rounds, party.state, party.publisher.spent)
 
 
-def _label_holder(part: _Holder, desk: LabelDesk, done: int) -> Talk:
-    setting, others = part.setting, [name for name in part.setting.names if name != part.me]
-    if not bool(desk.val.any()):
-        raise InputError("no validation nodes, which show how often guesses are right", where=part.me)
-    if done < 1:
-        given = desk.given(_NOT_TRAINING)
-        for name in others:
+def _label_holder(party: GuessingHolder, head: LabelHead) -> Program[None]:
+    run, setting = party.run, party.run.setting
+    if not bool(head.val.any()):
+        raise InputError("no validation nodes, which show how often guesses are right", where=run.me)
+    if run.done < 1:
+        given = head.given(_NOT_TRAINING)
+        for name in run.others:
             yield Send(name, "training-labels", given, name_of(given))
-        desk.look(part.trained(desk.loss), 1)
-        desk.alone = desk.predictions
-        yield Checkpoint(1, part.state)
-    if done < setting.rounds:
+        head.look(party.trained(head.loss), 1)
+        head.alone = head.predictions
+        yield Checkpoint(1, party.state)
+    if run.done < setting.rounds:
         guesses = []
-        for name in others:
-            guesses.append((yield Receive(name, "guesses", (part.holding.nodes,))))
+        for name in run.others:
+            guesses.append((yield Receive(name, "guesses", (party.holding.nodes,))))
             _require_classes(guesses[-1], 0, setting.classes, name)
-        desk.look(_learned(part, desk, guesses), setting.rounds)
-        yield Checkpoint(setting.rounds, part.state)
+        head.look(_learned(party, head, guesses), setting.rounds)
+        yield Checkpoint(setting.rounds, party.state)
 
 
-def _learned(part: _Holder, desk: LabelDesk, guesses: Sequence[Tensor]) -> Tensor:
+def _learned(party: GuessingHolder, head: LabelHead, guesses: Sequence[Tensor]) -> Tensor:
     """Return logits of all nodes after training on labels and guesses, with the weight that validates best."""
-    chances = [desk.chances(guess, part.setting.guessing.channel) for guess in guesses]
+    chances = [head.chances(guess, party.run.setting.guessing.channel) for guess in guesses]
 
     def with_weight(weight: float) -> Tensor:
-        return part.trained(lambda logits: desk.loss(logits) + weight * guess_loss(logits, guesses, chances))
+        return party.trained(lambda logits: head.loss(logits) + weight * guess_loss(logits, guesses, chances))
 
-    return max(map(with_weight, WEIGHTS), key=desk.rank)
+    return max(map(with_weight, WEIGHTS), key=head.rank)
 
 
 def _require_classes(values: Tensor, low: int, classes: int, where: str) -> None:

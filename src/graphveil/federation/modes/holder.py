@@ -14,16 +14,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from typing import Protocol
 
+import numpy as np
 import scipy.sparse
 import torch
 from torch import Tensor, nn
 
-from graphveil.federation.core.messages import Receive, Send
-from graphveil.federation.core.networks import Propagation, own_structure
-from graphveil.federation.core.programs import Checkpoint
+from graphveil.federation.core.context import RunContext
+from graphveil.federation.core.networks import Propagation, holder_structure
 from graphveil.federation.core.publication import Publisher
 from graphveil.federation.core.setting import Setting
 from graphveil.federation.core.states import (
@@ -37,12 +36,14 @@ from graphveil.federation.core.states import (
 )
 from graphveil.federation.crypto import ring
 from graphveil.federation.crypto.masks import MaskKey
-from graphveil.federation.crypto.products import Left, Masked, Product, Talk, multiply, products_with, set_up
+from graphveil.federation.crypto.products import LeftMatrix, Masked, Product, multiply, products_with, set_up, transpose
+from graphveil.federation.crypto.ring import RingMatrix
 from graphveil.federation.crypto.sharing import reconstruct, secret_numbers, truncate
-from graphveil.federation.modes.labels import LabelDesk
-from graphveil.federation.modes.own import operator_of
+from graphveil.federation.effects import Checkpoint, Program, Receive, Send
+from graphveil.federation.modes.labels import LabelHead
+from graphveil.federation.modes.local_network import operator_of
+from graphveil.federation.modes.propagation import Features
 from graphveil.models.initial import glorot
-from graphveil.privacy import Randomness
 
 
 @dataclass(frozen=True)
@@ -53,10 +54,10 @@ class Holding:
         bound: the declared largest absolute value of a feature.
     """
 
-    features: Any
+    features: Features
     edge_index: Tensor
     bound: float = 1.0
-    desk: LabelDesk | None = None
+    head: LabelHead | None = None
 
     @property
     def nodes(self) -> int:
@@ -64,12 +65,16 @@ class Holding:
         return int(self.features.shape[0])
 
 
-def lefts_of(setting: Setting, nodes: int) -> tuple[Left, ...]:
-    """Return the private matrices of paper mode: every holder's features."""
+def lefts_of(setting: Setting, nodes: int) -> tuple[LeftMatrix, ...]:
+    """List the private matrices of paper mode: every holder's features.
+
+    Args:
+        nodes: n, rows that all holders share.
+    """
     if setting.mode != "paper":
         return ()
     return tuple(
-        Left(
+        LeftMatrix(
             member.name,
             member.name,
             tuple(name for name in setting.names if name != member.name),
@@ -81,73 +86,129 @@ def lefts_of(setting: Setting, nodes: int) -> tuple[Left, ...]:
 
 
 def products_of(setting: Setting, nodes: int, *, transposed: bool = False) -> tuple[Product, ...]:
-    """Return all products of one round, forward or (transposed) backward."""
+    """List all products of one round.
+
+    Args:
+        nodes: n, rows that all holders share. transposed: those of the backward pass.
+
+    Returns:
+        In the order in which all parties take them; none but in mode "paper".
+    """
     return products_with(lefts_of(setting, nodes), setting.width, transposed=transposed)
 
 
-def holder(
-    me: str,
-    setting: Setting,
-    holding: Holding,
-    *,
-    randomness: Randomness,
-    generator: torch.Generator,
-    done: int = 0,
-    state: State | None = None,
-) -> Talk:
-    """The program of one holder; returns its trained networks, its publisher, and at the label holder the predictions.
+@dataclass(frozen=True)
+class EmbeddingHolder:
+    """What a holder's program trains, and returns at its end.
+
+    Attributes:
+        propagation: K hops over its own edges. optimiser: of its own weights.
+        first: the first layer, its own or shared. publisher: where its rows leave.
+        head: the label holder's last layer; None at the others.
+    """
+
+    propagation: Propagation
+    optimiser: torch.optim.Optimizer
+    first: FirstLayer
+    publisher: Publisher
+    head: LabelHead | None
+
+    def state(self) -> dict[str, Tensor]:
+        """Return what a checkpoint keeps."""
+        state = module_state("propagation", self.propagation) | adam_state("adam", self.optimiser)
+        state |= self.first.state() | publisher_state(self.publisher)
+        return state | (self.head.state() if self.head is not None else {})
+
+    def load(self, state: State) -> None:
+        """Set all of it from a checkpoint."""
+        load_module("propagation", self.propagation, state)
+        load_adam("adam", self.optimiser, state)
+        self.first.load(state)
+        load_publisher(self.publisher, state)
+        if self.head is not None:
+            self.head.load(state)
+
+
+def holder(run: RunContext, holding: Holding) -> Program[EmbeddingHolder]:
+    """The program of one holder in modes "individual" and "paper".
 
     Args:
-        randomness: of shares and of the noise's key. generator: of initial weights.
-        done: rounds that are finished; state: as of then, of a checkpoint.
+        run: its run; the generator draws initial weights, the randomness shares and the noise's key.
+        holding: its features and edges, and the labels at the label holder.
+
+    Returns:
+        Its trained networks, its publisher, and at the label holder the predictions.
+
+    Source: Chen et al., IJCAI 2022, arXiv 2005.11903, Algorithm 3.
     """
-    propagation = Propagation(setting.aggregator, setting.width, setting.hops, generator=generator)
-    structure = own_structure(setting.aggregator, holding.edge_index, holding.nodes)
-    publisher = Publisher(setting.publication, MaskKey.fresh(randomness))
-    first = (_Shared if setting.mode == "paper" else _Own)(me, setting, holding, randomness, generator)
+    setting, head = run.setting, holding.head
+    party = _initial(run, holding)
+    structure = holder_structure(setting.aggregator, holding.edge_index, holding.nodes)
+    if run.state is not None:
+        party.load(run.state)
+    yield from party.first.prepare()
+    if head is not None:
+        yield from head.announce(setting)
+    if run.state is None:  # so that a first round that runs again has the same key, weights and randomized labels
+        yield Checkpoint(0, party.state)
+    for round in run.left:
+        h0 = yield from party.first.forward(round)
+        h = party.propagation(h0, structure)
+        rows = party.publisher.publish(h, round)
+        yield Send(setting.server, "embeddings", rows, party.publisher.latest)
+        if head is not None:
+            yield from head.steps(setting, holding.nodes, round)
+        gradient = yield Receive(setting.server, "embedding-gradient", (holding.nodes, setting.width))
+        party.optimiser.zero_grad()
+        h.backward(gradient)
+        party.optimiser.step()
+        yield from party.first.backward(h0, round)
+        yield Checkpoint(round, party.state, party.publisher.spent)
+    return party
+
+
+def _initial(run: RunContext, holding: Holding) -> EmbeddingHolder:
+    """Return networks, publisher and optimiser before the first round."""
+    setting = run.setting
+    propagation = Propagation(setting.aggregator, setting.width, setting.hops, generator=run.generator)
+    publisher = Publisher(setting.publication, MaskKey.fresh(run.randomness))
+    first = _SharedLayer(run, holding) if setting.mode == "paper" else _LocalLayer(run, holding)
     optimiser = torch.optim.Adam(
         [*propagation.parameters(), *first.parameters()],
         lr=setting.learning_rate,
         weight_decay=setting.weight_decay,
     )
-    parts = {
-        "propagation": propagation,
-        "adam": optimiser,
-        "first": first,
-        "publisher": publisher,
-        "desk": holding.desk,
-    }
-    if state is not None:
-        restore(parts, state)
-    yield from first.prepare()
-    if holding.desk is not None:
-        yield from holding.desk.announce(setting)
-    if state is None:  # so that a first round that runs again has the same key, weights and randomized labels
-        yield Checkpoint(0, partial(snapshot, parts))
-    for round in range(done + 1, setting.publications + 1):
-        h0 = yield from first.forward(round)
-        h = propagation(h0, structure)
-        rows = publisher.publish(h, round)
-        yield Send(setting.server, "embeddings", rows, publisher.latest)
-        if holding.desk is not None:
-            yield from holding.desk.steps(setting, holding.nodes, round)
-        slope = yield Receive(setting.server, "embedding-gradient", (holding.nodes, setting.width))
-        optimiser.zero_grad()
-        h.backward(slope)
-        optimiser.step()
-        yield from first.backward(h0, round)
-        yield Checkpoint(round, partial(snapshot, parts), publisher.spent)
-    return parts
+    return EmbeddingHolder(propagation, optimiser, first, publisher, holding.head)
 
 
-class _Own:
+class FirstLayer(Protocol):
+    """h0 = X W of one mode: local, or of all holders together."""
+
+    def parameters(self) -> list[nn.Parameter]:
+        """Return what the holder's own optimiser trains."""
+
+    def state(self) -> dict[str, Tensor]:
+        """Return what a checkpoint keeps."""
+
+    def load(self, state: State) -> None:
+        """Set it from a checkpoint."""
+
+    def prepare(self) -> Program[None]:
+        """Do what comes before all rounds."""
+
+    def forward(self, round: int) -> Program[Tensor]:
+        """Return h0 [n, h], a leaf or a function of `parameters`."""
+
+    def backward(self, h0: Tensor, round: int) -> Program[None]:
+        """Train on the gradient of h0 [n, h]."""
+
+
+class _LocalLayer:
     """h0 = X_i W_i, all of it at the holder."""
 
-    def __init__(
-        self, me: str, setting: Setting, holding: Holding, randomness: Randomness, generator: torch.Generator
-    ) -> None:
+    def __init__(self, run: RunContext, holding: Holding) -> None:
         self._inputs = operator_of(holding.features)
-        self.weight = glorot((holding.features.shape[1], setting.width), generator)
+        self.weight = glorot((holding.features.shape[1], run.setting.width), run.generator)
 
     def parameters(self) -> list[nn.Parameter]:
         return [self.weight]
@@ -159,60 +220,60 @@ class _Own:
         with torch.no_grad():
             self.weight.copy_(state["first/weight"])
 
-    def prepare(self) -> Talk:
+    def prepare(self) -> Program[None]:
         yield from ()
 
-    def forward(self, round: int) -> Talk:
+    def forward(self, round: int) -> Program[Tensor]:
         yield from ()
-        return self._inputs @ self.weight
+        h0: Tensor = self._inputs @ self.weight
+        return h0
 
-    def backward(self, h0: Tensor, round: int) -> Talk:
+    def backward(self, h0: Tensor, round: int) -> Program[None]:
         yield from ()
 
 
-class _Shared:
+class _SharedLayer:
     """h0 = sum_j X_j W_j on shares; W is the sum of shares that the holders drew, and nobody knows it."""
 
-    def __init__(
-        self, me: str, setting: Setting, holding: Holding, randomness: Randomness, generator: torch.Generator
-    ) -> None:
-        self._me, self._setting, self._nodes = me, setting, holding.nodes
+    def __init__(self, run: RunContext, holding: Holding) -> None:
+        setting = run.setting
+        self._run, self._nodes = run, holding.nodes
         widest = max(member.columns for member in setting.members)
         ring.require_room(holding.bound, 2.0**6, widest * len(setting.members), setting.bits)
         self._lefts = lefts_of(setting, holding.nodes)
         self._matrix = ring_matrix(holding.features, setting.bits)
-        self._turned = self._matrix.T.tocsr() if scipy.sparse.issparse(self._matrix) else self._matrix.T.contiguous()
-        total = sum(member.columns for member in setting.members)
-        scale = (6.0 / (total + setting.width)) ** 0.5 / len(setting.members) ** 0.5
+        self._transposed = transpose(self._matrix)
+        # Shares add up to W: each is drawn at 1 / sqrt(I) of Glorot's range, so that W has its variance.
+        scale = (6.0 / (setting.columns + setting.width)) ** 0.5 / len(setting.members) ** 0.5
         drawn = {
-            member.name: secret_numbers((member.columns, setting.width), randomness=randomness)
+            member.name: secret_numbers((member.columns, setting.width), randomness=run.randomness)
             for member in setting.members
         }
         self.shares = {name: ring.encode(numbers * scale, setting.bits) for name, numbers in drawn.items()}
-        self._pull: Tensor | None = None
+        self._velocity: Tensor | None = None
         self._masked: Masked | None = None
 
     def parameters(self) -> list[nn.Parameter]:
         return []
 
     def state(self) -> dict[str, Tensor]:
-        found = {f"first/shares/{name}": share for name, share in self.shares.items()}
-        return found if self._pull is None else found | {"first/pull": self._pull}
+        state = {f"first/shares/{name}": share for name, share in self.shares.items()}
+        return state if self._velocity is None else state | {"first/pull": self._velocity}
 
     def load(self, state: State) -> None:
         self.shares = {name: state[f"first/shares/{name}"] for name in self.shares}
-        self._pull = state.get("first/pull")
+        self._velocity = state.get("first/pull")
 
-    def prepare(self) -> Talk:
-        me = self._me
-        self._masked = yield from set_up(me, self._setting.server, self._lefts, {me: self._matrix}, transposes=True)
+    def prepare(self) -> Program[None]:
+        mine = {self._run.me: self._matrix}
+        self._masked = yield from set_up(self._run.roster, self._lefts, mine, transposes=True)
 
-    def forward(self, round: int) -> Talk:
-        setting, others = self._setting, [name for name in self._setting.names if name != self._me]
+    def forward(self, round: int) -> Program[Tensor]:
+        setting, others = self._run.setting, self._run.others
         products = products_of(setting, self._nodes)
         rights = {product: self.shares[product.left.name] for product in products}
-        found = yield from multiply(self._me, setting.server, self._kept(), products, rights, f"forward {round}")
-        mine = reconstruct([ring.matmul(self._matrix, self.shares[self._me]), *found.values()])
+        crossed = yield from multiply(self._ready(), products, rights, f"forward {round}")
+        mine = reconstruct([ring.matmul(self._matrix, self.shares[self._run.me]), *crossed.values()])
         for other in others:
             yield Send(other, "opened-share", mine)
         opened = [mine]
@@ -220,45 +281,38 @@ class _Shared:
             opened.append((yield Receive(other, "opened-share", (self._nodes, setting.width))))
         return ring.decode(reconstruct(opened), 2 * setting.bits).requires_grad_()
 
-    def backward(self, h0: Tensor, round: int) -> Talk:
-        setting, me = self._setting, self._me
-        slope = h0.grad if h0.grad is not None else torch.zeros_like(h0)
-        self._pull = slope if self._pull is None else setting.momentum * self._pull + slope
-        step = ring.encode(setting.shared_rate * self._pull, setting.bits)
+    def backward(self, h0: Tensor, round: int) -> Program[None]:
+        setting, me = self._run.setting, self._run.me
+        gradient = h0.grad if h0.grad is not None else torch.zeros_like(h0)
+        self._velocity = gradient if self._velocity is None else setting.momentum * self._velocity + gradient
+        step = ring.encode(setting.shared_rate * self._velocity, setting.bits)
         products = products_of(setting, self._nodes, transposed=True)
         rights = dict.fromkeys(products, step)
-        found = yield from multiply(me, setting.server, self._kept(), products, rights, f"backward {round}")
-        self.shares[me] = self.shares[me] - (ring.matmul(self._turned, step) >> setting.bits)
-        for product, share in found.items():
-            cut = truncate(share, setting.bits, first=product.left.owner == me)
-            self.shares[product.left.name] = self.shares[product.left.name] - cut
+        crossed = yield from multiply(self._ready(), products, rights, f"backward {round}")
+        self.shares[me] = self.shares[me] - (ring.matmul(self._transposed, step) >> setting.bits)
+        for product, share in crossed.items():
+            descent = truncate(share, setting.bits, first=product.left.owner == me)
+            self.shares[product.left.name] = self.shares[product.left.name] - descent
 
-    def _kept(self) -> Masked:
+    def _ready(self) -> Masked:
         if self._masked is None:
             raise RuntimeError("the set-up has not run")
         return self._masked
 
 
-def snapshot(parts: Mapping[str, Any]) -> dict[str, Tensor]:
-    """Return the state of a holder's networks, optimiser, first layer, publisher and desk."""
-    found = module_state("propagation", parts["propagation"]) | adam_state("adam", parts["adam"])
-    found |= parts["first"].state() | publisher_state(parts["publisher"])
-    return found | (parts["desk"].state() if parts["desk"] is not None else {})
+def ring_matrix(features: Features, bits: int) -> RingMatrix:
+    """Write features as ring elements.
 
+    Args:
+        features: floats [n, d]. bits: f, the fraction bits.
 
-def restore(parts: Mapping[str, Any], state: State) -> None:
-    """Set all of them from a checkpoint."""
-    load_module("propagation", parts["propagation"], state)
-    load_adam("adam", parts["adam"], state)
-    parts["first"].load(state)
-    load_publisher(parts["publisher"], state)
-    if parts["desk"] is not None:
-        parts["desk"].load(state)
+    Returns:
+        int64 [n, d], scipy CSR where the features are.
 
-
-def ring_matrix(features: Any, bits: int) -> Any:
-    """Return features as ring elements: scipy CSR where they are sparse, else int64 [n, d]."""
-    if scipy.sparse.issparse(features):
+    Raises:
+        InputError: a value is not finite, or too large for the ring.
+    """
+    if not isinstance(features, Tensor | np.ndarray):
         matrix = features.tocsr()
         values = ring.encode(torch.from_numpy(matrix.data), bits).numpy()
         return scipy.sparse.csr_array((values, matrix.indices, matrix.indptr), shape=matrix.shape)
@@ -266,5 +320,12 @@ def ring_matrix(features: Any, bits: int) -> Any:
 
 
 def weights_of(shares: Mapping[str, Tensor], bits: int) -> dict[str, Tensor]:
-    """Return a holder's shares of each block as numbers; for tests, which add them up."""
+    """Read a holder's shares of each block of W as numbers; for tests, which add them up.
+
+    Args:
+        shares: by the block's holder, int64 [d_j, h]. bits: f, the fraction bits.
+
+    Returns:
+        By the block's holder, float32 [d_j, h].
+    """
     return {name: ring.decode(share, bits) for name, share in shares.items()}

@@ -1,9 +1,9 @@
-"""The label holder's desk: the last layer, the loss, and which round was best.
+"""The label holder's head: the last layer, the loss, and which round was best.
 
     loss = - mean over training rows of log( softmax(z W_L + b_L) T )_{y'}        dL/dz for the training rows goes back
 
 T is the identity, or the channel of randomized response where the labels were randomized once, before the run: then
-everything that leaves the desk is computed from randomized labels: one label costs epsilon_y in all rounds together.
+all that leaves this class is computed from randomized labels, and one label costs epsilon_y in all rounds together.
 """
 
 from __future__ import annotations
@@ -15,20 +15,22 @@ import torch
 from torch import Tensor
 
 from graphveil.errors import InputError
-from graphveil.federation.core.messages import Receive, Send
-from graphveil.federation.core.networks import Head
+from graphveil.federation.core.networks import OutputLayer
 from graphveil.federation.core.setting import Setting
 from graphveil.federation.core.states import State, adam_state, load_adam, load_module, module_state
-from graphveil.federation.crypto.products import Talk
-from graphveil.federation.modes.own import guess_chances, label_loss
+from graphveil.federation.effects import Program, Receive, Send
+from graphveil.federation.modes.local_network import guess_chances, label_loss
 from graphveil.mechanisms import RandomizedResponse
 from graphveil.privacy import Randomness
 
 _ROW = ("epoch", "loss", "val_loss", "val_accuracy")
 
 
-class LabelDesk:
-    """Labels [n] int64 (-1 unknown) and who trains, validates and tests, as masks [n]; all stay with the label holder.
+class LabelHead:
+    """The last layer and the labels; all of it stays with the label holder.
+
+    Args:
+        labels: int64 [n], -1 unknown. train, val, test: who trains, validates and tests, bool [n].
 
     After a run: `history` (one row a round), `best` (its round), `predictions` [n, classes] of that round, and `alone`,
     those of the label holder's own network before anybody else's guesses, where there is one.
@@ -44,31 +46,35 @@ class LabelDesk:
         self.alone: Tensor | None = None
 
     def open(self, setting: Setting, *, randomness: Randomness, generator: torch.Generator) -> None:
-        """Draw the last layer and, where agreed, randomize the training labels: the one place that reads them."""
-        self._head = Head(setting.width, setting.classes, generator=generator)
+        """Draw the last layer and, where agreed, randomize the training labels: the one place that reads them.
+
+        Args:
+            randomness: of randomized response. generator: of initial weights.
+        """
+        self._output = OutputLayer(setting.width, setting.classes, generator=generator)
         self._optimiser = torch.optim.Adam(
-            self._head.parameters(), lr=setting.learning_rate, weight_decay=setting.weight_decay
+            self._output.parameters(), lr=setting.learning_rate, weight_decay=setting.weight_decay
         )
         self._rows = self.train.nonzero().squeeze(1)
         self._channel = setting.label_channel
-        self._heard = torch.where(self.train | self.val, self.labels, -1)  # no other label is ever used
+        self.reported = torch.where(self.train | self.val, self.labels, -1)  # no other label is ever used
         if math.isfinite(setting.epsilon_y):
             response = RandomizedResponse(epsilon=setting.epsilon_y, classes=setting.classes)
             for mask in (self.train, self.val):
-                sent = response.randomize(self.labels[mask], randomness=randomness)
-                self._heard[mask] = sent.labels
+                reports = response.randomize(self.labels[mask], randomness=randomness)
+                self.reported[mask] = reports.labels
 
     def state(self) -> dict[str, Tensor]:
         """Return the last layer, the labels as they were randomized, the history and the best predictions."""
         rows = [list(row.values()) for row in self.history]
-        found = module_state("desk/head", self._head) | adam_state("desk/adam", self._optimiser)
-        found |= {
-            "desk/heard": self._heard,
+        state = module_state("desk/head", self._output) | adam_state("desk/adam", self._optimiser)
+        state |= {
+            "desk/heard": self.reported,
             "desk/split": torch.stack([self.train, self.val]).to(torch.uint8),
             "desk/history": torch.tensor(rows, dtype=torch.float64).view(-1, len(_ROW)),
         }
         kept = {"desk/best": self.predictions, "desk/alone": self.alone}
-        return found | {name: value.clone() for name, value in kept.items() if value is not None}
+        return state | {name: value.clone() for name, value in kept.items() if value is not None}
 
     def load(self, state: State) -> None:
         """Set all of them from a checkpoint; labels are not randomized a second time.
@@ -83,55 +89,70 @@ class LabelDesk:
                 where="label holder",
                 remedy="restore the folder and give the same --seed, or make a new agreement for a new run",
             )
-        load_module("desk/head", self._head, state)
+        load_module("desk/head", self._output, state)
         load_adam("desk/adam", self._optimiser, state)
-        self._heard = state["desk/heard"]
+        self.reported = state["desk/heard"]
         self.history = [dict(zip(_ROW, row, strict=True)) for row in state["desk/history"].tolist()]
         self.predictions, self.alone = state.get("desk/best"), state.get("desk/alone")
         if self.predictions is not None:
             self.best = max(range(len(self.history)), key=lambda place: _rank(self.history[place])) + 1
 
-    def announce(self, setting: Setting) -> Talk:
+    def announce(self, setting: Setting) -> Program[None]:
         """Tell the server which rows train: their gradients would show it anyway."""
         yield Send(setting.server, "labelled-rows", self._rows)
 
-    def steps(self, setting: Setting, nodes: int, round: int) -> Talk:
-        """Answer the server's steps of one round, then look at all nodes once."""
+    def steps(self, setting: Setting, nodes: int, round: int) -> Program[None]:
+        """Answer the server's steps of one round, then look at all nodes once.
+
+        Args:
+            nodes: n. round: its number, from 1.
+        """
         loss = math.nan
         for _ in range(setting.steps(round)):
             z = yield Receive(setting.server, "hidden", (len(self._rows), setting.width))
             z.requires_grad_()
             self._optimiser.zero_grad()
-            error = self._loss(z, self._heard[self._rows])
+            error = self._loss(z, self.reported[self._rows])
             error.backward()  # type: ignore[no-untyped-call]
             self._optimiser.step()
             loss = float(error.detach())
-            yield Send(setting.server, "hidden-gradient", z.grad)
+            yield Send(setting.server, "hidden-gradient", _gradient(z))
         z = yield Receive(setting.server, "hidden", (nodes, setting.width))
         with torch.no_grad():
-            self._note(self._head(z), round, loss)
+            self._note(self._output(z), round, loss)
 
     def _loss(self, z: Tensor, labels: Tensor) -> Tensor:
-        return label_loss(self._head(z), labels, self._channel)
+        return label_loss(self._output(z), labels, self._channel)
 
     def given(self, missing: int) -> Tensor:
         """Return the training labels as they are given to other holders, int64 [n], `missing` for all other nodes."""
-        return torch.where(self.train, self._heard, missing)
+        return torch.where(self.train, self.reported, missing)
 
     def loss(self, logits: Tensor) -> Tensor:
         """Return the loss of the training rows under logits of all nodes [n, classes]."""
-        return label_loss(logits[self._rows], self._heard[self._rows], self._channel)
+        return label_loss(logits[self._rows], self.reported[self._rows], self._channel)
 
     def chances(self, guesses: Tensor, response: Tensor) -> Tensor:
-        """Return how often a holder reports what, given the true class [classes, classes], by the validation nodes."""
-        return guess_chances(guesses[self.val], self._heard[self.val], response, self._channel)
+        """Estimate how often a holder reports what, given the true class, on the validation nodes.
+
+        Args:
+            guesses: the holder's, int64 [n]. response: Pr[report | guess], float [classes, classes].
+
+        Returns:
+            float32 [classes, classes].
+        """
+        return guess_chances(guesses[self.val], self.reported[self.val], response, self._channel)
 
     def rank(self, logits: Tensor) -> tuple[float, float]:
         """Return how well logits of all nodes validate: the larger, the better."""
         return _rank(self._row(logits, 0, float(self.loss(logits))))
 
     def look(self, logits: Tensor, round: int) -> None:
-        """Note how logits of all nodes [n, classes] do after a round; keep its predictions if they validate best."""
+        """Note how a round did; keep its predictions if they validate best.
+
+        Args:
+            logits: of all nodes, float32 [n, classes]. round: its number, from 1.
+        """
         self._note(logits, round, float(self.loss(logits)))
 
     def _note(self, logits: Tensor, round: int, loss: float) -> None:
@@ -140,10 +161,17 @@ class LabelDesk:
             self.best, self.predictions = round, torch.softmax(logits, dim=1)
 
     def _row(self, logits: Tensor, round: int, loss: float) -> dict[str, float]:
-        seen = self.val if bool(self.val.any()) else self.train
-        val_loss = float(label_loss(logits[seen], self._heard[seen], self._channel)) if seen is self.val else loss
-        score = float((logits.argmax(dim=1) == self._heard)[seen].float().mean())
+        judged = self.val if bool(self.val.any()) else self.train
+        on_val = judged is self.val
+        val_loss = float(label_loss(logits[judged], self.reported[judged], self._channel)) if on_val else loss
+        score = float((logits.argmax(dim=1) == self.reported)[judged].float().mean())
         return dict(zip(_ROW, (round, loss, val_loss, score), strict=True))
+
+
+def _gradient(z: Tensor) -> Tensor:
+    if z.grad is None:
+        raise RuntimeError("the loss does not depend on the hidden layer")
+    return z.grad
 
 
 def _rank(row: Mapping[str, float]) -> tuple[float, float]:

@@ -1,6 +1,6 @@
 """Mode "shared-linear": z = S^K X W on shares, opened to the server alone, with every holder's noise inside.
 
-    P = S^K X on shares, once (see `spread`)             W = sum of the holders' shares, trained by descent
+    P = S^K X on shares, once (see `propagation`)             W = sum of the holders' shares, trained by descent
     z + sum_k noise_k   -> server:   h = unit( tanh( z V ) ), hidden layers, the label holder
                         each holder sends its share with its noise and a mask; all masks add up to zero (`zero_sum`)
     dz                  shared out by the server (its rows in the clear would show the labels)
@@ -16,38 +16,42 @@ Shapes: P [n, d], W [d, h], z [n, h].
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from functools import partial
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from graphveil.errors import InputError
-from graphveil.federation.core.messages import Receive, Send
-from graphveil.federation.core.programs import Checkpoint
+from graphveil.federation.core.context import RunContext
 from graphveil.federation.core.publication import Publisher
 from graphveil.federation.core.setting import Setting
 from graphveil.federation.core.states import State, load_publisher, publisher_state
 from graphveil.federation.crypto import ring
+from graphveil.federation.crypto.commitments import Commitment, name_publication
 from graphveil.federation.crypto.masks import MaskKey
-from graphveil.federation.crypto.products import Left, Product, Talk, multiply, products_with, set_up
-from graphveil.federation.crypto.seals import Sealer, name_publication
+from graphveil.federation.crypto.products import LeftMatrix, Masked, Product, multiply, products_with, set_up
 from graphveil.federation.crypto.sharing import reconstruct, secret_numbers
-from graphveil.federation.crypto.truncation import Scale, cut
+from graphveil.federation.crypto.truncation import Scale, truncate_shared
 from graphveil.federation.crypto.zero_sum import ZeroSum, agree_on_masks
+from graphveil.federation.effects import Checkpoint, Program, Receive, Send
 from graphveil.federation.modes.holder import Holding
-from graphveil.federation.modes.labels import LabelDesk
-from graphveil.federation.modes.spread import SpreadKeys, receive_keys, short_rows, spread, walk_matrix
-from graphveil.privacy import Randomness
+from graphveil.federation.modes.labels import LabelHead
+from graphveil.federation.modes.propagation import (
+    PropagationKeys,
+    propagate_shares,
+    receive_keys,
+    scaled_rows,
+    transition_matrix,
+)
 
-#: What products stay below before they are cut, where no bound of theirs is larger.
+#: What products stay below before they are truncated, where no bound of theirs is larger.
 _REACH = 4.0
 
 
-def linear_lefts(setting: Setting, nodes: int) -> list[Left]:
+def linear_lefts(setting: Setting, nodes: int) -> list[LeftMatrix]:
     """Return every holder's share of P."""
     return [
-        Left(name, name, tuple(other for other in setting.names if other != name), nodes, setting.columns)
+        LeftMatrix(name, name, tuple(other for other in setting.names if other != name), nodes, setting.columns)
         for name in setting.names
     ]
 
@@ -63,94 +67,131 @@ def start_scale(setting: Setting) -> float:
 
 
 def scale_of(setting: Setting) -> Scale:
-    """Return what is cut off products, and what they stay below."""
+    """Return how many bits are cut off products, and what they stay below: a row of P has length 1, a row of z C."""
     return Scale(setting.bits, math.ceil(max(_REACH, setting.clip)) << (2 * setting.bits))
 
 
-def linear_holder(
-    me: str,
-    setting: Setting,
-    holding: Holding,
-    *,
-    randomness: Randomness,
-    done: int = 0,
-    state: State | None = None,
-) -> Talk:
-    """The program of one holder; returns its share of W, its publisher, and at the label holder the predictions.
+@dataclass(frozen=True)
+class LinearHolder:
+    """What a holder has in a run, which its program returns at its end.
+
+    Attributes:
+        p: its share of P = S^K X, int64 [n, d]; never changes. w: its share of W, int64 [d, h].
+        commitment: to both. publisher: counts publications and draws noise.
+        head: the label holder's last layer; None at the others.
+    """
+
+    p: Tensor
+    w: Tensor
+    commitment: Commitment
+    publisher: Publisher
+    head: LabelHead | None
+
+    def state(self) -> dict[str, Tensor]:
+        """Return what a checkpoint keeps."""
+        kept = self.head.state() if self.head is not None else {}
+        return {"p": self.p, "w": self.w, **self.commitment.state(), **publisher_state(self.publisher), **kept}
+
+
+def linear_holder(run: RunContext, holding: Holding) -> Program[LinearHolder]:
+    """The program of one holder in mode "shared-linear".
 
     Args:
-        done: rounds that are finished; state: as of then, of a checkpoint.
+        run: its run; the randomness is that of its shares, of the noise's key and of the keys of masks.
+        holding: its features and edges, and the labels at the label holder.
+
+    Returns:
+        Its shares, its publisher, and at the label holder the predictions.
 
     Raises:
         InputError: a checkpoint of a version whose server could tell the features.
     """
-    nodes, desk, scale = holding.nodes, holding.desk, scale_of(setting)
-    keys: SpreadKeys = yield from receive_keys(me, setting.server, setting.names)
-    zero: ZeroSum = yield from agree_on_masks(me, setting.names, randomness=randomness)
-    publisher = Publisher(setting.publication, MaskKey.fresh(randomness))
-    if state is None:
-        drawn = secret_numbers((setting.columns, setting.width), randomness=randomness)
-        w = ring.encode(drawn * start_scale(setting), setting.bits)
-        p = yield from _propagated(zero, setting, holding, keys)
-        sealer = Sealer.of(p, randomness=randomness)
+    setting, roster, head, nodes = run.setting, run.roster, holding.head, holding.nodes
+    keys = yield from receive_keys(roster)
+    zero = yield from agree_on_masks(roster, randomness=run.randomness)
+    publisher = Publisher(setting.publication, MaskKey.fresh(run.randomness))
+    if run.state is None:
+        party = yield from _initial(run, holding, zero, keys, publisher)
     else:
-        p, w, sealer = _restored(publisher, desk, state)
-    masked = yield from set_up(me, setting.server, linear_lefts(setting, nodes), {me: p}, transposes=True)
-    turned = p.T.contiguous()
-    if desk is not None:
-        yield from desk.announce(setting)
-    if state is None:  # so that a first round that runs again has the same key, shares and randomized labels
-        yield Checkpoint(0, partial(_snapshot, p, w, sealer, publisher, desk))
-    forward, backward = linear_products(setting, nodes), linear_products(setting, nodes, transposed=True)
-    for round in range(done + 1, setting.publications + 1):
-        name = yield from name_publication(me, setting.names, round, sealer.seal(w))
-        found = yield from multiply(me, setting.server, masked, forward, dict.fromkeys(forward, w), f"forward {round}")
-        publisher.count(name)
-        z = [ring.matmul(p, w), *found.values()]
-        yield Send(setting.server, "noisy-share", _opened(z, zero, setting, publisher, round, name), name)
-        if desk is not None:
-            yield from desk.steps(setting, nodes, round)
-        slope: Tensor = yield Receive(setting.server, "gradient-share", (nodes, setting.width))
-        rights: dict[Product, Tensor] = dict.fromkeys(backward, slope)
-        found = yield from multiply(me, setting.server, masked, backward, rights, f"backward {round}")
-        step = reconstruct([ring.matmul(turned, slope), *found.values()])
-        w = w - (yield from cut(zero, setting.server, step, keys.cuts, scale, f"step {round}"))
-        yield Checkpoint(round, partial(_snapshot, p, w, sealer, publisher, desk), publisher.spent)
-    return {"share": w, "publisher": publisher, "desk": desk}
+        party = _restored(publisher, head, run.state)
+    masked = yield from set_up(roster, linear_lefts(setting, nodes), {run.me: party.p}, transposes=True)
+    if head is not None:
+        yield from head.announce(setting)
+    if run.state is None:  # so that a first round that runs again has the same key, shares and randomized labels
+        yield Checkpoint(0, party.state)
+    exchange = _Exchange(run, nodes, masked, zero, party.p.T.contiguous())
+    for round in run.left:
+        yield from _publish(exchange, party, round)
+        if head is not None:
+            yield from head.steps(setting, nodes, round)
+        step = yield from _descent(exchange, party, keys, round)
+        party = replace(party, w=party.w - step)
+        yield Checkpoint(round, party.state, publisher.spent)
+    return party
 
 
-def _opened(
-    z: Sequence[Tensor], zero: ZeroSum, setting: Setting, publisher: Publisher, round: int, name: str
-) -> Tensor:
-    """Return this holder's share of z with its noise, masked so that only the sum of all holders' tells anything."""
-    shape = (len(z[0]), setting.width)
-    parts = [*z, zero.mask(f"open {round}", shape)]
+@dataclass(frozen=True)
+class _Exchange:
+    """What all rounds of a holder have in common: masks of the products, masks that add up to zero, and P^T."""
+
+    run: RunContext
+    nodes: int
+    masked: Masked
+    zero: ZeroSum
+    transposed: Tensor
+
+    def multiplied(self, right: Tensor, step: str, *, transposed: bool) -> Program[list[Tensor]]:
+        """Return this holder's shares of all products of P (or P^T) with another holder's share of the right side."""
+        products = linear_products(self.run.setting, self.nodes, transposed=transposed)
+        shares = yield from multiply(self.masked, products, dict.fromkeys(products, right), step)
+        return list(shares.values())
+
+
+def _publish(exchange: _Exchange, party: LinearHolder, round: int) -> Program[None]:
+    """Send the server this holder's share of z = P W with its noise, masked so that only the sum tells anything."""
+    run, setting, publisher = exchange.run, exchange.run.setting, party.publisher
+    name = yield from name_publication(run.roster, round, party.commitment.to(party.w))
+    crossed = yield from exchange.multiplied(party.w, f"forward {round}", transposed=False)
+    # Counted before anything leaves: a budget that is spent refuses here.
+    publisher.count(name)
+    shape = (exchange.nodes, setting.width)
+    parts = [ring.matmul(party.p, party.w), *crossed, exchange.zero.mask(f"open {round}", shape)]
     if (dither := setting.dither) is not None:
         parts.append(publisher.noise_for(str(round), name, shape, dither))
-    return reconstruct(parts)
+    yield Send(setting.server, "noisy-share", reconstruct(parts), name)
 
 
-def _propagated(zero: ZeroSum, setting: Setting, holding: Holding, keys: SpreadKeys) -> Talk:
-    """Return this holder's share of P, ring elements [n, d]."""
+def _descent(exchange: _Exchange, party: LinearHolder, keys: PropagationKeys, round: int) -> Program[Tensor]:
+    """Return this holder's share of the step dW = P^T dz, int64 [d, h]."""
+    setting = exchange.run.setting
+    dz = yield Receive(setting.server, "gradient-share", (exchange.nodes, setting.width))
+    crossed = yield from exchange.multiplied(dz, f"backward {round}", transposed=True)
+    step = reconstruct([ring.matmul(exchange.transposed, dz), *crossed])
+    return (yield from truncate_shared(exchange.zero, step, keys.truncation, scale_of(setting), f"step {round}"))
+
+
+def _initial(
+    run: RunContext, holding: Holding, zero: ZeroSum, keys: PropagationKeys, publisher: Publisher
+) -> Program[LinearHolder]:
+    """Draw a share of W, and propagate the features together with all other holders."""
+    setting = run.setting
+    drawn = secret_numbers((setting.columns, setting.width), randomness=run.randomness)
+    w = ring.encode(drawn * start_scale(setting), setting.bits)
+    # Other holders' columns are zeros here: the shares X_1, ..., X_I add up to X side by side.
     blocks = [
-        short_rows(holding.features, len(setting.members), setting.bounds.rows)
-        if member.name == zero.me
+        scaled_rows(holding.features, len(setting.members), setting.bounds.rows)
+        if member.name == run.me
         else torch.zeros(holding.nodes, member.columns, dtype=torch.float64)
         for member in setting.members
     ]
     share = ring.encode(torch.cat(blocks, dim=1), setting.bits)
-    s = walk_matrix(holding.edge_index, holding.nodes)
-    p: Tensor = yield from spread(zero, setting.server, keys, s, share, setting.hops, scale_of(setting))
-    return p
+    s = transition_matrix(holding.edge_index, holding.nodes)
+    p = yield from propagate_shares(zero, keys, s, share, setting.hops, scale_of(setting))
+    return LinearHolder(p, w, Commitment.of(p, randomness=run.randomness), publisher, holding.head)
 
 
-def _snapshot(p: Tensor, w: Tensor, sealer: Sealer, publisher: Publisher, desk: LabelDesk | None) -> dict[str, Tensor]:
-    kept = desk.state() if desk is not None else {}
-    return {"p": p, "w": w, **sealer.state(), **publisher_state(publisher), **kept}
-
-
-def _restored(publisher: Publisher, desk: LabelDesk | None, state: State) -> tuple[Tensor, Tensor, Sealer]:
-    """Set publisher and desk from a checkpoint; return the shares of P and W, and what seals them."""
+def _restored(publisher: Publisher, head: LabelHead | None, state: State) -> LinearHolder:
+    """Set publisher and head from a checkpoint."""
     if "seal/salt" not in state:
         raise InputError(
             "this run was begun by a version whose server could tell the features",
@@ -158,6 +199,7 @@ def _restored(publisher: Publisher, desk: LabelDesk | None, state: State) -> tup
             remedy="make a new agreement for a new run",
         )
     load_publisher(publisher, state)
-    if desk is not None:
-        desk.load(state)
-    return state["p"], state["w"], Sealer.of(state["p"], salt=state["seal/salt"])
+    if head is not None:
+        head.load(state)
+    commitment = Commitment.of(state["p"], salt=state["seal/salt"])
+    return LinearHolder(state["p"], state["w"], commitment, publisher, head)

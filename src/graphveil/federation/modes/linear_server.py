@@ -15,20 +15,19 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from graphveil.federation.core.messages import Receive, Send
+from graphveil.federation.core.context import RunContext
 from graphveil.federation.core.networks import Combination
-from graphveil.federation.core.programs import Checkpoint
 from graphveil.federation.core.setting import Setting
-from graphveil.federation.core.states import State, load_network, network_state
+from graphveil.federation.core.states import load_network, network_state
 from graphveil.federation.crypto import ring
-from graphveil.federation.crypto.products import Dealer, Talk
+from graphveil.federation.crypto.products import Dealer
 from graphveil.federation.crypto.sharing import reconstruct, share
-from graphveil.federation.crypto.truncation import deal_cut
+from graphveil.federation.crypto.truncation import deal_truncation
+from graphveil.federation.effects import Checkpoint, Program, Receive, Send
 from graphveil.federation.modes.linear import linear_lefts, linear_products
+from graphveil.federation.modes.propagation import deal_keys, deal_propagation
 from graphveil.federation.modes.server import take_steps
-from graphveil.federation.modes.spread import deal_keys, deal_spread
 from graphveil.models.initial import glorot
-from graphveil.privacy import Randomness
 
 
 class LinearNetwork(nn.Module):
@@ -47,47 +46,48 @@ class LinearNetwork(nn.Module):
         return combined
 
 
-def linear_server(
-    setting: Setting,
-    nodes: int,
-    rows: int,
-    *,
-    randomness: Randomness,
-    generator: torch.Generator,
-    done: int = 0,
-    state: State | None = None,
-) -> Talk:
-    """The server's program; returns its network. Arguments as of `server`."""
-    network = LinearNetwork(setting, generator=generator)
+def linear_server(run: RunContext, nodes: int, rows: int) -> Program[LinearNetwork]:
+    """The server's program in mode "shared-linear".
+
+    Args:
+        run: its run; the generator draws initial weights, the randomness keys of masks and shares of gradients.
+        nodes: n, rows that all holders share.
+        rows: how many nodes train; -1 where only the label holder knows.
+
+    Returns:
+        Its network.
+    """
+    setting = run.setting
+    network = LinearNetwork(setting, generator=run.generator)
     optimiser = torch.optim.Adam(network.parameters(), lr=setting.learning_rate, weight_decay=setting.weight_decay)
-    keys = yield from deal_keys(setting.names, randomness=randomness)
-    cuts = {name: key.cuts for name, key in keys.items()}
-    pull = torch.zeros(nodes, setting.width)
-    if state is not None:
-        load_network(network, optimiser, state)
-        pull = state["pull"]
+    keys = yield from deal_keys(setting.names, randomness=run.randomness)
+    truncation = {name: key.truncation for name, key in keys.items()}
+    velocity = torch.zeros(nodes, setting.width)
+    if run.state is not None:
+        load_network(network, optimiser, run.state)
+        velocity = run.state["pull"]
     else:
-        yield from deal_spread(keys, nodes, setting.columns, setting.hops, setting.bits)
-    dealer = Dealer(linear_lefts(setting, nodes), randomness=randomness)
+        yield from deal_propagation(keys, nodes, setting.columns, setting.hops, setting.bits)
+    dealer = Dealer(linear_lefts(setting, nodes), randomness=run.randomness)
     yield from dealer.deal(setting.names)
     train = yield Receive(setting.label_holder, "labelled-rows", (rows,))
-    if state is None:
-        yield Checkpoint(0, partial(_snapshot, network, optimiser, pull))
-    for round in range(done + 1, setting.publications + 1):
+    if run.state is None:
+        yield Checkpoint(0, partial(_snapshot, network, optimiser, velocity))
+    for round in run.left:
         yield from dealer.correct(linear_products(setting, nodes), f"forward {round}")
         z = yield from _open(setting, nodes)
         yield from take_steps(network, optimiser, setting, [z], train, setting.steps(round))
-        pull = setting.momentum * pull + (z.grad if z.grad is not None else torch.zeros_like(z))
-        step = _bounded(setting.shared_rate * pull, setting, nodes)
-        for name, part in zip(setting.names, share(step, len(setting.names), randomness=randomness), strict=True):
+        velocity = setting.momentum * velocity + (z.grad if z.grad is not None else torch.zeros_like(z))
+        step = _bounded(setting.shared_rate * velocity, setting, nodes)
+        for name, part in zip(setting.names, share(step, len(setting.names), randomness=run.randomness), strict=True):
             yield Send(name, "gradient-share", part)
         yield from dealer.correct(linear_products(setting, nodes, transposed=True), f"backward {round}")
-        yield from deal_cut(cuts, (setting.columns, setting.width), setting.bits, f"step {round}")
-        yield Checkpoint(round, partial(_snapshot, network, optimiser, pull))
+        yield from deal_truncation(truncation, (setting.columns, setting.width), setting.bits, f"step {round}")
+        yield Checkpoint(round, partial(_snapshot, network, optimiser, velocity))
     return network
 
 
-def _open(setting: Setting, nodes: int) -> Talk:
+def _open(setting: Setting, nodes: int) -> Program[Tensor]:
     """Return the noisy z of all nodes, as a leaf."""
     parts = []
     for name in setting.names:
@@ -108,5 +108,5 @@ def _bounded(step: Tensor, setting: Setting, nodes: int) -> Tensor:
     return torch.trunc(short * 2.0**setting.bits).long()
 
 
-def _snapshot(network: nn.Module, optimiser: torch.optim.Optimizer, pull: Tensor) -> dict[str, Tensor]:
-    return network_state(network, optimiser) | {"pull": pull}
+def _snapshot(network: nn.Module, optimiser: torch.optim.Optimizer, velocity: Tensor) -> dict[str, Tensor]:
+    return network_state(network, optimiser) | {"pull": velocity}

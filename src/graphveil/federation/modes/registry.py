@@ -2,50 +2,52 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeAlias
 
-import torch
-
-from graphveil.federation.core.setting import Setting
-from graphveil.federation.core.states import State
-from graphveil.federation.crypto.products import Talk
-from graphveil.federation.modes.guesses import guessing_holder, guessing_server
-from graphveil.federation.modes.holder import Holding, holder
-from graphveil.federation.modes.linear import linear_holder
-from graphveil.federation.modes.linear_server import linear_server
+from graphveil.federation.core.context import RunContext
+from graphveil.federation.core.networks import Combination
+from graphveil.federation.effects import Program
+from graphveil.federation.modes.guesses import GuessingHolder, guessing_holder, guessing_server
+from graphveil.federation.modes.holder import EmbeddingHolder, Holding, holder
+from graphveil.federation.modes.linear import LinearHolder, linear_holder
+from graphveil.federation.modes.linear_server import LinearNetwork, linear_server
 from graphveil.federation.modes.server import server
-from graphveil.privacy import Randomness
+
+#: What a holder's program returns: its publisher, at the label holder its head, and what the mode trains.
+HolderResult: TypeAlias = EmbeddingHolder | GuessingHolder | LinearHolder
+#: What the server's program returns: its network, where it has one.
+ServerResult: TypeAlias = Combination | LinearNetwork | None
 
 
-def holding_program(
-    me: str,
-    setting: Setting,
-    holding: Holding,
-    *,
-    randomness: Randomness,
-    generator: torch.Generator,
-    done: int = 0,
-    state: State | None = None,
-) -> Talk:
-    """Return a holder's program; arguments as of `holder`."""
-    kept: dict[str, Any] = {"randomness": randomness, "done": done, "state": state}
-    if setting.mode == "guesses":
-        return guessing_holder(me, setting, holding, **kept)
-    if setting.mode == "shared-linear":
-        return linear_holder(me, setting, holding, **kept)
-    return holder(me, setting, holding, generator=generator, **kept)
+def mode_holder(run: RunContext, holding: Holding) -> Program[HolderResult]:
+    """Run a holder's program of the agreed mode.
+
+    Args:
+        run: the holder's run. holding: its features and edges, rows in the order that all share.
+
+    Returns:
+        What the program returns.
+    """
+    if run.setting.mode == "guesses":
+        return (yield from guessing_holder(run, holding))
+    if run.setting.mode == "shared-linear":
+        return (yield from linear_holder(run, holding))
+    return (yield from holder(run, holding))
 
 
-def serving(
-    setting: Setting,
-    nodes: int,
-    rows: int,
-    *,
-    randomness: Randomness,
-    generator: torch.Generator,
-    done: int = 0,
-    state: State | None = None,
-) -> Talk:
-    """Return the server's program; arguments as of `server`."""
-    serve = {"guesses": guessing_server, "shared-linear": linear_server}.get(setting.mode, server)
-    return serve(setting, nodes, rows, randomness=randomness, generator=generator, done=done, state=state)
+def mode_server(run: RunContext, nodes: int, rows: int) -> Program[ServerResult]:
+    """Run the server's program of the agreed mode.
+
+    Args:
+        run: the server's run.
+        nodes: n, rows that all holders share. rows: how many of them train; -1 where only the label holder knows.
+
+    Returns:
+        Its network; None in mode "guesses", where it has none.
+    """
+    if run.setting.mode == "guesses":
+        yield from guessing_server(run)
+        return None
+    if run.setting.mode == "shared-linear":
+        return (yield from linear_server(run, nodes, rows))
+    return (yield from server(run, nodes, rows))

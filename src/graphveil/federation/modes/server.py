@@ -13,52 +13,48 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from graphveil.federation.core.messages import Receive, Send
+from graphveil.federation.core.context import RunContext
 from graphveil.federation.core.networks import Combination
-from graphveil.federation.core.programs import Checkpoint
 from graphveil.federation.core.publication import james_stein
 from graphveil.federation.core.setting import Setting
-from graphveil.federation.core.states import State, load_network, network_state
-from graphveil.federation.crypto.products import Dealer, Talk
+from graphveil.federation.core.states import load_network, network_state
+from graphveil.federation.crypto.products import Dealer
+from graphveil.federation.effects import Checkpoint, Program, Receive, Send
 from graphveil.federation.modes.holder import lefts_of, products_of
-from graphveil.privacy import Randomness
 
 
-def server(
-    setting: Setting,
-    nodes: int,
-    rows: int,
-    *,
-    randomness: Randomness,
-    generator: torch.Generator,
-    done: int = 0,
-    state: State | None = None,
-) -> Talk:
-    """The server's program; returns its network.
+def server(run: RunContext, nodes: int, rows: int) -> Program[Combination]:
+    """The server's program in modes "individual" and "paper".
 
     Args:
+        run: its run; the generator draws initial weights, the randomness keys of masks.
+        nodes: n, rows that all holders share.
         rows: how many nodes train; -1 where only the label holder knows.
-        done: rounds that are finished; state: as of then, of a checkpoint.
+
+    Returns:
+        Its network.
     """
+    setting = run.setting
     network = Combination(
-        setting.combine, len(setting.names), setting.width, setting.layers, setting.dropout, generator=generator
+        setting.combine, len(setting.names), setting.width, setting.layers, setting.dropout, generator=run.generator
     )
     optimiser = torch.optim.Adam(network.parameters(), lr=setting.learning_rate, weight_decay=setting.weight_decay)
-    if state is not None:
-        load_network(network, optimiser, state)
-    dealer = Dealer(lefts_of(setting, nodes), randomness=randomness)
+    if run.state is not None:
+        load_network(network, optimiser, run.state)
+    dealer = Dealer(lefts_of(setting, nodes), randomness=run.randomness)
     if setting.mode == "paper":
         yield from dealer.deal(setting.names)
     train = yield Receive(setting.label_holder, "labelled-rows", (rows,))
     kept = partial(network_state, network, optimiser)
-    if state is None:
+    if run.state is None:
         yield Checkpoint(0, kept)
-    for round in range(done + 1, setting.publications + 1):
+    for round in run.left:
         yield from dealer.correct(products_of(setting, nodes), f"forward {round}")
         leaves = []
         for name in setting.names:
-            seen = yield Receive(name, "embeddings", (nodes, setting.width))
-            leaves.append((james_stein(seen, setting.publication) if setting.shrink else seen).requires_grad_())
+            published = yield Receive(name, "embeddings", (nodes, setting.width))
+            shrunk = james_stein(published, setting.publication) if setting.shrink else published
+            leaves.append(shrunk.requires_grad_())
         yield from take_steps(network, optimiser, setting, leaves, train, setting.steps(round))
         for name, leaf in zip(setting.names, leaves, strict=True):
             yield Send(name, "embedding-gradient", leaf.grad if leaf.grad is not None else torch.zeros_like(leaf))
@@ -74,17 +70,23 @@ def take_steps(
     leaves: Sequence[Tensor],
     train: Tensor,
     steps: int,
-) -> Talk:
-    """Take the steps of one publication with the label holder, then show it all nodes; gradients stay on `leaves`."""
+) -> Program[None]:
+    """Take the steps of one publication with the label holder, then show it all nodes.
+
+    Args:
+        network: from `leaves` to the last hidden layer [n, h]. optimiser: of the network.
+        leaves: what was published, float32 [n, h] each; their gradients of the last step stay on them.
+        train: the nodes that train, int64 [m]. steps: how many to take.
+    """
     for _ in range(steps):
         for leaf in leaves:
             leaf.grad = None
         network.train()
         hidden = network(leaves)[train]
         yield Send(setting.label_holder, "hidden", hidden.detach())
-        slope = yield Receive(setting.label_holder, "hidden-gradient", (len(train), setting.width))
+        gradient = yield Receive(setting.label_holder, "hidden-gradient", (len(train), setting.width))
         optimiser.zero_grad()
-        hidden.backward(slope)
+        hidden.backward(gradient)
         optimiser.step()
     network.eval()
     with torch.no_grad():

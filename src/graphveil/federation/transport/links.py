@@ -3,8 +3,8 @@
 Of two parties the one that stands first in the agreement listens; the other connects, and connects again after a cut.
 Every stream begins with a greeting of both ends: agreement, place, the process that speaks.  An unknown certificate
 never gets a stream, and a party that is hung up on for its own stops at once; a different agreement is told so and
-refused.  Before the listening server stands a door that lets few strangers in and none for long (see `guard`); a party
-has one greeted stream, and one that is about to be, at a time.
+refused.  A proxy before the listening server admits few strangers, and none for long (see `admission`); a party has one
+greeted stream, and one that is about to be, at a time.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from typing import Any, Final
 
 from graphveil.errors import InputError
 from graphveil.federation.crypto.keys import Identity, fingerprint_of
-from graphveil.federation.transport.guard import Guard
-from graphveil.federation.transport.mailbox import Ends, Mailbox, Pace, PeerError
+from graphveil.federation.effects import PeerError
+from graphveil.federation.transport.admission import AdmissionProxy
+from graphveil.federation.transport.mailbox import Ends, Mailbox, SessionMonitor
 from graphveil.federation.transport.wire import CHUNK, HELLO, Frame, WireError, parse, word_bytes, word_of
 
 _METHOD: Final = "/graphveil.Federation/Exchange"
@@ -92,14 +93,14 @@ class Links:
         self._known: dict[str, str] = {}
         self._closing = threading.Event()
         self._server: Any = None
-        self._guard: Guard | None = None
+        self._proxy: AdmissionProxy | None = None
         self._greeting_now: dict[str, Any] = {}
         self._hung_up: Counter[str] = Counter()
         self._streams: Counter[str] = Counter()
         self._noted: deque[tuple[str, str]] = deque(maxlen=_MOST_NOTED)
         self._calls: dict[str, Any] = {}
         self._threads: list[threading.Thread] = []
-        self.pace = Pace()
+        self.pace = SessionMonitor()
         self.refused: dict[str, str] = {}  # name -> why its stream was last refused or lost, for who waits in vain
         self.mail: Mapping[str, Mailbox] = {
             peer.name: Mailbox(
@@ -143,16 +144,16 @@ class Links:
             call.cancel()
         if self._server is not None:
             self._server.stop(grace=_FAREWELL).wait()
-        if self._guard is not None:
-            self._guard.close()
+        if self._proxy is not None:
+            self._proxy.close()
 
     # ---- listening ----
 
     def _listen(self, grpc: Any, peers: list[Peer]) -> Any:
         from concurrent.futures import ThreadPoolExecutor
 
-        self._guard = guard = self._door()
-        exchange = partial(self._exchange, grpc, guard, {fingerprint_of(peer.certificate): peer for peer in peers})
+        self._proxy = proxy = self._admission()
+        exchange = partial(self._exchange, grpc, proxy, {fingerprint_of(peer.certificate): peer for peer in peers})
         handler = grpc.method_handlers_generic_handler(
             "graphveil.Federation", {"Exchange": grpc.stream_stream_rpc_method_handler(exchange)}
         )
@@ -163,14 +164,14 @@ class Links:
             root_certificates=b"".join(peer.certificate for peer in peers),
             require_client_auth=True,
         )
-        guard.behind(lambda where: server.add_secure_port(where, credentials))
+        proxy.behind(lambda where: server.add_secure_port(where, credentials))
         server.start()
-        guard.start()
+        proxy.start()
         return server
 
-    def _door(self) -> Guard:
+    def _admission(self) -> AdmissionProxy:
         try:
-            return Guard(self._address, refused=self._stranger, note=self._note)
+            return AdmissionProxy(self._address, refused=self._stranger, note=self._note)
         except OSError as error:
             raise InputError(
                 f"cannot listen on {self._address}",
@@ -179,11 +180,11 @@ class Links:
             ) from error
 
     def _exchange(
-        self, grpc: Any, guard: Guard, by_print: Mapping[str, Peer], incoming: Iterator[bytes], context: Any
+        self, grpc: Any, proxy: AdmissionProxy, by_print: Mapping[str, Peer], incoming: Iterator[bytes], context: Any
     ) -> Iterator[bytes]:
         """Serve one stream: greet, then send what the mailbox has."""
         shown = context.auth_context().get("x509_pem_cert", [b""])[0]
-        peer = by_print.get(fingerprint_of(shown)) if shown and guard.knows(context.peer()) else None
+        peer = by_print.get(fingerprint_of(shown)) if shown and proxy.knows(context.peer()) else None
         if peer is None:
             context.abort(grpc.StatusCode.UNAUTHENTICATED, "this certificate is not in the agreement")
             return
@@ -198,7 +199,7 @@ class Links:
         finally:
             if self._greeting_now.get(peer.name) is context:
                 del self._greeting_now[peer.name]
-        guard.greeted(context.peer(), peer.name)
+        proxy.greeted(context.peer(), peer.name)
         mail = self.mail[peer.name]
         stream = mail.open_stream()
         threading.Thread(target=self._listening, args=(peer, incoming, stream), daemon=True).start()

@@ -20,7 +20,7 @@ from typing import Any
 
 from torch import Tensor
 
-from graphveil.errors import GraphveilError
+from graphveil.federation.effects import PeerError
 from graphveil.federation.transport.wire import (
     ACK,
     CONTROL,
@@ -38,10 +38,6 @@ _IDLE, _SHORT = 0.5, 0.02
 _MOST_CONTROLS = 256
 
 
-class PeerError(GraphveilError):
-    """The other party is gone, silent for too long, or does not follow the protocol."""
-
-
 class SessionOver(Exception):
     """This session ended because a party started anew; the run goes on from the last checkpoint. Never shown."""
 
@@ -56,7 +52,7 @@ class Ends:
     name: str
 
 
-class Pace:
+class SessionMonitor:
     """What all mailboxes of a party share: one lock, whether the program waits, and what ended the session."""
 
     def __init__(self) -> None:
@@ -119,7 +115,7 @@ class Mailbox:
         patience: seconds without any sign of the peer after which waiting ends.
     """
 
-    def __init__(self, ends: Ends, pace: Pace, *, largest: int, patience: float) -> None:
+    def __init__(self, ends: Ends, pace: SessionMonitor, *, largest: int, patience: float) -> None:
         self._ends, self._pace, self._largest, self._patience = ends, pace, largest, patience
         self._session = bytes(16)
         self._reset()

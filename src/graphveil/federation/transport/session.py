@@ -31,10 +31,11 @@ from typing import Any, Final, Protocol
 from torch import Tensor
 
 from graphveil.errors import BudgetError, GraphveilError, InputError
-from graphveil.federation.core.messages import KINDS, Entry, Receive, Send, Transcript, require_kind
-from graphveil.federation.core.programs import Checkpoint, Program, opened
+from graphveil.federation.core.messages import KINDS, Entry, Transcript, require_kind
+from graphveil.federation.core.programs import opened
+from graphveil.federation.effects import Checkpoint, PeerError, Program, Receive, Send, advance
 from graphveil.federation.transport.links import Links
-from graphveil.federation.transport.mailbox import PeerError, SessionOver
+from graphveil.federation.transport.mailbox import SessionOver
 from graphveil.federation.transport.wire import WireError
 
 _REPEAT: Final = 0.3
@@ -76,7 +77,7 @@ class Store(Protocol):
         """Note, before anything leaves, that this party publishes for a round, and what."""
 
 
-Build = Callable[[int, Mapping[str, Tensor] | None], Program]
+Build = Callable[[int, Mapping[str, Tensor] | None], Program[Any]]
 Tell = Callable[[int, float], None]
 Record = Callable[[Entry], None]
 
@@ -376,7 +377,7 @@ class Session:
         try:
             while True:
                 try:
-                    effect = program.send(reply)
+                    effect = advance(program, reply)
                 except StopIteration as stop:
                     for box in mail.values():
                         box.flush()

@@ -35,7 +35,7 @@ from graphveil.federation.crypto.keys import (
     require_signature,
     write_identity,
 )
-from graphveil.federation.vertical import deal_columns
+from graphveil.federation.vertical import vertical_partition
 from graphveil.graphs import Graph, load_graph, make_graph, published_split, random_split
 from graphveil.graphs.features import features_from_rows
 from graphveil.graphs.write import write_folder
@@ -84,7 +84,7 @@ def write_split(graph: Graph, shares: Sequence[float], path: Path, *, seed: int)
     generator = torch.Generator().manual_seed(seed)
     said: dict[str, Any] = {"folder": str(path), "nodes": nodes, "holders": []}
     with new_folder(path) as folder:
-        for number, (x, edge_index) in enumerate(deal_columns(graph, shares, seed=seed), start=1):
+        for number, (x, edge_index) in enumerate(vertical_partition(graph, shares, seed=seed), start=1):
             name, order = f"holder{number}", torch.randperm(nodes, generator=generator)
             place = torch.empty_like(order)
             place[order] = torch.arange(nodes)

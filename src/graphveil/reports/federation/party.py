@@ -22,7 +22,7 @@ from graphveil.federation.core.agreement import Agreement
 from graphveil.federation.core.guarantees import guarantee_of, ledger_of
 from graphveil.federation.core.messages import KINDS, Entry, Transcript
 from graphveil.federation.core.setting import MODES
-from graphveil.federation.modes.labels import LabelDesk
+from graphveil.federation.modes.labels import LabelHead
 from graphveil.federation.party import Outcome
 from graphveil.methods.runs.intervals import interval
 from graphveil.reading import LARGEST_HISTORY, parse_json, read_json, read_text
@@ -177,8 +177,8 @@ def write_outcome(
         "folder": str(folder),
         "files": ["transcript.jsonl", GUARANTEE, LEDGER, "card.md", "card.html", OUTCOME],
     }
-    if outcome.desk is not None and outcome.order is not None:
-        answer |= _predicted(folder, agreement, outcome.desk, [(ids or [])[row] for row in outcome.order.tolist()])
+    if outcome.head is not None and outcome.order is not None:
+        answer |= _predicted(folder, agreement, outcome.head, [(ids or [])[row] for row in outcome.order.tolist()])
         answer["files"] += ["predictions.csv", "metrics.jsonl"]
     kept = {OUTCOME: answer, GUARANTEE: guarantee.to_dict(), LEDGER: ledger_of(setting, published).to_dict()}
     with writing_part(folder, {name: to_json(content, indent=1) + "\n" for name, content in kept.items()}):
@@ -204,21 +204,21 @@ def _price(kind: str, per_round: float) -> dict[str, float]:
     return {"epsilon": per_round if KINDS[kind].priced and kind not in _OF_LABELS else 0.0}
 
 
-def _predicted(folder: Path, agreement: Agreement, desk: LabelDesk, ids: list[str]) -> dict[str, Any]:
-    found = desk.predictions
+def _predicted(folder: Path, agreement: Agreement, head: LabelHead, ids: list[str]) -> dict[str, Any]:
+    found = head.predictions
     if found is None:
         return {}
     names = [agreement.classes[place] for place in found.argmax(dim=1).tolist()]
     columns = {f"p_{label}": found[:, place].tolist() for place, label in enumerate(agreement.classes)}
     text = spreadsheet_table(pl.DataFrame({"id": ids, "class": names, **columns})).write_csv()
     write_text(folder / "predictions.csv", text)
-    rows = "\n".join(to_json(row) for row in desk.history)
+    rows = "\n".join(to_json(row) for row in head.history)
     write_text(folder / "metrics.jsonl", rows + "\n")
-    hit = (found.argmax(dim=1) == desk.labels)[desk.test]
-    said: dict[str, Any] = {"test_nodes": len(hit), "best_round": desk.best}
+    hit = (found.argmax(dim=1) == head.labels)[head.test]
+    said: dict[str, Any] = {"test_nodes": len(hit), "best_round": head.best}
     if len(hit):
         said["accuracy"] = interval([hit.numpy()]).to_dict()
-    if len(hit) and desk.alone is not None:
-        alone = (desk.alone.argmax(dim=1) == desk.labels)[desk.test]
+    if len(hit) and head.alone is not None:
+        alone = (head.alone.argmax(dim=1) == head.labels)[head.test]
         said["accuracy_alone"] = interval([alone.numpy()]).to_dict()
     return said

@@ -14,8 +14,8 @@ from graphveil.federation.core.agreement import FILE, SIGNATURES, Agreement, par
 from graphveil.federation.core.guarantees import guarantee_of
 from graphveil.federation.core.messages import KINDS
 from graphveil.federation.core.setting import MODES, Setting
-from graphveil.federation.core.traffic import traffic_of
 from graphveil.federation.crypto.keys import require_signature
+from graphveil.federation.modes.traffic import traffic_of
 from graphveil.privacy.printed import rounded_up
 from graphveil.reading import LARGEST_TOML, read_bytes, read_json
 

@@ -23,13 +23,13 @@ from graphveil.federation.core.setting import Setting
 from graphveil.federation.crypto.masks import MaskKey, unpacked
 from graphveil.federation.crypto.products import Product, mask_label
 from graphveil.federation.crypto.ring import matmul
-from graphveil.federation.crypto.sharing import DealtKeys
+from graphveil.federation.crypto.sharing import DealerKeys
 from graphveil.federation.modes.linear import linear_lefts, linear_products
-from graphveil.federation.modes.spread import SpreadKeys
+from graphveil.federation.modes.propagation import PropagationKeys
 
 
 @dataclass(frozen=True)
-class Dealt:
+class DealerView:
     """The server's keys.
 
     Attributes:
@@ -38,22 +38,22 @@ class Dealt:
 
     setting: Setting
     nodes: int
-    spread: Mapping[str, SpreadKeys]
-    products: Mapping[tuple[str, str], DealtKeys]
+    spread: Mapping[str, PropagationKeys]
+    products: Mapping[tuple[str, str], DealerKeys]
 
     @staticmethod
-    def read(setting: Setting, nodes: int, messages: Iterable[tuple[str, str, Tensor]]) -> Dealt:
+    def read(setting: Setting, nodes: int, messages: Iterable[tuple[str, str, Tensor]]) -> DealerView:
         """Read them off messages (receiver, kind, body) in order."""
         keys: dict[str, list[Tensor]] = {}
         for to, kind, body in messages:
             if kind == "mask-keys":
                 keys.setdefault(to, []).append(body)
-        return Dealt.of(setting, nodes, keys)
+        return DealerView.of(setting, nodes, keys)
 
     @staticmethod
-    def of(setting: Setting, nodes: int, keys: Mapping[str, Sequence[Tensor]]) -> Dealt:
+    def of(setting: Setting, nodes: int, keys: Mapping[str, Sequence[Tensor]]) -> DealerView:
         """Read them off the messages "mask-keys" that each holder was sent, in order."""
-        spread = {name: SpreadKeys.of(keys[name][0], name, setting.names) for name in setting.names}
+        spread = {name: PropagationKeys.of(keys[name][0], name, setting.names) for name in setting.names}
         left: dict[str, MaskKey] = {}
         blind: dict[tuple[str, str], MaskKey] = {}
         right: dict[tuple[str, str], MaskKey] = {}
@@ -65,18 +65,23 @@ class Dealt:
                     blind |= {(name, other): next(dealt) for other in one.others}
                 else:
                     right[one.owner, name] = next(dealt)
-        return Dealt(
-            setting, nodes, spread, {pair: DealtKeys(left[pair[0]], blind[pair], right[pair]) for pair in right}
+        return DealerView(
+            setting, nodes, spread, {pair: DealerKeys(left[pair[0]], blind[pair], right[pair]) for pair in right}
         )
 
     def share(self, name: str) -> Tensor:
         """Return -r' of the last cut [n, d]: the share of P that a holder but the first was dealt."""
         setting = self.setting
-        return -self.spread[name].cuts.cut.expand(f"r' hop {setting.hops - 1}", (self.nodes, setting.columns))
+        return -self.spread[name].truncation.cut.expand(f"r' hop {setting.hops - 1}", (self.nodes, setting.columns))
 
     def cut_mask(self, step: str, shape: tuple[int, ...]) -> Tensor:
-        """Return r of a cut, which hides from the first holder what is cut; `step` as of `truncation.cut`."""
-        return torch.stack([keys.cuts.mask.expand(f"r {step}", shape) for keys in self.spread.values()]).sum(dim=0)
+        """Return r of a truncation, which hides from the first holder what is truncated.
+
+        Args:
+            step: as of `truncation.truncate_shared`. shape: of what is truncated.
+        """
+        masks = [keys.truncation.mask.expand(f"r {step}", shape) for keys in self.spread.values()]
+        return torch.stack(masks).sum(dim=0)
 
     def right(self, owner: str, other: str, round: int) -> Tensor:
         """Return V [d, h] of a round."""
@@ -90,17 +95,32 @@ class Dealt:
         return self.products[owner, other].blind.expand(f"r {self._label(owner, other, round)}", shape)
 
     def share_of_z(self, name: str, p: Mapping[str, Tensor], w: Mapping[str, Tensor], round: int) -> Tensor:
-        """Return a holder's share of z [n, h], without noise or anything else added, from all holders' shares."""
-        found = matmul(p[name], w[name])
+        """Recompute a holder's share of z from all holders' shares, without noise or anything else added.
+
+        Args:
+            p: shares of P by holder, int64 [n, d]. w: shares of W by holder, int64 [d, h]. round: from 1.
+
+        Returns:
+            int64 [n, h].
+        """
+        share = matmul(p[name], w[name])
         for other in self.setting.names:
             if other != name:
-                found = found + matmul(p[name], w[other] - self.right(name, other, round))
-                found = found + self.blind(name, other, round)
-                found = found + matmul(p[other], self.right(other, name, round)) - self.blind(other, name, round)
-        return found
+                share = share + matmul(p[name], w[other] - self.right(name, other, round))
+                share = share + self.blind(name, other, round)
+                share = share + matmul(p[other], self.right(other, name, round)) - self.blind(other, name, round)
+        return share
 
-    def less_dealt(self, name: str, sent: Tensor, round: int) -> Tensor:
-        """Return y of what a holder but the first sent of z, [n, h]: its noise, P_k W and P V, if shares are dealt."""
+    def without_masks(self, name: str, sent: Tensor, round: int) -> Tensor:
+        """Take away from what a holder but the first sent of z all masks that were dealt.
+
+        Args:
+            name: of the holder. sent: its share of z, int64 [n, h]. round: from 1.
+
+        Returns:
+            y, int64 [n, h]: its noise, P_k W and P V where shares of P are dealt (see the module); uniform where
+            masks that add up to zero, of keys that the server does not know, lie over both.
+        """
         first, *rest = self.setting.names
         mine, v = self.share(name), self.right(first, name, round)
         y = sent + matmul(mine, v)
@@ -114,9 +134,9 @@ class Dealt:
         return y
 
     def _label(self, owner: str, other: str, round: int) -> str:
-        found: Product = next(
+        crossed: Product = next(
             product
             for product in linear_products(self.setting, self.nodes)
             if (product.left.owner, product.other) == (owner, other)
         )
-        return mask_label(found, f"forward {round}")
+        return mask_label(crossed, f"forward {round}")

@@ -93,7 +93,7 @@ class _Pair:
         return self.inside if end is self.outside else self.outside
 
 
-class Guard:
+class AdmissionProxy:
     """The door at an address.
 
     Args:

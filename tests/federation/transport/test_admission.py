@@ -19,8 +19,8 @@ from typing import Any
 
 import pytest
 
-from graphveil.federation.transport import guard as guard_module
-from graphveil.federation.transport.guard import Guard, network_of
+from graphveil.federation.transport import admission
+from graphveil.federation.transport.admission import AdmissionProxy, network_of
 from tests.federation.parties import FOREVER, Place, Running, until
 from tests.federation.ports import free_ports
 
@@ -166,9 +166,9 @@ class House:
         self.inside: list[tuple[str, socket.socket]] = []
         (port,) = free_ports(1)
         self.address = ("127.0.0.1", port)
-        self.guard = Guard(f"127.0.0.1:{port}", refused=self.refused.append, note=self.notes.append)
-        self.guard.behind(self._listen)
-        self.guard.start()
+        self.proxy = AdmissionProxy(f"127.0.0.1:{port}", refused=self.refused.append, note=self.notes.append)
+        self.proxy.behind(self._listen)
+        self.proxy.start()
         self.open: list[socket.socket] = []
 
     def _listen(self, where: str) -> int:
@@ -211,14 +211,14 @@ class House:
         assert read(one, len(HELLO)) == HELLO
         until(lambda: len(self.inside) > before)
         if party is not None:
-            self.guard.greeted(self.inside[-1][0], party)
+            self.proxy.greeted(self.inside[-1][0], party)
         return one
 
     def close(self) -> None:
         for one in self.open:
             one.close()
         self._server.close()
-        self.guard.close()
+        self.proxy.close()
 
 
 HELLO = b"\x16\x03\x01\x00\x05hello"
@@ -239,11 +239,11 @@ def read(one: socket.socket, size: int) -> bytes:
 def house(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
     """Where Unix sockets are, and as where they are not."""
     if request.param == "loopback":
-        monkeypatch.setattr(guard_module, "_UNIX", False)
+        monkeypatch.setattr(admission, "_UNIX", False)
     if request.param == "a path too long":
-        monkeypatch.setattr(guard_module, "_LONGEST_PATH", 5)
+        monkeypatch.setattr(admission, "_LONGEST_PATH", 5)
     for limit in ("_HELLO_S", "_GREETING_S"):
-        monkeypatch.setattr(guard_module, limit, FOREVER)
+        monkeypatch.setattr(admission, limit, FOREVER)
     made = House()
     yield made
     made.close()
@@ -277,8 +277,8 @@ def test_a_hello_in_pieces_is_a_hello_and_what_is_none_never_gets_inside(house: 
 
 
 def test_who_is_silent_stalls_or_does_not_greet_is_cut_off(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guard_module, "_HELLO_S", 0.3)
-    monkeypatch.setattr(guard_module, "_GREETING_S", 0.6)
+    monkeypatch.setattr(admission, "_HELLO_S", 0.3)
+    monkeypatch.setattr(admission, "_GREETING_S", 0.6)
     assert read(house.connect(), 1) == b"cut"
     assert read(house.connect(HELLO[:7]), 1) == b"cut"
     assert read(house.connect(HELLO), 100) == b"cut"
@@ -292,21 +292,21 @@ def test_a_party_has_one_connection_the_newest_and_is_never_cut_off(
     second = house.enter(party="holder1")
     name = house.inside[-1][0]
     assert read(first, 1) == b"cut"
-    monkeypatch.setattr(guard_module, "_GREETING_S", 0.0)
+    monkeypatch.setattr(admission, "_GREETING_S", 0.0)
     assert read(house.connect(HELLO), 100) == b"cut"  # as a stranger is
     for one in (second, other):
         one.sendall(b"still here")
         assert read(one, 10) == b"still here"
-    assert not house.guard.knows("unix:/elsewhere/c0") and not house.guard.knows("ipv4:127.0.0.1:1")
-    assert house.guard.knows(name)
+    assert not house.proxy.knows("unix:/elsewhere/c0") and not house.proxy.knows("ipv4:127.0.0.1:1")
+    assert house.proxy.knows(name)
 
 
 def test_strangers_are_few_and_the_oldest_silent_ones_go_first(house: House) -> None:
     """A flood from one address leaves as many as one address may have; who says hello gets in, and stays."""
     party = house.enter(party="holder1")
-    for _ in range(3 * guard_module.WAITING):
+    for _ in range(3 * admission.WAITING):
         house.connect()
-        assert len(house.guard._pairs) <= 1 + guard_module.WAITING_OF_ONE + guard_module._AT_ONCE
+        assert len(house.proxy._pairs) <= 1 + admission.WAITING_OF_ONE + admission._AT_ONCE
     late = house.enter()
     assert read(house.open[1], 1) == b"cut"
     for one in (party, late):
@@ -316,14 +316,14 @@ def test_strangers_are_few_and_the_oldest_silent_ones_go_first(house: House) -> 
 
 def test_those_that_enter_are_few_and_who_has_answered_goes_last(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     """Stalled hellos make way for one another; a client that has answered what the server said does not."""
-    monkeypatch.setattr(guard_module, "_MOMENTS", (0.0, 0.0, FOREVER))
+    monkeypatch.setattr(admission, "_MOMENTS", (0.0, 0.0, FOREVER))
     answering = house.enter()
     answering.sendall(b"certificate")
     assert read(answering, 11) == b"certificate"
-    for _ in range(2 * guard_module.ENTERING):
+    for _ in range(2 * admission.ENTERING):
         house.enter()
-        entering = [pair for pair in list(house.guard._pairs) if pair.inside is not None]
-        assert len(entering) <= guard_module.ENTERING_OF_ONE + 1  # one that is just going
+        entering = [pair for pair in list(house.proxy._pairs) if pair.inside is not None]
+        assert len(entering) <= admission.ENTERING_OF_ONE + 1  # one that is just going
     answering.sendall(b"finished")
     assert read(answering, 8) == b"finished"
 
@@ -349,7 +349,7 @@ def few_files(said: Any) -> None:
         until(lambda: house.notes)
         for one in strangers:
             one.close()
-        until(lambda: not any(pair.party is None for pair in list(house.guard._pairs)))
+        until(lambda: not any(pair.party is None for pair in list(house.proxy._pairs)))
         said.put((house.notes, read(house.connect(HELLO), len(HELLO))))
     except Exception as error:
         said.put(repr(error))
@@ -373,11 +373,11 @@ def test_strangers_are_counted_by_network() -> None:
 
 
 def test_the_room_behind_the_door_is_its_owners_alone() -> None:
-    if not guard_module._UNIX:
+    if not admission._UNIX:
         pytest.skip("no Unix sockets on this machine")
     house = House()
     try:
-        assert Path(house.guard._folder.name).stat().st_mode & 0o077 == 0
+        assert Path(house.proxy._folder.name).stat().st_mode & 0o077 == 0
     finally:
         house.close()
-    assert not Path(house.guard._folder.name).exists()
+    assert not Path(house.proxy._folder.name).exists()

@@ -13,11 +13,11 @@ from torch import Tensor
 
 from graphveil.audit.exact import audit_table
 from graphveil.errors import InputError
+from graphveil.federation.core.dither import Dither, Words
 from graphveil.federation.core.guarantees import guarantee_of
 from graphveil.federation.core.publication import Publication
 from graphveil.federation.core.setting import Member, Setting
 from graphveil.federation.crypto import ring
-from graphveil.federation.crypto.dither import Dither, Words
 from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
 from graphveil.privacy import SeededRandomness
 from tests.federation.views import Views, holdings, setting_of, watched

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from graphveil.federation.core.setting import Setting
-from graphveil.federation.crypto.products import Left, Product
+from graphveil.federation.crypto.products import LeftMatrix, Product
 from graphveil.federation.modes.holder import lefts_of, products_of
 from graphveil.federation.modes.linear import linear_lefts, linear_products
 
@@ -25,10 +25,13 @@ class Traffic:
 
 
 def traffic_of(setting: Setting, nodes: int, rows: int) -> Traffic:
-    """Return the bytes of a run after alignment.
+    """Count the bytes of a run after alignment.
 
     Args:
-        rows: how many nodes train.
+        nodes: n, rows that all holders share. rows: how many of them train.
+
+    Returns:
+        What all parties together send, once and in every round.
     """
     holders, width = len(setting.names), setting.width
     if setting.mode == "guesses":  # a label and a guess of every node, for each holder but one
@@ -55,7 +58,7 @@ def _shares(products: list[Product]) -> int:
     return sum((product.inner + product.outer) * product.width * WORD for product in products)
 
 
-def _set_up(lefts: list[Left]) -> int:
+def _set_up(lefts: list[LeftMatrix]) -> int:
     """E of every private matrix to every other holder, and keys."""
     masked = sum(left.rows * left.columns * len(left.others) * WORD for left in lefts)
     return masked + KEY * sum(1 + 2 * len(left.others) for left in lefts)

@@ -15,28 +15,28 @@ Shapes: X [n, d], W [d, c], guesses [n], L [c, c].
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 import scipy.sparse
 import torch
 from torch import Tensor, nn
 
-from graphveil.aggregation import from_scipy
-from graphveil.federation.modes.spread import walk_matrix
+from graphveil.aggregation import SparseMatrix, from_scipy
+from graphveil.federation.modes.propagation import Features, transition_matrix
 
-_LEAST, _DENSE = 1e-12, 0.25
+#: The smallest chance in a logarithm; the share of entries above which a product is quicker dense.
+_MIN_CHANCE, _DENSE = 1e-12, 0.25
 #: The confusion matrix before any validation node is counted: a guess is right so often, at this weight in nodes.
 _RIGHT, _WEIGHT, _STEPS = 0.7, 2.0, 100
 
 
-class OwnNetwork(nn.Module):
+class LocalNetwork(nn.Module):
     """Logits of all nodes from one holder's features (dense or scipy CSR [n, d]) and edges; nothing of it leaves."""
 
-    def __init__(self, features: Any, edge_index: Tensor, classes: int, hops: int) -> None:
+    def __init__(self, features: Features, edge_index: Tensor, classes: int, hops: int) -> None:
         super().__init__()
         self._x, self._lengths = operator_of(_thin(features)), row_lengths(features)
-        self._s = from_scipy(walk_matrix(edge_index, int(features.shape[0])))
+        self._s = from_scipy(transition_matrix(edge_index, int(features.shape[0])))
         self._hops = hops
         self.weight = nn.Parameter(torch.zeros(features.shape[1], classes))
         self.bias = nn.Parameter(torch.zeros(classes))
@@ -50,7 +50,7 @@ class OwnNetwork(nn.Module):
         return logits
 
 
-def _thin(features: Any) -> Any:
+def _thin(features: Features) -> Features:
     """Return features as scipy CSR where most are 0: a product with few columns is quicker then."""
     if scipy.sparse.issparse(features):
         return features
@@ -59,22 +59,29 @@ def _thin(features: Any) -> Any:
     return scipy.sparse.csr_array(rows.float().numpy()) if few else rows
 
 
-def operator_of(features: Any) -> Any:
+def operator_of(features: Features) -> SparseMatrix | Tensor:
     """Return something with `@` that is differentiable in its right side."""
     return from_scipy(features) if scipy.sparse.issparse(features) else torch.as_tensor(features).float()
 
 
-def row_lengths(features: Any) -> Tensor:
+def row_lengths(features: Features) -> Tensor:
     """Return the length of every row, float32 [n, 1], 1 for rows of zeros."""
-    if scipy.sparse.issparse(features):
-        lengths = torch.from_numpy(np.sqrt(np.asarray(features.multiply(features).sum(axis=1)).ravel()))
-    else:
+    if isinstance(features, Tensor | np.ndarray):
         lengths = torch.linalg.vector_norm(torch.as_tensor(features).double(), dim=1)
+    else:
+        lengths = torch.from_numpy(np.sqrt(np.asarray(features.multiply(features).sum(axis=1)).ravel()))
     return torch.where(lengths > 0, lengths, 1.0).float()[:, None]
 
 
-def train_own(network: OwnNetwork, loss: Callable[[Tensor], Tensor], *, epochs: int, rate: float, decay: float) -> None:
-    """Train from zero, by Adam, on a loss of the logits [n, c]."""
+def train_local(
+    network: LocalNetwork, loss: Callable[[Tensor], Tensor], *, epochs: int, rate: float, decay: float
+) -> None:
+    """Train from zero, by Adam.
+
+    Args:
+        loss: of the logits of all nodes, float32 [n, c].
+        epochs: steps. rate: learning rate. decay: weight decay.
+    """
     with torch.no_grad():
         network.weight.zero_()
         network.bias.zero_()
@@ -86,36 +93,60 @@ def train_own(network: OwnNetwork, loss: Callable[[Tensor], Tensor], *, epochs: 
 
 
 def label_loss(logits: Tensor, labels: Tensor, channel: Tensor) -> Tensor:
-    """Return the mean loss of randomized labels [m] under logits [m, c] and the labels' channel [c, c]."""
+    """Corrected cross-entropy of labels that went through a known channel.
+
+    Args:
+        logits: float32 [m, c]. labels: as reported, int64 [m].
+        channel: T, Pr[reported = column | true = row], float32 [c, c].
+
+    Returns:
+        - mean log( softmax(logits) T )_y, a scalar.
+
+    Source: Patrini et al., CVPR 2017, arXiv 1609.03944, section 3.2 (forward correction).
+    """
     chances = (torch.softmax(logits, dim=1) @ channel).gather(1, labels[:, None])
-    return -chances.clamp_min(_LEAST).log().mean()
+    return -chances.clamp_min(_MIN_CHANCE).log().mean()
 
 
 def guess_loss(logits: Tensor, guesses: Sequence[Tensor], chances: Sequence[Tensor]) -> Tensor:
-    """Return the mean loss of all holders' guesses, int64 [n] each, with chances L_j [c, c] each."""
-    each = [chance.clamp_min(_LEAST).log().T[guess] for guess, chance in zip(guesses, chances, strict=True)]
+    """Negative log-likelihood of all holders' guesses.
+
+    Args:
+        logits: float32 [n, c]. guesses: as reported, int64 [n] of each holder.
+        chances: L_j [c, c] of each holder, see `guess_chances`.
+
+    Returns:
+        The mean over nodes, a scalar; summed in logarithms, since a product of small chances would be 0.
+    """
+    each = [chance.clamp_min(_MIN_CHANCE).log().T[guess] for guess, chance in zip(guesses, chances, strict=True)]
     return -torch.logsumexp(torch.log_softmax(logits, dim=1) + torch.stack(each).sum(dim=0), dim=1).mean()
 
 
 def guess_chances(guesses: Tensor, labels: Tensor, response: Tensor, channel: Tensor) -> Tensor:
-    """Return L [c, c]: the chance of each report given the true class, fitted to pairs of reports and labels [m].
+    """Fit the chance of each report given the true class, by expectation and maximisation.
 
-    Expectation and maximisation over what is unknown, the true class and the unrandomized guess; m may be 0.
+    What is unknown is the true class and the unrandomized guess.
 
     Args:
-        response: Pr[report | guess]. channel: Pr[label as heard | true label]. Both [c, c].
+        guesses: as reported, int64 [m]; m may be 0. labels: as randomized, int64 [m].
+        response: Pr[report | guess] [c, c]. channel: Pr[randomized label | true label] [c, c].
+
+    Returns:
+        L, float32 [c, c]; the prior where there are no pairs.
+
+    Source: Dawid, Skene, Applied Statistics 28, 1979, section 3.
     """
     classes = len(response)
     response, channel = response.double(), channel.double()
     pairs = torch.zeros(classes * classes, dtype=torch.float64)
     pairs.index_add_(0, labels * classes + guesses, torch.ones(len(guesses), dtype=torch.float64))
-    seen = pairs.view(classes, classes)
+    counts = pairs.view(classes, classes)
     start = torch.full((classes, classes), (1 - _RIGHT) / max(classes - 1, 1), dtype=torch.float64)
     start.fill_diagonal_(_RIGHT)
     confusion, share = start, torch.full((classes, 1), 1 / classes, dtype=torch.float64)
     for _ in range(_STEPS):
-        model = channel.T @ (share * confusion) @ response  # chance of each pair (heard label, report)
-        joint = share * confusion * (channel @ (seen / model.clamp_min(_LEAST)) @ response.T)
+        model = channel.T @ (share * confusion) @ response  # chance of each pair (randomized label, report)
+        joint = share * confusion * (channel @ (counts / model.clamp_min(_MIN_CHANCE)) @ response.T)
         share = (joint.sum(dim=1, keepdim=True) + 1) / (joint.sum() + classes)
         counted = joint + _WEIGHT * start
         confusion = counted / counted.sum(dim=1, keepdim=True)

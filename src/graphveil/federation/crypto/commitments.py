@@ -1,0 +1,82 @@
+"""Commitments to what is published, so that no round is published again with other data under the same noise.
+
+    commitment of i   SHA-256(salt_i, share of P, share of W)   holder i -> every other holder, before each publication
+    publication       SHA-256(round, all commitments in the holders' order)
+
+What is opened depends on the shares of all holders.  So all of them name the publication together: the noise is a
+function of that name, it is counted under it, and noted on disk before anything leaves.  A round that runs again from
+the same checkpoints has the same name, and the same sum is published; with anybody's older or other state it has
+another name and is refused.  The salt stays in the holder's checkpoints, so nobody can compare a commitment with
+guesses of the shares (salted hashes hide; SHA-256 binds).  On the wire a commitment is a message "seal".
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+
+from torch import Tensor
+
+from graphveil.federation.crypto.masks import as_message
+from graphveil.federation.effects import Program, Receive, Roster, Send
+from graphveil.privacy import Randomness
+
+_BYTES = 32
+
+
+@dataclass(frozen=True)
+class Commitment:
+    """Commits to one holder's shares.
+
+    Attributes:
+        salt: secret, kept in the checkpoints. fixed: digest of the salt and of what is the same in all rounds.
+    """
+
+    salt: bytes = field(repr=False)
+    fixed: bytes = field(repr=False)
+
+    @staticmethod
+    def of(fixed: Tensor, *, randomness: Randomness | None = None, salt: Tensor | None = None) -> Commitment:
+        """Return a commitment to shares that never change, with a new salt or that of a checkpoint.
+
+        Args:
+            fixed: what is the same in all rounds: this holder's share of P, int64 [n, d].
+            randomness: of a new salt. salt: of a checkpoint, uint8 [32]; one of the two.
+        """
+        secret = randomness.bytes(_BYTES) if randomness is not None else _bytes(salt)
+        return Commitment(secret, hashlib.sha256(secret + _bytes(fixed)).digest())
+
+    def state(self) -> dict[str, Tensor]:
+        """Return the salt."""
+        return {"seal/salt": as_message(self.salt)}
+
+    def to(self, share: Tensor) -> bytes:
+        """Return the commitment to all that a publication depends on at this holder: `fixed` and its share of W."""
+        return hashlib.sha256(b"graphveil/seal/1" + self.fixed + _bytes(share)).digest()
+
+
+def name_publication(roster: Roster, round: int, own: bytes) -> Program[str]:
+    """Exchange commitments with all other holders.
+
+    Args:
+        round: number of the publication. own: this holder's commitment, 32 bytes.
+
+    Returns:
+        The publication's name, hexadecimal, the same at all holders.
+    """
+    commitments = {roster.me: own}
+    for name in roster.others:
+        yield Send(name, "seal", as_message(own))
+    for name in roster.others:
+        commitments[name] = _bytes((yield Receive(name, "seal", (_BYTES,))))
+    in_order = b"".join(commitments[name] for name in roster.holders)
+    return hashlib.sha256(f"graphveil/publication/1 {round} ".encode() + in_order).hexdigest()
+
+
+def name_of(body: Tensor) -> str:
+    """Return the name of a publication that is one message, hexadecimal."""
+    return hashlib.sha256(b"graphveil/publication/1 " + _bytes(body)).hexdigest()
+
+
+def _bytes(tensor: Tensor | None) -> bytes:
+    return b"" if tensor is None else tensor.contiguous().numpy().tobytes()

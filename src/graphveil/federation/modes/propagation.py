@@ -1,0 +1,202 @@
+"""P = S^K X on shares, S = (1/I) sum_i S_i: features propagated over everybody's edges, seen by nobody.
+
+    S_i = D_i^-1 (A_i + I)   row-stochastic, at holder i        X_k   rows of length at most 1 / sqrt(I), at holder k
+    one hop   P' = (1/I) sum_i S_i sum_k P_k,   for i != k and each block b of rows:
+              E_b = S_b - U_b  i -> k,    F = P_k - V  k -> i,    Z_b = U_b V - r_b  dealer -> k
+              S_b F + r_b at i,    E_b V + Z_b at k
+              then truncated by all together (see `truncation`)
+
+Features travel over the union of all edges, whoever holds them: more than any holder's own graph gives.  U is the same
+in all hops, as S_i is; V and r are new.  Rows of P have length at most 1 whatever the data: the bound that publication
+leans on.  Memory is a block of rows and n x d shares; n^2 words cross the wire in each hop and direction.
+Shapes: S_i [n, n] sparse, X_k [n, d_k], P [n, d].
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import scipy.sparse
+import torch
+from torch import Tensor
+
+from graphveil.federation.crypto import ring
+from graphveil.federation.crypto.masks import KEY_BYTES, MaskKey, packed, unpacked
+from graphveil.federation.crypto.truncation import Scale, TruncationKeys, deal_truncation, truncate_shared
+from graphveil.federation.crypto.zero_sum import ZeroSum
+from graphveil.federation.effects import Program, Receive, Roster, Send
+from graphveil.privacy import Randomness
+
+#: Features of one holder, float [n, d]: dense, or scipy CSR.
+Features: TypeAlias = Tensor | np.ndarray | scipy.sparse.csr_array
+#: Words of a block that crosses the wire.
+_WORDS = 1 << 21
+
+
+def row_blocks(nodes: int) -> list[slice]:
+    """Return the blocks of rows in which S_i is multiplied."""
+    rows = max(1, _WORDS // nodes)
+    return [slice(start, min(start + rows, nodes)) for start in range(0, nodes, rows)]
+
+
+def transition_matrix(edge_index: Tensor, nodes: int) -> scipy.sparse.csr_array:
+    """Return the transition matrix of a random walk with self-loops.
+
+    Args:
+        edge_index: sender and receiver of each edge, int64 [2, E]; an edge that comes twice counts once.
+        nodes: n.
+
+    Returns:
+        S_i = D^-1 (A + I), float64 CSR [n, n]; row v averages v and those who send to v.
+    """
+    ones = np.ones(edge_index.shape[1])
+    a = scipy.sparse.csr_array((ones, (edge_index[1].numpy(), edge_index[0].numpy())), shape=(nodes, nodes))
+    a = (a > 0).astype(float) + scipy.sparse.eye_array(nodes, format="csr")
+    return (scipy.sparse.diags_array(1.0 / a.sum(axis=1)) @ a).tocsr()
+
+
+def scaled_rows(features: Features, holders: int, length: float = 1 - 2.0**-20) -> Tensor:
+    """Scale feature rows, so that a person's rows at all holders together have at most `length`.
+
+    Args:
+        features: floats [n, d_i]. holders: I.
+        length: of all holders' rows together, in (0, 1).
+
+    Returns:
+        Rows of length `length` / sqrt(I), dense float64 [n, d_i]; rows of zeros stay.
+    """
+    rows = torch.as_tensor(features if isinstance(features, Tensor | np.ndarray) else features.toarray())
+    lengths = torch.linalg.vector_norm(rows.double(), dim=1, keepdim=True)
+    scale: Tensor = lengths.clamp_min(1e-12).reciprocal() * (length / math.sqrt(holders))
+    return rows.double() * scale
+
+
+@dataclass(frozen=True)
+class PropagationKeys:
+    """One holder's keys: U of its matrix, V of its shares, r for each other holder, and of truncations."""
+
+    left: MaskKey
+    right: MaskKey
+    blind: dict[str, MaskKey]
+    truncation: TruncationKeys
+
+    @staticmethod
+    def fresh(me: str, names: Sequence[str], *, randomness: Randomness) -> PropagationKeys:
+        """Return new keys."""
+        blind = {name: MaskKey.fresh(randomness) for name in names if name != me}
+        left, right = MaskKey.fresh(randomness), MaskKey.fresh(randomness)
+        return PropagationKeys(left, right, blind, TruncationKeys.fresh(randomness))
+
+    def message(self) -> Tensor:
+        """Return the keys as a message."""
+        return packed([self.left, self.right, *self.blind.values(), self.truncation.mask, self.truncation.cut])
+
+    @staticmethod
+    def of(message: Tensor, me: str, names: Sequence[str]) -> PropagationKeys:
+        """Return the keys in a message."""
+        left, right, *rest, mask, last = unpacked(message)
+        others = [name for name in names if name != me]
+        return PropagationKeys(left, right, dict(zip(others, rest, strict=True)), TruncationKeys(mask, last))
+
+
+def deal_keys(names: Sequence[str], *, randomness: Randomness) -> Program[dict[str, PropagationKeys]]:
+    """The dealer's set-up: send every holder new keys.
+
+    Args:
+        names: all holders. randomness: of the keys.
+
+    Returns:
+        All keys, by holder.
+    """
+    keys = {name: PropagationKeys.fresh(name, names, randomness=randomness) for name in names}
+    for name in names:
+        yield Send(name, "mask-keys", keys[name].message())
+    return keys
+
+
+def receive_keys(roster: Roster) -> Program[PropagationKeys]:
+    """Return this holder's keys, of the dealer."""
+    message = yield Receive(roster.server, "mask-keys", (len(roster.holders) + 3, KEY_BYTES))
+    return PropagationKeys.of(message, roster.me, roster.holders)
+
+
+def deal_propagation(keys: dict[str, PropagationKeys], nodes: int, columns: int, hops: int, bits: int) -> Program[None]:
+    """The dealer's part of K hops: corrections of all products, and of truncations.
+
+    Args:
+        keys: of every holder. nodes: n. columns: d. hops: K. bits: s, how many are cut off after each hop.
+    """
+    truncation = {name: key.truncation for name, key in keys.items()}
+    for hop in range(hops):
+        v = {name: key.right.expand(f"V {hop}", (nodes, columns)) for name, key in keys.items()}
+        for number, rows in enumerate(row_blocks(nodes)):
+            size = rows.stop - rows.start
+            for key in keys.values():
+                u = key.left.expand(f"U {number}", (size, nodes))
+                for k, blind in key.blind.items():
+                    r = blind.expand(f"r {hop} {number}", (size, columns))
+                    yield Send(k, "correction", ring.matmul(u, v[k]) - r)
+        yield from deal_truncation(truncation, (nodes, columns), bits, f"hop {hop}")
+
+
+def propagate_shares(
+    zero: ZeroSum, keys: PropagationKeys, s: scipy.sparse.csr_array, share: Tensor, hops: int, scale: Scale
+) -> Program[Tensor]:
+    """Propagate features over all holders' edges, on shares, together with all other holders and the dealer.
+
+    Args:
+        zero: this holder's masks that add up to zero. keys: those it was dealt.
+        s: S_i, float64 CSR [n, n].
+        share: X_i in its own columns and zeros elsewhere, ring elements int64 [n, d].
+        hops: K. scale: how many bits are cut off after each hop.
+
+    Returns:
+        This holder's share of S^K X, int64 [n, d].
+    """
+    nodes, columns = share.shape
+    mine = _rounded_down(s, len(zero.roster.holders), scale.bits)
+    # X_i stands in the clear in its share; with this mask any I - 1 shares of X are uniform.
+    share = share + zero.mask("spread", (nodes, columns))
+    for hop in range(hops):
+        product = yield from _one_hop(zero.roster, keys, mine, share, hop)
+        share = yield from truncate_shared(zero, product, keys.truncation, scale, f"hop {hop}")
+    return share
+
+
+def _one_hop(
+    roster: Roster, keys: PropagationKeys, mine: scipy.sparse.csr_array, share: Tensor, hop: int
+) -> Program[Tensor]:
+    """Return this holder's share of (1/I) sum_i S_i P [n, d], not yet truncated, from its share of P."""
+    nodes, columns = share.shape
+    v = keys.right.expand(f"V {hop}", (nodes, columns))
+    for name in roster.others:
+        yield Send(name, "masked-right", share - v)
+    arrived = []
+    for name in roster.others:
+        arrived.append((yield Receive(name, "masked-right", (nodes, columns))))
+    inner = share + torch.stack(arrived).sum(dim=0)  # own share and everybody's F meet S_i in one product
+    parts = []
+    for number, rows in enumerate(row_blocks(nodes)):
+        size = rows.stop - rows.start
+        here = mine[rows]
+        e = torch.from_numpy(here.toarray()) - keys.left.expand(f"U {number}", (size, nodes))
+        part = ring.matmul(here, inner)
+        for name in roster.others:
+            yield Send(name, "masked-left", e)
+            part += keys.blind[name].expand(f"r {hop} {number}", (size, columns))
+        for name in roster.others:  # a block at a time, so that nobody is more than one ahead
+            masked = yield Receive(name, "masked-left", (size, nodes))
+            z = yield Receive(roster.server, "correction", (size, columns))
+            part += ring.matmul(masked, v) + z
+        parts.append(part)
+    return torch.cat(parts)
+
+
+def _rounded_down(s: scipy.sparse.csr_array, holders: int, bits: int) -> scipy.sparse.csr_array:
+    """Return S_i / I as ring elements: the rows of all holders together add up to at most 1."""
+    values = np.floor(s.data / holders * 2.0**bits).astype(np.int64)
+    return scipy.sparse.csr_array((values, s.indices, s.indptr), shape=s.shape)
