@@ -67,7 +67,7 @@ def measure(data: str, asked: argparse.Namespace) -> None:
         if (data, run) in done:
             continue
         start, unprotected = time.perf_counter(), run == "naive design"
-        setting = Setting(members, len(graph.schema.classes), epochs=asked.epochs, **RUNS[run])
+        setting = Setting.of(members, len(graph.schema.classes), epochs=asked.epochs, **RUNS[run])
         seen = simulated(setting, held, randomness=SeededRandomness(1), seed=SEED, unprotected=unprotected)
         seconds = time.perf_counter() - start
         for name in ATTACKS:

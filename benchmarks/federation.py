@@ -272,7 +272,7 @@ def both(bench: Bench, kind: str, partition: int) -> Row:
 def setting_of(plan: Plan, members: Any, graph: Any, **changes: Any) -> Setting:
     """Return the agreed run that a plan stands for."""
     own = {name: value for name, value in asdict(plan).items() if name not in ("sigma", "shrink")}
-    return Setting(members, len(graph.schema.classes), opened=True, **{**own, **changes})
+    return Setting.of(members, len(graph.schema.classes), opened=True, **{**own, **changes})
 
 
 def totals(bench: Bench) -> None:
@@ -324,7 +324,7 @@ def guess(bench: Bench, kind: str, epsilon: float, shares: str, partition: int) 
         split, start = published_split(bench.graph), time.process_time()
         parts = [float(text) for text in shares.split(":")]
         members, holdings = partition_graph(bench.graph, split, parts, seed=partition)
-        setting = Setting(members, len(bench.graph.schema.classes), mode="guesses", epsilon=epsilon)
+        setting = Setting.of(members, len(bench.graph.schema.classes), mode="guesses", epsilon=epsilon)
         if kind == "guesses":
             simulate_training(setting, holdings, randomness=SeededRandomness(partition), seed=partition)
             scores = holdings["holder1"].head.predictions  # type: ignore[union-attr]
@@ -342,9 +342,13 @@ def guess(bench: Bench, kind: str, epsilon: float, shares: str, partition: int) 
 
 def alone(setting: Setting, features: Any, edges: torch.Tensor, labels: torch.Tensor, train: torch.Tensor) -> Any:
     """Return logits of the network of mode "guesses" after training on labels in the clear."""
-    network = LocalNetwork(features, edges, setting.classes, setting.hops)
+    network = LocalNetwork(features, edges, setting.classes, setting.model.hops)
     rows, clear = train.nonzero().squeeze(1), torch.eye(setting.classes)
-    given = {"epochs": setting.epochs, "rate": setting.learning_rate, "decay": setting.weight_decay}
+    given = {
+        "epochs": setting.training.epochs,
+        "rate": setting.training.learning_rate,
+        "decay": setting.training.weight_decay,
+    }
     train_local(network, lambda logits: label_loss(logits[rows], labels[rows], clear), **given)  # type: ignore[arg-type]
     return network().detach()
 

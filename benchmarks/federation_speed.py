@@ -78,7 +78,7 @@ def main() -> None:
         graph = load_graph(chosen.data, root=chosen.data_root)
         split = published_split(graph)
     members, holdings = partition_graph(graph, split, (5, 5), seed=0)
-    setting = Setting(
+    setting = Setting.of(
         members,
         len(graph.schema.classes),
         mode=chosen.mode,
@@ -176,7 +176,7 @@ def _party(name: str, stage: Stage) -> None:
 def _program(name: str, stage: Stage, done: int, state: Any) -> Program[Any]:
     setting, randomness, generator = stage.setting, SecureRandomness(), torch.Generator().manual_seed(7)
     run = RunContext(name, setting, randomness, generator, done, state)
-    linear = setting.mode == "shared-linear"
+    linear = setting.protocol.mode == "shared-linear"
     if name == setting.server:
         serve = linear_server if linear else server
         return serve(run, stage.nodes, stage.rows)

@@ -288,15 +288,10 @@ def test_variances_of_feature_mechanisms_are_those_of_the_program() -> None:
 
 
 def test_settings_of_a_federation_are_those_of_the_program() -> None:
-    from graphveil.federation import Setting
+    from graphveil.federation.core.setting import OPTIONS
 
-    fields = Setting.__dataclass_fields__
     listed = {row[0].strip("`"): row[1] for row in rows("federation.md", "Settings")}
-    assert listed == {
-        name: "none" if name == "epsilon" else str(field.default)
-        for name, field in fields.items()
-        if name not in ("members", "classes", "server")
-    }
+    assert listed == {name: "none" if name == "epsilon" else str(value) for name, value in OPTIONS.items()}
 
 
 def test_every_message_of_a_federation_is_explained() -> None:

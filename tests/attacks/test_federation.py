@@ -32,7 +32,7 @@ def run(
 ) -> Recorded:
     graph = social_graph(160, 6, 60, 3, apps=8, seed=3)
     members, held = partition_graph(graph, random_split(graph, 0), (1.0,) * holders, seed=0)
-    setting = Setting(members, 3, mode=mode, epsilon=epsilon, epsilon_y=epsilon_y, **QUICK)
+    setting = Setting.of(members, 3, mode=mode, epsilon=epsilon, epsilon_y=epsilon_y, **QUICK)
     return simulated(setting, held, randomness=SeededRandomness(1), unprotected=unprotected)
 
 
@@ -81,7 +81,7 @@ def test_the_server_reads_labels_in_every_mode_unless_they_were_randomized(mode:
 def test_labels_that_are_not_randomized_as_claimed_are_seen_to_pass_the_limit() -> None:
     recorded = run("individual")
     view = recorded.view("server")
-    claimed = type(view)(**{**vars(view), "setting": Setting(view.setting.members, 3, epsilon=8.0, epsilon_y=0.5)})
+    claimed = type(view)(**{**vars(view), "setting": Setting.of(view.setting.members, 3, epsilon=8.0, epsilon_y=0.5)})
     result = label_inference(claimed, recorded, nodes=100)
     assert result.limit is not None and result.beats_limit
 
@@ -127,13 +127,13 @@ def test_a_view_holds_what_reached_one_party_and_no_more() -> None:
         assert not view.weights and not view.slopes
     kept = {m.round for m in recorded.messages if m.kind != "mask-keys"}
     assert kept == {*range(1, QUICK["epochs"] + 1)}
-    long = Setting(recorded.setting.members, 3, mode="individual", epochs=500)
+    long = Setting.of(recorded.setting.members, 3, mode="individual", epochs=500)
     assert len(agreed_rounds(long)) == KEPT_ROUNDS and {1, 500} <= agreed_rounds(long)
 
 
 def test_the_naive_design_has_enough_rounds_to_be_solved() -> None:
     setting = run("individual").setting
-    assert naive(setting).publications * setting.width > max(member.columns for member in setting.members)
+    assert naive(setting).publications * setting.model.width > max(member.columns for member in setting.members)
     assert math.isinf(naive(setting).epsilon) and math.isinf(naive(setting).epsilon_y)
 
 

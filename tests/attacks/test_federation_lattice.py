@@ -47,7 +47,7 @@ def made(holders: int) -> tuple[tuple[Member, ...], dict[str, Holding]]:
 def setting_of(holders: int, epsilon: float) -> Setting:
     members, _ = made(holders)
     how: dict[str, Any] = {"mode": "shared-linear", "width": 8, "hops": 2, "epochs": 4, "epsilon": epsilon}
-    return Setting(members, CLASSES, republish=1 if math.isinf(epsilon) else 4, **how)
+    return Setting.of(members, CLASSES, republish=1 if math.isinf(epsilon) else 4, **how)
 
 
 @cache
@@ -106,7 +106,7 @@ def test_the_same_attack_on_what_is_shipped_without_its_masks_finds_everything(
 
 def test_what_lattices_cannot_do_is_refused() -> None:
     for setting, said in (
-        (replace(setting_of(2, math.inf), mode="individual"), "sends the server no shares"),
+        (setting_of(2, math.inf).with_options(mode="individual"), "sends the server no shares"),
         (replace(setting_of(2, math.inf), members=(Member("a", 100, True), Member("b", 100))), "takes hours"),
     ):
         with pytest.raises(InputError, match=said):

@@ -12,7 +12,7 @@ import pytest
 
 from graphveil.federation.core.messages import KINDS, Entry
 from graphveil.federation.core.programs import simulate
-from graphveil.federation.core.setting import MODES, Setting
+from graphveil.federation.core.setting import MODES, OPTIONS, Setting
 from graphveil.graphs import load_graph
 from graphveil.privacy import SeededRandomness
 from graphveil.reports.federation.party import StatusFile, TranscriptFile, read_transcript
@@ -68,7 +68,7 @@ def test_init_makes_a_folder_a_party_with_a_key_only_its_owner_reads(type_in: Te
 def test_the_agreement_spells_every_setting_out(type_in: Terminal) -> None:
     split_and_init(type_in)
     text = Path("run/server/agreement.toml").read_text()
-    for name in set(Setting.__dataclass_fields__) - {"members", "classes", "server"}:
+    for name in OPTIONS:
         assert f"\n{name} = " in text, name
 
 
@@ -151,7 +151,7 @@ def test_a_plan_lists_the_kinds_that_are_sent(mode: str) -> None:
     whole, randomness = load_graph("social-200"), SeededRandomness(1)
     parts = vertical_partition(whole, (1, 1), seed=0)
     members = tuple(Member(f"h{place}", part.shape[1], place == 0) for place, (part, _) in enumerate(parts))
-    setting = Setting(members, len(whole.schema.classes), mode=mode, width=4, hops=1, epochs=1, opened=True)
+    setting = Setting.of(members, len(whole.schema.classes), mode=mode, width=4, hops=1, epochs=1, opened=True)
     programs = {"server": server_program(RunContext("server", setting, randomness))}
     for member, (part, edges) in zip(members, parts, strict=True):
         graph = make_graph(features_from_rows(part), edges, whole.y, replace(whole.schema, dimension=member.columns))

@@ -63,7 +63,7 @@ def spied(mode: str, epsilon: float = math.inf, epsilon_y: float = math.inf, mom
         head = LabelHead(labels, train, val, ~(train | val)) if name == "a" else None
         held[name] = Holding(features(columns, labels, generator), torch.cat([pairs, pairs.flip(0)], 1), 1.0, head)
         members.append(Member(name, columns, name == "a"))
-    setting = Setting(
+    setting = Setting.of(
         tuple(members),
         CLASSES,
         mode=mode,
@@ -147,7 +147,7 @@ def test_gradients_in_the_clear_give_all_similarities_of_the_other_holder() -> N
     mine, theirs = (run.holdings[name].features.double() for name in ("a", "b"))
     own, other = ([state["first/pull"] for state in run.states[name]] for name in ("a", "b"))
     both = [one + two for one, two in zip(own, other, strict=True)]
-    rate, h, true = run.setting.shared_rate, run.view("a").first_layers(), theirs @ theirs.T
+    rate, h, true = run.setting.training.shared_rate, run.view("a").first_layers(), theirs @ theirs.T
     assert likeness(similarities(h, both, rate) - mine @ mine.T, true) > 0.999
     assert abs(likeness(similarities(h, own, rate) - mine @ mine.T, true)) < 0.5  # what a really knows
 
@@ -161,7 +161,7 @@ def test_no_similarities_from_what_holders_exchange_in_the_default_mode() -> Non
         ]
         slopes = [ring.decode(body) for body in between(run, "server", spy, "gradient-share")]
         assert len(seen) == len(slopes) == ROUNDS
-        assert abs(likeness(similarities(seen, slopes, run.setting.shared_rate), true)) < 0.05
+        assert abs(likeness(similarities(seen, slopes, run.setting.training.shared_rate), true)) < 0.05
 
 
 @pytest.mark.parametrize("mode", ["individual", "paper"])
@@ -212,7 +212,7 @@ def test_a_planted_value_stands_in_no_message(mode: str) -> None:
     run = spied(mode)
     rows = scaled_rows(run.holdings["b"].features, 2)
     values = [torch.tensor([WORTH]), torch.tensor([WORTH]).float().double(), *rows[rows > 0].unique()[:, None]]
-    bits = run.setting.bits
+    bits = run.setting.protocol.bits
     needles = {value.numpy().tobytes() for value in values}
     needles |= {ring.encode(value, scale).numpy().tobytes() for value in values for scale in (bits, 2 * bits)}
     needles = {needle for needle in needles if len(needle.strip(b"\0")) > 2}  # others are small whole numbers too
@@ -250,7 +250,7 @@ def test_only_noisy_values_reach_the_server_in_the_default_mode() -> None:
     """Variance of 24,000 values against 2 sigma^2: false alarm 1e-6; one holder's noise alone is refused."""
     run = spied("shared-linear", epsilon=8.0)
     pairs = zip(run.view("server").projections()[1:], true_projections(run), strict=True)
-    noise = torch.cat([(seen - true).flatten() for seen, true in pairs]) / run.setting.clip
+    noise = torch.cat([(seen - true).flatten() for seen, true in pairs]) / run.setting.privacy.clip
     variance, count = 2 * run.setting.publication.sigma**2, len(noise)
     low, high = (stats.chi2.ppf(q, count) * variance / count for q in (5e-7, 1 - 5e-7))
     assert low < float(noise.square().mean()) < high

@@ -221,7 +221,7 @@ def test_rows_of_one_holder_have_a_name_of_their_own() -> None:
 
 def head(train: Tensor, val: Tensor, **changes: Any) -> LabelHead:
     found = LabelHead(torch.arange(60) % 3, train, val, ~(train | val))
-    setting = Setting((Member("a", 2, True), Member("b", 2)), 3, epsilon_y=1.0, mode="guesses", **changes)
+    setting = Setting.of((Member("a", 2, True), Member("b", 2)), 3, epsilon_y=1.0, mode="guesses", **changes)
     found.open(setting, randomness=SeededRandomness(4), generator=torch.Generator().manual_seed(1))
     return found
 

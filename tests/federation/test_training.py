@@ -54,7 +54,7 @@ def made(holders: int = 2, **changes: Any) -> tuple[Setting, dict[str, Holding]]
         "opened": True,
         "epochs": 1,
     }
-    return Setting(members, CLASSES, **{**plain, **changes}), held
+    return Setting.of(members, CLASSES, **{**plain, **changes}), held
 
 
 def run(holders: int = 2, **changes: Any) -> tuple[Trained, Setting, dict[str, Holding]]:
@@ -64,31 +64,31 @@ def run(holders: int = 2, **changes: Any) -> tuple[Trained, Setting, dict[str, H
 
 def weights(trained: Trained, setting: Setting) -> dict[str, Tensor]:
     """W_j of every block, as the sum of the holders' shares."""
-    if setting.mode == "shared-linear":
-        whole = ring.decode(sum(trained.holders[name].w for name in setting.names), setting.bits)
+    if setting.protocol.mode == "shared-linear":
+        whole = ring.decode(sum(trained.holders[name].w for name in setting.names), setting.protocol.bits)
         blocks = whole.split([member.columns for member in setting.members])
         return {name: block.clone() for name, block in zip(setting.names, blocks, strict=True)}
     parts = [trained.holders[name].first.shares for name in setting.names]
-    return {name: ring.decode(sum(part[name] for part in parts), setting.bits) for name in setting.names}
+    return {name: ring.decode(sum(part[name] for part in parts), setting.protocol.bits) for name in setting.names}
 
 
 def one_model(start: Trained, setting: Setting, held: dict[str, Holding], blocks: dict[str, Tensor]) -> Tensor:
     """The loss of one model that sees everything, with the parties' initial weights."""
     head = held["h1"].head
     assert head is not None
-    network = start.server
-    if setting.mode == "paper":
+    network, kind = start.server, setting.model.aggregator
+    if setting.protocol.mode == "paper":
         h0 = sum(held[name].features @ blocks[name] for name in setting.names)
         z = network(
             [
-                start.holders[name].propagation(h0, holder_structure(setting.aggregator, held[name].edge_index, N))
+                start.holders[name].propagation(h0, holder_structure(kind, held[name].edge_index, N))
                 for name in setting.names
             ]
         )
     else:
         x = torch.cat([scaled_rows(held[name].features, len(setting.names)) for name in setting.names], dim=1)
         s = sum(transition_matrix(held[name].edge_index, N).toarray() for name in setting.names) / len(setting.names)
-        p = torch.linalg.matrix_power(torch.from_numpy(s), setting.hops) @ x
+        p = torch.linalg.matrix_power(torch.from_numpy(s), setting.model.hops) @ x
         z = network([p.float() @ torch.cat([blocks[name] for name in setting.names])])
     return torch.nn.functional.cross_entropy(head._output(z[head.train]), head.labels[head.train])
 
@@ -230,7 +230,7 @@ def test_weights_stay_inside_the_bound_that_the_noise_is_made_for(mode: str) -> 
     trained, setting, _ = run(mode=mode, epochs=20, epsilon=50.0, shared_rate=1e3)
     if mode == "shared-linear":
         w = torch.cat(list(weights(trained, setting).values()))
-        assert float(torch.linalg.matrix_norm(w, 2)) <= setting.clip
+        assert float(torch.linalg.matrix_norm(w, 2)) <= setting.privacy.clip
 
 
 def test_randomized_labels_are_all_that_leaves_the_head() -> None:

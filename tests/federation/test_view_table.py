@@ -57,7 +57,7 @@ def test_a_count_and_who_trains_are_all_that_the_server_is_told_once(monkeypatch
     graph, told = load_graph("social-200"), []
     ids = {"h1": [f"person {number}" for number in range(200)], "h2": [f"person {number}" for number in range(50, 250)]}
     members = tuple(Member(name, graph.schema.dimension, name == "h1") for name in ids)
-    setting = Setting(members, len(graph.schema.classes), mode="individual")
+    setting = Setting.of(members, len(graph.schema.classes), mode="individual")
 
     def watch(name: str, effect: Effect) -> None:
         if isinstance(effect, Send) and effect.to == "server":

@@ -70,7 +70,7 @@ def setting_of(held: Mapping[str, Holding], **changes: Any) -> Setting:
     """A small run of the default mode."""
     members = tuple(Member(name, int(one.features.shape[1]), name == "h1") for name, one in held.items())
     plain: dict[str, Any] = {"width": 8, "hops": 2, "dropout": 0.0, "epochs": 2, "epsilon": math.inf}
-    return Setting(members, CLASSES, **{**plain, **changes})
+    return Setting.of(members, CLASSES, **{**plain, **changes})
 
 
 def watched(

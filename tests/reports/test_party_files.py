@@ -77,7 +77,7 @@ def test_a_party_without_digests_is_held_against_the_agreement(type_in: Terminal
     setting = read_agreement(folder).setting
     (folder / "ledger.json").write_text(to_json(ledger_of(setting, setting.publications).to_dict()))
     said = guarantee_of(setting).to_dict()
-    outcome = {"epsilon": 8.0, "guarantee": said, "mode": setting.mode}
+    outcome = {"epsilon": 8.0, "guarantee": said, "mode": setting.protocol.mode}
     for name, content in (("guarantee.json", said), ("outcome.json", outcome)):
         (folder / name).write_text(to_json(content))
     assert not refused(folder)

@@ -34,7 +34,7 @@ def bare(recorded: Recorded, *, randomness: Randomness) -> Recorded:
     def instead(message: Message) -> Message:
         if message.kind != "noisy-share":
             return message
-        noise = _noise(recorded.setting.publication, message.body, recorded.setting.bits, randomness)
+        noise = _noise(recorded.setting.publication, message.body, recorded.setting.protocol.bits, randomness)
         share = dealt.share_of_z(message.sender, shares, recorded.weight_shares(message.round), message.round)
         return replace(message, body=share + noise)
 

@@ -111,9 +111,10 @@ def rows_alike(view: View, recorded: Recorded, *, victim: str, nodes: int = 500,
     scores = found[places][:, places].numpy()[first, second]
     known = _inner(_control(view, recorded)).numpy()[places][:, places][first, second]
     figures = {"correlation with the true inner products": _correlation(scores, true)}
-    if view.is_server and view.setting.mode == "shared-linear":
-        spread = _inner(recorded.secrets()[0] * 2.0**-view.setting.bits).numpy()[places][:, places][first, second]
-        figures["correlation with those of propagated features"] = _correlation(scores, spread)
+    if view.is_server and view.setting.protocol.mode == "shared-linear":
+        propagated = _inner(recorded.secrets()[0] * 2.0**-view.setting.protocol.bits).numpy()
+        pairs = propagated[places][:, places][first, second]
+        figures["correlation with those of propagated features"] = _correlation(scores, pairs)
     return judge(
         "gram",
         f"which people are alike in what {victim} alone holds, by {'the server' if view.is_server else view.party}",
@@ -148,12 +149,12 @@ def unmask_features(view: View, victim: str) -> Tensor | None:
     Only in paper mode, whose keys stand in the order of the holders' matrices.
     """
     masked, dealt = view.bodies("masked-left", victim), [m for m in view.messages if m.kind == "mask-keys"]
-    if not view.is_server or not masked or view.setting.mode != "paper":
+    if not view.is_server or not masked or view.setting.protocol.mode != "paper":
         return None
     before = view.setting.names.index(victim)  # one key of each other holder's matrix stands before its own
     key = unpacked(next(m.body for m in dealt if m.to == victim))[before]
     e = masked[0]
-    x: Tensor = (e + left_mask(key, *e.shape)).double() * 2.0**-view.setting.bits
+    x: Tensor = (e + left_mask(key, *e.shape)).double() * 2.0**-view.setting.protocol.bits
     return x
 
 
@@ -191,10 +192,10 @@ def similarities_of(steps: Sequence[tuple[Tensor, Tensor]]) -> Tensor:
 def limit_of_rows(view: View) -> Limit:
     """Return why no epsilon bounds what is learned of a person's features."""
     if not view.is_server:
-        if view.setting.mode == "paper":
+        if view.setting.protocol.mode == "paper":
             return nothing("paper mode opens a projection of all features to all holders")
         return nothing("holders are kept apart by what is not sent or only as shares, not by an epsilon")
-    if math.isinf(view.setting.epsilon):
+    if math.isinf(view.setting.privacy.epsilon):
         return nothing("epsilon is inf: nothing is protected against the server")
     return nothing("epsilon is that of one published row; a person's features move the rows of neighbours too")
 
@@ -211,11 +212,11 @@ def _inputs(view: View, victim: str) -> dict[str, Tensor]:
 def _opened(view: View, victim: str) -> dict[str, list[Tensor]]:
     """What several messages say together, in full precision."""
     if view.is_server:
-        if view.setting.mode == "shared-linear":
+        if view.setting.protocol.mode == "shared-linear":
             return {"noisy-share": view.projections()}
         bodies = view.received("embeddings", victim)
         return {"embeddings": bodies} if bodies else {}
-    return {"opened-share": view.first_layers()} if view.setting.mode == "paper" else {}
+    return {"opened-share": view.first_layers()} if view.setting.protocol.mode == "paper" else {}
 
 
 def _control(view: View, recorded: Recorded) -> Tensor:
@@ -282,17 +283,19 @@ def _recognised(guess: np.ndarray, truth: np.ndarray, rng: np.random.Generator) 
 
 def _best_similarity(view: View, victim: str) -> tuple[Tensor, str]:
     """Return a similarity of all people [n, n], and what it was read from."""
-    if view.holding is not None and view.setting.mode == "paper":
+    if view.holding is not None and view.setting.protocol.mode == "paper":
         h, mine = view.first_layers(), _inner(as_dense(view.holding.features))
         if view.slopes:
             slopes = [torch.stack(each).sum(dim=0) for each in zip(*view.slopes.values(), strict=True)]
-            return similarities(h, slopes, view.setting.shared_rate) - mine, "slopes in the clear"
-        spread = 2 * view.setting.width / (view.setting.columns + view.setting.width)  # E[W W^T] of initial weights
+            return similarities(h, slopes, view.setting.training.shared_rate) - mine, "slopes in the clear"
+        spread = (
+            2 * view.setting.model.width / (view.setting.columns + view.setting.model.width)
+        )  # E[W W^T] of initial weights
         return _inner(h[0]) / spread - mine, "the first opened layer"
     solved = unmask_features(view, victim)
     if solved is not None:
         return _inner(solved), "masked matrices and their masks"
-    if view.is_server and view.setting.mode == "shared-linear" and math.isinf(view.setting.epsilon):
+    if view.is_server and view.setting.protocol.mode == "shared-linear" and math.isinf(view.setting.privacy.epsilon):
         steps = view.steps()
         if steps:
             return similarities_of(steps), "z and its gradients, round by round"

@@ -108,7 +108,7 @@ def without_gradients(view: View) -> list[Tensor]:
     """Return what a party knows of every node [n, .] before any label was used."""
     if not view.is_server:
         return [torch.cat(own_rows(view), dim=1)]
-    if view.setting.mode == "shared-linear":
+    if view.setting.protocol.mode == "shared-linear":
         return view.projections()[:1]
     first = [body for name in view.setting.names for body in view.received("embeddings", name)[:1]]
     return [torch.cat(first, dim=1)] if first else []
@@ -121,7 +121,7 @@ def own_rows(view: View) -> list[Tensor]:
         return []
     x = as_dense(held.features)
     walk, spread = transition_matrix(held.edge_index, view.nodes), x.numpy()
-    for _ in range(view.setting.hops):
+    for _ in range(view.setting.model.hops):
         spread = walk @ spread
     return [x, torch.from_numpy(spread)]
 
@@ -154,9 +154,9 @@ def matched(found: np.ndarray, labels: np.ndarray) -> float:
 
 def limit_of_labels(view: View) -> Limit:
     """Return what one label costs: epsilon_y, once, whoever looks."""
-    epsilon = view.setting.epsilon_y
+    epsilon = view.setting.privacy.epsilon_y
     if math.isfinite(epsilon):
         return Limit(epsilon, 0.0, "epsilon of one label, randomized once, beyond what the control finds")
-    if view.setting.mode == "shared-linear" and not view.is_server:
+    if view.setting.protocol.mode == "shared-linear" and not view.is_server:
         return nothing("gradients reach holders as shares, which no epsilon bounds")
     return nothing("epsilon_y is inf: labels are not protected")

@@ -68,13 +68,13 @@ def lattice(view: View, recorded: Recorded, *, people: int = 500, seed: int = 0)
     rng = np.random.default_rng([seed, 0x1A77])
     equations, known, figures = _equations(view), 0, {}
     order = rng.permutation(len(p))
-    if math.isinf(view.setting.epsilon):
+    if math.isinf(view.setting.privacy.epsilon):
         weights, rows = solved(equations)
         figures["rows of P right, bit for bit"] = float((rows == p).all(axis=1).mean())
     else:
         known = _enough(view)
-        weights = weights_behind_noise(equations.first(view.setting.width), p, order[:known], _noise_bits(view))
-    here = equations.first(view.setting.width)  # of one round
+        weights = weights_behind_noise(equations.first(view.setting.model.width), p, order[:known], _noise_bits(view))
+    here = equations.first(view.setting.model.width)  # of one round
     weights = weights[:, : here.y.shape[1]]
     figures["weights right, bit for bit"] = float((weights == w[:, : here.y.shape[1]]).mean())
     left = here.y - here.q @ weights
@@ -104,8 +104,9 @@ def low_bits(view: View, recorded: Recorded, *, people: int = 500, seed: int = 0
 
 def require_shares(setting: Setting, name: str) -> None:
     """Refuse a setting without shares of z, or with too many columns."""
-    if setting.mode != "shared-linear":
-        raise InputError(f"mode {setting.mode} sends the server no shares", where=name, allowed="mode shared-linear")
+    if setting.protocol.mode != "shared-linear":
+        mode = setting.protocol.mode
+        raise InputError(f"mode {mode} sends the server no shares", where=name, allowed="mode shared-linear")
     if setting.columns > MOST_COLUMNS:
         columns = f"{setting.columns} columns of all holders together: a lattice of so many takes hours"
         raise InputError(columns, where=name, allowed=f"at most {MOST_COLUMNS}")
@@ -148,11 +149,13 @@ def _equations(view: View) -> Equations:
     setting, dealt = view.setting, view.dealt()
     first, name = setting.names[:2]
     sent = [m for m in view.messages if (m.kind, m.sender) == ("noisy-share", name)]
-    columns = math.ceil(_WIDER * setting.columns) + _WIDER_BY if math.isinf(setting.epsilon) else setting.width
-    rounds = sent[: math.ceil(columns / setting.width)]
-    if len(rounds) * setting.width < columns:
+    columns = (
+        math.ceil(_WIDER * setting.columns) + _WIDER_BY if math.isinf(setting.privacy.epsilon) else setting.model.width
+    )
+    rounds = sent[: math.ceil(columns / setting.model.width)]
+    if len(rounds) * setting.model.width < columns:
         raise InputError(
-            f"{len(sent)} rounds of {setting.width} columns", where="lattice", allowed=f"{columns} columns"
+            f"{len(sent)} rounds of {setting.model.width} columns", where="lattice", allowed=f"{columns} columns"
         )
     y = [dealt.without_masks(name, m.body, m.round).numpy() for m in rounds]
     v = [dealt.right(first, name, m.round).numpy() for m in rounds]
@@ -162,7 +165,7 @@ def _equations(view: View) -> Equations:
 def _noise_bits(view: View) -> float:
     """Bits of the largest noise of one holder that is likely."""
     publication = view.setting.publication
-    return 2 * view.setting.bits + math.log2(_DEVIATIONS * publication.sigma * publication.clip)
+    return 2 * view.setting.protocol.bits + math.log2(_DEVIATIONS * publication.sigma * publication.clip)
 
 
 def _enough(view: View) -> int:
@@ -179,7 +182,7 @@ def _enough(view: View) -> int:
 def _step(view: View) -> int:
     """Steps of the noise in the words that are opened."""
     publication = view.setting.publication
-    step = publication.clip * 2.0 ** (2 * view.setting.bits - publication.bits)
+    step = publication.clip * 2.0 ** (2 * view.setting.protocol.bits - publication.bits)
     if publication.public or not step.is_integer() or int(step) & (int(step) - 1):
         said = f"noise at epsilon {rounded_up(publication.epsilon)}, clip {publication.clip:g}"
         raise InputError(said, where="low-bits", allowed="a finite epsilon, a clip that is a power of two")
@@ -211,7 +214,7 @@ def _result(
     right, wrong = scores
     told = float(((right > wrong) + 0.5 * (right == wrong)).mean()) if len(right) else 0.5
     setting = view.setting
-    open_ = math.isinf(setting.epsilon)
+    open_ = math.isinf(setting.privacy.epsilon)
     limit = nothing("epsilon is inf: nothing is protected against the server") if open_ else row_limit(view)
     notes = ("a person's row of S^K X in fixed point, or another person's: the server is given both",)
     return judge(
@@ -230,4 +233,4 @@ def _result(
 
 def row_limit(view: View) -> Limit:
     """Return what epsilon allows of one row in all rounds."""
-    return Limit(view.setting.epsilon, view.setting.delta, "epsilon of one published row in all rounds")
+    return Limit(view.setting.privacy.epsilon, view.setting.privacy.delta, "epsilon of one published row in all rounds")

@@ -13,14 +13,13 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from graphveil.federation.core.setting import Setting
+from graphveil.federation.core.setting import Option, Setting
 from graphveil.federation.effects import Checkpoint, Effect, Send
 from graphveil.federation.modes.dealer_view import DealerView
 from graphveil.federation.modes.holder import Holding
@@ -91,7 +90,7 @@ class View:
         body = message.body
         if body.dtype == torch.int64 and body.dim() == 1:
             return functional.one_hot(body + 1, self.setting.classes + 1).double()[:, 1:]
-        return body.double() * 2.0**-self.setting.bits if body.dtype == torch.int64 else body.double()
+        return body.double() * 2.0**-self.setting.protocol.bits if body.dtype == torch.int64 else body.double()
 
     def first_layers(self) -> list[Tensor]:
         """h0 of every round as a holder opens it in paper mode: its own share and what the others sent, float64."""
@@ -102,7 +101,7 @@ class View:
 
     def projections(self) -> list[Tensor]:
         """z of every round as the server opens it in mode shared-linear, float64, its noise inside."""
-        return [words.double() * 2.0 ** (-2 * self.setting.bits) for words in self.opened_words()]
+        return [words.double() * 2.0 ** (-2 * self.setting.protocol.bits) for words in self.opened_words()]
 
     def opened_words(self) -> list[Tensor]:
         """The same as words, before they are read as numbers."""
@@ -117,7 +116,7 @@ class View:
             number: [m for m in self.messages if (m.kind, m.round) == ("gradient-share", number)] for number in at
         }
         slopes = {number: torch.stack([m.body for m in sent]).sum(dim=0) for number, sent in shares.items()}
-        return [(z[n] - z[n + 1], slopes[n].double() * 2.0**-self.setting.bits) for n in at if n + 1 in z]
+        return [(z[n] - z[n + 1], slopes[n].double() * 2.0**-self.setting.protocol.bits) for n in at if n + 1 in z]
 
     def dealt(self) -> DealerView:
         """What the server of mode shared-linear dealt."""
@@ -181,7 +180,7 @@ class Recorded:
         for states in rounds:
             for name in found:
                 shares = [state[f"first/shares/{name}"] for state in states]
-                found[name].append(torch.stack(shares).sum(dim=0).double() * 2.0**-self.setting.bits)
+                found[name].append(torch.stack(shares).sum(dim=0).double() * 2.0**-self.setting.protocol.bits)
         return {name: tuple(each) for name, each in found.items()}
 
     def _slopes(self) -> dict[str, tuple[Tensor, ...]]:
@@ -245,15 +244,15 @@ def agreed_rounds(setting: Setting) -> frozenset[int]:
 def naive(setting: Setting) -> Setting:
     """Return the naive design for the same holders, with enough rounds to solve for all features but one's own."""
     unknown = setting.columns - min(member.columns for member in setting.members)
-    enough = math.ceil(1.1 * unknown / setting.width) + 2
-    open_: dict[str, Any] = {
+    enough = math.ceil(1.1 * unknown / setting.model.width) + 2
+    open_: dict[str, Option] = {
         "mode": "paper",
         "opened": True,
         "epsilon": math.inf,
         "epsilon_y": math.inf,
         "momentum": 0.0,
     }
-    return replace(setting, **open_, epochs=max(_NAIVE_ROUNDS, enough), republish=1)
+    return setting.with_options(**open_, epochs=max(_NAIVE_ROUNDS, enough), republish=1)
 
 
 def _with_new_head(held: Holding) -> Holding:
@@ -263,4 +262,4 @@ def _with_new_head(held: Holding) -> Holding:
 
 
 def _opened(shares: Sequence[Tensor], setting: Setting) -> Tensor:
-    return torch.stack(list(shares)).sum(dim=0).double() * 2.0 ** (-2 * setting.bits)
+    return torch.stack(list(shares)).sum(dim=0).double() * 2.0 ** (-2 * setting.protocol.bits)

@@ -41,7 +41,7 @@ Release = Callable[[Publication, Tensor, MaskKey], Tensor]
 def published(columns: int = _COLUMNS, rounds: int = _ROUNDS, epsilon: float = _EPSILON) -> Setting:
     """Return the setting whose publication is audited."""
     members = (Member("holder1", 8, True), Member("holder2", 8))
-    return Setting(
+    return Setting.of(
         members, 2, width=columns, epochs=rounds, epsilon=epsilon, delta=_DELTA, clip=_CLIP, mode="individual"
     )
 

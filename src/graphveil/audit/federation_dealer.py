@@ -113,11 +113,11 @@ def _sums(run: Run, setting: Setting) -> dict[int, Tensor]:
 def _noise(run: Run, other: Run, setting: Setting) -> list[str]:
     """Say what is wrong with the noise of the sum: too small, with bits that are always the same, or used twice."""
     to, rounds = setting.publication, range(1, setting.publications + 1)
-    step = math.floor(math.log2(to.clip)) + 2 * setting.bits - to.bits
+    step = math.floor(math.log2(to.clip)) + 2 * setting.protocol.bits - to.bits
     added, again = _added(run, setting), _added(other, setting)
     noise = torch.stack([torch.stack([added[name, n] for name in setting.names]).sum(dim=0) for n in rounds])
     noise_again = torch.stack([again[name, AGAIN] for name in setting.names]).sum(dim=0)
-    scale = 2.0 ** (2 * setting.bits) * to.sigma * to.clip * math.sqrt(len(setting.members))
+    scale = 2.0 ** (2 * setting.protocol.bits) * to.sigma * to.clip * math.sqrt(len(setting.members))
     findings = []
     if _too_small(noise, scale):
         findings.append("the sum has less noise than all holders owe it")
@@ -153,12 +153,12 @@ def _repeated(run: Run, resumed: Run) -> dict[str, list[Tensor]]:
 def _kinds(run: Run, setting: Setting) -> list[str]:
     """Say what was sent to the server that may not be."""
     sent = {message.kind for _, _, message in run.messages if message.to == setting.server}
-    return [f"{kind} was sent to the server" for kind in sorted(sent - ALLOWED[setting.mode])]
+    return [f"{kind} was sent to the server" for kind in sorted(sent - ALLOWED[setting.protocol.mode])]
 
 
 def _published_again(run: Run, resumed: Run, setting: Setting) -> list[str]:
     """Say which bytes differ that are published in a round and in the same round after a resume."""
-    if setting.mode == "shared-linear":
+    if setting.protocol.mode == "shared-linear":
         same = torch.equal(_sums(run, setting)[AGAIN], _sums(resumed, setting)[AGAIN])
         return [] if same else ["a round that ran again after a resume opened another sum"]
     before, after = (one.bodies(AGAIN, "embeddings", "guesses") for one in (run, resumed))

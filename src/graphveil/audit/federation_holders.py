@@ -120,10 +120,10 @@ def _held(run: Run, setting: Setting, one: str, round: int, to: str, kind: str, 
     others, before = [name for name in setting.names if name != one], max(round - 1, 0)
     states = run.states[before]
     found: list[Tensor] = []
-    if kind == "masked-left" and setting.mode == "shared-linear":
+    if kind == "masked-left" and setting.protocol.mode == "shared-linear":
         found = [states[name]["p"] for name in others]
     elif kind == "masked-right" and round:
-        part = "w" if setting.mode == "shared-linear" else f"first/shares/{to}"
+        part = "w" if setting.protocol.mode == "shared-linear" else f"first/shares/{to}"
         slopes = [sent for (_, name, _), (sent,) in run.bodies(round, "gradient-share").items() if name != one]
         found = [states[name][part] for name in others] if len(like) < NODES else slopes
     shares = [share for share in found if share.shape == like.shape]
@@ -146,8 +146,8 @@ def _by_round(run: Run, setting: Setting, one: str) -> dict[str, list[Tensor]]:
 
 def _cuts(run: Run, again: Run, setting: Setting) -> dict[str, list[Tensor]]:
     """Return by how much the masks of what is cut move, with other keys, and from a round to the next."""
-    features, weights = (NODES, setting.columns), (setting.columns, setting.width)
-    steps = [(f"hop {hop}", features) for hop in range(setting.hops)]
+    features, weights = (NODES, setting.columns), (setting.columns, setting.model.width)
+    steps = [(f"hop {hop}", features) for hop in range(setting.model.hops)]
     steps += [(f"step {round}", weights) for round in range(1, setting.publications + 1)]
     first, second = ([each.dealt(setting).cut_mask(*step) for step in steps] for each in (run, again))
     again_used = [b - a for a, b in itertools.pairwise(first) if a.shape == b.shape]
@@ -158,5 +158,5 @@ def _cuts(run: Run, again: Run, setting: Setting) -> dict[str, list[Tensor]]:
 def _own_corrections(setting: Setting) -> int:
     """How many corrections are for two of the others: one a block and hop, and two a round."""
     others = len(setting.names) - 1
-    hops = setting.hops * len(row_blocks(NODES)) if setting.mode == "shared-linear" else 0
+    hops = setting.model.hops * len(row_blocks(NODES)) if setting.protocol.mode == "shared-linear" else 0
     return others * (others - 1) * (hops + 2 * setting.publications)

@@ -60,8 +60,8 @@ def audit_features(mode: str, *, seed: int = 0) -> Audit:
             run=lambda holdings, randomness: run_parties(setting, holdings, randomness, shares),
             first=made_holdings(),
             second=made_holdings(changed="features"),
-            epsilon=units * setting.epsilon,
-            delta=setting.delta,
+            epsilon=units * setting.privacy.epsilon,
+            delta=setting.privacy.delta,
             outcome=lambda seen: _outcome(seen, hidden),
             taps=(PublishTap(), NoiseTap(), *all_taps()),
         ),
@@ -79,7 +79,7 @@ def audit_label(mode: str, *, seed: int = 0) -> Audit:
             run=lambda holdings, randomness: run_parties(setting, holdings, randomness, _Shares()),
             first=made_holdings(),
             second=made_holdings(changed="label"),
-            epsilon=setting.epsilon_y,
+            epsilon=setting.privacy.epsilon_y,
             delta=0.0,
             outcome=lambda seen: _outcome(seen, set()),
             taps=(PublishTap(), NoiseTap(), *all_taps()),
@@ -162,7 +162,7 @@ class _Shares:
         found = []
         for before, after in zip(*(zip(*run.values(), strict=True) for run in self.runs), strict=False):
             change = torch.stack([*after, *(-share for share in before)]).sum(dim=0)
-            found.append(ring.decode(change, 2 * setting.bits).norm(dim=1) / setting.clip)
+            found.append(ring.decode(change, 2 * setting.protocol.bits).norm(dim=1) / setting.privacy.clip)
         lengths = torch.stack(found).amax(dim=0)
         return float(lengths[PERSON]), float(lengths[:PERSON].max())
 
@@ -180,7 +180,7 @@ def made_setting(mode: str) -> Setting:
     """Return a small federation in one mode, with everything that protects switched on."""
     members = (Member("holder1", _COLUMNS, True), Member("holder2", _COLUMNS))
     network: dict[str, Any] = {"width": 8, "hops": 2, "epochs": 3, "opened": True, "clip": 0.5}
-    return Setting(members, _CLASSES, mode=mode, epsilon=50.0, epsilon_y=1.0, **network)
+    return Setting.of(members, _CLASSES, mode=mode, epsilon=50.0, epsilon_y=1.0, **network)
 
 
 def made_holdings(changed: str = "") -> dict[str, Holding]:

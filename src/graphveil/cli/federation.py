@@ -92,7 +92,7 @@ def _run(folder: Path, graph: Graph | None, seed: int, patience: float, as_json:
     if graph is not None:
         require_agreed(graph, agreement, name)
     ids = [str(value) for value in getattr(graph, "ids", range(graph.num_nodes))] if graph is not None else None
-    rounds, price = setting.rounds, setting.epsilon if graph is not None else None
+    rounds, price = setting.rounds, setting.privacy.epsilon if graph is not None else None
     log = federation.StatusFile(folder, name, rounds, price, setting.reader)
 
     def tell(round: int, epsilon: float) -> None:
@@ -100,7 +100,7 @@ def _run(folder: Path, graph: Graph | None, seed: int, patience: float, as_json:
         if round == 0:
             complain(f"{name}: all have begun")
         elif round == 1 or round % max(rounds // 20, 1) == 0 or round == rounds:
-            paid = f", {screens.spent(epsilon, setting.epsilon, setting.reader)}" if graph is not None else ""
+            paid = f", {screens.spent(epsilon, setting.privacy.epsilon, setting.reader)}" if graph is not None else ""
             complain(f"{name}: round {round} of {rounds}{paid}")
 
     complain(f"{name}: waiting for {', '.join(p.name for p in agreement.parties if p.name != name)}")

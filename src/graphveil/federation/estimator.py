@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -11,12 +10,15 @@ from torch import Tensor
 from graphveil.errors import BudgetError, GraphveilError, InputError
 from graphveil.federation.core.guarantees import guarantee_of, ledger_of
 from graphveil.federation.core.messages import Transcript
-from graphveil.federation.core.setting import Setting
+from graphveil.federation.core.setting import Option, Setting, require_options
 from graphveil.federation.effects import Watch
 from graphveil.federation.simulation import Trained, simulate_training
 from graphveil.federation.vertical import partition_graph
 from graphveil.graphs import Graph, Split, random_split
 from graphveil.privacy import Guarantee, Ledger, Randomness
+
+#: The name of the simulated server.
+SERVER = "server"
 
 
 class VFGNN:
@@ -37,12 +39,9 @@ class VFGNN:
         InputError: a setting that is not known.
     """
 
-    def __init__(self, *, epsilon: float, delta: float = 1e-4, seed: int = 0, **settings: Any) -> None:
-        known = set(Setting.__dataclass_fields__) - {"members", "classes", "server"}
-        for name in settings:
-            if name not in known:
-                raise InputError(f"setting {name!r} is not known", where="VFGNN", allowed=", ".join(sorted(known)))
-        self.settings: dict[str, Any] = {"epsilon": epsilon, "delta": delta, **settings}
+    def __init__(self, *, epsilon: float, delta: float = 1e-4, seed: int = 0, **settings: Option) -> None:
+        require_options(settings, "VFGNN")
+        self.settings: dict[str, Option] = {"epsilon": epsilon, "delta": delta, **settings}
         self.seed = seed
         self._began = False
         self._run: tuple[Setting, Trained, str | None] | None = None
@@ -65,7 +64,7 @@ class VFGNN:
         if self._began:
             raise BudgetError("this federation has run", where="ledger", remedy="a new VFGNN is a new publication")
         members, holdings = partition_graph(graph, split or random_split(graph, self.seed), shares, seed=self.seed)
-        setting = Setting(members, len(graph.schema.classes), **self.settings)
+        setting = Setting.of(members, len(graph.schema.classes), server=SERVER, **self.settings)
         self._began = True
         trained = simulate_training(setting, holdings, randomness=randomness, seed=self.seed, watch=watch)
         head = holdings[setting.label_holder].head

@@ -84,7 +84,7 @@ def require_agreed(graph: Graph, agreement: Agreement, name: str) -> None:
 def largest_of(setting: Setting) -> int:
     """Return the bytes of the largest message that can be honest: a row of every column for the most nodes."""
     columns = sum(member.columns for member in setting.members)
-    return max(_LEAST_ROOM, 8 * MAX_IDS * max(columns, len(setting.members) * setting.width))
+    return max(_LEAST_ROOM, 8 * MAX_IDS * max(columns, len(setting.members) * setting.model.width))
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ def test_an_agreement_comes_back(tmp_path: Path) -> None:
     found = read_agreement(folder(tmp_path))
     assert found.parties == parties() and found.classes == ("no", "yes") and not found.directed
     assert found.setting.names == ("bank", "shop") and found.setting.label_holder == "bank"
-    assert found.setting.epsilon == 8.0 and found.setting.server == "server"
+    assert found.setting.privacy.epsilon == 8.0 and found.setting.server == "server"
     assert found.party("shop").columns == 3
 
 

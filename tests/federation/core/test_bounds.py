@@ -34,7 +34,7 @@ SCALE = Scale(ring.FRACTION_BITS, 1 << 38)
 def made(columns: int = 1433, **changes: Any) -> Setting:
     members = (Member("a", columns // 2, True), Member("b", columns - columns // 2))
     plain: dict[str, Any] = {"width": 16, "hops": 4, "epochs": 3, "epsilon": 8.0}
-    return Setting(members, 3, **{**plain, **changes})
+    return Setting.of(members, 3, **{**plain, **changes})
 
 
 def longest_row(length: float, weights: scipy.sparse.csr_array, columns: int, hops: int) -> float:
@@ -127,8 +127,8 @@ def test_where_a_masked_sum_could_leave_the_ring_the_result_is_0(
 def test_weights_never_pass_their_bound_whatever_the_server_steps(rounding: str) -> None:
     """Steps as long as they may be, all in one direction, each entry of dz a little more than a half of a unit away."""
     nodes, setting = 3_000, made(6, width=4, epochs=3)
-    size = math.sqrt(setting.columns * setting.width)
-    pull = torch.full((nodes, setting.width), 1e6)
+    size = math.sqrt(setting.columns * setting.model.width)
+    pull = torch.full((nodes, setting.model.width), 1e6)
     sent = linear_server._bounded(pull, setting, nodes)
     exact = setting.bounds.step / math.sqrt(nodes)
     if rounding == "to the nearest":  # what one half more in each entry would do
@@ -139,7 +139,7 @@ def test_weights_never_pass_their_bound_whatever_the_server_steps(rounding: str)
     assert 0.9 * exact < length <= exact
     start = 2 * (setting.bounds.start + 0.5 / UNIT) * size
     reached = start + setting.publications * (math.sqrt(nodes) * length + size / UNIT)
-    assert setting.dither is not None and reached <= setting.dither.longest < setting.clip
+    assert setting.dither is not None and reached <= setting.dither.longest < setting.privacy.clip
 
 
 @pytest.mark.parametrize("weak", [False, True])
@@ -157,7 +157,7 @@ def test_rows_of_a_whole_run_stay_within_their_bounds(
     assert dither is not None
     p = torch.stack([seen.kept[name][0]["p"] for name in setting.names]).sum(dim=0)
     w = torch.stack([torch.stack([state["w"] for state in seen.kept[name]]) for name in setting.names]).sum(dim=0)
-    z = torch.stack([ring.decode(ring.matmul(p, one), 2 * setting.bits) for one in w])
+    z = torch.stack([ring.decode(ring.matmul(p, one), 2 * setting.protocol.bits) for one in w])
     assert float(p.double().norm(dim=1).max()) <= UNIT
     assert (float(w.double().norm(dim=(1, 2)).max()) <= dither.longest * UNIT) != weak
     assert (float(z.norm(dim=2).max()) <= dither.longest) != weak

@@ -70,7 +70,7 @@ def test_every_output_of_an_opened_number_keeps_the_price(weak: str, monkeypatch
     longest = 1.01 * TO.clip if weak == "rows too long" else SMALL.longest
     ends = [math.ceil(-longest * 2**SMALL.scale), 0, 1, math.floor(longest * 2**SMALL.scale)]
     low = [0] if weak == "no low part" else sorted(set(low_parts(monkeypatch)))
-    setting = Setting((Member("a", 1, True), Member("b", 1)), 2, width=1, epochs=1, epsilon=2.0, delta=1e-4)
+    setting = Setting.of((Member("a", 1, True), Member("b", 1)), 2, width=1, epochs=1, epsilon=2.0, delta=1e-4)
     assert setting.publication == TO
     found = audit_table("opened", guarantee_of(setting), law(SMALL, ends, low))
     assert found.holds == (not weak)

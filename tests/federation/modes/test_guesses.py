@@ -46,7 +46,7 @@ def made(holders: int = 2, **changes: Any) -> tuple[Setting, dict[str, Holding]]
         held[f"h{number}"] = Holding(features, torch.cat([pairs, pairs.flip(0)], 1), 1.0, head)
         members.append(Member(f"h{number}", COLUMNS, number == 1))
     plain: dict[str, Any] = {"mode": "guesses", "hops": 2, "epochs": 60, "learning_rate": 0.05}
-    return Setting(tuple(members), CLASSES, **{**plain, **changes}), held
+    return Setting.of(tuple(members), CLASSES, **{**plain, **changes}), held
 
 
 def run(holders: int = 2, **changes: Any) -> tuple[Trained, Setting, dict[str, Holding], list[tuple[str, Send]]]:
@@ -69,13 +69,13 @@ def head_of(held: dict[str, Holding]) -> LabelHead:
 
 def guessed_alone(setting: Setting, holding: Holding, rows: Tensor, labels: Tensor) -> Tensor:
     """The guesses of one holder, computed without any protocol."""
-    network = LocalNetwork(holding.features, holding.edge_index, setting.classes, setting.hops)
+    network = LocalNetwork(holding.features, holding.edge_index, setting.classes, setting.model.hops)
     train_local(
         network,
         lambda logits: label_loss(logits[rows], labels[rows], torch.eye(setting.classes)),
-        epochs=setting.epochs,
-        rate=setting.learning_rate,
-        decay=setting.weight_decay,
+        epochs=setting.training.epochs,
+        rate=setting.training.learning_rate,
+        decay=setting.training.weight_decay,
     )
     return network().argmax(dim=1)
 

@@ -16,7 +16,7 @@ TRAIN, VAL = torch.arange(N) < 200, (torch.arange(N) >= 200) & (torch.arange(N) 
 
 
 def opened(seed: int, **changes: Any) -> LabelHead:
-    setting = Setting((Member("h1", 4, True), Member("h2", 4, False)), CLASSES, **{"epsilon_y": 0.5, **changes})
+    setting = Setting.of((Member("h1", 4, True), Member("h2", 4, False)), CLASSES, **{"epsilon_y": 0.5, **changes})
     head = LabelHead(LABELS, TRAIN, VAL, ~(TRAIN | VAL))
     head.open(setting, randomness=SeededRandomness(seed), generator=torch.Generator().manual_seed(0))
     return head

@@ -25,16 +25,16 @@ MEMBERS = (Member("clinic", 40, True), Member("bank", 60))
 
 def party(folder: Path, *, epsilon: float = 8.0, **changes: Any) -> Path:
     """The folder of a party that has finished."""
-    setting = Setting(MEMBERS, classes=3, epsilon=epsilon)
+    setting = Setting.of(MEMBERS, classes=3, epsilon=epsilon)
     guarantee = guarantee_of(setting)
     outcome = {
         "run": "clinic-and-bank",
         "party": "clinic",
-        "mode": setting.mode,
-        "opens": MODES[setting.mode],
+        "mode": setting.protocol.mode,
+        "opens": MODES[setting.protocol.mode],
         "publications": setting.publications,
         "epsilon": epsilon,
-        "delta": setting.delta,
+        "delta": setting.privacy.delta,
         "epsilon_per_publication": epsilon / 10,
         "epsilon_y": math.inf,
         "guarantee": guarantee.to_dict(),

@@ -12,20 +12,17 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from graphveil.errors import DataError, InputError
-from graphveil.federation.core.setting import Member, Setting
+from graphveil.federation.core.setting import OPTIONS, Member, Option, Setting, require_options
 from graphveil.federation.crypto.keys import NAME, NAMES, Identity, fingerprint_of, name_of, require_signature
 from graphveil.reading import LARGEST_TOML, parse_toml, read_bytes, read_json
 
 FILE, SIGNATURES = "agreement.toml", "signatures.json"
-_SETTINGS: Mapping[str, type] = MappingProxyType(
-    {f.name: type(f.default) for f in fields(Setting) if f.name not in ("members", "classes", "server")}
-)
 _FIELDS: Mapping[str, type] = MappingProxyType(
     {"name": str, "classes": list, "range": list, "directed": bool, "settings": dict, "party": list}
 )
@@ -51,7 +48,7 @@ class Agreement:
 
     Attributes:
         name: of the run. parties: the server first. classes: in order. low, high: declared range of all features.
-        directed: whether edges have a direction. settings: fields of `Setting`.
+        directed: whether edges have a direction. settings: by the names of `setting.OPTIONS`.
     """
 
     name: str
@@ -60,7 +57,7 @@ class Agreement:
     low: float
     high: float
     directed: bool
-    settings: Mapping[str, Any]
+    settings: Mapping[str, Option]
     data: bytes
 
     @property
@@ -72,7 +69,7 @@ class Agreement:
     def setting(self) -> Setting:
         """The run's setting."""
         members = tuple(Member(p.name, p.columns, p.labels) for p in self.parties if p.role == "holder")
-        return Setting(members, len(self.classes), server=self.parties[0].name, **self.settings)
+        return Setting.of(members, len(self.classes), server=self.parties[0].name, **self.settings)
 
     def party(self, name: str) -> Party:
         """Return a party by name.
@@ -92,7 +89,7 @@ def agreement_text(
     classes: tuple[str, ...],
     low: float,
     high: float,
-    settings: Mapping[str, Any],
+    settings: Mapping[str, Option],
     *,
     directed: bool = False,
 ) -> str:
@@ -199,11 +196,10 @@ def _require_fields(content: Any, known: Mapping[str, type], what: str) -> None:
             raise InputError(f"{key} = {content[key]!r}", where=what, allowed=known[key].__name__)
 
 
-def _require_settings(settings: Mapping[str, Any]) -> None:
+def _require_settings(settings: Mapping[str, Option]) -> None:
+    require_options(settings)
     for key, value in settings.items():
-        if key not in _SETTINGS:
-            raise InputError(f"setting {key!r} is not known", allowed=", ".join(_SETTINGS))
-        want = _SETTINGS[key]
+        want = type(OPTIONS[key])
         if type(value) is not want and not (want is float and type(value) is int):
             raise InputError(f"setting {key} = {value!r}", allowed=f"one {want.__name__}")
 

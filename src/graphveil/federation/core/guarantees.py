@@ -29,20 +29,20 @@ def guarantee_of(setting: Setting, *, void: str | None = None) -> Guarantee:
         setting: the agreed run.
         void: why it does not hold, or None.
     """
-    guesses = setting.mode == "guesses"
+    guesses = setting.protocol.mode == "guesses"
     return Guarantee(
         unit=GUESS if guesses else EMBEDDING_ROW,
         relation="replace",
         model="vertical",
-        epsilon=setting.epsilon,
+        epsilon=setting.privacy.epsilon,
         delta=_delta(setting),
         against=LABEL_HOLDER if guesses else FEDERATION_SERVER,
         assumes=(
             *(_ALONE if guesses else _TRUSTED),
             *_AGREED,
-            OPENS[setting.mode],
+            OPENS[setting.protocol.mode],
             _labels(setting),
-            assume("neighbours-move", hops=setting.hops),
+            assume("neighbours-move", hops=setting.model.hops),
             assume("training-moves", what=_moved(guesses)),
             *_chosen(setting),
         ),
@@ -56,45 +56,43 @@ def _moved(guesses: bool) -> str:
 
 def _chosen(setting: Setting) -> list[Assumption]:
     """What all parties agreed to leave open."""
-    found = [assume("paper-opened")] if setting.mode == "paper" else []
+    found = [assume("paper-opened")] if setting.protocol.mode == "paper" else []
     if setting.price.public:
         found.append(assume("no-privacy-chosen", reader=setting.reader))
-    if setting.price.public and setting.mode == "shared-linear":
+    if setting.price.public and setting.protocol.mode == "shared-linear":
         found.append(assume("sums-in-the-clear"))
     return found
 
 
 def _delta(setting: Setting) -> float:
-    return 0.0 if setting.price.public or setting.mode == "guesses" else setting.delta
+    return 0.0 if setting.price.public or setting.protocol.mode == "guesses" else setting.privacy.delta
 
 
 def _labels(setting: Setting) -> Assumption:
-    if math.isfinite(setting.epsilon_y):
-        return assume("labels-randomized", epsilon=rounded_up(setting.epsilon_y))
-    if setting.mode == "guesses":
+    if math.isfinite(setting.privacy.epsilon_y):
+        return assume("labels-randomized", epsilon=rounded_up(setting.privacy.epsilon_y))
+    if setting.protocol.mode == "guesses":
         return assume("labels-given")
-    return assume("labels-in-gradients", who=_WHO[setting.mode])
+    return assume("labels-in-gradients", who=_WHO[setting.protocol.mode])
 
 
 def ledger_of(setting: Setting, rounds: int) -> Ledger:
     """Return a holder's ledger after `rounds` publications; empty where nothing is protected."""
     delta = _delta(setting)
-    found = Ledger.open({"rows": (setting.epsilon, delta), "labels": (setting.epsilon_y, 0.0)})
+    found = Ledger.open({"rows": (setting.privacy.epsilon, delta), "labels": (setting.privacy.epsilon_y, 0.0)})
     spends = []
     if not setting.price.public and rounds:
-        spent = min(setting.price.spent(rounds), setting.epsilon)
+        spent = min(setting.price.spent(rounds), setting.privacy.epsilon)
         mechanism, facts = _mechanism(setting)
         spends.append(Spend("publications", "rows", mechanism, {"publications": rounds, **facts}, spent, delta))
-    if math.isfinite(setting.epsilon_y):
-        spends.append(
-            Spend("labels", "labels", "RandomizedResponse", {"classes": setting.classes}, setting.epsilon_y, 0.0)
-        )
+    if math.isfinite(epsilon_y := setting.privacy.epsilon_y):
+        spends.append(Spend("labels", "labels", "RandomizedResponse", {"classes": setting.classes}, epsilon_y, 0.0))
     return found.spend(*spends) if spends else found
 
 
 def _mechanism(setting: Setting) -> tuple[str, dict[str, float | int]]:
     """Return what makes the noise, and its parameters."""
-    if setting.mode == "guesses":
+    if setting.protocol.mode == "guesses":
         return "RandomizedResponse", {"classes": setting.classes, "keep": setting.guessing.keep}
     publication = setting.publication
-    return "Gaussian", {"sigma": publication.sigma, "clip": setting.clip, "per_round": publication.per_round}
+    return "Gaussian", {"sigma": publication.sigma, "clip": setting.privacy.clip, "per_round": publication.per_round}

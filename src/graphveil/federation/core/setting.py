@@ -9,12 +9,14 @@ guesses        each holder trains alone; one randomized guess of each node's cla
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from functools import cached_property
 from types import MappingProxyType
+from typing import TypeAlias
 
-from torch import Tensor
+import torch
+from torch import Tensor, nn
 
 from graphveil.errors import InputError
 from graphveil.federation.core.bounds import Bounds
@@ -29,13 +31,9 @@ from graphveil.privacy.assumption import OPENS
 MODES: Mapping[str, str] = MappingProxyType({mode: fact.sentence for mode, fact in OPENS.items()})
 #: Paper mode is refused where opened columns reach this share of a holder's columns.
 RELEASE_SHARE = 0.25
-
-
-_MOST = 1_000_000
-
-
-def _short(value: int) -> str:
-    return str(value) if abs(value) < 10**20 else "a number of more than 20 digits"
+_MAX_COUNT = 1_000_000
+#: What an agreement or a caller may set: a flag, a whole number, a number (inf too) or a word.
+Option: TypeAlias = bool | int | float | str
 
 
 @dataclass(frozen=True)
@@ -48,72 +46,177 @@ class Member:
 
 
 @dataclass(frozen=True)
-class Setting:
-    """The agreed run; public.
+class Model:
+    """The networks; shapes and words are as of `networks`.
 
     Attributes:
-        members: the holders in the order that concatenation uses; exactly one holds the labels.
-        classes: number of classes. mode: one of MODES. width: h. hops: K. layers: hidden layers at the server.
-        epochs: steps of the server's network; every `republish` of them the holders train and publish anew.
-        epsilon, delta, clip: of all publications of one holder together; inf is no privacy against their reader.
-            A guess needs no delta and no clip.
-        epsilon_y: labels go through randomized response once at the label holder; inf: others can learn them.
-        shared_rate, momentum: of the shared first layer, which is trained by plain descent.
-        opened: the acknowledgement that paper mode opens more than a quarter of a holder's columns.
-
-    Raises:
-        InputError: for a value outside its range, or members that make no federation.
+        aggregator: one of AGGREGATORS. combine: one of COMBINES.
+        width: h. hops: K. layers: hidden layers at the server. dropout: of them.
     """
 
-    members: tuple[Member, ...]
-    classes: int
-    mode: str = "shared-linear"
     aggregator: str = "sage"
     combine: str = "mean"
     width: int = 64
     hops: int = 4
     layers: int = 1
     dropout: float = 0.5
+
+
+@dataclass(frozen=True)
+class Training:
+    """How long and how fast.
+
+    Attributes:
+        learning_rate, weight_decay: of Adam at every party.
+        shared_rate, momentum: of the shared first layer, which is trained by plain descent.
+        epochs: steps of the server's network; every `republish` of them the holders train and publish anew.
+    """
+
     learning_rate: float = 0.01
     weight_decay: float = 1e-3
     shared_rate: float = 20.0
     momentum: float = 0.9
     epochs: int = 200
     republish: int = 1
+
+    def optimiser(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Adam:
+        """Return Adam at the agreed rate and decay."""
+        return torch.optim.Adam(parameters, lr=self.learning_rate, weight_decay=self.weight_decay)
+
+    @property
+    def publications(self) -> int:
+        """How often holders publish, where they publish in rounds."""
+        return math.ceil(self.epochs / self.republish)
+
+
+@dataclass(frozen=True)
+class Privacy:
+    """What is paid for noise, and how rows are made ready for it.
+
+    Attributes:
+        epsilon, delta: of all publications of one holder together; inf is no privacy against their reader.
+            A guess needs no delta and no clip.
+        clip: C, how long a published row may be. shrink: whether the server shrinks noisy rows (`james_stein`).
+        epsilon_y: labels go through randomized response once at the label holder; inf: others can learn them.
+    """
+
     epsilon: float = math.inf
     delta: float = 1e-4
     clip: float = 1.0
     shrink: bool = True
     epsilon_y: float = math.inf
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """How the parties work together.
+
+    Attributes:
+        mode: one of MODES. bits: f, fraction bits of shared numbers.
+        opened: the acknowledgement that paper mode opens more than a quarter of a holder's columns.
+    """
+
+    mode: str = "shared-linear"
     bits: int = FRACTION_BITS
     opened: bool = False
+
+
+_GROUPS: Mapping[str, type[Protocol] | type[Model] | type[Training] | type[Privacy]] = MappingProxyType(
+    {"protocol": Protocol, "model": Model, "training": Training, "privacy": Privacy}
+)
+
+
+#: Option -> its group, in the order of agreement files, which are signed byte by byte.
+_GROUP_OF: Mapping[str, str] = MappingProxyType(
+    {"mode": "protocol"}
+    | {field.name: group for group in ("model", "training", "privacy") for field in fields(_GROUPS[group])}
+    | {"bits": "protocol", "opened": "protocol"}
+)
+#: Every option of a setting by the name that files and callers use, with its default, in the order of agreement files.
+OPTIONS: Mapping[str, Option] = MappingProxyType(
+    {name: getattr(_GROUPS[group](), name) for name, group in _GROUP_OF.items()}
+)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The agreed run; public.
+
+    Attributes:
+        members: the holders in the order that concatenation uses; exactly one holds the labels.
+        classes: number of classes. server: the server's name.
+
+    Raises:
+        InputError: for a value outside its range, or members that make no federation.
+
+    Example:
+        >>> setting = Setting.of((Member("bank", 3, labels=True), Member("shop", 5)), 2, epsilon=8.0, epochs=40)
+        >>> setting.columns, setting.publications, round(setting.publication.sigma, 2)
+        (8, 40, 7.83)
+    """
+
+    members: tuple[Member, ...]
+    classes: int
+    protocol: Protocol = Protocol()
+    model: Model = Model()
+    training: Training = Training()
+    privacy: Privacy = Privacy()
     server: str = "server"
 
+    @staticmethod
+    def of(members: Sequence[Member], classes: int, *, server: str = "server", **options: Option) -> Setting:
+        """Build a setting from options by the names of OPTIONS.
+
+        Args:
+            members: the holders in order. classes: number of classes. server: the server's name.
+            options: those that are not at their defaults.
+
+        Raises:
+            InputError: an unknown option, a value outside its range, or members that make no federation.
+        """
+        require_options(options)
+        groups = {
+            group: kind(**{name: value for name, value in options.items() if _GROUP_OF[name] == group})  # type: ignore[arg-type]
+            for group, kind in _GROUPS.items()
+        }
+        return Setting(tuple(members), classes, server=server, **groups)  # type: ignore[arg-type]
+
+    @property
+    def options(self) -> dict[str, Option]:
+        """Every option with its value, in the order of agreement files."""
+        return {name: getattr(getattr(self, group), name) for name, group in _GROUP_OF.items()}
+
+    def with_options(self, **options: Option) -> Setting:
+        """Return the setting with other values of some options.
+
+        Raises:
+            InputError: an unknown option, or a value outside its range.
+        """
+        return Setting.of(self.members, self.classes, server=self.server, **{**self.options, **options})
+
     def __post_init__(self) -> None:
-        names = [member.name for member in self.members]
-        least, most = PARTIES
-        if not least <= len(names) <= most:
-            raise InputError(f"{len(names)} holders", allowed=f"{least} to {most}")
-        if len({*names, self.server}) != len(names) + 1:
-            raise InputError(f"names {', '.join([*names, self.server])}", allowed="a different name for every party")
-        if sum(member.labels for member in self.members) != 1:
-            raise InputError("labels are with none or several holders", allowed="exactly one label holder")
+        self._require_members()
         for name, value, known in (
-            ("mode", self.mode, tuple(MODES)),
-            ("aggregator", self.aggregator, AGGREGATORS),
-            ("combine", self.combine, COMBINES),
+            ("mode", self.protocol.mode, tuple(MODES)),
+            ("aggregator", self.model.aggregator, AGGREGATORS),
+            ("combine", self.model.combine, COMBINES),
         ):
             if value not in known:
                 raise InputError(f"{name} {value!r} is not known", allowed=", ".join(known))
-        for name in ("width", "hops", "epochs", "republish", "classes"):
-            if not 1 <= getattr(self, name) <= _MOST:
-                raise InputError(
-                    f"{name} = {_short(getattr(self, name))}", allowed=f"a whole number from 1 to {_MOST:,}"
-                )
-        if self.mode == "paper":
+        for name, count in (
+            ("width", self.model.width),
+            ("hops", self.model.hops),
+            ("epochs", self.training.epochs),
+            ("republish", self.training.republish),
+            ("classes", self.classes),
+        ):
+            if not 1 <= count <= _MAX_COUNT:
+                raise InputError(f"{name} = {_short(count)}", allowed=f"a whole number from 1 to {_MAX_COUNT:,}")
+        if self.protocol.mode == "paper":
             self._require_few_openings()
+        # Each refuses what no noise, no channel or no ring can do, before anybody's data is read.
         _ = self.price, self.label_channel
-        if self.mode == "shared-linear":
+        if self.protocol.mode == "shared-linear":
             _ = self.bounds
 
     @property
@@ -134,61 +237,98 @@ class Setting:
     @property
     def publications(self) -> int:
         """R, how often every holder publishes."""
-        return 1 if self.mode == "guesses" else math.ceil(self.epochs / self.republish)
+        return 1 if self.protocol.mode == "guesses" else self.training.publications
 
     @property
     def rounds(self) -> int:
         """Rounds of a run: one a publication; mode "guesses" gives labels in a round before."""
-        return 2 if self.mode == "guesses" else self.publications
+        return 2 if self.protocol.mode == "guesses" else self.publications
 
     @cached_property
     def publication(self) -> Publication:
         """The price and noise of one holder's publications."""
-        return Publication(self.epsilon, self.delta, self.publications, self.width, self.clip)
+        to = self.privacy
+        return Publication(to.epsilon, to.delta, self.publications, self.model.width, to.clip)
 
     @cached_property
     def dither(self) -> Dither | None:
         """The noise that each holder adds to what mode "shared-linear" opens; None where nothing is protected."""
-        return None if self.publication.public else Dither(self.publication, 2 * self.bits, len(self.members))
+        return None if self.publication.public else Dither(self.publication, 2 * self.protocol.bits, len(self.members))
 
     @cached_property
     def bounds(self) -> Bounds:
         """How long rows and weights can get in mode "shared-linear"."""
         dither = self.dither
         longest = math.inf if dither is None else dither.longest
-        return Bounds(len(self.members), self.columns, self.width, self.hops, self.publications, self.bits, longest)
+        return Bounds(
+            len(self.members),
+            self.columns,
+            self.model.width,
+            self.model.hops,
+            self.publications,
+            self.protocol.bits,
+            longest,
+        )
 
     @property
     def guessing(self) -> Guessing:
         """The price and noise of one holder's guesses."""
-        return Guessing(self.epsilon, self.classes)
+        return Guessing(self.privacy.epsilon, self.classes)
 
     @property
     def price(self) -> Publication | Guessing:
         """What one holder's publications cost in this mode."""
-        return self.guessing if self.mode == "guesses" else self.publication
+        return self.guessing if self.protocol.mode == "guesses" else self.publication
 
     @property
     def reader(self) -> str:
         """Who reads what holders publish."""
-        return "the label holder" if self.mode == "guesses" else "the server"
+        return "the label holder" if self.protocol.mode == "guesses" else "the server"
 
     @property
     def label_channel(self) -> Tensor:
         """Pr[label as heard = column | true label = row] of the training labels, float32 [c, c]."""
-        return Guessing(self.epsilon_y, self.classes).channel.float()
+        return Guessing(self.privacy.epsilon_y, self.classes).channel.float()
 
     def steps(self, round: int) -> int:
         """Return how many steps the server's network takes in round 1..R."""
-        return min(self.republish, self.epochs - (round - 1) * self.republish)
+        return min(self.training.republish, self.training.epochs - (round - 1) * self.training.republish)
+
+    def _require_members(self) -> None:
+        names = self.names
+        least, most = PARTIES
+        if not least <= len(names) <= most:
+            raise InputError(f"{len(names)} holders", allowed=f"{least} to {most}")
+        if len({*names, self.server}) != len(names) + 1:
+            raise InputError(f"names {', '.join([*names, self.server])}", allowed="a different name for every party")
+        if sum(member.labels for member in self.members) != 1:
+            raise InputError("labels are with none or several holders", allowed="exactly one label holder")
 
     def _require_few_openings(self) -> None:
-        opened = self.width * self.publications
+        opened = self.model.width * self.publications
         for member in self.members:
-            if opened >= RELEASE_SHARE * member.columns and not self.opened:
+            if opened >= RELEASE_SHARE * member.columns and not self.protocol.opened:
                 raise InputError(
                     f"paper mode opens {opened} projections of {member.name}'s {member.columns} columns: a holder "
                     "can solve for the features",
                     allowed=f"fewer than {math.ceil(RELEASE_SHARE * member.columns)}",
                     remedy="choose mode shared-linear or individual, or acknowledge with opened = true",
                 )
+
+
+def require_options(names: Iterable[str], where: str | None = None) -> None:
+    """Refuse names that are no option of a setting.
+
+    Args:
+        names: what a caller or a file says. where: whose they are, for the message.
+
+    Raises:
+        InputError: the first one that is not known.
+    """
+    for name in names:
+        if name not in OPTIONS:
+            raise InputError(f"setting {name!r} is not known", where=where, allowed=", ".join(OPTIONS))
+
+
+def _short(value: int) -> str:
+    return str(value) if abs(value) < 10**20 else "a number of more than 20 digits"

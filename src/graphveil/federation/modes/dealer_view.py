@@ -2,7 +2,7 @@
 
 It is what an attack and an audit give the server beside what it received:
 
-    P_k = -r'_k        share of a holder but the first after the last cut, as far as nobody adds to it
+    P_k = -r'_k        share of a holder but the first after the last truncation, as far as nobody adds to it
     V_jk, r_jk         masks of the product of j's share of P with k's share of W, in each round
 
     share of z      P_k W_k + sum_j P_k (W_j - V_kj) + r_kj + P_j V_jk - r_jk
@@ -33,12 +33,12 @@ class DealerView:
     """The server's keys.
 
     Attributes:
-        nodes: n. spread: by holder. products: by (owner, other).
+        nodes: n. propagation: by holder. products: by (owner, other).
     """
 
     setting: Setting
     nodes: int
-    spread: Mapping[str, PropagationKeys]
+    propagation: Mapping[str, PropagationKeys]
     products: Mapping[tuple[str, str], DealerKeys]
 
     @staticmethod
@@ -53,7 +53,7 @@ class DealerView:
     @staticmethod
     def of(setting: Setting, nodes: int, keys: Mapping[str, Sequence[Tensor]]) -> DealerView:
         """Read them off the messages "mask-keys" that each holder was sent, in order."""
-        spread = {name: PropagationKeys.of(keys[name][0], name, setting.names) for name in setting.names}
+        propagation = {name: PropagationKeys.of(keys[name][0], name, setting.names) for name in setting.names}
         left: dict[str, MaskKey] = {}
         blind: dict[tuple[str, str], MaskKey] = {}
         right: dict[tuple[str, str], MaskKey] = {}
@@ -66,13 +66,14 @@ class DealerView:
                 else:
                     right[one.owner, name] = next(dealt)
         return DealerView(
-            setting, nodes, spread, {pair: DealerKeys(left[pair[0]], blind[pair], right[pair]) for pair in right}
+            setting, nodes, propagation, {pair: DealerKeys(left[pair[0]], blind[pair], right[pair]) for pair in right}
         )
 
     def share(self, name: str) -> Tensor:
-        """Return -r' of the last cut [n, d]: the share of P that a holder but the first was dealt."""
+        """Return -r' of the last truncation [n, d]: the share of P that a holder but the first was dealt."""
         setting = self.setting
-        return -self.spread[name].truncation.cut.expand(f"r' hop {setting.hops - 1}", (self.nodes, setting.columns))
+        key, label = self.propagation[name].truncation.cut, f"r' hop {setting.model.hops - 1}"
+        return -key.expand(label, (self.nodes, setting.columns))
 
     def cut_mask(self, step: str, shape: tuple[int, ...]) -> Tensor:
         """Return r of a truncation, which hides from the first holder what is truncated.
@@ -80,18 +81,18 @@ class DealerView:
         Args:
             step: as of `truncation.truncate_shared`. shape: of what is truncated.
         """
-        masks = [keys.truncation.mask.expand(f"r {step}", shape) for keys in self.spread.values()]
+        masks = [keys.truncation.mask.expand(f"r {step}", shape) for keys in self.propagation.values()]
         return torch.stack(masks).sum(dim=0)
 
     def right(self, owner: str, other: str, round: int) -> Tensor:
         """Return V [d, h] of a round."""
         setting = self.setting
-        shape = (setting.columns, setting.width)
+        shape = (setting.columns, setting.model.width)
         return self.products[owner, other].right.expand(f"V {self._label(owner, other, round)}", shape)
 
     def blind(self, owner: str, other: str, round: int) -> Tensor:
         """Return r [n, h] of a round."""
-        shape = (self.nodes, self.setting.width)
+        shape = (self.nodes, self.setting.model.width)
         return self.products[owner, other].blind.expand(f"r {self._label(owner, other, round)}", shape)
 
     def share_of_z(self, name: str, p: Mapping[str, Tensor], w: Mapping[str, Tensor], round: int) -> Tensor:

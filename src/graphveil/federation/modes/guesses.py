@@ -102,8 +102,10 @@ class GuessingHolder:
 
     def trained(self, loss: Callable[[Tensor], Tensor]) -> Tensor:
         """Return logits of all nodes [n, c] after training on a loss of them."""
-        setting = self.run.setting
-        train_local(self.network, loss, epochs=setting.epochs, rate=setting.learning_rate, decay=setting.weight_decay)
+        training = self.run.setting.training
+        train_local(
+            self.network, loss, epochs=training.epochs, rate=training.learning_rate, decay=training.weight_decay
+        )
         with torch.no_grad():
             logits: Tensor = self.network()
         return logits
@@ -120,7 +122,7 @@ def guessing_holder(run: RunContext, holding: Holding) -> Program[GuessingHolder
         What it published, and at the label holder the predictions.
     """
     setting = run.setting
-    network = LocalNetwork(holding.features, holding.edge_index, setting.classes, setting.hops)
+    network = LocalNetwork(holding.features, holding.edge_index, setting.classes, setting.model.hops)
     party = GuessingHolder(run, holding, network, GuessPublisher(setting))
     if run.state is not None:
         party.load(run.state)

@@ -71,7 +71,7 @@ def lefts_of(setting: Setting, nodes: int) -> tuple[LeftMatrix, ...]:
     Args:
         nodes: n, rows that all holders share.
     """
-    if setting.mode != "paper":
+    if setting.protocol.mode != "paper":
         return ()
     return tuple(
         LeftMatrix(
@@ -94,7 +94,7 @@ def products_of(setting: Setting, nodes: int, *, transposed: bool = False) -> tu
     Returns:
         In the order in which all parties take them; none but in mode "paper".
     """
-    return products_with(lefts_of(setting, nodes), setting.width, transposed=transposed)
+    return products_with(lefts_of(setting, nodes), setting.model.width, transposed=transposed)
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ def holder(run: RunContext, holding: Holding) -> Program[EmbeddingHolder]:
     """
     setting, head = run.setting, holding.head
     party = _initial(run, holding)
-    structure = holder_structure(setting.aggregator, holding.edge_index, holding.nodes)
+    structure = holder_structure(setting.model.aggregator, holding.edge_index, holding.nodes)
     if run.state is not None:
         party.load(run.state)
     yield from party.first.prepare()
@@ -158,7 +158,7 @@ def holder(run: RunContext, holding: Holding) -> Program[EmbeddingHolder]:
         yield Send(setting.server, "embeddings", rows, party.publisher.latest)
         if head is not None:
             yield from head.steps(setting, holding.nodes, round)
-        gradient = yield Receive(setting.server, "embedding-gradient", (holding.nodes, setting.width))
+        gradient = yield Receive(setting.server, "embedding-gradient", (holding.nodes, setting.model.width))
         party.optimiser.zero_grad()
         h.backward(gradient)
         party.optimiser.step()
@@ -169,15 +169,11 @@ def holder(run: RunContext, holding: Holding) -> Program[EmbeddingHolder]:
 
 def _initial(run: RunContext, holding: Holding) -> EmbeddingHolder:
     """Return networks, publisher and optimiser before the first round."""
-    setting = run.setting
-    propagation = Propagation(setting.aggregator, setting.width, setting.hops, generator=run.generator)
+    setting, model = run.setting, run.setting.model
+    propagation = Propagation(model.aggregator, model.width, model.hops, generator=run.generator)
     publisher = Publisher(setting.publication, MaskKey.fresh(run.randomness))
-    first = _SharedLayer(run, holding) if setting.mode == "paper" else _LocalLayer(run, holding)
-    optimiser = torch.optim.Adam(
-        [*propagation.parameters(), *first.parameters()],
-        lr=setting.learning_rate,
-        weight_decay=setting.weight_decay,
-    )
+    first = _SharedLayer(run, holding) if setting.protocol.mode == "paper" else _LocalLayer(run, holding)
+    optimiser = setting.training.optimiser([*propagation.parameters(), *first.parameters()])
     return EmbeddingHolder(propagation, optimiser, first, publisher, holding.head)
 
 
@@ -208,7 +204,7 @@ class _LocalLayer:
 
     def __init__(self, run: RunContext, holding: Holding) -> None:
         self._inputs = operator_of(holding.features)
-        self.weight = glorot((holding.features.shape[1], run.setting.width), run.generator)
+        self.weight = glorot((holding.features.shape[1], run.setting.model.width), run.generator)
 
     def parameters(self) -> list[nn.Parameter]:
         return [self.weight]
@@ -239,17 +235,17 @@ class _SharedLayer:
         setting = run.setting
         self._run, self._nodes = run, holding.nodes
         widest = max(member.columns for member in setting.members)
-        ring.require_room(holding.bound, 2.0**6, widest * len(setting.members), setting.bits)
+        ring.require_room(holding.bound, 2.0**6, widest * len(setting.members), setting.protocol.bits)
         self._lefts = lefts_of(setting, holding.nodes)
-        self._matrix = ring_matrix(holding.features, setting.bits)
+        self._matrix = ring_matrix(holding.features, setting.protocol.bits)
         self._transposed = transpose(self._matrix)
         # Shares add up to W: each is drawn at 1 / sqrt(I) of Glorot's range, so that W has its variance.
-        scale = (6.0 / (setting.columns + setting.width)) ** 0.5 / len(setting.members) ** 0.5
+        scale = (6.0 / (setting.columns + setting.model.width)) ** 0.5 / len(setting.members) ** 0.5
         drawn = {
-            member.name: secret_numbers((member.columns, setting.width), randomness=run.randomness)
+            member.name: secret_numbers((member.columns, setting.model.width), randomness=run.randomness)
             for member in setting.members
         }
-        self.shares = {name: ring.encode(numbers * scale, setting.bits) for name, numbers in drawn.items()}
+        self.shares = {name: ring.encode(numbers * scale, setting.protocol.bits) for name, numbers in drawn.items()}
         self._velocity: Tensor | None = None
         self._masked: Masked | None = None
 
@@ -278,20 +274,20 @@ class _SharedLayer:
             yield Send(other, "opened-share", mine)
         opened = [mine]
         for other in others:
-            opened.append((yield Receive(other, "opened-share", (self._nodes, setting.width))))
-        return ring.decode(reconstruct(opened), 2 * setting.bits).requires_grad_()
+            opened.append((yield Receive(other, "opened-share", (self._nodes, setting.model.width))))
+        return ring.decode(reconstruct(opened), 2 * setting.protocol.bits).requires_grad_()
 
     def backward(self, h0: Tensor, round: int) -> Program[None]:
         setting, me = self._run.setting, self._run.me
         gradient = h0.grad if h0.grad is not None else torch.zeros_like(h0)
-        self._velocity = gradient if self._velocity is None else setting.momentum * self._velocity + gradient
-        step = ring.encode(setting.shared_rate * self._velocity, setting.bits)
+        self._velocity = gradient if self._velocity is None else setting.training.momentum * self._velocity + gradient
+        step = ring.encode(setting.training.shared_rate * self._velocity, setting.protocol.bits)
         products = products_of(setting, self._nodes, transposed=True)
         rights = dict.fromkeys(products, step)
         crossed = yield from multiply(self._ready(), products, rights, f"backward {round}")
-        self.shares[me] = self.shares[me] - (ring.matmul(self._transposed, step) >> setting.bits)
+        self.shares[me] = self.shares[me] - (ring.matmul(self._transposed, step) >> setting.protocol.bits)
         for product, share in crossed.items():
-            descent = truncate(share, setting.bits, first=product.left.owner == me)
+            descent = truncate(share, setting.protocol.bits, first=product.left.owner == me)
             self.shares[product.left.name] = self.shares[product.left.name] - descent
 
     def _ready(self) -> Masked:

@@ -51,15 +51,13 @@ class LabelHead:
         Args:
             randomness: of randomized response. generator: of initial weights.
         """
-        self._output = OutputLayer(setting.width, setting.classes, generator=generator)
-        self._optimiser = torch.optim.Adam(
-            self._output.parameters(), lr=setting.learning_rate, weight_decay=setting.weight_decay
-        )
+        self._output = OutputLayer(setting.model.width, setting.classes, generator=generator)
+        self._optimiser = setting.training.optimiser(self._output.parameters())
         self._rows = self.train.nonzero().squeeze(1)
         self._channel = setting.label_channel
         self.reported = torch.where(self.train | self.val, self.labels, -1)  # no other label is ever used
-        if math.isfinite(setting.epsilon_y):
-            response = RandomizedResponse(epsilon=setting.epsilon_y, classes=setting.classes)
+        if math.isfinite(setting.privacy.epsilon_y):
+            response = RandomizedResponse(epsilon=setting.privacy.epsilon_y, classes=setting.classes)
             for mask in (self.train, self.val):
                 reports = response.randomize(self.labels[mask], randomness=randomness)
                 self.reported[mask] = reports.labels
@@ -109,7 +107,7 @@ class LabelHead:
         """
         loss = math.nan
         for _ in range(setting.steps(round)):
-            z = yield Receive(setting.server, "hidden", (len(self._rows), setting.width))
+            z = yield Receive(setting.server, "hidden", (len(self._rows), setting.model.width))
             z.requires_grad_()
             self._optimiser.zero_grad()
             error = self._loss(z, self.reported[self._rows])
@@ -117,7 +115,7 @@ class LabelHead:
             self._optimiser.step()
             loss = float(error.detach())
             yield Send(setting.server, "hidden-gradient", _gradient(z))
-        z = yield Receive(setting.server, "hidden", (nodes, setting.width))
+        z = yield Receive(setting.server, "hidden", (nodes, setting.model.width))
         with torch.no_grad():
             self._note(self._output(z), round, loss)
 

@@ -58,7 +58,7 @@ def linear_lefts(setting: Setting, nodes: int) -> list[LeftMatrix]:
 
 def linear_products(setting: Setting, nodes: int, *, transposed: bool = False) -> tuple[Product, ...]:
     """Return the products of z = P W, or of dW = P^T dz: every share of P with every other holder's share."""
-    return products_with(linear_lefts(setting, nodes), setting.width, transposed=transposed)
+    return products_with(linear_lefts(setting, nodes), setting.model.width, transposed=transposed)
 
 
 def start_scale(setting: Setting) -> float:
@@ -68,7 +68,7 @@ def start_scale(setting: Setting) -> float:
 
 def scale_of(setting: Setting) -> Scale:
     """Return how many bits are cut off products, and what they stay below: a row of P has length 1, a row of z C."""
-    return Scale(setting.bits, math.ceil(max(_REACH, setting.clip)) << (2 * setting.bits))
+    return Scale(setting.protocol.bits, math.ceil(max(_REACH, setting.privacy.clip)) << (2 * setting.protocol.bits))
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ def _publish(exchange: _Exchange, party: LinearHolder, round: int) -> Program[No
     crossed = yield from exchange.multiplied(party.w, f"forward {round}", transposed=False)
     # Counted before anything leaves: a budget that is spent refuses here.
     publisher.count(name)
-    shape = (exchange.nodes, setting.width)
+    shape = (exchange.nodes, setting.model.width)
     parts = [ring.matmul(party.p, party.w), *crossed, exchange.zero.mask(f"open {round}", shape)]
     if (dither := setting.dither) is not None:
         parts.append(publisher.noise_for(str(round), name, shape, dither))
@@ -164,7 +164,7 @@ def _publish(exchange: _Exchange, party: LinearHolder, round: int) -> Program[No
 def _descent(exchange: _Exchange, party: LinearHolder, keys: PropagationKeys, round: int) -> Program[Tensor]:
     """Return this holder's share of the step dW = P^T dz, int64 [d, h]."""
     setting = exchange.run.setting
-    dz = yield Receive(setting.server, "gradient-share", (exchange.nodes, setting.width))
+    dz = yield Receive(setting.server, "gradient-share", (exchange.nodes, setting.model.width))
     crossed = yield from exchange.multiplied(dz, f"backward {round}", transposed=True)
     step = reconstruct([ring.matmul(exchange.transposed, dz), *crossed])
     return (yield from truncate_shared(exchange.zero, step, keys.truncation, scale_of(setting), f"step {round}"))
@@ -175,8 +175,8 @@ def _initial(
 ) -> Program[LinearHolder]:
     """Draw a share of W, and propagate the features together with all other holders."""
     setting = run.setting
-    drawn = secret_numbers((setting.columns, setting.width), randomness=run.randomness)
-    w = ring.encode(drawn * start_scale(setting), setting.bits)
+    drawn = secret_numbers((setting.columns, setting.model.width), randomness=run.randomness)
+    w = ring.encode(drawn * start_scale(setting), setting.protocol.bits)
     # Other holders' columns are zeros here: the shares X_1, ..., X_I add up to X side by side.
     blocks = [
         scaled_rows(holding.features, len(setting.members), setting.bounds.rows)
@@ -184,9 +184,9 @@ def _initial(
         else torch.zeros(holding.nodes, member.columns, dtype=torch.float64)
         for member in setting.members
     ]
-    share = ring.encode(torch.cat(blocks, dim=1), setting.bits)
+    share = ring.encode(torch.cat(blocks, dim=1), setting.protocol.bits)
     s = transition_matrix(holding.edge_index, holding.nodes)
-    p = yield from propagate_shares(zero, keys, s, share, setting.hops, scale_of(setting))
+    p = yield from propagate_shares(zero, keys, s, share, setting.model.hops, scale_of(setting))
     return LinearHolder(p, w, Commitment.of(p, randomness=run.randomness), publisher, holding.head)
 
 

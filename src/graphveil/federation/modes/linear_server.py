@@ -35,9 +35,9 @@ class LinearNetwork(nn.Module):
 
     def __init__(self, setting: Setting, *, generator: torch.Generator) -> None:
         super().__init__()
-        width = setting.width
+        width = setting.model.width
         self.mixing = glorot((width, width), generator)
-        self.rest = Combination("mean", 1, width, setting.layers, setting.dropout, generator=generator)
+        self.rest = Combination("mean", 1, width, setting.model.layers, setting.model.dropout, generator=generator)
 
     def forward(self, opened: Sequence[Tensor]) -> Tensor:
         """Return z_L [n, h]; `opened` holds z alone."""
@@ -59,15 +59,15 @@ def linear_server(run: RunContext, nodes: int, rows: int) -> Program[LinearNetwo
     """
     setting = run.setting
     network = LinearNetwork(setting, generator=run.generator)
-    optimiser = torch.optim.Adam(network.parameters(), lr=setting.learning_rate, weight_decay=setting.weight_decay)
+    optimiser = setting.training.optimiser(network.parameters())
     keys = yield from deal_keys(setting.names, randomness=run.randomness)
     truncation = {name: key.truncation for name, key in keys.items()}
-    velocity = torch.zeros(nodes, setting.width)
+    velocity = torch.zeros(nodes, setting.model.width)
     if run.state is not None:
         load_network(network, optimiser, run.state)
         velocity = run.state["pull"]
     else:
-        yield from deal_propagation(keys, nodes, setting.columns, setting.hops, setting.bits)
+        yield from deal_propagation(keys, nodes, setting.columns, setting.model.hops, setting.protocol.bits)
     dealer = Dealer(linear_lefts(setting, nodes), randomness=run.randomness)
     yield from dealer.deal(setting.names)
     train = yield Receive(setting.label_holder, "labelled-rows", (rows,))
@@ -77,12 +77,13 @@ def linear_server(run: RunContext, nodes: int, rows: int) -> Program[LinearNetwo
         yield from dealer.correct(linear_products(setting, nodes), f"forward {round}")
         z = yield from _open(setting, nodes)
         yield from take_steps(network, optimiser, setting, [z], train, setting.steps(round))
-        velocity = setting.momentum * velocity + (z.grad if z.grad is not None else torch.zeros_like(z))
-        step = _bounded(setting.shared_rate * velocity, setting, nodes)
+        velocity = setting.training.momentum * velocity + (z.grad if z.grad is not None else torch.zeros_like(z))
+        step = _bounded(setting.training.shared_rate * velocity, setting, nodes)
         for name, part in zip(setting.names, share(step, len(setting.names), randomness=run.randomness), strict=True):
             yield Send(name, "gradient-share", part)
         yield from dealer.correct(linear_products(setting, nodes, transposed=True), f"backward {round}")
-        yield from deal_truncation(truncation, (setting.columns, setting.width), setting.bits, f"step {round}")
+        shape = (setting.columns, setting.model.width)
+        yield from deal_truncation(truncation, shape, setting.protocol.bits, f"step {round}")
         yield Checkpoint(round, partial(_snapshot, network, optimiser, velocity))
     return network
 
@@ -91,8 +92,8 @@ def _open(setting: Setting, nodes: int) -> Program[Tensor]:
     """Return the noisy z of all nodes, as a leaf."""
     parts = []
     for name in setting.names:
-        parts.append((yield Receive(name, "noisy-share", (nodes, setting.width))))
-    return ring.decode(reconstruct(parts), 2 * setting.bits).requires_grad_()
+        parts.append((yield Receive(name, "noisy-share", (nodes, setting.model.width))))
+    return ring.decode(reconstruct(parts), 2 * setting.protocol.bits).requires_grad_()
 
 
 def _bounded(step: Tensor, setting: Setting, nodes: int) -> Tensor:
@@ -101,11 +102,11 @@ def _bounded(step: Tensor, setting: Setting, nodes: int) -> Tensor:
     Rounded towards zero: rounding to the nearest would lengthen it by up to sqrt(n h) / 2 units.
     """
     if setting.publication.public:
-        return ring.encode(step, setting.bits)
+        return ring.encode(step, setting.protocol.bits)
     exact = step.double()
     longest = setting.bounds.step * (1 - 2.0**-30) / math.sqrt(nodes)
     short = exact * min(1.0, longest / max(float(exact.norm()), 1e-300))
-    return torch.trunc(short * 2.0**setting.bits).long()
+    return torch.trunc(short * 2.0**setting.protocol.bits).long()
 
 
 def _snapshot(network: nn.Module, optimiser: torch.optim.Optimizer, velocity: Tensor) -> dict[str, Tensor]:

@@ -28,9 +28,9 @@ def mode_holder(run: RunContext, holding: Holding) -> Program[HolderResult]:
     Returns:
         What the program returns.
     """
-    if run.setting.mode == "guesses":
+    if run.setting.protocol.mode == "guesses":
         return (yield from guessing_holder(run, holding))
-    if run.setting.mode == "shared-linear":
+    if run.setting.protocol.mode == "shared-linear":
         return (yield from linear_holder(run, holding))
     return (yield from holder(run, holding))
 
@@ -45,9 +45,9 @@ def mode_server(run: RunContext, nodes: int, rows: int) -> Program[ServerResult]
     Returns:
         Its network; None in mode "guesses", where it has none.
     """
-    if run.setting.mode == "guesses":
+    if run.setting.protocol.mode == "guesses":
         yield from guessing_server(run)
         return None
-    if run.setting.mode == "shared-linear":
+    if run.setting.protocol.mode == "shared-linear":
         return (yield from linear_server(run, nodes, rows))
     return (yield from server(run, nodes, rows))

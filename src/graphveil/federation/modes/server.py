@@ -35,14 +35,15 @@ def server(run: RunContext, nodes: int, rows: int) -> Program[Combination]:
         Its network.
     """
     setting = run.setting
+    model = setting.model
     network = Combination(
-        setting.combine, len(setting.names), setting.width, setting.layers, setting.dropout, generator=run.generator
+        model.combine, len(setting.names), model.width, model.layers, model.dropout, generator=run.generator
     )
-    optimiser = torch.optim.Adam(network.parameters(), lr=setting.learning_rate, weight_decay=setting.weight_decay)
+    optimiser = setting.training.optimiser(network.parameters())
     if run.state is not None:
         load_network(network, optimiser, run.state)
     dealer = Dealer(lefts_of(setting, nodes), randomness=run.randomness)
-    if setting.mode == "paper":
+    if setting.protocol.mode == "paper":
         yield from dealer.deal(setting.names)
     train = yield Receive(setting.label_holder, "labelled-rows", (rows,))
     kept = partial(network_state, network, optimiser)
@@ -52,8 +53,8 @@ def server(run: RunContext, nodes: int, rows: int) -> Program[Combination]:
         yield from dealer.correct(products_of(setting, nodes), f"forward {round}")
         leaves = []
         for name in setting.names:
-            published = yield Receive(name, "embeddings", (nodes, setting.width))
-            shrunk = james_stein(published, setting.publication) if setting.shrink else published
+            published = yield Receive(name, "embeddings", (nodes, setting.model.width))
+            shrunk = james_stein(published, setting.publication) if setting.privacy.shrink else published
             leaves.append(shrunk.requires_grad_())
         yield from take_steps(network, optimiser, setting, leaves, train, setting.steps(round))
         for name, leaf in zip(setting.names, leaves, strict=True):
@@ -84,7 +85,7 @@ def take_steps(
         network.train()
         hidden = network(leaves)[train]
         yield Send(setting.label_holder, "hidden", hidden.detach())
-        gradient = yield Receive(setting.label_holder, "hidden-gradient", (len(train), setting.width))
+        gradient = yield Receive(setting.label_holder, "hidden-gradient", (len(train), setting.model.width))
         optimiser.zero_grad()
         hidden.backward(gradient)
         optimiser.step()

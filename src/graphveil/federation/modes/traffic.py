@@ -33,12 +33,12 @@ def traffic_of(setting: Setting, nodes: int, rows: int) -> Traffic:
     Returns:
         What all parties together send, once and in every round.
     """
-    holders, width = len(setting.names), setting.width
-    if setting.mode == "guesses":  # a label and a guess of every node, for each holder but one
+    holders, width = len(setting.names), setting.model.width
+    if setting.protocol.mode == "guesses":  # a label and a guess of every node, for each holder but one
         return Traffic(LONG * (holders + (holders - 1) * nodes), LONG * (holders - 1) * nodes)
-    labels = setting.republish * 2 * rows * width * FLOAT + nodes * width * FLOAT
+    labels = setting.training.republish * 2 * rows * width * FLOAT + nodes * width * FLOAT
     once = LONG * (rows + holders)
-    if setting.mode == "shared-linear":
+    if setting.protocol.mode == "shared-linear":
         products = [*linear_products(setting, nodes), *linear_products(setting, nodes, transposed=True)]
         opened = 2 * holders * nodes * width * WORD  # noisy shares, and shares of the gradient
         pairs = KEY * holders * (holders - 1)
@@ -46,7 +46,7 @@ def traffic_of(setting: Setting, nodes: int, rows: int) -> Traffic:
         seals, cut = pairs, _cut(holders, setting.columns * width)
         return Traffic(once + set_up, seals + _shares(products) + opened + cut + labels)
     published = 2 * holders * nodes * width * FLOAT
-    if setting.mode == "individual":
+    if setting.protocol.mode == "individual":
         return Traffic(once, published + labels)
     products = [*products_of(setting, nodes), *products_of(setting, nodes, transposed=True)]
     opened = holders * (holders - 1) * nodes * width * WORD
@@ -69,7 +69,7 @@ def _spread(setting: Setting, nodes: int) -> int:
     holders, shares = len(setting.names), nodes * setting.columns * WORD
     pairs = holders * (holders - 1)
     hop = pairs * (nodes * nodes * WORD + 2 * shares) + _cut(holders, nodes * setting.columns)
-    return setting.hops * hop + KEY * holders * (holders + 3)
+    return setting.model.hops * hop + KEY * holders * (holders + 3)
 
 
 def _cut(holders: int, numbers: int) -> int:

@@ -68,7 +68,7 @@ def attack_folder(
     setting = agreement.setting
     held = holdings_of(agreement, Path(truth), data_root=data_root, seed=seed)
     found = {}
-    for label, unprotected in ((setting.mode, False), (PLAIN, True))[: 1 + plain]:
+    for label, unprotected in ((setting.protocol.mode, False), (PLAIN, True))[: 1 + plain]:
         run = simulated(setting, held, randomness=randomness, seed=seed, unprotected=unprotected, name=name)
         found[label] = attack_federation(name, run, nodes=nodes, seed=seed, unprotected=unprotected)
     return found

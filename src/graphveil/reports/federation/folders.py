@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from graphveil.federation.core.agreement import (
     parse_agreement,
     sign,
 )
-from graphveil.federation.core.setting import Setting
+from graphveil.federation.core.setting import OPTIONS, Option, require_options
 from graphveil.federation.crypto.keys import (
     CERTIFICATE,
     KEY,
@@ -43,7 +43,6 @@ from graphveil.reading import LARGEST_TOML, read_bytes, read_json
 from graphveil.reports.base.files import new_folder, write_bytes, write_text
 from graphveil.writing import writing
 
-_NOT_SET = ("members", "classes", "server")
 _WORDS = {bool: "true or false", int: "a whole number", float: "a number, or inf", str: "a word"}
 
 
@@ -148,20 +147,18 @@ def facts_from(
     return Facts(tuple(parties), tuple(classes.split(",")), low, high, directed)
 
 
-def settings_from(pairs: Sequence[str]) -> dict[str, Any]:
+def settings_from(pairs: Sequence[str]) -> dict[str, Option]:
     """Return settings from KEY=VALUE.
 
     Raises:
         InputError: an unknown key, or a value of another type.
     """
-    kinds: dict[str, Any] = {f.name: type(f.default) for f in fields(Setting) if f.name not in _NOT_SET}
-    found: dict[str, Any] = {}
+    found: dict[str, Option] = {}
     for pair in pairs:
         key, _, text = pair.partition("=")
         key = key.replace("-", "_")
-        if key not in kinds:
-            raise InputError(f"setting {key!r} is not known", where="--set", allowed=", ".join(kinds))
-        kind = kinds[key]
+        require_options([key], "--set")
+        kind = type(OPTIONS[key])
         try:
             found[key] = {"true": True, "false": False}[text] if kind is bool else kind(text)
         except (ValueError, KeyError) as error:
@@ -205,7 +202,7 @@ def make_key(name: str, path: Path) -> dict[str, Any]:
 
 
 def write_parties(
-    path: Path, name: str, facts: Facts, settings: Mapping[str, Any], known: Mapping[str, bytes]
+    path: Path, name: str, facts: Facts, settings: Mapping[str, Option], known: Mapping[str, bytes]
 ) -> dict[str, Any]:
     """Write one folder a party and return who is in it.
 
@@ -223,7 +220,7 @@ def write_parties(
     made = {who: new_identity(who) for who in names if who not in known}
     certificates = {**{who: identity.certificate for who, identity in made.items()}, **known}
     parties = tuple(replace(party, certificate=certificates[party.name].decode()) for party in facts.parties)
-    whole = {**_defaults(), **settings}
+    whole = {**OPTIONS, **settings}
     text = agreement_text(name, parties, facts.classes, facts.low, facts.high, whole, directed=facts.directed)
     agreement = parse_agreement(text.encode(), where=str(path))
     signatures = sign(text.encode(), tuple(made.values()))
@@ -240,7 +237,7 @@ def write_parties(
     return {
         "run": name,
         "folder": str(path),
-        "mode": agreement.setting.mode,
+        "mode": agreement.setting.protocol.mode,
         "agreement": agreement.hash.hex(),
         "parties": [_introduced(party, party.name in made) for party in parties],
         "unsigned": [who for who in names if who not in made],
@@ -293,10 +290,6 @@ def add_signature(folder: Path, others: Sequence[Path] = ()) -> dict[str, Any]:
         "unsigned": [party.name for party in agreement.parties if party.name not in signed],
         "file": str(file),
     }
-
-
-def _defaults() -> dict[str, Any]:
-    return {f.name: f.default for f in fields(Setting) if f.name not in _NOT_SET}
 
 
 def _introduced(party: Party, made: bool) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -72,23 +71,23 @@ def planned(agreement: Agreement, nodes: int, rows: int, unsigned: list[str]) ->
         ],
         "label_holder": setting.label_holder,
         "unsigned": unsigned,
-        "mode": setting.mode,
-        "opens": MODES[setting.mode],
-        "opened": setting.opened,
+        "mode": setting.protocol.mode,
+        "opens": MODES[setting.protocol.mode],
+        "opened": setting.protocol.opened,
         "nodes": nodes,
         "training_nodes": rows,
-        "epochs": setting.epochs,
+        "epochs": setting.training.epochs,
         "publications": setting.publications,
-        "epsilon": setting.epsilon,
+        "epsilon": setting.privacy.epsilon,
         **priced(setting),
-        "epsilon_y": setting.epsilon_y,
+        "epsilon_y": setting.privacy.epsilon_y,
         "republish": _republished(setting),
         "bytes_once": traffic.once,
         "bytes_round": traffic.round,
         "bytes_total": traffic.total(setting.publications),
         "reveals": [
             {"kind": kind, "from": KINDS[kind].sender, "to": KINDS[kind].receiver, "reveals": KINDS[kind].reveals}
-            for kind in SENT[setting.mode]
+            for kind in SENT[setting.protocol.mode]
         ],
         "advice": _advice(setting, nodes, rows),
         "guarantee": guarantee.to_dict(),
@@ -98,10 +97,10 @@ def planned(agreement: Agreement, nodes: int, rows: int, unsigned: list[str]) ->
 
 def priced(setting: Setting) -> dict[str, Any]:
     """Return what one publication costs, who reads it, and how large its noise is."""
-    found = {"epsilon_per_publication": setting.price.per_round, "reader": setting.reader, "width": setting.width}
-    if setting.mode == "guesses":
+    found = {"epsilon_per_publication": setting.price.per_round, "reader": setting.reader, "width": setting.model.width}
+    if setting.protocol.mode == "guesses":
         return found | {"delta": 0.0, "keep": setting.guessing.keep, "classes": setting.classes}
-    return found | {"delta": setting.delta, "sigma": setting.publication.sigma, "clip": setting.clip}
+    return found | {"delta": setting.privacy.delta, "sigma": setting.publication.sigma, "clip": setting.privacy.clip}
 
 
 def _signed(certificate: str, data: bytes, signature: object) -> bool:
@@ -114,12 +113,12 @@ def _signed(certificate: str, data: bytes, signature: object) -> bool:
 
 def _republished(setting: Setting) -> list[dict[str, float]]:
     """The noise at the same total epsilon, if holders published less often."""
-    if setting.price.public or setting.mode == "guesses":
+    if setting.price.public or setting.protocol.mode == "guesses":
         return []
     found = []
-    for every in sorted({*_FEWER, setting.republish, setting.epochs}):
-        if every <= setting.epochs:
-            other = replace(setting, republish=every, opened=True).publication
+    for every in sorted({*_FEWER, setting.training.republish, setting.training.epochs}):
+        if every <= setting.training.epochs:
+            other = setting.with_options(republish=every, opened=True).publication
             found.append({"republish": every, "publications": other.rounds, "sigma": other.sigma})
     return found
 
@@ -127,22 +126,24 @@ def _republished(setting: Setting) -> list[dict[str, float]]:
 def _advice(setting: Setting, nodes: int, rows: int) -> list[str]:
     found = []
     total = traffic_of(setting, nodes, rows).total(setting.publications)
-    alone = traffic_of(replace(setting, mode="individual"), nodes, rows).total(setting.publications)
-    if setting.mode == "shared-linear" and total > 50e9:
+    alone = traffic_of(setting.with_options(mode="individual"), nodes, rows).total(setting.publications)
+    if setting.protocol.mode == "shared-linear" and total > 50e9:
         found.append(f"shared-linear sends nodes x nodes numbers; mode individual would send {alone / 1e9:.1f} GB")
-    shown = "guesses as they are" if setting.mode == "guesses" else "embeddings without noise"
+    shown = "guesses as they are" if setting.protocol.mode == "guesses" else "embeddings without noise"
     if setting.price.public:
         found.append(f"epsilon inf: {setting.reader} sees {shown}; give --epsilon a number to protect them")
-    elif setting.mode != "guesses":
+    elif setting.protocol.mode != "guesses":
         found.append(_ONE_GUESS)
-        if setting.publication.sigma * setting.width**0.5 > 3 and setting.republish < setting.epochs:
+        if (
+            setting.publication.sigma * setting.model.width**0.5 > 3
+            and setting.training.republish < setting.training.epochs
+        ):
             found.append("the noise is longer than a row: raise republish, so that there are fewer publications")
-    elif setting.epsilon > _SEEN:
-        found.append(
-            f"at epsilon {rounded_up(setting.epsilon)} {setting.guessing.keep:.1%} of all guesses are sent as they are"
-        )
-    if math.isinf(setting.epsilon_y):
-        who = "all holders are given" if setting.mode == "guesses" else "the server can learn"
-        names = "" if setting.mode == "guesses" else " up to their names"
+    elif setting.privacy.epsilon > _SEEN:
+        epsilon, keep = rounded_up(setting.privacy.epsilon), setting.guessing.keep
+        found.append(f"at epsilon {epsilon} {keep:.1%} of all guesses are sent as they are")
+    if math.isinf(setting.privacy.epsilon_y):
+        who = "all holders are given" if setting.protocol.mode == "guesses" else "the server can learn"
+        names = "" if setting.protocol.mode == "guesses" else " up to their names"
         found.append(f"{who} the training labels{names}; epsilon_y=4 would randomize them")
     return found
