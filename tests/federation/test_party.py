@@ -171,7 +171,7 @@ def test_rounds_that_run_again_cost_nothing_and_masks_are_new(
     for name in NAMES:
         assert isinstance(found[name], Outcome), found[name]
     for place, name in enumerate(NAMES[1:], start=1):
-        publisher = found[name].finished.result.publisher
+        publisher = found[name].publisher
         assert len(publisher.seen) == 5 and publisher.spent <= 8
         if mode != "shared-linear":  # where the noisy rows themselves cross the wire: five publications, not a sixth
             assert len(set(wire.of("embeddings", place))) == 5 <= len(wire.of("embeddings", place))
@@ -203,7 +203,7 @@ def test_labels_and_guesses_that_are_sent_again_are_the_same(tmp_path: Path, mon
     found = run_threads(path, kills={"holder1": [0, 1], "holder2": [0, 1], "server": [1]})
     assert all(isinstance(one, Outcome) for one in found.values()), found
     assert len(set(wire.of("guesses", 2))) == 1 == len(set(wire.of("training-labels", 1)))
-    assert found["holder2"].finished.result.publisher.spent == 8.0
+    assert found["holder2"].publisher.spent == 8.0
     assert not [kind for sender, kind, _ in wire.sent if kind not in ("blinded-ids", "blinded-set", "aligned")
                 and (sender, kind) not in ((1, "training-labels"), (2, "guesses"))]  # fmt: skip
     head = found["holder1"].head

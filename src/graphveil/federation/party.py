@@ -21,17 +21,20 @@ from graphveil.errors import DataError, InputError
 from graphveil.federation.core.agreement import Agreement
 from graphveil.federation.core.checkpoints import Checkpoints
 from graphveil.federation.core.context import RunContext
-from graphveil.federation.core.messages import Entry
+from graphveil.federation.core.messages import Entry, Transcript
+from graphveil.federation.core.publication import Publisher
 from graphveil.federation.core.setting import Setting
 from graphveil.federation.core.states import State
 from graphveil.federation.crypto.keys import Identity, fingerprint_of
 from graphveil.federation.crypto.psi import MAX_IDS, align
 from graphveil.federation.effects import Checkpoint, Program, Receive, Send, advance
-from graphveil.federation.modes.holder import Holding
+from graphveil.federation.modes.guesses import GuessingHolder, GuessPublisher
+from graphveil.federation.modes.holder import EmbeddingHolder, Holding
 from graphveil.federation.modes.labels import LabelHead
+from graphveil.federation.modes.linear import LinearHolder
 from graphveil.federation.modes.registry import HolderResult, ServerResult, mode_holder, mode_server
 from graphveil.federation.transport.links import Links, Peer
-from graphveil.federation.transport.session import Finished, Session
+from graphveil.federation.transport.session import Session
 from graphveil.graphs import Graph, published_split, random_split
 from graphveil.graphs.features import to_rows
 from graphveil.privacy import Randomness, SecureRandomness
@@ -89,11 +92,24 @@ def largest_of(setting: Setting) -> int:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a finished party has: its rows in the agreed order (holders), its parts, and the messages it saw."""
+    """What a finished party has.
+
+    Attributes:
+        order: a holder's rows in the order that all share, int64 [n]; None at the server.
+        head: the label holder's labels and predictions.
+        result: what the mode's program returned. transcript: the messages that this process sent and received.
+    """
 
     order: Tensor | None
     head: LabelHead | None
-    finished: Finished
+    result: HolderResult | ServerResult
+    transcript: Transcript
+
+    @property
+    def publisher(self) -> Publisher | GuessPublisher | None:
+        """Where a holder's rows left; None at the server."""
+        result = self.result
+        return result.publisher if isinstance(result, EmbeddingHolder | LinearHolder | GuessingHolder) else None
 
 
 def holder_program(
@@ -220,9 +236,9 @@ def run_party(
         session.links.close()
         store.close()
     if me.role == "server":
-        return Outcome(None, None, finished)
+        return Outcome(None, None, finished.result, finished.transcript)
     order, head, result = finished.result
-    return Outcome(order, head, Finished(result, finished.transcript))
+    return Outcome(order, head, result, finished.transcript)
 
 
 def _with(made: Callable[[], Mapping[str, Tensor]], more: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -155,7 +155,7 @@ def write_outcome(
     """Write what a finished party keeps, and return it in short."""
     setting = agreement.setting
     guarantee, transcript = guarantee_of(setting), read_transcript(folder, agreement)
-    publisher = outcome.finished.result.get("publisher") if outcome.order is not None else None
+    publisher = outcome.publisher
     published = len(publisher.seen) if publisher is not None else setting.publications
     answer: dict[str, Any] = {
         "run": agreement.name,
