@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from graphveil.errors import DataError
 from graphveil.federation.core.messages import KINDS, Entry
 from graphveil.federation.core.programs import simulate
 from graphveil.federation.core.setting import MODES, OPTIONS, Setting
@@ -240,3 +241,26 @@ def test_a_transcript_goes_on_over_starts_and_keeps_runs_apart(type_in: Terminal
     assert [one.kind for one in found.entries] == ["embeddings"] * 2 and found.bytes == 2 * 51200
     assert found.entries[0].epsilon == pytest.approx(agreement.setting.publication.per_round)
     assert len(read_transcript(folder, other).entries) == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('{"agreement": "x", "reveals": "' + 4096 * "x" + '"}', "characters"),
+        ("[1]", "is no message"),
+        ('{"agreement": 1}', "is no message"),
+        ('{"agreement": "OURS", "round": 1}', "is no message"),
+        (
+            '{"agreement": "OURS", "round": 1, "sender": "a", "receiver": "b", "kind": "gossip", "shape": [1], '
+            '"bytes": 8, "reveals": "all", "epsilon": 0}',
+            "is no message",
+        ),
+        (1_000_001 * "\n", "at most 1,000,000"),
+    ],
+)
+def test_a_transcript_that_nobody_wrote_is_refused(type_in: Terminal, line: str, said: str) -> None:
+    split_and_init(type_in)
+    folder, agreement = Path("run/holder1"), draft(Path("run/holder1"))[0]
+    (folder / "transcript.jsonl").write_text(line.replace("OURS", agreement.hash.hex()[:16]) + "\n")
+    with pytest.raises(DataError, match=said):
+        read_transcript(folder, agreement)

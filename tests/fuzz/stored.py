@@ -120,6 +120,35 @@ def go_on(copy: Path) -> None:
         store.close()
 
 
+def _transcript(folder: Path) -> Path:
+    """A party's transcript of a few messages, beside the agreement."""
+    from graphveil.federation.core.messages import Entry
+    from graphveil.reports.federation.folders import facts_from, write_parties
+    from graphveil.reports.federation.party import TranscriptFile
+
+    holders = ["one=127.0.0.1:2=3", "two=127.0.0.1:3=4"]
+    write_parties(folder, "run", facts_from("127.0.0.1:1", holders, "a,b", "0,1"), {"epsilon": 4.0}, {})
+    party = folder / "one"
+    with TranscriptFile(party, _agreement(party)).recording() as record:
+        for round in range(3):
+            record(Entry(round, "one", "server", "noisy-share", (5, 2), 80, "a noisy sum"))
+    return party
+
+
+def _agreement(party: Path) -> Any:
+    from graphveil.federation.core.agreement import parse_agreement
+
+    return parse_agreement((party / "agreement.toml").read_bytes())
+
+
+def read_messages(copy: Path) -> None:
+    """What a party's outcome is made of."""
+    from graphveil.reports.federation.party import by_kind, read_transcript
+
+    transcript = read_transcript(copy, _agreement(copy))
+    assert transcript.bytes >= 0 and isinstance(by_kind(transcript), list)
+
+
 def _log(folder: Path) -> Path:
     from graphveil.reports.runs.trial_log import TrialLog
 
@@ -191,6 +220,12 @@ def stored_targets(base: Path, data: Path) -> list[Target]:
 
     return [
         Target("rounds", _rounds(base / "rounds"), ("*",), lambda copy, rng: [partial(go_on, copy)], sealed),
+        Target(
+            "transcript",
+            _transcript(base / "parties"),
+            ("transcript.jsonl",),
+            lambda copy, rng: [partial(read_messages, copy)],
+        ),
         Target("trial log", logged, ("*",), tuned),
         Target("scores", scored, ("*",), released),
         Target("comparison", _compared(data, base / "compared"), ("comparison.json", "cells/*"), compared),

@@ -18,7 +18,7 @@ NAMES = (
     *("model link-beliefs", "model label-propagation", "model gap", "model progap", "model dp-mlp", "model heterorr"),
     *("ledger beside", "set npz rows", "set npz dense", "set largest component", "set musae", "set ppi", "set saint"),
     *("set images", "set university", "set arxiv", "set reddit", "set planetoid"),
-    *("rounds", "trial log", "scores", "comparison", "settings", "attacked run", "finished party"),
+    *("rounds", "transcript", "trial log", "scores", "comparison", "settings", "attacked run", "finished party"),
     *("party", "split", "certificates", "numbers"),
 )
 #: Pickles that are not the published ones are never opened; the others do not change a file.

@@ -1,8 +1,42 @@
-"""Organisations that hold different things about the same people train together: protocol, transport, estimator."""
+"""Organisations that hold different things about the same people train together: protocol, transport, estimator.
 
-from graphveil.federation.core.agreement import Agreement, read_agreement
-from graphveil.federation.core.messages import KINDS, Transcript
-from graphveil.federation.core.setting import MODES, Member, Setting
-from graphveil.federation.estimator import VFGNN
+Names load their modules when they are first used: neither torch nor gRPC is imported with this package.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from graphveil.federation.core.agreement import Agreement as Agreement
+    from graphveil.federation.core.agreement import read_agreement as read_agreement
+    from graphveil.federation.core.messages import KINDS as KINDS
+    from graphveil.federation.core.messages import Transcript as Transcript
+    from graphveil.federation.core.setting import MODES as MODES
+    from graphveil.federation.core.setting import Member as Member
+    from graphveil.federation.core.setting import Setting as Setting
+    from graphveil.federation.estimator import VFGNN as VFGNN
+
+_MODULES = {
+    "KINDS": "core.messages",
+    "MODES": "core.setting",
+    "VFGNN": "estimator",
+    "Agreement": "core.agreement",
+    "Member": "core.setting",
+    "Setting": "core.setting",
+    "Transcript": "core.messages",
+    "read_agreement": "core.agreement",
+}
 
 __all__ = ["KINDS", "MODES", "VFGNN", "Agreement", "Member", "Setting", "Transcript", "read_agreement"]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

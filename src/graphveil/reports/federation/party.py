@@ -9,10 +9,11 @@ predictions.csv    at the label holder: id, class, probability of each class, fo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import polars as pl
@@ -25,7 +26,7 @@ from graphveil.federation.core.setting import MODES
 from graphveil.federation.modes.labels import LabelHead
 from graphveil.federation.party import Outcome
 from graphveil.methods.runs.intervals import interval
-from graphveil.reading import LARGEST_HISTORY, parse_json, read_json, read_text
+from graphveil.reading import LARGEST_HISTORY, parse_json, read_json, read_text, require_lines
 from graphveil.reports.base.files import to_json, write_text
 from graphveil.reports.base.parts import GUARANTEE, LEDGER, writing_part
 from graphveil.reports.base.predictions import spreadsheet_table
@@ -37,6 +38,13 @@ from graphveil.writing import writing
 #: Paid for by the labels' own epsilon, once.
 _OF_LABELS = ("hidden-gradient", "training-labels")
 STATUS, TRANSCRIPT = "status.json", "transcript.jsonl"
+#: Characters of a transcript's line: names and facts of one message.
+_LONGEST_LINE = 4096
+#: The fields of a line beside its agreement, with their types; None: looked at on its own.
+_ENTRY: Mapping[str, type | None] = MappingProxyType(
+    {"round": int, "sender": str, "receiver": str, "kind": str, "shape": None, "bytes": int, "reveals": str}
+    | {"epsilon": None}
+)
 
 
 class StatusFile:
@@ -130,17 +138,47 @@ class TranscriptFile:
 
 
 def read_transcript(folder: Path, agreement: Agreement) -> Transcript:
-    """Return all messages of this agreement's run, over all starts."""
-    file, found = folder / TRANSCRIPT, []
-    for line in read_text(file, largest=LARGEST_HISTORY).splitlines() if file.is_file() else ():
+    """Read all messages of this agreement's run, over all starts.
+
+    A line that a crash cut off is passed over, and so are those of other agreements.
+
+    Args:
+        folder: of the party. agreement: whose messages are wanted.
+
+    Raises:
+        DataError: more lines than anybody writes, or a line that is none of a transcript.
+    """
+    file, entries = folder / TRANSCRIPT, []
+    if not file.is_file():
+        return Transcript(())
+    lines = read_text(file, largest=LARGEST_HISTORY).split("\n")
+    require_lines(len(lines), file)
+    for number, line in enumerate(lines, start=1):
+        where = f"{file}, line {number}"
+        if len(line) > _LONGEST_LINE:
+            raise _no_message(f"has {len(line):,} characters", where)
         try:
-            row = parse_json(line, where=str(file))
+            row = parse_json(line, where=where)
         except DataError:
             continue
+        if not isinstance(row, dict) or not isinstance(row.get("agreement"), str):
+            raise _no_message("is no message", where)
         if row.pop("agreement") == agreement.hash.hex()[:16]:
-            price = float(row.pop("epsilon"))
-            found.append(Entry(**{**row, "shape": tuple(row["shape"]), "epsilon": price}))
-    return Transcript.of(found)
+            entries.append(_entry(row, where))
+    return Transcript.of(entries)
+
+
+def _entry(row: dict[str, Any], where: str) -> Entry:
+    shape, price = row.get("shape"), row.get("epsilon")
+    fits = row.keys() == _ENTRY.keys() and all(type(row[name]) is kind for name, kind in _ENTRY.items() if kind)
+    fits = fits and row["kind"] in KINDS and _is_price(price) and row["bytes"] >= 0
+    if not fits or not isinstance(shape, list) or not all(type(size) is int and size >= 0 for size in shape):
+        raise _no_message("is no message", where)
+    return Entry(**{**row, "shape": tuple(shape), "epsilon": float(price)})  # type: ignore[arg-type]
+
+
+def _no_message(what: str, where: str) -> DataError:
+    return DataError(what, where=where, remedy="move the file away: it is a record alone, the run goes on without it")
 
 
 def write_outcome(
