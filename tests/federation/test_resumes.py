@@ -99,7 +99,7 @@ def test_other_data_of_any_holder_is_published_under_other_noise_of_all(who: str
     difference, noise = _openings(states, monkeypatch)
     assert float(noise.double().abs().median()) > 2.0**36  # sigma is some 3 C, and a row of z at most C
     if key == "p":
-        monkeypatch.setattr(linear.Commitment, "seal", lambda me, share: bytes(32))
+        monkeypatch.setattr(linear.Commitment, "to", lambda me, share: bytes(32))
         plain = again(after(1), monkeypatch, seed=5)
         weak = again(states, monkeypatch, seed=6)
         change = opened(weak, 0) - opened(plain, 0)
