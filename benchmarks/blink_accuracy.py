@@ -23,7 +23,8 @@ from scipy import stats
 
 from blink import rows_add_up_to_one
 from graphveil.graphs import load_graph, random_split
-from graphveil.methods.links.solitude import Solitude
+from graphveil.methods.base.estimator import Estimator
+from graphveil.methods.links.solitude import Solitude, SolitudeCore
 from graphveil.privacy import SeededRandomness
 
 #: Published means of 30 trials on one split, in %, by the epsilon of a list (authors' repository, results.json).
@@ -96,7 +97,7 @@ def run(
             held[key_of(row)] = row
 
 
-def build(epsilon: int, share: float, learning: dict[str, Any]) -> Solitude:
+def build(epsilon: int, share: float, learning: dict[str, Any]) -> Estimator[SolitudeCore]:
     """Return the method, or for epsilon 0 a network that reads no links."""
     common: dict[str, Any] = {"epsilon_x": math.inf, "scaling": "published", "epochs": 300, **learning}
     if not epsilon:

@@ -181,7 +181,7 @@ def validation(graph: Any, method: str, model: str, point: Mapping[str, int], ep
     return 100 * fitted.score(graph, split.val)
 
 
-def trained(graph: Any, settings: Mapping[str, Any], epsilon: float, draw: int) -> tuple[Solitude, Any]:
+def trained(graph: Any, settings: Mapping[str, Any], epsilon: float, draw: int) -> tuple[Any, Any]:
     """Return the method trained on split `draw` with noise `draw`, and the split."""
     split = random_split(graph, draw)
     method = Solitude(**{"epsilon_x": 1.0, "epsilon_a": epsilon, "mode": "both", "seed": draw, **settings})

@@ -22,7 +22,8 @@ from graphveil.methods import LPGNN, load_method
 from graphveil.methods.links.collection import graph_guarantee
 from graphveil.privacy import Guarantee, SecureRandomness, SeededRandomness
 from tests.methods import links_made, made
-from tests.methods.links_made import LinkCase, Sealed, copied, fit_once
+from tests.methods.cases import copied, load_like
+from tests.methods.links_made import LinkCase, Sealed, fit_once
 from tests.methods.new_people import NewPeopleSuite
 
 
@@ -315,9 +316,9 @@ class LinkSuite(NewPeopleSuite):
 
     def test_a_saved_method_comes_back_the_same(self, case: LinkCase, fitted: Any, tmp_path: Path) -> None:
         fitted.save(tmp_path)
-        both: tuple[Any, ...] = (load_method(tmp_path), type(fitted).load(tmp_path))
+        both: tuple[Any, ...] = (load_method(tmp_path), load_like(fitted, tmp_path))
         for loaded in both:
-            assert type(loaded) is type(fitted)
+            assert type(loaded.core) is type(fitted.core)
             assert torch.equal(loaded.predict_proba(), fitted.predict_proba())
             assert torch.equal(loaded.predict(Sealed(case.graph())), fitted.predict())
             assert loaded.guarantee == fitted.guarantee
@@ -333,7 +334,7 @@ class LinkSuite(NewPeopleSuite):
 
     def test_a_loaded_method_cannot_collect_again(self, case: LinkCase, fitted: Any, tmp_path: Path) -> None:
         if case.private:
-            loaded = type(fitted).load(fitted.save(tmp_path))
+            loaded = load_like(fitted, fitted.save(tmp_path))
             with pytest.raises(BudgetError):
                 loaded.randomize(Sealed(case.graph()), split=None, randomness=SeededRandomness(2))
 
@@ -347,7 +348,6 @@ class LinkSuite(NewPeopleSuite):
     def test_damaged_and_foreign_files_are_refused_in_one_line(
         self, case: LinkCase, fitted: Any, tmp_path: Path
     ) -> None:
-        kind = type(fitted)
         content = fitted.save(tmp_path / "whole").read_bytes()
         for name, damaged in damage(content).items():
             (tmp_path / f"{name}.safetensors").write_bytes(damaged)
@@ -355,7 +355,7 @@ class LinkSuite(NewPeopleSuite):
         plain.save(tmp_path / "foreign.safetensors")
         for name in (*damage(content), "foreign", "missing"):
             with pytest.raises(ModelFileError) as refused:
-                kind.load(tmp_path / f"{name}.safetensors")
+                load_like(fitted, tmp_path / f"{name}.safetensors")
             assert "\n" not in str(refused.value)
             assert name in str(refused.value)
 

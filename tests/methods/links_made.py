@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from copy import copy
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, NoReturn
@@ -13,7 +12,6 @@ import torch
 from torch import Tensor
 
 from graphveil.graphs import make_graph
-from graphveil.methods import LinkBeliefs, Solitude
 from graphveil.privacy import SeededRandomness
 from tests.methods import made
 
@@ -133,8 +131,3 @@ def likelihood(method: Any, released: Any, graph: Any) -> Tensor:
 def fit_once(case: LinkCase) -> Any:
     """Fit a case on its own graph, once for all tests."""
     return case.fit()
-
-
-def copied(method: Solitude | LinkBeliefs) -> Any:
-    """The same fitted method with a memory of its own; everything that it holds is replaced and never changed."""
-    return copy(method)

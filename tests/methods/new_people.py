@@ -13,6 +13,7 @@ import torch
 from graphveil.errors import BudgetError, InputError
 from graphveil.privacy import SecureRandomness, SeededRandomness
 from tests.methods import made
+from tests.methods.cases import load_like
 from tests.methods.links_made import LinkCase, Sealed
 
 
@@ -67,7 +68,7 @@ class NewPeopleSuite:
         other.x = 1 - new.x
         assert not torch.equal(fitted.predict_proba(new), fitted.predict_proba(other))
         assert fitted.ledger == ledger
-        assert not fitted._kept.places or len(fitted._kept.places) == made.NODES
+        assert not fitted.core.kept.places or len(fitted.core.kept.places) == made.NODES
 
     def test_a_prediction_that_fails_half_way_stays_paid(self, case: LinkCase, fitted: Any) -> None:
         """What is asked is paid before it is read, and never paid back; without a source of noise none is asked."""
@@ -101,7 +102,7 @@ class NewPeopleSuite:
             return
         new = case.graph(seed=2)
         fitted.predict(new, randomness=SeededRandomness(5))
-        loaded = type(fitted).load(fitted.save(tmp_path))
+        loaded = load_like(fitted, fitted.save(tmp_path))
         assert loaded.guarantee == fitted.guarantee
         again = loaded.predict_proba(Sealed(new), randomness=SeededRandomness(6))
         assert torch.equal(again, fitted.predict_proba(new))

@@ -10,9 +10,11 @@ import sys
 import pytest
 
 from graphveil.errors import InputError
-from graphveil.methods import DPMLP, GAP, METHODS, ClassSums, LinkBeliefs, ProGAP, Solitude
+from graphveil.methods import DPMLP, GAP, METHODS, ClassSums, ProGAP
 from graphveil.methods.base.core import core_of
 from graphveil.methods.base.method import RELEASE
+from graphveil.methods.links.link_beliefs import LinkBeliefsCore
+from graphveil.methods.links.solitude import SolitudeCore
 from graphveil.methods.local.label_propagation import LabelPropagationCore
 from graphveil.methods.local.lpgnn import LPGNNCore
 from graphveil.methods.registry import build_method, chosen_settings, tagged
@@ -27,11 +29,11 @@ def test_the_catalogue_names_every_method() -> None:
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_is_built_from_its_defaults_with_seed_and_device(name: str) -> None:
     method = build_method(name, {}, 5, seed=3, device="cpu")
-    expected = Solitude if name in ("solitude", "blink", "dprr") else LPGNNCore
+    expected = SolitudeCore if name in ("solitude", "blink", "dprr") else LPGNNCore
     others: dict[str, type] = {
         "label-propagation": LabelPropagationCore,
         "label-pool": LabelPropagationCore,
-        "link-beliefs": LinkBeliefs,
+        "link-beliefs": LinkBeliefsCore,
         "gap": GAP,
         "progap": ProGAP,
         "dp-mlp": DPMLP,
@@ -85,7 +87,7 @@ def test_the_catalogue_cannot_be_changed() -> None:
 def test_methods_share_one_interface() -> None:
     asked = {"people", "reports", "who"}  # where a prediction may ask people, who they are
     for name in ("randomize", "fit_reports"):
-        kinds = (LPGNNCore, LabelPropagationCore, Solitude, LinkBeliefs)
+        kinds = (LPGNNCore, LabelPropagationCore, SolitudeCore, LinkBeliefsCore)
         first, *rest = (inspect.signature(getattr(kind, name)) for kind in kinds)
         for other in rest:
             assert set(first.parameters) ^ set(other.parameters) <= {"topology", *asked}, name

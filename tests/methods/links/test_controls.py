@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from copy import copy
 from dataclasses import replace
 from typing import Any, NoReturn
 
@@ -21,8 +20,11 @@ from graphveil.methods.links.controls import (
     rivals_of,
     settings_of,
 )
+from graphveil.methods.links.link_beliefs import LinkBeliefsCore
+from graphveil.methods.links.solitude import SolitudeCore
 from graphveil.privacy import SeededRandomness
 from tests.methods import links_made, made
+from tests.methods.cases import copied, load_like
 
 SHORT: dict[str, Any] = {"epochs": 2, "hidden": 4, "steps_x": 2}
 CONTROLS = {"public-only", "label-propagation", "no-edges", "random-features", "random-graph"}
@@ -56,11 +58,11 @@ def graph_of(mode: str) -> Any:
     return links_made.graph(directed=mode == "directed")
 
 
-def solitude(mode: str = "lower", **settings: Any) -> Solitude:
+def solitude(mode: str = "lower", **settings: Any) -> Any:
     return Solitude(**{"epsilon_x": 2.0, "epsilon_a": 4.0, "mode": mode, **SHORT, **settings})
 
 
-def beliefs(mode: str = "lower", **settings: Any) -> LinkBeliefs:
+def beliefs(mode: str = "lower", **settings: Any) -> Any:
     return LinkBeliefs(**{"epsilon_x": 2.0, "epsilon_a": 4.0, "mode": mode, "rounds": 5, **settings})
 
 
@@ -70,8 +72,8 @@ def fitted(method: Any, graph: Any) -> Any:
 
 def with_lists(method: Any, lists: dict[str, Any]) -> Any:
     """The same fitted method, the lists it was sent exchanged."""
-    other = copy(method)
-    other.released = replace(method.released, lists=lists)
+    other = copied(method)
+    other.core.released = replace(method.released, lists=lists)
     return other
 
 
@@ -90,7 +92,7 @@ def test_every_control_and_rival_runs_and_spends_nothing_of_the_methods_ledger(b
     ledger, answers = method.ledger, method.predict_proba()
     controls = link_controls_of(method, graph, split)
     rivals = rivals_of(method, graph, split, randomness=SeededRandomness(2))
-    own = "solitude" if isinstance(method, Solitude) else "link-beliefs"
+    own = "solitude" if isinstance(method.core, SolitudeCore) else "link-beliefs"
     assert set(controls) == CONTROLS
     assert set(rivals) == {"base", "lpgnn", "solitude", "link-beliefs", "blink", "dprr"} - {own}
     for name, train in {**controls, **rivals}.items():
@@ -156,7 +158,7 @@ def test_rivals_pay_the_same_price(build: Any, mode: str, monkeypatch: pytest.Mo
     split = made.split_of(graph)
     method = fitted(build(mode), graph)
     built: list[Any] = []
-    for kind in (Solitude, LinkBeliefs):
+    for kind in (SolitudeCore, LinkBeliefsCore):
         monkeypatch.setattr(kind, "__init__", _noting(kind.__init__, built))
     rivals = rivals_of(method, graph, split, randomness=SeededRandomness(2))
     for train in rivals.values():
@@ -167,7 +169,7 @@ def test_rivals_pay_the_same_price(build: Any, mode: str, monkeypatch: pytest.Mo
         assert rival.epsilon_relationship == method.epsilon_relationship
         assert rival.links.mode in (method.links.mode, "directed" if mode == "directed" else "both")
         for unit in ("features", "labels", "links"):
-            assert rival.ledger.total(unit) == pytest.approx(method.ledger.total(unit)), unit
+            assert rival.account.ledger.total(unit) == pytest.approx(method.ledger.total(unit)), unit
         assert rival.guarantee.epsilon == pytest.approx(method.guarantee.epsilon)
 
 
@@ -268,6 +270,6 @@ def test_a_loaded_method_has_no_reports_to_build_controls_on(tmp_path: Any) -> N
     graph = links_made.graph()
     for number, method in enumerate((solitude(), beliefs())):
         path = fitted(method, graph).save(tmp_path / str(number))
-        loaded = type(method).load(path)
+        loaded = load_like(method, path)
         assert link_controls_of(loaded, graph, made.split_of(graph)) == {}
         assert rivals_of(loaded, graph, made.split_of(graph), randomness=SeededRandomness(1)) == {}

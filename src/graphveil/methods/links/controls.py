@@ -32,20 +32,22 @@ from torch import Tensor
 
 from graphveil.aggregation import normalised
 from graphveil.graphs import Graph, GraphSchema, Split
+from graphveil.methods.base.core import core_of
+from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.features import features_of, labels_of, random_features
 from graphveil.methods.base.network import train_network
 from graphveil.methods.base.released import Topology
 from graphveil.methods.base.settings import NetworkSettings
 from graphveil.methods.links.collection import LinkReports, named_pairs, randomize_lists, reported_edges
-from graphveil.methods.links.link_beliefs import LinkBeliefs, without_links
+from graphveil.methods.links.link_beliefs import LinkBeliefs, LinkBeliefsCore, without_links
 from graphveil.methods.links.plan import link_plan
 from graphveil.methods.links.privacy import LinkPrivacy
-from graphveil.methods.links.solitude import Solitude
+from graphveil.methods.links.solitude import Solitude, SolitudeCore
 from graphveil.methods.local.controls import Control, hits
 from graphveil.methods.local.label_propagation import propagate_labels
 from graphveil.privacy import Randomness, SeededRandomness
 
-LinkMethod = Solitude | LinkBeliefs
+LinkMethod = Estimator[SolitudeCore] | Estimator[LinkBeliefsCore]
 #: Rivals with a collection of their own, and their denoiser.
 PUBLISHED = {"blink": "blink-hybrid", "dprr": "degree-preserving"}
 
@@ -83,7 +85,7 @@ def rivals_of(method: LinkMethod, graph: Graph, split: Split, *, randomness: Ran
         for name, options in same.items():
             if name != own:
                 rivals[name] = _on_same_reports(method, released, options, graph, split)
-        if isinstance(method, Solitude):
+        if isinstance(core_of(method), SolitudeCore):
             rivals["link-beliefs"] = _beliefs_on_same_reports(method, released, graph, split)
     too_large = rivals_left_out(method, graph.schema, released.nodes)
     for name in PUBLISHED:
@@ -105,8 +107,9 @@ def rivals_left_out(method: LinkMethod, schema: GraphSchema, nodes: int) -> Mapp
 
 def settings_of(method: LinkMethod) -> NetworkSettings:
     """Return the settings of the networks to compare with: the method's own where it trains one."""
-    if isinstance(method, Solitude):
-        return method.settings
+    if isinstance(core_of(method), SolitudeCore):
+        settings: NetworkSettings = method.settings
+        return settings
     hops = 4 if method.privacy.epsilon_x is not None and math.isfinite(method.privacy.epsilon_x) else 0
     return NetworkSettings(steps_x=hops, steps_y=0, seed=method.seed, device=method.device)
 
@@ -122,7 +125,7 @@ def _people(method: LinkMethod) -> dict[str, Any]:
     }
 
 
-def _solitude(method: LinkMethod, links: dict[str, Any], options: dict[str, Any]) -> Solitude:
+def _solitude(method: LinkMethod, links: dict[str, Any], options: dict[str, Any]) -> Estimator[SolitudeCore]:
     settings = settings_of(method)
     plain = {
         "model": "sage" if settings.model == "mlp" else settings.model,
@@ -151,7 +154,7 @@ def _beliefs_on_same_reports(method: LinkMethod, released: LinkReports, graph: G
     return lambda: hits(rival.fit_reports(released).predict_proba(), graph, split)
 
 
-def _published(method: LinkMethod, schema: GraphSchema, denoiser: str) -> Solitude:
+def _published(method: LinkMethod, schema: GraphSchema, denoiser: str) -> Estimator[SolitudeCore]:
     price = method.links.relationship_epsilon
     directed = method.links.mode_for(schema) == "directed"
     links = {"epsilon_a": price if directed else price / 2, "mode": "directed" if directed else "both"}
@@ -207,9 +210,9 @@ def _again(method: LinkMethod, released: LinkReports) -> Tensor:
     people = {**_people(method), "epsilon_x": privacy.epsilon_x}
     links: LinkPrivacy = method.links
     shared: dict[str, Any] = {"epsilon_a": links.epsilon_a, "mode": links.mode}
-    if isinstance(method, LinkBeliefs):
+    if isinstance(core_of(method), LinkBeliefsCore):
         copy = LinkBeliefs(**people, **shared, rounds=method.rounds, seed=method.seed, device=method.device)
-        return copy.fit_reports(released).predict_proba()
+        return copy.core.fit_reports(released).probabilities()
     calibration = method.calibration
     network = {name: getattr(method.settings, name) for name in NetworkSettings.__dataclass_fields__}
     again = Solitude(
@@ -223,7 +226,7 @@ def _again(method: LinkMethod, released: LinkReports) -> Tensor:
         complement=calibration.complement,
         **network,
     )
-    return again.fit_reports(released).predict_proba()
+    return again.core.fit_reports(released).probabilities()
 
 
 @dataclass(frozen=True)

@@ -23,23 +23,16 @@ from torch import Tensor
 
 from graphveil.aggregation import from_scipy
 from graphveil.errors import InputError
-from graphveil.graphs import Graph, GraphSchema, Split, random_split
-from graphveil.methods.base.account import Booked
+from graphveil.graphs import Graph, GraphSchema, Split
+from graphveil.methods.base.account import Account, restored_account
+from graphveil.methods.base.core import Stored, fitted_or_refuse, stored_probabilities
+from graphveil.methods.base.estimator import Factory
 from graphveil.methods.base.features import features_of, labels_of
 from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.methods.base.network import Labels, as_matrix
 from graphveil.methods.base.released import require_one_label
-from graphveil.methods.base.scores import true_score
 from graphveil.methods.base.settings import require_device
-from graphveil.methods.base.storage import (
-    number,
-    read_method,
-    require_numbers,
-    restoring,
-    save_method,
-    schema_facts,
-    schema_from,
-)
+from graphveil.methods.base.storage import number, schema_facts, schema_from
 from graphveil.methods.links.collection import (
     LinkReports,
     graph_guarantee,
@@ -55,8 +48,9 @@ from graphveil.methods.links.privacy import LinkPrivacy
 from graphveil.models.block_model import NamedPairs, block_beliefs
 from graphveil.models.logistic import choose_logistic, fit_logistic
 from graphveil.models.names import BELIEF_ROUNDS
-from graphveil.privacy import Guarantee, Ledger, Randomness
+from graphveil.privacy import Guarantee, Randomness
 from graphveil.progress import Progress, ProgressCallback
+from graphveil.training import Epoch
 
 #: Factors on log-scores; below 1 they are made less sure.
 SCALES = (1.0, 0.7, 0.5, 0.35, 0.25, 0.15, 0.1)
@@ -74,8 +68,8 @@ class FittedBeliefs:
     variant: str
 
 
-class LinkBeliefs(Booked):
-    """The estimator; `fit` is `randomize` (the devices) followed by `fit_reports` (the server).
+class LinkBeliefsCore:
+    """Noisy neighbour lists weighed by likelihood: `fit` is `randomize` (the devices), then `fit_reports` (server).
 
     Args:
         epsilon_x, epsilon_y, mechanism, delta: as `Solitude`.
@@ -91,6 +85,9 @@ class LinkBeliefs(Booked):
     """
 
     kind = "link-beliefs"
+    says_who: tuple[str, ...] = ()
+    several = False
+    history: tuple[Epoch, ...] = ()
 
     def __init__(
         self,
@@ -113,8 +110,7 @@ class LinkBeliefs(Booked):
             raise InputError(f"rounds = {rounds!r}", allowed="a whole number in 1..1000")
         require_device(device)
         self.rounds, self.seed, self.device = rounds, seed, device
-        self.ledger: Ledger = open_ledger(self.privacy, self.links)
-        self.history: tuple[Any, ...] = ()
+        self.account = Account(open_ledger(self.privacy, self.links))
         self._fitted: FittedBeliefs | None = None
         self.released: LinkReports | None = None
 
@@ -125,14 +121,14 @@ class LinkBeliefs(Booked):
             BudgetError: when this collection has already been made, before data is read.
         """
         spends = spends_of(self.privacy, self.links, graph.schema, int(graph.num_nodes))
-        self.afford(*spends)
+        self.account.afford(*spends)
         require_one_label(graph)
-        self.pay(*spends)
+        self.account.pay(*spends)
         released = randomize_graph(graph, split, self.privacy, self.links, randomness=randomness)
-        self.made(released.digest)
+        self.account.made(released.digest)
         return released
 
-    def fit_reports(self, released: LinkReports, *, progress: ProgressCallback | None = None) -> LinkBeliefs:
+    def fit_reports(self, released: LinkReports, *, progress: ProgressCallback | None = None) -> LinkBeliefsCore:
         """Weigh the reports; costs nothing and may be repeated.
 
         Raises:
@@ -141,32 +137,36 @@ class LinkBeliefs(Booked):
         """
         require_matching_graph(released, self.privacy, self.links)
         schema = released.people.schema
-        self.recognise(released.digest, spends_of(self.privacy, self.links, schema, released.nodes))
+        self.account.recognise(released.digest, spends_of(self.privacy, self.links, schema, released.nodes))
         beliefs, variant = weigh(released, rounds=self.rounds, seed=self.seed, device=self.device, progress=progress)
         probabilities = torch.softmax(beliefs, dim=1).cpu()
         self._fitted = FittedBeliefs(schema, released.void, released.people_key, probabilities, variant)
         self.released = released
         return self
 
-    def fit(
-        self,
-        graph: Graph,
-        *,
-        randomness: Randomness,
-        split: Split | None = None,
-        progress: ProgressCallback | None = None,
-    ) -> LinkBeliefs:
-        """Simulate the collection on `graph` and weigh its reports."""
-        split = split or random_split(graph, self.seed)
-        return self.fit_reports(self.randomize(graph, split=split, randomness=randomness), progress=progress)
+    def collect(
+        self, graph: Graph, *, split: Split, randomness: Randomness, progress: ProgressCallback | None = None
+    ) -> LinkReports:
+        """Simulate the collection on `graph`: everybody's reports."""
+        return self.randomize(graph, split=split, randomness=randomness)
 
-    def predict_proba(self, graph: Graph | None = None, *, randomness: Randomness | None = None) -> Tensor:
+    def train(
+        self,
+        collected: LinkReports,
+        *,
+        randomness: Randomness | None = None,
+        progress: ProgressCallback | None = None,
+    ) -> None:
+        """Train on a collection: `fit_reports`."""
+        self.fit_reports(collected, progress=progress)
+
+    def probabilities(self, graph: Graph | None = None, *, randomness: Randomness | None = None) -> Tensor:
         """Return class probabilities [n, c] of the people who reported.
 
         Raises:
             InputError: for other people: beliefs travel between those who reported together.
         """
-        fitted = self._require_fitted()
+        fitted = self.result
         if graph is not None and people_key(graph) != fitted.people:
             raise InputError(
                 "link-beliefs knows only the people who reported",
@@ -175,85 +175,96 @@ class LinkBeliefs(Booked):
             )
         return fitted.probabilities
 
-    def predict(self, graph: Graph | None = None, *, randomness: Randomness | None = None) -> Tensor:
-        """Return the most likely class of every node [n]."""
-        return self.predict_proba(graph).argmax(dim=1)
+    @property
+    def fitted(self) -> bool:
+        """Whether reports have been weighed."""
+        return self._fitted is not None
 
-    def score(self, graph: Graph, mask: Tensor | None = None, *, randomness: Randomness | None = None) -> float:
-        """Return the accuracy against the true labels of `graph` on `mask` (default: all nodes with a label)."""
-        return true_score(self.predict(graph), graph, mask)
+    def parameters(self) -> dict[str, Any]:
+        """Return the settings that build the core once more."""
+        return {**self._options(), "device": self.device}
+
+    def _options(self) -> dict[str, Any]:
+        """Return all settings but the device."""
+        return {
+            "epsilon_x": self.privacy.epsilon_x,
+            "epsilon_a": self.links.epsilon_a,
+            "epsilon_y": self.privacy.epsilon_y,
+            "mode": self.links.mode,
+            "mechanism": self.privacy.mechanism,
+            "delta": self.privacy.delta,
+            "rounds": self.rounds,
+            "seed": self.seed,
+        }
 
     @property
     def schema(self) -> GraphSchema:
         """The public facts of the collection that was fitted."""
-        return self._require_fitted().schema
+        return self.result.schema
 
     @property
     def variant(self) -> str:
         """Whether the lists were used."""
-        return self._require_fitted().variant
+        return self.result.variant
 
     @property
     def guarantee(self) -> Guarantee:
         """What all that was collected so far protects."""
-        fitted = self._require_fitted()
-        nodes = len(fitted.probabilities)
-        return graph_guarantee(self.privacy, self.links, fitted.schema, nodes, void=fitted.void, ledger=self.ledger)
+        fitted = self.result
+        nodes, ledger = len(fitted.probabilities), self.account.ledger
+        return graph_guarantee(self.privacy, self.links, fitted.schema, nodes, void=fitted.void, ledger=ledger)
 
     @property
     def epsilon_relationship(self) -> float:
         """What one relationship (or directed link) costs."""
         return self.links.relationship_epsilon
 
-    def save(self, path: str | Path) -> Path:
-        """Write predictions, settings, guarantee and ledger to one safetensors file; no reports, no links."""
-        fitted = self._require_fitted()
+    def stored(self) -> Stored:
+        """Return predictions, settings, guarantee and ledger; no reports, no links."""
+        fitted, options = self.result, self._options()
+        budgets = {name: number(options[name]) for name in ("epsilon_x", "epsilon_y")}
         facts = {
-            "options": {
-                "epsilon_x": number(self.privacy.epsilon_x),
-                "epsilon_y": number(self.privacy.epsilon_y),
-                "epsilon_a": self.links.epsilon_a,
-                "mode": self.links.mode,
-                "mechanism": self.privacy.mechanism,
-                "delta": self.privacy.delta,
-                "rounds": self.rounds,
-                "seed": self.seed,
-            },
+            "options": {**options, **budgets},
             "schema": schema_facts(fitted.schema),
             "people": fitted.people,
             "variant": fitted.variant,
-            "collections": sorted(self.collections),
-            "ledger": self.ledger.to_dict(),
+            "collections": sorted(self.account.collections),
+            "ledger": self.account.ledger.to_dict(),
             "guarantee": self.guarantee.to_dict(),
         }
-        return save_method(path, self.kind, facts, {"probabilities": fitted.probabilities})
+        return Stored(facts, {"probabilities": fitted.probabilities})
+
+    def keep(self, model: Path) -> None:
+        """Keep nothing: nobody is asked again."""
+
+    def recall(self, model: Path) -> None:
+        """Find nothing: nothing is kept."""
 
     @classmethod
-    def load(cls, path: str | Path) -> LinkBeliefs:
-        """Return a saved method, able to predict for its own people.
+    def restore(cls, stored: Stored) -> LinkBeliefsCore:
+        """Return what `stored` gave, able to predict for its own people.
 
         Raises:
-            ModelFileError: for a file that is missing, damaged or of another method.
+            KeyError, TypeError, ValueError: for anything else.
         """
-        _, facts, tensors = read_method(path, cls.kind)
-        with restoring(path):
-            options = dict(facts["options"])
-            for name in ("epsilon_x", "epsilon_y"):
-                options[name] = None if options[name] is None else float(options[name])
-            method = cls(**options)
-            method.ledger = Ledger.from_dict(facts["ledger"])
-            method.collections = frozenset(facts.get("collections", ()))
-            schema, void = schema_from(facts["schema"]), Guarantee.from_dict(facts["guarantee"]).void
-            found = require_numbers("probabilities", tensors["probabilities"])
-            if found.dim() != 2 or found.shape[1] != len(schema.classes):
-                raise InputError(f"probabilities are {tuple(found.shape)}", allowed=f"(nodes, {len(schema.classes)})")
-            method._fitted = FittedBeliefs(schema, void, facts["people"], found, facts["variant"])
+        facts = stored.facts
+        options = dict(facts["options"])
+        for name in ("epsilon_x", "epsilon_y"):
+            options[name] = None if options[name] is None else float(options[name])
+        method = cls(**options)
+        method.account = restored_account(facts)
+        schema, void = schema_from(facts["schema"]), Guarantee.from_dict(facts["guarantee"]).void
+        found = stored_probabilities(stored, len(schema.classes))
+        method._fitted = FittedBeliefs(schema, void, facts["people"], found, facts["variant"])
         return method
 
-    def _require_fitted(self) -> FittedBeliefs:
-        if self._fitted is None:
-            raise InputError("this LinkBeliefs has not been fitted", remedy="call fit or fit_reports first")
-        return self._fitted
+    @property
+    def result(self) -> FittedBeliefs:
+        """What fitting left; raises InputError before."""
+        return fitted_or_refuse(self._fitted, "LinkBeliefs", "fit_reports")
+
+
+LinkBeliefs = Factory(LinkBeliefsCore)
 
 
 def weigh(

@@ -22,8 +22,8 @@ import torch
 from torch import Tensor
 
 from graphveil.errors import InputError
-from graphveil.graphs import Graph, GraphSchema, Split, random_split
-from graphveil.methods.base.account import Booked
+from graphveil.graphs import Graph, GraphSchema, Split
+from graphveil.methods.base.account import Account, restored_account
 from graphveil.methods.base.asking import (
     pay_for,
     read_people,
@@ -32,23 +32,16 @@ from graphveil.methods.base.asking import (
     save_people,
     side_by_side,
 )
+from graphveil.methods.base.core import Stored, fitted_or_refuse
+from graphveil.methods.base.estimator import Factory
 from graphveil.methods.base.features import features_of, labels_of
 from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.methods.base.network import Network, apply_network, require_shapes, train_network
 from graphveil.methods.base.network_storage import network_facts, network_tensors, restored_network
 from graphveil.methods.base.people import Identity, Kept, leans_on
 from graphveil.methods.base.released import Topology, require_one_label, require_same_features
-from graphveil.methods.base.scores import true_score
 from graphveil.methods.base.settings import NetworkSettings
-from graphveil.methods.base.storage import (
-    number,
-    read_method,
-    restoring,
-    save_method,
-    schema_facts,
-    schema_from,
-    without_answers,
-)
+from graphveil.methods.base.storage import number, schema_facts, schema_from
 from graphveil.methods.links.collection import (
     LinkReports,
     among,
@@ -63,7 +56,7 @@ from graphveil.methods.links.collection import (
 from graphveil.methods.links.denoisers import SoftTopology, denoise
 from graphveil.methods.links.names import DENOISERS
 from graphveil.methods.links.privacy import LinkPrivacy
-from graphveil.privacy import Assumption, Guarantee, Ledger, Randomness, SecureRandomness
+from graphveil.privacy import Assumption, Guarantee, Randomness, SecureRandomness
 from graphveil.privacy.old_texts import assumption_of
 from graphveil.progress import ProgressCallback
 from graphveil.training import Calibration, Epoch
@@ -86,8 +79,8 @@ class FittedGraph:
     notes: tuple[Assumption, ...] = ()
 
 
-class Solitude(Booked):
-    """The estimator; `fit` is `randomize` (the devices) followed by `fit_reports` (the server).
+class SolitudeCore:
+    """Private features and neighbour lists: `fit` is `randomize` (the devices), then `fit_reports` (the server).
 
     Args:
         epsilon_x: budget of one feature report; inf for public features, None collects none.
@@ -109,6 +102,9 @@ class Solitude(Booked):
     """
 
     kind = "solitude"
+    says_who = ("people",)
+    several = False
+    settings_type, derived = NetworkSettings, ("steps_x", "steps_y")
 
     def __init__(
         self,
@@ -149,9 +145,10 @@ class Solitude(Booked):
         if denoiser == "blink-soft" and self.settings.model == "gat":
             raise InputError("blink-soft weighs every pair, which model gat cannot read", allowed="sage, gcn, mlp")
         self.queries = require_queries(queries)
-        self.ledger: Ledger = open_ledger(self.privacy, self.links, queries)
+        self._given = {name: settings.get(name) for name in hops}
+        self.account = Account(open_ledger(self.privacy, self.links, queries))
         self._fitted: FittedGraph | None = None
-        self._kept = Kept()
+        self.kept = Kept()
         self.released: LinkReports | None = None
         self.topology: Topology | SoftTopology | None = None
 
@@ -166,16 +163,16 @@ class Solitude(Booked):
                 was paid stays paid.
         """
         spends = spends_of(self.privacy, self.links, graph.schema, int(graph.num_nodes))
-        self.afford(*spends)
+        self.account.afford(*spends)
         require_one_label(graph)
-        self.pay(*spends)
+        self.account.pay(*spends)
         released = randomize_graph(graph, split, self.privacy, self.links, randomness=randomness)
-        self.made(released.digest)
+        self.account.made(released.digest)
         return released
 
     # ---- the server ----
 
-    def fit_reports(self, released: LinkReports, *, progress: ProgressCallback | None = None) -> Solitude:
+    def fit_reports(self, released: LinkReports, *, progress: ProgressCallback | None = None) -> SolitudeCore:
         """Train on reports alone; may be called again and again on the same reports at no privacy cost.
 
         Raises:
@@ -184,7 +181,7 @@ class Solitude(Booked):
         """
         require_matching_graph(released, self.privacy, self.links)
         schema = released.people.schema
-        self.recognise(released.digest, spends_of(self.privacy, self.links, schema, released.nodes))
+        self.account.recognise(released.digest, spends_of(self.privacy, self.links, schema, released.nodes))
         topology = denoise(released, self.denoiser, self.settings.seed)
         features, offset = features_of(released.people, self.settings.seed)
         network = train_network(
@@ -202,32 +199,31 @@ class Solitude(Booked):
         notes = () if self._fitted is None else self._fitted.notes
         self._fitted = FittedGraph(schema, released.void, released.people_key, network, notes)
         answers = {"answers": torch.softmax(network.logits, dim=1)}
-        self._kept = Kept.of_run(released.people.ids, released.nodes, answers, self.ledger).after(self._kept)
+        self.kept = Kept.of_run(released.people.ids, released.nodes, answers, self.account.ledger).after(self.kept)
         self.released, self.topology = released, topology
         return self
 
-    def fit(
-        self,
-        graph: Graph,
-        *,
-        randomness: Randomness,
-        split: Split | None = None,
-        progress: ProgressCallback | None = None,
-    ) -> Solitude:
-        """Simulate the collection on `graph` and train on its reports.
+    # ---- both ----
 
-        Args:
-            graph: a graph value with the truth at hand.
-            randomness: the source of the devices' noise.
-            split: who sends a label; default: a random half trains, a quarter validates (from `seed`).
-        """
-        split = split or random_split(graph, self.settings.seed)
-        released = self.randomize(graph, split=split, randomness=randomness)
-        return self.fit_reports(released, progress=progress)
+    def collect(
+        self, graph: Graph, *, split: Split, randomness: Randomness, progress: ProgressCallback | None = None
+    ) -> LinkReports:
+        """Simulate the collection on `graph`: everybody's reports."""
+        return self.randomize(graph, split=split, randomness=randomness)
+
+    def train(
+        self,
+        collected: LinkReports,
+        *,
+        randomness: Randomness | None = None,
+        progress: ProgressCallback | None = None,
+    ) -> None:
+        """Train on a collection: `fit_reports`."""
+        self.fit_reports(collected, progress=progress)
 
     # ---- what comes out ----
 
-    def predict_proba(
+    def probabilities(
         self, graph: Graph | None = None, *, randomness: Randomness | None = None, people: Identity | None = None
     ) -> Tensor:
         """Return class probabilities [n, c].
@@ -248,7 +244,7 @@ class Solitude(Booked):
             BudgetError: the same people would be asked again, and no room was declared; before data is read.
             InputError: for a graph with other features, or people who have to be asked without `randomness`.
         """
-        fitted = self._require_fitted()
+        fitted = self.result
         if graph is None:
             return torch.softmax(fitted.network.logits, dim=1)
         require_same_features(graph.schema, fitted.schema)
@@ -262,28 +258,50 @@ class Solitude(Booked):
             return self._asked(graph, randomness, people)
         return self._answers(randomize_new_people(graph, self.privacy, self.links, randomness=SecureRandomness()))
 
-    def predict(
-        self, graph: Graph | None = None, *, randomness: Randomness | None = None, people: Identity | None = None
-    ) -> Tensor:
-        """Return the most likely class of every node [n]."""
-        return self.predict_proba(graph, randomness=randomness, people=people).argmax(dim=1)
+    @property
+    def fitted(self) -> bool:
+        """Whether there is a trained network."""
+        return self._fitted is not None
 
-    def score(self, graph: Graph, mask: Tensor | None = None, *, randomness: Randomness | None = None) -> float:
-        """Return the accuracy against the true labels of `graph` on `mask` (default: all nodes with a label)."""
-        return true_score(self.predict(graph, randomness=randomness), graph, mask)
+    @property
+    def seed(self) -> int:
+        """What fixes the default split and initial weights, never privacy noise."""
+        return self.settings.seed
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the settings that build the core once more; hops that were left to the budgets are None."""
+        return {**self._options(), **asdict(self.settings), **self._given}
+
+    def _options(self) -> dict[str, Any]:
+        """Return all settings but those of the network."""
+        return {
+            "epsilon_x": self.privacy.epsilon_x,
+            "epsilon_a": self.links.epsilon_a,
+            "epsilon_y": self.privacy.epsilon_y,
+            "mode": self.links.mode,
+            "denoiser": self.denoiser,
+            "degree_share": self.links.degree_share,
+            "mechanism": self.privacy.mechanism,
+            "delta": self.privacy.delta,
+            "queries": self.queries,
+            "lambda1": self.calibration.lambda1,
+            "lambda2": self.calibration.lambda2,
+            "learning_rate_a": self.calibration.learning_rate,
+            "complement": self.calibration.complement,
+        }
 
     @property
     def schema(self) -> GraphSchema:
         """The public facts of the collection that was fitted."""
-        return self._require_fitted().schema
+        return self.result.schema
 
     @property
     def guarantee(self) -> Guarantee:
         """What all that was collected so far protects."""
-        fitted = self._require_fitted()
-        nodes = len(fitted.network.logits)
-        found = graph_guarantee(self.privacy, self.links, fitted.schema, nodes, void=fitted.void, ledger=self.ledger)
-        return replace(found, assumes=(*found.assumes, *leans_on(self.ledger), *fitted.notes))
+        fitted = self.result
+        nodes, ledger = len(fitted.network.logits), self.account.ledger
+        once = graph_guarantee(self.privacy, self.links, fitted.schema, nodes, void=fitted.void, ledger=ledger)
+        return replace(once, assumes=(*once.assumes, *leans_on(ledger), *fitted.notes))
 
     @property
     def epsilon_relationship(self) -> float:
@@ -293,73 +311,55 @@ class Solitude(Booked):
     @property
     def history(self) -> tuple[Epoch, ...]:
         """Every epoch's figures; all of them computed from released labels."""
-        return self._require_fitted().network.history
+        return self.result.network.history
 
     # ---- files ----
 
-    def save(self, path: str | Path) -> Path:
-        """Write weights, predictions, settings, guarantee and ledger to one safetensors file; no reports, no links.
-
-        What others were answered lies in a file of its own beside it: see `storage.save_kept`.
-        """
-        fitted = self._require_fitted()
+    def stored(self) -> Stored:
+        """Return weights, predictions, settings, guarantee and ledger; no reports, no links."""
+        fitted, options = self.result, self._options()
+        budgets = {name: number(options[name]) for name in ("epsilon_x", "epsilon_a", "epsilon_y")}
         facts = {
-            "options": {
-                "epsilon_x": number(self.privacy.epsilon_x),
-                "epsilon_y": number(self.privacy.epsilon_y),
-                "epsilon_a": number(self.links.epsilon_a),
-                "mode": self.links.mode,
-                "denoiser": self.denoiser,
-                "degree_share": self.links.degree_share,
-                "mechanism": self.privacy.mechanism,
-                "delta": self.privacy.delta,
-                "queries": self.queries,
-                "lambda1": self.calibration.lambda1,
-                "lambda2": self.calibration.lambda2,
-                "learning_rate_a": self.calibration.learning_rate,
-                "complement": self.calibration.complement,
-            },
+            "options": {**options, **budgets},
             "settings": asdict(self.settings),
             "schema": schema_facts(fitted.schema),
             "people": fitted.people,
             **network_facts(fitted.network),
             "notes": [fact.sentence for fact in fitted.notes],
-            "collections": sorted(self.collections),
-            "ledger": self.ledger.to_dict(),
+            "collections": sorted(self.account.collections),
+            "ledger": self.account.ledger.to_dict(),
             "guarantee": self.guarantee.to_dict(),
         }
-        file = save_method(path, self.kind, facts, network_tensors(fitted.network))
-        self.keep(file)
-        return file
+        return Stored(facts, network_tensors(fitted.network))
 
     def keep(self, model: Path) -> None:
         """Write what people were answered beside a saved model, for its owner alone."""
-        kept = self._kept if self._new_people_pay else Kept()
-        save_people(model, self.kind, kept, of=self._require_fitted().people)
+        kept = self.kept if self._new_people_pay else Kept()
+        save_people(model, self.kind, kept, of=self.result.people)
+
+    def recall(self, model: Path) -> None:
+        """Read what people were answered from the file beside a saved model."""
+        self.kept = read_people(model, self.kind, of=self.result.people)
 
     @classmethod
-    def load(cls, path: str | Path) -> Solitude:
-        """Return a saved method, able to predict; its collection cannot be repeated.
+    def restore(cls, stored: Stored) -> SolitudeCore:
+        """Return what `stored` gave, able to predict; its collection cannot be repeated.
 
         Raises:
-            ModelFileError: for a file that is missing, damaged or of another method.
+            KeyError, TypeError, ValueError: for anything else.
         """
-        _, facts, tensors = read_method(path, cls.kind)
-        tensors = without_answers(path, tensors)
-        with restoring(path):
-            options = dict(facts["options"])
-            for name in ("epsilon_x", "epsilon_y", "epsilon_a"):
-                options[name] = None if options[name] is None else float(options[name])
-            method = cls(**options, **{**facts["settings"], "device": "cpu"})
-            network = restored_network(facts, tensors)
-            schema = schema_from(facts["schema"])
-            require_shapes(network, method.settings, dimension=schema.dimension, classes=len(schema.classes))
-            void = Guarantee.from_dict(facts["guarantee"]).void
-            notes = tuple(map(assumption_of, facts.get("notes", ())))
-            method._fitted = FittedGraph(schema, void, facts["people"], network, notes)
-            method.ledger = Ledger.from_dict(facts["ledger"])
-            method.collections = frozenset(facts.get("collections", ()))
-            method._kept = read_people(path, cls.kind, of=facts["people"])
+        facts, tensors = stored.facts, stored.tensors
+        options = dict(facts["options"])
+        for name in ("epsilon_x", "epsilon_y", "epsilon_a"):
+            options[name] = None if options[name] is None else float(options[name])
+        method = cls(**options, **{**facts["settings"], "device": "cpu"})
+        network = restored_network(facts, tensors)
+        schema = schema_from(facts["schema"])
+        require_shapes(network, method.settings, dimension=schema.dimension, classes=len(schema.classes))
+        void = Guarantee.from_dict(facts["guarantee"]).void
+        notes = tuple(map(assumption_of, facts.get("notes", ())))
+        method._fitted = FittedGraph(schema, void, facts["people"], network, notes)
+        method.account = restored_account(facts)
         return method
 
     # ---- helpers ----
@@ -375,36 +375,37 @@ class Solitude(Booked):
         """Whether people who are only predicted send anything private."""
         return self.privacy.epsilon_x != math.inf or not self.links.public
 
-    def _require_fitted(self) -> FittedGraph:
-        if self._fitted is None:
-            raise InputError("this Solitude has not been fitted", remedy="call fit or fit_reports first")
-        return self._fitted
+    @property
+    def result(self) -> FittedGraph:
+        """What fitting left; raises InputError before."""
+        return fitted_or_refuse(self._fitted, "Solitude", "fit_reports")
 
     def _asked(self, graph: Graph, randomness: Randomness | None, people: Identity | None) -> Tensor:
         """Answer people who have reported from that, and ask the others: the one place where prediction reads data."""
-        fitted, name, group = self._require_fitted(), graph.schema.name, people_key(graph)
-        found = self._kept.find(graph, people, group, self.ledger)
+        fitted, name, group = self.result, graph.schema.name, people_key(graph)
+        found = self.kept.find(graph, people, group, self.account.ledger)
         if found is not None and not bool(found.new.any()):
             self._note(found.said if people == "same" else None)
-            return self._kept.take(found.rows)["answers"]
+            return self.kept.take(found.rows)["answers"]
         source = require_source(randomness, "private reports")
         asked = torch.ones(int(graph.num_nodes), dtype=torch.bool) if found is None else found.new
         spends = spends_of(self.privacy, self.links, fitted.schema, int(asked.sum()))
         priced = [spend for spend in spends if spend.unit != "labels"]
-        self.ledger, own = pay_for(self.ledger, found, priced, name=name, group=group, queries=self.queries)
+        ledger, who = self.account.ledger, {"name": name, "group": group}
+        self.account.ledger, own = pay_for(ledger, found, priced, **who, queries=self.queries)
         self._note(None, source.void)
         sent = randomize_new_people(among(graph, asked), self.privacy, self.links, randomness=source)
         answers = {"answers": self._answers(sent)}
         if found is None:
-            self._kept = self._kept.add_group(graph, group, answers)
+            self.kept = self.kept.add_group(graph, group, answers)
             return answers["answers"]
-        everybody = side_by_side(found, self._kept.rows, answers)["answers"]
-        self._kept = self._kept.add_new(found, answers, own)
+        everybody = side_by_side(found, self.kept.rows, answers)["answers"]
+        self.kept = self.kept.add_new(found, answers, own)
         return everybody
 
     def _answers(self, released: LinkReports) -> Tensor:
         """Return the probabilities of people who are only predicted, from what they sent."""
-        fitted = self._require_fitted()
+        fitted = self.result
         topology = denoise(released, self.denoiser, self.settings.seed)
         features, offset = features_of(released.people, self.settings.seed)
         classes = len(fitted.schema.classes)
@@ -413,6 +414,9 @@ class Solitude(Booked):
 
     def _note(self, said: Assumption | None, void: str | None = None) -> None:
         """Keep what the guarantee leans on from now on."""
-        fitted = self._require_fitted()
+        fitted = self.result
         notes = fitted.notes if said is None or said in fitted.notes else (*fitted.notes, said)
         self._fitted = replace(fitted, notes=notes, void=fitted.void or void)
+
+
+Solitude = Factory(SolitudeCore)

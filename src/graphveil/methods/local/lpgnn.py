@@ -124,7 +124,7 @@ class LPGNNCore:
         self._given = {name: settings.get(name) for name in hops}
         self.account = Account(self.privacy.open_ledger(queries))
         self._fitted: Fitted | None = None
-        self._kept = Kept()
+        self.kept = Kept()
         self.released: LocalReports | None = None
         self.topology: Topology | None = None
 
@@ -167,8 +167,8 @@ class LPGNNCore:
         published = None if origin is None else origin.guarantee
         several, notes = released.labels.dim() == 2, () if self._fitted is None else self._fitted.notes
         self._fitted = Fitted(released.schema, released.void, topology.fingerprint, network, published, several, notes)
-        self._kept = Kept.of_run(released.ids, topology.num_nodes, _sent(released.features), self.account.ledger).after(
-            self._kept
+        self.kept = Kept.of_run(released.ids, topology.num_nodes, _sent(released.features), self.account.ledger).after(
+            self.kept
         )
         self.released, self.topology = released, topology
         return self
@@ -282,11 +282,11 @@ class LPGNNCore:
 
     def keep(self, model: Path) -> None:
         """Write people's reports, by which they are known again, beside a saved model, for its owner alone."""
-        save_people(model, self.kind, self._kept, of=self.result.fingerprint)
+        save_people(model, self.kind, self.kept, of=self.result.fingerprint)
 
     def recall(self, model: Path) -> None:
         """Read people's reports from the file beside a saved model."""
-        self._kept = read_people(model, self.kind, of=self.result.fingerprint)
+        self.kept = read_people(model, self.kind, of=self.result.fingerprint)
 
     def facts(self) -> dict[str, Any]:
         """Return everything a saved file holds beside tensors, as JSON values."""
@@ -359,19 +359,19 @@ class LPGNNCore:
         """Whether this is the graph of the run, with its own people as far as ids tell."""
         if people == "other" or topology.fingerprint != self.result.fingerprint:
             return False
-        if node_names(graph) is None or not self._kept.named:
+        if node_names(graph) is None or not self.kept.named:
             return True
-        found = self._kept.find(graph, None, "", self.account.ledger)
+        found = self.kept.find(graph, None, "", self.account.ledger)
         return found is not None and torch.equal(found.rows, torch.arange(topology.num_nodes))
 
     def _sent(self, graph: Graph, topology: Topology, randomness: Randomness | None, people: Identity | None) -> Any:
         """Return everybody's feature report: kept, or asked for: the one place where prediction reads private data."""
         fitted, name, nodes = self.result, graph.schema.name, topology.num_nodes
         group = f"{name}, {nodes} nodes, {topology.fingerprint}"
-        found = self._kept.find(graph, people, group, self.account.ledger)
+        found = self.kept.find(graph, people, group, self.account.ledger)
         if found is not None and not bool(found.new.any()):
             self._note(found.said if people == "same" else None)
-            return reports_from(self._kept.take(found.rows))
+            return reports_from(self.kept.take(found.rows))
         source = require_source(randomness, "private features")
         spends = [spend for spend in self.privacy.spends(fitted.schema) if spend.unit == "features"]
         self.account.ledger, own = pay_for(
@@ -381,10 +381,10 @@ class LPGNNCore:
         asked = torch.ones(nodes, dtype=torch.bool) if found is None else found.new
         sent = randomize_features(graph, self.privacy.features(fitted.schema), asked, randomness=source).to_tensors()
         if found is None:
-            self._kept = self._kept.add_group(graph, group, sent)
+            self.kept = self.kept.add_group(graph, group, sent)
             return reports_from(sent)
-        everybody = side_by_side(found, self._kept.rows, sent)
-        self._kept = self._kept.add_new(found, sent, own)
+        everybody = side_by_side(found, self.kept.rows, sent)
+        self.kept = self.kept.add_new(found, sent, own)
         return reports_from(everybody)
 
     def _handed_in(self, graph: Graph, reports: LocalReports) -> Any:

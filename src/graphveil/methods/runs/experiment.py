@@ -16,12 +16,13 @@ import numpy as np
 
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, Split, published_split, random_split, shares_of
+from graphveil.methods.base.core import core_of
 from graphveil.methods.base.many_labels import SEVERAL
 from graphveil.methods.curator.controls import Curator, curator_ceiling, curator_controls_of, curator_rivals_of
 from graphveil.methods.links.controls import link_controls_of, rivals_left_out, rivals_of, settings_of
-from graphveil.methods.links.link_beliefs import LinkBeliefs
+from graphveil.methods.links.link_beliefs import LinkBeliefsCore
 from graphveil.methods.links.plan import link_plan
-from graphveil.methods.links.solitude import Solitude
+from graphveil.methods.links.solitude import SolitudeCore
 from graphveil.methods.local.controls import Control, ceiling_of, controls_of, hits, network_settings
 from graphveil.methods.registry import METHODS, build_method
 from graphveil.methods.release.controls import (
@@ -198,7 +199,7 @@ def _controls(method: Any, graph: Graph, split: Any, randomness: Randomness) -> 
         return dict(curator_controls_of(method, graph, split, randomness=randomness))
     if isinstance(method, HeteroRR):
         return dict(release_controls_of(method, graph, split))
-    if isinstance(method, Solitude | LinkBeliefs):
+    if isinstance(core_of(method), SolitudeCore | LinkBeliefsCore):
         return dict(link_controls_of(method, graph, split))
     return {**controls_of(method, graph, split), **made_edge_controls(method, graph, split)}
 
@@ -211,7 +212,7 @@ def _ceiling(method: Any, graph: Graph, split: Any, randomness: Randomness) -> C
         return lambda: curator_ceiling(method, graph, split, randomness=randomness)
     if isinstance(method, HeteroRR):
         return lambda: release_ceiling(method, graph, split)
-    linked = isinstance(method, Solitude | LinkBeliefs)
+    linked = isinstance(core_of(method), SolitudeCore | LinkBeliefsCore)
     return lambda: ceiling_of(settings_of(method) if linked else network_settings(method), graph, split)
 
 
@@ -220,7 +221,7 @@ def _run_rivals(
 ) -> list[tuple[str, np.ndarray]]:
     if isinstance(method, Curator):
         planned = curator_rivals_of(method, graph, split, randomness=randomness)
-    elif isinstance(method, Solitude | LinkBeliefs):
+    elif isinstance(core_of(method), SolitudeCore | LinkBeliefsCore):
         planned = rivals_of(method, graph, split, randomness=randomness)
     elif isinstance(method, HeteroRR):
         planned = release_rivals_of(method, graph, split, randomness=randomness)
@@ -307,10 +308,10 @@ def _notes(repeats: int, settled: Mapping[str, Any], method: Any, *, controlled:
 
 def _link_notes(method: Any, controlled: bool) -> tuple[str, ...]:
     """Return what the epsilon of the lists buys, whether they were used at all, and which rivals are missing."""
-    if not isinstance(method, Solitude | LinkBeliefs) or method.released is None:
+    if not isinstance(core_of(method), SolitudeCore | LinkBeliefsCore) or method.released is None:
         return ()
     found = link_plan(method.links, method.schema, method.released.nodes)
-    used = (f"used: {method.variant}",) if isinstance(method, LinkBeliefs) else ()
+    used = (f"used: {method.variant}",) if isinstance(core_of(method), LinkBeliefsCore) else ()
     missing = rivals_left_out(method, method.schema, method.released.nodes) if controlled else {}
     left = [f"rival {name} was left out: {why}" for name, why in missing.items()]
     return (*used, *(found.advice if found is not None else ()), *left)

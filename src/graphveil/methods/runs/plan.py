@@ -27,9 +27,10 @@ from graphveil.methods.base.settings import NetworkSettings
 from graphveil.methods.curator.controls import Curator
 from graphveil.methods.curator.dp_mlp import DPMLP
 from graphveil.methods.curator.plan import CuratorPlan, curator_plan
-from graphveil.methods.links.link_beliefs import LinkBeliefs
+from graphveil.methods.links.controls import LinkMethod
+from graphveil.methods.links.link_beliefs import LinkBeliefsCore
 from graphveil.methods.links.plan import LinkPlan, link_plan
-from graphveil.methods.links.solitude import Solitude
+from graphveil.methods.links.solitude import SolitudeCore
 from graphveil.methods.local.advice import advised_split
 from graphveil.methods.local.label_pool import FOLDS, pool_products
 from graphveil.methods.local.lpgnn import LPGNNCore
@@ -127,7 +128,7 @@ def plan(name: str, graph: Graph, settings: Mapping[str, Any]) -> Plan:
     require_trainable(name, method, graph)
     if isinstance(method, HeteroRR):
         return plan_release(name, method, graph, settled)
-    if isinstance(method, Solitude | LinkBeliefs):
+    if isinstance(core_of(method), SolitudeCore | LinkBeliefsCore):
         return plan_links(name, method, graph, settled)
     if isinstance(method, Curator):
         return plan_curator(name, method, graph, settled)
@@ -180,7 +181,7 @@ def plan_release(name: str, method: HeteroRR, graph: Graph, settled: Mapping[str
     )
 
 
-def plan_links(name: str, method: Solitude | LinkBeliefs, graph: Graph, settled: Mapping[str, Any]) -> Plan:
+def plan_links(name: str, method: LinkMethod, graph: Graph, settled: Mapping[str, Any]) -> Plan:
     """Return the plan of a method that collects lists: the links of `graph` are private and are not looked at."""
     schema, nodes = graph.schema, int(graph.num_nodes)
     require_one_label(graph)
@@ -191,9 +192,9 @@ def plan_links(name: str, method: Solitude | LinkBeliefs, graph: Graph, settled:
     generator = torch.Generator().manual_seed(0)
     p = normalised(torch.randint(0, nodes, (2, min(entries, MOST_TIMED)), generator=generator), nodes)
     scale = max(1.0, entries / MOST_TIMED)
-    network = method.settings if isinstance(method, Solitude) else None
+    network = method.settings if isinstance(core_of(method), SolitudeCore) else None
     seconds, memory = _cost(p, graph, network, method.privacy, "propagation")
-    if isinstance(method, LinkBeliefs):
+    if isinstance(core_of(method), LinkBeliefsCore):
         seconds += 2 * method.rounds * entries * len(schema.classes) ** 2 * BELIEF_SECONDS
         memory += entries * len(schema.classes) * 24 / 1e6
     people = method.privacy.guarantee(schema)

@@ -28,7 +28,7 @@ from graphveil.methods.base.released import topology_of
 from graphveil.methods.base.settings import NetworkSettings
 from graphveil.methods.curator.class_sums import ClassSums
 from graphveil.methods.links.names import CALIBRATION
-from graphveil.methods.links.solitude import Solitude
+from graphveil.methods.links.solitude import SolitudeCore
 from graphveil.methods.local.lpgnn import LPGNNCore
 from graphveil.methods.registry import METHODS, build_method
 from graphveil.methods.release.heterorr import HeteroRR
@@ -172,7 +172,7 @@ def _collect(method: Any, graph: Graph, split: Split, randomness: Randomness) ->
         return method.publish(graph, split=split, randomness=randomness)
     if isinstance(method, HeteroRR):
         return method.release(graph, randomness=randomness), split
-    if isinstance(core_of(method), LPGNNCore | Solitude):
+    if isinstance(core_of(method), LPGNNCore | SolitudeCore):
         return method.randomize(graph, split=split, randomness=randomness)
     raise InputError("this total is spent on the label alone, which leaves nothing to choose", where="tune")
 
@@ -186,7 +186,7 @@ def _fit(method: Any, reports: Any, graph: Graph) -> Tensor:
         released, split = reports
         method.fit_released(released, split=split)
         return torch.as_tensor(released.y)
-    if isinstance(method, Solitude):
+    if isinstance(core_of(method), SolitudeCore):
         method.fit_reports(reports)
         return torch.as_tensor(reports.people.labels)
     method.fit_reports(reports, topology_of(graph))

@@ -14,7 +14,7 @@ from graphveil.methods.base.core import core_of
 from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.methods.base.people import Identity
 from graphveil.methods.curator.privacy import CuratorPrivacy
-from graphveil.methods.links.solitude import Solitude
+from graphveil.methods.links.solitude import SolitudeCore
 from graphveil.methods.local.lpgnn import LPGNNCore
 from graphveil.privacy.printed import rounded_up
 from graphveil.reports.base.text import spreadsheet
@@ -56,7 +56,7 @@ def check_people(people: str | None, model: Any) -> None:
         return
     if people not in get_args(Identity):
         raise InputError(people, where="--people", allowed=", ".join(get_args(Identity)))
-    if not isinstance(core_of(model), LPGNNCore | Solitude):
+    if not isinstance(core_of(model), LPGNNCore | SolitudeCore):
         raise InputError(f"--people says nothing to {model.kind}", allowed="with lpgnn, solitude, blink and dprr")
 
 
