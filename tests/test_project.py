@@ -74,3 +74,9 @@ def test_every_target_of_the_workflow_is_in_the_makefile() -> None:
     used = set(re.findall(r"make ([\w-]+)", workflow)) | set(re.findall(r"target: ([\w-]+)", workflow))
     assert used == {"test", "coverage", "test-lowest", "test-newest"}
     assert used <= targets
+
+
+def test_the_files_that_contributors_are_sent_to_are_there() -> None:
+    named = re.findall(r"`((?:src|tests|docs)/[\w/]+\.\w+)`", (ROOT / "CONTRIBUTING.md").read_text())
+    assert len(named) > 15
+    assert [path for path in named if not (ROOT / path).is_file()] == []
