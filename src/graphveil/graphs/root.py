@@ -1,4 +1,10 @@
-"""Where data sets lie, and how an absent one gets there: whole or not at all."""
+"""Where data sets lie, and how an absent one gets there: whole or not at all.
+
+Downloads use the standard library. pooch 1.9, the usual choice, was read for this and left out: its check is a hash for
+each file, and most of the sets here are published without one (where one is known, every reading checks it, not the
+download alone); it takes transfers and archives of any size, where these functions set a bound; and it would bring
+`requests` for one function of twenty lines.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +22,12 @@ Fetch = Callable[[Path, ProgressCallback], None]
 """Writes a data set's files into the folder it is given."""
 
 VARIABLE = "GRAPHVEIL_DATA"
-_LARGEST_DOWNLOAD = 8 << 30
+LARGEST_DOWNLOAD = 8 << 30
+"""The most bytes that a download may have, and that one may unpack to."""
 
 
 def data_root(root: str | os.PathLike[str] | None = None) -> Path:
-    """The data root: the argument, else the environment variable GRAPHVEIL_DATA, else the user cache."""
+    """Return the data root: the argument, else the environment variable GRAPHVEIL_DATA, else the user cache."""
     if root is not None:
         return Path(root).expanduser()
     if os.environ.get(VARIABLE):
@@ -37,7 +44,7 @@ def ensure_files(
     fetch: Fetch | None,
     progress: ProgressCallback | None,
 ) -> Path:
-    """The folder, once all files are in it; what is absent is fetched through a temporary sibling.
+    """Return the folder, once all files are in it; what is absent is fetched through a temporary sibling.
 
     Args:
         folder: where the files belong; only read when they are all there, so it may be read-only.
@@ -89,8 +96,17 @@ def _fetch_whole(folder: Path, fetch: Fetch, progress: ProgressCallback) -> None
 def download(url: str, target: Path, progress: ProgressCallback, *, seconds: float = 30.0) -> Path:
     """Download one file, with certificates checked and no connection left hanging.
 
+    Args:
+        url: its address.
+        target: where it is written.
+        progress: told the bytes so far.
+        seconds: how long to wait for an answer.
+
+    Returns:
+        The target.
+
     Raises:
-        OSError: no connection, or the transfer ended early.
+        OSError: no connection, the transfer ended early, or it has more than `LARGEST_DOWNLOAD` bytes.
     """
     import urllib.request
 
@@ -100,6 +116,8 @@ def download(url: str, target: Path, progress: ProgressCallback, *, seconds: flo
         while chunk := source.read(1 << 20):
             sink.write(chunk)
             done += len(chunk)
+            if done > LARGEST_DOWNLOAD:
+                raise OSError(f"{url} has more than {LARGEST_DOWNLOAD:,} bytes")
             progress(Progress(done, total, stage))
     if total and done != total:
         raise OSError(f"{url} ended after {done} of {total} bytes")
@@ -107,10 +125,19 @@ def download(url: str, target: Path, progress: ProgressCallback, *, seconds: flo
 
 
 def unzip(archive: Path, files: tuple[str, ...], folder: Path) -> None:
-    """Take the named files out of an archive, wherever in it they lie, and delete the archive."""
+    """Take the named files out of an archive, wherever in it they lie, and delete the archive.
+
+    Args:
+        archive: a zip file.
+        files: the names of the files, without folders.
+        folder: where they go.
+
+    Raises:
+        BadZipFile: it is damaged, or unpacks to more than `LARGEST_DOWNLOAD` bytes.
+    """
     with zipfile.ZipFile(archive) as members:
         wanted = [member for member in members.infolist() if Path(member.filename).name in files]
-        if sum(member.file_size for member in wanted) > _LARGEST_DOWNLOAD:
+        if sum(member.file_size for member in wanted) > LARGEST_DOWNLOAD:
             raise zipfile.BadZipFile("what was downloaded unpacks to more than a published data set takes")
         for member in wanted:
             with members.open(member) as source, (folder / Path(member.filename).name).open("wb") as sink:
