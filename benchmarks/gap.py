@@ -23,8 +23,8 @@ from scipy import stats
 
 from graphveil.graphs import load_graph, random_split
 from graphveil.methods import GAP, ClassSums, ProGAP
+from graphveil.methods.base.family import Control
 from graphveil.methods.curator.controls import curator_controls_of
-from graphveil.methods.local.controls import Control
 from graphveil.privacy import SeededRandomness
 
 EPSILONS = (1.0, 2.0, 4.0, 8.0)

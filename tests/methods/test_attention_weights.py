@@ -173,8 +173,8 @@ def test_without_a_price_it_is_trained_without_noise() -> None:
 
 def test_the_plan_shows_the_price() -> None:
     found = plan("gap", cm.graph(), {"epsilon": 2.0, **OWN})
-    assert found.curator is not None
-    noise = found.curator.noise
+    assert found.figures is not None
+    noise = found.figures.noise
     plain = plan("gap", cm.graph(), {"epsilon": 2.0, "hops": 1}).curator
     assert plain is not None
     assert set(noise.multipliers) == {"attention"}

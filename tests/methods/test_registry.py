@@ -19,7 +19,6 @@ from graphveil.methods.local.label_propagation import LabelPropagationCore
 from graphveil.methods.local.lpgnn import LPGNNCore
 from graphveil.methods.registry import build_method, chosen_settings, tagged
 from graphveil.methods.release.heterorr import HeteroRR
-from graphveil.methods.runs.used import used_settings
 
 
 def test_the_catalogue_names_every_method() -> None:
@@ -108,7 +107,7 @@ def test_methods_share_one_interface() -> None:
 )
 def test_a_method_is_built_once_more_from_what_a_run_recorded(name: str, settings: dict[str, object]) -> None:
     first = build_method(name, settings, 5)
-    used = used_settings(METHODS[name].settle(settings), first)
+    used = METHODS[name].load_family().used_settings(first, METHODS[name].settle(settings))
     second = build_method(name, chosen_settings(name, used), 5)
     assert type(core_of(second)) is type(core_of(first))
     for part in ("settings", "privacy", "links", "rule", "rounds"):

@@ -22,12 +22,12 @@ from graphveil.aggregation import SparseMatrix
 from graphveil.errors import GraphveilError, InputError
 from graphveil.graphs import Graph, Split, random_split
 from graphveil.graphs.features import features_from_rows, to_rows
-from graphveil.methods.base.core import core_of
 from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.network import as_matrix
 from graphveil.methods.base.released import Topology, topology_of
 from graphveil.methods.local.label_propagation import LabelPropagation
 from graphveil.methods.local.lpgnn import LPGNNCore
+from graphveil.methods.registry import method_of
 from graphveil.models import Backbone, build_backbone
 from graphveil.privacy import SeededRandomness
 
@@ -62,7 +62,7 @@ def service_of(method: Any, graph: Graph) -> Service:
         InputError: for a method that was not fitted, or a plain network whose graph is another than `graph` after
             the graph of its training is gone (a loaded model).
     """
-    if isinstance(core_of(method), LPGNNCore) and method.privacy.epsilon_x == math.inf:
+    if method_of(method).load_family().answers_features(method):
         network = deployed(method, graph)
         reach = reach_of(network.topology)
         answer, hops = network.probabilities, network.hops

@@ -280,24 +280,15 @@ def warn_of_size(planned: Iterable[tuple[str, Mapping[str, Any]]], graph: Graph)
     Raises:
         InputError: neighbour lists cannot be collected as asked in a graph of this kind.
     """
-    from graphveil.methods.links.plan import link_plan
-    from graphveil.methods.registry import build_method
-    from graphveil.methods.release.controls import release_warning
-    from graphveil.methods.release.heterorr import HeteroRR
+    from graphveil.methods.registry import METHODS, build_method
 
-    said = {}
+    warnings = {}
     for name, settings in planned:
         method = build_method(name, settings, len(graph.schema.classes))
-        if isinstance(method, HeteroRR):
-            warning = release_warning(method, graph)
-            if warning:
-                said[warning] = name
-            continue
-        links = getattr(method, "links", None)
-        found = None if links is None else link_plan(links, graph.schema, int(graph.num_nodes))
-        if found is not None and found.warning:
-            said[found.warning] = name
-    for warning, name in said.items():
+        warning = METHODS[name].load_family().warning(method, graph)
+        if warning:
+            warnings[warning] = name
+    for warning, name in warnings.items():
         complain(f"warning: {name}: {warning}")
 
 

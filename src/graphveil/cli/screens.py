@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Group, RenderableType
@@ -17,10 +17,11 @@ from graphveil.reports.base.record import RunRecord
 from graphveil.reports.base.text import memory, number, percent, points, printable, seconds
 
 if TYPE_CHECKING:
+    from graphveil.methods.base.plan import Plan
     from graphveil.methods.curator.plan import CuratorPlan
     from graphveil.methods.links.plan import LinkPlan
+    from graphveil.methods.local.plan import LocalPlan
     from graphveil.methods.release.plan import ReleasePlan
-    from graphveil.methods.runs.plan import Plan
 
 
 def run(record: RunRecord) -> RenderableType:
@@ -106,35 +107,36 @@ def _lead(record: RunRecord) -> Text:
 def planned(plan: Plan) -> RenderableType:
     """What a run would promise, disturb and cost."""
     head = Text(f"{plan.method} on {printable(plan.data)}: nothing has been trained or collected", style="bold")
-    links = plan.links
+    figures: Any = plan.figures
+    section = "" if figures is None else figures.section
+    tables: dict[str, Callable[[Any], list[RenderableType]]] = {
+        "noise_to_signal": _noise,
+        "links": _lists,
+        "curator": _sums,
+        "release": _release,
+    }
     parts: list[RenderableType] = [head, Text()]
-    if plan.noise:
-        parts += [*_noise(plan), Text()]
-    if links is not None:
-        parts += [*_lists(links), Text()]
-    if plan.curator is not None:
-        parts += [*_sums(plan.curator), Text()]
-    if plan.release is not None:
-        parts += [*_release(plan.release), Text()]
+    if section:
+        parts += [*tables[section](figures), Text()]
     more, price = "", None
-    if links is not None:
-        thinned = links.mechanism == "degree-preserving"
+    if section == "links":
+        thinned = figures.mechanism == "degree-preserving"
         more = f", and 4 more for each {'entry of its noisy degree' if thinned else 'true entry of the list'}"
-        price = links.epsilon_relationship
-    by_curator = plan.curator is not None or plan.release is not None
+        price = figures.epsilon_relationship
+    by_curator = section in ("curator", "release")
     sent = [] if by_curator else [("Report", f"{plan.report_bytes:,.1f} bytes a person{more}")]
-    rivals = " and rivals" if links or by_curator else ""
+    rivals = " and rivals" if section != "noise_to_signal" and section else ""
     cost = [
         ("Time", f"about {seconds(plan.seconds)} for one run, controls{rivals} not counted"),
         ("Memory", f"about {memory(plan.memory_mb)}"),
         *sent,
         *(("Advice" if place == 0 else "", line) for place, line in enumerate(plan.advice)),
-        *(("Warning", one.warning) for one in (links, plan.release) if one is not None and one.warning),
+        *(("Warning", one.warning) for one in (figures,) if section in ("links", "release") and one.warning),
     ]
     return Group(*parts, pairs([*promise(plan.guarantee, plan.settings, price), *cost]))
 
 
-def _noise(plan: Plan) -> list[RenderableType]:
+def _noise(plan: LocalPlan) -> list[RenderableType]:
     noise = rows(
         ("people with", "degree", "noise/signal, features", "noise/signal, labels"),
         ((row.band, plain(row.degree), _ratio(row.features), _ratio(row.labels)) for row in plan.noise),

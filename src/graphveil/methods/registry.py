@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from graphveil.errors import InputError, ModelFileError
 from graphveil.methods.base.method import Method
@@ -17,6 +17,9 @@ from graphveil.methods.curator.entries import CURATOR_METHODS
 from graphveil.methods.links.entries import LINK_METHODS
 from graphveil.methods.local.entries import BASELINE_METHODS, LOCAL_METHODS
 from graphveil.methods.release.entries import RELEASE_METHODS
+
+if TYPE_CHECKING:
+    from graphveil.graphs import Graph
 
 #: What methods of a kind have in common, in words, and the methods.
 KINDS: Mapping[str, tuple[Method, ...]] = MappingProxyType(
@@ -47,6 +50,24 @@ def find_method(name: str) -> Method:
     if name not in METHODS:
         raise InputError(f"method {name!r} is not known", allowed=", ".join(METHODS))
     return METHODS[name]
+
+
+def require_trainable(method: Method, graph: Graph) -> None:
+    """Refuse to protect again what was published already.
+
+    Args:
+        method: what would be trained.
+        graph: what it would be trained on.
+
+    Raises:
+        InputError: a method that collects or publishes on its own, on a graph with a `release`.
+    """
+    if getattr(graph, "release", None) is not None and not method.load_family().serves_releases:
+        raise InputError(
+            f"the graph is a release: {method.name} would protect what anybody may know already",
+            where=graph.schema.name,
+            allowed=", ".join(one.name for one in (*BASELINE_METHODS, *LOCAL_METHODS)),
+        )
 
 
 def tagged(tag: str) -> tuple[str, ...]:

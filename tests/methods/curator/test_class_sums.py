@@ -382,7 +382,7 @@ def test_a_plan_reads_no_edge() -> None:
     promised = plan("class-sums", NoEdges(), {"epsilon": 2.0})
     method = fit()
     assert promised.curator is not None and method.published is not None
-    assert promised.curator.noise == method.published.noise
+    assert promised.figures.noise == method.published.noise
     assert promised.guarantee.epsilon == method.guarantee.epsilon == 2.0
     assert promised.guarantee.unit == method.guarantee.unit
 

@@ -40,6 +40,7 @@ class Method:
         reads: what of a person it reads.
         tags: RELEASE publishes a graph; PAID_TUNING has trials that cost privacy; BASELINE protects nothing.
         fixed: settings of the core that are not for users to choose.
+        free: settings that nothing sent or published depends on: trials of them on one collection cost nothing.
         refuse: raises InputError for chosen settings (without defaults) that do not go together.
     """
 
@@ -52,6 +53,7 @@ class Method:
     reads: tuple[str, ...] = ("features", "labels", "edges")
     tags: frozenset[str] = frozenset()
     fixed: Mapping[str, Any] = field(default_factory=dict)
+    free: tuple[str, ...] = ()
     refuse: Callable[[Mapping[str, Any]], None] = _refuse_nothing
 
     def settle(self, settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -84,6 +84,7 @@ class ClassSums(Booked):
     """
 
     kind = "class-sums"
+    reads_edges = True
 
     def __init__(self, *, epsilon: float, delta: float = 1e-5, unit: str | None = None, **settings: Any) -> None:
         known = SumsSettings.__dataclass_fields__

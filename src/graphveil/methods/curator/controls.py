@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from graphveil.graphs import Graph, Split
+from graphveil.methods.base.family import Control
 from graphveil.methods.curator.class_sums import ClassSums, train_fusion
 from graphveil.methods.curator.dp_mlp import DPMLP
 from graphveil.methods.curator.gap import GAP
@@ -27,7 +28,7 @@ from graphveil.methods.curator.progap import ProGAP
 from graphveil.methods.curator.recipe import CuratorMethod
 from graphveil.methods.curator.settings import CuratorSettings
 from graphveil.methods.curator.training import NodeData, blocks, build_seeded, read_people, train_openly
-from graphveil.methods.local.controls import Control, hits
+from graphveil.methods.local.controls import hits
 from graphveil.models.perceptrons import Encoder, HopClassifier
 from graphveil.privacy import Randomness
 from graphveil.training.full_batch import Rows

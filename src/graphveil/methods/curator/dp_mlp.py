@@ -61,6 +61,7 @@ class DPMLP(Booked):
     """
 
     kind = "dp-mlp"
+    reads_edges = False
 
     def __init__(
         self,

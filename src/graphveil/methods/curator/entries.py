@@ -51,6 +51,7 @@ CURATOR_METHODS = (
         "graphveil.methods.curator.class_sums:ClassSums",
         _FAMILY,
         {**_BUDGET, **_EDGE_UNITS, **field_options(SumsSettings, NETWORK_HELP)},
+        free=tuple(field_options(SumsSettings, NETWORK_HELP)),
     ),
     Method(
         "gap",

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import torch
 
 from graphveil.graphs import GraphSchema
+from graphveil.methods.base.plan import spelled
 from graphveil.methods.curator.class_sums import ClassSums
 from graphveil.methods.curator.dp_mlp import DPMLP
 from graphveil.methods.curator.privacy import Noise
@@ -40,6 +42,12 @@ class CuratorPlan:
     seconds: float
     memory_mb: float
     advice: tuple[str, ...]
+    section = "curator"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the figures as JSON types; what is in the plan itself is left out."""
+        noise = {**spelled(asdict(self.noise)), "sigmas": list(self.noise.sigmas)}
+        return {"noise": noise, "per_node": list(self.per_node)}
 
 
 def curator_plan(method: CuratorMethod | DPMLP | ClassSums, schema: GraphSchema, nodes: int) -> CuratorPlan:

@@ -112,6 +112,7 @@ class CuratorMethod(Booked):
     """
 
     recipe: ClassVar[Recipe]
+    reads_edges = True
 
     def __init__(
         self,

@@ -32,8 +32,8 @@ from torch import Tensor
 
 from graphveil.aggregation import normalised
 from graphveil.graphs import Graph, GraphSchema, Split
-from graphveil.methods.base.core import core_of
 from graphveil.methods.base.estimator import Estimator
+from graphveil.methods.base.family import Control
 from graphveil.methods.base.features import features_of, labels_of, random_features
 from graphveil.methods.base.network import train_network
 from graphveil.methods.base.released import Topology
@@ -43,7 +43,7 @@ from graphveil.methods.links.link_beliefs import LinkBeliefs, LinkBeliefsCore, w
 from graphveil.methods.links.plan import link_plan
 from graphveil.methods.links.privacy import LinkPrivacy
 from graphveil.methods.links.solitude import Solitude, SolitudeCore
-from graphveil.methods.local.controls import Control, hits
+from graphveil.methods.local.controls import hits
 from graphveil.methods.local.label_propagation import propagate_labels
 from graphveil.privacy import Randomness, SeededRandomness
 
@@ -85,7 +85,7 @@ def rivals_of(method: LinkMethod, graph: Graph, split: Split, *, randomness: Ran
         for name, options in same.items():
             if name != own:
                 rivals[name] = _on_same_reports(method, released, options, graph, split)
-        if isinstance(core_of(method), SolitudeCore):
+        if method.trains_network:
             rivals["link-beliefs"] = _beliefs_on_same_reports(method, released, graph, split)
     too_large = rivals_left_out(method, graph.schema, released.nodes)
     for name in PUBLISHED:
@@ -107,7 +107,7 @@ def rivals_left_out(method: LinkMethod, schema: GraphSchema, nodes: int) -> Mapp
 
 def settings_of(method: LinkMethod) -> NetworkSettings:
     """Return the settings of the networks to compare with: the method's own where it trains one."""
-    if isinstance(core_of(method), SolitudeCore):
+    if method.trains_network:
         settings: NetworkSettings = method.settings
         return settings
     hops = 4 if method.privacy.epsilon_x is not None and math.isfinite(method.privacy.epsilon_x) else 0
@@ -210,7 +210,7 @@ def _again(method: LinkMethod, released: LinkReports) -> Tensor:
     people = {**_people(method), "epsilon_x": privacy.epsilon_x}
     links: LinkPrivacy = method.links
     shared: dict[str, Any] = {"epsilon_a": links.epsilon_a, "mode": links.mode}
-    if isinstance(core_of(method), LinkBeliefsCore):
+    if not method.trains_network:
         copy = LinkBeliefs(**people, **shared, rounds=method.rounds, seed=method.seed, device=method.device)
         return copy.core.fit_reports(released).probabilities()
     calibration = method.calibration

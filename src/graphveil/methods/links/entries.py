@@ -73,6 +73,7 @@ LINK_METHODS = (
         _SOLITUDE,
         _FAMILY,
         {**_PEOPLE, **_LISTS, **AGAIN, **_DENOISER, **_DEGREE_SHARE, **_CALIBRATION, **network_options()},
+        free=(*CALIBRATION, *network_options()),
         refuse=refuse_idle_by_denoiser,
     ),
     Method(
@@ -91,6 +92,7 @@ LINK_METHODS = (
         _SOLITUDE,
         _FAMILY,
         {**_CLEAR, **_BOTH_REPORT, **AGAIN, **_DEGREE_SHARE, **network_options()},
+        free=tuple(network_options()),
         fixed={"denoiser": "blink-hybrid"},
         refuse=refuse_idle,
     ),
@@ -101,6 +103,7 @@ LINK_METHODS = (
         _SOLITUDE,
         _FAMILY,
         {**_CLEAR, **_BOTH_REPORT, **AGAIN, **_DEGREE_SHARE, **network_options()},
+        free=tuple(network_options()),
         fixed={"denoiser": "degree-preserving"},
         refuse=refuse_idle,
     ),

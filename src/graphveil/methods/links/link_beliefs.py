@@ -88,6 +88,7 @@ class LinkBeliefsCore:
     says_who: tuple[str, ...] = ()
     several = False
     history: tuple[Epoch, ...] = ()
+    trains_network = False
 
     def __init__(
         self,

@@ -8,7 +8,8 @@ graph fall below a model without edges; below CLEAN there is nothing left to den
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from graphveil.graphs import GraphSchema
 from graphveil.mechanisms import AdjacencyRR
@@ -49,6 +50,11 @@ class LinkPlan:
     swamped_below: float
     clean_above: float
     warning: str | None
+    section = "links"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the figures as JSON types."""
+        return asdict(self)
 
     @property
     def list_of(self) -> str:

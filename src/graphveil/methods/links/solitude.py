@@ -105,6 +105,7 @@ class SolitudeCore:
     says_who = ("people",)
     several = False
     settings_type, derived = NetworkSettings, ("steps_x", "steps_y")
+    trains_network = True
 
     def __init__(
         self,

@@ -13,7 +13,7 @@ Each returns, for every test node, 1 for right and 0 for wrong (an even guess: 1
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -21,8 +21,8 @@ from torch import Tensor
 
 from graphveil.aggregation import normalised
 from graphveil.graphs import Graph, Split
-from graphveil.methods.base.core import core_of
 from graphveil.methods.base.estimator import Estimator
+from graphveil.methods.base.family import Control
 from graphveil.methods.base.features import features_of, labels_of, random_features
 from graphveil.methods.base.many_labels import f1_shares
 from graphveil.methods.base.network import Labels, train_network
@@ -31,7 +31,6 @@ from graphveil.methods.base.settings import NetworkSettings
 from graphveil.methods.local.label_propagation import LabelPropagationCore, propagate_labels
 from graphveil.methods.local.lpgnn import LPGNNCore
 
-Control = Callable[[], np.ndarray]
 LocalMethod = Estimator[LPGNNCore] | Estimator[LabelPropagationCore]
 #: Hops of the random-features control where the method itself propagates fewer.
 CONTROL_HOPS = 8
@@ -46,12 +45,12 @@ def controls_of(method: LocalMethod, graph: Graph, split: Split) -> Mapping[str,
     if labels.values.dim() == 2:  # none of these has a form for several labels a node
         return {}
     controls: dict[str, Control] = {"public-only": lambda: _public_only(method, labels, graph, split)}
-    if isinstance(core_of(method), LPGNNCore) or method.rule != "propagation":
+    if method.trains_network or method.rule != "propagation":
         controls["label-propagation"] = lambda: _label_propagation(labels, graph, split)
-    pooled = isinstance(core_of(method), LabelPropagationCore) and method.rule == "pool"
+    pooled = not method.trains_network and method.rule == "pool"
     if method.privacy.collects_features or pooled:
         controls["random-features"] = lambda: _random_features(method, labels, graph, split)
-    if isinstance(core_of(method), LPGNNCore) and method.privacy.collects_features:
+    if method.trains_network and method.privacy.collects_features:
         controls["no-edges"] = lambda: _no_edges(method, released, labels, graph, split)
     return controls
 
@@ -78,7 +77,7 @@ def hits(scores: Tensor, graph: Graph, split: Split) -> np.ndarray:
 
 def network_settings(method: LocalMethod) -> NetworkSettings:
     """Return the settings of the networks to compare with: the method's own where it trains one."""
-    if isinstance(core_of(method), LPGNNCore):
+    if method.trains_network:
         settings: NetworkSettings = method.settings
         return settings
     return NetworkSettings(seed=method.seed, device=method.device)

@@ -22,6 +22,7 @@ LOCAL_METHODS = (
         _LPGNN,
         _FAMILY,
         {**PEOPLE, **AGAIN, **network_options()},
+        free=tuple(network_options()),
         refuse=refuse_idle_delta,
     ),
     Method(
@@ -56,6 +57,7 @@ BASELINE_METHODS = tuple(
         reads=("features", "labels") if model == "mlp" else ("features", "labels", "edges"),
         tags=frozenset({BASELINE}),
         fixed={"epsilon_x": INFINITE, "epsilon_y": INFINITE, "model": model},
+        free=tuple(network_options(without=("model", "steps_x", "steps_y"))),
     )
     for model in BASELINES
 )

@@ -122,6 +122,7 @@ class LabelPropagationCore:
     """
 
     kind = "label-propagation"
+    trains_network = False
     says_who: tuple[str, ...] = ()
     several = False
     epsilon_relationship: float | None = None

@@ -98,6 +98,7 @@ class LPGNNCore:
     """
 
     kind = "lpgnn"
+    trains_network = True
     says_who = ("people", "reports")
     settings_type, derived = NetworkSettings, ("steps_x", "steps_y")
     epsilon_relationship: float | None = None

@@ -21,36 +21,20 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from graphveil.errors import InputError
 from graphveil.graphs import Graph, Release, Split
 from graphveil.mechanisms import PairDomain
-from graphveil.methods.base.core import core_of
+from graphveil.methods.base.family import Control
 from graphveil.methods.base.features import labels_of, random_features
 from graphveil.methods.base.released import LocalReports, Topology, topology_of
-from graphveil.methods.local.controls import CONTROL_HOPS, Control, LocalMethod, ceiling_of, controls_of, hits
-from graphveil.methods.local.label_propagation import LabelPropagation, LabelPropagationCore, propagate_labels
-from graphveil.methods.local.lpgnn import LPGNN, LPGNNCore
+from graphveil.methods.local.controls import CONTROL_HOPS, LocalMethod, ceiling_of, controls_of, hits
+from graphveil.methods.local.label_propagation import LabelPropagation, propagate_labels
+from graphveil.methods.local.lpgnn import LPGNN
 from graphveil.methods.release.edges import warning_of
 from graphveil.methods.release.heterorr import HeteroRR, domain_of, joined
 from graphveil.privacy import Randomness
 
 #: Rivals where edges are protected; chains are left out, which take long and promise less.
 RIVAL_EDGES = ("public-tree", "edge-rand", "lap-graph")
-
-
-def require_trainable(name: str, method: Any, graph: Graph) -> None:
-    """Refuse to protect again what was released already.
-
-    Raises:
-        InputError: a method that collects or publishes on its own, on a graph with a `release`.
-    """
-    served = isinstance(core_of(method), LPGNNCore | LabelPropagationCore)
-    if getattr(graph, "release", None) is not None and not served:
-        raise InputError(
-            f"the graph is a release: {name} would protect what anybody may know already",
-            where=graph.schema.name,
-            allowed="gcn, sage, gat, mlp, lpgnn, label-propagation, label-pool",
-        )
 
 
 def release_warning(method: HeteroRR, graph: Graph) -> str | None:
@@ -69,7 +53,7 @@ def made_edge_controls(method: LocalMethod, graph: Graph, split: Split) -> Mappi
     if origin is None or released is None:
         return {}
     found: dict[str, Control] = {}
-    if isinstance(core_of(method), LPGNNCore) and released.labels.dim() == 2:
+    if method.trains_network and released.labels.dim() == 2:
         found |= _several_labels(method, released, graph, split)
     if not origin.edges:
         return found
@@ -141,13 +125,8 @@ def release_rivals_left_out(method: HeteroRR, graph: Graph) -> Mapping[str, str]
     return found
 
 
-def release_notes(method: Any, graph: Graph, *, controlled: bool = False) -> tuple[str, ...]:
-    """Return what to mind when reading a run on a released graph, or of a method that releases one."""
-    if isinstance(method, HeteroRR):
-        origin: Release | None = None if method.published is None else method.published.release
-        missing = release_rivals_left_out(method, graph) if controlled else {}
-        left = [f"rival {name} was left out: {why}" for name, why in missing.items()]
-        return () if origin is None else (*origin.notes, *left)
+def release_notes(method: LocalMethod, graph: Graph) -> tuple[str, ...]:
+    """Return what to mind when reading a run on a graph that was published; nothing on any other."""
     origin = getattr(graph, "release", None)
     if origin is None:
         return ()
@@ -165,15 +144,6 @@ def release_notes(method: Any, graph: Graph, *, controlled: bool = False) -> tup
     return tuple(notes)
 
 
-def repeats_note(method: Any, repeats: int) -> str:
-    """Return what repeating a run is: one release and many splits, or more than anybody does in earnest."""
-    if isinstance(method, HeteroRR):
-        return f"{repeats} repeats with fresh noise and splits: a simulation; a real release is made once"
-    if getattr(getattr(method, "released", None), "origin", None) is not None:
-        return f"{repeats} repeats with fresh splits of one release"
-    return f"{repeats} repeats with fresh noise and splits: a simulation; a real collection has one report per person"
-
-
 def _adds_noise(method: LocalMethod) -> bool:
     """Whether a method randomizes features or labels that were released already."""
     return any(math.isfinite(epsilon) for epsilon in (method.privacy.epsilon_y, method.privacy.epsilon_x or math.inf))
@@ -189,7 +159,7 @@ def _again(
 ) -> np.ndarray:
     """Return the hits of the same method on the same release with other edges, or `other` settings of its network."""
     privacy = method.privacy
-    if isinstance(core_of(method), LPGNNCore):
+    if method.trains_network:
         network = {**asdict(method.settings), **other}
         budgets: dict[str, Any] = {
             "epsilon_x": privacy.epsilon_x,

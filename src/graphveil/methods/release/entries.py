@@ -84,6 +84,7 @@ def _release(name: str, summary: str, takes: tuple[str, ...], **fixed: Any) -> M
         {**{key: OPTIONS[key] for key in takes}, **network_options(without=("steps_y",))},
         tags=frozenset({RELEASE}),
         fixed=fixed,
+        free=tuple(network_options(without=("steps_y",))),
         refuse=refuse_other_trees if name == "edge-rr" else partial(refuse_idle, fixed=fixed),
     )
 

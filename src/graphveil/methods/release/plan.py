@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema
 from graphveil.mechanisms import EdgeRand, PairDomain
+from graphveil.methods.base.plan import spelled
 from graphveil.methods.release.edges import STEPS_A_NODE, warning_of
 from graphveil.methods.release.heterorr import HeteroRR, domain_of
 from graphveil.methods.release.names import CHAINS, RELEASE_FEATURES
@@ -45,6 +47,11 @@ class ReleasePlan:
     seconds: float
     warning: str | None
     advice: tuple[str, ...]
+    section = "release"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the figures as JSON types."""
+        return {**spelled(asdict(self)), "noise": spelled(self.noise), "advice": list(self.advice)}
 
 
 def release_plan(method: HeteroRR, graph: Graph) -> ReleasePlan:

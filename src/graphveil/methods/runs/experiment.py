@@ -8,40 +8,23 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, Split, published_split, random_split, shares_of
-from graphveil.methods.base.core import core_of
 from graphveil.methods.base.many_labels import SEVERAL
-from graphveil.methods.curator.controls import Curator, curator_ceiling, curator_controls_of, curator_rivals_of
-from graphveil.methods.links.controls import link_controls_of, rivals_left_out, rivals_of, settings_of
-from graphveil.methods.links.link_beliefs import LinkBeliefsCore
-from graphveil.methods.links.plan import link_plan
-from graphveil.methods.links.solitude import SolitudeCore
-from graphveil.methods.local.controls import Control, ceiling_of, controls_of, hits, network_settings
-from graphveil.methods.registry import METHODS, build_method
-from graphveil.methods.release.controls import (
-    made_edge_controls,
-    release_ceiling,
-    release_controls_of,
-    release_notes,
-    release_rivals_of,
-    repeats_note,
-    require_trainable,
-)
-from graphveil.methods.release.heterorr import HeteroRR
+from graphveil.methods.local.controls import hits
+from graphveil.methods.registry import build_method, find_method, method_of, require_trainable
 from graphveil.methods.runs.intervals import Interval, interval
 from graphveil.methods.runs.memory import peak_memory_mb
 from graphveil.methods.runs.search import Search, choose
 from graphveil.methods.runs.tuning import Tuned
-from graphveil.methods.runs.used import used_settings
 from graphveil.privacy import Guarantee, Ledger, Randomness
-from graphveil.privacy.printed import rounded_up
 from graphveil.progress import Progress, ProgressCallback
 
 CEILING = "ceiling"
@@ -109,11 +92,10 @@ def run(
     Raises:
         InputError: for an unknown method or setting, or a graph without test nodes.
     """
-    if name not in METHODS:
-        raise InputError(f"method {name!r} is not known", allowed=", ".join(METHODS))
+    entry = find_method(name)
     if repeats < 1:
         raise InputError(f"repeats = {repeats}", allowed="a whole number of at least 1")
-    settled = METHODS[name].settle(settings)
+    settled = entry.settle(settings)
     start = time.perf_counter()
     rows: dict[str, list[np.ndarray]] = {}
     rivals: dict[str, list[np.ndarray]] = {}
@@ -121,7 +103,7 @@ def run(
     for number in range(repeats):
         nodes = split_of(graph, split, seed + number)
         method = build_method(name, settings, len(graph.schema.classes), seed=seed + number, device=device)
-        require_trainable(name, method, graph)
+        require_trainable(entry, graph)
         stage = f"{name} {number + 1}/{repeats}"
         tell = _teller(progress, stage, method if search is None else None, graph)
         began = time.perf_counter()
@@ -182,10 +164,10 @@ def _run_controls(
     method: Any, graph: Graph, split: Any, randomness: Randomness, progress: ProgressCallback | None
 ) -> list[tuple[str, np.ndarray]]:
     found = []
-    planned = _controls(method, graph, split, randomness)
-    ceiling = _ceiling(method, graph, split, randomness)
-    if ceiling is not None:
-        planned[CEILING] = ceiling
+    family = method_of(method).load_family()
+    planned = dict(family.controls(method, graph, split, randomness=randomness))
+    if getattr(graph, "release", None) is None:  # else only a release of the truth is at hand
+        planned[CEILING] = partial(family.ceiling, method, graph, split, randomness=randomness)
     for done, (control, train) in enumerate(planned.items()):
         if progress is not None:
             stage = control if control == CEILING else f"control {control}"
@@ -194,45 +176,16 @@ def _run_controls(
     return found
 
 
-def _controls(method: Any, graph: Graph, split: Any, randomness: Randomness) -> dict[str, Control]:
-    if isinstance(method, Curator):
-        return dict(curator_controls_of(method, graph, split, randomness=randomness))
-    if isinstance(method, HeteroRR):
-        return dict(release_controls_of(method, graph, split))
-    if isinstance(core_of(method), SolitudeCore | LinkBeliefsCore):
-        return dict(link_controls_of(method, graph, split))
-    return {**controls_of(method, graph, split), **made_edge_controls(method, graph, split)}
-
-
-def _ceiling(method: Any, graph: Graph, split: Any, randomness: Randomness) -> Control | None:
-    """Return what trains the same on raw data, or None where only a release of it is at hand."""
-    if getattr(graph, "release", None) is not None:
-        return None
-    if isinstance(method, Curator):
-        return lambda: curator_ceiling(method, graph, split, randomness=randomness)
-    if isinstance(method, HeteroRR):
-        return lambda: release_ceiling(method, graph, split)
-    linked = isinstance(core_of(method), SolitudeCore | LinkBeliefsCore)
-    return lambda: ceiling_of(settings_of(method) if linked else network_settings(method), graph, split)
-
-
 def _run_rivals(
-    method: Any, graph: Graph, split: Any, randomness: Randomness, progress: ProgressCallback | None
+    method: Any, graph: Graph, split: Split, randomness: Randomness, progress: ProgressCallback | None
 ) -> list[tuple[str, np.ndarray]]:
-    if isinstance(method, Curator):
-        planned = curator_rivals_of(method, graph, split, randomness=randomness)
-    elif isinstance(core_of(method), SolitudeCore | LinkBeliefsCore):
-        planned = rivals_of(method, graph, split, randomness=randomness)
-    elif isinstance(method, HeteroRR):
-        planned = release_rivals_of(method, graph, split, randomness=randomness)
-    else:
-        return []
-    found = []
+    planned = method_of(method).load_family().rivals(method, graph, split, randomness=randomness)
+    hits = []
     for done, (rival, train) in enumerate(planned.items()):
         if progress is not None:
             progress(Progress(done, len(planned), f"rival {rival}", _epsilon(method)))
-        found.append((rival, train()))
-    return found
+        hits.append((rival, train()))
+    return hits
 
 
 def _result(
@@ -256,7 +209,7 @@ def _result(
     return Result(
         method=name,
         data=graph.schema.name,
-        settings=used_settings(settled, methods[0]),
+        settings=method_of(methods[0]).load_family().used_settings(methods[0], settled),
         accuracy=scores[name],
         controls=controls,
         ceiling=scores.get(CEILING),
@@ -271,8 +224,7 @@ def _result(
         peak_memory_mb=peak_memory_mb(),
         notes=(
             *((SEVERAL,) if graph.y.dim() == 2 else ()),
-            *release_notes(methods[0], graph, controlled=bool(controls)),
-            *_notes(len(methods), settled, methods[0], controlled=bool(controls)),
+            *_notes(methods, graph, settled, controlled=bool(controls)),
         ),
         rivals=others,
         best_rival=_best(others),
@@ -284,37 +236,15 @@ def _best(scores: Mapping[str, Interval]) -> str | None:
     return max(scores, key=lambda label: scores[label].mean) if scores else None
 
 
-def _notes(repeats: int, settled: Mapping[str, Any], method: Any, *, controlled: bool) -> tuple[str, ...]:
-    notes = []
-    if settled.get("epsilon") is not None and not isinstance(method, Curator):
-        privacy = method.privacy
-        features = (
-            "nothing (no features are collected)"
-            if privacy.epsilon_x is None
-            else f"{rounded_up(privacy.epsilon_x, 3)}"
-        )
-        notes.append(
-            f"the total of {rounded_up(settled['epsilon'])} per person was split as advised: "
-            f"the label gets {rounded_up(privacy.epsilon_y, 3)}, the features {features}"
-            + ("; with labels alone the method run is label-pool" if privacy.epsilon_x is None else "")
-        )
-    notes.extend(_link_notes(method, controlled))
-    if repeats > 1:
-        notes.append(repeats_note(method, repeats))
-    else:
-        notes.append("one run: the interval covers the test nodes, not other splits or other noise")
-    return tuple(notes)
-
-
-def _link_notes(method: Any, controlled: bool) -> tuple[str, ...]:
-    """Return what the epsilon of the lists buys, whether they were used at all, and which rivals are missing."""
-    if not isinstance(core_of(method), SolitudeCore | LinkBeliefsCore) or method.released is None:
-        return ()
-    found = link_plan(method.links, method.schema, method.released.nodes)
-    used = (f"used: {method.variant}",) if isinstance(core_of(method), LinkBeliefsCore) else ()
-    missing = rivals_left_out(method, method.schema, method.released.nodes) if controlled else {}
-    left = [f"rival {name} was left out: {why}" for name, why in missing.items()]
-    return (*used, *(found.advice if found is not None else ()), *left)
+def _notes(methods: Sequence[Any], graph: Graph, settled: Mapping[str, Any], *, controlled: bool) -> tuple[str, ...]:
+    """Return what to mind when reading the run, a sentence each."""
+    first, repeats = methods[0], len(methods)
+    family = method_of(first).load_family()
+    alone = "one run: the interval covers the test nodes, not other splits or other noise"
+    return (
+        *family.notes(first, graph, settled, controlled=controlled),
+        family.repeats_note(first, repeats) if repeats > 1 else alone,
+    )
 
 
 def _teller(progress: ProgressCallback | None, stage: str, method: Any | None, graph: Graph) -> ProgressCallback | None:

@@ -26,8 +26,9 @@ from graphveil.errors import DataError, GraphveilError, InputError
 from graphveil.graphs import Graph, Split
 from graphveil.graphs.fingerprint import fingerprint
 from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
+from graphveil.methods.base.method import PAID_TUNING
 from graphveil.methods.curator.privacy import Noise
-from graphveil.methods.registry import METHODS
+from graphveil.methods.registry import METHODS, tagged
 from graphveil.methods.runs.memory import peak_memory_mb
 from graphveil.methods.runs.proxy_tuning import PROMISED
 from graphveil.methods.runs.tuning import Tuned, require_grid
@@ -37,7 +38,7 @@ from graphveil.progress import Progress, ProgressCallback
 
 MEAN = 10
 #: Methods whose trials can be priced together.
-PAID = ("gap", "progap", "dp-mlp")
+PAID = tagged(PAID_TUNING)
 Log = Callable[[Mapping[str, Any]], None]
 #: Steps of the count's noise, at most, where it is small; and where it ends, in standard deviations, which
 #: `CuratorPrivacy.noise` charges.

@@ -17,28 +17,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-from torch import Tensor
-
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, Split
-from graphveil.methods.base.core import core_of
-from graphveil.methods.base.method import RELEASE
-from graphveil.methods.base.released import topology_of
-from graphveil.methods.base.settings import NetworkSettings
-from graphveil.methods.curator.class_sums import ClassSums
-from graphveil.methods.links.names import CALIBRATION
-from graphveil.methods.links.solitude import SolitudeCore
-from graphveil.methods.local.lpgnn import LPGNNCore
 from graphveil.methods.registry import METHODS, build_method
-from graphveil.methods.release.heterorr import HeteroRR
 from graphveil.privacy import Randomness
 from graphveil.progress import Progress, ProgressCallback
 
 TRIALS = 20
-#: Settings that change what is sent or published, or what can run; everything else of a method may be tried.
-_FIXED = frozenset({"epsilon", "epsilon_x", "epsilon_y", "epsilon_a", "delta", "unit", "mode", "mechanism"})
-_FIXED_LISTS = frozenset({"degree_share", "denoiser"})
 
 
 @dataclass(frozen=True)
@@ -71,15 +56,7 @@ class Tuned:
 
 def tunable(name: str) -> tuple[str, ...]:
     """Return the settings of a method that may be tried on one collection; none where trials would publish again."""
-    info = METHODS[name]
-    network = set(NetworkSettings.__dataclass_fields__)
-    if info.trust == "central" and name != ClassSums.kind and RELEASE not in info.tags:
-        return ()
-    return tuple(
-        key
-        for key in info.options
-        if key not in _FIXED | _FIXED_LISTS and (key in network or key in CALIBRATION or name == ClassSums.kind)
-    )
+    return METHODS[name].free
 
 
 def candidates(over: Mapping[str, Sequence[Any]], trials: int, seed: int) -> list[dict[str, Any]]:
@@ -153,10 +130,11 @@ def tune(
     classes = len(graph.schema.classes)
     tried = candidates(over, trials, seed)
     methods = [build_method(name, {**settings, **one}, classes, seed=seed, device=device) for one in tried]
-    reports = _collect(methods[0], graph, split, randomness)
+    family = METHODS[name].load_family()
+    reports = family.collect(methods[0], graph, split, randomness=randomness)
     found: list[tuple[Trial, Any]] = []
     for number, (one, method) in enumerate(zip(tried, methods, strict=True), start=1):
-        labels = _fit(method, reports, graph)
+        labels = family.train(method, reports, graph)
         score = float((method.predict() == labels)[split.val].float().mean())
         found.append((Trial(one, score), method))
         if progress is not None:
@@ -165,29 +143,3 @@ def tune(
     how = f"tuned on one collection in each run, {len(found)} trials: this costs no privacy"
     met = f"met {100 * best.score:.1f} % of released validation labels"
     return Tuned(kept, best.settings, tuple(trial for trial, _ in found), how, met)
-
-
-def _collect(method: Any, graph: Graph, split: Split, randomness: Randomness) -> Any:
-    if isinstance(method, ClassSums):
-        return method.publish(graph, split=split, randomness=randomness)
-    if isinstance(method, HeteroRR):
-        return method.release(graph, randomness=randomness), split
-    if isinstance(core_of(method), LPGNNCore | SolitudeCore):
-        return method.randomize(graph, split=split, randomness=randomness)
-    raise InputError("this total is spent on the label alone, which leaves nothing to choose", where="tune")
-
-
-def _fit(method: Any, reports: Any, graph: Graph) -> Tensor:
-    """Train on the one collection and return its released labels [n]."""
-    if isinstance(method, ClassSums):
-        method.fit_published(reports)
-        return torch.as_tensor(reports.people.labels)
-    if isinstance(method, HeteroRR):
-        released, split = reports
-        method.fit_released(released, split=split)
-        return torch.as_tensor(released.y)
-    if isinstance(core_of(method), SolitudeCore):
-        method.fit_reports(reports)
-        return torch.as_tensor(reports.people.labels)
-    method.fit_reports(reports, topology_of(graph))
-    return torch.as_tensor(reports.labels)

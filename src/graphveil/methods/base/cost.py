@@ -1,0 +1,102 @@
+"""What one training takes in time, memory and bytes, from one timed product and public facts."""
+
+from __future__ import annotations
+
+import math
+import time
+
+import torch
+from torch import Tensor
+
+from graphveil.aggregation import SparseMatrix, normalised
+from graphveil.graphs import Graph, GraphSchema
+from graphveil.methods.base.local_privacy import LocalPrivacy
+from graphveil.methods.base.settings import NetworkSettings
+from graphveil.models import first_width
+
+#: Memory of the interpreter with torch and PyG loaded, MB (measured).
+BASE_MEMORY_MB = 420.0
+#: True entries of a list that cost is planned for, where the true ones are private.
+ASSUMED_DEGREE = 10.0
+#: More entries than this are not timed but extrapolated.
+MOST_TIMED = 2_000_000
+
+
+def assumed_propagation(nodes: int, entries: int) -> SparseMatrix:
+    """Return P of a made graph, where the true edges are private.
+
+    Args:
+        nodes: n.
+        entries: edges drawn at random; at most MOST_TIMED are.
+    """
+    generator = torch.Generator().manual_seed(0)
+    return normalised(torch.randint(0, nodes, (2, min(entries, MOST_TIMED)), generator=generator), nodes)
+
+
+def network_cost(p: SparseMatrix, graph: Graph, network: NetworkSettings, privacy: LocalPrivacy) -> tuple[float, float]:
+    """Return the (seconds, MB) of training a network; of the features their stored size is looked at.
+
+    Args:
+        p: the propagation [n, n].
+        graph: whose schema and size count.
+        network: the settings.
+        privacy: what people send.
+    """
+    n, d, classes = p.shape[0], graph.schema.dimension, len(graph.schema.classes)
+    width = first_width(network.model, network.hidden)
+    wide = product_seconds(p, width) * (network.steps_x + 1.5) * 2
+    narrow = product_seconds(p, classes) * (network.steps_y * 2 + 3)
+    per_node = n * (24 * width + 40 * classes) * 4 / 4e9
+    entries = _reported(privacy, graph)
+    first = entries * width * 2 / 4e9
+    seconds = network.epochs * (wide + narrow + per_node + first + 2e-4 + d * width * 6 / 4e9)
+    memory = 4 * p.nbytes + 8 * n * width * 4 + 8 * d * width * 4 + 24 * entries + 2 * 8 * _stored(graph.x)
+    return seconds, BASE_MEMORY_MB + memory / 1e6
+
+
+def spreading_cost(p: SparseMatrix, classes: int, *, products: int = 400, blocks: int = 1) -> tuple[float, float]:
+    """Return the (seconds, MB) of spreading labels.
+
+    Args:
+        p: the propagation [n, n].
+        classes: columns of one block.
+        products: how many times P is multiplied with all blocks.
+        blocks: how many blocks of labels are spread side by side.
+    """
+    n, columns = p.shape[0], blocks * classes
+    seconds = products * (product_seconds(p, columns) + n * columns * 8 / 4e9)
+    return seconds, BASE_MEMORY_MB + (4 * p.nbytes + (8 + 20 * (blocks > 1)) * n * columns * 4) / 1e6
+
+
+def product_seconds(p: SparseMatrix, width: int) -> float:
+    """Return the seconds of one product P x, x [n, width]: the best of five."""
+    x = torch.randn(p.shape[1], width)
+    seconds = []
+    for _ in range(5):
+        start = time.perf_counter()
+        p.forward.times(x)
+        seconds.append(time.perf_counter() - start)
+    return min(seconds)
+
+
+def _reported(privacy: LocalPrivacy, graph: Graph) -> int:
+    """Numbers that the server holds of all people's features: the sampled coordinates, or all of them."""
+    n, mechanism = int(graph.num_nodes), privacy.features(graph.schema)
+    if mechanism is None:
+        return n  # one random coordinate a person stands in
+    if mechanism == "public":
+        return _stored(graph.x)
+    return n * int(getattr(mechanism, "coordinates", graph.schema.dimension))
+
+
+def _stored(x: Tensor) -> int:
+    return int(x.values().numel()) if x.layout == torch.sparse_csr else int(x.numel())
+
+
+def report_bytes(privacy: LocalPrivacy, schema: GraphSchema) -> float:
+    """Return the bytes a person sends: the mechanism's report, or every feature as 32 bits, and a class."""
+    label = math.ceil(math.log2(len(schema.classes))) / 8
+    mechanism = privacy.features(schema)
+    if mechanism is None:
+        return label
+    return float(4 * schema.dimension if mechanism == "public" else mechanism.report_bytes) + label

@@ -1,0 +1,68 @@
+"""What a family of methods tells a run, a plan, a tuning and a command: everything that differs between families.
+
+    LOCAL     labels, or features and labels, on a public topology; the non-private baselines too
+    LINKS     private neighbour lists
+    CURATOR   a trusted curator trains
+    RELEASES  a trusted curator publishes a graph
+
+A family is one object; `base.method.Method.family` says where.  Where methods of one family differ, their cores say so
+in attributes (`trains_network`, `reads_edges`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+import numpy as np
+from torch import Tensor
+
+from graphveil.graphs import Graph, Split
+from graphveil.methods.base.plan import Plan
+from graphveil.privacy import Randomness
+
+#: Trains something to compare with and returns, for every test node, 1 for right and 0 for wrong.
+Control = Callable[[], np.ndarray]
+
+
+class Family(Protocol):
+    """The methods of one kind, where they meet runs, plans, tuning and commands.
+
+    Attributes:
+        serves_releases: whether its methods may be trained on a graph that was published already.
+    """
+
+    serves_releases: bool
+
+    def used_settings(self, estimator: Any, settled: Mapping[str, Any]) -> dict[str, Any]:
+        """Return settings as a built method uses them: budgets after the split, hops after their defaults."""
+
+    def plan(self, name: str, estimator: Any, graph: Graph, settled: Mapping[str, Any]) -> Plan:
+        """Return what a run would promise and cost; no private value of `graph` is read."""
+
+    def warning(self, estimator: Any, graph: Graph) -> str | None:
+        """Return what a mechanism warns of before it runs, or None; nothing private is read."""
+
+    def controls(self, estimator: Any, graph: Graph, split: Split, *, randomness: Randomness) -> Mapping[str, Control]:
+        """Return what reaches its accuracy without the private values in question, at no privacy cost."""
+
+    def ceiling(self, estimator: Any, graph: Graph, split: Split, *, randomness: Randomness) -> np.ndarray:
+        """Return the hits of what trains the same on raw data; it protects nothing."""
+
+    def rivals(self, estimator: Any, graph: Graph, split: Split, *, randomness: Randomness) -> Mapping[str, Control]:
+        """Return other methods at the same price."""
+
+    def notes(self, estimator: Any, graph: Graph, settled: Mapping[str, Any], *, controlled: bool) -> tuple[str, ...]:
+        """Return what to mind when reading a run, a sentence each; `controlled`: controls and rivals were trained."""
+
+    def repeats_note(self, estimator: Any, repeats: int) -> str:
+        """Return what several runs are: a simulation, or splits of one release."""
+
+    def collect(self, estimator: Any, graph: Graph, split: Split, *, randomness: Randomness) -> Any:
+        """Collect or publish once, for several trainings."""
+
+    def train(self, estimator: Any, collected: Any, graph: Graph) -> Tensor:
+        """Train on what was collected and return the labels in it [n], as they were released."""
+
+    def answers_features(self, estimator: Any) -> bool:
+        """Whether the fitted method is applied, for nothing, to any features that somebody hands in."""

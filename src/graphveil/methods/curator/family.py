@@ -1,0 +1,78 @@
+"""The family that a trusted curator trains: GAP, ProGAP, class sums and the private perceptron."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from graphveil.graphs import Graph, Split
+from graphveil.methods.base.cost import BASE_MEMORY_MB
+from graphveil.methods.base.family import Control
+from graphveil.methods.base.plan import Plan
+from graphveil.methods.base.released import require_one_label
+from graphveil.methods.curator.controls import curator_ceiling, curator_controls_of, curator_rivals_of
+from graphveil.methods.curator.plan import curator_plan
+from graphveil.methods.local.family import collection_repeats
+from graphveil.privacy import Randomness
+
+
+class CuratorFamily:
+    """See `base.family.Family`."""
+
+    serves_releases = False
+
+    def used_settings(self, estimator: Any, settled: Mapping[str, Any]) -> dict[str, Any]:
+        return dict(settled)
+
+    def plan(self, name: str, estimator: Any, graph: Graph, settled: Mapping[str, Any]) -> Plan:
+        """Return the plan; of `graph`, schema and number of nodes are looked at."""
+        schema, privacy = graph.schema, estimator.privacy
+        require_one_label(graph)
+        figures = curator_plan(estimator, schema, int(graph.num_nodes))
+        return Plan(
+            method=name,
+            data=schema.name,
+            settings=settled,
+            guarantee=privacy.guarantee(schema, edges=estimator.reads_edges),
+            epsilon={f"one {privacy.unit_for(schema)}": privacy.epsilon},
+            seconds=figures.seconds,
+            memory_mb=BASE_MEMORY_MB + figures.memory_mb,
+            report_bytes=0.0,
+            advice=figures.advice,
+            figures=figures,
+        )
+
+    def warning(self, estimator: Any, graph: Graph) -> str | None:
+        return None
+
+    def controls(self, estimator: Any, graph: Graph, split: Split, *, randomness: Randomness) -> Mapping[str, Control]:
+        return curator_controls_of(estimator, graph, split, randomness=randomness)
+
+    def ceiling(self, estimator: Any, graph: Graph, split: Split, *, randomness: Randomness) -> np.ndarray:
+        return curator_ceiling(estimator, graph, split, randomness=randomness)
+
+    def rivals(self, estimator: Any, graph: Graph, split: Split, *, randomness: Randomness) -> Mapping[str, Control]:
+        return curator_rivals_of(estimator, graph, split, randomness=randomness)
+
+    def notes(self, estimator: Any, graph: Graph, settled: Mapping[str, Any], *, controlled: bool) -> tuple[str, ...]:
+        return ()
+
+    def repeats_note(self, estimator: Any, repeats: int) -> str:
+        return collection_repeats(repeats)
+
+    def collect(self, estimator: Any, graph: Graph, split: Split, *, randomness: Randomness) -> Any:
+        return estimator.publish(graph, split=split, randomness=randomness)
+
+    def train(self, estimator: Any, collected: Any, graph: Graph) -> Tensor:
+        estimator.fit_published(collected)
+        return torch.as_tensor(collected.people.labels)
+
+    def answers_features(self, estimator: Any) -> bool:
+        return False
+
+
+CURATOR = CuratorFamily()

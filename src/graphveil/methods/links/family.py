@@ -1,0 +1,134 @@
+"""The family that collects neighbour lists: Solitude, its relatives and link beliefs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from graphveil.graphs import Graph, Split
+from graphveil.methods.base.cost import (
+    ASSUMED_DEGREE,
+    BASE_MEMORY_MB,
+    MOST_TIMED,
+    assumed_propagation,
+    network_cost,
+    report_bytes,
+    spreading_cost,
+)
+from graphveil.methods.base.family import Control
+from graphveil.methods.base.plan import Plan
+from graphveil.methods.base.released import require_one_label
+from graphveil.methods.links.collection import LinkReports
+from graphveil.methods.links.controls import link_controls_of, rivals_left_out, rivals_of, settings_of
+from graphveil.methods.links.plan import LinkPlan, link_plan
+from graphveil.methods.local.controls import ceiling_of
+from graphveil.methods.local.family import collection_repeats
+from graphveil.privacy import Randomness
+from graphveil.privacy.unit import RELATIONSHIP
+
+#: Seconds of one round of beliefs for one entry and one pair of classes (measured).
+BELIEF_SECONDS = 1.6e-8
+
+
+class LinkFamily:
+    """See `base.family.Family`."""
+
+    serves_releases = False
+
+    def used_settings(self, estimator: Any, settled: Mapping[str, Any]) -> dict[str, Any]:
+        if not estimator.trains_network:
+            return dict(settled)
+        used = {
+            "epsilon_x": estimator.privacy.epsilon_x,
+            "epsilon_y": estimator.privacy.epsilon_y,
+            "steps_x": estimator.settings.steps_x,
+            "steps_y": estimator.settings.steps_y,
+        }
+        return {**settled, **{name: value for name, value in used.items() if name in settled}}
+
+    def plan(self, name: str, estimator: Any, graph: Graph, settled: Mapping[str, Any]) -> Plan:
+        """Return the plan; the links of `graph` are private and are not looked at."""
+        schema, nodes, privacy = graph.schema, int(graph.num_nodes), estimator.privacy
+        require_one_label(graph)
+        lists = link_plan(estimator.links, schema, nodes)
+        seconds, memory = _cost(estimator, graph, lists)
+        return Plan(
+            method=name,
+            data=schema.name,
+            settings=settled,
+            guarantee=estimator.links.guarantee(privacy.guarantee(schema), schema, nodes),
+            epsilon={
+                "features": privacy.epsilon_x or 0.0,
+                "labels": privacy.epsilon_y,
+                "one bit of a list": math.inf if lists is None else lists.epsilon_bit,
+                RELATIONSHIP.text: math.inf if lists is None else lists.epsilon_relationship,
+            },
+            seconds=seconds,
+            memory_mb=memory,
+            report_bytes=report_bytes(privacy, schema) + (0.0 if lists is None else lists.report_bytes),
+            advice=() if lists is None else lists.advice,
+            figures=lists,
+        )
+
+    def warning(self, estimator: Any, graph: Graph) -> str | None:
+        lists = link_plan(estimator.links, graph.schema, int(graph.num_nodes))
+        return None if lists is None else lists.warning
+
+    def controls(self, estimator: Any, graph: Graph, split: Split, *, randomness: Randomness) -> Mapping[str, Control]:
+        return link_controls_of(estimator, graph, split)
+
+    def ceiling(self, estimator: Any, graph: Graph, split: Split, *, randomness: Randomness) -> np.ndarray:
+        return ceiling_of(settings_of(estimator), graph, split)
+
+    def rivals(self, estimator: Any, graph: Graph, split: Split, *, randomness: Randomness) -> Mapping[str, Control]:
+        return rivals_of(estimator, graph, split, randomness=randomness)
+
+    def notes(self, estimator: Any, graph: Graph, settled: Mapping[str, Any], *, controlled: bool) -> tuple[str, ...]:
+        """Return what the epsilon of the lists buys, whether they were used at all, and which rivals are missing."""
+        if estimator.released is None:
+            return ()
+        schema, nodes = estimator.schema, estimator.released.nodes
+        lists = link_plan(estimator.links, schema, nodes)
+        used = () if estimator.trains_network else (f"used: {estimator.variant}",)
+        missing = rivals_left_out(estimator, schema, nodes) if controlled else {}
+        left_out = [f"rival {name} was left out: {why}" for name, why in missing.items()]
+        return (*used, *(() if lists is None else lists.advice), *left_out)
+
+    def repeats_note(self, estimator: Any, repeats: int) -> str:
+        return collection_repeats(repeats)
+
+    def collect(self, estimator: Any, graph: Graph, split: Split, *, randomness: Randomness) -> LinkReports:
+        reports: LinkReports = estimator.randomize(graph, split=split, randomness=randomness)
+        return reports
+
+    def train(self, estimator: Any, collected: LinkReports, graph: Graph) -> Tensor:
+        estimator.fit_reports(collected)
+        return torch.as_tensor(collected.people.labels)
+
+    def answers_features(self, estimator: Any) -> bool:
+        return False
+
+
+def _cost(estimator: Any, graph: Graph, lists: LinkPlan | None) -> tuple[float, float]:
+    """Return (seconds, MB) on made lists, as long as the reported ones are expected to be."""
+    nodes, classes = int(graph.num_nodes), len(graph.schema.classes)
+    thinned = lists is not None and lists.mechanism == "degree-preserving"  # to about as many as there are true ones
+    per_list = ASSUMED_DEGREE + (0.0 if lists is None or thinned else lists.per_person)
+    entries = int(nodes * per_list * (2 if lists is not None and lists.mode == "lower" else 1))
+    p = assumed_propagation(nodes, entries)
+    if estimator.trains_network:
+        seconds, memory = network_cost(p, graph, estimator.settings, estimator.privacy)
+    else:
+        seconds, memory = spreading_cost(p, classes)
+        seconds += 2 * estimator.rounds * entries * classes**2 * BELIEF_SECONDS
+        memory += entries * classes * 24 / 1e6
+    scale = max(1.0, entries / MOST_TIMED)
+    return seconds * scale, BASE_MEMORY_MB + (memory - BASE_MEMORY_MB) * scale
+
+
+LINKS = LinkFamily()

@@ -1,0 +1,116 @@
+"""The family on a public topology: LPGNN, the label methods and the non-private baselines."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from graphveil.aggregation import normalised
+from graphveil.errors import InputError
+from graphveil.graphs import Graph, Split
+from graphveil.methods.base.cost import network_cost, report_bytes, spreading_cost
+from graphveil.methods.base.family import Control
+from graphveil.methods.base.plan import Plan
+from graphveil.methods.base.released import LocalReports, topology_of
+from graphveil.methods.local.controls import ceiling_of, controls_of, network_settings
+from graphveil.methods.local.label_pool import FOLDS, pool_products
+from graphveil.methods.local.plan import local_plan, split_advice
+from graphveil.methods.release.controls import made_edge_controls, release_notes
+from graphveil.privacy import Randomness
+from graphveil.privacy.printed import rounded_up
+
+
+class LocalFamily:
+    """See `base.family.Family`."""
+
+    serves_releases = True
+
+    def used_settings(self, estimator: Any, settled: Mapping[str, Any]) -> dict[str, Any]:
+        used = {"epsilon_x": estimator.privacy.epsilon_x, "epsilon_y": estimator.privacy.epsilon_y}
+        if not estimator.trains_network:
+            return {name: used.get(name, value) for name, value in settled.items() if name in ("epsilon", *used)}
+        used |= {"steps_x": estimator.settings.steps_x, "steps_y": estimator.settings.steps_y}
+        return {**settled, **{name: value for name, value in used.items() if name in settled}}
+
+    def plan(self, name: str, estimator: Any, graph: Graph, settled: Mapping[str, Any]) -> Plan:
+        privacy, schema, origin = estimator.privacy, graph.schema, getattr(graph, "release", None)
+        network = estimator.settings if estimator.trains_network else None
+        p = normalised(graph.edge_index, int(graph.num_nodes))
+        classes = len(schema.classes)
+        if network is not None:
+            seconds, memory = network_cost(p, graph, network, privacy)
+        elif estimator.rule == "pool":
+            products = pool_products(p.entries, classes)
+            seconds, memory = spreading_cost(p, classes, products=products, blocks=FOLDS + 1)
+        else:
+            seconds, memory = spreading_cost(p, classes)
+        free = ("the graph is a release: this is free",)
+        return Plan(
+            method=name,
+            data=schema.name,
+            settings=settled,
+            guarantee=privacy.guarantee(schema) if origin is None else origin.guarantee,
+            epsilon={"features": privacy.epsilon_x or 0.0, "labels": privacy.epsilon_y},
+            seconds=seconds,
+            memory_mb=memory,
+            report_bytes=report_bytes(privacy, schema),
+            advice=split_advice(privacy, classes) if origin is None else free,
+            figures=local_plan(p, privacy, schema, network),
+        )
+
+    def warning(self, estimator: Any, graph: Graph) -> str | None:
+        return None
+
+    def controls(self, estimator: Any, graph: Graph, split: Split, *, randomness: Randomness) -> Mapping[str, Control]:
+        return {**controls_of(estimator, graph, split), **made_edge_controls(estimator, graph, split)}
+
+    def ceiling(self, estimator: Any, graph: Graph, split: Split, *, randomness: Randomness) -> np.ndarray:
+        return ceiling_of(network_settings(estimator), graph, split)
+
+    def rivals(self, estimator: Any, graph: Graph, split: Split, *, randomness: Randomness) -> Mapping[str, Control]:
+        return {}
+
+    def notes(self, estimator: Any, graph: Graph, settled: Mapping[str, Any], *, controlled: bool) -> tuple[str, ...]:
+        origin = release_notes(estimator, graph)
+        return origin if settled.get("epsilon") is None else (*origin, _split_note(settled["epsilon"], estimator))
+
+    def repeats_note(self, estimator: Any, repeats: int) -> str:
+        if getattr(estimator.released, "origin", None) is not None:
+            return f"{repeats} repeats with fresh splits of one release"
+        return collection_repeats(repeats)
+
+    def collect(self, estimator: Any, graph: Graph, split: Split, *, randomness: Randomness) -> LocalReports:
+        if not estimator.trains_network:
+            raise InputError("this total is spent on the label alone, which leaves nothing to choose", where="tune")
+        reports: LocalReports = estimator.randomize(graph, split=split, randomness=randomness)
+        return reports
+
+    def train(self, estimator: Any, collected: LocalReports, graph: Graph) -> Tensor:
+        estimator.fit_reports(collected, topology_of(graph))
+        return collected.labels
+
+    def answers_features(self, estimator: Any) -> bool:
+        return bool(estimator.trains_network and estimator.privacy.epsilon_x == math.inf)
+
+
+def collection_repeats(repeats: int) -> str:
+    """Return what several runs of a collection are."""
+    return f"{repeats} repeats with fresh noise and splits: a simulation; a real collection has one report per person"
+
+
+def _split_note(total: float, estimator: Any) -> str:
+    privacy = estimator.privacy
+    alone = privacy.epsilon_x is None
+    features = "nothing (no features are collected)" if alone else f"{rounded_up(privacy.epsilon_x, 3)}"
+    return (
+        f"the total of {rounded_up(total)} per person was split as advised: "
+        f"the label gets {rounded_up(privacy.epsilon_y, 3)}, the features {features}"
+        + ("; with labels alone the method run is label-pool" if alone else "")
+    )
+
+
+LOCAL = LocalFamily()

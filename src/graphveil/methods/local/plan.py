@@ -1,0 +1,114 @@
+"""What a local collection disturbs and costs, from public facts and settings.
+
+Noise after K hops: a coordinate's estimate has noise variance s^2 at every person, so at node v the propagated noise
+has variance s^2 sum_u (P^K)_vu^2, and the largest signal that can reach it is r (P^K 1)_v, r half the declared range.
+The row sums of squares are estimated by E (P^K g)_v^2 over random signs g.  Labels likewise, with the share of one
+class in place of a coordinate.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from graphveil.aggregation import SparseMatrix, propagate
+from graphveil.graphs import GraphSchema
+from graphveil.methods.base.local_privacy import LocalPrivacy
+from graphveil.methods.base.plan import spelled
+from graphveil.methods.base.settings import NetworkSettings
+from graphveil.methods.local.advice import advised_split
+from graphveil.privacy.limits import LARGEST_EPSILON
+from graphveil.privacy.printed import rounded_up
+
+QUANTILES = (("lowest quarter", 0.0, 0.25), ("middle half", 0.25, 0.75), ("highest quarter", 0.75, 1.0))
+
+
+@dataclass(frozen=True)
+class NoiseAtDegree:
+    """Noise-to-signal of the nodes in one band of degrees: 1 means that noise is as large as the largest signal."""
+
+    band: str
+    degree: float
+    features: float | None
+    labels: float | None
+
+
+@dataclass(frozen=True)
+class LocalPlan:
+    """The noise beside the signal, by bands of degrees.
+
+    Attributes:
+        noise: from the lowest band to the highest.
+    """
+
+    noise: tuple[NoiseAtDegree, ...]
+    section = "noise_to_signal"
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """Return the rows as JSON types."""
+        return [spelled(asdict(row)) for row in self.noise]
+
+
+def local_plan(
+    p: SparseMatrix, privacy: LocalPrivacy, schema: GraphSchema, network: NetworkSettings | None
+) -> LocalPlan:
+    """Return the noise after all hops beside the largest signal, from the public topology alone.
+
+    Args:
+        p: the propagation [n, n].
+        privacy: what people send.
+        schema: the public facts.
+        network: whose hops count; None: labels alone are spread, 8 hops.
+    """
+    degree = torch.diff(p.forward.starts).double().numpy()
+    mechanism = privacy.features(schema)
+    feature = label = None
+    if network is not None and mechanism is not None and mechanism != "public":
+        middle = np.full((1, schema.dimension), (schema.low + schema.high) / 2)
+        deviation = float(np.sqrt(np.asarray(mechanism.variance(middle)).mean()))
+        feature = _ratios(p, network.steps_x, deviation, (schema.high - schema.low) / 2)
+    labels = privacy.labels(len(schema.classes))
+    if labels is not None:
+        spread = labels.flip * (1 - labels.flip)
+        hops = network.steps_y if network is not None else 8
+        label = _ratios(p, hops, math.sqrt(spread) / (labels.keep - labels.flip), 1.0)
+    order = np.argsort(degree, kind="stable")
+    rows = []
+    for band, low, high in QUANTILES:
+        nodes = order[int(low * len(order)) : max(int(high * len(order)), int(low * len(order)) + 1)]
+        values = [None if ratio is None else float(np.median(ratio[nodes])) for ratio in (feature, label)]
+        rows.append(NoiseAtDegree(band, float(np.median(degree[nodes])), values[0], values[1]))
+    return LocalPlan(tuple(rows))
+
+
+def _ratios(p: SparseMatrix, hops: int, deviation: float, signal: float, probes: int = 64) -> np.ndarray:
+    n = p.shape[0]
+    signs = torch.randint(0, 2, (n, probes), generator=torch.Generator().manual_seed(0)).float() * 2 - 1
+    squares = propagate(p, signs, hops).square().mean(dim=1).double().numpy()
+    reach = propagate(p, torch.ones(n, 1), hops).squeeze(1).double().numpy()
+    noise = deviation * np.sqrt(squares)
+    ratio: np.ndarray = np.divide(noise, signal * reach, out=np.full(n, np.inf), where=reach > 0)
+    return ratio
+
+
+def split_advice(privacy: LocalPrivacy, classes: int) -> tuple[str, ...]:
+    """Return how the same total is better split between features and label; nothing where a part is public."""
+    if privacy.epsilon_x is None or math.isinf(privacy.epsilon_x) or math.isinf(privacy.epsilon_y):
+        return ()
+    total = privacy.epsilon_x + privacy.epsilon_y
+    if total > LARGEST_EPSILON:  # each part may be smaller; nothing is advised to reach such a total
+        return ()
+    epsilon_x, epsilon_y = advised_split(total, classes)
+    if epsilon_x is None:
+        what = f"spend all of it on the label (--epsilon {rounded_up(total)}): no features are collected"
+    else:
+        label, features = rounded_up(epsilon_y, 3), rounded_up(epsilon_x, 3)
+        what = f"spend {label} on the label and {features} on the features (--epsilon {rounded_up(total)})"
+    return (
+        f"each person spends {rounded_up(total)} in all; on the graphs measured it buys most to {what}",
+        "compare with label-propagation at the same total before collecting anything: it needs no features at all",
+    )

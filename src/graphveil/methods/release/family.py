@@ -1,0 +1,97 @@
+"""The family that publishes a graph: HeteroRR and each of its mechanisms alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from graphveil.graphs import Graph, Split
+from graphveil.methods.base.cost import ASSUMED_DEGREE, assumed_propagation, network_cost
+from graphveil.methods.base.family import Control
+from graphveil.methods.base.local_privacy import LocalPrivacy
+from graphveil.methods.base.plan import Plan
+from graphveil.methods.release.controls import (
+    release_ceiling,
+    release_controls_of,
+    release_rivals_left_out,
+    release_rivals_of,
+    release_warning,
+)
+from graphveil.methods.release.heterorr import domain_of
+from graphveil.methods.release.plan import release_plan
+from graphveil.privacy import Randomness
+
+
+class ReleaseFamily:
+    """See `base.family.Family`."""
+
+    serves_releases = False
+
+    def used_settings(self, estimator: Any, settled: Mapping[str, Any]) -> dict[str, Any]:
+        return dict(settled)
+
+    def plan(self, name: str, estimator: Any, graph: Graph, settled: Mapping[str, Any]) -> Plan:
+        """Return the plan of a release and a network on it; of the edges only public ones are looked at."""
+        schema, privacy, nodes = graph.schema, estimator.privacy, int(graph.num_nodes)
+        figures = release_plan(estimator, graph)
+        made = figures.false_edges or 0
+        p = assumed_propagation(nodes, int(nodes * ASSUMED_DEGREE + made))
+        seconds, memory = network_cost(p, graph, estimator.network.settings, LocalPrivacy(math.inf, math.inf))
+        return Plan(
+            method=name,
+            data=schema.name,
+            settings=settled,
+            guarantee=privacy.guarantee(schema, domain_of(graph) if figures.protected_pairs else None),
+            epsilon={
+                "features": privacy.epsilon_x,
+                "labels": privacy.epsilon_y,
+                "one private edge": privacy.epsilon_a,
+            },
+            seconds=seconds + figures.seconds,
+            memory_mb=memory + (made + nodes * ASSUMED_DEGREE) * 100 / 1e6,
+            report_bytes=0.0,
+            advice=figures.advice,
+            figures=figures,
+        )
+
+    def warning(self, estimator: Any, graph: Graph) -> str | None:
+        return release_warning(estimator, graph)
+
+    def controls(self, estimator: Any, graph: Graph, split: Split, *, randomness: Randomness) -> Mapping[str, Control]:
+        return release_controls_of(estimator, graph, split)
+
+    def ceiling(self, estimator: Any, graph: Graph, split: Split, *, randomness: Randomness) -> np.ndarray:
+        return release_ceiling(estimator, graph, split)
+
+    def rivals(self, estimator: Any, graph: Graph, split: Split, *, randomness: Randomness) -> Mapping[str, Control]:
+        return release_rivals_of(estimator, graph, split, randomness=randomness)
+
+    def notes(self, estimator: Any, graph: Graph, settled: Mapping[str, Any], *, controlled: bool) -> tuple[str, ...]:
+        """Return what the release says of itself, and which rivals are missing."""
+        if estimator.published is None:
+            return ()
+        missing = release_rivals_left_out(estimator, graph) if controlled else {}
+        left_out = [f"rival {name} was left out: {why}" for name, why in missing.items()]
+        return (*estimator.published.release.notes, *left_out)
+
+    def repeats_note(self, estimator: Any, repeats: int) -> str:
+        return f"{repeats} repeats with fresh noise and splits: a simulation; a real release is made once"
+
+    def collect(self, estimator: Any, graph: Graph, split: Split, *, randomness: Randomness) -> tuple[Graph, Split]:
+        return estimator.release(graph, randomness=randomness), split
+
+    def train(self, estimator: Any, collected: tuple[Graph, Split], graph: Graph) -> Tensor:
+        published, split = collected
+        estimator.fit_released(published, split=split)
+        return torch.as_tensor(published.y)
+
+    def answers_features(self, estimator: Any) -> bool:
+        return False
+
+
+RELEASES = ReleaseFamily()
