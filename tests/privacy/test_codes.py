@@ -126,3 +126,15 @@ def test_no_code_stands_twice() -> None:
     entry = CODES["server"]
     with pytest.raises(ValueError, match="two entries"):
         table_of([entry, entry])
+
+
+def test_the_page_on_guarantees_lists_every_code() -> None:
+    lines = (ROOT / "docs" / "guarantee.md").read_text().splitlines()
+    for entry in CODES.values():
+        if entry.group == "unknown":
+            continue
+        cells = [entry.limits] if entry.group == "assumption" else [entry.means, entry.limits]
+        line = f"| `{entry.code}` | {' | '.join([entry.sentence, *cells])} |"
+        assert lines.count(line) == 1, line
+    listed = {match[1] for line in lines if (match := re.match(r"\| `([a-z-]+)` \|", line))}
+    assert {code for code in listed if "-" in code} <= set(CODES), "a code that there is no more"
