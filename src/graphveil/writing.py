@@ -300,5 +300,5 @@ def _refused(path: Path, reason: str, need: str, error: BaseException) -> WriteE
     return WriteError(
         f"cannot be written ({reason.splitlines()[0]})",
         where=str(Path(*(_final(part) for part in path.parts))),
-        remedy=f"{need}{remedy}; nothing half-written is left",
+        remedy=f"{need}{remedy}; no partial files remain",
     )

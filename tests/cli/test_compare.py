@@ -57,7 +57,7 @@ def test_it_goes_on_where_it_stopped(type_in: Terminal, runs: list[Any], monkeyp
     monkeypatch.setattr(experiment, "run", stops)
     stopped = type_in(*GRID, "--repeats", 2, *OUT, "--json")
     assert (stopped.code, stopped.out) == (130, "")
-    assert stopped.err.endswith("interrupted; nothing half-written is left\n")
+    assert stopped.err.endswith("interrupted; no partial files remain\n")
     assert len(list(Path("cmp/cells").iterdir())) == 3
     assert not Path("cmp/table.md").exists()
 

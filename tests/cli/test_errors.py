@@ -1,4 +1,4 @@
-"""Every refusal: one line on stderr, nothing on stdout, exit code 2; a fault of ours is told apart."""
+"""Every refusal: one line on stderr, nothing on stdout, exit code 2; an internal error is told apart."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_a_fault_of_ours_is_said_to_be_one(type_in: Terminal, words: str) -> Non
     answer = type_in(*words.split())
     assert answer.code == 1
     assert answer.out == ""
-    assert answer.err == "fault of ours: RuntimeError: two lines; --debug shows the traceback; please report it\n"
+    assert answer.err == "internal error: RuntimeError: two lines; --debug shows the traceback; please report it\n"
 
 
 @pytest.mark.usefixtures("faulty")
@@ -147,7 +147,7 @@ def test_debug_shows_the_traceback_wherever_it_stands(type_in: Terminal, words: 
     answer = type_in(*words.split())
     assert answer.code == 1
     assert "Traceback (most recent call last)" in answer.err
-    assert answer.err.splitlines()[-1].startswith("fault of ours: RuntimeError")
+    assert answer.err.splitlines()[-1].startswith("internal error: RuntimeError")
 
 
 def test_a_closed_disk_is_no_fault_of_ours(type_in: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,5 +170,5 @@ def test_an_interrupt_is_one_line_and_130(type_in: Terminal, monkeypatch: pytest
     monkeypatch.setattr(experiment, "run", stop)
     answer = type_in("train", "lpgnn", "digits", "--json")
     assert (answer.code, answer.out) == (130, "")
-    assert answer.err == "interrupted; nothing half-written is left\n"
+    assert answer.err == "interrupted; no partial files remain\n"
     assert list(Path.cwd().iterdir()) == []

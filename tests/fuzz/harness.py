@@ -1,7 +1,7 @@
 """Runs inputs and judges what commands did with them.
 
 The property: exit code 0 or 2 (130 where interrupted); a refusal is one line on stderr that begins with `error:`, with
-nothing on stdout; never a traceback, a fault of ours, a control character on the screen or a half-written file; what is
+nothing on stdout; never a traceback, an internal error, a control character on the screen or a partial file; what is
 accepted means what it says.
 """
 
@@ -100,7 +100,7 @@ def judge(code: int, out: str, err: str, work: Path) -> str | None:
     errors = [line for line in lines if line.startswith("error: ")]
     if code not in ALLOWED:
         return f"exit code {code}: {err[-600:]}"
-    if "Traceback" in err or "fault of ours" in err:
+    if "Traceback" in err or "internal error" in err:
         return f"traceback: {err[-600:]}"
     if code == 2 and (len(errors) != 1 or lines[-1] != errors[0] or out):
         return f"not one line: {err[-600:]!r}, stdout {out[:200]!r}"

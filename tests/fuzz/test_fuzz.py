@@ -136,7 +136,7 @@ def test_a_planted_fault_is_found(
     )
     found = harness.fuzz([changed], 10, 0, tmp_path / "work" / "one")
     assert found.failures
-    assert "exit code 1: fault of ours: KeyError" in found.failures[0]
+    assert "exit code 1: internal error: KeyError" in found.failures[0]
 
 
 @pytest.mark.parametrize("name", ["a.json", "a.toml", "a.csv", "a.bin"])

@@ -31,7 +31,7 @@ from graphveil.errors import GraphveilError
 
 DONE, FAULT, REFUSED, INTERRUPTED = 0, 1, 2, 130
 EPILOG = (
-    "Exit codes: 0 done; 2 refused, with the reason on one line of stderr; 1 a fault of ours; "
+    "Exit codes: 0 done; 2 refused, with the reason on one line of stderr; 1 an internal error; "
     "3 an audit broke a claim; 130 interrupted. Results go to stdout, everything else to stderr."
 )
 _LONGEST = 4000
@@ -59,13 +59,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             traceback.print_exc()
         return _explain(error, debug=debug)
     if code == INTERRUPTED:
-        complain("interrupted; nothing half-written is left")
+        complain("interrupted; no partial files remain")
     return int(code or DONE)
 
 
 def build() -> typer.Typer:
     """The application with all its commands."""
-    app = typer.Typer(epilog=EPILOG, add_completion=False, pretty_exceptions_enable=False)
+    app = typer.Typer(epilog=EPILOG, add_completion=True, pretty_exceptions_enable=False)
     app.callback()(_common)
     for command in (
         train.train,
@@ -98,14 +98,14 @@ def _common(
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
-    """Train graph neural networks on private graph data; see what is protected and what it bought."""
+    """Train graph neural networks on private graph data, and see what is protected and what the privacy bought."""
     # Both options are dealt with elsewhere (`_version`, `main`); they stand here to be listed by --help.
 
 
 def _explain(error: BaseException, *, debug: bool) -> int:
     """Print one line about ``error`` and return the exit code it stands for."""
     if isinstance(error, KeyboardInterrupt | typer.Abort):
-        complain("interrupted; nothing half-written is left")
+        complain("interrupted; no partial files remain")
         return INTERRUPTED
     if isinstance(error, GraphveilError):
         complain(f"error: {_cut(str(error))}")
@@ -117,10 +117,10 @@ def _explain(error: BaseException, *, debug: bool) -> int:
         complain(f"error: {error.strerror}{f': {error.filename}' if error.filename else ''}")
         return REFUSED
     if isinstance(error, MemoryError) or _NO_MEMORY in str(error):
-        complain("error: more memory is needed than there is; choose smaller settings, or a machine with more")
+        complain("error: not enough memory; choose smaller settings, or a machine with more memory")
         return REFUSED
     remedy = "please report it with the traceback above" if debug else "--debug shows the traceback; please report it"
-    complain(f"fault of ours: {type(error).__name__}: {error}; {remedy}")
+    complain(f"internal error: {type(error).__name__}: {error}; {remedy}")
     return FAULT
 
 

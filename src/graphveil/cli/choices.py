@@ -13,6 +13,7 @@ from graphveil.graphs import Graph
 from graphveil.progress import Progress, ProgressCallback
 
 if TYPE_CHECKING:
+    from graphveil.cli.groups import Source
     from graphveil.methods import Method
     from graphveil.privacy import Randomness
     from graphveil.reports.compare.cells import Comparison
@@ -176,7 +177,7 @@ def comparison(methods: str, data: str, typed: Mapping[str, Any]) -> Comparison:
     """What ``graphveil compare`` compares: each option goes to the methods it applies to.
 
     Args:
-        methods: names with commas between.
+        methods: names, separated by commas.
         data: the graph's name or folder.
         typed: the command's parameters.
 
@@ -253,6 +254,20 @@ def _refuse_useless(found: Mapping[str, Method], typed: Mapping[str, Any]) -> No
                 allowed=", ".join(sorted(known)),
                 remedy=remedy,
             )
+
+
+def load(data: str, source: Source, seed: int, tell: ProgressCallback) -> Graph:
+    """The graph that a command was given, with a share of its edges drawn as private where that was asked for.
+
+    Args:
+        data: a named data set, or a folder.
+        source: where it lies, and the share to draw.
+        seed: fixes the draw.
+        tell: what hears of progress.
+    """
+    from graphveil.graphs import load_graph
+
+    return drawn(load_graph(data, root=source.data_root, progress=tell), source.private_share, seed)
 
 
 def drawn(graph: Graph, share: float | None, seed: int) -> Graph:

@@ -4,51 +4,38 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from graphveil.cli import choices, options
+from graphveil.cli import choices, groups, options
 from graphveil.cli.console import emit, working
 
-Methods = Annotated[str, typer.Argument(metavar="METHODS", help="Methods with commas between.")]
+Methods = Annotated[str, typer.Argument(metavar="METHODS", help="Methods, separated by commas.")]
 Out = Annotated[
     Path | None,
-    typer.Option("--out", help="The folder; taken up again if it is there. Default: runs/compare-<data>."),
+    typer.Option("--out", help="The folder; resumed if it exists. Default: runs/compare-<data>."),
 ]
 
 
+@groups.spread(repeats=3)
 def compare(
     context: typer.Context,
     methods: Methods,
     data: options.Data,
-    data_root: options.DataRoot = None,
-    epsilon_x: options.Epsilons = None,
-    epsilon_y: options.Epsilons = None,
-    epsilon_a: options.Epsilons = None,
-    epsilon: options.Epsilons = None,
-    delta: options.Delta = None,
-    unit: options.Unit = None,
-    model: options.Model = None,
-    epochs: options.Epochs = None,
-    settings: options.Settings = None,
-    private_share: options.PrivateShare = None,
-    seed: options.Seed = 0,
-    repeats: options.Repeats = 3,
-    split: options.SplitKind = "random",
-    no_controls: options.NoControls = False,
-    reproducible_noise: options.NoiseSeed = None,
-    device: options.Device = "cpu",
-    threads: options.Threads = None,
+    source: groups.Source,
+    epsilons: groups.EpsilonLists,
+    asked: groups.MethodSettings,
+    repetition: groups.Repetition,
+    speed: groups.Speed,
     out: Out = None,
     as_json: options.Json = False,
 ) -> None:
-    """Compare methods over epsilons (1,2,3) and seeds, by who is trusted; taken up again where it stopped."""
+    """Compare methods over epsilons (1,2,3) and seeds, grouped by who is trusted; resumes where it stopped."""
     comparison = choices.comparison(methods, data, context.params)
-    choices.prepare(device, threads)
+    choices.prepare(speed.device, speed.threads)
 
     from graphveil.cli import comparison_screen
-    from graphveil.graphs import load_graph
     from graphveil.methods.runs.experiment import split_of
     from graphveil.reports.compare import cells, table
     from graphveil.reports.compare.rows import tabulate
@@ -57,16 +44,22 @@ def compare(
 
     folder = out or cells.default_folder(data)
     with working() as tell:
-        graph = choices.drawn(load_graph(data, root=data_root, progress=tell), private_share, seed)
-        split_of(graph, split, seed)
+        graph = choices.load(data, source, repetition.seed, tell)
+        split_of(graph, repetition.split, repetition.seed)
         takes, own = comparison.takes, comparison.methods
         given = {name: {**own[name], **dict.fromkeys(takes[name], True)} for name in own}
         defaults = choices.Defaults(given, tell)
         choices.warn_of_size([(cell.method, cell.settings) for cell in comparison.cells()], graph)
         cells.open_folder(comparison, folder)
-        choices.settle_threads(threads, graph)
-        how: dict[str, Any] = {"controls": not no_controls, "device": device, "split": split, "progress": defaults}
-        run = cells.experimenter(graph, noise=partial(choices.noise_of_cell, reproducible_noise), **how)
+        choices.settle_threads(speed.threads, graph)
+        run = cells.experimenter(
+            graph,
+            noise=partial(choices.noise_of_cell, repetition.reproducible_noise),
+            controls=not repetition.no_controls,
+            device=speed.device,
+            split=repetition.split,
+            progress=defaults,
+        )
         with room_for(folder / "table", choices.room_of(graph, len(list(comparison.cells())))):
             records = cells.run_missing(comparison, folder, run)
             defaults.say()

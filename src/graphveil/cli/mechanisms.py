@@ -12,7 +12,7 @@ from graphveil.cli import choices, options
 from graphveil.cli.console import emit, working
 from graphveil.errors import InputError
 
-Epsilons = Annotated[str, typer.Option("--epsilon", metavar="E,E,...", help="One or more, with commas between.")]
+Epsilons = Annotated[str, typer.Option("--epsilon", metavar="E,E,...", help="One or more values, separated by commas.")]
 Dimension = Annotated[int, typer.Option("--dimension", metavar="D", help="Coordinates of one user's vector.")]
 Users = Annotated[
     int | None, typer.Option("--users", metavar="N", help="Synthetic users. Default: 10,000, or fewer if D is large.")

@@ -7,18 +7,42 @@ from typing import Annotated
 
 import typer
 
-from graphveil.methods.registry import listing
+from graphveil.methods.registry import METHODS, listing
+
+
+def _named(incomplete: str) -> list[str]:
+    """Return the named data sets that begin with what was typed."""
+    from graphveil.graphs import NAMES
+
+    return [name for name in NAMES if name.startswith(incomplete)]
+
+
+def _folders(incomplete: str) -> list[str]:
+    """Return the folders that begin with what was typed."""
+    found = Path(incomplete or ".")
+    parent = found if incomplete.endswith("/") or not incomplete else found.parent
+    if not parent.is_dir():
+        return []
+    return sorted(f"{folder}/" for folder in parent.iterdir() if folder.is_dir() and str(folder).startswith(incomplete))
+
 
 _METHOD, _RUN, _SPEED = "What to train", "The run", "Speed (never changes what is protected)"
 
 Method = Annotated[
     str,
-    typer.Argument(metavar="METHOD", help=listing()),
+    typer.Argument(metavar="METHOD", help=listing(), autocompletion=lambda: list(METHODS)),
 ]
-Data = Annotated[str, typer.Argument(metavar="DATA", help="A named data set, or a folder with your own files.")]
+Data = Annotated[
+    str,
+    typer.Argument(
+        metavar="DATA",
+        help="A named data set, or a folder with your own files.",
+        autocompletion=lambda incomplete: [*_named(incomplete), *_folders(incomplete)],
+    ),
+]
 DataRoot = Annotated[
     Path | None,
-    typer.Option("--data-root", help="Where data sets lie. Default: GRAPHVEIL_DATA, else the user cache."),
+    typer.Option("--data-root", help="Data-set directory. Default: GRAPHVEIL_DATA, else the user cache."),
 ]
 EpsilonX = Annotated[
     str | None,
@@ -43,8 +67,8 @@ EpsilonA = Annotated[
     typer.Option(
         "--epsilon-a",
         metavar="E",
-        help="Epsilon of one bit of one neighbour list. A relationship stands in two: it costs E where one end "
-        "reports it, 2 E where both do. In a published graph: of one private edge. inf: not protected.",
+        help="Epsilon of one bit of one neighbour list. A relationship appears in two lists: it costs E if one end "
+        "reports it, 2 E if both do. In a published graph: epsilon of one private edge. inf: not protected.",
         rich_help_panel=_METHOD,
     ),
 ]
@@ -53,13 +77,13 @@ Epsilon = Annotated[
     typer.Option(
         "--epsilon",
         metavar="E",
-        help="The total for one person, split as advised; with --unit, that of one unit.",
+        help="Total for one person, split as advised; with --unit, epsilon of one unit.",
         rich_help_panel=_METHOD,
     ),
 ]
 Epsilons = Annotated[
     str | None,
-    typer.Option(metavar="E,E,...", help="As in train; one or more, with commas between.", rich_help_panel=_METHOD),
+    typer.Option(metavar="E,E,...", help="As in train; several values separated by commas.", rich_help_panel=_METHOD),
 ]
 Delta = Annotated[
     float | None,
@@ -73,7 +97,9 @@ Model = Annotated[
     str | None,
     typer.Option("--model", metavar="sage|gcn|gat|mlp", help="The network.", rich_help_panel=_METHOD),
 ]
-Epochs = Annotated[int | None, typer.Option("--epochs", min=1, help="At most so many.", rich_help_panel=_METHOD)]
+Epochs = Annotated[
+    int | None, typer.Option("--epochs", min=1, help="Maximum number of epochs.", rich_help_panel=_METHOD)
+]
 Settings = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Any other setting; repeatable.", rich_help_panel=_METHOD),
@@ -83,7 +109,7 @@ PrivateShare = Annotated[
     typer.Option(
         "--private-share",
         metavar="RHO",
-        help="For experiments: draw this share of the edges (by --seed) as private, the rest as public.",
+        help="For experiments: treat a random share of the edges (drawn by --seed) as private, the rest as public.",
     ),
 ]
 Seed = Annotated[
@@ -91,13 +117,16 @@ Seed = Annotated[
     typer.Option("--seed", min=0, help="Fixes splits and weights, never the privacy noise.", rich_help_panel=_RUN),
 ]
 Repeats = Annotated[
-    int, typer.Option("--repeats", min=1, help="Runs with fresh splits and noise.", rich_help_panel=_RUN)
+    int,
+    typer.Option(
+        "--repeats", min=1, help="Number of runs, each with a fresh split and fresh noise.", rich_help_panel=_RUN
+    ),
 ]
 SplitKind = Annotated[
     str,
     typer.Option(
         "--split",
-        help="random (50/25/25), shares in % such as 75/10/15, or declared: the graph's own.",
+        help="random (50/25/25), percentages such as 75/10/15, or declared: the graph's own split.",
         rich_help_panel=_RUN,
     ),
 ]
@@ -107,13 +136,13 @@ NoiseSeed = Annotated[
     typer.Option(
         "--reproducible-noise",
         metavar="SEED",
-        help="Repeatable noise, for experiments. It VOIDS the guarantee.",
+        help="Repeatable noise, for experiments. VOIDS the guarantee.",
         rich_help_panel=_RUN,
     ),
 ]
 Device = Annotated[str, typer.Option("--device", metavar="cpu|cuda", help="Where to compute.", rich_help_panel=_SPEED)]
 Threads = Annotated[
     int | None,
-    typer.Option("--threads", min=1, help="CPU threads. Default: what measures fastest.", rich_help_panel=_SPEED),
+    typer.Option("--threads", min=1, help="CPU threads. Default: whatever measures fastest.", rich_help_panel=_SPEED),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print exactly one JSON object.")]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphveil.cli import choices, options
+from graphveil.cli import choices, groups, options
 from graphveil.cli.console import complain, emit, working
 from graphveil.cli.train import Out
 from graphveil.errors import InputError
@@ -30,8 +30,8 @@ Trials = Annotated[
     typer.Option(
         "--trials",
         min=1,
-        help="At most so many combinations, drawn with --seed; 20. Where trials have a price (gap, progap, dp-mlp), "
-        "the mean of their random number; 10.",
+        help="Maximum number of combinations, drawn by --seed (default 20). Where trials have a price (gap, progap, "
+        "dp-mlp): the mean of their random number (default 10).",
     ),
 ]
 Law = Annotated[
@@ -39,7 +39,7 @@ Law = Annotated[
     typer.Option(
         "--law",
         metavar="logarithmic|geometric",
-        help="The law of the number of trials where they have a price; logarithmic is cheaper, and wider.",
+        help="Distribution of the number of trials where they have a price; logarithmic costs less and varies more.",
     ),
 ]
 Proxy = Annotated[
@@ -50,32 +50,20 @@ Proxy = Annotated[
 ]
 
 
+@groups.spread()
 def tune(
     context: typer.Context,
     method: options.Method,
     data: options.Data,
     over: Over,
+    source: groups.Source,
+    epsilons: groups.Epsilons,
+    asked: groups.MethodSettings,
+    repetition: groups.Repetition,
+    speed: groups.Speed,
     trials: Trials = None,
     law: Law = None,
     proxy: Proxy = None,
-    data_root: options.DataRoot = None,
-    epsilon_x: options.EpsilonX = None,
-    epsilon_y: options.EpsilonY = None,
-    epsilon_a: options.EpsilonA = None,
-    epsilon: options.Epsilon = None,
-    delta: options.Delta = None,
-    unit: options.Unit = None,
-    model: options.Model = None,
-    epochs: options.Epochs = None,
-    settings: options.Settings = None,
-    private_share: options.PrivateShare = None,
-    seed: options.Seed = 0,
-    repeats: options.Repeats = 1,
-    split: options.SplitKind = "random",
-    no_controls: options.NoControls = False,
-    reproducible_noise: options.NoiseSeed = None,
-    device: options.Device = "cpu",
-    threads: options.Threads = None,
     out: Out = None,
     as_json: options.Json = False,
 ) -> None:
@@ -83,7 +71,7 @@ def tune(
     info = choices.find_method(method)
     chosen = choices.collect(method, info, context.params)
     search = _search(method, info, over, chosen, context.params)
-    choices.prepare(device, threads)
+    choices.prepare(speed.device, speed.threads)
 
     from graphveil.cli import screens
     from graphveil.graphs import load_graph
@@ -97,26 +85,26 @@ def tune(
     if search.paid(method):
         _log(folder)
     with working() as tell:
-        graph = choices.drawn(load_graph(data, root=data_root, progress=tell), private_share, seed)
+        graph = choices.load(data, source, repetition.seed, tell)
         if proxy is not None:
-            search = replace(search, proxy=load_graph(proxy, root=data_root, progress=tell))
+            search = replace(search, proxy=load_graph(proxy, root=source.data_root, progress=tell))
         with contextlib.ExitStack() as held:
             log = _log(folder, held) if search.paid(method) else None
-            held.enter_context(room_for(folder, choices.room_of(graph, repeats)))
+            held.enter_context(room_for(folder, choices.room_of(graph, repetition.repeats)))
             defaults = choices.Defaults({method: {**chosen, **search.over}}, tell)
             choices.warn_of_size([(method, chosen)], graph)
-            choices.settle_threads(threads, graph)
+            choices.settle_threads(speed.threads, graph)
             result = experiment.run(
                 method,
                 graph,
                 settings=chosen,
                 search=replace(search, log=log),
-                repeats=repeats,
-                seed=seed,
-                controls=not no_controls,
-                randomness=choices.noise(reproducible_noise),
-                device=device,
-                split=split,
+                repeats=repetition.repeats,
+                seed=repetition.seed,
+                controls=not repetition.no_controls,
+                randomness=choices.noise(repetition.reproducible_noise),
+                device=speed.device,
+                split=repetition.split,
                 progress=defaults,
             )
             defaults.say()
