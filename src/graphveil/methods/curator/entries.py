@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import get_args
-
 from graphveil.aggregation.names import UNITS, WEIGHT_KINDS
-from graphveil.graphs.degree_bound import Rule
+from graphveil.graphs.bound_rules import RULES
 from graphveil.methods.base.method import PAID_TUNING, Method, Option
 from graphveil.methods.base.options import NETWORK_HELP, field_options
 from graphveil.methods.curator.settings import CuratorSettings, SumsSettings
@@ -38,7 +36,7 @@ _BUDGET = {
 _UNIT = {
     "unit": Option(None, str, ", ".join(UNITS) + "; default: edge, in a directed graph directed-edge"),
     "degree_bound": Option(None, int, "how many others one node sends to (unit node); default 100"),
-    "rule": Option("lists", str, "how that bound is kept (unit node): " + ", ".join(get_args(Rule))),
+    "rule": Option("lists", str, "how that bound is kept (unit node): " + ", ".join(RULES)),
     "queries": Option(0, int, "predictions of other graphs to make room for, at the price of training each"),
 }
 _EDGE_UNITS = {"unit": Option(None, str, "edge or directed-edge; default: edge, in a directed graph directed-edge")}

@@ -19,7 +19,7 @@ from typing import Any, get_args
 from graphveil.aggregation import PerturbedSum, Unit, sensitivity_of
 from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema
-from graphveil.graphs.degree_bound import Rule
+from graphveil.graphs.bound_rules import RULES
 from graphveil.privacy import (
     Assumption,
     ChangedSamples,
@@ -52,7 +52,6 @@ from graphveil.privacy.unit import (
 from graphveil.training.dp_sgd import PrivateSchedule
 
 UNITS: tuple[str, ...] = get_args(Unit)
-RULES: tuple[str, ...] = get_args(Rule)
 DEFAULT_DEGREE = 100
 # What is kept back of epsilon and delta for the rounding of noise tables, which is checked afterwards.
 _KEPT = (1e-7, 1e-5)
