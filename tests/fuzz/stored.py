@@ -222,7 +222,7 @@ def stored_targets(base: Path, data: Path) -> list[Target]:
         Target("rounds", _rounds(base / "rounds"), ("*",), lambda copy, rng: [partial(go_on, copy)], sealed),
         Target(
             "transcript",
-            _transcript(base / "parties"),
+            _transcript(base / "agreed"),
             ("transcript.jsonl",),
             lambda copy, rng: [partial(read_messages, copy)],
         ),

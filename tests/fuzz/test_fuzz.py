@@ -19,7 +19,7 @@ NAMES = (
     *("ledger beside", "set npz rows", "set npz dense", "set largest component", "set musae", "set ppi", "set saint"),
     *("set images", "set university", "set arxiv", "set reddit", "set planetoid"),
     *("rounds", "transcript", "trial log", "scores", "comparison", "settings", "attacked run", "finished party"),
-    *("party", "split", "certificates", "numbers"),
+    *("party", "split", "certificates", "numbers", "tables in Python"),
 )
 #: Pickles that are not the published ones are never opened; the others do not change a file.
 REFUSED, TYPED = ("set planetoid",), ("numbers", "settings")

@@ -12,7 +12,7 @@ import zipfile
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -29,6 +29,11 @@ _PLAIN: Final = "biuf"
 
 def read_npz(path: Path, names: Sequence[str], *, largest: int = LARGEST) -> list[np.ndarray]:
     """Return the arrays of these names in an npz file; the others are not looked at.
+
+    Args:
+        path: the file.
+        names: of the arrays, without `.npy`.
+        largest: the most bytes that they may take together.
 
     Raises:
         DataError: the file is damaged, lacks an array, holds objects in it, or unpacks to more than `largest` bytes.
@@ -48,6 +53,10 @@ def read_npz(path: Path, names: Sequence[str], *, largest: int = LARGEST) -> lis
 def read_npy(path: Path, *, largest: int = LARGEST) -> np.ndarray:
     """Return the array of an npy file.
 
+    Args:
+        path: the file.
+        largest: the most bytes that it may take.
+
     Raises:
         DataError: as `read_npz`.
     """
@@ -58,8 +67,8 @@ def read_npy(path: Path, *, largest: int = LARGEST) -> np.ndarray:
         with path.open("rb") as file:
             _check_header(file, size)
             file.seek(0)
-            found: np.ndarray = np.lib.format.read_array(file, allow_pickle=False)
-            return found
+            array: np.ndarray = np.lib.format.read_array(file, allow_pickle=False)
+            return array
     except (DataError, MemoryError):
         raise
     except Exception as error:
@@ -68,6 +77,10 @@ def read_npy(path: Path, *, largest: int = LARGEST) -> np.ndarray:
 
 def read_gzip(path: Path, *, largest: int = LARGEST) -> bytes:
     """Return what a gzip file unpacks to.
+
+    Args:
+        path: the file.
+        largest: the most bytes that it may unpack to.
 
     Raises:
         DataError: it is damaged, or unpacks to more than `largest` bytes.
@@ -82,7 +95,7 @@ def read_gzip(path: Path, *, largest: int = LARGEST) -> bytes:
     return content
 
 
-def whole_rows(matrix: Any) -> csr_matrix:
+def whole_rows(matrix: csr_matrix) -> csr_matrix:
     """Return a SciPy matrix whose indices are all inside it; SciPy itself would write elsewhere in memory.
 
     Raises:
@@ -97,22 +110,26 @@ def whole_rows(matrix: Any) -> csr_matrix:
 def whole_numbers(values: np.ndarray, what: str) -> np.ndarray:
     """Return an array of whole numbers as int64.
 
+    Args:
+        values: numbers of any type and shape.
+        what: their name in the message.
+
     Raises:
         ValueError: it holds others, which a conversion would change.
     """
     with np.errstate(invalid="ignore"):
-        found: np.ndarray = values.astype(np.int64)
-    if values.dtype.kind not in _PLAIN or not np.array_equal(found, values):
+        array: np.ndarray = values.astype(np.int64)
+    if values.dtype.kind not in _PLAIN or not np.array_equal(array, values):
         raise ValueError(f"{what} are no whole numbers")
-    return found
+    return array
 
 
 def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
     with archive.open(member) as file:
         _check_header(file, member.file_size)
     with archive.open(member) as file:
-        found: np.ndarray = np.lib.format.read_array(file, allow_pickle=False)
-        return found
+        array: np.ndarray = np.lib.format.read_array(file, allow_pickle=False)
+        return array
 
 
 def _check_header(file: IO[bytes], size: int) -> None:

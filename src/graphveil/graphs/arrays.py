@@ -86,6 +86,12 @@ ARRAY_SETS = tuple(_SETS)
 def load_arrays(name: str, root: Path, *, fetch_absent: bool, progress: ProgressCallback | None) -> GraphParts:
     """One of `ARRAY_SETS` under `root/pyg`.
 
+    Args:
+        name: one of `ARRAY_SETS`.
+        root: the data root.
+        fetch_absent: download what is absent.
+        progress: told the bytes so far while something is downloaded.
+
     Raises:
         MissingDataError: the file is absent and cannot be downloaded.
         DataError: the file is damaged.

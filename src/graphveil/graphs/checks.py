@@ -29,6 +29,10 @@ def check_parts(parts: GraphParts) -> GraphParts:
 def check_features(x: Features, schema: GraphSchema) -> None:
     """Refuse features [n, d] of another dimension, of no nodes, or outside the declared range.
 
+    Args:
+        x: float32 [n, d].
+        schema: the declared dimension and range.
+
     Raises:
         DataError: names the first fault.
     """
@@ -97,16 +101,20 @@ def check_edges(edge_index: np.ndarray, nodes: int, *, directed: bool) -> None:
 def check_masks(masks: Iterable[np.ndarray], nodes: int) -> None:
     """Refuse parts of a split that are not bool [n], or share a node.
 
+    Args:
+        masks: parts of one split.
+        nodes: n.
+
     Raises:
         DataError: names the first fault.
     """
-    found = list(masks)
-    for mask in found:
+    present = list(masks)
+    for mask in present:
         if mask.dtype != np.bool_ or mask.shape != (nodes,):
             raise DataError(
                 "a split mask is not a bool vector over the nodes", where="graph masks", allowed=f"[{nodes}]"
             )
-    if found and int(np.stack(found).sum(axis=0).max()) > 1:
+    if present and int(np.stack(present).sum(axis=0).max()) > 1:
         raise DataError("a node is in two parts of the split", where="graph masks")
 
 
@@ -134,6 +142,10 @@ def check_public_edges(public: np.ndarray, edge_index: np.ndarray, nodes: int, *
 def check_private_nodes(members: np.ndarray, nodes: int) -> None:
     """Refuse private nodes that are not ascending node numbers.
 
+    Args:
+        members: int64 [k].
+        nodes: n.
+
     Raises:
         DataError: names the fault.
     """
@@ -148,6 +160,10 @@ def check_private_nodes(members: np.ndarray, nodes: int) -> None:
 
 def names_of(ids: Sequence[object] | np.ndarray | None, nodes: int) -> tuple[str, ...] | None:
     """Return ids as texts, the same for 1, "1" and 1.0, or None where there are none.
+
+    Args:
+        ids: texts or whole numbers, in row order.
+        nodes: n.
 
     Raises:
         DataError: not one for each node, one twice, or one that is neither a text nor a whole number.

@@ -15,6 +15,7 @@ import numpy as np
 
 from graphveil.errors import DataError, InputError
 from graphveil.graphs.checks import check_masks, check_parts, check_private_nodes
+from graphveil.graphs.declaration import Declaration
 from graphveil.graphs.declared import Declared, DeclaredColumns, declaration_of
 from graphveil.graphs.edges import merge_edges
 from graphveil.graphs.frames import Frame, as_table, columns_table
@@ -256,7 +257,7 @@ def to_pyg(graph: Graph) -> Data:
         >>> to_pyg(load_graph("social-100")).x.shape
         torch.Size([100, 1000])
     """
-    copied: Any = graph_of(parts_of(graph))
+    copied = graph_of(parts_of(graph))
     copied.x = graph.x.to_dense() if graph.x.is_sparse_csr else graph.x
     return copied
 
@@ -300,7 +301,9 @@ def _refuse_other_data(data: object) -> None:
             raise DataError(f"data has no {name}", where="from_pyg", remedy=remedy)
 
 
-def _schema(schema: GraphSchema | None, facts: Any, dimension: int, name: str, notes: tuple[str, ...]) -> GraphSchema:
+def _schema(
+    schema: GraphSchema | None, facts: Declaration, dimension: int, name: str, notes: tuple[str, ...]
+) -> GraphSchema:
     """The schema of a graph: what was declared, and what was changed."""
     if schema is not None:
         return schema.noted(*(note for note in notes if note not in schema.notes))

@@ -109,7 +109,7 @@ def _facts_of(schema: GraphSchema, facts: Mapping[str, object], where: str) -> d
     """What a schema declares; refused where a keyword says it too."""
     if not isinstance(schema, GraphSchema):
         raise InputError(f"schema is a {type(schema).__name__}", where=where, allowed="a graphveil.graphs.GraphSchema")
-    said = {
+    stated = {
         "name": schema.name,
         "range": (schema.low, schema.high),
         "classes": schema.classes,
@@ -117,10 +117,10 @@ def _facts_of(schema: GraphSchema, facts: Mapping[str, object], where: str) -> d
         "private": schema.private,
         "dimension": schema.dimension,
     }
-    twice = [key for key in facts if key in said]
+    twice = [key for key in facts if key in stated]
     if twice:
         raise InputError(f"{twice[0]} is declared twice", where=where, remedy="leave it out, or leave out the schema")
-    return said
+    return stated
 
 
 def _with_defaults(

@@ -86,6 +86,11 @@ def require_degree(edge_index: Tensor, num_nodes: int, degree: int) -> BoundedEd
     the sum, each by one row of length at most 1: sqrt(D) altogether. The refusal itself is not hidden: whoever sees it
     learns that the promise was broken.
 
+    Args:
+        edge_index: int64 [2, E]; self-loops and duplicates are left out.
+        num_nodes: n.
+        degree: D, at least 1, public: promised before anybody looked.
+
     Raises:
         InputError: some node has more edges (the message does not say which, nor how many), degree is below 1, or an
             edge names a node that does not exist.

@@ -16,6 +16,10 @@ EMBEDDED_SOURCE = (
 def embedded_features(values: np.ndarray, where: str) -> tuple[np.ndarray, tuple[float, float], tuple[str, ...]]:
     """Embedded features clipped to the fixed range, that range, and a note when anything was clipped.
 
+    Args:
+        values: [n, d], of any type of numbers; not changed.
+        where: their file, for the message.
+
     Raises:
         DataError: a value is NaN.
     """

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from graphveil.graphs.parts import GraphParts
 from graphveil.graphs.schema import GraphSchema
 
 if TYPE_CHECKING:
-    from scipy.sparse import csr_matrix
+    from scipy.sparse import coo_matrix, csr_matrix
 
 YEARS = tuple(range(2004, 2010))
 """The classes: the six class years that GAP (Sajadmanesh et al., USENIX Security 2023) uses."""
@@ -49,6 +49,10 @@ def load_facebook100(university: str, root: Path) -> GraphParts:
     `<university>-<first>-<last>` is the part of it that papers on private graph learning use: the people of those
     class years alone, without their schools.
 
+    Args:
+        university: as above, in lower case.
+        root: the data root.
+
     Raises:
         MissingDataError: there is no such file; names those that are there.
         DataError: the file is damaged.
@@ -61,15 +65,15 @@ def load_facebook100(university: str, root: Path) -> GraphParts:
     else:
         years = None
     folder = root / "facebook100"
-    found = {re.sub(r"[ _]", "-", path.stem.lower()): path for path in sorted(folder.glob("*.mat"))}
-    if university not in found:
-        there = ", ".join(path.stem for path in found.values()) or "no mat file"
+    paths = {re.sub(r"[ _]", "-", path.stem.lower()): path for path in sorted(folder.glob("*.mat"))}
+    if university not in paths:
+        there = ", ".join(path.stem for path in paths.values()) or "no mat file"
         raise MissingDataError(
             f"no file for {university!r}, only {there}",
             where=str(folder),
             remedy=f"put the university's mat file (A, local_info) into {folder}",
         )
-    return read_facebook100(found[university], years)
+    return read_facebook100(paths[university], years)
 
 
 def read_facebook100(path: Path, years: range | None = None) -> GraphParts:
@@ -102,7 +106,7 @@ def read_facebook100(path: Path, years: range | None = None) -> GraphParts:
     return check_parts(GraphParts(compact_rows(_one_hot(fields)), edge_index, y, schema))
 
 
-def _class_years(path: Path, adjacency: Any, fields: np.ndarray, years: range) -> GraphParts:
+def _class_years(path: Path, adjacency: coo_matrix, fields: np.ndarray, years: range) -> GraphParts:
     """The people of some class years, with every field but year and school."""
     year = fields[:, _YEAR]
     keep = np.flatnonzero((year >= years[0]) & (year <= years[-1]))

@@ -67,8 +67,8 @@ def read_features(x: object, declared: Declaration) -> tuple[Features, tuple[str
     rows = None if x is None else rows_of(x)
     matrix: Any = rows if rows is not None else array_of(x)
     if matrix.ndim != 2 or matrix.dtype.kind not in _NUMBERS:
-        found = f"shape {matrix.shape}" if matrix.ndim != 2 else f"type {matrix.dtype}"
-        raise DataError(f"has {found}", where="x", allowed="a matrix of numbers [n, d], dense or sparse")
+        actual = f"shape {matrix.shape}" if matrix.ndim != 2 else f"type {matrix.dtype}"
+        raise DataError(f"has {actual}", where="x", allowed="a matrix of numbers [n, d], dense or sparse")
     with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite, and is refused
         matrix = matrix.astype(np.float32)
     stored = matrix.data if rows is not None else matrix
@@ -108,9 +108,9 @@ def read_labels(y: object, nodes: int, classes: Sequence[str]) -> tuple[np.ndarr
     if array.ndim == 1 and array.dtype.kind in "OUT":
         array = _codes(array.tolist(), classes)
     if array.ndim != 1 or array.dtype.kind not in "biu":
-        found = f"shape {array.shape}" if array.ndim not in (1, 2) else f"type {array.dtype}"
+        actual = f"shape {array.shape}" if array.ndim not in (1, 2) else f"type {array.dtype}"
         allowed = "whole numbers [n] with -1 for unknown, class names [n], or zeros and ones [n, classes]"
-        raise DataError(f"has {found}", where="y", allowed=allowed)
+        raise DataError(f"has {actual}", where="y", allowed=allowed)
     if array.dtype.kind == "u":  # what int64 cannot hold must not become a negative number
         array = np.minimum(array, 2**62)
     labels = array.astype(np.int64)
@@ -143,8 +143,8 @@ def read_ends(edge_index: object) -> np.ndarray:
         return ends.astype(np.int64)
     if ends.ndim != 2 or ends.shape[0] != 2 or ends.dtype.kind not in "iu":
         remedy = "hand over its transpose, edge_index.T" if ends.ndim == 2 and ends.shape[1] == 2 else None
-        found = f"has shape {ends.shape} and type {ends.dtype}"
-        raise DataError(found, where="edge_index", allowed="whole numbers [2, E]", remedy=remedy)
+        actual = f"has shape {ends.shape} and type {ends.dtype}"
+        raise DataError(actual, where="edge_index", allowed="whole numbers [2, E]", remedy=remedy)
     return ends
 
 

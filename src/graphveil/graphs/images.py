@@ -49,12 +49,12 @@ class ImageShape:
         shape = (self.rows, self.columns)
         images, there = flat.reshape(-1, *shape), known.reshape(shape).astype(np.float64)
         near = np.maximum(_around(there[None])[0], 1.0)
-        found: np.ndarray = np.where(there > 0, images, _around(images * there) / near)
-        return found
+        filled: np.ndarray = np.where(there > 0, images, _around(images * there) / near)
+        return filled
 
 
 def _around(images: np.ndarray) -> np.ndarray:
     """Return the sum over the four neighbours of each pixel [m, rows, columns]."""
     wide = np.pad(images, ((0, 0), (1, 1), (1, 1)))
-    found: np.ndarray = wide[:, :-2, 1:-1] + wide[:, 2:, 1:-1] + wide[:, 1:-1, :-2] + wide[:, 1:-1, 2:]
-    return found
+    total: np.ndarray = wide[:, :-2, 1:-1] + wide[:, 2:, 1:-1] + wide[:, 1:-1, :-2] + wide[:, 1:-1, 2:]
+    return total

@@ -37,6 +37,11 @@ ARXIV_FILES = ("raw/edge.csv.gz", "raw/node-feat.csv.gz", "raw/node-label.csv.gz
 def load_ppi(root: Path, *, fetch_absent: bool, progress: ProgressCallback | None) -> GraphParts:
     """PPI under `root/pyg/PPI`: all its graphs side by side in one, 50 features, 121 labels a node.
 
+    Args:
+        root: the data root.
+        fetch_absent: download what is absent.
+        progress: told the bytes so far while something is downloaded.
+
     Raises:
         MissingDataError: a file is absent and cannot be downloaded.
         DataError: a file is damaged.
@@ -82,6 +87,11 @@ def _read_ppi(folder: Path, split: str) -> tuple[np.ndarray, np.ndarray, np.ndar
 def load_reddit(root: Path, *, fetch_absent: bool, progress: ProgressCallback | None) -> GraphParts:
     """Reddit under `root/pyg/Reddit`: 232,965 posts, 602 embedded features, 41 communities.
 
+    Args:
+        root: the data root.
+        fetch_absent: download what is absent.
+        progress: told the bytes so far while something is downloaded.
+
     Raises:
         MissingDataError: a file is absent and cannot be downloaded.
         DataError: a file is damaged.
@@ -105,6 +115,11 @@ def load_reddit(root: Path, *, fetch_absent: bool, progress: ProgressCallback | 
 
 def load_arxiv(root: Path, *, fetch_absent: bool, progress: ProgressCallback | None) -> GraphParts:
     """ogbn-arxiv under `root/ogb/ogbn_arxiv`: 169,343 papers, 128 embedded features, 40 subjects.
+
+    Args:
+        root: the data root.
+        fetch_absent: download what is absent.
+        progress: told the bytes so far while something is downloaded.
 
     Raises:
         MissingDataError: a file is absent and cannot be downloaded.

@@ -122,7 +122,17 @@ def load_parts(
 ) -> GraphParts:
     """Load the parts of a graph without torch, where its files allow it: quick enough to look at a folder.
 
-    Arguments and refusals are those of `load_graph`.
+    Args:
+        name_or_path: a name or folder, as in `load_graph`, whose refusals these are.
+        root: the data root.
+        download: fetch an absent named set.
+        progress: told the bytes so far while something is fetched.
+
+    Returns:
+        NumPy arrays, checked; `graphveil.graphs.describe` takes them as they are.
+
+    Raises:
+        InputError: as `load_graph`.
 
     Example:
         >>> from graphveil.graphs import load_parts

@@ -42,7 +42,7 @@ def read_mat(path: Path, *, largest: int = _LARGEST) -> dict[str, Any]:
     order = {b"IM": "<", b"MI": ">"}.get(content[126:_HEADER])
     if order is None or not content.startswith(b"MATLAB 5.0"):
         raise DataError("is no MATLAB 5 file", where=str(path))
-    found: dict[str, Any] = {}
+    matrices: dict[str, Any] = {}
     try:
         for kind, part in _elements(memoryview(content)[_HEADER:], order):
             if kind == _COMPRESSED:
@@ -50,10 +50,10 @@ def read_mat(path: Path, *, largest: int = _LARGEST) -> dict[str, Any]:
                 largest -= len(unpacked)
                 ((kind, part),) = _elements(memoryview(unpacked), order)
             if kind == _MATRIX:
-                found |= _matrix(part, order)
+                matrices |= _matrix(part, order)
     except (ValueError, TypeError, struct.error, zlib.error) as error:
         raise DataError(f"is damaged ({error})", where=str(path)) from error
-    return found
+    return matrices
 
 
 def _elements(content: memoryview, order: str) -> Iterator[Element]:
@@ -72,10 +72,10 @@ def _elements(content: memoryview, order: str) -> Iterator[Element]:
 
 def _unpacked(part: memoryview, largest: int) -> bytes:
     stream = zlib.decompressobj()
-    found = stream.decompress(part, largest)
+    unpacked = stream.decompress(part, largest)
     if not stream.eof:
-        raise ValueError(f"it unpacks to {len(found) / MIB:,.0f} MiB or more, or ends early")
-    return found
+        raise ValueError(f"it unpacks to {len(unpacked) / MIB:,.0f} MiB or more, or ends early")
+    return unpacked
 
 
 def _matrix(content: memoryview, order: str) -> dict[str, Any]:
@@ -100,5 +100,5 @@ def _numbers(element: Element, order: str) -> np.ndarray:
     kind, content = element
     if kind not in _KINDS:
         raise ValueError(f"numbers of type {kind}")
-    found: np.ndarray = np.frombuffer(content, f"{order}{_KINDS[kind]}")
-    return found.astype(found.dtype.newbyteorder("="))
+    values: np.ndarray = np.frombuffer(content, f"{order}{_KINDS[kind]}")
+    return values.astype(values.dtype.newbyteorder("="))

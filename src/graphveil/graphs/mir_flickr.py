@@ -41,6 +41,11 @@ def load_mir_flickr(root: Path, *, fetch_absent: bool, progress: ProgressCallbac
 
     A link that is listed as private and as public is private. Every image may have private links.
 
+    Args:
+        root: the data root.
+        fetch_absent: download what is absent.
+        progress: told the bytes so far while something is downloaded.
+
     Raises:
         MissingDataError: a file is absent.
         DataError: a file is damaged, or two files disagree on the number of images.
@@ -69,15 +74,15 @@ def load_mir_flickr(root: Path, *, fetch_absent: bool, progress: ProgressCallbac
 
 def _only(folder: Path, part: str, pattern: str, others: tuple[str, ...]) -> Path:
     """The one file of a kind."""
-    found = sorted(file for file in (folder / part).glob(pattern) if file.name not in others)
-    if len(found) != 1:
-        named = ", ".join(file.name for file in found) or "none"
+    paths = sorted(file for file in (folder / part).glob(pattern) if file.name not in others)
+    if len(paths) != 1:
+        named = ", ".join(file.name for file in paths) or "none"
         raise MissingDataError(
             f"{named} where one file {part or '.'}/{pattern} belongs",
             where=str(folder),
             remedy="keep one set of embeddings and one list of links there",
         )
-    return found[0]
+    return paths[0]
 
 
 def _labels(path: Path) -> np.ndarray:

@@ -77,6 +77,12 @@ _SETS = {
 def load_musae(name: str, root: Path, *, fetch_absent: bool, progress: ProgressCallback | None) -> GraphParts:
     """The graph `facebook` or `lastfm` under `root/musae`.
 
+    Args:
+        name: facebook or lastfm.
+        root: the data root.
+        fetch_absent: download what is absent.
+        progress: told the bytes so far while something is downloaded.
+
     Raises:
         MissingDataError: a file is absent and cannot be downloaded.
         DataError: a file is damaged; names file and row.
@@ -93,7 +99,14 @@ def load_musae(name: str, root: Path, *, fetch_absent: bool, progress: ProgressC
 
 
 def read_musae(name: str, edges: Path, features: Path, target: Path) -> GraphParts:
-    """The graph in three files of the published format."""
+    """The graph in three files of the published format.
+
+    Args:
+        name: facebook or lastfm: what the columns are called, and which classes are kept.
+        edges: csv with two columns of node numbers.
+        features: json object, a list of feature numbers for each node.
+        target: csv with node numbers and classes.
+    """
     about = _SETS[name]
     y = _labels(target, about)
     rows, repeated = _features(features, about)

@@ -85,6 +85,12 @@ _SETS = {
 def load_planetoid(name: str, root: Path, *, fetch_absent: bool, progress: ProgressCallback | None) -> GraphParts:
     """The graph `cora`, `citeseer` or `pubmed` under `root/pyg/Planetoid`.
 
+    Args:
+        name: cora, citeseer or pubmed.
+        root: the data root.
+        fetch_absent: download what is absent.
+        progress: told the bytes so far while something is downloaded.
+
     Raises:
         MissingDataError: the raw files are absent and cannot be downloaded.
         DataError: a raw file is damaged.

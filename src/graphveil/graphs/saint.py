@@ -35,6 +35,11 @@ _DAMAGED = (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError
 def load_saint(root: Path, *, fetch_absent: bool, progress: ProgressCallback | None) -> GraphParts:
     """PPI under `root/pyg/PPI-GraphSAINT/raw`; the files have no address that a program may fetch them from.
 
+    Args:
+        root: the data root.
+        fetch_absent: download what is absent.
+        progress: told the bytes so far while something is downloaded.
+
     Raises:
         MissingDataError: a file is absent.
         DataError: a file is damaged.
@@ -64,7 +69,7 @@ def load_saint(root: Path, *, fetch_absent: bool, progress: ProgressCallback | N
 
 
 def _edges(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    starts, target = (whole_numbers(found, path.name) for found in read_npz(path, ("indptr", "indices")))
+    starts, target = (whole_numbers(array, path.name) for array in read_npz(path, ("indptr", "indices")))
     counts = np.diff(starts)
     fits = starts.ndim == target.ndim == 1 and len(starts) > 0 and bool((counts >= 0).all())
     if not fits or (starts[0], starts[-1]) != (0, len(target)) or int(target.min(initial=0)) < 0:
@@ -73,10 +78,10 @@ def _edges(path: Path) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _labels(folder: Path, nodes: int) -> np.ndarray:
-    found = np.zeros((nodes, CLASSES), dtype=np.float32)
+    labels = np.zeros((nodes, CLASSES), dtype=np.float32)
     for node, row in read_json(folder / "class_map.json", largest=LARGEST_DATA).items():
-        found[int(node)] = row
-    return found
+        labels[int(node)] = row
+    return labels
 
 
 def _masks(folder: Path, nodes: int) -> dict[Mask, np.ndarray]:

@@ -21,7 +21,12 @@ DIMENSIONS = f"a whole number from 1 to {LARGEST_DIMENSION:,}"
 
 
 def usable_range(low: float, high: float) -> bool:
-    """Whether 32-bit numbers tell values between the bounds apart, and squares of them do not overflow."""
+    """Whether 32-bit numbers tell values between the bounds apart, and squares of them do not overflow.
+
+    Args:
+        low: the lower bound.
+        high: the upper one.
+    """
     numbers = all(isinstance(bound, int | float) and not isinstance(bound, bool) for bound in (low, high))
     if not (numbers and abs(low) < math.inf and abs(high) < math.inf and low < high):
         return False

@@ -12,6 +12,10 @@ from graphveil.reading import read_text
 def read_scores(path: str | Path, dimension: int) -> tuple[float, ...]:
     """Return the `dimension` numbers of a file.
 
+    Args:
+        path: the file.
+        dimension: d, the number of scores it must hold.
+
     Raises:
         DataError: the file cannot be read, a line is no finite number of at least 0, or the count is another.
     """
@@ -20,14 +24,14 @@ def read_scores(path: str | Path, dimension: int) -> tuple[float, ...]:
         lines = read_text(Path(path)).splitlines()
     except (FileNotFoundError, DataError) as error:
         raise DataError(f"cannot be read ({error})", where=where, allowed="a text file, one number a line") from error
-    found = []
+    scores = []
     for number, line in enumerate(lines, start=1):
         text = line.split("#", 1)[0].strip()
         if text:
-            found.append(_number(text, where, number))
-    if len(found) != dimension:
-        raise DataError(f"{len(found)} scores", where=where, allowed=f"{dimension}, one for each feature")
-    return tuple(found)
+            scores.append(_number(text, where, number))
+    if len(scores) != dimension:
+        raise DataError(f"{len(scores)} scores", where=where, allowed=f"{dimension}, one for each feature")
+    return tuple(scores)
 
 
 def _number(text: str, where: str, line: int) -> float:

@@ -206,7 +206,7 @@ def _check_known(graph: Graph) -> None:
     public, members = graph.get("public_edges"), graph.get("private_nodes")
     edges, n = _array(graph.edge_index), int(graph.num_nodes)
     if public is not None:
-        found = _array(public) if _is_tensor(public) else np.empty(0)
-        check_public_edges(found, edges, n, directed=graph.schema.directed)
+        truths = _array(public) if _is_tensor(public) else np.empty(0)
+        check_public_edges(truths, edges, n, directed=graph.schema.directed)
     if members is not None:
         check_private_nodes(_array(members) if _is_tensor(members) else np.empty(0), n)
