@@ -9,6 +9,10 @@ import pytest
 
 #: Modules whose docstrings hold examples.
 MODULES = (
+    "graphveil.federation.core.setting",
+    "graphveil.federation.crypto.ring",
+    "graphveil.federation.crypto.sharing",
+    "graphveil.federation.estimator",
     "graphveil.graphs.conversions",
     "graphveil.graphs.description",
     "graphveil.graphs.edges",

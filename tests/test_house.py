@@ -203,7 +203,6 @@ RAW_READERS = {
     "federation/party.py:holding_of": "a holder's own features and labels, in its own process",
     "federation/vertical.py:vertical_partition": "features, dealt out to simulated holders",
     "federation/vertical.py:partition_graph": "labels, given to the simulated label holder",
-    "federation/estimator.py:VFGNN.score": "true labels, to measure accuracy in a simulation",
     "methods/base/cost.py:network_cost": "the number of stored features",
     "methods/base/cost.py:_reported": "the number of stored features",
     "attacks/attribute.py:_truth": "true features, to measure an attack in a simulation",

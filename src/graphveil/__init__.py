@@ -6,7 +6,7 @@ The names below load on first use, so that `import graphveil` stays light.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from graphveil import federation as federation
@@ -45,6 +45,7 @@ __all__ = [
 
 #: Systems that need a room which may import `methods`; that room cannot be imported by it.
 _LATER = {"VFGNN": "federation"}
+_LATER_KINDS = {"vfgnn": "VFGNN"}
 
 
 def __getattr__(name: str) -> object:
@@ -64,6 +65,11 @@ def method(name: str) -> object:
     if name in _LATER:
         return getattr(import_module(f"graphveil.{_LATER[name]}"), name)
     raise AttributeError(f"module 'graphveil.methods' has no attribute {name!r}")
+
+
+def method_of_kind(kind: str) -> Any:
+    """Return the system of such a room that saves files of a kind; None where there is none."""
+    return method(_LATER_KINDS[kind]) if kind in _LATER_KINDS else None
 
 
 def __dir__() -> list[str]:

@@ -92,7 +92,7 @@ def half_the_noise(patch: Patch) -> None:
 
 
 def noise_repeated_with_other_data(patch: Patch) -> None:
-    def name(me: str, names: Any, round: int, seal: bytes) -> Any:
+    def name(roster: Roster, round: int, own: bytes) -> Any:
         yield from ()
         return f"{round:064d}"
 
@@ -102,9 +102,9 @@ def noise_repeated_with_other_data(patch: Patch) -> None:
 def noise_of_one_holder_repeated_with_other_data(patch: Patch) -> None:
     """As if noise were named by a holder's own shares alone."""
 
-    def name(me: str, names: Any, round: int, seal: bytes) -> Any:
+    def name(roster: Roster, round: int, own: bytes) -> Any:
         yield from ()
-        return seal.hex()
+        return own.hex()
 
     patch.setattr(linear, "name_publication", name)
 
@@ -112,20 +112,20 @@ def noise_of_one_holder_repeated_with_other_data(patch: Patch) -> None:
 def seals_sent_to_the_server(patch: Patch) -> None:
     real = linear.name_publication
 
-    def name(me: str, names: Any, round: int, seal: bytes) -> Any:
-        found = yield from real(me, names, round, seal)
+    def name(roster: Roster, round: int, own: bytes) -> Any:
+        found = yield from real(roster, round, own)
         yield Send("server", "seal", torch.zeros(32, dtype=torch.uint8))
         return found
 
     patch.setattr(linear, "name_publication", name)
-    patch.setattr(federation_runs, "serving", _hearing(federation_runs.serving))
+    patch.setattr(federation_runs, "party_programs", _hearing(federation_runs.party_programs))
 
 
 def _hearing(real: Any) -> Any:
     """A server that also reads what the weakened copy above sends it."""
 
-    def serving(setting: Any, *rest: Any, **named: Any) -> Any:
-        program, reply = real(setting, *rest, **named), None
+    def serving(program: Any) -> Any:
+        reply = None
         while True:
             try:
                 effect = program.send(reply)
@@ -135,7 +135,11 @@ def _hearing(real: Any) -> Any:
                 yield Receive(effect.sender, "seal", (32,))
             reply = yield effect
 
-    return serving
+    def programs(*given: Any) -> Any:
+        found = real(*given)
+        return found | {"server": serving(found["server"])}
+
+    return programs
 
 
 @pytest.mark.parametrize(

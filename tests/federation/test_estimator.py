@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import pytest
+import torch
 
-from graphveil.errors import BudgetError, GraphveilError, InputError
+from graphveil.errors import BudgetError, GraphveilError, InputError, ModelFileError
 from graphveil.federation import KINDS, MODES, VFGNN
+from graphveil.federation.core.setting import OPTIONS, Option
 from graphveil.graphs import load_graph, random_split
 from graphveil.privacy import SecureRandomness, SeededRandomness
+from graphveil.progress import Progress
 
-SMALL = {"epochs": 4, "republish": 2, "hops": 1, "width": 8, "opened": True}
+SMALL: dict[str, Option] = {"epochs": 4, "republish": 2, "hops": 1, "width": 8, "opened": True}
 
 
 def test_it_is_reached_from_the_methods_as_from_its_room() -> None:
@@ -67,3 +71,64 @@ def test_wrong_settings_and_early_questions_are_refused() -> None:
         VFGNN(epsilon=1.0).predict_proba()
     with pytest.raises(InputError, match="epsilon"):
         VFGNN(epsilon=0.0).fit(load_graph("social-200"), randomness=SecureRandomness())
+
+
+def fitted(**settings: Option) -> VFGNN:
+    return VFGNN(epsilon=8.0, mode="individual", **{**SMALL, **settings}).fit(load_graph("social-200"))
+
+
+def test_a_saved_federation_says_the_same_and_publishes_no_more(tmp_path: Path) -> None:
+    from graphveil.methods import load_method
+
+    made = fitted(epsilon_y=math.inf)
+    file = made.save(tmp_path / "model")
+    for loaded in (VFGNN.load(file), load_method(file)):
+        assert torch.equal(loaded.predict_proba(), made.predict_proba())
+        assert (loaded.guarantee, loaded.ledger, loaded.history) == (made.guarantee, made.ledger, made.history)
+        assert loaded.get_params() == made.get_params() and repr(loaded) == repr(made)
+        with pytest.raises(BudgetError, match="has run"):
+            loaded.fit(load_graph("social-200"))
+        with pytest.raises(InputError, match="no transcript"):
+            _ = loaded.transcript
+    with pytest.raises(ModelFileError, match="no saved model"):
+        VFGNN.load(tmp_path / "nowhere")
+
+
+def test_settings_change_before_publication_alone_and_clones_publish_once_in_all() -> None:
+    from sklearn.base import clone
+
+    made = VFGNN(epsilon=8.0, seed=3)
+    assert repr(made) == "VFGNN(epsilon=8.0, seed=3)" and set(made.get_params()) == {*OPTIONS, "seed"}
+    made.set_params(mode="individual", **SMALL)
+    copied = clone(made)
+    assert copied.get_params() == made.get_params()
+    with pytest.raises(InputError, match="setting 'hop' is not known"):
+        made.set_params(hop=1)
+    made.fit(load_graph("social-200"))
+    assert made.set_params(seed=3) is made
+    with pytest.raises(InputError, match="would publish again"):
+        copied.set_params(width=4)
+    with pytest.raises(BudgetError, match="has run"):
+        copied.fit(load_graph("social-200"))
+
+
+def test_what_a_fitted_federation_says_of_itself() -> None:
+    unfitted = VFGNN(epsilon=8.0)
+    assert "Not fitted" in unfitted._repr_html_()
+    for name in ("privacy_", "classes_", "n_features_in_"):
+        with pytest.raises(AttributeError, match="after fitting"):
+            getattr(unfitted, name)
+    made = fitted()
+    assert made.privacy_ == made.guarantee and len(made.classes_) == len(made.schema.classes)
+    assert made.n_features_in_ == load_graph("social-200").schema.dimension
+    assert "epsilon" in made._repr_html_()
+    with pytest.raises(InputError, match="its own nodes alone"):
+        made.predict(load_graph("social-200"))
+
+
+def test_progress_is_told_after_each_round_with_what_a_holder_has_spent() -> None:
+    heard: list[Progress] = []
+    made = VFGNN(epsilon=8.0, mode="individual", **SMALL)
+    made.fit(load_graph("social-200"), progress=heard.append)
+    assert [(one.done, one.total, one.stage) for one in heard] == [(1, 2, "train"), (2, 2, "train")]
+    assert 0 < float(heard[0].epsilon or 0) < float(heard[1].epsilon or 0) == pytest.approx(8.0, abs=0.1)

@@ -1,50 +1,104 @@
-"""A whole federation as one estimator: all parties in this process, for experiments before organisations run it."""
+"""A whole federation as one estimator: all parties in this process, for experiments before organisations run it.
+
+Its surface is that of `methods.base.estimator.Estimator`.  It stands beside that class and not inside it because a
+federation has no half that collects and another that trains: holders publish while they train.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, final
 
-import torch
 from torch import Tensor
 
 from graphveil.errors import BudgetError, GraphveilError, InputError
 from graphveil.federation.core.guarantees import guarantee_of, ledger_of
 from graphveil.federation.core.messages import Transcript
-from graphveil.federation.core.setting import Option, Setting, require_options
-from graphveil.federation.effects import Watch
-from graphveil.federation.simulation import Trained, simulate_training
+from graphveil.federation.core.setting import OPTIONS, Member, Option, Setting, require_options
+from graphveil.federation.effects import Checkpoint, Effect, Watch
+from graphveil.federation.simulation import head_of, simulate_training
 from graphveil.federation.vertical import partition_graph
-from graphveil.graphs import Graph, Split, random_split
-from graphveil.privacy import Guarantee, Ledger, Randomness
+from graphveil.graphs import Graph, GraphSchema, Split, random_split
+from graphveil.methods.base.core import Stored, stored_probabilities
+from graphveil.methods.base.scores import true_score
+from graphveil.methods.base.storage import number, read_method, restoring, save_method, schema_facts, schema_from
+from graphveil.privacy import Guarantee, Ledger, Randomness, SecureRandomness
+from graphveil.progress import Progress, ProgressCallback
+
+if TYPE_CHECKING:
+    import numpy as np
 
 #: The name of the simulated server.
 SERVER = "server"
+KIND = "vfgnn"
 
 
+@dataclass
+class _Publication:
+    """Whether holders have begun to publish: one for an estimator and all its clones, which have the same holders."""
+
+    begun: bool = False
+
+
+@dataclass(frozen=True)
+class _Run:
+    """What a finished federation leaves.
+
+    Attributes:
+        probabilities: of all nodes, float32 [n, c]. void: why nothing is promised, or None.
+        transcript: None where the federation was loaded from a file.
+    """
+
+    setting: Setting
+    schema: GraphSchema
+    probabilities: Tensor
+    history: Sequence[Mapping[str, float]]
+    void: str | None
+    transcript: Transcript | None = field(default=None, repr=False)
+
+
+@final
 class VFGNN:
     """A graph neural network of two to five data holders and a server, trained on shares or on noisy embeddings.
 
-    A graph is dealt out to simulated holders "holder1", ..., the first of which has the labels; then all parties run
-    the programs that `graphveil federation serve` and `join` run over the network, alignment left out.
+    A graph is partitioned among simulated holders "holder1", ..., the first of which has the labels; then all parties
+    run the programs that `graphveil federation serve` and `join` run over the network, alignment left out.
 
     Args:
         epsilon: of all publications of one holder together; inf is no privacy against the server.
-        delta, mode and others: fields of `Setting`, such as hops, width, epochs, republish, epsilon_y.
-        seed: of the deal, the split, initial weights and dropout; never of shares and noise.
+        delta: of the same; a guess needs none.
+        seed: of the partition, the split, initial weights and dropout; never of shares and noise.
+        settings: by the names of `setting.OPTIONS`, such as mode, hops, width, epochs, republish, epsilon_y.
+
+    Raises:
+        InputError: a setting that is not known.
 
     Source: Chen et al., "Vertically Federated Graph Neural Network for Privacy-Preserving Node Classification",
     IJCAI 2022, arXiv 2005.11903, with the corrections of docs/federation.md.
 
-    Raises:
-        InputError: a setting that is not known.
+    Example:
+        >>> from graphveil import load_graph
+        >>> model = VFGNN(epsilon=8.0, mode="individual", width=8, hops=1, epochs=4, republish=2)
+        >>> model
+        VFGNN(epsilon=8.0, mode='individual', width=8, hops=1, epochs=4, republish=2)
+        >>> _ = model.fit(load_graph("social-200"))
+        >>> model.predict_proba().shape, round(model.ledger.total("rows")[0], 3)
+        (torch.Size([200, 8]), 8.0)
     """
+
+    kind = KIND
 
     def __init__(self, *, epsilon: float, delta: float = 1e-4, seed: int = 0, **settings: Option) -> None:
         require_options(settings, "VFGNN")
         self.settings: dict[str, Option] = {"epsilon": epsilon, "delta": delta, **settings}
         self.seed = seed
-        self._began = False
-        self._run: tuple[Setting, Trained, str | None] | None = None
+        self._publication = _Publication()
+        self._run: _Run | None = None
+
+    # ---- fitting and predicting ----
 
     def fit(
         self,
@@ -52,65 +106,257 @@ class VFGNN:
         *,
         split: Split | None = None,
         shares: Sequence[float] = (1.0, 1.0),
-        randomness: Randomness,
+        randomness: Randomness | None = None,
+        progress: ProgressCallback | None = None,
         watch: Watch | None = None,
     ) -> VFGNN:
-        """Deal the graph out by `shares` (one number a holder, of columns and edges) and train.
+        """Partition a graph among holders, and run all parties.
+
+        Args:
+            graph: of all holders together: n nodes, features [n, d], labels and edges.
+            split: who trains, validates and tests, masks [n]; default: random, by the seed.
+            shares: one number a holder, of columns and edges; 5, 5 gives each half.
+            randomness: of shares, keys and noise; default: the operating system's.
+            progress: told after each round, with what a holder has spent.
+            watch: called with a party's name and each of its effects.
+
+        Returns:
+            The estimator itself.
 
         Raises:
-            InputError: settings that make no federation. BudgetError: it has run already, perhaps not to its end;
-                publishing again costs.
+            InputError: settings that make no federation.
+            BudgetError: it has run already, perhaps not to its end; publishing again costs.
         """
-        if self._began:
+        if self._publication.begun:
             raise BudgetError("this federation has run", where="ledger", remedy="a new VFGNN is a new publication")
+        source = SecureRandomness() if randomness is None else randomness
         members, holdings = partition_graph(graph, split or random_split(graph, self.seed), shares, seed=self.seed)
         setting = Setting.of(members, len(graph.schema.classes), server=SERVER, **self.settings)
-        self._began = True
-        trained = simulate_training(setting, holdings, randomness=randomness, seed=self.seed, watch=watch)
-        head = holdings[setting.label_holder].head
-        self._probabilities, self._history = head.predictions, head.history  # type: ignore[union-attr]
-        self._run = setting, trained, randomness.void
+        self._publication.begun = True
+        told = _watching(setting, progress, watch)
+        trained = simulate_training(setting, holdings, randomness=source, seed=self.seed, watch=told)
+        head = head_of(holdings)
+        if head.predictions is None:
+            raise InputError("no round was finished", where="VFGNN")
+        rows = [dict(row) for row in head.history]
+        self._run = _Run(setting, graph.schema, head.predictions, rows, source.void, trained.transcript)
         return self
 
-    def predict_proba(self) -> Tensor:
-        """Return the class probabilities of all nodes of the fitted graph, [n, c]: what the label holder ends with."""
-        self._fitted()
-        if self._probabilities is None:
-            raise InputError("no round was finished", where="VFGNN")
-        return self._probabilities.clone()
+    def predict_proba(self, graph: Graph | None = None) -> Tensor:
+        """Return the class probabilities of all nodes of the fitted graph: what the label holder ends with.
 
-    def predict(self) -> Tensor:
-        """Return the likeliest class of every node, int64 [n]."""
-        return self.predict_proba().argmax(dim=1)
+        Args:
+            graph: none but the fitted one: whoever else is to be predicted has to take part.
 
-    def score(self, graph: Graph, mask: Tensor) -> float:
-        """Return the share of the nodes in `mask` whose class is right; for simulations, which know true labels."""
-        return float((self.predict() == graph.y)[torch.as_tensor(mask)].float().mean())
+        Returns:
+            float32 [n, c].
+
+        Raises:
+            InputError: another graph.
+        """
+        if graph is not None:
+            raise InputError("a federation predicts its own nodes alone", where="VFGNN", remedy="leave the graph out")
+        return self._fitted().probabilities.clone()
+
+    def predict(self, graph: Graph | None = None) -> Tensor:
+        """Return the likeliest class of every node, int64 [n]; `graph` as of `predict_proba`."""
+        return self.predict_proba(graph).argmax(dim=1)
+
+    def score(self, graph: Graph, mask: Tensor | None = None) -> float:
+        """Return the accuracy; for simulations, which know true labels.
+
+        Args:
+            graph: the fitted one, with true labels.
+            mask: bool [n], the nodes that count; default: all with a label.
+
+        Returns:
+            A fraction.
+        """
+        return true_score(self.predict(), graph, mask)
+
+    # ---- what it says of itself ----
 
     @property
     def guarantee(self) -> Guarantee:
         """What one holder's published rows are promised, over all rounds."""
-        setting, _, void = self._fitted()
-        return guarantee_of(setting, void=void)
+        run = self._fitted()
+        return guarantee_of(run.setting, void=run.void)
 
     @property
     def ledger(self) -> Ledger:
         """What one holder has spent."""
-        setting, _, _ = self._fitted()
+        setting = self._fitted().setting
         return ledger_of(setting, setting.publications)
 
     @property
     def transcript(self) -> Transcript:
-        """Every message: from, to, kind, shape, bytes, what it reveals."""
-        return self._fitted()[1].transcript
+        """Every message: from, to, kind, shape, bytes, what it reveals.
+
+        Raises:
+            InputError: the federation was loaded from a file, which holds none.
+        """
+        transcript = self._fitted().transcript
+        if transcript is None:
+            raise InputError("a saved federation keeps no transcript", where="VFGNN")
+        return transcript
 
     @property
     def history(self) -> list[dict[str, float]]:
         """One row a round: loss, validation loss and accuracy as the label holder saw them."""
-        self._fitted()
-        return [dict(row) for row in self._history]
+        return [dict(row) for row in self._fitted().history]
 
-    def _fitted(self) -> tuple[Setting, Trained, str | None]:
+    @property
+    def schema(self) -> GraphSchema:
+        """The public facts of the graph."""
+        return self._fitted().schema
+
+    # ---- files ----
+
+    def save(self, path: str | Path) -> Path:
+        """Write what the label holder ends with to one safetensors file: no weights, no messages, no raw data.
+
+        Args:
+            path: a file, or a folder that gets `model.safetensors`.
+
+        Returns:
+            The file written.
+
+        Raises:
+            GraphveilError: it has not been fitted.
+            WriteError: the disk refuses.
+        """
+        run = self._fitted()
+        facts = {
+            "settings": {name: _plain(value) for name, value in run.setting.options.items()},
+            "seed": self.seed,
+            "members": [[member.name, member.columns, member.labels] for member in run.setting.members],
+            "schema": schema_facts(run.schema),
+            "history": [{name: _plain(value) for name, value in row.items()} for row in run.history],
+            "void": run.void,
+            "guarantee": self.guarantee.to_dict(),
+            "ledger": self.ledger.to_dict(),
+        }
+        return save_method(path, KIND, facts, {"probabilities": run.probabilities})
+
+    @classmethod
+    def load(cls, path: str | Path) -> VFGNN:
+        """Return a saved federation, able to predict its own nodes; it has published, and does so no more.
+
+        Args:
+            path: the file, or the folder that holds `model.safetensors`.
+
+        Raises:
+            ModelFileError: for a file that is missing, damaged or of another method.
+        """
+        _, facts, tensors = read_method(path, KIND)
+        with restoring(path):
+            settings = {name: _number(value, OPTIONS[name]) for name, value in facts["settings"].items()}
+            model = cls(seed=int(facts["seed"]), **settings)  # type: ignore[arg-type]
+            members = tuple(Member(str(name), int(columns), bool(labels)) for name, columns, labels in facts["members"])
+            schema = schema_from(facts["schema"])
+            setting = Setting.of(members, len(schema.classes), server=SERVER, **model.settings)
+            probabilities = stored_probabilities(Stored(facts, tensors), setting.classes)
+            rows = [{str(name): float(value) for name, value in row.items()} for row in facts["history"]]
+            void = None if facts["void"] is None else str(facts["void"])
+        model._run = _Run(setting, schema, probabilities, rows, void)
+        model._publication.begun = True
+        return model
+
+    # ---- scikit-learn's manners ----
+
+    def get_params(self, deep: bool = True) -> dict[str, Option]:
+        """Return the settings that build the same federation once more; `deep` changes nothing."""
+        return {**OPTIONS, **self.settings, "seed": self.seed}
+
+    def set_params(self, **changes: Option) -> VFGNN:
+        """Change settings before fitting.
+
+        Raises:
+            InputError: for an unknown setting; or when holders have published, perhaps for a clone.
+        """
+        seed, settings = int(changes.pop("seed", self.seed)), changes
+        require_options(settings, "VFGNN")
+        params = self.get_params()
+        other = {name: value for name, value in settings.items() if value != params[name]}
+        if self._publication.begun and (other or seed != self.seed):
+            raise InputError(
+                "these holders have published: each candidate of a search would publish again",
+                where="VFGNN",
+                remedy="a new VFGNN is a new publication, at its own price",
+            )
+        self.seed, self.settings = seed, {**self.settings, **other}
+        return self
+
+    def __sklearn_clone__(self) -> VFGNN:
+        """Return an unfitted copy; its holders are those of the original, and publish once in all."""
+        copied = VFGNN(**self.settings, seed=self.seed)  # type: ignore[arg-type]
+        copied._publication = self._publication
+        return copied
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return self._run is not None
+
+    @property
+    def privacy_(self) -> Guarantee:
+        """The guarantee, as fitted attributes are called; there after fitting."""
+        self._after_fitting("privacy_")
+        return self.guarantee
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """The classes [c] that `predict` gives: 0 to c - 1; their names are `schema.classes`."""
+        import numpy as np
+
+        return np.arange(len(self._after_fitting("classes_").schema.classes))
+
+    @property
+    def n_features_in_(self) -> int:
+        """The number of features of a node, at all holders together."""
+        return self._after_fitting("n_features_in_").schema.dimension
+
+    # ---- the rest ----
+
+    def __repr__(self) -> str:
+        told = {"epsilon": self.settings["epsilon"]}
+        given = {name: self.settings.get(name, default) for name, default in OPTIONS.items()}
+        told |= {name: value for name, value in given.items() if value != OPTIONS[name]}
+        told |= {"seed": self.seed} if self.seed else {}
+        return f"VFGNN({', '.join(f'{name}={value!r}' for name, value in told.items())})"
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the federation, and what it protects."""
+        said = self.guarantee.sentence() if self._run is not None else "Not fitted: nothing has been published."
+        return f"<div><p><b>{escape(repr(self))}</b></p><p>{escape(said)}</p></div>"
+
+    def _fitted(self) -> _Run:
         if self._run is None:
             raise GraphveilError("nothing has been fitted", where="VFGNN", remedy="call fit first")
         return self._run
+
+    def _after_fitting(self, name: str) -> _Run:
+        if self._run is None:
+            raise AttributeError(f"{name} is there after fitting")
+        return self._run
+
+
+def _watching(setting: Setting, progress: ProgressCallback | None, watch: Watch | None) -> Watch | None:
+    """Return what hears all effects: `watch`, and `progress` for the last holder, which publishes in every mode."""
+    if progress is None:
+        return watch
+
+    def hear(name: str, effect: Effect) -> None:
+        if watch is not None:
+            watch(name, effect)
+        if name == setting.names[-1] and isinstance(effect, Checkpoint) and effect.round:
+            progress(Progress(effect.round, setting.rounds, "train", effect.epsilon))
+
+    return hear
+
+
+def _plain(value: Option) -> Any:
+    return number(value) if isinstance(value, float) else value
+
+
+def _number(value: Any, default: Option) -> Option:
+    """Return an option of a file as it was: infinity is written as a word."""
+    return float(value) if isinstance(default, float) else type(default)(value)

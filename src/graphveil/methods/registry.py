@@ -11,6 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+import graphveil
 from graphveil.errors import InputError, ModelFileError
 from graphveil.methods.base.method import Method
 from graphveil.methods.curator.entries import CURATOR_METHODS
@@ -134,6 +135,9 @@ def load_method(path: str | Path) -> Any:
 
     kind, facts, _ = read_method(path)
     stored = {method.name: method for method in METHODS.values() if not method.fixed}
+    later = graphveil.method_of_kind(kind)
+    if later is not None:
+        return later.load(path)
     if kind not in stored:
         raise ModelFileError(f"holds a {kind!r} model", where=str(path), allowed=", ".join(stored))
     loaded = stored[kind].load_core().load(path)

@@ -152,7 +152,7 @@ class Setting:
     Example:
         >>> setting = Setting.of((Member("bank", 3, labels=True), Member("shop", 5)), 2, epsilon=8.0, epochs=40)
         >>> setting.columns, setting.publications, round(setting.publication.sigma, 2)
-        (8, 40, 7.83)
+        (8, 40, 6.87)
     """
 
     members: tuple[Member, ...]

@@ -27,17 +27,32 @@ from torch import Tensor
 
 from graphveil.errors import InputError
 from graphveil.federation.crypto.masks import MaskKey
-from graphveil.federation.crypto.ring import matmul
+from graphveil.federation.crypto.ring import RingMatrix, matmul
 from graphveil.privacy import Randomness
 
 PARTIES = (2, 5)
 
 
 def share(secret: Tensor, parties: int, *, randomness: Randomness) -> tuple[Tensor, ...]:
-    """Return `parties` shares of int64 ring elements; any `parties` - 1 of them are uniform.
+    """Share ring elements additively.
+
+    Args:
+        secret: int64 of any shape.
+        parties: how many shares; 2 to 5.
+        randomness: of all shares but the last.
+
+    Returns:
+        int64 shares that add up to the secret modulo 2^64.  The last one is the secret less uniform words, so any
+        `parties` - 1 of them are uniform whatever the secret is.
 
     Raises:
         InputError: for a number of parties outside 2..5.
+
+    Example:
+        >>> from graphveil.privacy import SecureRandomness
+        >>> one, two, three = share(torch.tensor([7, -1]), 3, randomness=SecureRandomness())
+        >>> reconstruct([one, two, three])
+        tensor([ 7, -1])
     """
     least, most = PARTIES
     if not least <= parties <= most:
@@ -47,12 +62,26 @@ def share(secret: Tensor, parties: int, *, randomness: Randomness) -> tuple[Tens
 
 
 def uniform(shape: tuple[int, ...], *, randomness: Randomness) -> Tensor:
-    """Return uniform ring elements int64 of this shape."""
+    """Draw uniform ring elements.
+
+    Args:
+        shape: of the result. randomness: its source.
+
+    Returns:
+        int64, every word equally likely.
+    """
     return torch.from_numpy(randomness.uint64(int(np.prod(shape, dtype=np.int64))).view(np.int64)).reshape(shape)
 
 
 def secret_numbers(shape: tuple[int, int], *, randomness: Randomness) -> Tensor:
-    """Return numbers in [-1, 1), from the source of secrets: initial weights that are known would open the features."""
+    """Draw secret numbers: initial weights that the server knew would open the features.
+
+    Args:
+        shape: of the result. randomness: the source of secrets, not of seeds.
+
+    Returns:
+        float64, uniform on the multiples of 2^-52 in [-1, 1).
+    """
     words = randomness.uint64(shape[0] * shape[1])
     return torch.from_numpy((words >> 11).astype("float64") * 2.0**-52 - 1.0).reshape(shape)
 
@@ -90,44 +119,95 @@ class DealerKeys:
 
 
 def masked_left(x: Tensor, keys: OwnerKeys) -> Tensor:
-    """E = X - U, sent by the owner to the other party once."""
+    """Mask a private matrix; the owner sends the result to the other party once.
+
+    Args:
+        x: X, int64 [n, d]. keys: the owner's.
+
+    Returns:
+        E = X - U, int64 [n, d]; uniform to whoever does not have U's key.
+    """
     return x - left_mask(keys.left, *x.shape)
 
 
 def left_mask(key: MaskKey, rows: int, columns: int) -> Tensor:
-    """U [n, d], which hides X in all products of a run."""
+    """Expand U, which hides X in all products of a run.
+
+    Args:
+        key: of U. rows, columns: n and d.
+
+    Returns:
+        int64 [n, d].
+    """
     return key.expand("U", (rows, columns))
 
 
 def masked_right(w: Tensor, right: MaskKey, step: str) -> Tensor:
-    """F = w - V, sent by the other party to the owner; `step` names this one product and is never used again."""
+    """Mask a right factor; the other party sends the result to the owner.
+
+    Args:
+        w: int64 [d, h]. right: the key of V.
+        step: names this one product; never used again, so that V is new in each.
+
+    Returns:
+        F = w - V, int64 [d, h].
+    """
     return w - right.expand(f"V {step}", tuple(w.shape))
 
 
 def correction(keys: DealerKeys, step: str, u: Tensor, width: int) -> Tensor:
-    """Z = U V - r [n, h], made by the dealer for the other party.
+    """Make the dealer's part of a product, for the other party.
 
     Args:
+        keys: the dealer's of this ordered pair. step: names the product.
         u: U [n, d], see `left_mask`; its transpose (contiguous) for the transposed product. width: h.
+
+    Returns:
+        Z = U V - r, int64 [n, h]; r is the owner's, so Z is uniform to the other party.
     """
     v = keys.right.expand(f"V {step}", (u.shape[1], width))
     return matmul(u, v) - keys.blind.expand(f"r {step}", (u.shape[0], width))
 
 
-def owner_share(x: Tensor, f: Tensor, keys: OwnerKeys, step: str) -> Tensor:
-    """X F + r [n, h]: give X^T for the transposed product; X may be a scipy CSR of int64."""
+def owner_share(x: RingMatrix, f: Tensor, keys: OwnerKeys, step: str) -> Tensor:
+    """Compute the owner's share of a product.
+
+    Args:
+        x: X, int64 [n, d], dense or scipy CSR; X^T for the transposed product.
+        f: F, int64 [d, h]. keys: the owner's. step: names the product.
+
+    Returns:
+        X F + r, int64 [n, h].
+    """
     product = matmul(x, f)
     return product + keys.blind.expand(f"r {step}", tuple(product.shape))
 
 
 def other_share(e: Tensor, right: MaskKey, z: Tensor, step: str) -> Tensor:
-    """E V + Z [n, h]: give E^T (contiguous) for the transposed product."""
+    """Compute the other party's share of a product.
+
+    Args:
+        e: E, int64 [n, d]; E^T (contiguous) for the transposed product.
+        right: the key of V. z: Z, int64 [n, h], of the dealer. step: names the product.
+
+    Returns:
+        E V + Z, int64 [n, h].
+    """
     return matmul(e, right.expand(f"V {step}", (e.shape[1], z.shape[1]))) + z
 
 
 def truncate(share: Tensor, bits: int, *, first: bool) -> Tensor:
-    """Return a share of x 2^-bits from one of exactly two shares of x, to within 1.
+    """Truncate x, of which two parties have a share each, without a word between them.
 
     Wrong by 2^(64 - bits) with probability |x| 2^-63 an element: keep |x| small, never truncate what is opened.
+
+    Args:
+        share: one of exactly two shares of x, int64 of any shape.
+        bits: how many are cut off. first: whether it is the first of the two.
+
+    Returns:
+        A share of x 2^-bits, to within 1.
+
+    Source: Mohassel, Zhang, IEEE S&P 2017, theorem 1.
     """
     return share >> bits if first else -((-share) >> bits)
