@@ -134,7 +134,7 @@ def test_a_view_holds_what_reached_one_party_and_no_more() -> None:
 def test_the_naive_design_has_enough_rounds_to_be_solved() -> None:
     setting = run("individual").setting
     assert naive(setting).publications * setting.model.width > max(member.columns for member in setting.members)
-    assert math.isinf(naive(setting).epsilon) and math.isinf(naive(setting).epsilon_y)
+    assert math.isinf(naive(setting).privacy.epsilon) and math.isinf(naive(setting).privacy.epsilon_y)
 
 
 def test_groups_are_named_as_well_as_can_be() -> None:
