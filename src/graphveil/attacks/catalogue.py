@@ -21,6 +21,7 @@ from graphveil.attacks.result import AttackResult
 from graphveil.attacks.service import answer_rows, with_features_of_others
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, Split, random_split
+from graphveil.mechanisms import NotCollected, Public, PublicLabels
 from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.privacy import Randomness
 
@@ -125,10 +126,10 @@ def _reconstruction(target: Target) -> AttackResult:
 def _averaging(kind: str) -> Callable[[Target], AttackResult]:
     def run(target: Target) -> AttackResult:
         privacy, schema = getattr(target.method, "privacy", None), target.graph.schema
-        mechanism = None
+        mechanism: Any = NotCollected()
         if isinstance(privacy, LocalPrivacy):
             mechanism = privacy.labels(len(schema.classes)) if kind == "labels" else privacy.features(schema)
-        if mechanism is None or mechanism == "public":
+        if isinstance(mechanism, NotCollected | Public | PublicLabels):
             raise InputError(f"nobody reports {kind} behind noise to this method", where="averaging")
         how: dict[str, Any] = {"randomness": target.randomness, "seed": target.seed}
         found = averaging(mechanism, **how)

@@ -31,6 +31,7 @@ from graphveil.attacks.result import AttackResult, Samples, auc_of, judge
 from graphveil.attacks.service import answer_rows, labels_alone
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, Split
+from graphveil.mechanisms import NotCollected, Public
 from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.methods.base.network import as_matrix
 from graphveil.methods.release.privacy import ReleasePrivacy
@@ -144,12 +145,14 @@ def shows_features(method: Any, served: Any) -> bool:
 
 
 def _mechanism(method: Any, schema: Any) -> Any:
-    """Return the mechanism behind which features are shown, "public" where they are published, None for answers."""
+    """Return the mechanism behind which features are shown, or None where answers are all that others see."""
     privacy = getattr(method, "privacy", None)
     if isinstance(privacy, ReleasePrivacy):
-        return privacy.feature_mechanism(schema) or "public"
-    found = privacy.features(schema) if isinstance(privacy, LocalPrivacy) else None
-    return None if found == "public" else found  # a plain network's features: its answers are what others see
+        return privacy.feature_mechanism(schema) or Public(dimension=schema.dimension)
+    if not isinstance(privacy, LocalPrivacy):
+        return None
+    found = privacy.features(schema)
+    return None if isinstance(found, Public | NotCollected) else found  # a plain network's features: answers alone
 
 
 def _people(graph: Graph, known: float | np.ndarray, rng: np.random.Generator) -> _People:
@@ -193,11 +196,11 @@ def _copied(
     method: Any, graph: Graph, served: Any, people: _People, noiseless: bool, randomness: Randomness | None
 ) -> _View:
     """Return reports, or published rows."""
-    mechanism: Any = "public" if noiseless else _mechanism(method, graph.schema)
+    mechanism = Public(dimension=graph.schema.dimension) if noiseless else _mechanism(method, graph.schema)
     if not noiseless and served.get("release") is not None:
         published: Any = as_matrix(served.x)
         found, words = _dense(published[people.nodes], people.columns), "its published features"
-    elif mechanism == "public":
+    elif isinstance(mechanism, Public):
         found, words = _dense(people.held, people.columns), "its features without noise"
     else:
         if randomness is None:

@@ -54,6 +54,9 @@ if TYPE_CHECKING:
     from graphveil.mechanisms.permanent import permanent_list as permanent_list
     from graphveil.mechanisms.permanent import permanent_report as permanent_report
     from graphveil.mechanisms.permanent import permanent_reports as permanent_reports
+    from graphveil.mechanisms.public import NotCollected as NotCollected
+    from graphveil.mechanisms.public import Public as Public
+    from graphveil.mechanisms.public import PublicLabels as PublicLabels
 
 #: Modules of this package and the names that they are asked for here, beside those of the catalogue.
 _NAMES: Final = {
@@ -71,6 +74,7 @@ _NAMES: Final = {
     "features.clipping": ("clip_to_range",),
     "features.sampled": ("SampledVectors",),
     "labels.randomized_response": ("Labels",),
+    "public": ("NotCollected", "Public", "PublicLabels"),
     "permanent": (
         "permanent_guarantee",
         "permanent_list",

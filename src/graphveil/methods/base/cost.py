@@ -10,6 +10,7 @@ from torch import Tensor
 
 from graphveil.aggregation import SparseMatrix, normalised
 from graphveil.graphs import Graph, GraphSchema
+from graphveil.mechanisms import NotCollected, Public
 from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.methods.base.settings import NetworkSettings
 from graphveil.models import first_width
@@ -82,9 +83,9 @@ def product_seconds(p: SparseMatrix, width: int) -> float:
 def _reported(privacy: LocalPrivacy, graph: Graph) -> int:
     """Numbers that the server holds of all people's features: the sampled coordinates, or all of them."""
     n, mechanism = int(graph.num_nodes), privacy.features(graph.schema)
-    if mechanism is None:
+    if isinstance(mechanism, NotCollected):
         return n  # one random coordinate a person stands in
-    if mechanism == "public":
+    if isinstance(mechanism, Public):
         return _stored(graph.x)
     return n * int(getattr(mechanism, "coordinates", graph.schema.dimension))
 
@@ -95,8 +96,4 @@ def _stored(x: Tensor) -> int:
 
 def report_bytes(privacy: LocalPrivacy, schema: GraphSchema) -> float:
     """Return the bytes a person sends: the mechanism's report, or every feature as 32 bits, and a class."""
-    label = math.ceil(math.log2(len(schema.classes))) / 8
-    mechanism = privacy.features(schema)
-    if mechanism is None:
-        return label
-    return float(4 * schema.dimension if mechanism == "public" else mechanism.report_bytes) + label
+    return privacy.features(schema).report_bytes + math.ceil(math.log2(len(schema.classes))) / 8

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from graphveil.mechanisms import NotCollected
 from graphveil.methods.base.network import Labels
 from graphveil.methods.base.released import LocalReports
 
@@ -14,10 +15,8 @@ from graphveil.methods.base.released import LocalReports
 def features_of(released: LocalReports, seed: int) -> tuple[Any, float]:
     """Return (C, o): the feature estimates are C + o; random numbers (`seed`) stand in where none were collected."""
     mechanism = released.privacy.features(released.schema)
-    if mechanism is None:
+    if isinstance(mechanism, NotCollected):
         return random_features(len(released.labels), released.schema.dimension, seed), 0.0
-    if mechanism == "public":
-        return released.features, 0.0
     return mechanism.centred(released.features), mechanism.midpoint
 
 

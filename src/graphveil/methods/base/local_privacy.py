@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema
-from graphveil.mechanisms import RandomizedResponse
+from graphveil.mechanisms import NotCollected, Public, PublicLabels, RandomizedResponse
 from graphveil.mechanisms.base.guarantees import ONCE
+from graphveil.mechanisms.base.mechanism import FeatureMechanism
 from graphveil.mechanisms.catalogue import feature_names, mechanism_named
 from graphveil.methods.base.people import times_paid
 from graphveil.privacy import Assumption, Guarantee, Ledger, Spend, assume, compose, require_budget
@@ -24,6 +25,7 @@ from graphveil.privacy.unit import USER_FEATURES_AND_LABEL
 #: The feature mechanisms of the catalogue that devices run.
 FEATURE_MECHANISMS = feature_names()
 TOPOLOGY = assume("topology-public")
+Features: TypeAlias = FeatureMechanism[Any] | Public | NotCollected
 
 
 @dataclass(frozen=True)
@@ -60,25 +62,28 @@ class LocalPrivacy:
         """Whether any device sends features, randomized or not."""
         return self.epsilon_x is not None
 
-    def features(self, schema: GraphSchema) -> Any:
-        """Return the feature mechanism for a schema, "public", or None where no features are collected."""
+    def features(self, schema: GraphSchema) -> Features:
+        """Return what makes feature reports for a schema, or what stands for there being none."""
         if self.epsilon_x is None:
-            return None
+            return NotCollected()
         if math.isinf(self.epsilon_x):
-            return "public"
+            return Public(dimension=schema.dimension)
         info = mechanism_named(self.mechanism)
         options = {"delta": self.delta} if info.takes("delta") else {}
         domain = {"dimension": schema.dimension, "low": schema.low, "high": schema.high}
-        return info.mechanism(epsilon=self.epsilon_x, **domain, **options)
+        mechanism: FeatureMechanism[Any] = info.mechanism(epsilon=self.epsilon_x, **domain, **options)
+        return mechanism
 
-    def labels(self, classes: int) -> RandomizedResponse | None:
-        """Return the label mechanism, or None where labels are public."""
-        return None if math.isinf(self.epsilon_y) else RandomizedResponse(epsilon=self.epsilon_y, classes=classes)
+    def labels(self, classes: int) -> RandomizedResponse | PublicLabels:
+        """Return what makes label reports of so many classes."""
+        if math.isinf(self.epsilon_y):
+            return PublicLabels(classes=classes)
+        return RandomizedResponse(epsilon=self.epsilon_y, classes=classes)
 
     def channel(self, classes: int) -> tuple[float, float]:
         """Return (p, q): the probabilities that a label is kept, and that it becomes a given other class."""
         mechanism = self.labels(classes)
-        return (1.0, 0.0) if mechanism is None else (mechanism.keep, mechanism.flip)
+        return mechanism.keep, mechanism.flip
 
     def open_ledger(self, queries: int = 0) -> Ledger:
         """Return an empty ledger with the declared budget of each person's features and label.
@@ -94,15 +99,12 @@ class LocalPrivacy:
     def spends(self, schema: GraphSchema) -> tuple[Spend, ...]:
         """Return what one collection spends, in order."""
         spends = []
-        mechanism = self.features(schema)
-        if mechanism is not None and mechanism != "public":
+        features, labels = self.features(schema), self.labels(len(schema.classes))
+        if not isinstance(features, Public | NotCollected):
             facts = {"dimension": schema.dimension, "low": schema.low, "high": schema.high}
-            guarantee = mechanism.guarantee
-            spends.append(
-                Spend("feature report", "features", self.mechanism, facts, guarantee.epsilon, guarantee.delta)
-            )
-        labels = self.labels(len(schema.classes))
-        if labels is not None:
+            cost = features.guarantee
+            spends.append(Spend("feature report", "features", self.mechanism, facts, cost.epsilon, cost.delta))
+        if not isinstance(labels, PublicLabels):
             facts = {"classes": len(schema.classes)}
             spends.append(Spend("label report", "labels", "randomized-response", facts, labels.guarantee.epsilon))
         return tuple(spends)
@@ -113,15 +115,14 @@ class LocalPrivacy:
         Args:
             ledger: says how often the most asked person has reported; None: once.
         """
-        mechanisms = (self.features(schema), self.labels(len(schema.classes)))
         times = (times_paid(ledger, "features"), times_paid(ledger, "labels"))
-        sent = [(m, many) for m, many in zip(mechanisms, times, strict=True) if m is not None and m != "public"]
-        parts = [part for m, many in sent for part in [replace(m.guarantee, against=SERVER_AND_MODEL)] * many]
-        open_ = [TOPOLOGY]
-        if mechanisms[0] == "public":
-            open_.append(assume("features-sent-open"))
-        if mechanisms[1] is None:
-            open_.append(assume("labels-sent-open"))
+        mechanisms = (self.features(schema), self.labels(len(schema.classes)))
+        parts, open_ = [], [TOPOLOGY]
+        for mechanism, many in zip(mechanisms, times, strict=True):
+            if isinstance(mechanism, Public | PublicLabels):
+                open_ += mechanism.guarantee.assumes
+            elif not isinstance(mechanism, NotCollected):
+                parts += [replace(mechanism.guarantee, against=SERVER_AND_MODEL)] * many
         if not parts:
             return Guarantee(
                 unit=USER_FEATURES_AND_LABEL,

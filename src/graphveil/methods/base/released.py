@@ -17,8 +17,9 @@ from torch import Tensor
 from graphveil.aggregation import normalised
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema, Release, Split, node_names
+from graphveil.mechanisms import NotCollected
 from graphveil.methods.base.account import digest_of
-from graphveil.methods.base.local_privacy import LocalPrivacy
+from graphveil.methods.base.local_privacy import Features, LocalPrivacy
 from graphveil.models import structure_for
 from graphveil.privacy import Randomness
 
@@ -191,12 +192,10 @@ def randomize_people(graph: Graph, split: Split, privacy: LocalPrivacy, *, rando
     features, labels = privacy.features(schema), privacy.labels(len(schema.classes))
     released = _features(graph, features, randomness)
     asked = split.train | split.val
-    sent = graph.y[asked]
-    if labels is not None:
-        sent = labels.randomize(sent, randomness=randomness).labels
+    sent = labels.randomize(graph.y[asked], randomness=randomness).labels
     everyone = torch.full_like(graph.y, -1 if graph.y.dim() == 1 else 0)
     everyone[asked] = sent
-    void = randomness.void if labels is not None or features not in (None, "public") else None
+    void = randomness.void if privacy.spends(schema) else None
     origin = getattr(graph, "release", None)
     masks = split.train.clone(), split.val.clone()
     return LocalReports(released, everyone, *masks, schema, privacy, void, origin, node_names(graph))
@@ -219,9 +218,7 @@ def require_matching(released: LocalReports, topology: Topology, privacy: LocalP
         )
 
 
-def _features(graph: Graph, mechanism: Any, randomness: Randomness) -> Any:
-    if mechanism is None:
+def _features(graph: Graph, mechanism: Features, randomness: Randomness) -> Any:
+    if isinstance(mechanism, NotCollected):
         return None
-    if mechanism == "public":
-        return graph.x
     return mechanism.randomize(graph.x, randomness=randomness)

@@ -21,6 +21,7 @@ from torch import Tensor
 
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema, Split, node_names
+from graphveil.mechanisms import Public
 from graphveil.methods.base.account import Account, restored_account
 from graphveil.methods.base.asking import (
     handed_in,
@@ -226,8 +227,8 @@ class LPGNNCore:
         if reports is None and self._is_own(graph, topology, people):
             return fitted.probabilities(fitted.network.logits)
         self._require_same_features(graph.schema)
-        mechanism = self.privacy.features(fitted.schema)
-        if mechanism == "public":
+        mechanism: Any = self.privacy.features(fitted.schema)
+        if isinstance(mechanism, Public):
             features, offset = graph.x, 0.0
         else:
             sent = self._handed_in(graph, reports) if reports else self._sent(graph, topology, randomness, people)

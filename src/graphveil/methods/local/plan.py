@@ -17,6 +17,7 @@ import torch
 
 from graphveil.aggregation import SparseMatrix, propagate
 from graphveil.graphs import GraphSchema
+from graphveil.mechanisms import NotCollected, Public, PublicLabels
 from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.methods.base.plan import spelled
 from graphveil.methods.base.settings import NetworkSettings
@@ -67,12 +68,12 @@ def local_plan(
     degree = torch.diff(p.forward.starts).double().numpy()
     mechanism = privacy.features(schema)
     feature = label = None
-    if network is not None and mechanism is not None and mechanism != "public":
+    if network is not None and not isinstance(mechanism, Public | NotCollected):
         middle = np.full((1, schema.dimension), (schema.low + schema.high) / 2)
         deviation = float(np.sqrt(np.asarray(mechanism.variance(middle)).mean()))
         feature = _ratios(p, network.steps_x, deviation, (schema.high - schema.low) / 2)
     labels = privacy.labels(len(schema.classes))
-    if labels is not None:
+    if not isinstance(labels, PublicLabels):
         spread = labels.flip * (1 - labels.flip)
         hops = network.steps_y if network is not None else 8
         label = _ratios(p, hops, math.sqrt(spread) / (labels.keep - labels.flip), 1.0)
