@@ -415,6 +415,10 @@ def mechanism_named(name: str) -> MechanismInfo:
 
     Raises:
         InputError: there is none.
+
+    >>> info = mechanism_named("multi-bit")
+    >>> info.class_name, info.kind, [option.name for option in info.options]
+    ('MultiBit', 'features', ['epsilon', 'dimension', 'low', 'high', 'sampled'])
     """
     for info in _ENTRIES:
         if name in (info.name, *info.old_names):

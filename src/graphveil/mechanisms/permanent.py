@@ -116,6 +116,12 @@ def permanent_reports(mechanism: Any, values: Any, devices: Sequence[PermanentRa
     """Return what many devices send, one row of `values` each: a simulation, in which nobody keeps a ledger.
 
     User i has codebook i, as in `randomize`.
+
+    Args:
+        mechanism: of features or labels.
+        values: vectors [n, d] or classes [n].
+        devices: the secret noise of each user.
+        field: the attribute that is reported, by its name or number in the task.
     """
     law, rows = (*_field(field), *_law(mechanism)), zip(values, devices, strict=True)
     each = [
@@ -130,6 +136,10 @@ def permanent_guarantee(mechanism: Any, values: int = 1) -> Guarantee:
     """Return what a device's reports protect together after its value was `values` different ones.
 
     Of a neighbour list: after it changed, `values` is 2.
+
+    Args:
+        mechanism: of features, labels or lists.
+        values: how many different values the device has had.
 
     Raises:
         InputError: fewer than one value.

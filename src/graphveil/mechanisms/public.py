@@ -20,6 +20,7 @@ class Public:
     Args:
         dimension: number of coordinates d.
 
+    >>> import torch
     >>> from graphveil.privacy import SeededRandomness
     >>> Public(dimension=2).randomize(torch.eye(2), randomness=SeededRandomness(1))
     tensor([[1., 0.],
@@ -51,7 +52,12 @@ class Public:
         return _unprotected(USER_FEATURES, assume("features-sent-open"))
 
     def randomize(self, values: Values, *, randomness: Randomness) -> Values:
-        """The values [n, d] themselves; nothing is drawn."""
+        """The values [n, d] themselves; nothing is drawn.
+
+        Args:
+            values: [n, d].
+            randomness: not used: a mechanism takes one.
+        """
         return values
 
     def centred(self, values: Values) -> Values:
@@ -108,7 +114,12 @@ class PublicLabels:
         return _unprotected(USER_LABEL, assume("labels-sent-open"))
 
     def randomize(self, labels: Tensor, *, randomness: Randomness) -> PublicLabelReports:
-        """The labels themselves; nothing is drawn."""
+        """The labels themselves; nothing is drawn.
+
+        Args:
+            labels: classes [n], or 0/1 [n, c].
+            randomness: not used: a mechanism takes one.
+        """
         return PublicLabelReports(labels)
 
 

@@ -49,7 +49,12 @@ def positive_epsilon(epsilon: float, *, per: int = 1) -> None:
 
 
 def delta_from(smallest: float, *, delta: float) -> None:
-    """Refuse a delta outside [smallest, 1) with InputError."""
+    """Refuse a delta outside [smallest, 1) with InputError.
+
+    Args:
+        smallest: the least delta that is allowed.
+        delta: the delta of one report.
+    """
     if not (_is_number(delta) and smallest <= delta < 1.0):
         raise InputError(f"delta is {delta!r}", allowed=f"a number in [{smallest:g}, 1)")
 
@@ -88,14 +93,23 @@ def whole(at_least: int, at_most: int | None = None, **named: int) -> None:
 
 
 def one_of(allowed: Sequence[str], **named: str) -> None:
-    """Refuse a choice that is none of `allowed` with InputError."""
+    """Refuse a choice that is none of `allowed` with InputError.
+
+    Args:
+        allowed: the choices.
+        named: what was chosen, by the names that users know.
+    """
     for name, value in named.items():
         if value not in allowed:
             raise InputError(f"{name} is {value!r}", allowed=", ".join(allowed))
 
 
 def declared_range(*, low: float, high: float) -> None:
-    """Refuse a declared range that is not two finite numbers in order, or that overflows, with InputError."""
+    """Refuse a declared range that is not two finite numbers in order, or that overflows, with InputError.
+
+    Args:
+        low, high: the declared ends, in the unit of the values.
+    """
     if not (_is_number(low) and _is_number(high) and low < high and math.isfinite(high - low)):
         raise InputError(f"the declared range is [{low!r}, {high!r}]", allowed="finite numbers, low below high")
 

@@ -30,7 +30,12 @@ def feature_guarantee(epsilon: float, delta: float, dimension: int, low: float, 
 
 
 def label_guarantee(epsilon: float, classes: int) -> Guarantee:
-    """The local guarantee of one randomized label out of so many classes."""
+    """The local guarantee of one randomized label out of so many classes.
+
+    Args:
+        epsilon: what one report costs.
+        classes: the number of declared classes.
+    """
     return _local(USER_LABEL, epsilon, 0.0, assume("classes-public", classes=classes))
 
 
@@ -52,12 +57,22 @@ def list_guarantee(epsilon: float, mode: str, nodes: int) -> Guarantee:
 
 
 def entry_guarantee(epsilon: float, nodes: int) -> Guarantee:
-    """The local guarantee of one bit of one list: in an undirected graph a relationship may stand in two lists."""
+    """The local guarantee of one bit of one list: in an undirected graph a relationship may stand in two lists.
+
+    Args:
+        epsilon: what one reported bit costs.
+        nodes: the public number of users.
+    """
     return _local(LIST_ENTRY, epsilon, 0.0, assume("users-public", nodes=nodes), relation="add/remove")
 
 
 def pair_guarantee(epsilon: float, domain: PairDomain) -> Guarantee:
-    """The guarantee of one release of a curator who alone knows which protected pairs are related."""
+    """The guarantee of one release of a curator who alone knows which protected pairs are related.
+
+    Args:
+        epsilon: what the release costs each private edge.
+        domain: the protected pairs.
+    """
     return Guarantee(
         unit=PRIVATE_EDGE,
         relation="add/remove",

@@ -35,7 +35,15 @@ class NoiseLaw(Protocol):
         ...
 
     def draw(self, count: int, randomness: Randomness) -> Levels:
-        """`count` independent draws."""
+        """`count` independent draws.
+
+        Args:
+            count: how many.
+            randomness: the source of the noise.
+
+        Returns:
+            int64 [count], in steps.
+        """
         ...
 
     def log_pmf(self, noise: Levels) -> FloatArray:

@@ -69,7 +69,15 @@ class FeatureMechanism(Protocol[R]):
         ...
 
     def randomize(self, values: Values, *, randomness: Randomness) -> R:
-        """What the devices send of values [n, d]: the only place that touches private values."""
+        """What the devices send of values [n, d]: the only place that touches private values.
+
+        Args:
+            values: dense or sparse rows, every entry in the declared range.
+            randomness: the source of the noise.
+
+        Raises:
+            InputError: an entry is NaN or out of range; it is named and nothing is encoded.
+        """
         ...
 
     def centred(self, reports: R) -> Centred:
@@ -81,7 +89,12 @@ class FeatureMechanism(Protocol[R]):
         ...
 
     def log_likelihood(self, reports: R, values: Values) -> Tensor:
-        """log Pr[report | value] for each row, float64 [n]."""
+        """log Pr[report | value] for each row, float64 [n].
+
+        Args:
+            reports: n of them.
+            values: [n, d], what each was made from.
+        """
         ...
 
     def variance(self, values: Values) -> Tensor:

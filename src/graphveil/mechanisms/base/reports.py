@@ -108,19 +108,35 @@ class LabelReports:
 
 
 def require_inside(reports: Tensor, low: int, high: int, what: str) -> None:
-    """Refuse reports that no device can have made: a number outside low..high."""
+    """Refuse reports that no device can have made: a number outside low..high.
+
+    Args:
+        reports: integers of any shape.
+        low, high: the ends, which belong to the allowed numbers.
+        what: one of the numbers, for the message: "a bit".
+    """
     if reports.numel() and not (int(reports.min()) >= low and int(reports.max()) <= high):
         raise InputError(f"a report holds {what} that no device sends", allowed=f"{low} to {high}")
 
 
 def require_pairs(reports: int, values: int) -> None:
-    """Refuse reports and values that do not belong together row by row."""
+    """Refuse reports and values that do not belong together row by row.
+
+    Args:
+        reports, values: how many there are of each.
+    """
     if reports != values:
         raise InputError(f"{reports} reports come with {values} rows of values", allowed="as many of both")
 
 
 def require_tensor(name: str, tensor: Tensor, dtype: torch.dtype, dimensions: int) -> None:
-    """Refuse anything but a tensor of this type and number of dimensions."""
+    """Refuse anything but a tensor of this type and number of dimensions.
+
+    Args:
+        name: of the tensor, for the message.
+        tensor: what was given.
+        dtype, dimensions: what it must be.
+    """
     allowed = f"a {dtype} tensor with {dimensions} dimensions"
     if not torch.is_tensor(tensor):
         raise InputError(f"{name} is {type(tensor).__name__}", where="reports", allowed=allowed)
@@ -130,6 +146,11 @@ def require_tensor(name: str, tensor: Tensor, dtype: torch.dtype, dimensions: in
 
 
 def require_names(tensors: Mapping[str, Tensor], *names: str) -> None:
-    """Refuse tensors under other names than these."""
+    """Refuse tensors under other names than these.
+
+    Args:
+        tensors: by name.
+        names: all that there must be, and no others.
+    """
     if set(tensors) != set(names):
         raise InputError(f"tensors {sorted(tensors)}", where="reports", allowed=", ".join(names))

@@ -34,15 +34,28 @@ class Rows(Protocol):
         ...
 
     def block(self, start: int, stop: int) -> FloatArray:
-        """Rows start..stop, dense [stop - start, d]."""
+        """Rows start..stop, dense [stop - start, d].
+
+        Args:
+            start, stop: the rows.
+        """
         ...
 
     def at(self, start: int, stop: int, columns: IntArray) -> FloatArray:
-        """The entries of rows start..stop at `columns` [stop - start, m]."""
+        """The entries of rows start..stop at `columns` [stop - start, m].
+
+        Args:
+            start, stop: the rows.
+            columns: integers [stop - start, m], those wanted of each row, ascending.
+        """
         ...
 
     def refuse_outside(self, low: float, high: float) -> None:
-        """Raise InputError with row and column of the first entry that is not a number in [low, high]."""
+        """Raise InputError with row and column of the first entry that is not a number in [low, high].
+
+        Args:
+            low, high: the declared range; NaN lies in none.
+        """
         ...
 
 
@@ -165,14 +178,29 @@ def open_rows(values: Values, dimension: int) -> Rows:
 
 
 def open_values(values: Values, dimension: int, low: float, high: float) -> Rows:
-    """A reader for `values`, once all of them are known to be numbers in [low, high]."""
+    """A reader for `values`, once all of them are known to be numbers in [low, high].
+
+    Args:
+        values: dense or sparse rows [n, d].
+        dimension: the declared d.
+        low, high: the declared range of every entry, those that are not stored included.
+
+    Raises:
+        InputError: as `open_rows`, or an entry that is NaN or out of range: its row and column are named, never it.
+    """
     rows = open_rows(values, dimension)
     rows.refuse_outside(low, high)
     return rows
 
 
 def blocks(rows: int, width: int, most: int = BLOCK) -> Iterator[tuple[int, int]]:
-    """Consecutive (start, stop) covering `rows`, with about `most` numbers each when a row takes `width`."""
+    """Consecutive (start, stop) covering `rows`, with about `most` numbers each when a row takes `width`.
+
+    Args:
+        rows: how many there are in all.
+        width: numbers that one row takes.
+        most: numbers of a block; a row that is longer makes a block of its own.
+    """
     step = max(1, most // max(1, width))
     return ((start, min(start + step, rows)) for start in range(0, rows, step))
 

@@ -47,6 +47,18 @@ class AdjacencyRR:
 
     Raises:
         InputError: a parameter is outside its range, NaN included.
+
+    >>> import torch
+    >>> from graphveil.privacy import SeededRandomness
+    >>> mechanism = AdjacencyRR(epsilon=3.0, nodes=5)
+    >>> round(mechanism.flip, 4)
+    0.0474
+    >>> path = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+    >>> mechanism.randomize(path, randomness=SeededRandomness(7)).to_edge_index()
+    tensor([[0, 0, 1],
+            [1, 3, 2]])
+    >>> str(mechanism.guarantee.unit)
+    'one relationship'
     """
 
     epsilon: float
@@ -137,7 +149,12 @@ class AdjacencyRR:
         return either_end(self._lists, reports)
 
     def log_likelihood(self, reports: EdgeReports, edge_index: EdgeIndex) -> Tensor:
-        """log Pr[report | list] of each user, float64 [n]; exact: it uses the sampler's own integer."""
+        """log Pr[report | list] of each user, float64 [n]; exact: it uses the sampler's own integer.
+
+        Args:
+            reports: the lists of all users.
+            edge_index: integers [2, E], the true lists, as `randomize` takes them.
+        """
         lists = self._lists
         told, there, both = lists.overlap(reports, lists.open(edge_index))
         wrong = told + there - 2 * both

@@ -44,6 +44,14 @@ class DegreePreservingRR:
 
     Raises:
         InputError: a parameter is outside its range, NaN included.
+
+    >>> import torch
+    >>> from graphveil.privacy import SeededRandomness
+    >>> mechanism = DegreePreservingRR(epsilon=8.0, nodes=5, mode="both")
+    >>> path = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+    >>> mechanism.randomize(path, randomness=SeededRandomness(7)).to_edge_index()
+    tensor([[0, 1, 1],
+            [1, 0, 2]])
     """
 
     epsilon: float
@@ -99,7 +107,12 @@ class DegreePreservingRR:
         return either_end(self._lists, reports.edges)
 
     def log_likelihood(self, reports: DegreePreservingReports, edge_index: EdgeIndex) -> Tensor:
-        """log Pr[degree and list | true list] of each user, float64 [n]; it uses the sampler's own integers."""
+        """log Pr[degree and list | true list] of each user, float64 [n]; it uses the sampler's own integers.
+
+        Args:
+            reports: degrees and lists of all users.
+            edge_index: integers [2, E], the true lists, as `randomize` takes them.
+        """
         lists, low = self._lists, self._flips.threshold
         true = lists.open(edge_index)
         told, there, both = lists.overlap(reports.edges, true)

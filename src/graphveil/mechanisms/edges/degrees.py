@@ -47,6 +47,12 @@ class NoisyDegree:
 
     Raises:
         InputError: a parameter is outside its range, NaN included, or reports would not fit into 32 bits.
+
+    >>> import torch
+    >>> from graphveil.privacy import SeededRandomness
+    >>> mechanism = NoisyDegree(epsilon=1.0, nodes=4, mode="both")
+    >>> mechanism.randomize(torch.tensor([1, 2, 3, 0]), randomness=SeededRandomness(7)).levels
+    tensor([1, 2, 0, 0], dtype=torch.int32)
     """
 
     epsilon: float
@@ -98,7 +104,12 @@ class NoisyDegree:
         return reports.levels.double()
 
     def log_likelihood(self, reports: DegreeReports, degrees: Degrees) -> Tensor:
-        """log Pr[report | degree] of each user, float64 [n]; the ends collect what was clamped."""
+        """log Pr[report | degree] of each user, float64 [n]; the ends collect what was clamped.
+
+        Args:
+            reports: of all users.
+            degrees: integers [n], the true degrees.
+        """
         self._check(reports)
         levels = reports.levels.numpy().astype(np.int64)
         distance = np.abs(levels - self._open(degrees))

@@ -40,6 +40,17 @@ class EdgeRand:
 
     Raises:
         InputError: epsilon is outside its range, NaN included.
+
+    >>> import torch
+    >>> from graphveil.mechanisms import PairDomain
+    >>> from graphveil.privacy import SeededRandomness
+    >>> mechanism = EdgeRand(epsilon=2.0, domain=PairDomain(5))
+    >>> released = mechanism.randomize(torch.tensor([[0, 1], [1, 2]]), randomness=SeededRandomness(7))
+    >>> released
+    tensor([[0, 1],
+            [1, 2]])
+    >>> round(mechanism.estimate(released).total, 2)
+    1.06
     """
 
     epsilon: float
@@ -104,7 +115,12 @@ class EdgeRand:
         return PairEstimate(pairs, (1 - self.flip) / self._gap, -self.flip / self._gap, self.domain.size)
 
     def log_likelihood(self, released: Pairs, pairs: Pairs) -> Tensor:
-        """log Pr[released | private edges], float64 []; exact: it uses the sampler's own integer."""
+        """log Pr[released | private edges], float64 []; exact: it uses the sampler's own integer.
+
+        Args:
+            released: [2, S], u < v, protected pairs in any order.
+            pairs: [2, m], u < v, the private edges.
+        """
         sent, true = self._ranks(released), self._ranks(pairs)
         wrong = len(sent) + len(true) - 2 * int(contains(true, sent).sum())
         right = self.domain.size - wrong

@@ -58,6 +58,11 @@ def sample_lists(
 def false_places(total: int, low: int, randomness: Randomness) -> Iterator[tuple[int, int, Ids]]:
     """Independent places of 0..total-1, each with probability low / 2^64, in consecutive parts.
 
+    Args:
+        total: how many places there are.
+        low: 2^64 times the probability.
+        randomness: the source of the noise.
+
     Yields:
         first, stop and the places in first..stop-1, ascending; the parts cover 0..total-1.
     """
@@ -90,7 +95,16 @@ def _wanted(places: int, chance: float) -> int:
 
 
 def survives(count: int, low: int, randomness: Randomness) -> npt.NDArray[np.bool_]:
-    """For each bit that is 1 whether it still is after randomized response."""
+    """For each bit that is 1 whether it still is after randomized response.
+
+    Args:
+        count: how many bits.
+        low: a bit is flipped with probability low / 2^64.
+        randomness: the source of the noise.
+
+    Returns:
+        bool [count].
+    """
     result = np.empty(count, np.bool_)
     for start, stop in blocks(count, 1):
         result[start:stop] = randomness.uint64(stop - start) >= np.uint64(low)

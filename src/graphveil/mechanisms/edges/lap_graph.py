@@ -48,6 +48,14 @@ class LapGraph:
 
     Raises:
         InputError: a parameter is outside its range, NaN included, or a part of epsilon is below 1e-9.
+
+    >>> import torch
+    >>> from graphveil.mechanisms import PairDomain
+    >>> from graphveil.privacy import SeededRandomness
+    >>> mechanism = LapGraph(epsilon=8.0, domain=PairDomain(5), count_share=0.5)
+    >>> mechanism.randomize(torch.tensor([[0, 1], [1, 2]]), randomness=SeededRandomness(7))
+    tensor([[0, 1],
+            [1, 2]])
     """
 
     epsilon: float
@@ -100,7 +108,12 @@ class LapGraph:
         return PairEstimate(self.domain.unrank(self._ranks(released)), 1.0, 0.0, self.domain.size)
 
     def log_likelihood(self, released: Pairs, pairs: Pairs) -> Tensor:
-        """log Pr[released | private edges], float64 []: the number's, and one integral over the cells' threshold."""
+        """log Pr[released | private edges], float64 []: the number's, and one integral over the cells' threshold.
+
+        Args:
+            released: [2, S], u < v, protected pairs in any order.
+            pairs: [2, m], u < v, the private edges.
+        """
         sent, true, size = self._ranks(released), self._ranks(pairs), self.domain.size
         both = int(contains(true, sent).sum())
         largest = len(sent) - both, both

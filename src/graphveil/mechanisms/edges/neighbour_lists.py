@@ -66,13 +66,25 @@ class NeighbourLists:
         return ids * (self.nodes - 1)
 
     def places(self, users: Ids, named: Ids) -> Ids:
-        """The place of each pair; `named` must be in the user's list."""
+        """The place of each pair; `named` must be in the user's list.
+
+        Args:
+            users, named: int64 [m], who lists whom.
+
+        Returns:
+            int64 [m], each 0 to total - 1.
+        """
         if self.mode == "lower":
             return users * (2 * self.nodes - 1 - users) // 2 + (named - users - 1)
         return users * (self.nodes - 1) + named - (named > users)
 
     def named(self, places: Ids, users: Ids) -> Ids:
-        """Whom each place stands for, given the user it belongs to."""
+        """Whom each place stands for, given the user it belongs to.
+
+        Args:
+            places: int64 [m].
+            users: int64 [m], whose places they are.
+        """
         if self.mode == "lower":
             return places - users * (2 * self.nodes - 1 - users) // 2 + users + 1
         slots = places - users * (self.nodes - 1)
@@ -119,7 +131,12 @@ class NeighbourLists:
         return self.places(*self.check(reports))
 
     def overlap(self, reports: EdgeReports, true: Ids) -> tuple[Ids, Ids, Ids]:
-        """For each user how many entries were sent, are true, and both: three int64 [n]."""
+        """For each user how many entries were sent, are true, and both: three int64 [n].
+
+        Args:
+            reports: of all users.
+            true: the places that hold a relationship, ascending.
+        """
         sent, starts = self.open_reports(reports), self.starts
         told, there, both = (
             np.bincount(owners(part, starts), minlength=self.nodes) for part in (sent, true, true[contains(sent, true)])
@@ -142,7 +159,15 @@ class NeighbourLists:
 
 
 def owners(places: Ids, starts: Ids) -> Ids:
-    """The user that each place belongs to; `places` ascending, `starts` those of the lists."""
+    """The user that each place belongs to; `places` ascending, `starts` those of the lists.
+
+    Args:
+        places: int64 [m].
+        starts: int64 [n + 1], where each list begins, and the end.
+
+    Returns:
+        int64 [m].
+    """
     if not places.size:
         return np.zeros(0, np.int64)
     first, last = (int(np.searchsorted(starts, place, side="right")) - 1 for place in (places[0], places[-1]))
@@ -151,7 +176,15 @@ def owners(places: Ids, starts: Ids) -> Ids:
 
 
 def contains(places: Ids, wanted: Ids) -> npt.NDArray[np.bool_]:
-    """Whether each of `wanted` is among the ascending `places`."""
+    """Whether each of `wanted` is among the ascending `places`.
+
+    Args:
+        places: int64, ascending.
+        wanted: int64 [m], in any order.
+
+    Returns:
+        bool [m].
+    """
     if not places.size:
         return np.zeros(len(wanted), np.bool_)
     found = np.minimum(np.searchsorted(places, wanted), len(places) - 1)

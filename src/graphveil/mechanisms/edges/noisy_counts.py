@@ -41,6 +41,11 @@ class NoisyCounts:
 
     Raises:
         InputError: epsilon is outside its range, NaN included.
+
+    >>> import torch
+    >>> from graphveil.privacy import SeededRandomness
+    >>> NoisyCounts(epsilon=1.0).randomize(torch.tensor([10, 0, 3]), randomness=SeededRandomness(7))
+    tensor([10, -1,  3])
     """
 
     epsilon: float
@@ -84,7 +89,12 @@ class NoisyCounts:
         return torch.from_numpy(_open(noisy, -_LARGEST).astype(np.float64))
 
     def log_likelihood(self, noisy: Counts, counts: Counts) -> Tensor:
-        """log Pr[noisy count | count] of each, float64 [k]."""
+        """log Pr[noisy count | count] of each, float64 [k].
+
+        Args:
+            noisy: integers [k], what was released.
+            counts: integers [k], the true counts.
+        """
         sent, true = _open(noisy, -_LARGEST), _open(counts, 0)
         require_pairs(len(sent), len(true))
         return torch.from_numpy(self._noise.log_pmf(sent - true))

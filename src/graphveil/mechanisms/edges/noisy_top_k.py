@@ -53,7 +53,16 @@ class Cells:
             return (self._mass(bar) - before) / (1 - before)
 
     def values(self, count: int, bar: Bar, randomness: Randomness) -> Levels:
-        """The levels of cells holding 0 that pass `bar`, not having passed the earlier one; drawn until they fit."""
+        """The levels of cells holding 0 that pass `bar`, not having passed the earlier one; drawn until they fit.
+
+        Args:
+            count: how many cells passed.
+            bar: which they passed.
+            randomness: the source of the noise.
+
+        Returns:
+            int64 [count].
+        """
         result, missing = np.empty(count, np.int64), np.arange(count)
         while missing.size:
             drawn = self._above(missing.size, bar, randomness)
@@ -62,7 +71,16 @@ class Cells:
         return result
 
     def passes(self, values: Levels, bar: Bar, randomness: Randomness) -> npt.NDArray[np.bool_]:
-        """Which cells of known values pass `bar`, not having passed the earlier one."""
+        """Which cells of known values pass `bar`, not having passed the earlier one.
+
+        Args:
+            values: int64 [m], the cells' noisy values.
+            bar: the public bar.
+            randomness: decides about cells at the level of the bar.
+
+        Returns:
+            bool [m].
+        """
         if bar.everything:
             return np.ones(len(values), np.bool_)
         result, part = values > bar.level, bar.part
@@ -129,7 +147,13 @@ def largest_cells(true: Ids, size: int, wanted: int, noise: TwoSided, randomness
 
 
 def bar_for(target: float, size: int, noise: TwoSided) -> Bar:
-    """The bar that about `target` of `size` cells holding 0 pass; all, where that is half of them or more."""
+    """The bar that about `target` of `size` cells holding 0 pass; all, where that is half of them or more.
+
+    Args:
+        target: how many cells are to pass on average.
+        size: how many cells hold 0, at most.
+        noise: what is added to each.
+    """
     if 2 * target >= size:
         return Bar(0, Decimal(1), everything=True)
     share = target / size
@@ -141,7 +165,16 @@ def bar_for(target: float, size: int, noise: TwoSided) -> Bar:
 
 
 def top(levels: Levels, wanted: int, randomness: Randomness) -> Ids:
-    """The places of the `wanted` largest levels; among equal ones each choice is equally likely."""
+    """The places of the `wanted` largest levels; among equal ones each choice is equally likely.
+
+    Args:
+        levels: int64 [m].
+        wanted: 0 to m.
+        randomness: decides among equal levels.
+
+    Returns:
+        int64 [wanted], places in `levels`.
+    """
     if wanted in (0, len(levels)):
         return np.arange(wanted)
     cut = np.partition(levels, len(levels) - wanted)[len(levels) - wanted]
@@ -150,7 +183,16 @@ def top(levels: Levels, wanted: int, randomness: Randomness) -> Ids:
 
 
 def uniform_subset(count: int, size: int, randomness: Randomness) -> Ids:
-    """A subset of 0..count-1 of this size (at least 1), each equally likely."""
+    """A subset of 0..count-1 of this size (at least 1), each equally likely.
+
+    Args:
+        count: of how many.
+        size: 1 to `count`.
+        randomness: what chooses.
+
+    Returns:
+        int64 [size], in no particular order.
+    """
     if size == count:
         return np.arange(count)
     while True:

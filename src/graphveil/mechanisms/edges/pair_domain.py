@@ -36,6 +36,13 @@ class PairDomain:
 
     Raises:
         InputError: an id is no node or stands twice among the members, or a public edge is no pair u < v.
+
+    >>> domain = PairDomain(4, public=torch.tensor([[0], [1]]))
+    >>> domain.size
+    5
+    >>> domain.unrank(torch.arange(2))
+    tensor([[0, 0],
+            [2, 3]])
     """
 
     nodes: int

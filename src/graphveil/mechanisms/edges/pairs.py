@@ -79,7 +79,15 @@ class PairEstimate:
 
 
 def named_pairs(lists: NeighbourLists, reports: EdgeReports) -> tuple[Tensor, Tensor, Tensor]:
-    """The pairs that some report names, sorted, and how many reports name each: three int64 [S]."""
+    """The pairs that some report names, sorted, and how many reports name each: three int64 [S].
+
+    Args:
+        lists: the public places.
+        reports: of all users.
+
+    Raises:
+        InputError: reports that no device sends.
+    """
     users, named = lists.check(reports)
     if lists.mode != "both":
         return torch.from_numpy(users), torch.from_numpy(named), torch.ones(len(users), dtype=torch.int64)
@@ -92,7 +100,15 @@ def named_pairs(lists: NeighbourLists, reports: EdgeReports) -> tuple[Tensor, Te
 
 
 def either_end(lists: NeighbourLists, reports: EdgeReports) -> Tensor:
-    """The pairs that some report names as int64 [2, E], sorted; both directions of each unless directed."""
+    """The pairs that some report names as int64 [2, E], sorted; both directions of each unless directed.
+
+    Args:
+        lists: the public places.
+        reports: of all users.
+
+    Raises:
+        InputError: reports that no device sends.
+    """
     source, target, _ = named_pairs(lists, reports)
     if lists.mode == "directed":
         return torch.stack([source, target])

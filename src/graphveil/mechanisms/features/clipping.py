@@ -16,8 +16,15 @@ def clip_to_range(values: Values, low: float, high: float) -> Values:
     For users who ask for clipping: mechanisms themselves refuse what is out of range. Infinities are clipped.
     Sparse input stays sparse; its range must hold 0, which is what an entry that is not stored stands for.
 
+    Args:
+        values: dense or sparse rows [n, d].
+        low, high: the declared, public range.
+
     Raises:
         InputError: an entry is NaN, the range is not in order, or values are sparse and the range lacks 0.
+
+    >>> clip_to_range(torch.tensor([[-2.0, 0.5]]), 0.0, 1.0)
+    tensor([[0.0000, 0.5000]])
     """
     if not low < high:
         raise InputError(f"the range is [{low!r}, {high!r}]", allowed="low below high")

@@ -46,7 +46,12 @@ class Codebooks:
         return vectors.reshape(len(numbers), self.rows, self.width)
 
     def vectors(self, numbers: Numbers, rows: Numbers) -> FloatArray:
-        """One vector of each of these codebooks [n, width], times `UNIT`."""
+        """One vector of each of these codebooks [n, width], times `UNIT`.
+
+        Args:
+            numbers: int64 [n], which codebooks.
+            rows: int64 [n], which vector of each.
+        """
         return self._expand(numbers.astype(np.uint64) * np.uint64(self.rows) + rows.astype(np.uint64))
 
     def _expand(self, places: npt.NDArray[np.uint64]) -> FloatArray:

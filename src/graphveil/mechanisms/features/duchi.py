@@ -8,6 +8,13 @@ Source: J. C. Duchi, M. I. Jordan, M. J. Wainwright, "Minimax Optimal Procedures
 Analyzing Multidimensional Data with Local Differential Privacy", ICDE 2019, https://arxiv.org/abs/1907.00001,
 Algorithms 1 and 3. Ties, which an even number of coordinates has, are on the unlikely side alone: the common version
 that counts them on both sides costs log(1 + e^epsilon).
+
+>>> import torch
+>>> from graphveil.privacy import SeededRandomness
+>>> mechanism = Duchi(epsilon=2.0, dimension=4)
+>>> reports = mechanism.randomize(torch.tensor([[0.0, 0.5, 1.0, 1.0]]), randomness=SeededRandomness(7))
+>>> reports.indices, reports.levels
+(tensor([[1, 2]], dtype=torch.int32), tensor([[1, 1]], dtype=torch.int16))
 """
 
 from __future__ import annotations
@@ -49,12 +56,22 @@ class SignsLaw:
         return 2
 
     def draw(self, positions: Places, randomness: Randomness) -> Places:
-        """Signs to send for true signs [n, k]."""
+        """Signs to send for true signs [n, k].
+
+        Args:
+            positions: int64 [n, k], 0 for minus and 1 for plus.
+            randomness: the source of the noise.
+        """
         sent: Places = positions ^ _flips(self.signs)[self.weights.draw(len(positions), randomness)]
         return sent
 
     def log_likelihood(self, levels: Places, below: Places, carry: FloatArray) -> FloatArray:
-        """log Pr[signs], by the number of true signs that each row of signs agrees with."""
+        """log Pr[signs], by the number of true signs that each row of signs agrees with.
+
+        Args:
+            levels: int64 [n, k], the signs that were sent.
+            below, carry: the true signs before rounding, see `laws.Law.log_likelihood`.
+        """
         plus = below + carry
         agrees = np.where(levels == 1, plus, 1 - plus)
         number = np.zeros((len(levels), self.signs + 1))
@@ -79,7 +96,12 @@ class SignsLaw:
 
 @lru_cache(maxsize=256)
 def signs_law(epsilon: float, signs: int) -> SignsLaw:
-    """The law of `signs` signs under one epsilon."""
+    """The law of `signs` signs under one epsilon.
+
+    Args:
+        epsilon: of all of them together.
+        signs: k.
+    """
     near = sum(math.comb(signs, agreeing) for agreeing in range(signs // 2 + 1, signs + 1))
     return SignsLaw(signs, two_weights(near, 2**signs - near, epsilon))
 

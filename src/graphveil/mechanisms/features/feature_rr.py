@@ -51,6 +51,12 @@ class FeatureRR:
 
     Raises:
         InputError: a parameter is outside its range, NaN included, or a feature's part of epsilon is below 1e-9.
+
+    >>> import torch
+    >>> from graphveil.privacy import SeededRandomness
+    >>> mechanism = FeatureRR(epsilon=8.0, dimension=3)
+    >>> mechanism.randomize(torch.tensor([[0.0, 0.5, 1.0]]), randomness=SeededRandomness(7)).bins
+    tensor([[8, 6, 8]], dtype=torch.uint8)
     """
 
     epsilon: float
@@ -171,7 +177,12 @@ class FeatureRR:
         return self.domain.uncentred(self._spread(reports, every))
 
     def log_likelihood(self, reports: BinReports, values: Values) -> Tensor:
-        """log Pr[report | value] for each row, float64 [n], rounding included; exact: the sampler's own integers."""
+        """log Pr[report | value] for each row, float64 [n], rounding included; exact: the sampler's own integers.
+
+        Args:
+            reports: n of them.
+            values: [n, d], what each was made from.
+        """
         bins = self._bins(reports)
         rows = self.domain.open(values)
         require_pairs(len(reports), rows.shape[0])

@@ -60,6 +60,14 @@ class AnalyticGaussian:
 
     Raises:
         InputError: a parameter is outside its range, NaN included, or the table exceeds 2^21 entries.
+
+    >>> import torch
+    >>> from graphveil.privacy import SeededRandomness
+    >>> mechanism = AnalyticGaussian(epsilon=1.0, delta=1e-6, dimension=2)
+    >>> round(mechanism.sigma, 3)
+    5.975
+    >>> mechanism.estimate(mechanism.randomize(torch.zeros(1, 2), randomness=SeededRandomness(7)))
+    tensor([[-4.7266,  2.0469]])
     """
 
     epsilon: float
@@ -131,7 +139,12 @@ class AnalyticGaussian:
         return self.lattice.estimate(reports)
 
     def log_likelihood(self, reports: LatticeReports, values: Values) -> Tensor:
-        """log Pr[report | value] for each row, float64 [n], of rounding, noise and clamping together."""
+        """log Pr[report | value] for each row, float64 [n], of rounding, noise and clamping together.
+
+        Args:
+            reports: n of them.
+            values: [n, d], what each was made from.
+        """
         return self.lattice.log_likelihood(reports, values)
 
     def variance(self, values: Values) -> Tensor:

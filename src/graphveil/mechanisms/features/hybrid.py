@@ -58,7 +58,12 @@ class HybridLaw:
         return 2 + (self.window.levels if self.window else 0)
 
     def draw(self, positions: Places, randomness: Randomness) -> Places:
-        """Levels for positions [n, k]: one word chooses the branch, one decides in it."""
+        """Levels for positions [n, k]: one word chooses the branch, one decides in it.
+
+        Args:
+            positions: int64 [n, k], 0 to steps.
+            randomness: the source of the noise.
+        """
         coin, word = randomness.uint64(2 * positions.size).reshape(2, *positions.shape)
         sign: Places = (word < self._thresholds(positions)).astype(np.int64)
         if self.window is None:
@@ -67,7 +72,11 @@ class HybridLaw:
         return np.where(coin < np.uint64(self.chance), level, sign).astype(np.int64)
 
     def probability(self, levels: Places, positions: Places) -> FloatArray:
-        """Pr[level | position]."""
+        """Pr[level | position].
+
+        Args:
+            levels, positions: int64 of one shape.
+        """
         plus = self._thresholds(positions).astype(np.float64) / WORD
         sign = (1 - self.chance / WORD) * np.where(levels == 1, plus, 1 - plus)
         if self.window is None:
@@ -76,7 +85,12 @@ class HybridLaw:
         return np.where(levels < 2, sign, level)
 
     def log_likelihood(self, levels: Places, below: Places, carry: FloatArray) -> FloatArray:
-        """log Pr[row of levels]."""
+        """log Pr[row of levels].
+
+        Args:
+            levels: int64 [n, k].
+            below, carry: positions before rounding, see `laws.Law.log_likelihood`.
+        """
         return independent(self.probability, levels, below, carry, self.steps)
 
     def values(self) -> FloatArray:
@@ -104,7 +118,12 @@ class HybridLaw:
 
 @lru_cache(maxsize=256)
 def hybrid_law(epsilon: float, parts: int) -> HybridLaw:
-    """The law of one of `parts` coordinates that share `epsilon`."""
+    """The law of one of `parts` coordinates that share `epsilon`.
+
+    Args:
+        epsilon: of all coordinates together.
+        parts: k.
+    """
     sign = two_weights(1, 1, epsilon, parts)
     if share_of(epsilon, parts) <= _SIGNS_ALONE:
         return HybridLaw(None, sign, 0)

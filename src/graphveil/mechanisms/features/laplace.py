@@ -48,6 +48,14 @@ class Laplace:
 
     Raises:
         InputError: a parameter is outside its range, NaN included, or d / epsilon exceeds 10^7.
+
+    >>> import torch
+    >>> from graphveil.privacy import SeededRandomness
+    >>> mechanism = Laplace(epsilon=1.0, dimension=1)
+    >>> mechanism.step
+    0.015625
+    >>> mechanism.estimate(mechanism.randomize(torch.tensor([[0.5]]), randomness=SeededRandomness(7)))
+    tensor([[0.2031]])
     """
 
     epsilon: float
@@ -118,7 +126,12 @@ class Laplace:
         return self.lattice.estimate(reports)
 
     def log_likelihood(self, reports: LatticeReports, values: Values) -> Tensor:
-        """log Pr[report | value] for each row, float64 [n], of rounding, noise and clamping together."""
+        """log Pr[report | value] for each row, float64 [n], of rounding, noise and clamping together.
+
+        Args:
+            reports: n of them.
+            values: [n, d], what each was made from.
+        """
         return self.lattice.log_likelihood(reports, values)
 
     def variance(self, values: Values) -> Tensor:

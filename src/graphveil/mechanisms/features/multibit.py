@@ -42,6 +42,17 @@ class MultiBit:
 
     Raises:
         InputError: a parameter is outside its range, NaN included.
+
+    >>> import torch
+    >>> from graphveil.privacy import SeededRandomness
+    >>> mechanism = MultiBit(epsilon=4.0, dimension=8)
+    >>> mechanism.coordinates, mechanism.report_bytes
+    (1, 0.5)
+    >>> reports = mechanism.randomize(torch.full((2, 8), 0.25), randomness=SeededRandomness(7))
+    >>> reports.indices.flatten(), reports.bits.flatten()
+    (tensor([0, 6], dtype=torch.int32), tensor([0, 0], dtype=torch.uint8))
+    >>> mechanism.estimate(reports).mean(dim=1)
+    tensor([-0.0187, -0.0187])
     """
 
     epsilon: float
@@ -141,7 +152,12 @@ class MultiBit:
         return dense.scatter_add_(1, reports.indices.long(), signed)
 
     def log_likelihood(self, reports: MultiBitReports, values: Values) -> Tensor:
-        """log Pr[report | value] for each row, float64 [n]; exact: it uses the sampler's own thresholds."""
+        """log Pr[report | value] for each row, float64 [n]; exact: it uses the sampler's own thresholds.
+
+        Args:
+            reports: n of them.
+            values: [n, d], what each was made from.
+        """
         self._check(reports)
         rows = self.domain.open(values)
         require_pairs(len(reports), rows.shape[0])

@@ -37,6 +37,13 @@ class OneBit:
 
     Raises:
         InputError: a parameter is outside its range, NaN included.
+
+    >>> import torch
+    >>> from graphveil.privacy import SeededRandomness
+    >>> mechanism = OneBit(epsilon=8.0, dimension=4)
+    >>> reports = mechanism.randomize(torch.tensor([[0.0, 0.5, 1.0, 1.0]]), randomness=SeededRandomness(7))
+    >>> reports.packed
+    tensor([[32]], dtype=torch.uint8)
     """
 
     epsilon: float
@@ -109,7 +116,12 @@ class OneBit:
         return self.domain.uncentred(self.centred(reports))
 
     def log_likelihood(self, reports: OneBitReports, values: Values) -> Tensor:
-        """log Pr[report | value] for each row, float64 [n]; exact: it uses the sampler's own thresholds."""
+        """log Pr[report | value] for each row, float64 [n]; exact: it uses the sampler's own thresholds.
+
+        Args:
+            reports: n of them.
+            values: [n, d], what each was made from.
+        """
         rows = self.domain.open(values)
         require_pairs(len(reports), rows.shape[0])
         result = np.empty(rows.shape[0])

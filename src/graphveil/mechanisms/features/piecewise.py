@@ -19,7 +19,12 @@ _BEST_SHARE: Final = 2.42
 
 
 def piecewise_law(epsilon: float, parts: int) -> WindowLaw:
-    """The law of one of `parts` coordinates that share `epsilon`: t = e^(share / 2)."""
+    """The law of one of `parts` coordinates that share `epsilon`: t = e^(share / 2).
+
+    Args:
+        epsilon: of all coordinates together.
+        parts: k.
+    """
     return window_law(epsilon, parts, 2)
 
 

@@ -59,6 +59,13 @@ class PrivUnit:
 
     Raises:
         InputError: a parameter is outside its range, NaN included.
+
+    >>> import torch
+    >>> from graphveil.privacy import SeededRandomness
+    >>> mechanism = PrivUnit(epsilon=3.0, dimension=4)
+    >>> reports = mechanism.randomize(torch.tensor([[0.0, 0.5, 1.0, 1.0]]), randomness=SeededRandomness(7))
+    >>> reports.codewords, reports.codebooks
+    (tensor([81], dtype=torch.int32), tensor([0]))
     """
 
     epsilon: float
@@ -163,7 +170,12 @@ class PrivUnit:
         return self.domain.uncentred(self.centred(reports))
 
     def log_likelihood(self, reports: CodewordReports, values: Values) -> Tensor:
-        """log Pr[report | value] for each row given its public codebook, float64 [n]; exact: the sampler's integers."""
+        """log Pr[report | value] for each row given its public codebook, float64 [n]; exact: the sampler's integers.
+
+        Args:
+            reports: n of them.
+            values: [n, d], what each was made from.
+        """
         self._check(reports)
         rows = self._open(values)
         require_pairs(len(reports), rows.shape[0])

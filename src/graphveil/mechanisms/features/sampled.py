@@ -176,7 +176,12 @@ class SampledVectors:
         return dense.scatter_add_(1, reports.indices.long(), worth)
 
     def log_likelihood(self, reports: SampledReports, values: Values) -> Tensor:
-        """log Pr[report | value] for each row, float64 [n]; exact: it uses the sampler's own integers."""
+        """log Pr[report | value] for each row, float64 [n]; exact: it uses the sampler's own integers.
+
+        Args:
+            reports: n of them.
+            values: [n, d], what each was made from.
+        """
         self._check(reports)
         rows = self.domain.open(values)
         require_pairs(len(reports), rows.shape[0])

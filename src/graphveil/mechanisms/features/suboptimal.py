@@ -20,7 +20,12 @@ _BEST_SHARE: Final = 2.49
 
 
 def suboptimal_law(epsilon: float, parts: int) -> WindowLaw:
-    """The law of one of `parts` coordinates that share `epsilon`: t = e^(share / 3)."""
+    """The law of one of `parts` coordinates that share `epsilon`: t = e^(share / 3).
+
+    Args:
+        epsilon: of all coordinates together.
+        parts: k.
+    """
     return window_law(epsilon, parts, 3)
 
 

@@ -61,7 +61,12 @@ class ThreeOutputsLaw:
         return low, (half, self.nothing, half), low[::-1]
 
     def draw(self, positions: Places, randomness: Randomness) -> Places:
-        """Levels for positions [n, k]."""
+        """Levels for positions [n, k].
+
+        Args:
+            positions: int64 [n, k], 0 for the low end, 1 for the middle, 2 for the high end.
+            randomness: the source of the noise.
+        """
         words = randomness.uint64(positions.size).reshape(positions.shape)
         first = np.array([minus for minus, _, _ in self.weights], np.uint64)
         second = np.array([minus + nothing for minus, nothing, _ in self.weights], np.uint64)
@@ -69,13 +74,22 @@ class ThreeOutputsLaw:
         return above
 
     def probability(self, levels: Places, positions: Places) -> FloatArray:
-        """Pr[level | position]."""
+        """Pr[level | position].
+
+        Args:
+            levels, positions: int64 of one shape.
+        """
         table = np.array([[weight / WORD for weight in row] for row in self.weights])
         chances: FloatArray = table[positions, levels]
         return chances
 
     def log_likelihood(self, levels: Places, below: Places, carry: FloatArray) -> FloatArray:
-        """log Pr[row of levels]."""
+        """log Pr[row of levels].
+
+        Args:
+            levels: int64 [n, k].
+            below, carry: positions before rounding, see `laws.Law.log_likelihood`.
+        """
         return independent(self.probability, levels, below, carry, self.steps)
 
     def values(self) -> FloatArray:
@@ -92,7 +106,12 @@ class ThreeOutputsLaw:
 
 @lru_cache(maxsize=256)
 def three_outputs_law(epsilon: float, parts: int) -> ThreeOutputsLaw:
-    """The law of one of `parts` coordinates that share `epsilon`; what is rarer is rounded up, to the private side."""
+    """The law of one of `parts` coordinates that share `epsilon`; what is rarer is rounded up, to the private side.
+
+    Args:
+        epsilon: of all coordinates together.
+        parts: k.
+    """
     with localcontext(PRECISION):
         ratio = exp_share(epsilon, parts)
         nothing = 2 * int(WORD * _silence(share_of(epsilon, parts), ratio) / 2)

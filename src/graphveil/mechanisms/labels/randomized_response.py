@@ -42,6 +42,17 @@ class RandomizedResponse:
 
     Raises:
         InputError: a parameter is outside its range, NaN included.
+
+    >>> import torch
+    >>> from graphveil.privacy import SeededRandomness
+    >>> mechanism = RandomizedResponse(epsilon=2.0, classes=3)
+    >>> round(mechanism.keep, 3), round(mechanism.flip, 3)
+    (0.787, 0.107)
+    >>> reports = mechanism.randomize(torch.tensor([0, 1, 2, 2, 1]), randomness=SeededRandomness(8))
+    >>> reports.labels
+    tensor([0, 1, 2, 2, 1])
+    >>> mechanism.estimate(reports)[0]
+    tensor([ 1.3130, -0.1565, -0.1565])
     """
 
     epsilon: float
@@ -100,7 +111,12 @@ class RandomizedResponse:
         return ((hot - self.flip) / (self.keep - self.flip)).float()
 
     def log_likelihood(self, reports: LabelReports, values: Labels) -> Tensor:
-        """log Pr[report | label] for each row, float64 [n]; exact: it uses the sampler's own integers."""
+        """log Pr[report | label] for each row, float64 [n]; exact: it uses the sampler's own integers.
+
+        Args:
+            reports: n of them.
+            values: integer classes [n], what each was made from.
+        """
         self._check(reports)
         true = torch.from_numpy(self._open(values))
         require_pairs(len(reports), len(true))

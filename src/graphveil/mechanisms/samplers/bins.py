@@ -52,7 +52,13 @@ class BinLaws:
         return len(self.decoded[0])
 
     def draw(self, laws: Bins, true: Bins, randomness: Randomness) -> Bins:
-        """A bin for each true bin [n, a] under the law of its column [a]; one word each."""
+        """A bin for each true bin [n, a] under the law of its column [a]; one word each.
+
+        Args:
+            laws: int64 [a], the law of each column.
+            true: int64 [n, a], 0 to k - 1.
+            randomness: the source of the noise.
+        """
         words = randomness.uint64(true.size).reshape(true.shape)
         width = self.last.shape[2]
         place, found = (laws * self.bins + true) * width, np.zeros_like(true)
@@ -70,7 +76,12 @@ class BinLaws:
 
 @lru_cache(maxsize=16)
 def bin_laws(epsilons: tuple[float, ...], bins: int) -> BinLaws:
-    """The laws of these epsilons, each at least `SMALLEST_SHARE`, on `bins` bins."""
+    """The laws of these epsilons, each at least `SMALLEST_SHARE`, on `bins` bins.
+
+    Args:
+        epsilons: one for each law.
+        bins: k, 2 to 256.
+    """
     words = _words(np.minimum(np.array(epsilons), LARGEST_SHARE) * (1 - _SLACK), bins)
     width = (1 << (bins - 1).bit_length()) - 1
     last = np.full((len(epsilons), bins, width), WORD - 1, np.uint64)

@@ -51,12 +51,22 @@ class BitLaw:
         return np.uint64(self.low) + upper * steps + ((lower * steps) >> _HALF_WORD)
 
     def draw(self, fractions: FloatArray, randomness: Randomness) -> BitArray:
-        """One private bit for each fraction, 0 or 1."""
+        """One private bit for each fraction, 0 or 1.
+
+        Args:
+            fractions: any shape, in [0, 1]: where each value lies in its range.
+            randomness: the source of the noise.
+        """
         uniform = randomness.uint64(fractions.size).reshape(fractions.shape)
         return (uniform < self.thresholds(fractions)).view(np.uint8)
 
     def log_probability(self, fractions: FloatArray, bits: BitArray) -> FloatArray:
-        """The logarithm of the probability of each bit given its fraction."""
+        """The logarithm of the probability of each bit given its fraction.
+
+        Args:
+            fractions: any shape, in [0, 1].
+            bits: 0 or 1, in the same shape.
+        """
         ones = self.thresholds(fractions)
         chosen = np.where(bits == 1, ones, np.uint64(0) - ones)
         return np.log(chosen.astype(np.float64) / WORD)
@@ -64,7 +74,12 @@ class BitLaw:
 
 @lru_cache(maxsize=64)
 def bit_law(epsilon: float, bits: int) -> BitLaw:
-    """The law of one of `bits` bits that share `epsilon` equally; rounding goes to the private side."""
+    """The law of one of `bits` bits that share `epsilon` equally; rounding goes to the private side.
+
+    Args:
+        epsilon: of all bits together, above 0.
+        bits: how many share it.
+    """
     with localcontext(PRECISION):
         share = Decimal(epsilon) / bits
         if share > _LARGEST_EXPONENT:

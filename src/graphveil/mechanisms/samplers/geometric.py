@@ -35,7 +35,12 @@ class TwoSidedGeometric:
     bits: int
 
     def draw(self, count: int, randomness: Randomness) -> Levels:
-        """`count` independent draws, int64."""
+        """`count` independent draws, int64.
+
+        Args:
+            count: how many.
+            randomness: the source of the noise.
+        """
         result = np.empty(count, np.int64)
         for start, stop in blocks(count, 1, BLOCK):
             result[start:stop] = self._geometric(stop - start, randomness)
@@ -84,7 +89,16 @@ def _thresholds(rate: float, bits: int) -> tuple[tuple[int, int], ...]:
 
 
 def below(first: int, rest: int, count: int, randomness: Randomness) -> npt.NDArray[np.bool_]:
-    """Whether uniform 256-bit numbers lie below a threshold; late bits are drawn only where they decide."""
+    """Whether uniform 256-bit numbers lie below a threshold; late bits are drawn only where they decide.
+
+    Args:
+        first, rest: the threshold, as its first 64 bits and the other 192.
+        count: how many numbers.
+        randomness: the source of the noise.
+
+    Returns:
+        bool [count].
+    """
     uniform = randomness.uint64(count)
     result = uniform < np.uint64(first)
     for tie in np.flatnonzero(uniform == np.uint64(first)):

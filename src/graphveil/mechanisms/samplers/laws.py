@@ -34,11 +34,25 @@ class Law(Protocol):
         ...
 
     def draw(self, positions: Places, randomness: Randomness) -> Places:
-        """Output levels for input positions [n, k]; the number of words used depends on n and k alone."""
+        """Output levels for input positions [n, k]; the number of words used depends on n and k alone.
+
+        Args:
+            positions: int64 [n, k], 0 to steps.
+            randomness: the source of the noise.
+        """
         ...
 
     def log_likelihood(self, levels: Places, below: Places, carry: FloatArray) -> FloatArray:
-        """log Pr[row of levels] when each entry is at below + 1 with probability carry, at below otherwise."""
+        """log Pr[row of levels] when each entry is at below + 1 with probability carry, at below otherwise.
+
+        Args:
+            levels: int64 [n, k], what was sent.
+            below: int64 [n, k], the grid point below each entry.
+            carry: float64 [n, k], the probability of rounding up.
+
+        Returns:
+            float64 [n].
+        """
         ...
 
     def values(self) -> FloatArray:
@@ -53,7 +67,13 @@ class Law(Protocol):
 def independent(
     probability: Callable[[Places, Places], FloatArray], levels: Places, below: Places, carry: FloatArray, steps: int
 ) -> FloatArray:
-    """`Law.log_likelihood` of a law that treats the coordinates one by one."""
+    """`Law.log_likelihood` of a law that treats the coordinates one by one.
+
+    Args:
+        probability: Pr[level | position] of one coordinate.
+        levels, below, carry: as there.
+        steps: the last position.
+    """
     mixed = (1 - carry) * probability(levels, below)
     mixed += carry * probability(levels, np.minimum(below + 1, steps))
     with np.errstate(divide="ignore"):
@@ -75,7 +95,16 @@ def best_coordinates(make: Callable[[float, int], Law], epsilon: float, dimensio
 
 
 def worst_variance(law: Law, dimension: int, coordinates: int) -> float:
-    """The largest of d/k E[v^2 | x] - x^2 over x in [-1, 1]; between two positions E[v^2 | x] is linear."""
+    """The largest of d/k E[v^2 | x] - x^2 over x in [-1, 1]; between two positions E[v^2 | x] is linear.
+
+    Args:
+        law: of the coordinates that are sent.
+        dimension: d.
+        coordinates: k, how many of them are sent.
+
+    Returns:
+        In squared half-ranges.
+    """
     squares = law.second_moments() * (dimension / coordinates)
     ends = np.linspace(-1.0, 1.0, law.steps + 1)
     slopes = np.diff(squares) * (law.steps / 2)

@@ -82,7 +82,12 @@ class RoundedNormal:
     limit: int
 
     def draw(self, count: int, randomness: Randomness) -> Levels:
-        """`count` independent draws, int64."""
+        """`count` independent draws, int64.
+
+        Args:
+            count: how many.
+            randomness: the source of the noise.
+        """
         draws = np.empty(count, np.int64)
         for start in range(0, count, _BLOCK):
             part = draws[start : start + _BLOCK]
@@ -93,6 +98,10 @@ class RoundedNormal:
         """Add one independent draw to each of `totals` [n], float32 and contiguous, in place.
 
         On whole numbers below 2^24 in size the sum is rounded as one whole number would be: post-processing.
+
+        Args:
+            totals: what the noise is added to.
+            randomness: the source of the noise.
         """
         for start in range(0, totals.size, _BLOCK):
             part = totals[start : start + _BLOCK]

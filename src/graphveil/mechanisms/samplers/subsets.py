@@ -17,6 +17,12 @@ def draw_subsets(rows: int, dimension: int, size: int, randomness: Randomness) -
     """`rows` independent uniform subsets of `size` of the numbers 0..dimension-1, each sorted: [rows, size].
 
     A remainder of 64 uniform bits makes some numbers likelier by a factor of at most 1 + dimension / 2^64.
+
+    Args:
+        rows: users.
+        dimension: d.
+        size: k, 1 to d.
+        randomness: what chooses.
     """
     if size == dimension:
         return np.broadcast_to(np.arange(dimension), (rows, dimension))
@@ -40,7 +46,12 @@ def _floyd(rows: int, dimension: int, size: int, randomness: Randomness) -> npt.
 
 
 def subset_blocks(rows: Rows, size: int) -> list[tuple[int, int]]:
-    """Row blocks that keep the random numbers, and the sparse entries looked through, within `BLOCK`."""
+    """Row blocks that keep the random numbers, and the sparse entries looked through, within `BLOCK`.
+
+    Args:
+        rows: the values, of which only shape and number of stored entries are looked at.
+        size: coordinates that each user samples.
+    """
     count, dimension = rows.shape
     keys = dimension if size * size > 8 * dimension else size
     stored = rows.stored // max(1, count) if rows.stored < count * dimension else 1
@@ -48,12 +59,22 @@ def subset_blocks(rows: Rows, size: int) -> list[tuple[int, int]]:
 
 
 def log_subsets(dimension: int, size: int) -> float:
-    """The logarithm of the number of subsets."""
+    """The logarithm of the number of subsets.
+
+    Args:
+        dimension: d.
+        size: k.
+    """
     return math.lgamma(dimension + 1) - math.lgamma(size + 1) - math.lgamma(dimension - size + 1)
 
 
 def every_subset(dimension: int, size: int, levels: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Every subset of `size` of the numbers 0..dimension-1 with every level 0..levels-1 of each: two [outputs, size].
+
+    Args:
+        dimension: d.
+        size: k.
+        levels: how many each chosen number has.
 
     Raises:
         InputError: there are more than a million.
@@ -66,5 +87,10 @@ def every_subset(dimension: int, size: int, levels: int) -> tuple[npt.NDArray[np
 
 
 def index_bits(dimension: int, size: int) -> int:
-    """Bits that name one sampled coordinate; none where every coordinate is sent."""
+    """Bits that name one sampled coordinate; none where every coordinate is sent.
+
+    Args:
+        dimension: d.
+        size: k.
+    """
     return 0 if size == dimension else (dimension - 1).bit_length()

@@ -32,7 +32,12 @@ class TwoSided:
     rate: float
 
     def draw(self, count: int, randomness: Randomness) -> Levels:
-        """`count` independent draws, int64: differences of two geometric variables."""
+        """`count` independent draws, int64: differences of two geometric variables.
+
+        Args:
+            count: how many.
+            randomness: the source of the noise.
+        """
         result = np.empty(count, np.int64)
         for start, stop in blocks(count, 1):
             result[start:stop] = self.excess(stop - start, randomness)
@@ -40,7 +45,15 @@ class TwoSided:
         return result
 
     def excess(self, count: int, randomness: Randomness) -> Levels:
-        """By how much draws exceed a level of at least 0, given that they reach it: Pr[g] = (1 - r) r^g."""
+        """By how much draws exceed a level of at least 0, given that they reach it: Pr[g] = (1 - r) r^g.
+
+        Args:
+            count: how many draws.
+            randomness: the source of the noise.
+
+        Returns:
+            int64 [count], at least 0.
+        """
         return _geometric(self.rate).draw(count, randomness)
 
     def log_pmf(self, noise: Levels) -> FloatArray:

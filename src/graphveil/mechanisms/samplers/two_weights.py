@@ -37,7 +37,12 @@ class TwoWeights:
         return (self.high - self.low) / WORD
 
     def draw(self, count: int, randomness: Randomness) -> npt.NDArray[np.int64]:
-        """`count` outcomes: the near ones are 0..near-1, the far ones follow."""
+        """`count` outcomes: the near ones are 0..near-1, the far ones follow.
+
+        Args:
+            count: how many.
+            randomness: the source of the noise.
+        """
         return self.place(randomness.uint64(count))
 
     def place(self, words: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
@@ -48,12 +53,22 @@ class TwoWeights:
 
 
 def share_of(epsilon: float, parts: int) -> float:
-    """The epsilon of one of `parts` equal choices, in floating point: for sizes, never for privacy."""
+    """The epsilon of one of `parts` equal choices, in floating point: for sizes, never for privacy.
+
+    Args:
+        epsilon: of all choices together.
+        parts: how many choices share it.
+    """
     return min(epsilon / parts, LARGEST_SHARE)
 
 
 def exp_share(epsilon: float, parts: int) -> Decimal:
-    """e^(epsilon / parts) to 60 digits; epsilon / parts counts as at most 50."""
+    """e^(epsilon / parts) to 60 digits; epsilon / parts counts as at most 50.
+
+    Args:
+        epsilon: of all choices together.
+        parts: how many choices share it.
+    """
     with localcontext(PRECISION):
         return min(Decimal(epsilon) / parts, Decimal(LARGEST_SHARE)).exp()
 
@@ -63,6 +78,11 @@ def two_weights(near: int, far: int, epsilon: float, parts: int = 1) -> TwoWeigh
     """The weights of the highest ratio that epsilon / parts allows; `low` is rounded up, to the private side.
 
     `near` and `far` must have no common factor but powers of two.
+
+    Args:
+        near, far: how many outcomes there are of each.
+        epsilon: of all choices together.
+        parts: how many choices share it.
     """
     with localcontext(PRECISION):
         low = round_up(WORD / (near * exp_share(epsilon, parts) + far))

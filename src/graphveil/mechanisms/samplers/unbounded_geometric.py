@@ -40,7 +40,12 @@ class Geometric:
     limit: int
 
     def draw(self, count: int, randomness: Randomness) -> Levels:
-        """`count` independent draws, int64."""
+        """`count` independent draws, int64.
+
+        Args:
+            count: how many.
+            randomness: the source of the noise.
+        """
         total = np.zeros(count, np.int64)
         for digit, coin in enumerate(self.digits):
             total += below(*coin, count, randomness).astype(np.int64) << digit
@@ -54,14 +59,24 @@ class Geometric:
 
 @lru_cache(maxsize=64)
 def failures_before(low: int, limit: int) -> Geometric:
-    """Failures before the first success of an event of probability low / 2^64; limit from 1 to 2^62."""
+    """Failures before the first success of an event of probability low / 2^64; limit from 1 to 2^62.
+
+    Args:
+        low: 2^64 times the probability of a success.
+        limit: what larger draws are drawn as.
+    """
     with localcontext(PRECISION) as context:
         context.prec = _DIGITS  # the quotient has at most 64 digits: it is exact
         return geometric(Decimal(WORD - low) / WORD, limit)
 
 
 def geometric(ratio: Decimal, limit: int) -> Geometric:
-    """The geometric variable of ratio r in (0, 1)."""
+    """The geometric variable of ratio r in (0, 1).
+
+    Args:
+        ratio: r.
+        limit: what larger draws are drawn as, at least 1.
+    """
     with localcontext(PRECISION) as context:
         context.prec = _DIGITS
         digits: list[Coin] = []

@@ -44,24 +44,43 @@ class WindowLaw:
         return self.weights.near + self.weights.far
 
     def draw(self, positions: Places, randomness: Randomness) -> Places:
-        """Levels for positions [n, k]."""
+        """Levels for positions [n, k].
+
+        Args:
+            positions: int64 [n, k], 0 to steps.
+            randomness: the source of the noise.
+        """
         outcome = self.weights.draw(positions.size, randomness).reshape(positions.shape)
         return self.place(positions, outcome)
 
     def place(self, positions: Places, outcome: Places) -> Places:
-        """The level of each outcome: the near ones fill the window, the far ones what is left, in order."""
+        """The level of each outcome: the near ones fill the window, the far ones what is left, in order.
+
+        Args:
+            positions: int64, 0 to steps.
+            outcome: int64 in the same shape, as `TwoWeights` draws them.
+        """
         left = outcome - self.weights.near
         outside = left + (left >= positions) * self.weights.near
         return np.where(left < 0, positions + outcome, outside)
 
     def probability(self, levels: Places, positions: Places) -> FloatArray:
-        """Pr[level | position]."""
+        """Pr[level | position].
+
+        Args:
+            levels, positions: int64 of one shape.
+        """
         near = (levels >= positions) & (levels < positions + self.weights.near)
         high, low = np.float64(self.weights.high / WORD), np.float64(self.weights.low / WORD)
         return np.where(near, high, low)
 
     def log_likelihood(self, levels: Places, below: Places, carry: FloatArray) -> FloatArray:
-        """log Pr[row of levels]."""
+        """log Pr[row of levels].
+
+        Args:
+            levels: int64 [n, k].
+            below, carry: positions before rounding, see `laws.Law.log_likelihood`.
+        """
         return independent(self.probability, levels, below, carry, self.steps)
 
     def values(self) -> FloatArray:
@@ -83,7 +102,13 @@ class WindowLaw:
 
 @lru_cache(maxsize=256)
 def window_law(epsilon: float, parts: int, root: int) -> WindowLaw:
-    """The law of one of `parts` coordinates that share `epsilon`, with t = e^(epsilon / parts / root)."""
+    """The law of one of `parts` coordinates that share `epsilon`, with t = e^(epsilon / parts / root).
+
+    Args:
+        epsilon: of all coordinates together.
+        parts: how many share it.
+        root: 2 for PM, 3 for PM-SUB.
+    """
     room = math.exp(share_of(epsilon, parts) / root)
     width = _WIDTH
     while width > 1 and width * room > _MOST_STEPS:
