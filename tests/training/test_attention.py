@@ -15,7 +15,7 @@ from graphveil.models.attention import PairAttention
 from graphveil.privacy import SeededRandomness
 from graphveil.training import attention as room
 from graphveil.training.attention import AttentionDescent, train_attention
-from graphveil.training.dp_sgd import PrivateSchedule
+from graphveil.training.noisy_updates import PrivateSchedule
 
 NODES, COLUMNS, CLASSES = 60, 4, 3
 CAP = 4096
@@ -129,11 +129,11 @@ def test_a_missing_clip_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     assert largest_move(TOGGLES["one entry between two"][0])[0] > 2
 
 
-def released(schedule: PrivateSchedule) -> np.ndarray:
+def released(schedule: PrivateSchedule, *, protect: bool = True) -> np.ndarray:
     """The noise of every step that had an empty batch, in units of the clipping norm."""
     x, labels, edges = a_graph()
     network, found = network_of(), []
-    descent = AttentionDescent(network, x, rows_of(edges), torch.arange(NODES), labels, schedule)
+    descent = AttentionDescent(network, x, rows_of(edges), torch.arange(NODES), labels, schedule, protect=protect)
     source = SeededRandomness(11)
     for _ in range(schedule.steps):
         descent.step(source)
@@ -160,6 +160,7 @@ def test_empty_batches_are_noised_and_counted() -> None:
 
 
 def test_wrong_noise_is_found() -> None:
+    assert not right_noise(released(EMPTY, protect=False), 3.0)
     for multiplier in (0.05, 1.5, 2.0):
         assert not right_noise(released(replace(EMPTY, noise_multiplier=multiplier)), 3.0)
 

@@ -20,8 +20,7 @@ from graphveil.audit.replay import Evidence, Question, Tap
 from graphveil.hierarchy import markov
 from graphveil.mechanisms import MechanismInfo, SampledVectors, catalogue
 from graphveil.mechanisms.catalogue import Kind
-from graphveil.training.attention import AttentionDescent
-from graphveil.training.dp_sgd import PrivateDescent
+from graphveil.training.noisy_updates import NoisyUpdates
 
 #: The probability that the measured noise is taken for smaller than it is.
 _FALSE_ALARM = 1e-6
@@ -29,9 +28,8 @@ _FALSE_ALARM = 1e-6
 
 def all_taps() -> tuple[Tap, ...]:
     """Return the taps of all mechanisms: the catalogue's, noisy sums over neighbours, private descent, drawn trees."""
-    descents = (DescentTap(), DescentTap(AttentionDescent, samples=2))
     kinds = {_owner(info): info.kind for info in catalogue()}
-    return (*(ReportTap(owner, kind) for owner, kind in kinds.items()), SumTap(), *descents, TreeTap())
+    return (*(ReportTap(owner, kind) for owner, kind in kinds.items()), SumTap(), DescentTap(), TreeTap())
 
 
 def _owner(info: MechanismInfo) -> type[Any]:
@@ -118,20 +116,19 @@ class DescentTap:
     edge changes the sample at either end.
     """
 
-    owner: type[Any] = PrivateDescent
-    attribute: str = "_add_noise"
-    samples: int = 1
+    owner: type[Any] = NoisyUpdates
+    attribute: str = "add_noise"
 
-    def read(self, mechanism: Any, arguments: Mapping[str, Any]) -> Question:
+    def read(self, mechanism: NoisyUpdates, arguments: Mapping[str, Any]) -> Question:
         """Batches are drawn from the same noise in both runs, so that steps and shapes have to agree."""
         totals = arguments["totals"]
         kept = totals.to(torch.float64, copy=True)  # noise is added in place
-        return Question((tuple(totals.shape), mechanism._schedule), (), kept)
+        return Question((tuple(totals.shape), mechanism.schedule), (), kept)
 
-    def weigh(self, mechanism: Any, answer: Tensor, first: Tensor, second: Tensor) -> Evidence:
+    def weigh(self, mechanism: NoisyUpdates, answer: Tensor, first: Tensor, second: Tensor) -> Evidence:
         """Measure how far the sum moved, in what all samples that may change can move it by."""
-        grid = mechanism._schedule.grid
-        return Evidence(float((first - second).norm()) * grid.step / (2 * grid.clip * self.samples))
+        grid = mechanism.schedule.grid
+        return Evidence(float((first - second).norm()) * grid.step / (2 * grid.clip * mechanism.samples))
 
 
 @dataclass(frozen=True)

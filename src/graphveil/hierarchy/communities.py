@@ -3,6 +3,12 @@
 V. Blondel et al., "Fast unfolding of communities in large networks", J. Stat. Mech. 2008,
 https://arxiv.org/abs/0803.0476, run again inside every community it found, all of them at once: edges between
 communities are left out, and each community has a modularity of its own.
+
+Why not a library: `benchmarks/communities.py` compares. Louvain of scikit-network 0.33 and of NetworkX 3.6 reach the
+same modularity within 0.007, above ours as often as below (ours, theirs: Cora 0.840, 0.839, 0.840; Facebook 0.814,
+0.808, 0.814). What a whole tree says of edges held back differs from ours by -0.9 to 2.3 percent, much as seeds do.
+But they divide one community a call: the tree of Facebook (170,823 edges) takes 0.6 CPU s here, 27 s with
+scikit-network and 19 s with NetworkX; and released trees would hang on another package's order of nodes.
 """
 
 from __future__ import annotations
@@ -38,15 +44,24 @@ def nested_communities(adjacency: csr_matrix, *, smallest: int, rng: np.random.G
         inside = _within(adjacency, groups, open_)
         if not inside.nnz:
             return levels
-        finer = numbered(groups, np.where(open_[groups], _communities(inside, groups, rng), 0))
+        finer = numbered(groups, np.where(open_[groups], louvain(inside, groups, rng), 0))
         if finer.max() == groups.max():
             return levels
         levels.append(finer)
         adjacency = inside
 
 
-def _communities(adjacency: csr_matrix, groups: IntArray, rng: np.random.Generator) -> IntArray:
-    """One run in all groups: nodes move, communities become nodes, until nothing moves; int64 [n]."""
+def louvain(adjacency: csr_matrix, groups: IntArray, rng: np.random.Generator) -> IntArray:
+    """One run in all groups at once: nodes move, communities become nodes, until nothing moves.
+
+    Args:
+        adjacency: symmetric [n, n], no edge between two groups.
+        groups: int64 [n], numbered from 0; each has a modularity of its own.
+        rng: the order in which nodes are asked.
+
+    Returns:
+        int64 [n], communities numbered from 0, each inside one group.
+    """
     from graphveil.hierarchy.community_kernels import move_nodes
 
     result = np.arange(len(groups))

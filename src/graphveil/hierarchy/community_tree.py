@@ -44,20 +44,35 @@ def public_tree(nodes: int, public: npt.ArrayLike, *, features: Features | None 
         InputError: an edge is none between two different nodes, or features are not n rows of finite numbers.
     """
     known, rng = read_pairs(public, nodes, "the public edges"), np.random.default_rng(seed)
-    adjacency = _adjacency(nodes, known)
-    degree = np.diff(adjacency.indptr)
-    isolated, like = np.flatnonzero(degree == 0), np.zeros(nodes, np.int64)
+    adjacency = adjacency_of(nodes, known)
+    isolated, like = np.flatnonzero(np.diff(adjacency.indptr) == 0), np.zeros(nodes, np.int64)
     levels = nested_communities(adjacency, smallest=_SMALLEST, rng=rng)
     homes = None
     if features is not None and len(isolated):
         rows = random_projection(features, nodes, rng)
         like[isolated] = similar_order(rows, isolated)
         homes = nearest_groups(rows, levels[1], isolated) if len(levels) > 1 else None
+    return tree_of_communities(known, adjacency, levels, like=like, homes=homes)
+
+
+def tree_of_communities(
+    pairs: IntArray, adjacency: csr_matrix, levels: list[IntArray], *, like: IntArray, homes: IntArray | None = None
+) -> Dendrogram:
+    """One tree of nested communities, without the divisions that an order by degree does better.
+
+    Args:
+        pairs: int64 [2, m], the public edges, each once.
+        adjacency: the same edges, symmetric [n, n] without diagonal.
+        levels: int64 [n] each, partitions inside one another, the first into one group.
+        like: int64 [n], the order of nodes of equal degree.
+        homes: the group of the second level that each node without edges belongs to. None: they stand together.
+    """
+    degree = np.diff(adjacency.indptr)
     # The second argsort turns an order into ranks.
     rank = np.argsort(np.lexsort((like, -degree)))
     if len(levels) > 1:
-        levels = _place_isolated(levels, isolated, homes)
-        levels = worthwhile_levels(rank, known, levels, _joined(adjacency, levels, rank))
+        levels = _place_isolated(levels, np.flatnonzero(degree == 0), homes)
+        levels = worthwhile_levels(rank, pairs, levels, _joined(adjacency, levels, rank))
     return _joined(adjacency, levels, rank)
 
 
@@ -71,7 +86,13 @@ def _place_isolated(levels: list[IntArray], isolated: IntArray, homes: IntArray 
     return result
 
 
-def _adjacency(nodes: int, pairs: IntArray) -> csr_matrix:
+def adjacency_of(nodes: int, pairs: IntArray) -> csr_matrix:
+    """The symmetric matrix [n, n] with ones at both places of each pair [2, m] that stands once.
+
+    Args:
+        nodes: n.
+        pairs: int64 [2, m].
+    """
     from scipy.sparse import csr_matrix
 
     ends = pairs.astype(np.int32)

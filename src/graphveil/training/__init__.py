@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from graphveil.training.calibration import Calibrated as Calibrated
     from graphveil.training.calibration import train_calibrated as train_calibrated
     from graphveil.training.dp_sgd import PrivateDescent as PrivateDescent
-    from graphveil.training.dp_sgd import PrivateSchedule as PrivateSchedule
     from graphveil.training.dp_sgd import poisson_batch as poisson_batch
     from graphveil.training.dp_sgd import train_privately as train_privately
     from graphveil.training.edge_weights import Calibration as Calibration
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from graphveil.training.loop import Trained as Trained
     from graphveil.training.loop import train as train
     from graphveil.training.names import SELECTIONS as SELECTIONS
+    from graphveil.training.noisy_updates import PrivateSchedule as PrivateSchedule
     from graphveil.training.selection import Epoch as Epoch
     from graphveil.training.selection import selection_rule as selection_rule
     from graphveil.training.threads import fastest_threads as fastest_threads
@@ -30,7 +30,7 @@ _HOMES = {
     "Epoch": "selection",
     "Objective": "loop",
     "PrivateDescent": "dp_sgd",
-    "PrivateSchedule": "dp_sgd",
+    "PrivateSchedule": "noisy_updates",
     "Schedule": "loop",
     "Trained": "loop",
     "fastest_threads": "threads",

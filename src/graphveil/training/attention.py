@@ -22,11 +22,12 @@ import torch
 from torch import Tensor, nn
 
 from graphveil.aggregation import ReceiverRows, quantise
-from graphveil.errors import BudgetError, InputError
+from graphveil.errors import InputError
 from graphveil.models.attention import Incoming, PairAttention
 from graphveil.privacy import Randomness
 from graphveil.progress import Progress, ProgressCallback
-from graphveil.training.dp_sgd import PrivateSchedule, make_optimiser, poisson_batch
+from graphveil.training.dp_sgd import poisson_batch
+from graphveil.training.noisy_updates import NoisyUpdates, PrivateSchedule
 
 # Targets at a time; a public number, so that shapes say nothing about edges.
 _TARGETS: Final = 256
@@ -70,14 +71,14 @@ class AttentionDescent:
         self._network, self._x, self._rows = network, x.detach().float().contiguous(), rows
         self._targets, self._labels = targets, labels
         self._schedule, self._soft, self._protect = schedule, soft, protect
-        self._noise = schedule.noise
-        self._optimiser = make_optimiser(network, schedule)
-        self._taken, self._mean, self._averaged = 0, [torch.zeros_like(p.data) for p in network.parameters()], 0
+        # An undirected edge changes the gradient of the target at either end.
+        self._updates = NoisyUpdates(network.parameters(), schedule, samples=2)
+        self._mean, self._averaged = [torch.zeros_like(p.data) for p in network.parameters()], 0
 
     @property
     def steps_taken(self) -> int:
         """How many noisy gradients were released, counted before they are made."""
-        return self._taken
+        return self._updates.taken
 
     def step(self, randomness: Randomness) -> None:
         """One batch, one noisy gradient, one update.
@@ -85,27 +86,15 @@ class AttentionDescent:
         Raises:
             BudgetError: all steps of the schedule are taken.
         """
-        if self._taken >= self._schedule.steps:
-            raise BudgetError(
-                f"all {self._schedule.steps} private steps are taken", remedy="declare more steps before training"
-            )
-        self._taken += 1
+        self._updates.count()
         total = self.clipped_sum(poisson_batch(len(self._targets), self._schedule.rate, randomness))
-        self._add_noise(total, randomness)
-        gradient = (total * (self._schedule.grid.step / self._schedule.expected_batch)).float()
-        parameters = list(self._network.parameters())
-        for parameter, part in zip(parameters, torch.split(gradient, [p.numel() for p in parameters]), strict=True):
-            parameter.grad = part.view_as(parameter)
-        self._optimiser.step()
-        if 2 * self._taken > self._schedule.steps:
-            self._averaged += 1
-            for mean, parameter in zip(self._mean, parameters, strict=True):
-                mean += (parameter.data - mean) / self._averaged
-
-    def _add_noise(self, totals: Tensor, randomness: Randomness) -> None:
-        """Noise on every coordinate, in place."""
         if self._protect:
-            totals += torch.from_numpy(self._noise.draw(totals.numel(), randomness))
+            self._updates.add_noise(total, randomness)
+        self._updates.apply((total * (self._schedule.grid.step / self._schedule.expected_batch)).float())
+        if 2 * self.steps_taken > self._schedule.steps:
+            self._averaged += 1
+            for mean, parameter in zip(self._mean, self._network.parameters(), strict=True):
+                mean += (parameter.data - mean) / self._averaged
 
     def clipped_sum(self, chosen: Tensor) -> Tensor:
         """Return the sum of the clipped gradients of some targets in whole steps, float64 [P].
@@ -116,10 +105,10 @@ class AttentionDescent:
         grid = self._schedule.grid
         total = torch.zeros(sum(p.numel() for p in self._network.parameters()), dtype=torch.float64)
         for places in torch.split(chosen, _TARGETS):
-            found = self._network.target_gradients(
+            gradients = self._network.target_gradients(
                 self._x, self._labels[places], incoming(self._rows, self._targets[places]), self._soft
             )
-            clipped = quantise(found, cap=grid.clip, bits=grid.cap.bit_length() - 1, normalise=False)
+            clipped = quantise(gradients, cap=grid.clip, bits=grid.cap.bit_length() - 1, normalise=False)
             total += clipped.values.sum(dim=0, dtype=torch.float64)
         return total
 

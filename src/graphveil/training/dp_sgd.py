@@ -14,96 +14,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from graphveil.errors import BudgetError, InputError
-from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
-from graphveil.privacy import Descent, Randomness
+from graphveil.errors import InputError
+from graphveil.privacy import Randomness
 from graphveil.progress import Progress, ProgressCallback
-from graphveil.training.clipped_sum import ROWS, Captured, GradientGrid, Lengths, clipped_sum, input_lengths
+from graphveil.training.clipped_sum import ROWS, Captured, Lengths, clipped_sum, input_lengths
+from graphveil.training.noisy_updates import NoisyUpdates, PrivateSchedule
 from graphveil.training.row_checks import Recorder, linear_layers, refuse_mixed_rows, treats_rows_alike
 from graphveil.training.threads import one_thread
 
 Loss = Callable[[Tensor, Tensor], Tensor]
-
-# Noise ends at this many standard deviations, which `PrivateSchedule.price` charges.
-_CUT: Final = 12.0
-# The noise's deviation in steps, whose table then fits a core's cache; least and most steps of a clipped gradient.
-_STEPS_OF_NOISE: Final = 1 << 12
-_COARSEST: Final = 1 << 10
-_FINEST: Final = 1 << 13
-_OPTIMISERS: Final = ("adam", "sgd")
-
-
-@dataclass(frozen=True, kw_only=True)
-class PrivateSchedule:
-    """How long and with how much noise to train; all public.
-
-    Args:
-        steps: the number of noisy gradients, and so of updates.
-        rate: the probability with which a batch has a sample, in (0, 1].
-        expected_batch: the public divisor: rate times the number of samples, where that is public.
-        noise_multiplier: standard deviation of the noise in units of `clip`, from 0.05 to 160.
-        clip: the L2 norm to which a sample's gradient is clipped.
-        learning_rate: of the optimiser.
-        optimiser: "adam" or "sgd".
-        momentum: of "sgd".
-
-    Raises:
-        InputError: a number is outside its range.
-    """
-
-    steps: int
-    rate: float
-    expected_batch: float
-    noise_multiplier: float
-    clip: float = 1.0
-    learning_rate: float = 0.01
-    optimiser: str = "adam"
-    momentum: float = 0.0
-
-    def __post_init__(self) -> None:
-        Descent(steps=self.steps, rate=self.rate)
-        for name in ("expected_batch", "noise_multiplier", "clip", "learning_rate"):
-            value = getattr(self, name)
-            if not 0.0 < value < math.inf:
-                raise InputError(f"{name} is {value!r}", allowed="a finite number above 0")
-        if not 0.05 <= self.noise_multiplier <= 160.0:
-            raise InputError(f"noise_multiplier is {self.noise_multiplier!r}", allowed="a number in [0.05, 160]")
-        if self.optimiser not in _OPTIMISERS:
-            raise InputError(f"optimiser is {self.optimiser!r}", allowed=", ".join(_OPTIMISERS))
-        if not 0.0 <= self.momentum < 1.0:
-            raise InputError(f"momentum is {self.momentum!r}", allowed="a number in [0, 1)")
-
-    @property
-    def grid(self) -> GradientGrid:
-        """The grid of clipped gradients: as fine as the noise's table allows."""
-        steps = min(_FINEST, max(_COARSEST, _STEPS_OF_NOISE / self.noise_multiplier))
-        return GradientGrid(self.clip, 1 << math.floor(math.log2(steps)))
-
-    @property
-    def noise(self) -> RoundedNormal:
-        """The noise of one coordinate, in steps of the grid."""
-        sigma = self.noise_multiplier * self.grid.cap * (1 + 1e-15)
-        return RoundedNormal(sigma, math.ceil(_CUT * sigma))
-
-    def price(self, epsilon: float, delta: float, parameters: int) -> tuple[float, float]:
-        """What a pipeline with this training costs where exact normal noise would cost (epsilon, delta).
-
-        Args:
-            parameters: of the model; one sample can change all of them in every step.
-        """
-        return self.noise.price(epsilon, delta, parameters * self.steps)
-
-    def part(self, name: str = "training") -> Descent:
-        """The training as a part of a pipeline; its noise there is `noise_multiplier`."""
-        return Descent(steps=self.steps, rate=self.rate, name=name)
 
 
 class PrivateDescent:
@@ -132,16 +58,14 @@ class PrivateDescent:
             self._even = treats_rows_alike(model, inputs.shape[1], ROWS)
         self._model, self._inputs, self._targets = model, inputs, targets
         self._schedule, self._loss = schedule, loss or _cross_entropy
-        self._noise = schedule.noise
         self._parameters = [p for layer in self._layers for p in (layer.weight, layer.bias) if p is not None]
-        self._optimiser = make_optimiser(model, schedule)
+        self._updates = NoisyUpdates(self._parameters, schedule)
         self._lengths: dict[bool, Lengths] = {}
-        self._taken = 0
 
     @property
     def steps_taken(self) -> int:
         """How many noisy gradients were released, counted before they are made."""
-        return self._taken
+        return self._updates.taken
 
     def step(self, randomness: Randomness) -> None:
         """One batch, one noisy gradient, one update.
@@ -149,11 +73,7 @@ class PrivateDescent:
         Raises:
             BudgetError: all steps of the schedule are taken.
         """
-        if self._taken >= self._schedule.steps:
-            raise BudgetError(
-                f"all {self._schedule.steps} private steps are taken", remedy="declare more steps before training"
-            )
-        self._taken += 1
+        self._updates.count()
         with torch.random.fork_rng(devices=[]):
             # Dropout's masks must be as secret as the noise: known ones would tie a sample to its place in the batch.
             torch.default_generator.manual_seed(int(randomness.uint64(1)[0] >> np.uint64(1)))
@@ -162,22 +82,18 @@ class PrivateDescent:
     def _step(self, randomness: Randomness) -> None:
         chosen = poisson_batch(len(self._inputs), self._schedule.rate, randomness)
         flat = torch.cat([total.flatten() for sums in self.clipped_sums(chosen, randomness) for total in sums])
-        self._add_noise(flat, randomness)
-        gradient = flat.to(torch.float32).mul_(self._schedule.grid.step / self._schedule.expected_batch)
-        parts = torch.split(gradient, [parameter.numel() for parameter in self._parameters])
-        for parameter, part in zip(self._parameters, parts, strict=True):
-            parameter.grad = part.view_as(parameter)
-        self._optimiser.step()
+        self._updates.add_noise(flat, randomness)
+        # The divisor is public: the number of samples that came would tell who is among them.
+        self._updates.apply(flat.to(torch.float32).mul_(self._schedule.grid.step / self._schedule.expected_batch))
 
     def state(self) -> dict[str, Any]:
         """Weights, optimiser and the count of steps, to go on later; no randomness is in it."""
-        return {"model": self._model.state_dict(), "optimiser": self._optimiser.state_dict(), "steps": self._taken}
+        return {"model": self._model.state_dict(), **self._updates.state()}
 
     def resume(self, state: dict[str, Any]) -> None:
         """Go on from `state`; steps taken since then stay taken, and the noise to come is fresh."""
         self._model.load_state_dict(state["model"])
-        self._optimiser.load_state_dict(state["optimiser"])
-        self._taken = max(self._taken, int(state["steps"]))
+        self._updates.resume(state)
 
     def _known(self, layer: nn.Linear, seen: Tensor, rows: Tensor, chosen: Tensor) -> Lengths | None:
         """The lengths of what a layer saw, where it saw the rows of `inputs` as they are; measured once."""
@@ -187,13 +103,6 @@ class PrivateDescent:
         if bias not in self._lengths:
             self._lengths[bias] = input_lengths(self._inputs, bias)
         return self._lengths[bias].of(chosen.numpy())
-
-    def _add_noise(self, totals: Tensor, randomness: Randomness) -> None:
-        """Noise on every coordinate, in place; sums of several pieces are float64 and take it as integers."""
-        if totals.dtype == torch.float32:
-            self._noise.add_to(totals.numpy(), randomness)
-        else:
-            totals += torch.from_numpy(self._noise.draw(totals.numel(), randomness))
 
     def clipped_sums(self, chosen: Tensor, randomness: Randomness) -> list[list[Tensor]]:
         """Add up the clipped gradients of some samples: what one of them can change, before noise.
@@ -291,13 +200,6 @@ def train_privately(
         if progress is not None:
             progress(Progress(step, schedule.steps))
     return descent.steps_taken
-
-
-def make_optimiser(model: nn.Module, schedule: PrivateSchedule) -> torch.optim.Optimizer:
-    """Return the optimiser that a schedule names."""
-    if schedule.optimiser == "adam":
-        return torch.optim.Adam(model.parameters(), lr=schedule.learning_rate, fused=True)
-    return torch.optim.SGD(model.parameters(), lr=schedule.learning_rate, momentum=schedule.momentum)
 
 
 def _cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:

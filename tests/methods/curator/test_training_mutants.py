@@ -22,6 +22,7 @@ from graphveil.methods.curator import training as curator
 from graphveil.methods.curator.recipe import CuratorMethod
 from graphveil.privacy import budget_split
 from graphveil.training import clipped_sum, dp_sgd
+from graphveil.training.noisy_updates import NoisyUpdates
 from tests.methods import curator_audits as audits
 
 Patch = pytest.MonkeyPatch
@@ -37,13 +38,13 @@ def sigma_is_halved(patch: Patch) -> None:
 
 
 def empty_batches_get_no_noise(patch: Patch) -> None:
-    real = dp_sgd.PrivateDescent._add_noise
+    real = NoisyUpdates.add_noise
 
     def add(me: Any, totals: Tensor, randomness: Any) -> None:
         if bool(totals.any()):
             real(me, totals, randomness)
 
-    patch.setattr(dp_sgd.PrivateDescent, "_add_noise", add)
+    patch.setattr(NoisyUpdates, "add_noise", add)
 
 
 def validation_labels_leak(patch: Patch) -> None:

@@ -49,7 +49,7 @@ from graphveil.privacy.unit import (
     NODE_WITHOUT_EDGES,
     UNDIRECTED_EDGE,
 )
-from graphveil.training.dp_sgd import PrivateSchedule
+from graphveil.training.noisy_updates import PrivateSchedule
 
 UNITS: tuple[str, ...] = get_args(Unit)
 DEFAULT_DEGREE = 100

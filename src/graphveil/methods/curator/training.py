@@ -28,8 +28,9 @@ from graphveil.privacy import Randomness
 from graphveil.progress import Progress, ProgressCallback
 from graphveil.training import Epoch
 from graphveil.training.attention import train_attention
-from graphveil.training.dp_sgd import PrivateSchedule, train_privately
+from graphveil.training.dp_sgd import train_privately
 from graphveil.training.full_batch import Rows, train_full_batch
+from graphveil.training.noisy_updates import PrivateSchedule
 
 FeatureBlock: TypeAlias = "sp.csr_matrix | Tensor"
 Built = TypeVar("Built")

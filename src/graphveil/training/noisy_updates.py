@@ -1,0 +1,161 @@
+"""What every private training has in common: a public schedule, and updates that see noisy sums alone.
+
+Source: M. Abadi et al., "Deep Learning with Differential Privacy", CCS 2016, https://arxiv.org/abs/1607.00133v2,
+Algorithm 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import torch
+from torch import Tensor
+
+from graphveil.errors import BudgetError, InputError
+from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
+from graphveil.privacy import Descent, Randomness
+from graphveil.training.clipped_sum import GradientGrid
+
+# Noise ends at this many standard deviations, which `PrivateSchedule.price` charges.
+_CUT: Final = 12.0
+# The noise's deviation in steps, whose table then fits a core's cache; least and most steps of a clipped gradient.
+_STEPS_OF_NOISE: Final = 1 << 12
+_COARSEST: Final = 1 << 10
+_FINEST: Final = 1 << 13
+_OPTIMISERS: Final = ("adam", "sgd")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivateSchedule:
+    """How long and with how much noise to train; all public.
+
+    Args:
+        steps: the number of noisy gradients, and so of updates.
+        rate: the probability with which a batch has a sample, in (0, 1].
+        expected_batch: the public divisor: rate times the number of samples, where that is public.
+        noise_multiplier: standard deviation of the noise in units of `clip`, from 0.05 to 160.
+        clip: the L2 norm to which a sample's gradient is clipped.
+        learning_rate: of the optimiser.
+        optimiser: "adam" or "sgd".
+        momentum: of "sgd".
+
+    Raises:
+        InputError: a number is outside its range.
+    """
+
+    steps: int
+    rate: float
+    expected_batch: float
+    noise_multiplier: float
+    clip: float = 1.0
+    learning_rate: float = 0.01
+    optimiser: str = "adam"
+    momentum: float = 0.0
+
+    def __post_init__(self) -> None:
+        Descent(steps=self.steps, rate=self.rate)
+        for name in ("expected_batch", "noise_multiplier", "clip", "learning_rate"):
+            value = getattr(self, name)
+            if not 0.0 < value < math.inf:
+                raise InputError(f"{name} is {value!r}", allowed="a finite number above 0")
+        if not 0.05 <= self.noise_multiplier <= 160.0:
+            raise InputError(f"noise_multiplier is {self.noise_multiplier!r}", allowed="a number in [0.05, 160]")
+        if self.optimiser not in _OPTIMISERS:
+            raise InputError(f"optimiser is {self.optimiser!r}", allowed=", ".join(_OPTIMISERS))
+        if not 0.0 <= self.momentum < 1.0:
+            raise InputError(f"momentum is {self.momentum!r}", allowed="a number in [0, 1)")
+
+    @property
+    def grid(self) -> GradientGrid:
+        """The grid of clipped gradients: as fine as the noise's table allows."""
+        steps = min(_FINEST, max(_COARSEST, _STEPS_OF_NOISE / self.noise_multiplier))
+        return GradientGrid(self.clip, 1 << math.floor(math.log2(steps)))
+
+    @property
+    def noise(self) -> RoundedNormal:
+        """The noise of one coordinate, in steps of the grid."""
+        sigma = self.noise_multiplier * self.grid.cap * (1 + 1e-15)
+        return RoundedNormal(sigma, math.ceil(_CUT * sigma))
+
+    def price(self, epsilon: float, delta: float, parameters: int) -> tuple[float, float]:
+        """What a pipeline with this training costs where exact normal noise would cost (epsilon, delta).
+
+        Args:
+            parameters: of the model; one sample can change all of them in every step.
+        """
+        return self.noise.price(epsilon, delta, parameters * self.steps)
+
+    def part(self, name: str = "training") -> Descent:
+        """The training as a part of a pipeline; its noise there is `noise_multiplier`."""
+        return Descent(steps=self.steps, rate=self.rate, name=name)
+
+
+class NoisyUpdates:
+    """The updates of one private training: counted before they are made, and made of noisy sums.
+
+    Args:
+        parameters: what is trained, in the order of their parts in a flat gradient.
+        schedule: steps, noise and optimiser.
+        samples: how many clipped gradients of a sum one protected unit can change.
+    """
+
+    def __init__(self, parameters: Iterable[Tensor], schedule: PrivateSchedule, *, samples: int = 1) -> None:
+        self.schedule, self.samples = schedule, samples
+        self._parameters = list(parameters)
+        self._noise, self._optimiser = schedule.noise, _optimiser_of(self._parameters, schedule)
+        self._taken = 0
+
+    @property
+    def taken(self) -> int:
+        """How many noisy gradients were released, counted before they are made."""
+        return self._taken
+
+    def count(self) -> None:
+        """Count a step that is about to read data.
+
+        Raises:
+            BudgetError: all steps of the schedule are taken.
+        """
+        if self._taken >= self.schedule.steps:
+            raise BudgetError(
+                f"all {self.schedule.steps} private steps are taken", remedy="declare more steps before training"
+            )
+        # Before the data is read: a step that fails half-way has still been paid for.
+        self._taken += 1
+
+    def add_noise(self, totals: Tensor, randomness: Randomness) -> None:
+        """Add noise to every coordinate, in place.
+
+        Args:
+            totals: [P] sums in whole steps of the grid: float32 where they fit its 24 bits, else float64.
+            randomness: where the noise comes from.
+        """
+        if totals.dtype == torch.float32:
+            self._noise.add_to(totals.numpy(), randomness)
+        else:
+            totals += torch.from_numpy(self._noise.draw(totals.numel(), randomness))
+
+    def apply(self, gradient: Tensor) -> None:
+        """Give the optimiser a noisy gradient, float32 [P]."""
+        parts = torch.split(gradient, [parameter.numel() for parameter in self._parameters])
+        for parameter, part in zip(self._parameters, parts, strict=True):
+            parameter.grad = part.view_as(parameter)
+        self._optimiser.step()
+
+    def state(self) -> dict[str, Any]:
+        """The optimiser's memory and the count of steps; no randomness is in it."""
+        return {"optimiser": self._optimiser.state_dict(), "steps": self._taken}
+
+    def resume(self, state: dict[str, Any]) -> None:
+        """Go on from `state`; steps taken since then stay taken."""
+        self._optimiser.load_state_dict(state["optimiser"])
+        self._taken = max(self._taken, int(state["steps"]))
+
+
+def _optimiser_of(parameters: list[Tensor], schedule: PrivateSchedule) -> torch.optim.Optimizer:
+    if schedule.optimiser == "adam":
+        return torch.optim.Adam(parameters, lr=schedule.learning_rate, fused=True)
+    return torch.optim.SGD(parameters, lr=schedule.learning_rate, momentum=schedule.momentum)
