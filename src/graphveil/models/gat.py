@@ -49,7 +49,7 @@ def neighbourhoods(edge_index: Tensor, num_nodes: int, *, weights: Tensor | None
     """Return the edges of the graph with self-loops; `weights` as in `aggregation.adjacency`."""
     a = adjacency(edge_index, num_nodes, weights=weights)
     a.setdiag(np.ones(num_nodes, dtype=np.float32))
-    a.has_sorted_indices = False  # SciPy 1.15 keeps the flag through `setdiag`, and would then sort nothing
+    a.has_sorted_indices = False  # SciPy before 1.17 keeps the flag through `setdiag`, and would then sort nothing
     a.sort_indices()  # a support's order
     target = np.repeat(np.arange(num_nodes), np.diff(a.indptr))
     support = Support.of(torch.from_numpy(np.stack([a.indices, target])), num_nodes, self_loops=True)
