@@ -101,6 +101,7 @@ def test_commands_are_known_to_the_cli(page: Path) -> None:
             assert not data.startswith("docs/") or (ROOT / data).is_dir()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_commands_on_embedded_graphs_run(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

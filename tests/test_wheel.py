@@ -45,6 +45,7 @@ def command(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return environment / "bin" / "graphveil"
 
 
+@pytest.mark.slow
 def test_the_wheel_trains_and_reports(command: Path, tmp_path: Path) -> None:
     run = [command, "train", "lpgnn", "digits", "--epochs", "3", "--no-controls", "--out", str(tmp_path / "run")]
     done = subprocess.run(run, capture_output=True, text=True, cwd=tmp_path, env=CLEAN, check=False)

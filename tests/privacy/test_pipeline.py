@@ -89,6 +89,7 @@ def test_noise_of_hops_is_pinned_and_least(setting: tuple[float, float, int]) ->
     assert found.epsilon <= epsilon
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("setting", PINNED_TRAINING, ids=str)
 def test_noise_of_training_is_pinned_and_bounded_from_both_sides(setting: tuple[float, int, float, int, float]) -> None:
     """Optimistic PLD <= PLD <= RDP on the calibrated pipeline, and no more than 0.02 % of epsilon is left over."""
@@ -158,6 +159,7 @@ def test_descent_that_sees_everybody_is_a_stack_of_gaussians() -> None:
     assert found.sigmas("training")[0] == pytest.approx(3.73063 * 20, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_a_split_moves_noise_between_parts() -> None:
     parts = training(40, 0.1, 2, 3.0)
     even = calibrate_pipeline(2.0, 1e-5, parts)
