@@ -96,8 +96,8 @@ class MechanismInfo:
     @property
     def mechanism(self) -> Callable[..., Any]:
         """What builds it from `options`; its module is imported now."""
-        found: Callable[..., Any] = _load(self.path)
-        return found
+        builder: Callable[..., Any] = _load(self.path)
+        return builder
 
     @property
     def class_name(self) -> str:
@@ -118,8 +118,8 @@ class MechanismInfo:
         """
         if self.reports is None:
             raise InputError(f"{self.name} makes plain tensors", where="report_type", allowed="mechanisms of devices")
-        found: type[Any] = _load(self.reports)
-        return found
+        kind: type[Any] = _load(self.reports)
+        return kind
 
     @property
     def unit(self) -> str:
@@ -437,8 +437,8 @@ def feature_names(*, releases: bool = False) -> tuple[str, ...]:
     Args:
         releases: with those that only a curator's release uses.
     """
-    found = (info for info in _ENTRIES if info.kind == "features")
-    return tuple(info.name for info in found if releases or "release" not in info.tags)
+    mechanisms = (info for info in _ENTRIES if info.kind == "features")
+    return tuple(info.name for info in mechanisms if releases or "release" not in info.tags)
 
 
 def _load(path: str) -> Any:

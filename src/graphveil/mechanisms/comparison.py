@@ -124,14 +124,14 @@ def compare(
         randomness: the source of the noise.
         progress: hears of every measurement.
     """
-    values, found = question.values(), list(_feature_mechanisms())
+    values, mechanisms = question.values(), list(_feature_mechanisms())
     results: list[Measurement | Refusal] = []
     for place, epsilon in enumerate(question.epsilons):
         answers = []
-        for done, info in enumerate(found):
+        for done, info in enumerate(mechanisms):
             if progress:
-                total = len(question.epsilons) * len(found)
-                progress(Progress(place * len(found) + done, total, "measuring mechanisms"))
+                total = len(question.epsilons) * len(mechanisms)
+                progress(Progress(place * len(mechanisms) + done, total, "measuring mechanisms"))
             answers.append(_try(info, epsilon, question, values, randomness))
         results += sorted(answers, key=_worst)
     return results

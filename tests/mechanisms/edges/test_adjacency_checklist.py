@@ -15,7 +15,7 @@ from graphveil.errors import BudgetError, InputError
 from graphveil.mechanisms import AdjacencyRR, DegreePreservingRR, DegreeReports, NoisyDegree
 from graphveil.mechanisms.edges.neighbour_lists import NeighbourLists
 from graphveil.mechanisms.samplers.bits import WORD, bit_law
-from graphveil.mechanisms.samplers.unbounded_geometric import failures_before
+from graphveil.mechanisms.samplers.unbounded_geometric import geometric_by_success
 from graphveil.privacy import Guarantee, Ledger, SecureRandomness, SeededRandomness, Spend, compose
 from tests.mechanisms import tiny_graphs
 from tests.mechanisms.edges import test_degree_preserving
@@ -117,7 +117,7 @@ def _weights(mechanism: AdjacencyRR) -> list[float]:
 def test_item_18_gaps_between_false_edges_on_four_million_draws(epsilon: float) -> None:
     """Chi-square at 1e-6 against the exact law, a 1% scale error is found, and the tail is there."""
     low = bit_law(epsilon, 1).low
-    drawn = failures_before(low, 1 << 40).draw(4_000_000, SeededRandomness(1))
+    drawn = geometric_by_success(low, 1 << 40).draw(4_000_000, SeededRandomness(1))
     assert drawn.max() > 13 * WORD / low
 
     def p_value(chance: float) -> float:
@@ -175,7 +175,7 @@ def test_item_18_rounding_pays_for_the_finite_coins() -> None:
         for epsilon in 10 ** draw.uniform(-6, 1.6, 300):
             low = bit_law(float(epsilon), 1).low
             spare = mpmath.exp(mpmath.mpf(float(epsilon))) * low / (WORD - low) - 1
-            coins = len(failures_before(low, 1 << 62).digits) + 2 + (1 << 62) * low / WORD
+            coins = len(geometric_by_success(low, 1 << 62).digits) + 2 + (1 << 62) * low / WORD
             assert spare > coins * mpmath.mpf(2) ** -230
 
 

@@ -18,7 +18,7 @@ from graphveil.mechanisms.edges import edge_sampling
 from graphveil.mechanisms.edges.edge_sampling import false_places
 from graphveil.mechanisms.edges.neighbour_lists import NeighbourLists, owners
 from graphveil.mechanisms.samplers.bits import WORD, bit_law
-from graphveil.mechanisms.samplers.unbounded_geometric import failures_before, geometric
+from graphveil.mechanisms.samplers.unbounded_geometric import geometric_by_ratio, geometric_by_success
 from graphveil.privacy import Randomness, SeededRandomness
 from tests.mechanisms import tiny_graphs
 from tests.mechanisms.tiny_graphs import MODES
@@ -125,7 +125,7 @@ def test_the_largest_domain_and_the_smallest_chance_do_not_overflow() -> None:
 @pytest.mark.parametrize("ratio", ["0.5", "0.001", "0.9", "0.99999"])
 def test_waiting_times_follow_the_geometric_law(ratio: str) -> None:
     """Chi-square on 400,000 draws, false-alarm rate 1e-6; a ratio 1% (of what is missing to 1) off is found."""
-    drawn = geometric(Decimal(ratio), 1 << 40).draw(400_000, SeededRandomness(1))
+    drawn = geometric_by_ratio(Decimal(ratio), 1 << 40).draw(400_000, SeededRandomness(1))
     for scale, fits in ((1.0, True), (1.02, False)):
         success = (1 - float(ratio)) * scale
         cuts = np.unique(stats.geom.ppf(np.linspace(0.02, 0.98, 49), success) - 1)
@@ -141,11 +141,11 @@ def test_waiting_times_follow_the_geometric_law(ratio: str) -> None:
 @pytest.mark.parametrize("low", [1 << 63, WORD // 3, bit_law(8.0, 1).low, bit_law(12.0, 1).low, 1])
 def test_every_waiting_time_has_its_probability_to_230_bits(low: int) -> None:
     """In 120-digit arithmetic from the very integers that decide the draws."""
-    law = failures_before(low, (1 << 62) - 1)
+    law = geometric_by_success(low, (1 << 62) - 1)
     with localcontext() as context:
         context.prec = 150
         whole, ratio = Decimal(2**256), Decimal(WORD - low) / WORD
-        coins = [Decimal((first << 192) + rest) / whole for first, rest in (*law.digits, law.carry)]
+        coins = [Decimal((first << 192) + rest) / whole for first, rest in (*law.digits, law.overflow)]
         step = 1 << len(law.digits)
         for gap in (0, 1, 2, 5, step - 1, step, 3 * step + step // 2):
             high, chance = divmod(gap, step)[0], Decimal(1)
@@ -156,7 +156,7 @@ def test_every_waiting_time_has_its_probability_to_230_bits(low: int) -> None:
 
 
 def test_waiting_times_end_at_the_limit() -> None:
-    drawn = geometric(Decimal("0.999"), 5).draw(2000, SeededRandomness(1))
+    drawn = geometric_by_ratio(Decimal("0.999"), 5).draw(2000, SeededRandomness(1))
     assert set(drawn.tolist()) <= {0, 1, 2, 3, 4, 5}
     assert (drawn == 5).mean() > 0.99
 

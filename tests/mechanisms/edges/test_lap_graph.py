@@ -12,9 +12,9 @@ from scipy.special import gammaln
 
 from graphveil.errors import InputError
 from graphveil.mechanisms import LapGraph, PairDomain
-from graphveil.mechanisms.edges import noisy_top_k as largest_module
-from graphveil.mechanisms.edges.cell_likelihood import log_chance_of_largest
-from graphveil.mechanisms.edges.noisy_top_k import Cells, bar_for, largest_cells, top, uniform_subset
+from graphveil.mechanisms.edges import noisy_top_k as top_k_module
+from graphveil.mechanisms.edges.cell_likelihood import log_probability_of_top_k
+from graphveil.mechanisms.edges.noisy_top_k import Cells, noisy_top_k, threshold_for, top_k, uniform_subset
 from graphveil.mechanisms.samplers.two_sided import two_sided
 from graphveil.privacy import SecureRandomness, SeededRandomness
 from tests.mechanisms import pair_cases
@@ -106,28 +106,28 @@ def true_hits(size: int, true: int, wanted: int, epsilon: float) -> np.ndarray[A
 
     law = np.zeros(true + 1)
     for k in range(max(0, wanted - (size - true)), min(true, wanted) + 1):
-        chance = log_chance_of_largest((wanted - k, k), (size - true - wanted + k, true - k), noise)
+        chance = log_probability_of_top_k((wanted - k, k), (size - true - wanted + k, true - k), noise)
         law[k] = math.exp(ways(true, k) + ways(size - true, wanted - k) + chance)
     return law
 
 
-def low_bars(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Make every bar far too high at first; returns the targets that bars are set for, as they come."""
+def low_thresholds(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Make every threshold far too high at first; returns the targets that thresholds are set for, as they come."""
     targets: list[float] = []
 
     def high(target: float, size: int, noise: Any) -> Any:
         targets.append(target)
-        return bar_for(0.3 * target, size, noise)
+        return threshold_for(0.3 * target, size, noise)
 
-    monkeypatch.setattr(largest_module, "MARGIN", (1.0, 2.0))
-    monkeypatch.setattr(largest_module, "bar_for", high)
+    monkeypatch.setattr(top_k_module, "MARGIN", (1.0, 2.0))
+    monkeypatch.setattr(top_k_module, "threshold_for", high)
     return targets
 
 
 def hits(epsilon: float, seed: int, many: int) -> np.ndarray[Any, Any]:
     """How many of 10 cells that hold 1 are among the 12 largest of 60, counted over `many` selections."""
     true, randomness, noise = np.arange(0, 50, 5), SeededRandomness(seed), two_sided(epsilon)
-    chosen = [largest_cells(true, 60, 12, noise, randomness) for _ in range(3000)]
+    chosen = [noisy_top_k(true, 60, 12, noise, randomness) for _ in range(3000)]
     assert all(
         len(places) == 12 and (np.diff(places) > 0).all() and 0 <= places[0] <= places[-1] < 60 for places in chosen
     )
@@ -142,20 +142,20 @@ def test_selections_have_the_exact_law(epsilon: float) -> None:
     assert not pair_cases.fits(counts, true_hits(60, 10, 12, 1.3 * epsilon + 0.1))
 
 
-@pytest.mark.parametrize(("epsilon", "bars"), [(0.6, 2.0), (2.0, 1.2)])
-def test_a_bar_that_too_few_cells_pass_is_lowered_without_a_trace(
-    epsilon: float, bars: float, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("epsilon", "thresholds"), [(0.6, 2.0), (2.0, 1.2)])
+def test_a_threshold_that_too_few_cells_pass_is_lowered_without_a_trace(
+    epsilon: float, thresholds: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As above with 400 selections that take several bars each."""
-    targets = low_bars(monkeypatch)
+    """As above with 400 selections that take several thresholds each."""
+    targets = low_thresholds(monkeypatch)
     assert pair_cases.fits(hits(epsilon, 2, 400), true_hits(60, 10, 12, epsilon))
-    assert len(targets) > bars * 400
+    assert len(targets) > thresholds * 400
 
 
-def test_bars_that_forget_who_passed_before_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A twin whose later rounds draw from the whole law above the lower bar fails the test above."""
-    low_bars(monkeypatch)
-    monkeypatch.setattr(Cells, "chance", lambda self, bar: self._mass(bar))
+def test_thresholds_that_forget_who_passed_before_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A twin whose later rounds draw from the whole law above the lower threshold fails the test above."""
+    low_thresholds(monkeypatch)
+    monkeypatch.setattr(Cells, "chance", lambda self, threshold: self._mass(threshold))
     assert not pair_cases.fits(hits(1.5, 3, 600), true_hits(60, 10, 12, 1.5))
 
 
@@ -168,22 +168,22 @@ def test_probabilities_of_all_sets_add_up(size: int, true: int, wanted: int, eps
     assert true_hits(size, true, wanted, epsilon).sum() == pytest.approx(1.0, abs=1e-7)
 
 
-def test_bars_let_pass_what_they_say() -> None:
+def test_thresholds_let_pass_what_they_say() -> None:
     for epsilon, target, size in ((0.01, 40.0, 10**4), (3.0, 40.0, 10**4), (30.0, 1e7, 5 * 10**11), (1.0, 1.0, 10**17)):
         noise = two_sided(epsilon)
-        bar = bar_for(target, size, noise)
-        assert not bar.everything
-        assert float(Cells(noise, None).chance(bar)) * size == pytest.approx(target, rel=1e-6)
-        lower = bar_for(2 * target, size, noise)
-        assert float(Cells(noise, bar).chance(lower)) * (size - target) == pytest.approx(target, rel=1e-3)
-    assert bar_for(50.0, 100, two_sided(1.0)).everything
+        threshold = threshold_for(target, size, noise)
+        assert not threshold.everything
+        assert float(Cells(noise, None).chance(threshold)) * size == pytest.approx(target, rel=1e-6)
+        lower = threshold_for(2 * target, size, noise)
+        assert float(Cells(noise, threshold).chance(lower)) * (size - target) == pytest.approx(target, rel=1e-3)
+    assert threshold_for(50.0, 100, two_sided(1.0)).everything
 
 
 def test_equal_cells_are_chosen_uniformly() -> None:
     """Every pair of four tied cells in a sixth of 6,000 draws, within 5.5 deviations; equal keys are drawn again."""
     randomness = SeededRandomness(1)
     levels = np.array([5, 2, 2, 7, 2, 1, 2])
-    chosen = [tuple(sorted(top(levels, 4, randomness).tolist())) for _ in range(6000)]
+    chosen = [tuple(sorted(top_k(levels, 4, randomness).tolist())) for _ in range(6000)]
     counts = {sets: chosen.count(sets) for sets in set(chosen)}
     assert len(counts) == 6
     assert all({0, 3} <= set(sets) and 5 not in sets for sets in counts)

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from graphveil.errors import InputError
 from graphveil.mechanisms import Laplace, LatticeReports
-from graphveil.mechanisms.samplers.geometric import TwoSidedGeometric, _thresholds, below
+from graphveil.mechanisms.samplers.geometric import TwoSidedGeometric, _thresholds, bernoulli
 from graphveil.privacy import SeededRandomness
 from tests.mechanisms import conformance
 from tests.mechanisms.made import RANGE, bad_vectors, vectors
@@ -119,9 +119,9 @@ def test_bits_past_the_64th_decide_where_the_first_tie() -> None:
         def bytes(self, count: int) -> bytes:
             return self.rest.to_bytes(count, "little")
 
-    assert below(7, 1000, 3, Tied(999)).all()
-    assert not below(7, 1000, 3, Tied(1000)).any()
-    assert below(8, 0, 3, Tied(5)).all()
+    assert bernoulli(7, 1000, 3, Tied(999)).all()
+    assert not bernoulli(7, 1000, 3, Tied(1000)).any()
+    assert bernoulli(8, 0, 3, Tied(5)).all()
 
 
 def test_what_is_too_large_is_refused() -> None:

@@ -141,8 +141,8 @@ def require_tensor(name: str, tensor: Tensor, dtype: torch.dtype, dimensions: in
     if not torch.is_tensor(tensor):
         raise InputError(f"{name} is {type(tensor).__name__}", where="reports", allowed=allowed)
     if tensor.dtype != dtype or tensor.ndim != dimensions:
-        found = f"{tensor.dtype} with shape {tuple(tensor.shape)}"
-        raise InputError(f"{name} is {found}", where="reports", allowed=allowed)
+        given = f"{tensor.dtype} with shape {tuple(tensor.shape)}"
+        raise InputError(f"{name} is {given}", where="reports", allowed=allowed)
 
 
 def require_names(tensors: Mapping[str, Tensor], *names: str) -> None:

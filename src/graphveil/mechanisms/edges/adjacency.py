@@ -156,8 +156,8 @@ class AdjacencyRR:
             edge_index: integers [2, E], the true lists, as `randomize` takes them.
         """
         lists = self._lists
-        told, there, both = lists.overlap(reports, lists.open(edge_index))
-        wrong = told + there - 2 * both
+        sent, true, both = lists.overlap(reports, lists.open(edge_index))
+        wrong = sent + true - 2 * both
         right = lists.lengths - wrong
         return torch.from_numpy(wrong * math.log(self.flip) + right * math.log1p(-self.flip))
 

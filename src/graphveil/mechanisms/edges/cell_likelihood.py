@@ -62,7 +62,7 @@ class Side:
 
 
 @lru_cache(maxsize=4096)
-def log_chance_of_largest(largest: tuple[int, int], others: tuple[int, int], noise: TwoSided) -> float:
+def log_probability_of_top_k(largest: tuple[int, int], others: tuple[int, int], noise: TwoSided) -> float:
     """log Pr[these cells are the largest]; equal cells are ranked uniformly at random.
 
     Args:

@@ -115,15 +115,15 @@ class DegreePreservingRR:
         """
         lists, low = self._lists, self._flips.threshold
         true = lists.open(edge_index)
-        told, there, both = lists.overlap(reports.edges, true)
+        sent, held, both = lists.overlap(reports.edges, true)
         thinning = self._thinning(reports.degrees)
         send: FloatArray = thinning / np.float64(WORD)
         drop = (np.uint64(0) - thinning) / np.float64(WORD)  # 1 - send; 0 wraps to 0 and is set right here
         drop[thinning == 0] = 1.0
         flip, keep = low / WORD, (WORD - low) / WORD
         silent = flip + keep * drop  # a true entry is not sent
-        total = xlogy(both, keep * send) + xlogy(there - both, silent) + xlogy(told - both, flip * send)
-        total += xlog1py(lists.lengths - there - told + both, -flip * send)
+        total = xlogy(both, keep * send) + xlogy(held - both, silent) + xlogy(sent - both, flip * send)
+        total += xlog1py(lists.lengths - held - sent + both, -flip * send)
         return torch.from_numpy(total) + self.degree.log_likelihood(reports.degrees, self._degrees(true))
 
     @property

@@ -19,7 +19,7 @@ from graphveil.mechanisms.base.values import BLOCK, blocks
 from graphveil.mechanisms.edges.neighbour_lists import Ids, NeighbourLists, contains, owners
 from graphveil.mechanisms.edges.reports import EdgeReports
 from graphveil.mechanisms.samplers.bits import WORD
-from graphveil.mechanisms.samplers.unbounded_geometric import Geometric, failures_before
+from graphveil.mechanisms.samplers.unbounded_geometric import Geometric, geometric_by_success
 from graphveil.privacy import Randomness
 
 Thresholds = npt.NDArray[np.uint64]
@@ -66,14 +66,24 @@ def false_places(total: int, low: int, randomness: Randomness) -> Iterator[tuple
     Yields:
         first, stop and the places in first..stop-1, ascending; the parts cover 0..total-1.
     """
-    return marked_places(total, failures_before(low, total), low / WORD, randomness)
+    return bernoulli_places(total, geometric_by_success(low, total), low / WORD, randomness)
 
 
-def marked_places(total: int, gaps: Geometric, chance: float, randomness: Randomness) -> Iterator[tuple[int, int, Ids]]:
-    """As `false_places`, with the law of the gaps between marked places, drawn up to `total` at least.
+def bernoulli_places(
+    total: int, gaps: Geometric, chance: float, randomness: Randomness
+) -> Iterator[tuple[int, int, Ids]]:
+    """The successes of independent trials, found by skipping the failures between them.
+
+    Source: V. Batagelj, U. Brandes, "Efficient Generation of Large Random Networks", Physical Review E 71, 2005.
 
     Args:
-        chance: about what each place is marked with; it decides how many gaps are drawn at once, nothing else.
+        total: number of trials.
+        gaps: the law of the failures between two successes, drawn up to `total` at least.
+        chance: about the probability of a success; it decides how many gaps are drawn at once, nothing else.
+        randomness: the source of the noise.
+
+    Yields:
+        As `false_places`.
     """
     first = 0
     while first < total:

@@ -18,9 +18,9 @@ from torch import Tensor
 from graphveil.errors import InputError
 from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.guarantees import pair_guarantee
-from graphveil.mechanisms.edges.cell_likelihood import log_chance_of_largest
+from graphveil.mechanisms.edges.cell_likelihood import log_probability_of_top_k
 from graphveil.mechanisms.edges.neighbour_lists import Ids, contains
-from graphveil.mechanisms.edges.noisy_top_k import largest_cells
+from graphveil.mechanisms.edges.noisy_top_k import noisy_top_k
 from graphveil.mechanisms.edges.pair_domain import PairDomain, Pairs
 from graphveil.mechanisms.edges.pairs import PairEstimate
 from graphveil.mechanisms.samplers.two_sided import TwoSided, two_sided
@@ -97,7 +97,7 @@ class LapGraph:
         """
         true, size = self._ranks(pairs), self.domain.size
         noisy = len(true) + int(self._count_noise.draw(1, randomness)[0])
-        chosen = largest_cells(true, size, min(max(noisy, 0), size), self._cell_noise, randomness)
+        chosen = noisy_top_k(true, size, min(max(noisy, 0), size), self._cell_noise, randomness)
         return self.domain.unrank(chosen)
 
     def estimate(self, released: Pairs) -> PairEstimate:
@@ -118,7 +118,7 @@ class LapGraph:
         both = int(contains(true, sent).sum())
         largest = len(sent) - both, both
         others = size - len(sent) - (len(true) - both), len(true) - both
-        cells = log_chance_of_largest(largest, others, self._cell_noise)
+        cells = log_probability_of_top_k(largest, others, self._cell_noise)
         return torch.tensor(self._log_count(len(sent), len(true)) + cells, dtype=torch.float64)
 
     def _log_count(self, sent: int, true: int) -> float:

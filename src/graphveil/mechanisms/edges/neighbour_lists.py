@@ -138,10 +138,11 @@ class NeighbourLists:
             true: the places that hold a relationship, ascending.
         """
         sent, starts = self.open_reports(reports), self.starts
-        told, there, both = (
-            np.bincount(owners(part, starts), minlength=self.nodes) for part in (sent, true, true[contains(sent, true)])
-        )
-        return told, there, both
+
+        def count(places: Ids) -> Ids:
+            return np.bincount(owners(places, starts), minlength=self.nodes)
+
+        return count(sent), count(true), count(true[contains(sent, true)])
 
     def _read(self, edge_index: EdgeIndex) -> tuple[Ids, Ids]:
         """Both rows as checked int64 arrays."""
@@ -187,8 +188,8 @@ def contains(places: Ids, wanted: Ids) -> npt.NDArray[np.bool_]:
     """
     if not places.size:
         return np.zeros(len(wanted), np.bool_)
-    found = np.minimum(np.searchsorted(places, wanted), len(places) - 1)
-    matches: npt.NDArray[np.bool_] = places[found] == wanted
+    nearest = np.minimum(np.searchsorted(places, wanted), len(places) - 1)
+    matches: npt.NDArray[np.bool_] = places[nearest] == wanted
     return matches
 
 

@@ -1,9 +1,10 @@
 """The k largest of very many noisy cells, nearly all of them noise alone, without visiting the cells that stay low.
 
 A cell holds 1 or 0 plus two-sided geometric noise; equal cells are ranked at random. Cells that hold 1 are drawn one by
-one. Of those that hold 0 only the ones above a public bar are found, by geometric gaps: the bar is a level and a part
-of that level, so low that about k cells pass. Cells that pass are drawn from the law above the bar. If too few pass,
-all that did are among the largest, and the rest is found below, down to a lower bar. The law is that of sorting all.
+one. Of those that hold 0 only the ones above a public threshold are found, by geometric gaps: the threshold is a level
+and a part of that level, so low that about k cells pass. Cells that pass are drawn from the law above the threshold. If
+too few pass, all that did are among the largest, and the rest is found below, down to a lower threshold. The law is
+that of sorting all.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ import numpy as np
 import numpy.typing as npt
 
 from graphveil.mechanisms.base.lattice import Levels
-from graphveil.mechanisms.edges.edge_sampling import marked_places
+from graphveil.mechanisms.edges.edge_sampling import bernoulli_places
 from graphveil.mechanisms.edges.neighbour_lists import Ids
 from graphveil.mechanisms.samplers.bits import PRECISION
-from graphveil.mechanisms.samplers.geometric import below
+from graphveil.mechanisms.samplers.geometric import bernoulli
 from graphveil.mechanisms.samplers.two_sided import DIGITS, TwoSided
-from graphveil.mechanisms.samplers.unbounded_geometric import coin, geometric
+from graphveil.mechanisms.samplers.unbounded_geometric import bernoulli_of, geometric_by_ratio
 from graphveil.privacy import Randomness
 
 # So many cells more than wanted are to pass, in deviations of their number and on top.
@@ -30,8 +31,8 @@ MARGIN: Final = (5.0, 8.0)
 
 
 @dataclass(frozen=True)
-class Bar:
-    """Cells above `level` pass, and those at it with probability `part`; `everything` passes the lowest bar."""
+class Threshold:
+    """Cells above `level` pass, and those at it with probability `part`; `everything` passes the lowest threshold."""
 
     level: int
     part: Decimal
@@ -40,24 +41,24 @@ class Bar:
 
 @dataclass(frozen=True)
 class Cells:
-    """Cells of noise, and the bar that those still in the game have not passed before (None: no bar was set)."""
+    """Cells of noise, and the threshold that those still in the game have not passed before; None: there was none."""
 
     noise: TwoSided
-    passed: Bar | None
+    passed: Threshold | None
 
-    def chance(self, bar: Bar) -> Decimal:
-        """The probability that a cell holding 0 passes `bar`, not having passed the earlier one."""
+    def chance(self, threshold: Threshold) -> Decimal:
+        """The probability that a cell holding 0 passes `threshold`, not having passed the earlier one."""
         with localcontext(PRECISION) as context:
             context.prec = DIGITS
             before = self._mass(self.passed) if self.passed else Decimal(0)
-            return (self._mass(bar) - before) / (1 - before)
+            return (self._mass(threshold) - before) / (1 - before)
 
-    def values(self, count: int, bar: Bar, randomness: Randomness) -> Levels:
-        """The levels of cells holding 0 that pass `bar`, not having passed the earlier one; drawn until they fit.
+    def values(self, count: int, threshold: Threshold, randomness: Randomness) -> Levels:
+        """The levels of cells holding 0 that pass `threshold`, not having passed the earlier one; drawn until they fit.
 
         Args:
             count: how many cells passed.
-            bar: which they passed.
+            threshold: which they passed.
             randomness: the source of the noise.
 
         Returns:
@@ -65,59 +66,59 @@ class Cells:
         """
         result, missing = np.empty(count, np.int64), np.arange(count)
         while missing.size:
-            drawn = self._above(missing.size, bar, randomness)
+            drawn = self._above(missing.size, threshold, randomness)
             result[missing] = drawn
             missing = missing[self._is_past(drawn, randomness)]
         return result
 
-    def passes(self, values: Levels, bar: Bar, randomness: Randomness) -> npt.NDArray[np.bool_]:
-        """Which cells of known values pass `bar`, not having passed the earlier one.
+    def passes(self, values: Levels, threshold: Threshold, randomness: Randomness) -> npt.NDArray[np.bool_]:
+        """Which cells of known values pass `threshold`, not having passed the earlier one.
 
         Args:
             values: int64 [m], the cells' noisy values.
-            bar: the public bar.
-            randomness: decides about cells at the level of the bar.
+            threshold: the public threshold.
+            randomness: decides about cells at the level of the threshold.
 
         Returns:
             bool [m].
         """
-        if bar.everything:
+        if threshold.everything:
             return np.ones(len(values), np.bool_)
-        result, part = values > bar.level, bar.part
-        if self.passed and self.passed.level == bar.level:
+        result, part = values > threshold.level, threshold.part
+        if self.passed and self.passed.level == threshold.level:
             with localcontext(PRECISION) as context:
                 context.prec = DIGITS
                 part = (part - self.passed.part) / (1 - self.passed.part)
-        tied = np.flatnonzero(values == bar.level)
-        result[tied] = below(*coin(part), len(tied), randomness)
+        tied = np.flatnonzero(values == threshold.level)
+        result[tied] = bernoulli(*bernoulli_of(part), len(tied), randomness)
         return result
 
-    def _above(self, count: int, bar: Bar, randomness: Randomness) -> Levels:
-        """Levels of cells that pass `bar`, whatever they did before."""
-        if bar.everything:
+    def _above(self, count: int, threshold: Threshold, randomness: Randomness) -> Levels:
+        """Levels of cells that pass `threshold`, whatever they did before."""
+        if threshold.everything:
             return self.noise.draw(count, randomness)
         with localcontext(PRECISION) as context:
             context.prec = DIGITS
-            over = self.noise.tail(bar.level + 1) / self._mass(bar)
-        higher = np.flatnonzero(below(*coin(over), count, randomness))
-        result = np.full(count, bar.level, np.int64)
+            over = self.noise.tail(threshold.level + 1) / self._mass(threshold)
+        higher = np.flatnonzero(bernoulli(*bernoulli_of(over), count, randomness))
+        result = np.full(count, threshold.level, np.int64)
         result[higher] += 1 + self.noise.excess(len(higher), randomness)
         return result
 
     def _is_past(self, values: Levels, randomness: Randomness) -> npt.NDArray[np.bool_]:
-        """Which cells would have passed the earlier bar."""
+        """Which cells would have passed the earlier threshold."""
         if self.passed is None:
             return np.zeros(len(values), np.bool_)
         return Cells(self.noise, None).passes(values, self.passed, randomness)
 
-    def _mass(self, bar: Bar) -> Decimal:
-        """The probability that a cell holding 0 passes `bar`."""
-        if bar.everything:
+    def _mass(self, threshold: Threshold) -> Decimal:
+        """The probability that a cell holding 0 passes `threshold`."""
+        if threshold.everything:
             return Decimal(1)
-        return self.noise.tail(bar.level + 1) + bar.part * self.noise.chance(bar.level)
+        return self.noise.tail(threshold.level + 1) + threshold.part * self.noise.chance(threshold.level)
 
 
-def largest_cells(true: Ids, size: int, wanted: int, noise: TwoSided, randomness: Randomness) -> Ids:
+def noisy_top_k(true: Ids, size: int, wanted: int, noise: TwoSided, randomness: Randomness) -> Ids:
     """The places of the `wanted` largest of `size` cells, ascending; equal cells are ranked uniformly at random.
 
     Args:
@@ -129,25 +130,25 @@ def largest_cells(true: Ids, size: int, wanted: int, noise: TwoSided, randomness
     """
     values = 1 + noise.draw(len(true), randomness)
     cells, target, ones = Cells(noise, None), float(wanted), true
-    found, seen = [np.zeros(0, np.int64)], true
+    selected, seen = [np.zeros(0, np.int64)], true
     while wanted:
         target += MARGIN[0] * math.sqrt(target) + MARGIN[1]
-        bar = bar_for(target, size, noise)
-        zeros = _zeros(cells, bar, seen, size, randomness)
-        above = cells.passes(values, bar, randomness)
+        threshold = threshold_for(target, size, noise)
+        zeros = _zeros(cells, threshold, seen, size, randomness)
+        above = cells.passes(values, threshold, randomness)
         places = np.concatenate([ones[above], zeros])
-        levels = np.concatenate([values[above], cells.values(len(zeros), bar, randomness)])
-        chosen = places[top(levels, min(wanted, len(places)), randomness)]
-        found.append(chosen)
+        levels = np.concatenate([values[above], cells.values(len(zeros), threshold, randomness)])
+        chosen = places[top_k(levels, min(wanted, len(places)), randomness)]
+        selected.append(chosen)
         wanted -= len(chosen)
         if wanted:
-            ones, values, cells = ones[~above], values[~above], Cells(noise, bar)
+            ones, values, cells = ones[~above], values[~above], Cells(noise, threshold)
             seen = np.sort(np.concatenate([seen, zeros]), kind="stable")
-    return np.sort(np.concatenate(found), kind="stable")
+    return np.sort(np.concatenate(selected), kind="stable")
 
 
-def bar_for(target: float, size: int, noise: TwoSided) -> Bar:
-    """The bar that about `target` of `size` cells holding 0 pass; all, where that is half of them or more.
+def threshold_for(target: float, size: int, noise: TwoSided) -> Threshold:
+    """The threshold that about `target` of `size` cells holding 0 pass; all, where that is half of them or more.
 
     Args:
         target: how many cells are to pass on average.
@@ -155,16 +156,16 @@ def bar_for(target: float, size: int, noise: TwoSided) -> Bar:
         noise: what is added to each.
     """
     if 2 * target >= size:
-        return Bar(0, Decimal(1), everything=True)
+        return Threshold(0, Decimal(1), everything=True)
     share = target / size
     # tail(l) = e^(-rate l) / (1 + e^-rate) reaches the share at the real number whose floor is the level.
     level = max(0, math.floor(-(math.log(share) + math.log1p(math.exp(-noise.rate))) / noise.rate))
     part = (share - float(noise.tail(level + 1))) / float(noise.chance(level))
     # Neither none nor all of the level, so that every chance is one a coin can have.
-    return Bar(level, Decimal(min(1 - 2.0**-53, max(part, 2.0**-80))))
+    return Threshold(level, Decimal(min(1 - 2.0**-53, max(part, 2.0**-80))))
 
 
-def top(levels: Levels, wanted: int, randomness: Randomness) -> Ids:
+def top_k(levels: Levels, wanted: int, randomness: Randomness) -> Ids:
     """The places of the `wanted` largest levels; among equal ones each choice is equally likely.
 
     Args:
@@ -203,16 +204,16 @@ def uniform_subset(count: int, size: int, randomness: Randomness) -> Ids:
             return order[:size]
 
 
-def _zeros(cells: Cells, bar: Bar, seen: Ids, size: int, randomness: Randomness) -> Ids:
-    """The places of the cells holding 0 that pass `bar`, ascending; those in `seen` hold 1 or are out of the game."""
+def _zeros(cells: Cells, threshold: Threshold, seen: Ids, size: int, randomness: Randomness) -> Ids:
+    """The places of cells holding 0 that pass `threshold`, ascending; those in `seen` hold 1 or are out of the game."""
     total = size - len(seen)
-    if not total or bar.everything:
+    if not total or threshold.everything:
         return _skip(seen, np.arange(total))
     with localcontext(PRECISION) as context:
         context.prec = DIGITS
-        chance = cells.chance(bar)
-        gaps = geometric(1 - chance, total)
-    parts = [places for *_, places in marked_places(total, gaps, float(chance), randomness)]
+        chance = cells.chance(threshold)
+        gaps = geometric_by_ratio(1 - chance, total)
+    parts = [places for *_, places in bernoulli_places(total, gaps, float(chance), randomness)]
     return _skip(seen, np.concatenate(parts))
 
 

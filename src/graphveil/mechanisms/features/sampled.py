@@ -88,8 +88,8 @@ class SampledVectors:
 
     def __repr__(self) -> str:
         names = ("epsilon", "dimension", "low", "high", "sampled")
-        told = ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
-        return f"{self.kind.name}({told})"
+        arguments = ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
+        return f"{self.kind.name}({arguments})"
 
     @property
     def domain(self) -> VectorDomain:
@@ -219,9 +219,9 @@ class SampledVectors:
         return worth
 
     def _check(self, reports: SampledReports) -> None:
-        found = reports.indices.shape[1]
-        if found != self.coordinates:
-            raise InputError(f"reports hold {found} coordinates", allowed=f"{self.coordinates}")
+        sent = reports.indices.shape[1]
+        if sent != self.coordinates:
+            raise InputError(f"reports hold {sent} coordinates", allowed=f"{self.coordinates}")
         require_inside(reports.indices, 0, self.dimension - 1, "a coordinate")
         require_inside(reports.levels, 0, self.law.levels - 1, "a level")
         if not bool((reports.indices[:, 1:] > reports.indices[:, :-1]).all()):

@@ -61,12 +61,12 @@ class BinLaws:
         """
         words = randomness.uint64(true.size).reshape(true.shape)
         width = self.last.shape[2]
-        place, found = (laws * self.bins + true) * width, np.zeros_like(true)
+        row, bins = (laws * self.bins + true) * width, np.zeros_like(true)
         step = (width + 1) // 2
         while step:  # how many bins end before the word, by bisection
-            found += step * (words > self.last.ravel()[place + found + (step - 1)])
+            bins += step * (words > self.last.ravel()[row + bins + (step - 1)])
             step //= 2
-        return found
+        return bins
 
     def second_moments(self) -> FloatArray:
         """The average square of the decoded value for every true bin, float64 [laws, k]."""

@@ -86,8 +86,8 @@ def cap_law(epsilon: float, codewords: int | None = None) -> CapLaw:
         return _whole(epsilon, codewords, _best(epsilon, codewords)[0])
     limit = _best(epsilon, _LARGEST)[1] * _TOLERATED
     sizes = (2**power for power in range(1, _LARGEST.bit_length()))
-    found = next(size for size in sizes if _best(epsilon, size)[1] <= limit)
-    return cap_law(epsilon, found)
+    smallest = next(size for size in sizes if _best(epsilon, size)[1] <= limit)
+    return cap_law(epsilon, smallest)
 
 
 def _best(epsilon: float, codewords: int) -> tuple[int, float]:

@@ -66,7 +66,7 @@ class TwoSidedGeometric:
     def _geometric(self, count: int, randomness: Randomness) -> Levels:
         total = np.zeros(count, np.int64)
         for digit, (first, rest) in enumerate(_thresholds(self.rate, self.bits)):
-            total += below(first, rest, count, randomness).astype(np.int64) << digit
+            total += bernoulli(first, rest, count, randomness).astype(np.int64) << digit
         return total
 
     def _log_scale(self) -> float:
@@ -88,7 +88,7 @@ def _thresholds(rate: float, bits: int) -> tuple[tuple[int, int], ...]:
     return tuple(result)
 
 
-def below(first: int, rest: int, count: int, randomness: Randomness) -> npt.NDArray[np.bool_]:
+def bernoulli(first: int, rest: int, count: int, randomness: Randomness) -> npt.NDArray[np.bool_]:
     """Whether uniform 256-bit numbers lie below a threshold; late bits are drawn only where they decide.
 
     Args:

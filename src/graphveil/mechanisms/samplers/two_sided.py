@@ -13,7 +13,7 @@ import numpy as np
 from graphveil.mechanisms.base.lattice import Levels
 from graphveil.mechanisms.base.values import FloatArray, blocks
 from graphveil.mechanisms.samplers.bits import PRECISION
-from graphveil.mechanisms.samplers.unbounded_geometric import Geometric, geometric
+from graphveil.mechanisms.samplers.unbounded_geometric import Geometric, geometric_by_ratio
 from graphveil.privacy import Randomness
 
 # More hides nothing: the noise is then 0 except with probability 3e-14.
@@ -92,7 +92,7 @@ def two_sided(epsilon: float) -> TwoSided:
 def _geometric(rate: float) -> Geometric:
     with localcontext(PRECISION) as context:
         context.prec = DIGITS
-        return geometric((-Decimal(rate)).exp(), _FURTHEST)
+        return geometric_by_ratio((-Decimal(rate)).exp(), _FURTHEST)
 
 
 @lru_cache(maxsize=1024)

@@ -1,8 +1,8 @@
 """Exact geometric variables without an upper end: how many failures come before a success.
 
-As in `geometric.py` the binary digits are independent coins of 256 bits. Here the digits stop where what is left
-over, a geometric variable of its own, is a coin that rarely falls: it is thrown until it does not. Every number
-stays possible, and every probability is right to 1 part in 2^230.
+As in `geometric.py` the binary digits are independent Bernoulli draws of 256 bits. Here the digits stop where what they
+leave over, a geometric variable of its own, is rarely above 0: it is drawn trial by trial. Every number stays possible,
+and every probability is right to 1 part in 2^230.
 """
 
 from __future__ import annotations
@@ -16,27 +16,28 @@ import numpy as np
 
 from graphveil.mechanisms.base.lattice import Levels
 from graphveil.mechanisms.samplers.bits import PRECISION, WORD
-from graphveil.mechanisms.samplers.geometric import below
+from graphveil.mechanisms.samplers.geometric import bernoulli
 from graphveil.privacy import Randomness
 
-# Once 2^digits failures in a row are rarer than this, the rest is cheaper coin by coin.
+# Once 2^digits failures in a row are rarer than this, the rest is cheaper trial by trial.
 _RARE: Final = Decimal(1) / 256
-_COIN: Final = 256
-_REST: Final = _COIN - 64
+_BITS: Final = 256
+_REST: Final = _BITS - 64
 _DIGITS: Final = 120
 
-Coin = tuple[int, int]
+#: 2^256 times a probability, as its first 64 bits and the other 192: what `geometric.bernoulli` draws from.
+Bernoulli = tuple[int, int]
 
 
 @dataclass(frozen=True)
 class Geometric:
     """Pr[G = g] = (1 - r) r^g for g >= 0; everything from `limit` on is drawn as `limit`.
 
-    `digits` and `carry` are coins: 2^256 times a probability, as the first 64 bits and the rest.
+    `digits` and `overflow` are Bernoulli laws: that a binary digit is 1, and that a draw exceeds all digits.
     """
 
-    digits: tuple[Coin, ...]
-    carry: Coin
+    digits: tuple[Bernoulli, ...]
+    overflow: Bernoulli
     limit: int
 
     def draw(self, count: int, randomness: Randomness) -> Levels:
@@ -47,18 +48,18 @@ class Geometric:
             randomness: the source of the noise.
         """
         total = np.zeros(count, np.int64)
-        for digit, coin in enumerate(self.digits):
-            total += below(*coin, count, randomness).astype(np.int64) << digit
-        going = np.flatnonzero(below(*self.carry, count, randomness))
+        for digit, is_one in enumerate(self.digits):
+            total += bernoulli(*is_one, count, randomness).astype(np.int64) << digit
+        going = np.flatnonzero(bernoulli(*self.overflow, count, randomness))
         while going.size:
             total[going] += 1 << len(self.digits)
             going = going[total[going] < self.limit]
-            going = going[below(*self.carry, going.size, randomness)]
+            going = going[bernoulli(*self.overflow, going.size, randomness)]
         return np.minimum(total, self.limit)
 
 
 @lru_cache(maxsize=64)
-def failures_before(low: int, limit: int) -> Geometric:
+def geometric_by_success(low: int, limit: int) -> Geometric:
     """Failures before the first success of an event of probability low / 2^64; limit from 1 to 2^62.
 
     Args:
@@ -67,10 +68,10 @@ def failures_before(low: int, limit: int) -> Geometric:
     """
     with localcontext(PRECISION) as context:
         context.prec = _DIGITS  # the quotient has at most 64 digits: it is exact
-        return geometric(Decimal(WORD - low) / WORD, limit)
+        return geometric_by_ratio(Decimal(WORD - low) / WORD, limit)
 
 
-def geometric(ratio: Decimal, limit: int) -> Geometric:
+def geometric_by_ratio(ratio: Decimal, limit: int) -> Geometric:
     """The geometric variable of ratio r in (0, 1).
 
     Args:
@@ -79,17 +80,17 @@ def geometric(ratio: Decimal, limit: int) -> Geometric:
     """
     with localcontext(PRECISION) as context:
         context.prec = _DIGITS
-        digits: list[Coin] = []
+        digits: list[Bernoulli] = []
         power = ratio
         while power > _RARE and 2 << len(digits) <= limit:
-            digits.append(coin(power / (1 + power)))
+            digits.append(bernoulli_of(power / (1 + power)))
             power *= power
-        return Geometric(tuple(digits), coin(power), limit)
+        return Geometric(tuple(digits), bernoulli_of(power), limit)
 
 
-def coin(chance: Decimal) -> Coin:
+def bernoulli_of(probability: Decimal) -> Bernoulli:
     """2^256 times a probability in [0, 1), as the first 64 bits and the rest, rounded down."""
     with localcontext(PRECISION) as context:
         context.prec = _DIGITS
-        first, rest = divmod(int(2**_COIN * chance), 2**_REST)
+        first, rest = divmod(int(2**_BITS * probability), 2**_REST)
     return first, rest
