@@ -130,7 +130,14 @@ def rows_alike(view: View, recorded: Recorded, *, victim: str, nodes: int = 500,
 
 
 def solve_features(view: View, victim: str) -> Tensor | None:
-    """Return the victim's features where a view holds weights: X_B [W_1 .. W_T] = h0 - X_A W_A, by least squares."""
+    """Return the victim's features where a view holds weights: X_B [W_1 .. W_T] = h0 - X_A W_A, by least squares.
+
+    Args:
+        view: of a naive design. victim: a holder's name.
+
+    Returns:
+        Features, float64 [n, d_B]; None where the view holds no weights.
+    """
     if view.holding is None or not view.weights:
         return None
     h, mine = view.first_layers()[1:], as_dense(view.holding.features)
@@ -147,6 +154,12 @@ def unmask_features(view: View, victim: str) -> Tensor | None:
     """Return the victim's features X = E + U where a view of the dealer holds the masked matrix E: it dealt the mask U.
 
     Only in paper mode, whose keys stand in the order of the holders' matrices.
+
+    Args:
+        view: of a naive design. victim: a holder's name.
+
+    Returns:
+        Features, float64 [n, d_B]; None where the view holds no E.
     """
     masked, dealt = view.bodies("masked-left", victim), [m for m in view.messages if m.kind == "mask-keys"]
     if not view.is_server or not masked or view.setting.protocol.mode != "paper":
@@ -159,7 +172,11 @@ def unmask_features(view: View, victim: str) -> Tensor | None:
 
 
 def solved_features(view: View, victim: str) -> tuple[Tensor | None, str]:
-    """Return features that need no guess, and from what; None where the design hands out nothing that solves them."""
+    """Return features that need no guess, and from what; None where the design hands out nothing that solves them.
+
+    Args:
+        view: of a party. victim: a holder's name.
+    """
     found = unmask_features(view, victim)
     if found is not None:
         return found, "masked matrices and their masks"
@@ -167,7 +184,14 @@ def solved_features(view: View, victim: str) -> tuple[Tensor | None, str]:
 
 
 def left_over(columns: Tensor, seen: Sequence[Tensor]) -> float:
-    """Return the median share of a column's length that what was seen does not explain; 0: it is in the span."""
+    """Return the median share of a column's length that what was seen does not explain; 0: it is in the span.
+
+    Args:
+        columns: of the victim's features, float64 [n, d]. seen: what reached the party, float64 [n, .].
+
+    Returns:
+        A fraction.
+    """
     space = torch.cat([part.double() for part in seen], dim=1)
     u, s, _ = torch.linalg.svd(space, full_matrices=False)
     basis = u[:, s > 1e-5 * s[0]]
@@ -176,7 +200,11 @@ def left_over(columns: Tensor, seen: Sequence[Tensor]) -> float:
 
 
 def similarities(h: Sequence[Tensor], slopes: Sequence[Tensor], rate: float) -> Tensor:
-    """Return X X^T [n, n] from layers of plain descent and their slopes, see the module."""
+    """Return X X^T [n, n] from layers of plain descent and their slopes, see the module.
+
+    Args:
+        h: layers of consecutive rounds, [n, h] each. slopes: dL/dh of each round. rate: of plain descent.
+    """
     moved = [(now - then) / rate for now, then in itertools.pairwise(h)]
     return similarities_of(list(zip(moved, slopes, strict=False)))
 

@@ -85,6 +85,9 @@ def matched_pairs(labels: np.ndarray, rng: np.random.Generator) -> tuple[Pairs, 
 
     So each pair of the ones stands beside pairs where one label has been exchanged, which is what epsilon_y speaks of:
     large classes, of which pairs of one label are full, would tell them apart whatever is sent.
+
+    Args:
+        labels: of the nodes, int64 [m]. rng: draws the pairs.
     """
     first, second = (ends.astype(np.int64) for ends in np.triu_indices(len(labels), 1))
     turned = rng.random(len(first)) < 0.5
@@ -99,7 +102,11 @@ def matched_pairs(labels: np.ndarray, rng: np.random.Generator) -> tuple[Pairs, 
 
 
 def gradient_rows(view: View, train: Tensor) -> list[Tensor]:
-    """Return what reached a party of the training nodes' labels, float64 rows [m, h]."""
+    """Return what reached a party of the training nodes' labels, float64 rows [m, h].
+
+    Args:
+        view: of a party. train: who trains, bool [n].
+    """
     found = [body for kind in _TELLING for body in view.received(kind)]
     return [body[train] if len(body) == view.nodes else body for body in found]
 
@@ -133,20 +140,38 @@ def as_dense(features: Any) -> Tensor:
 
 
 def unit_rows(parts: Sequence[Tensor], rows: int) -> Tensor:
-    """Return rows of all parts side by side, each of length 1 in every part; inner products are mean cosines."""
+    """Return rows of all parts side by side, each of length 1 in every part; inner products are mean cosines.
+
+    Args:
+        parts: float64 [n, .] each. rows: which ones.
+    """
     if not parts:
         return torch.zeros(rows, 1, dtype=torch.float64)
     return torch.cat([functional.normalize(part.double(), dim=1) for part in parts], dim=1) / math.sqrt(len(parts))
 
 
 def groups(rows: Tensor, classes: int, seed: int = 0) -> np.ndarray:
-    """Return the group of every row by k-means, the best of 8 starts."""
+    """Return the group of every row by k-means, the best of 8 starts.
+
+    Args:
+        rows: float [m, .]. classes: how many groups. seed: of the starts.
+
+    Returns:
+        int64 [m].
+    """
     different = len(torch.unique(rows, dim=0))
     return np.asarray(KMeans(min(classes, different), n_init=8, random_state=seed).fit_predict(rows.numpy()))
 
 
 def matched(found: np.ndarray, labels: np.ndarray) -> float:
-    """Return the share of rows whose group names their label, each group named after one label as well as can be."""
+    """Return the share of rows whose group names their label, each group named after one label as well as can be.
+
+    Args:
+        found: the group of every row, int64 [m]. labels: the truth, int64 [m].
+
+    Returns:
+        A fraction.
+    """
     table = np.zeros((found.max() + 1, labels.max() + 1))
     np.add.at(table, (found, labels), 1)
     return float(table[linear_sum_assignment(-table)].sum() / len(labels))

@@ -103,7 +103,11 @@ def low_bits(view: View, recorded: Recorded, *, people: int = 500, seed: int = 0
 
 
 def require_shares(setting: Setting, name: str) -> None:
-    """Refuse a setting without shares of z, or with too many columns."""
+    """Refuse a setting without shares of z, or with too many columns.
+
+    Args:
+        setting: the agreed run. name: of the attack, for the message.
+    """
     if setting.protocol.mode != "shared-linear":
         mode = setting.protocol.mode
         raise InputError(f"mode {mode} sends the server no shares", where=name, allowed="mode shared-linear")

@@ -69,11 +69,25 @@ class View:
         return self.holding is None
 
     def bodies(self, kind: str, sender: str) -> list[Tensor]:
-        """What one party sent of one kind, as it was sent."""
+        """What one party sent of one kind, as it was sent.
+
+        Args:
+            kind: of the messages. sender: a party's name.
+
+        Returns:
+            In order.
+        """
         return [m.body for m in self.messages if (m.kind, m.sender) == (kind, sender)]
 
     def received(self, kind: str, sender: str | None = None) -> list[Tensor]:
-        """Numbers, float64, that reached this party in messages of a kind."""
+        """Numbers, float64, that reached this party in messages of a kind.
+
+        Args:
+            kind: of the messages. sender: a party's name; None: of anybody.
+
+        Returns:
+            float64 [., .] each, in order.
+        """
         mine = (m for m in self.messages if m.to == self.party and m.kind == kind)
         return [self.numbers(m) for m in mine if sender in (None, m.sender)]
 
@@ -139,7 +153,11 @@ class Recorded:
     states: Mapping[str, tuple[Mapping[str, Tensor], ...]]
 
     def view(self, party: str, *, naive: bool = False) -> View:
-        """Return what a party sees; with `naive` also what that design shows it, see the module."""
+        """Return what a party sees; with `naive` also what that design shows it, see the module.
+
+        Args:
+            party: its name. naive: whether it is the naive design.
+        """
         relays = naive and party == self.setting.server
         own = tuple(m for m in self.messages if relays or party in (m.to, m.sender))
         nodes = next(iter(self.holdings.values())).nodes

@@ -48,7 +48,11 @@ _FALSE_ALARM: Final = 1e-6
 
 
 def audit_features(mode: str, *, seed: int = 0) -> Audit:
-    """Replay a mode on two data sets that differ in one person's features at one holder."""
+    """Replay a mode on two data sets that differ in one person's features at one holder.
+
+    Args:
+        mode: one of MODES. seed: of both runs' randomness.
+    """
     setting = made_setting(mode)
     shares = _Shares()
     hidden = {kind for kind, known in KINDS.items() if known.reveals in (UNIFORM, SEALED)} | {*_OPENED.get(mode, ())}
@@ -71,7 +75,11 @@ def audit_features(mode: str, *, seed: int = 0) -> Audit:
 
 
 def audit_label(mode: str, *, seed: int = 0) -> Audit:
-    """Replay a mode on two data sets that differ in one training label: not a byte of a message may differ."""
+    """Replay a mode on two data sets that differ in one training label: not a byte of a message may differ.
+
+    Args:
+        mode: one of MODES. seed: of both runs' randomness.
+    """
     setting = made_setting(mode)
     return audit_replay(
         Pipeline(
@@ -92,6 +100,9 @@ def audit_shares(mode: str, *, seed: int = 0) -> Audit:
     """Test that all that is masked is uniform to its reader, and each holder's share of what the server opens.
 
     A masked share of something has to be uniform also beside the reader's own share of it: their sum is tested too.
+
+    Args:
+        mode: one of MODES. seed: of the run's randomness.
     """
     setting = made_setting(mode)
     seen = run_parties(setting, made_holdings(), SeededRandomness(seed), _Shares())
@@ -204,7 +215,12 @@ def made_holdings(changed: str = "") -> dict[str, Holding]:
 
 
 def run_parties(setting: Setting, holdings: Mapping[str, Holding], randomness: Randomness, shares: _Shares) -> Seen:
-    """Run all parties; shares of what the server opens are those of the first run."""
+    """Run all parties; shares of what the server opens are those of the first run.
+
+    Args:
+        setting: the agreed run. holdings: by name, what each holder has. randomness: of all parties.
+        shares: those of the first run, or where they are put.
+    """
     generator = torch.Generator().manual_seed(1)
     (head,) = (held.head for held in holdings.values() if held.head is not None)
     head.open(setting, randomness=randomness, generator=generator)

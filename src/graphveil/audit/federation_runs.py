@@ -52,7 +52,11 @@ class Run:
 
 
 def apart_setting(mode: str, holders: int) -> Setting:
-    """Return a small federation of so many holders."""
+    """Return a small federation of so many holders.
+
+    Args:
+        mode: one of MODES. holders: how many.
+    """
     members = tuple(Member(f"holder{number + 1}", COLUMNS, number == 0) for number in range(holders))
     return replace(made_setting(mode), members=members)
 
@@ -123,6 +127,13 @@ def _kept(before: Run, setting: Setting, *, changed: bool) -> dict[str, State]:
 
 
 def sources_of(setting: Setting, server: int, holders: int) -> dict[str, Randomness]:
-    """Return everybody's randomness, of one seed for the server and one for the holders."""
+    """Return everybody's randomness, of one seed for the server and one for the holders.
+
+    Args:
+        setting: the agreed run. server, holders: seeds.
+
+    Returns:
+        By name.
+    """
     found: dict[str, Randomness] = {setting.server: SeededRandomness(1_000 * server)}
     return found | {name: SeededRandomness(1_000 * holders + n) for n, name in enumerate(setting.names, start=1)}

@@ -68,6 +68,9 @@ def holding_of(graph: Graph, order: Tensor, *, labels: bool, seed: int) -> Holdi
 def require_agreed(graph: Graph, agreement: Agreement, name: str) -> None:
     """Refuse a folder that is not what was agreed, before anything is sent.
 
+    Args:
+        graph: of the holder's folder. agreement: of all parties. name: the holder's.
+
     Raises:
         DataError: another number of columns, range, classes or direction than agreed.
     """

@@ -93,7 +93,16 @@ def agreement_text(
     *,
     directed: bool = False,
 ) -> str:
-    """Return the file's text."""
+    """Return the file's text.
+
+    Args:
+        name: of the run. parties: the server first, with their certificates. classes: in order.
+        low, high: declared range of all features. settings: option -> value, in the file's order.
+        directed: whether edges have a direction.
+
+    Returns:
+        TOML; the same arguments give the same bytes, which all parties sign.
+    """
     lines = [
         "# Signed by all parties: a changed byte is another agreement. `graphveil federation init` wrote it.",
         f"name = {_toml(name)}",
@@ -115,6 +124,9 @@ def agreement_text(
 
 def parse_agreement(data: bytes, *, where: str = FILE) -> Agreement:
     """Return the agreement in a file's bytes, checked whole.
+
+    Args:
+        data: the file. where: its name, for messages.
 
     Raises:
         DataError: what is missing, unknown or does not fit.
@@ -172,7 +184,14 @@ def read_agreement(folder: Path) -> Agreement:
 
 
 def sign(data: bytes, identities: tuple[Identity, ...]) -> str:
-    """Return the text of `signatures.json` for these parties."""
+    """Return the text of `signatures.json` for these parties.
+
+    Args:
+        data: the agreement's bytes. identities: those whose keys are at hand.
+
+    Returns:
+        JSON: party -> signature, hexadecimal.
+    """
     return json.dumps({identity.name: identity.sign(data).hex() for identity in identities}, indent=1) + "\n"
 
 

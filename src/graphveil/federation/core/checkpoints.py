@@ -88,7 +88,11 @@ class Checkpoints:
         return state
 
     def save(self, round: int, state: Mapping[str, Tensor]) -> None:
-        """Keep the state after a round, and the two before it."""
+        """Keep the state after a round, and the two before it.
+
+        Args:
+            round: its number, 0 before the first. state: name -> tensor, of the party's program.
+        """
         small, files = {}, {}
         for name, value in state.items():
             if value.numel() * value.element_size() < _LARGE:
@@ -126,7 +130,11 @@ class Checkpoints:
         return self._note()[1]
 
     def publish(self, round: int, name: str = "") -> None:
-        """Note, before anything leaves, that this party publishes for a round, and what."""
+        """Note, before anything leaves, that this party publishes for a round, and what.
+
+        Args:
+            round: its number. name: of the publication, hexadecimal; "" where it has none.
+        """
         self._replace(self._published, f"{round} {name}".encode())
         sync_folder(self._folder)
 

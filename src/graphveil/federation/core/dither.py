@@ -78,7 +78,15 @@ class Dither:
         return self.publication.sigma * self.publication.clip * 2.0 ** (self.scale - self.step_bits)
 
     def draw(self, shape: tuple[int, ...], words: Words) -> Tensor:
-        """Return m G + U, int64 ring elements of this shape."""
+        """Return m G + U, int64 ring elements of this shape.
+
+        Args:
+            shape: of the numbers that are opened.
+            words: a uniform source; two draws with one source must not share words.
+
+        Returns:
+            m G + U, ring elements int64 of this shape.
+        """
         count = math.prod(shape)
         normal = RoundedNormal(self.sigma, math.ceil(self.publication.cut * self.sigma))
         steps = torch.from_numpy(normal.draw(count, words)).view(shape)  # type: ignore[arg-type]

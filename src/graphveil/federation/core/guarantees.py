@@ -77,7 +77,14 @@ def _labels(setting: Setting) -> Assumption:
 
 
 def ledger_of(setting: Setting, rounds: int) -> Ledger:
-    """Return a holder's ledger after `rounds` publications; empty where nothing is protected."""
+    """Return a holder's ledger after `rounds` publications; empty where nothing is protected.
+
+    Args:
+        setting: the agreed run. rounds: how often the holder has published.
+
+    Returns:
+        A ledger of rows and labels; without spends where nothing is protected.
+    """
     delta = _delta(setting)
     found = Ledger.open({"rows": (setting.privacy.epsilon, delta), "labels": (setting.privacy.epsilon_y, 0.0)})
     spends = []

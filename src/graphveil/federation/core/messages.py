@@ -128,6 +128,9 @@ class Entry:
 def require_kind(kind: str, body: Tensor) -> None:
     """Refuse what is not on the list, before it is sent.
 
+    Args:
+        kind: of the message. body: its array.
+
     Raises:
         InputError: an unknown kind, or an array of another type.
     """
@@ -140,6 +143,9 @@ def require_kind(kind: str, body: Tensor) -> None:
 
 def require_shape(receive: Receive, body: Tensor) -> None:
     """Refuse a message that is not what was expected.
+
+    Args:
+        receive: what is waited for. body: the array that came.
 
     Raises:
         InputError: another type or shape.
@@ -166,7 +172,14 @@ class Transcript:
         return sum(entry.bytes for entry in self.entries)
 
     def between(self, sender: str, receiver: str) -> tuple[Entry, ...]:
-        """What one party sent another."""
+        """What one party sent another.
+
+        Args:
+            sender, receiver: names of parties.
+
+        Returns:
+            The entries in order.
+        """
         return tuple(entry for entry in self.entries if (entry.sender, entry.receiver) == (sender, receiver))
 
     def to_rows(self) -> list[dict[str, Any]]:

@@ -75,6 +75,12 @@ def simulate(programs: Mapping[str, Program[Any]], *, watch: Watch | None = None
 def opened(want: Receive, kind: str, body: Tensor) -> Tensor:
     """Return the body of a message that is what was waited for.
 
+    Args:
+        want: what is waited for. kind, body: the message that came.
+
+    Returns:
+        The body.
+
     Raises:
         InputError: another kind, type or shape.
     """

@@ -192,7 +192,14 @@ def _require_epsilon(epsilon: float) -> None:
 
 
 def clip_rows(x: Tensor, clip: float) -> Tensor:
-    """Return rows [n, d] shortened to length `clip` where they are longer."""
+    """Return rows [n, d] shortened to length `clip` where they are longer.
+
+    Args:
+        x: float [n, d]. clip: C, above 0.
+
+    Returns:
+        Rows of length C at most, float [n, d]; shorter ones as they were.
+    """
     lengths = torch.linalg.vector_norm(x, dim=1, keepdim=True)
     scale: Tensor = lengths.clamp_min(clip).reciprocal() * clip
     return x * scale
@@ -217,6 +224,12 @@ class Publisher:
 
     def publish(self, x: Tensor, round: int) -> Tensor:
         """Return clipped noisy rows float32 [n, d].
+
+        Args:
+            x: embeddings, float32 [n, d]. round: its number, from 1.
+
+        Returns:
+            float32 [n, d] on the grid; the same bytes for the same rows, round and key.
 
         Raises:
             BudgetError: more publications than were paid for, before anything is sent.
@@ -294,7 +307,14 @@ class _Keyed:
 
 
 def james_stein(x: Tensor, publication: Publication) -> Tensor:
-    """Return noisy rows [n, d] shrunk towards zero by the positive-part James-Stein factor; without noise unchanged."""
+    """Return noisy rows [n, d] shrunk towards zero by the positive-part James-Stein factor; without noise unchanged.
+
+    Args:
+        x: noisy rows, float32 [n, d]. publication: whose noise it is.
+
+    Returns:
+        float32 [n, d]; rows as they were without noise or with d below 3, where nothing is gained.
+    """
     scale = (publication.columns - 2) * (publication.sigma * publication.clip) ** 2
     if scale <= 0:
         return x

@@ -22,12 +22,22 @@ _DIGEST = 32
 
 
 def module_state(prefix: str, module: nn.Module) -> dict[str, Tensor]:
-    """Return the parameters of a network, copied."""
+    """Return the parameters of a network, copied.
+
+    Args:
+        prefix: before each name. module: a network.
+
+    Returns:
+        prefix/name -> tensor.
+    """
     return {f"{prefix}/{name}": value.detach().clone() for name, value in module.state_dict().items()}
 
 
 def load_module(prefix: str, module: nn.Module, state: State) -> None:
     """Set the parameters of a network.
+
+    Args:
+        prefix: before each name. module: the network that is set. state: of a checkpoint.
 
     Raises:
         InputError: for a state of another network.
@@ -40,7 +50,14 @@ def load_module(prefix: str, module: nn.Module, state: State) -> None:
 
 
 def adam_state(prefix: str, optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """Return what Adam remembers of every parameter, in their order."""
+    """Return what Adam remembers of every parameter, in their order.
+
+    Args:
+        prefix: before each name. optimiser: an Adam.
+
+    Returns:
+        prefix/number/name -> tensor: step, first and second moments.
+    """
     parameters = [p for group in optimiser.param_groups for p in group["params"]]
     found = {}
     for number, parameter in enumerate(parameters):
@@ -50,7 +67,11 @@ def adam_state(prefix: str, optimiser: torch.optim.Optimizer) -> dict[str, Tenso
 
 
 def load_adam(prefix: str, optimiser: torch.optim.Optimizer, state: State) -> None:
-    """Set what Adam remembers."""
+    """Set what Adam remembers.
+
+    Args:
+        prefix: before each name. optimiser: the Adam that is set. state: of a checkpoint.
+    """
     parameters = [p for group in optimiser.param_groups for p in group["params"]]
     for number, parameter in enumerate(parameters):
         here = f"{prefix}/{number}/"
@@ -60,12 +81,23 @@ def load_adam(prefix: str, optimiser: torch.optim.Optimizer, state: State) -> No
 
 
 def network_state(network: nn.Module, optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """Return the server's network and what its optimiser remembers."""
+    """Return the server's network and what its optimiser remembers.
+
+    Args:
+        network: the server's. optimiser: its Adam.
+
+    Returns:
+        Name -> tensor.
+    """
     return module_state("network", network) | adam_state("adam", optimiser)
 
 
 def load_network(network: nn.Module, optimiser: torch.optim.Optimizer, state: State) -> None:
-    """Set both."""
+    """Set both.
+
+    Args:
+        network, optimiser: the server's, which are set. state: of a checkpoint.
+    """
     load_module("network", network, state)
     load_adam("adam", optimiser, state)
 
@@ -80,6 +112,10 @@ def publisher_state(publisher: Publisher) -> dict[str, Tensor]:
 
 
 def load_publisher(publisher: Publisher, state: State) -> None:
-    """Set key and digests, so that a round run again costs nothing more and no budget is forgotten."""
+    """Set key and digests, so that a round run again costs nothing more and no budget is forgotten.
+
+    Args:
+        publisher: the holder's, which is set. state: of a checkpoint.
+    """
     publisher.key = MaskKey(state["publisher/key"].numpy().tobytes())
     publisher.seen = tuple(row.numpy().tobytes().hex() for row in state["publisher/seen"])

@@ -46,6 +46,12 @@ def hashed(texts: Sequence[bytes], *, tag: bytes = TAG) -> bytes:
 def multiplied(secret: bytes, points: bytes) -> bytes:
     """Return every point times the secret, clamped as X25519 does.
 
+    Args:
+        secret: 32 bytes. points: u-coordinates, 32 bytes each.
+
+    Returns:
+        The multiples, 32 bytes each, in order.
+
     Raises:
         ValueError: a point of small order, which no hash of a text is.
     """

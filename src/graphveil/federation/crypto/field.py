@@ -22,7 +22,14 @@ _BITS, _LIMBS = 29, 9
 
 
 def powers(numbers: Sequence[int], exponent: int) -> list[int]:
-    """Return every number, of [0, 2^255 - 19), to a public power of at least 1."""
+    """Return every number, of [0, 2^255 - 19), to a public power of at least 1.
+
+    Args:
+        numbers: of [0, 2^255 - 19). exponent: public, at least 1.
+
+    Returns:
+        The powers modulo 2^255 - 19, in order.
+    """
     if len(numbers) < _FEW:
         return [pow(number, exponent, PRIME) for number in numbers]
     from graphveil.federation.crypto.field_loops import power

@@ -86,6 +86,9 @@ def new_identity(name: str) -> Identity:
 def write_identity(identity: Identity, folder: Path) -> None:
     """Write key and certificate into a new folder that its owner alone can read.
 
+    Args:
+        identity: key and certificate. folder: a new one.
+
     Raises:
         InputError: the folder is already there.
         WriteError: the disk refuses.
@@ -138,6 +141,9 @@ def fingerprint_of(certificate: bytes) -> str:
 
 def require_signature(certificate: bytes, data: bytes, signature: bytes) -> None:
     """Refuse a signature that is not the certificate holder's.
+
+    Args:
+        certificate: PEM, of who should have signed. data: what was signed. signature: DER.
 
     Raises:
         DataError: it is not.

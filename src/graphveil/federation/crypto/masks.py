@@ -41,7 +41,15 @@ class MaskKey:
         return MaskKey(randomness.bytes(KEY_BYTES))
 
     def expand(self, label: str, shape: tuple[int, ...]) -> Tensor:
-        """Return uniform ring elements int64 of this shape, the same for the same key and label everywhere."""
+        """Return uniform ring elements int64 of this shape, the same for the same key and label everywhere.
+
+        Args:
+            label: names one use; under one key it stands for one message alone.
+            shape: of the mask.
+
+        Returns:
+            Ring elements, int64 of this shape.
+        """
         key = hashlib.sha256(b"graphveil/mask/1" + self.secret + label.encode()).digest()
         stream = Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor()
         size = 8 * int(np.prod(shape, dtype=np.int64))

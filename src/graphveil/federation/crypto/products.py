@@ -140,7 +140,11 @@ class Dealer:
 
 
 def keys_for(lefts: Sequence[LeftMatrix], holder: str) -> int:
-    """Return how many keys a holder is dealt."""
+    """Return how many keys a holder is dealt.
+
+    Args:
+        lefts: all private matrices of the run. holder: a holder's name.
+    """
     own = sum(1 + len(left.others) for left in lefts if left.owner == holder and left.others)
     return own + sum(holder in left.others for left in lefts)
 
@@ -248,7 +252,11 @@ def multiply(
 
 
 def mask_label(product: Product, step: str) -> str:
-    """Return what names the masks of a product in one step: no two products of a run have one label."""
+    """Return what names the masks of a product in one step: no two products of a run have one label.
+
+    Args:
+        product: what is multiplied. step: names the call of `multiply`.
+    """
     return f"{step} {product.left.name} {product.other} {'T' if product.transposed else 'N'}"
 
 

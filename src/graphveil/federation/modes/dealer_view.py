@@ -43,7 +43,11 @@ class DealerView:
 
     @staticmethod
     def read(setting: Setting, nodes: int, messages: Iterable[tuple[str, str, Tensor]]) -> DealerView:
-        """Read them off messages (receiver, kind, body) in order."""
+        """Read them off messages (receiver, kind, body) in order.
+
+        Args:
+            setting: the agreed run. nodes: n. messages: (receiver, kind, body) in the order in which they were sent.
+        """
         keys: dict[str, list[Tensor]] = {}
         for to, kind, body in messages:
             if kind == "mask-keys":
@@ -52,7 +56,11 @@ class DealerView:
 
     @staticmethod
     def of(setting: Setting, nodes: int, keys: Mapping[str, Sequence[Tensor]]) -> DealerView:
-        """Read them off the messages "mask-keys" that each holder was sent, in order."""
+        """Read them off the messages "mask-keys" that each holder was sent, in order.
+
+        Args:
+            setting: the agreed run. nodes: n. keys: by holder, the bodies of its messages "mask-keys" in order.
+        """
         propagation = {name: PropagationKeys.of(keys[name][0], name, setting.names) for name in setting.names}
         left: dict[str, MaskKey] = {}
         blind: dict[tuple[str, str], MaskKey] = {}
@@ -85,13 +93,21 @@ class DealerView:
         return torch.stack(masks).sum(dim=0)
 
     def right(self, owner: str, other: str, round: int) -> Tensor:
-        """Return V [d, h] of a round."""
+        """Return V [d, h] of a round.
+
+        Args:
+            owner, other: holders; the mask hides the other's share of W from the owner. round: from 1.
+        """
         setting = self.setting
         shape = (setting.columns, setting.model.width)
         return self.products[owner, other].right.expand(f"V {self._label(owner, other, round)}", shape)
 
     def blind(self, owner: str, other: str, round: int) -> Tensor:
-        """Return r [n, h] of a round."""
+        """Return r [n, h] of a round.
+
+        Args:
+            owner, other: holders; r hides the owner's share of the product. round: from 1.
+        """
         shape = (self.nodes, self.setting.model.width)
         return self.products[owner, other].blind.expand(f"r {self._label(owner, other, round)}", shape)
 

@@ -51,6 +51,9 @@ class GuessPublisher:
     def randomize(self, guesses: Tensor, *, randomness: Randomness) -> None:
         """Draw the reports of guesses, int64 [n].
 
+        Args:
+            guesses: of all nodes, int64 [n]. randomness: of randomized response.
+
         Raises:
             BudgetError: they were drawn before.
         """

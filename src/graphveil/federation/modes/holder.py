@@ -196,7 +196,11 @@ class FirstLayer(Protocol):
         """Return h0 [n, h], a leaf or a function of `parameters`."""
 
     def backward(self, h0: Tensor, round: int) -> Program[None]:
-        """Train on the gradient of h0 [n, h]."""
+        """Train on the gradient of h0 [n, h].
+
+        Args:
+            h0: what `forward` returned, with its gradient, float32 [n, h]. round: its number, from 1.
+        """
 
 
 class _LocalLayer:

@@ -49,7 +49,11 @@ _REACH = 4.0
 
 
 def linear_lefts(setting: Setting, nodes: int) -> list[LeftMatrix]:
-    """Return every holder's share of P."""
+    """Return every holder's share of P.
+
+    Args:
+        nodes: n, rows that all holders share.
+    """
     return [
         LeftMatrix(name, name, tuple(other for other in setting.names if other != name), nodes, setting.columns)
         for name in setting.names
@@ -57,7 +61,14 @@ def linear_lefts(setting: Setting, nodes: int) -> list[LeftMatrix]:
 
 
 def linear_products(setting: Setting, nodes: int, *, transposed: bool = False) -> tuple[Product, ...]:
-    """Return the products of z = P W, or of dW = P^T dz: every share of P with every other holder's share."""
+    """Return the products of z = P W, or of dW = P^T dz: every share of P with every other holder's share.
+
+    Args:
+        nodes: n, rows that all holders share. transposed: those of dW in place of those of z.
+
+    Returns:
+        In the order in which all parties take them.
+    """
     return products_with(linear_lefts(setting, nodes), setting.model.width, transposed=transposed)
 
 

@@ -86,7 +86,11 @@ class PropagationKeys:
 
     @staticmethod
     def fresh(me: str, names: Sequence[str], *, randomness: Randomness) -> PropagationKeys:
-        """Return new keys."""
+        """Return new keys.
+
+        Args:
+            me: the holder that they are for. names: all holders. randomness: their source.
+        """
         blind = {name: MaskKey.fresh(randomness) for name in names if name != me}
         left, right = MaskKey.fresh(randomness), MaskKey.fresh(randomness)
         return PropagationKeys(left, right, blind, TruncationKeys.fresh(randomness))
@@ -97,7 +101,11 @@ class PropagationKeys:
 
     @staticmethod
     def of(message: Tensor, me: str, names: Sequence[str]) -> PropagationKeys:
-        """Return the keys in a message."""
+        """Return the keys in a message.
+
+        Args:
+            message: uint8 [keys, 32]. me: the holder that received it. names: all holders.
+        """
         left, right, *rest, mask, last = unpacked(message)
         others = [name for name in names if name != me]
         return PropagationKeys(left, right, dict(zip(others, rest, strict=True)), TruncationKeys(mask, last))

@@ -138,7 +138,11 @@ class AdmissionProxy:
         return _tail(peer) in self._inside
 
     def greeted(self, peer: str, party: str) -> None:
-        """Note whose a connection is; an older one of the same party is dropped."""
+        """Note whose a connection is; an older one of the same party is dropped.
+
+        Args:
+            peer: gRPC's name of the connection. party: who greeted on it.
+        """
         with self._lock:
             pair = self._inside.get(_tail(peer))
             if pair is not None:

@@ -79,7 +79,12 @@ class SessionMonitor:
             raise self._fault
 
     def wait(self, ready: Callable[[], bool], late: Callable[[], None], again: Callable[[], None]) -> None:
-        """Wait until `ready`; `late` raises when it is too late, `again` is called about every half second."""
+        """Wait until `ready`; `late` raises when it is too late, `again` is called about every half second.
+
+        Args:
+            ready: whether the wait is over. late: raises when it is too late.
+            again: called about every half second, to repeat what may have been lost.
+        """
         with self.lock:
             self.check()
             if ready():
@@ -146,6 +151,9 @@ class Mailbox:
 
     def send(self, kind: str, body: Tensor) -> None:
         """Queue a copy of a message; waits while too much is unacknowledged.
+
+        Args:
+            kind: of the message. body: its array, which may change afterwards.
 
         Raises:
             PeerError: the peer was silent for too long. SessionOver: a party started anew.
@@ -264,6 +272,12 @@ class Mailbox:
 
     def arrived(self, data: bytes, stream: int) -> bytes | None:
         """Take a frame from a stream; return the word of a control frame.
+
+        Args:
+            data: a frame. stream: the number that `open_stream` gave.
+
+        Returns:
+            The body of a control frame, else None.
 
         Raises:
             WireError: a frame that is damaged, of another run or pair, or out of order.

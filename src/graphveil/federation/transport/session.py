@@ -62,7 +62,11 @@ class Store(Protocol):
         """Return the state after a round."""
 
     def save(self, round: int, state: Mapping[str, Tensor]) -> None:
-        """Keep the state after a round."""
+        """Keep the state after a round.
+
+        Args:
+            round: its number. state: name -> tensor.
+        """
 
     def forget(self, after: int) -> None:
         """Remove the rounds after this one."""
@@ -74,7 +78,11 @@ class Store(Protocol):
         """Return the name of what was published for that round, "" where it was published without one."""
 
     def publish(self, round: int, name: str) -> None:
-        """Note, before anything leaves, that this party publishes for a round, and what."""
+        """Note, before anything leaves, that this party publishes for a round, and what.
+
+        Args:
+            round: its number. name: of the publication, "" for none.
+        """
 
 
 Build = Callable[[int, Mapping[str, Tensor] | None], Program[Any]]
@@ -127,6 +135,9 @@ class Session:
 
     def on_control(self, name: str, word: dict[str, Any]) -> None:
         """Take a word of another party.
+
+        Args:
+            name: of the party. word: its control message.
 
         Raises:
             WireError: a word that nobody says.

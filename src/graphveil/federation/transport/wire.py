@@ -130,7 +130,12 @@ def parse(data: bytes) -> Frame:
 def frames_of(
     kind: str, body: Tensor, *, agreement: bytes, session: bytes, sender: int, receiver: int, number: int
 ) -> Iterator[Frame]:
-    """Yield the frames of a message, in order."""
+    """Yield the frames of a message, in order.
+
+    Args:
+        kind, body: the message. agreement: hash, 32 bytes. session: 16 bytes.
+        sender, receiver: places in the agreement. number: of the message in its session, from 1.
+    """
     dtype = _DTYPES.index(body.dtype)
     words = np.ascontiguousarray(body.detach().cpu().numpy()).astype(_WORDS[dtype], copy=False)
     data = words.reshape(-1).view(np.uint8)  # no copy: a chunk at a time is made into bytes

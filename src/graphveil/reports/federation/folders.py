@@ -60,6 +60,12 @@ class Facts:
 def shares_of(proportion: str | None, parties: int) -> list[float]:
     """Return the shares in "5:5".
 
+    Args:
+        proportion: what was typed; None is equal shares. parties: how many holders.
+
+    Returns:
+        One number a holder.
+
     Raises:
         InputError: not one positive number a holder.
     """
@@ -74,6 +80,13 @@ def shares_of(proportion: str | None, parties: int) -> list[float]:
 
 def write_split(graph: Graph, shares: Sequence[float], path: Path, *, seed: int) -> dict[str, Any]:
     """Write one own-files folder a holder; the first has the labels and the split.
+
+    Args:
+        graph: of all holders together. shares: one number a holder. path: a new folder.
+        seed: of the partition, the split and the order of rows.
+
+    Returns:
+        What was written, as JSON values.
 
     Raises:
         InputError: the folder is already there.
@@ -106,6 +119,9 @@ def write_split(graph: Graph, shares: Sequence[float], path: Path, *, seed: int)
 def facts_of(source: Path, port: int) -> Facts:
     """Return the facts of a folder of `federation split`, every party on this machine.
 
+    Args:
+        source: the folder. port: of the server; holders have the next ones.
+
     Raises:
         DataError: no holders there, or they differ in range or direction.
     """
@@ -125,6 +141,10 @@ def facts_from(
     server: str, holders: Sequence[str], classes: str | None, feature_range: str, *, directed: bool = False
 ) -> Facts:
     """Return the facts that were typed.
+
+    Args:
+        server: HOST:PORT. holders: NAME=HOST:PORT=COLUMNS each; the first has the labels.
+        classes: names with commas between. feature_range: LOW,HIGH. directed: whether edges have a direction.
 
     Raises:
         InputError: something is missing or cannot be read.
@@ -192,6 +212,12 @@ def read_certificates(pairs: Sequence[str]) -> dict[str, bytes]:
 def make_key(name: str, path: Path) -> dict[str, Any]:
     """Write a new key and its certificate.
 
+    Args:
+        name: the party's. path: a new folder.
+
+    Returns:
+        Party, folder, fingerprint and files, as JSON values.
+
     Raises:
         InputError: the folder is already there.
     """
@@ -247,6 +273,9 @@ def write_parties(
 def take_agreement(folder: Path, file: Path) -> None:
     """Copy an agreement into a party's folder; signatures of another one there are dropped.
 
+    Args:
+        folder: the party's. file: the agreement.
+
     Raises:
         DataError: no such file, or no agreement.
     """
@@ -264,6 +293,12 @@ def take_agreement(folder: Path, file: Path) -> None:
 
 def add_signature(folder: Path, others: Sequence[Path] = ()) -> dict[str, Any]:
     """Add the signature of the key in a folder to the agreement there, and those in files of other parties.
+
+    Args:
+        folder: the party's, with its key. others: files of signatures of other parties.
+
+    Returns:
+        Who has signed, as JSON values.
 
     Raises:
         DataError: key or agreement is missing, the key is not of a party, or a signature does not fit.

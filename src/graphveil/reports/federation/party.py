@@ -60,7 +60,11 @@ class StatusFile:
         self._round, self._epsilon = 0, 0.0
 
     def write(self, state: str, round: int, epsilon: float) -> None:
-        """Write the state after `round` rounds."""
+        """Write the state after `round` rounds.
+
+        Args:
+            state: in words. round: how many are finished. epsilon: what this party has spent.
+        """
         self._round, self._epsilon = round, epsilon
         content = {
             "party": self._name,
@@ -190,7 +194,15 @@ def write_outcome(
     ids: Sequence[str] | None = None,
     seconds: float = 0.0,
 ) -> dict[str, Any]:
-    """Write what a finished party keeps, and return it in short."""
+    """Write what a finished party keeps, and return it in short.
+
+    Args:
+        folder: the party's. name: its name. agreement: of all parties. outcome: of its run.
+        ids: of the label holder's rows. seconds: how long the run took.
+
+    Returns:
+        What `--json` prints.
+    """
     setting = agreement.setting
     guarantee, transcript = guarantee_of(setting), read_transcript(folder, agreement)
     publisher = outcome.publisher

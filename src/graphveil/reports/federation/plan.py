@@ -59,7 +59,15 @@ def draft(folder: Path) -> tuple[Agreement, list[str]]:
 
 
 def planned(agreement: Agreement, nodes: int, rows: int, unsigned: list[str]) -> dict[str, Any]:
-    """Return the plan of a run over `nodes` aligned nodes, `rows` of which train."""
+    """Return the plan of a run over `nodes` aligned nodes, `rows` of which train.
+
+    Args:
+        agreement: of all parties. nodes: how many are aligned. rows: how many of them train.
+        unsigned: parties that have not signed.
+
+    Returns:
+        What `--json` prints.
+    """
     setting = agreement.setting
     guarantee = guarantee_of(setting)
     traffic = traffic_of(setting, nodes, rows)
