@@ -117,7 +117,7 @@ class VFGNN:
             split: who trains, validates and tests, masks [n]; default: random, by the seed.
             shares: one number a holder, of columns and edges; 5, 5 gives each half.
             randomness: of shares, keys and noise; default: the operating system's.
-            progress: told after each round, with what a holder has spent.
+            progress: heard after each round, with what a holder has spent.
             watch: called with a party's name and each of its effects.
 
         Returns:
@@ -133,8 +133,8 @@ class VFGNN:
         members, holdings = partition_graph(graph, split or random_split(graph, self.seed), shares, seed=self.seed)
         setting = Setting.of(members, len(graph.schema.classes), server=SERVER, **self.settings)
         self._publication.begun = True
-        told = _watching(setting, progress, watch)
-        trained = simulate_training(setting, holdings, randomness=source, seed=self.seed, watch=told)
+        heard = _watching(setting, progress, watch)
+        trained = simulate_training(setting, holdings, randomness=source, seed=self.seed, watch=heard)
         head = head_of(holdings)
         if head.predictions is None:
             raise InputError("no round was finished", where="VFGNN")
@@ -317,16 +317,16 @@ class VFGNN:
     # ---- the rest ----
 
     def __repr__(self) -> str:
-        told = {"epsilon": self.settings["epsilon"]}
+        shown = {"epsilon": self.settings["epsilon"]}
         given = {name: self.settings.get(name, default) for name, default in OPTIONS.items()}
-        told |= {name: value for name, value in given.items() if value != OPTIONS[name]}
-        told |= {"seed": self.seed} if self.seed else {}
-        return f"VFGNN({', '.join(f'{name}={value!r}' for name, value in told.items())})"
+        shown |= {name: value for name, value in given.items() if value != OPTIONS[name]}
+        shown |= {"seed": self.seed} if self.seed else {}
+        return f"VFGNN({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows: the federation, and what it protects."""
-        said = self.guarantee.sentence() if self._run is not None else "Not fitted: nothing has been published."
-        return f"<div><p><b>{escape(repr(self))}</b></p><p>{escape(said)}</p></div>"
+        text = self.guarantee.sentence() if self._run is not None else "Not fitted: nothing has been published."
+        return f"<div><p><b>{escape(repr(self))}</b></p><p>{escape(text)}</p></div>"
 
     def _fitted(self) -> _Run:
         if self._run is None:

@@ -41,7 +41,7 @@ from graphveil.privacy import Randomness, SecureRandomness
 
 T = TypeVar("T")
 #: Room for the masks' blocks of rows, whatever the agreement says.
-_LEAST_ROOM = 1 << 26
+_MIN_ROOM = 1 << 26
 
 
 def holding_of(graph: Graph, order: Tensor, *, labels: bool, seed: int) -> Holding:
@@ -82,15 +82,15 @@ def require_agreed(graph: Graph, agreement: Agreement, name: str) -> None:
     ]
     if party.labels:
         pairs.append(("classes", schema.classes, agreement.classes))
-    for what, found, agreed in pairs:
-        if found != agreed:
-            raise DataError(f"{what}: {found}", where=schema.name, allowed=f"{agreed}, as agreed")
+    for what, actual, agreed in pairs:
+        if actual != agreed:
+            raise DataError(f"{what}: {actual}", where=schema.name, allowed=f"{agreed}, as agreed")
 
 
 def largest_of(setting: Setting) -> int:
     """Return the bytes of the largest message that can be honest: a row of every column for the most nodes."""
     columns = sum(member.columns for member in setting.members)
-    return max(_LEAST_ROOM, 8 * MAX_IDS * max(columns, len(setting.members) * setting.model.width))
+    return max(_MIN_ROOM, 8 * MAX_IDS * max(columns, len(setting.members) * setting.model.width))
 
 
 @dataclass(frozen=True)

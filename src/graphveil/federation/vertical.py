@@ -35,14 +35,14 @@ def vertical_partition(graph: Graph, shares: Sequence[float], *, seed: int) -> l
     both = not graph.schema.directed
     forth = graph.edge_index[:, graph.edge_index[0] < graph.edge_index[1]] if both else graph.edge_index
     edges = _parts(rng.permutation(forth.shape[1]), shares)
-    rows, found = to_rows(graph.x), []
+    rows, parts = to_rows(graph.x), []
     for number, (mine, here) in enumerate(zip(columns, edges, strict=True), start=1):
         if not len(mine):
             raise InputError(f"holder {number} gets no feature column", allowed="shares that leave each at least one")
         picked = forth[:, torch.from_numpy(np.sort(here))]
         own = torch.cat([picked, picked.flip(0)], dim=1) if both else picked
-        found.append((rows[:, np.sort(mine)], own))
-    return found
+        parts.append((rows[:, np.sort(mine)], own))
+    return parts
 
 
 def partition_graph(

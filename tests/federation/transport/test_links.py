@@ -19,7 +19,7 @@ from graphveil.federation.effects import PeerError
 from graphveil.federation.transport import links as links_module
 from graphveil.federation.transport.links import Links
 from graphveil.federation.transport.session import Session
-from graphveil.federation.transport.wire import CHUNK, CONTROL, DATA, HELLO, Frame, word_bytes
+from graphveil.federation.transport.wire import CHUNK, CONTROL, DATA, HELLO, Frame, control_bytes
 from tests.federation.parties import FOREVER, NAMES, Place, Running, until
 
 #: One after another: they wait for each other in real time.
@@ -148,7 +148,7 @@ class Rogue:
         credentials = grpc.ssl_channel_credentials(server.certificate, identity.private_key, identity.certificate)
         options = [("grpc.ssl_target_name_override", "server")]
         options += [(f"grpc.{which}_reconnect_backoff_ms", 100) for which in ("initial", "min", "max")]
-        hello = Frame(HELLO, place.agreement, bytes(16), 2, 0, body=word_bytes({"process": "rogue"})).to_bytes()
+        hello = Frame(HELLO, place.agreement, bytes(16), 2, 0, body=control_bytes({"process": "rogue"})).to_bytes()
         said = [hello, *frames] if greet else list(frames)
         self.code = "OK"
         with grpc.secure_channel(f"127.0.0.1:{place.ports['server']}", credentials, options=options) as channel:
@@ -172,7 +172,7 @@ NO_PROTOCOL: tuple[Callable[[Place], bytes], ...] = (
     lambda p: frame(p, CONTROL, body=b"{"),
     lambda p: frame(p, CONTROL, body=b"[1, 2]"),
     lambda p: frame(p, CONTROL, body=b"[" * 4000),
-    lambda p: frame(p, HELLO, body=word_bytes({"process": "again"})),
+    lambda p: frame(p, HELLO, body=control_bytes({"process": "again"})),
     lambda p: frame(p, DATA, number=2, kind=6, dtype=2, shape=(1,), body=bytes(4)),
     lambda p: frame(p, DATA, number=1, kind=6, dtype=2, shape=(2**30, 2**10), body=bytes(4)),
     lambda p: Frame(DATA, b"y" * 32, bytes(16), 2, 0, number=1, kind=6, dtype=2, body=bytes(4)).to_bytes(),
@@ -204,7 +204,7 @@ def test_a_frame_beyond_the_limit_ends_its_stream_unread(tmp_path: Path) -> None
 def test_a_stream_without_a_greeting_is_refused(tmp_path: Path) -> None:
     place = Place(tmp_path)
     server = Running(place, "server")
-    elsewhere = Frame(HELLO, place.agreement, bytes(16), 1, 0, body=word_bytes({"process": "x"})).to_bytes()
+    elsewhere = Frame(HELLO, place.agreement, bytes(16), 1, 0, body=control_bytes({"process": "x"})).to_bytes()
     for first in (b"", b"hello", frame(place, DATA, number=1, kind=6, dtype=2, body=bytes(4)), elsewhere):
         assert Rogue(place, first, greet=False).code == "INVALID_ARGUMENT"
     assert not server.over  # a stranger's noise does not end the run, silence does

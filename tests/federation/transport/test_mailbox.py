@@ -12,7 +12,7 @@ import torch
 
 from graphveil.federation.effects import PeerError
 from graphveil.federation.transport import mailbox
-from graphveil.federation.transport.mailbox import Ends, Mailbox, SessionMonitor, SessionOver
+from graphveil.federation.transport.mailbox import Endpoints, Mailbox, SessionMonitor, SessionOver
 from graphveil.federation.transport.wire import ACK, Frame, WireError, parse
 from tests.federation.parties import FOREVER
 
@@ -21,8 +21,8 @@ SESSION = b"s" * 16
 
 
 def pair(patience: float = FOREVER, largest: int = 1 << 24) -> tuple[Mailbox, Mailbox]:
-    a = Mailbox(Ends(RUN, 0, 1, "b"), SessionMonitor(), largest=largest, patience=patience)
-    b = Mailbox(Ends(RUN, 1, 0, "a"), SessionMonitor(), largest=largest, patience=patience)
+    a = Mailbox(Endpoints(RUN, 0, 1, "b"), SessionMonitor(), largest=largest, patience=patience)
+    b = Mailbox(Endpoints(RUN, 1, 0, "a"), SessionMonitor(), largest=largest, patience=patience)
     for box in (a, b):
         box.begin(SESSION)
     return a, b
@@ -58,7 +58,7 @@ class Wire:
 
 def due(box: Mailbox, stream: int) -> list[bytes]:
     """The frames that a mailbox would send now: up to where it waits for more."""
-    with patch.object(box._pace.lock, "wait", lambda seconds: box.close_stream(stream)):
+    with patch.object(box._monitor.lock, "wait", lambda seconds: box.close_stream(stream)):
         return list(box.outgoing(stream))
 
 
@@ -208,7 +208,7 @@ def test_parties_that_all_send_first_never_wait_in_a_circle(parties: int, monkey
     monkeypatch.setattr(mailbox, "WINDOW", 1 << 16)
     paces = [SessionMonitor() for _ in range(parties)]
     box = {
-        (i, j): Mailbox(Ends(RUN, i, j, f"p{j}"), paces[i], largest=1 << 20, patience=FOREVER)
+        (i, j): Mailbox(Endpoints(RUN, i, j, f"p{j}"), paces[i], largest=1 << 20, patience=FOREVER)
         for i in range(parties)
         for j in range(parties)
         if i != j
@@ -249,16 +249,16 @@ def test_patience_counts_from_when_waiting_began() -> None:
 
 
 def test_waiting_ends_when_the_session_ends_and_a_fault_stays() -> None:
-    pace = SessionMonitor()
-    box = Mailbox(Ends(RUN, 0, 1, "b"), pace, largest=1 << 20, patience=FOREVER)
-    threading.Timer(0.1, pace.end, (SessionOver(),)).start()
+    monitor = SessionMonitor()
+    box = Mailbox(Endpoints(RUN, 0, 1, "b"), monitor, largest=1 << 20, patience=FOREVER)
+    threading.Timer(0.1, monitor.end, (SessionOver(),)).start()
     with pytest.raises(SessionOver):
         box.receive()
-    pace.begin()
+    monitor.begin()
     box.send("labelled-rows", words(1))
-    pace.end(PeerError("broke the protocol", where="b"))
-    pace.end(SessionOver())
-    pace.begin()
+    monitor.end(PeerError("broke the protocol", where="b"))
+    monitor.end(SessionOver())
+    monitor.begin()
     with pytest.raises(PeerError):
         box.send("labelled-rows", words(1))
 

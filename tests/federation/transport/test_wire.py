@@ -20,10 +20,10 @@ from graphveil.federation.transport.wire import (
     Assembly,
     Frame,
     WireError,
+    control_bytes,
     frames_of,
     parse,
-    word_bytes,
-    word_of,
+    parse_control,
 )
 
 AGREEMENT, SESSION = bytes(range(32)), bytes(range(16))
@@ -193,7 +193,7 @@ def test_errors_are_one_line() -> None:
 )
 def test_any_word_raises_nothing_but_wire_errors(body: bytes) -> None:
     try:
-        word = word_of(body)
+        word = parse_control(body)
     except WireError:
         return
     assert isinstance(word, dict)
@@ -201,10 +201,10 @@ def test_any_word_raises_nothing_but_wire_errors(body: bytes) -> None:
 
 def test_words_come_back_and_others_are_refused() -> None:
     word = {"ready": "abc", "rounds": [0, 1], "round": -1}
-    assert word_of(word_bytes(word)) == word
+    assert parse_control(control_bytes(word)) == word
     for body in (b"[1]", b"1", b'{"a": {}}', b'{"a": 1.5}', b'{"a": null}', b'{"a": true}', b"[" * 4000, b"\xff"):
         with pytest.raises(WireError):
-            word_of(body)
+            parse_control(body)
 
 
 def test_an_acknowledgement_has_no_body_to_speak_of() -> None:

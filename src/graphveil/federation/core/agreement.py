@@ -141,16 +141,16 @@ def parse_agreement(data: bytes, *, where: str = FILE) -> Agreement:
         low, high = (float(value) for value in content["range"])
         _require_settings(content["settings"])
         classes, settings = tuple(content["classes"]), dict(content["settings"])
-        found = Agreement(content["name"], parties, classes, low, high, content["directed"], settings, data)
+        parsed = Agreement(content["name"], parties, classes, low, high, content["directed"], settings, data)
         _require_parties(parties)
         if not (math.isfinite(low) and math.isfinite(high) and low < high):
             raise InputError(f"range is {low:g} to {high:g}", allowed="two finite numbers, low < high")
         if not all(isinstance(label, str) for label in classes) or len({*classes}) != len(classes):
             raise InputError("classes are not different texts")
-        _ = found.setting
+        _ = parsed.setting
     except (InputError, TypeError, ValueError, OverflowError) as error:
         raise DataError(f"is no agreement: {error}", where=where) from error
-    return found
+    return parsed
 
 
 def read_agreement(folder: Path) -> Agreement:
@@ -166,8 +166,8 @@ def read_agreement(folder: Path) -> Agreement:
         raise DataError("is missing", where=str(error.filename), remedy="graphveil federation init makes it") from error
     if not isinstance(signatures, dict):
         raise DataError("is no JSON object", where=str(folder / SIGNATURES))
-    found = parse_agreement(data, where=str(folder / FILE))
-    for party in found.parties:
+    parsed = parse_agreement(data, where=str(folder / FILE))
+    for party in parsed.parties:
         signed = signatures.get(party.name)
         if not isinstance(signed, str):
             raise DataError(
@@ -180,7 +180,7 @@ def read_agreement(folder: Path) -> Agreement:
         except ValueError as error:
             raise DataError(f"the signature of {party.name} is no signature", where=str(folder / SIGNATURES)) from error
         require_signature(party.certificate.encode(), data, signature)
-    return found
+    return parsed
 
 
 def sign(data: bytes, identities: tuple[Identity, ...]) -> str:

@@ -62,8 +62,8 @@ class Checkpoints:
 
     def rounds(self) -> list[int]:
         """Return the finished rounds that can be gone on from."""
-        found = (file.stem.removeprefix(f"{self._agreement}-") for file in self._files("checkpoint"))
-        return sorted(int(round) for round in found if round.isdecimal())
+        numbers = (file.stem.removeprefix(f"{self._agreement}-") for file in self._files("checkpoint"))
+        return sorted(int(round) for round in numbers if round.isdecimal())
 
     def load(self, round: int) -> Mapping[str, Tensor]:
         """Return the state after a round.
@@ -169,15 +169,15 @@ class Checkpoints:
             if file.name not in needed:
                 file.unlink()
 
-    def _elsewhere(self, round: int, said: Tensor | None) -> dict[str, str]:
+    def _elsewhere(self, round: int, listed: Tensor | None) -> dict[str, str]:
         """Return which large tensors of a round lie in which other files of this folder."""
-        if said is None:
+        if listed is None:
             return {}
         with _understood(self._file(round)):
-            found: dict[str, str] = json.loads(bytes(said.numpy()))
-            if not all(re.fullmatch(rf"{self._agreement}-[0-9a-f]+\.kept", file) for file in found.values()):
+            file_of: dict[str, str] = json.loads(bytes(listed.numpy()))
+            if not all(re.fullmatch(rf"{self._agreement}-[0-9a-f]+\.kept", file) for file in file_of.values()):
                 raise ValueError("it names files that are none of its own")
-            return found
+            return file_of
 
     def _write(self, file: Path, tensors: Mapping[str, Tensor]) -> None:
         data = save(dict(tensors))

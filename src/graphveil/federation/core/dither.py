@@ -26,7 +26,7 @@ from graphveil.federation.crypto import ring
 from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
 
 #: The least deviation of a rounded normal, in steps.
-_LEAST_SIGMA = 10.0
+_MIN_SIGMA = 10.0
 
 
 class Words(Protocol):
@@ -53,7 +53,7 @@ class Dither:
 
     def __post_init__(self) -> None:
         to = self.publication
-        if self.step_bits < 1 or self.sigma < _LEAST_SIGMA or self.longest <= to.clip / 2:
+        if self.step_bits < 1 or self.sigma < _MIN_SIGMA or self.longest <= to.clip / 2:
             raise InputError(
                 f"no noise of sigma {to.sigma:g} for rows of {to.columns} numbers, of length {to.clip:g} at most",
                 where="fixed point",

@@ -86,7 +86,7 @@ def ledger_of(setting: Setting, rounds: int) -> Ledger:
         A ledger of rows and labels; without spends where nothing is protected.
     """
     delta = _delta(setting)
-    found = Ledger.open({"rows": (setting.privacy.epsilon, delta), "labels": (setting.privacy.epsilon_y, 0.0)})
+    budgets = Ledger.open({"rows": (setting.privacy.epsilon, delta), "labels": (setting.privacy.epsilon_y, 0.0)})
     spends = []
     if not setting.price.public and rounds:
         spent = min(setting.price.spent(rounds), setting.privacy.epsilon)
@@ -94,7 +94,7 @@ def ledger_of(setting: Setting, rounds: int) -> Ledger:
         spends.append(Spend("publications", "rows", mechanism, {"publications": rounds, **facts}, spent, delta))
     if math.isfinite(epsilon_y := setting.privacy.epsilon_y):
         spends.append(Spend("labels", "labels", "RandomizedResponse", {"classes": setting.classes}, epsilon_y, 0.0))
-    return found.spend(*spends) if spends else found
+    return budgets.spend(*spends) if spends else budgets
 
 
 def _mechanism(setting: Setting) -> tuple[str, dict[str, float | int]]:

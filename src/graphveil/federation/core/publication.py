@@ -38,7 +38,7 @@ from graphveil.privacy.printed import rounded_up
 if TYPE_CHECKING:
     from graphveil.federation.core.dither import Dither
 
-_FINEST, _MOST_STEPS = 10, 1 << 17
+_FINEST, _MAX_STEPS = 10, 1 << 17
 # What is kept back of epsilon and delta for the rounding of the noise table, which is checked afterwards.
 _KEPT = (1e-7, 1e-5)
 
@@ -128,7 +128,7 @@ class Publication:
     @property
     def bits(self) -> int:
         """A row of length C is 2^bits steps long; depends on the noise alone."""
-        return max(1, min(_FINEST, math.floor(math.log2(_MOST_STEPS / self.sigma)))) if self.sigma else _FINEST
+        return max(1, min(_FINEST, math.floor(math.log2(_MAX_STEPS / self.sigma)))) if self.sigma else _FINEST
 
 
 @dataclass(frozen=True)

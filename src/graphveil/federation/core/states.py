@@ -42,9 +42,9 @@ def load_module(prefix: str, module: nn.Module, state: State) -> None:
     Raises:
         InputError: for a state of another network.
     """
-    found = {name.removeprefix(f"{prefix}/"): value for name, value in state.items() if name.startswith(f"{prefix}/")}
+    values = {name.removeprefix(f"{prefix}/"): value for name, value in state.items() if name.startswith(f"{prefix}/")}
     try:
-        module.load_state_dict(found)
+        module.load_state_dict(values)
     except RuntimeError as error:
         raise InputError("this checkpoint is of another network", where=prefix, remedy="start the run anew") from error
 
@@ -59,11 +59,11 @@ def adam_state(prefix: str, optimiser: torch.optim.Optimizer) -> dict[str, Tenso
         prefix/number/name -> tensor: step, first and second moments.
     """
     parameters = [p for group in optimiser.param_groups for p in group["params"]]
-    found = {}
+    remembered = {}
     for number, parameter in enumerate(parameters):
         for name, value in optimiser.state.get(parameter, {}).items():
-            found[f"{prefix}/{number}/{name}"] = torch.as_tensor(value).clone()
-    return found
+            remembered[f"{prefix}/{number}/{name}"] = torch.as_tensor(value).clone()
+    return remembered
 
 
 def load_adam(prefix: str, optimiser: torch.optim.Optimizer, state: State) -> None:
@@ -75,9 +75,9 @@ def load_adam(prefix: str, optimiser: torch.optim.Optimizer, state: State) -> No
     parameters = [p for group in optimiser.param_groups for p in group["params"]]
     for number, parameter in enumerate(parameters):
         here = f"{prefix}/{number}/"
-        found = {name.removeprefix(here): value.clone() for name, value in state.items() if name.startswith(here)}
-        if found:
-            optimiser.state[parameter] = found
+        remembered = {name.removeprefix(here): value.clone() for name, value in state.items() if name.startswith(here)}
+        if remembered:
+            optimiser.state[parameter] = remembered
 
 
 def network_state(network: nn.Module, optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
@@ -104,10 +104,10 @@ def load_network(network: nn.Module, optimiser: torch.optim.Optimizer, state: St
 
 def publisher_state(publisher: Publisher) -> dict[str, Tensor]:
     """Return the noise's key and the digests of what was published."""
-    seen = b"".join(bytes.fromhex(digest) for digest in publisher.seen)
+    joined = b"".join(bytes.fromhex(digest) for digest in publisher.seen)
     return {
         "publisher/key": torch.from_numpy(np.frombuffer(publisher.key.secret, dtype=np.uint8).copy()),
-        "publisher/seen": torch.from_numpy(np.frombuffer(seen, dtype=np.uint8).copy()).view(-1, _DIGEST),
+        "publisher/seen": torch.from_numpy(np.frombuffer(joined, dtype=np.uint8).copy()).view(-1, _DIGEST),
     }
 
 

@@ -108,7 +108,7 @@ def _mapped(numbers: Sequence[int]) -> list[tuple[int, int]]:
     """
     first = [-_A * inverse % PRIME for inverse in inverses([(1 + 2 * r * r) % PRIME for r in numbers])]
     heights = [_height(u) for u in first]
-    found = []
+    points = []
     for r, u, w, t in zip(numbers, first, heights, powers(heights, (PRIME - 5) // 8), strict=True):
         root, character = w * t % PRIME, w * t * t % PRIME
         on_curve = character in (1, PRIME - 1)
@@ -117,8 +117,8 @@ def _mapped(numbers: Sequence[int]) -> list[tuple[int, int]]:
         elif not on_curve:
             root = root * r * (1 - _ROOT if character == _ROOT else 1 + _ROOT) % PRIME
         v = root if root % 2 == on_curve else -root % PRIME
-        found.append((u if on_curve else (-_A - u) % PRIME, v))
-    return found
+        points.append((u if on_curve else (-_A - u) % PRIME, v))
+    return points
 
 
 def _numbers_of(text: bytes, tag: bytes) -> tuple[int, int]:

@@ -48,23 +48,23 @@ def inverses(numbers: Sequence[int]) -> list[int]:
         ValueError: one of them is zero.
     """
     before = list(accumulate(numbers, lambda a, b: a * b % PRIME, initial=1))
-    rest, found = pow(before[-1], -1, PRIME), [0] * len(numbers)
+    rest, inverse_of = pow(before[-1], -1, PRIME), [0] * len(numbers)
     for place in range(len(numbers) - 1, -1, -1):
-        found[place] = rest * before[place] % PRIME
+        inverse_of[place] = rest * before[place] % PRIME
         rest = rest * numbers[place] % PRIME
-    return found
+    return inverse_of
 
 
 def _limbs(numbers: Sequence[int]) -> NDArray[np.uint32]:
     words = np.frombuffer(b"".join(number.to_bytes(40, "little") for number in numbers), "<u8").reshape(-1, 5)
-    found = np.empty((_LIMBS, len(numbers)), dtype=np.uint32)
+    limbs = np.empty((_LIMBS, len(numbers)), dtype=np.uint32)
     for limb in range(_LIMBS):
         word, shift = divmod(limb * _BITS, 64)
         value = words[:, word] >> np.uint64(shift)
         if shift > 64 - _BITS:
             value = value | words[:, word + 1] << np.uint64(64 - shift)
-        found[limb] = value & np.uint64((1 << _BITS) - 1)
-    return found
+        limbs[limb] = value & np.uint64((1 << _BITS) - 1)
+    return limbs
 
 
 def _numbers(limbs: NDArray[np.uint32]) -> list[int]:

@@ -21,14 +21,14 @@ def power(base: Limbs, bits: NDArray[np.uint8]) -> Limbs:
     Returns:
         uint32 [9, lanes].
     """
-    found, columns = base.copy(), np.empty((18, base.shape[1]), dtype=np.uint64)
+    result, columns = base.copy(), np.empty((18, base.shape[1]), dtype=np.uint64)
     for bit in bits[1:]:
-        _square(found, columns)
-        _reduce(columns, found)
+        _square(result, columns)
+        _reduce(columns, result)
         if bit:
-            _multiply(found, base, columns)
-            _reduce(columns, found)
-    return found
+            _multiply(result, base, columns)
+            _reduce(columns, result)
+    return result
 
 
 @compiled

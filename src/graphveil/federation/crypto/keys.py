@@ -148,14 +148,14 @@ def require_signature(certificate: bytes, data: bytes, signature: bytes) -> None
     Raises:
         DataError: it is not.
     """
-    found = _load(certificate)
-    key = found.public_key()
+    signer = _load(certificate)
+    key = signer.public_key()
     try:
         if not isinstance(key, ec.EllipticCurvePublicKey):
             raise InvalidSignature
         key.verify(signature, _PURPOSE + data, ec.ECDSA(hashes.SHA256()))
     except InvalidSignature as error:
-        raise DataError(f"the signature of {_name_of(found)} does not fit", where="agreement") from error
+        raise DataError(f"the signature of {_name_of(signer)} does not fit", where="agreement") from error
 
 
 def name_of(certificate: bytes) -> str:
@@ -169,12 +169,12 @@ def name_of(certificate: bytes) -> str:
 
 def _load(certificate: bytes) -> x509.Certificate:
     try:
-        found = x509.load_pem_x509_certificate(certificate)
+        loaded = x509.load_pem_x509_certificate(certificate)
         # Each part is decoded only when it is asked for.
-        _ = found.public_key(), found.subject, found.not_valid_before_utc, found.not_valid_after_utc
+        _ = loaded.public_key(), loaded.subject, loaded.not_valid_before_utc, loaded.not_valid_after_utc
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
         raise DataError("is no certificate", where="certificate") from error
-    return found
+    return loaded
 
 
 def _name_of(certificate: x509.Certificate) -> str:

@@ -135,10 +135,10 @@ def by_limbs(a: Tensor, b: Tensor) -> Tensor:
 
 def _limbs(a: Tensor) -> list[Tensor]:
     """Split into signed limbs: a = l0 + l1 2^22 + l2 2^43 modulo 2^64, each as float64."""
-    found, rest = [], a
+    parts, rest = [], a
     for width in _LIMBS:
         low = rest & ((1 << width) - 1)
         low = torch.where(low >= 1 << (width - 1), low - (1 << width), low)
-        found.append(low.double())
+        parts.append(low.double())
         rest = (rest - low) >> width
-    return found
+    return parts

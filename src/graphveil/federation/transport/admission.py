@@ -68,7 +68,8 @@ class _Pair:
     Attributes:
         host: where it comes from. since: when it came as far as it is.
         hello: its first bytes, until there is an inside. whole: whether all of the hello is there.
-        party: whose it is, once greeted. shown: whether it answered what the server said, with a certificate or not.
+        party: whose it is, once greeted. server_spoke: whether the server has answered the hello.
+        shown: whether the stranger has answered the server, with a certificate or not.
         until: when it goes, once an end has closed.
     """
 
@@ -80,7 +81,7 @@ class _Pair:
     whole: bool = False
     name: str = ""
     party: str | None = None
-    said: bool = False
+    server_spoke: bool = False
     shown: bool = False
     until: float | None = None
 
@@ -117,7 +118,7 @@ class AdmissionProxy:
         self._names, self._buffer = count(), memoryview(bytearray(_BLOCK))
         self._lock, self._closing = threading.Lock(), False
         self._resumes = self._tidied = 0.0
-        self._accepting = self._said_scarce = False
+        self._accepting = self._noted_scarce = False
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     # ---- for the server inside ----
@@ -282,8 +283,8 @@ class AdmissionProxy:
 
     def _scarce(self, error: OSError) -> None:
         """Give a stranger's files back, and let nobody in for a moment."""
-        if not self._said_scarce:
-            self._said_scarce = True
+        if not self._noted_scarce:
+            self._noted_scarce = True
             self._note(f"{error.strerror}: connections wait; is the limit of open files low, or is this an attack?")
         strangers = [pair for pair in self._pairs if pair.party is None]
         if strangers:
@@ -350,9 +351,9 @@ class AdmissionProxy:
             self._take_hello(pair, bytes(self._buffer[:size]))
         else:
             if pair.party is None:
-                if end is pair.outside and pair.said and not pair.shown:
+                if end is pair.outside and pair.server_spoke and not pair.shown:
                     pair.shown, pair.since = True, time.monotonic()
-                pair.said |= end is pair.inside
+                pair.server_spoke |= end is pair.inside
             if not other.ended:
                 self._send(other, self._buffer[:size])
 
@@ -436,19 +437,19 @@ def listeners(address: str) -> list[socket.socket]:
         OSError: none can be listened on.
     """
     host, _, port = address.rpartition(":")
-    found: list[socket.socket] = []
+    opened: list[socket.socket] = []
     failed: OSError | None = None
     here = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     for family, _, _, _, where in dict.fromkeys(here):
         try:
             one = socket.create_server(where[:2], family=family, backlog=_BACKLOG)
             one.setblocking(False)
-            found.append(one)
+            opened.append(one)
         except OSError as error:
             failed = error
-    if not found:
+    if not opened:
         raise failed or OSError(errno.EADDRNOTAVAIL, "no such address")
-    return found
+    return opened
 
 
 def network_of(host: str) -> str:

@@ -22,8 +22,8 @@ from graphveil.errors import InputError
 from graphveil.federation.crypto.keys import Identity, fingerprint_of
 from graphveil.federation.effects import PeerError
 from graphveil.federation.transport.admission import AdmissionProxy
-from graphveil.federation.transport.mailbox import Ends, Mailbox, SessionMonitor
-from graphveil.federation.transport.wire import CHUNK, HELLO, Frame, WireError, parse, word_bytes, word_of
+from graphveil.federation.transport.mailbox import Endpoints, Mailbox, SessionMonitor
+from graphveil.federation.transport.wire import CHUNK, HELLO, Frame, WireError, control_bytes, parse, parse_control
 
 _METHOD: Final = "/graphveil.Federation/Exchange"
 _OPTIONS: Final = [
@@ -45,7 +45,7 @@ _RETRY: Final = 0.3
 _FAREWELL, _ANSWER = 2.0, 20.0
 #: A server that is killed can hang up in the same way, but not again and again.
 _ENOUGH_TIMES: Final = 3
-_MOST_NOTED: Final = 64
+_MAX_NOTED: Final = 64
 #: What gRPC says of a connection that ends before it could be used: "Handshake ..." follows where TLS did not get by.
 _BEFORE_A_WORD: Final = "failed to connect to all addresses"
 _COMPARE: Final = "compare the certificates in both agreement files"
@@ -97,14 +97,14 @@ class Links:
         self._greeting_now: dict[str, Any] = {}
         self._hung_up: Counter[str] = Counter()
         self._streams: Counter[str] = Counter()
-        self._noted: deque[tuple[str, str]] = deque(maxlen=_MOST_NOTED)
+        self._noted: deque[tuple[str, str]] = deque(maxlen=_MAX_NOTED)
         self._calls: dict[str, Any] = {}
         self._threads: list[threading.Thread] = []
-        self.pace = SessionMonitor()
+        self.monitor = SessionMonitor()
         self.refused: dict[str, str] = {}  # name -> why its stream was last refused or lost, for who waits in vain
         self.mail: Mapping[str, Mailbox] = {
             peer.name: Mailbox(
-                Ends(agreement, place, peer.place, peer.name), self.pace, largest=largest, patience=patience
+                Endpoints(agreement, place, peer.place, peer.name), self.monitor, largest=largest, patience=patience
             )
             for peer in peers
         }
@@ -211,7 +211,7 @@ class Links:
         why = f"a connection from {host} is refused: its certificate is not in the agreement; {_COMPARE}"
         for peer in self._peers:
             if peer.place > self._place and not self._streams[peer.name]:
-                self._refuse(peer, why, quietly=len(self._noted) >= _MOST_NOTED)
+                self._refuse(peer, why, quietly=len(self._noted) >= _MAX_NOTED)
 
     def _listening(self, peer: Peer, incoming: Iterator[bytes], stream: int) -> None:
         """Take what comes in on a stream until it ends."""
@@ -222,10 +222,10 @@ class Links:
             for data in incoming:
                 word = mail.arrived(data, stream)
                 if word is not None:
-                    self._on_control(peer.name, word_of(word))
+                    self._on_control(peer.name, parse_control(word))
         except WireError as error:
             self._refuse(peer, error)
-            self.pace.end(PeerError(f"broke the protocol: {error}", where=peer.name))
+            self.monitor.end(PeerError(f"broke the protocol: {error}", where=peer.name))
         except Exception as error:  # the stream was cut; the connecting end opens another
             self._too_large(peer, error)
         finally:
@@ -288,17 +288,17 @@ class Links:
         """Note why no stream came about; a refusal ends the run, anything else may pass."""
         if self._closing.is_set():
             return
-        code, said = error.code().name, _line(error.details())
+        code, reason = error.code().name, _line(error.details())
         if code in ("UNAUTHENTICATED", "INVALID_ARGUMENT"):
-            self.pace.end(PeerError(f"refused this party: {said}", where=peer.name))
-        elif "CERTIFICATE_VERIFY_FAILED" in said:
-            self.pace.end(PeerError("shows another certificate than agreed", where=peer.name, remedy=_COMPARE))
-        elif "Connection refused" in said:
+            self.monitor.end(PeerError(f"refused this party: {reason}", where=peer.name))
+        elif "CERTIFICATE_VERIFY_FAILED" in reason:
+            self.monitor.end(PeerError("shows another certificate than agreed", where=peer.name, remedy=_COMPARE))
+        elif "Connection refused" in reason:
             self._refuse(peer, f"nobody listens at {peer.address} yet")
-        elif said.startswith(_BEFORE_A_WORD) and said.endswith(": Socket closed"):
+        elif reason.startswith(_BEFORE_A_WORD) and reason.endswith(": Socket closed"):
             self._shut_out(peer)
             return
-        elif "andshake" in said or "reset by peer" in said:
+        elif "andshake" in reason or "reset by peer" in reason:
             self._refuse(peer, "cuts connections off before a word")
         self._hung_up[peer.name] = 0
         self._too_large(peer, error)
@@ -309,12 +309,12 @@ class Links:
         why = f"refuses this party's certificate, which is not in its agreement; {_COMPARE}"
         self._refuse(peer, why)
         if self._hung_up[peer.name] >= _ENOUGH_TIMES:
-            self.pace.end(PeerError(why.partition("; ")[0], where=peer.name, remedy=_COMPARE))
+            self.monitor.end(PeerError(why.partition("; ")[0], where=peer.name, remedy=_COMPARE))
 
     def _too_large(self, peer: Peer, error: Any) -> None:
         code = getattr(error, "code", None)
         if code is not None and code() is not None and code().name == "RESOURCE_EXHAUSTED":
-            self.pace.end(PeerError("broke the protocol: a frame that is too large", where=peer.name))
+            self.monitor.end(PeerError("broke the protocol: a frame that is too large", where=peer.name))
 
     def _refuse(self, peer: Peer, why: object, *, quietly: bool = False) -> None:
         self.refused[peer.name] = str(why)
@@ -325,7 +325,7 @@ class Links:
     # ---- greetings ----
 
     def _greeting(self, peer: Peer) -> bytes:
-        body = word_bytes({"process": self._process})
+        body = control_bytes({"process": self._process})
         return Frame(HELLO, self._agreement, bytes(16), self._place, peer.place, body=body).to_bytes()
 
     def _greeted(self, peer: Peer, data: bytes) -> None:
@@ -338,7 +338,7 @@ class Links:
                 f"the agreement of {peer.name} is another than that of {self._identity.name}",
                 remedy="compare the agreement files, byte by byte",
             )
-        process = word_of(frame.body).get("process")
+        process = parse_control(frame.body).get("process")
         if not isinstance(process, str):
             raise WireError("no greeting", where=peer.name)
         self.refused.pop(peer.name, None)

@@ -28,14 +28,14 @@ from graphveil.federation.transport.wire import (
     Assembly,
     Frame,
     WireError,
+    control_bytes,
     frames_of,
     parse,
-    word_bytes,
 )
 
 WINDOW = 64 << 20
 _IDLE, _SHORT = 0.5, 0.02
-_MOST_CONTROLS = 256
+_MAX_CONTROLS = 256
 
 
 class SessionOver(Exception):
@@ -43,7 +43,7 @@ class SessionOver(Exception):
 
 
 @dataclass(frozen=True)
-class Ends:
+class Endpoints:
     """Who talks to whom: hash of the agreement, both places in its list of parties, and the peer's name."""
 
     agreement: bytes
@@ -120,11 +120,11 @@ class Mailbox:
         patience: seconds without any sign of the peer after which waiting ends.
     """
 
-    def __init__(self, ends: Ends, pace: SessionMonitor, *, largest: int, patience: float) -> None:
-        self._ends, self._pace, self._largest, self._patience = ends, pace, largest, patience
+    def __init__(self, ends: Endpoints, monitor: SessionMonitor, *, largest: int, patience: float) -> None:
+        self._ends, self._monitor, self._largest, self._patience = ends, monitor, largest, patience
         self._session = bytes(16)
         self._reset()
-        self._controls: deque[bytes] = deque(maxlen=_MOST_CONTROLS)
+        self._controls: deque[bytes] = deque(maxlen=_MAX_CONTROLS)
         self._heard = time.monotonic()
         self._stream = 0
 
@@ -144,10 +144,10 @@ class Mailbox:
 
     def begin(self, session: bytes) -> None:
         """Forget the session before and start another."""
-        with self._pace.lock:
+        with self._monitor.lock:
             self._session = session
             self._reset()
-            self._pace.lock.notify_all()
+            self._monitor.lock.notify_all()
 
     def send(self, kind: str, body: Tensor) -> None:
         """Queue a copy of a message; waits while too much is unacknowledged.
@@ -159,13 +159,13 @@ class Mailbox:
             PeerError: the peer was silent for too long. SessionOver: a party started anew.
         """
         copy = body.detach().clone()
-        with self._pace.lock:
+        with self._monitor.lock:
             self._wait(lambda: self._out < WINDOW)
             entry = _Sent(self._next, kind, copy)
             self._unacknowledged.append(entry)
             self._out += entry.bytes
             self._next += 1
-            self._pace.lock.notify_all()
+            self._monitor.lock.notify_all()
 
     def receive(self) -> tuple[str, Tensor]:
         """Return the next message; waits for it.
@@ -173,11 +173,11 @@ class Mailbox:
         Raises:
             PeerError: the peer was silent for too long, or broke the protocol. SessionOver: a party started anew.
         """
-        with self._pace.lock:
+        with self._monitor.lock:
             self._wait(lambda: bool(self._inbox))
             kind, body = self._inbox.popleft()
             self._in -= body.numel() * body.element_size()
-            self._pace.lock.notify_all()
+            self._monitor.lock.notify_all()
             return kind, body
 
     def flush(self) -> None:
@@ -186,16 +186,16 @@ class Mailbox:
 
     def control(self, word: dict[str, Any]) -> None:
         """Send a word of the sessions' own protocol, outside all sessions; lost when the stream is cut."""
-        with self._pace.lock:
-            self._controls.append(self._frame(CONTROL, word_bytes(word)).to_bytes())
-            self._pace.lock.notify_all()
+        with self._monitor.lock:
+            self._controls.append(self._frame(CONTROL, control_bytes(word)).to_bytes())
+            self._monitor.lock.notify_all()
 
     def drain(self, seconds: float) -> None:
         """Wait until all words have gone to a stream, or some seconds."""
         until = time.monotonic() + seconds
-        with self._pace.lock:
+        with self._monitor.lock:
             while self._controls and time.monotonic() < until:
-                self._pace.lock.wait(_SHORT)
+                self._monitor.lock.wait(_SHORT)
 
     def _wait(self, ready: Callable[[], bool]) -> None:
         began = time.monotonic()
@@ -208,30 +208,30 @@ class Mailbox:
                     remedy="start the party again; the run goes on from the last finished round",
                 )
 
-        self._pace.wait(ready, late, lambda: None)
+        self._monitor.wait(ready, late, lambda: None)
 
     # ---- the stream's side ----
 
     def open_stream(self) -> int:
         """Return the number of a new stream, which replaces the one before."""
-        with self._pace.lock:
+        with self._monitor.lock:
             self._stream += 1
             self._heard = time.monotonic()
             self._sent = self._unacknowledged[0].number - 1 if self._unacknowledged else self._next - 1
-            self._pace.lock.notify_all()
+            self._monitor.lock.notify_all()
             return self._stream
 
     def close_stream(self, stream: int | None = None) -> None:
         """End the `outgoing` of a stream; of the present one without a number."""
-        with self._pace.lock:
+        with self._monitor.lock:
             if stream in (None, self._stream):
                 self._stream += 1
-                self._pace.lock.notify_all()
+                self._monitor.lock.notify_all()
 
     def outgoing(self, stream: int) -> Iterator[bytes]:
         """Yield frames to send on a stream, beginning with what is not acknowledged, until it is replaced."""
         while True:
-            with self._pace.lock:
+            with self._monitor.lock:
                 while True:
                     if self._stream != stream:
                         return
@@ -240,7 +240,7 @@ class Mailbox:
                     entry = next((sent for sent in self._unacknowledged if sent.number > self._sent), None)
                     if small or entry is not None:
                         break
-                    self._pace.lock.wait(_IDLE)
+                    self._monitor.lock.wait(_IDLE)
                 if entry is not None:
                     self._sent = entry.number
             yield from small
@@ -253,7 +253,7 @@ class Mailbox:
         about = {"agreement": ends.agreement, "session": session, "number": entry.number}
         places = {"sender": ends.me, "receiver": ends.peer}
         for frame in frames_of(entry.kind, entry.body, **about, **places):  # type: ignore[arg-type]
-            with self._pace.lock:
+            with self._monitor.lock:
                 if self._stream != stream or self._session != session:
                     return
                 small = self._small()
@@ -265,7 +265,7 @@ class Mailbox:
         frames = [*self._controls]
         self._controls.clear()
         arrived = self._expected - 1
-        if arrived > self._acknowledged and (self._in < WINDOW or self._pace.waiting):
+        if arrived > self._acknowledged and (self._in < WINDOW or self._monitor.waiting):
             self._acknowledged = arrived
             frames.append(self._frame(ACK, b"", arrived).to_bytes())
         return frames
@@ -285,7 +285,7 @@ class Mailbox:
         frame, ends = parse(data), self._ends
         if (frame.agreement, frame.sender, frame.receiver) != (ends.agreement, ends.peer, ends.me):
             raise WireError("a frame of another run or of other parties", where=ends.name)
-        with self._pace.lock:
+        with self._monitor.lock:
             if stream != self._stream:
                 return None  # of a stream that was replaced; what counts is sent again
             self._heard = time.monotonic()
@@ -297,7 +297,7 @@ class Mailbox:
                 self._acknowledge(frame.number)
             elif frame.type == DATA and frame.number < self._expected:
                 self._acknowledged = min(self._acknowledged, self._expected - 2)  # it was lost: say it again
-                self._pace.lock.notify_all()
+                self._monitor.lock.notify_all()
             elif frame.type == DATA:
                 self._take(frame)
             else:
@@ -309,7 +309,7 @@ class Mailbox:
             raise WireError("an acknowledgement of what was never sent", where=self._ends.name)
         while self._unacknowledged and self._unacknowledged[0].number <= number:
             self._out -= self._unacknowledged.popleft().bytes
-        self._pace.lock.notify_all()
+        self._monitor.lock.notify_all()
 
     def _take(self, frame: Frame) -> None:
         if frame.number != self._expected:
@@ -324,7 +324,7 @@ class Mailbox:
             self._inbox.append(whole)
             self._in += whole[1].numel() * whole[1].element_size()
             self._expected += 1
-            self._pace.lock.notify_all()
+            self._monitor.lock.notify_all()
 
     def _frame(self, type_: int, body: bytes, number: int = 0) -> Frame:
         ends = self._ends

@@ -39,7 +39,7 @@ from graphveil.federation.transport.mailbox import SessionOver
 from graphveil.federation.transport.wire import WireError
 
 _REPEAT: Final = 0.3
-_MOST_WORDS: Final = 256
+_MAX_CONTROLS: Final = 256
 #: What a party that stops tells the others: why, and nothing of its data.
 WHY: Mapping[str, str] = MappingProxyType(
     {
@@ -122,7 +122,7 @@ class Session:
     ) -> None:
         self._me, self._server, self._peers = me, server, peers
         self._build, self._store, self._patience, self._tell = build, store, patience, tell
-        self._words: deque[tuple[str, dict[str, Any]]] = deque(maxlen=_MOST_WORDS)
+        self._controls_in: deque[tuple[str, dict[str, Any]]] = deque(maxlen=_MAX_CONTROLS)
         self._anew = self._stopped = False
         self._nonce, self._going, self._session = "", "", ""
         self._saved: dict[str, int] = {}
@@ -142,31 +142,31 @@ class Session:
         Raises:
             WireError: a word that nobody says.
         """
-        pace = self._open().pace
-        with pace.lock:
+        monitor = self._open().monitor
+        with monitor.lock:
             if "stop" in word:
                 why = WHY.get(str(word["stop"]), "no reason given")
                 self._stopped = True  # by another, who has told everybody
-                pace.end(PeerError(f"stopped: {why}", where=name, remedy="its own screen says more"))
+                monitor.end(PeerError(f"stopped: {why}", where=name, remedy="its own screen says more"))
             elif "saved" in word and self._leads:
                 self._note_saved(name, word)
             elif "all" in word and name == self._server:
                 if word.get("of") == self._session:
                     self._common = max(self._common, _whole(word, "all"))
             elif "started" in word and self._leads and word["started"] == self._going:
-                self._say({"go": self._going}, name)
+                self._send_control({"go": self._going}, name)
             elif "call" in word and name == self._server and word["call"] != self._nonce:
-                pace.end(SessionOver())
-            self._words.append((name, word))
-            pace.lock.notify_all()
+                monitor.end(SessionOver())
+            self._controls_in.append((name, word))
+            monitor.lock.notify_all()
 
     def on_restart(self, name: str) -> None:
         """Note that a peer's process is a new one; the server calls everybody anew."""
         if self._leads:
-            pace = self._open().pace
-            with pace.lock:
+            monitor = self._open().monitor
+            with monitor.lock:
                 self._anew = True
-                pace.end(SessionOver())
+                monitor.end(SessionOver())
 
     @property
     def _leads(self) -> bool:
@@ -197,20 +197,20 @@ class Session:
                 continue
             except Exception as error:
                 if not self._stopped:
-                    self._say({"stop": _why(error)})
+                    self._send_control({"stop": _why(error)})
                     time.sleep(_REPEAT)  # for the word to leave
                 raise
 
     def _agree(self) -> tuple[int, Mapping[str, Tensor] | None]:
         """Return the round to go on from and the state there; None where nothing is saved."""
-        found = self._lead() if self._leads else self._follow()
-        return max(found, 0), None if found < 0 else self._store.load(found)
+        done = self._lead() if self._leads else self._follow()
+        return max(done, 0), None if done < 0 else self._store.load(done)
 
     def _lead(self) -> int:
         links = self._open()
-        with links.pace.lock:
+        with links.monitor.lock:
             self._anew = False
-            links.pace.begin()
+            links.monitor.begin()
             self._nonce, self._going = secrets.token_hex(8), ""
         ready = self._gather({"call": self._nonce}, "ready")
         rounds = {-1, *self._store.rounds()}
@@ -221,19 +221,19 @@ class Session:
         self._begin(session, done)
         self._gather({"start": self._nonce, "session": session.hex(), "round": done}, "started")
         self._going = self._nonce
-        self._say({"go": self._nonce})
+        self._send_control({"go": self._nonce})
         return done
 
     def _follow(self) -> int:
-        done, heard, say = -1, time.monotonic(), None
+        done, last_heard, say = -1, time.monotonic(), None
         while True:
             word = self._next(("call", "start", "go"))
             if word is None:
                 if say is not None:
-                    self._say(say, self._server)
-                self._late(heard, (self._server,))
+                    self._send_control(say, self._server)
+                self._late(last_heard, (self._server,))
                 continue
-            heard = time.monotonic()
+            last_heard = time.monotonic()
             if "call" in word:
                 self._nonce = str(word["call"])
                 say = {"ready": self._nonce, "rounds": self._store.rounds()}
@@ -247,7 +247,7 @@ class Session:
             elif word.get("go") == self._nonce:
                 return done
             if say is not None:
-                self._say(say, self._server)
+                self._send_control(say, self._server)
 
     def _go_on_from(self, done: int) -> None:
         """Make ready to go on from a round, -1 for the very beginning; refuse to publish anew what was published."""
@@ -263,53 +263,53 @@ class Session:
 
     def _begin(self, session: bytes, done: int) -> None:
         links = self._open()
-        with links.pace.lock:
+        with links.monitor.lock:
             for mail in links.mail.values():
                 mail.begin(session)
-            links.pace.begin()
+            links.monitor.begin()
             self._session = session.hex()
             self._saved = dict.fromkeys((self._me, *self._peers), done)
             self._common = done
 
     def _gather(self, word: dict[str, Any], answer: str) -> dict[str, dict[str, Any]]:
         """Say a word to all, again and again, until each has answered it."""
-        found: dict[str, dict[str, Any]] = {}
-        began, pace = time.monotonic(), self._open().pace
+        answers: dict[str, dict[str, Any]] = {}
+        began, monitor = time.monotonic(), self._open().monitor
         while True:
-            self._say(word)
+            self._send_control(word)
             until = time.monotonic() + _REPEAT
-            with pace.lock:
-                while time.monotonic() < until and len(found) < len(self._peers):
-                    while self._words:
-                        name, said = self._words.popleft()
-                        if said.get(answer) == self._nonce:
-                            found[name] = said
+            with monitor.lock:
+                while time.monotonic() < until and len(answers) < len(self._peers):
+                    while self._controls_in:
+                        name, reply = self._controls_in.popleft()
+                        if reply.get(answer) == self._nonce:
+                            answers[name] = reply
                     if self._anew:
                         raise SessionOver
-                    pace.check(over=False)
-                    if len(found) < len(self._peers):
-                        pace.lock.wait(max(until - time.monotonic(), 0.01))
-            if len(found) == len(self._peers):
-                return found
-            self._late(began, tuple(name for name in self._peers if name not in found))
+                    monitor.check(over=False)
+                    if len(answers) < len(self._peers):
+                        monitor.lock.wait(max(until - time.monotonic(), 0.01))
+            if len(answers) == len(self._peers):
+                return answers
+            self._late(began, tuple(name for name in self._peers if name not in answers))
 
     def _next(self, kinds: tuple[str, ...]) -> dict[str, Any] | None:
         """Return the server's next word of these kinds, or None after a while."""
-        pace = self._open().pace
+        monitor = self._open().monitor
         until = time.monotonic() + _REPEAT
-        with pace.lock:
+        with monitor.lock:
             while True:
-                while self._words:
-                    name, word = self._words.popleft()
+                while self._controls_in:
+                    name, word = self._controls_in.popleft()
                     if name == self._server and any(kind in word for kind in kinds):
                         return word
-                pace.check(over=False)
+                monitor.check(over=False)
                 if time.monotonic() >= until:
                     return None
-                pace.lock.wait(max(until - time.monotonic(), 0.01))
+                monitor.lock.wait(max(until - time.monotonic(), 0.01))
 
-    def _late(self, heard: float, names: tuple[str, ...]) -> None:
-        if time.monotonic() - heard > self._patience:
+    def _late(self, last_heard: float, names: tuple[str, ...]) -> None:
+        if time.monotonic() - last_heard > self._patience:
             why = "; ".join(self._open().refused[name] for name in names if name in self._open().refused)
             raise PeerError(
                 f"no word for {self._patience:.0f} s{f' ({why})' if why else ''}",
@@ -317,7 +317,7 @@ class Session:
                 remedy="start it, and then this one again: the run goes on from the last finished round",
             )
 
-    def _say(self, word: dict[str, Any], name: str | None = None) -> None:
+    def _send_control(self, word: dict[str, Any], name: str | None = None) -> None:
         for peer in (name,) if name is not None else self._peers:
             self._open().mail[peer].control(word)
 
@@ -329,21 +329,21 @@ class Session:
             return
         self._saved[name] = max(self._saved.get(name, -1), _whole(word, "saved"))
         common = min(self._saved.values())
-        said = {"all": common, "of": self._session}
+        answer = {"all": common, "of": self._session}
         if common > self._common:
             self._common = common
-            self._say(said)
+            self._send_control(answer)
         elif name != self._me:
-            self._say(said, name)
+            self._send_control(answer, name)
 
     def _save(self, effect: Checkpoint) -> None:
         self._store.save(effect.round, effect.state())
         word = {"saved": effect.round, "of": self._session}
         if self._leads:
-            with self._open().pace.lock:
+            with self._open().monitor.lock:
                 self._note_saved(self._me, word)
         else:
-            self._say(word, self._server)
+            self._send_control(word, self._server)
         self._tell(effect.round, effect.epsilon)
 
     def _publishing(self, round: int, saved: int | None, name: str) -> None:
@@ -372,10 +372,10 @@ class Session:
         """Wait until all have saved this round."""
         began = time.monotonic()
         word = {"saved": round, "of": self._session}
-        self._open().pace.wait(
+        self._open().monitor.wait(
             lambda: self._common >= round,
             lambda: self._late(began, (self._server,)),
-            lambda: self._say(word, self._server),
+            lambda: self._send_control(word, self._server),
         )
 
     # ---- the program ----
@@ -416,25 +416,25 @@ class Session:
             self._gather({"ask": self._nonce}, "finished")
             self._bid_farewell()
             return
-        heard = time.monotonic()
+        last_heard = time.monotonic()
         while True:
             try:
                 word = self._next(("ask", "over", "call"))
                 if word is None:
-                    self._late(heard, (self._server,))
+                    self._late(last_heard, (self._server,))
                     continue
             except PeerError:
                 return  # this party has all it needs; nothing that happens to the others changes it
-            heard = time.monotonic()
+            last_heard = time.monotonic()
             if word.get("ask") == self._nonce:
-                self._say({"finished": self._nonce}, self._server)
+                self._send_control({"finished": self._nonce}, self._server)
             elif word.get("over") == self._nonce:
                 self._open().leave()
-                self._say({"left": self._nonce}, self._server)
+                self._send_control({"left": self._nonce}, self._server)
                 time.sleep(_REPEAT / 3)  # for the word to leave
                 return
             elif "call" in word and word["call"] != self._nonce:
-                self._words.appendleft((self._server, word))
+                self._controls_in.appendleft((self._server, word))
                 raise SessionOver
 
     def _bid_farewell(self) -> None:

@@ -33,9 +33,9 @@ _SEAL: Final = 32
 _NAMES: Final = tuple(KINDS)
 _DTYPES: Final = (torch.uint8, torch.int64, torch.float32, torch.float64)
 _WORDS: Final = ("<u1", "<i8", "<f4", "<f8")
-_MOST_PARTS: Final = 1 << 20
-_MOST_SIZE: Final = 1 << 40
-_MOST_WORD: Final = 4096
+_MAX_PARTS: Final = 1 << 20
+_MAX_SIZE: Final = 1 << 40
+_MAX_CONTROL: Final = 4096
 #: Bytes of kinds that are always small.
 _SMALL: Final = {"mask-keys": 1 << 16, "aligned": 8}
 
@@ -104,11 +104,11 @@ def parse(data: bytes) -> Frame:
     if hashlib.sha256(memoryview(data)[:-_SEAL]).digest() != data[-_SEAL:]:
         raise _bad("the seal does not fit: damaged on the way")
     if type_ == DATA:
-        fits = kind < len(_NAMES) and dtype < len(_DTYPES) and rank <= 4 and 0 <= part < parts <= _MOST_PARTS
+        fits = kind < len(_NAMES) and dtype < len(_DTYPES) and rank <= 4 and 0 <= part < parts <= _MAX_PARTS
         fits = fits and number > 0 and _DTYPES[dtype] == KINDS[_NAMES[kind]].dtype
     else:
-        fits = (part, parts, rank, kind, dtype) == (0, 1, 0, 255, 0) and length <= _MOST_WORD
-    if not fits or any(dims[rank:]) or max(dims) > _MOST_SIZE:
+        fits = (part, parts, rank, kind, dtype) == (0, 1, 0, 255, 0) and length <= _MAX_CONTROL
+    if not fits or any(dims[rank:]) or max(dims) > _MAX_SIZE:
         raise _bad("a field is outside its range")
     shape = tuple(dims[:rank])
     return Frame(
@@ -189,12 +189,12 @@ class Assembly:
         return _NAMES[first.kind], torch.from_numpy(own).reshape(first.shape)
 
 
-def word_bytes(word: Mapping[str, Any]) -> bytes:
+def control_bytes(word: Mapping[str, Any]) -> bytes:
     """Return the body of a control frame: one flat JSON object."""
     return json.dumps(word).encode()
 
 
-def word_of(body: bytes) -> dict[str, Any]:
+def parse_control(body: bytes) -> dict[str, Any]:
     """Return the word in a control frame's body.
 
     Raises:
