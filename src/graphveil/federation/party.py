@@ -55,6 +55,7 @@ def holding_of(graph: Graph, order: Tensor, *, labels: bool, seed: int) -> Holdi
     """
     place = torch.full((int(graph.num_nodes),), -1, dtype=torch.int64)
     place[order] = torch.arange(len(order))
+    # -1 for nodes that not everybody has; their edges are dropped, or they would have no row at the other holders.
     ends = place[graph.edge_index]
     rows = to_rows(graph.x)[order.numpy()] if graph.x.layout == torch.sparse_csr else graph.x[order]
     head = None

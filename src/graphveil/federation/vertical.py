@@ -32,6 +32,7 @@ def vertical_partition(graph: Graph, shares: Sequence[float], *, seed: int) -> l
     """
     rng = np.random.default_rng(seed)
     columns = _parts(rng.permutation(graph.schema.dimension), shares)
+    # An undirected edge is dealt once, both directions to one holder: else two holders would know it.
     both = not graph.schema.directed
     forth = graph.edge_index[:, graph.edge_index[0] < graph.edge_index[1]] if both else graph.edge_index
     edges = _parts(rng.permutation(forth.shape[1]), shares)

@@ -168,6 +168,7 @@ def read_agreement(folder: Path) -> Agreement:
         raise DataError("is no JSON object", where=str(folder / SIGNATURES))
     parsed = parse_agreement(data, where=str(folder / FILE))
     for party in parsed.parties:
+        # All of them, also this party's own: a run begins only where everybody signed these very bytes.
         signed = signatures.get(party.name)
         if not isinstance(signed, str):
             raise DataError(

@@ -56,6 +56,7 @@ class Bounds:
     @property
     def start(self) -> float:
         """w, the largest entry of a holder's first share of W: together they take half of C'."""
+        # Glorot's variance for the sum of all shares, or less where that could pass half of C'.
         free = math.sqrt(6.0 / (self.columns + self.width) / self.holders)
         return min(free, self.longest / 2 / self._size / self.holders)
 

@@ -74,6 +74,7 @@ class Checkpoints:
         state = _read(self._file(round))
         with _understood(self._file(round)):
             made = bytes(state.pop(_PLATFORM, torch.zeros(0, dtype=torch.uint8)).numpy()).decode()
+        # Other rounding makes other rows, and the next round was published: that would be a second answer.
         if made != platform_facts() and self.published() > round:
             raise ModelFileError(
                 f"made by {made}, and this is {platform_facts()}: round {round + 1} would be published a second time",
@@ -135,6 +136,7 @@ class Checkpoints:
         Args:
             round: its number. name: of the publication, hexadecimal; "" where it has none.
         """
+        # Durable before a byte leaves: after a power cut the note is there, or nothing was sent.
         self._replace(self._published, f"{round} {name}".encode())
         sync_folder(self._folder)
 

@@ -89,6 +89,8 @@ class Dither:
         """
         count = math.prod(shape)
         normal = RoundedNormal(self.sigma, math.ceil(self.publication.cut * self.sigma))
+        # Drawn on whole numbers: no float of the noise is ever rounded (Mironov, CCS 2012).
         steps = torch.from_numpy(normal.draw(count, words)).view(shape)  # type: ignore[arg-type]
+        # 2^t divides 2^64: the low bits of a uniform word are exactly uniform.
         low = (words.uint64(count) & np.uint64((1 << self.step_bits) - 1)).astype(np.int64)
         return (steps << self.step_bits) + torch.from_numpy(low).view(shape)

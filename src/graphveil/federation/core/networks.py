@@ -60,6 +60,7 @@ class Propagation(nn.Module):
             else:
                 h = attend(h @ weight, self.attention[k], structure)
             h = torch.tanh(h + bias)
+        # Rows of length 1: one holder's rows weigh as much as another's, and clipping to C = 1 cuts nothing.
         return functional.normalize(h, dim=1)
 
 

@@ -94,6 +94,7 @@ def _delivered(name: str, sent: Send, number: int, programs: Collection[str], ma
     require_kind(sent.kind, sent.body)
     if sent.to not in programs or sent.to == name:
         raise InputError(f"message {sent.kind!r} to {sent.to!r}", allowed=", ".join(programs))
+    # A copy, as a wire makes one: a sender that goes on computing in place must not change what it has sent.
     mail[name, sent.to].append((sent.kind, sent.body.clone()))
     size = sent.body.numel() * sent.body.element_size()
     return Entry(number, name, sent.to, sent.kind, tuple(sent.body.shape), size, KINDS[sent.kind].reveals)

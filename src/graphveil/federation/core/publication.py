@@ -114,6 +114,7 @@ class Publication:
     def _price(self, rounds: int) -> float:
         if self.public:
             return math.inf
+        # The exact curve is read a little below delta; the rest pays for the rounded table, which is charged here.
         below = self.delta * (1 - _KEPT[1] / 2)
         exact = gaussian_epsilon(self.sigma, below, 2.0 * math.sqrt(rounds))
         epsilon, delta = RoundedNormal(1.0, self.cut).price(exact, below, rounds * self.columns)
@@ -237,6 +238,7 @@ class Publisher:
         if self.publication.public:
             return clip_rows(x.detach(), self.publication.clip)
         to = self.publication
+        # Noise is drawn for rows on the grid, in whole steps: sums of floats would leak in their lowest bits.
         grid = quantise(x.detach(), cap=to.clip, bits=to.bits, normalise=False).values
         digest = hashlib.sha256(f"{round} ".encode() + grid.numpy().tobytes()).hexdigest()
         self._count(digest)
@@ -269,6 +271,7 @@ class Publisher:
 
     def _count(self, digest: str) -> None:
         self.latest = digest
+        # The same rows in the same round have the same noise: sending them again tells nothing more.
         if digest in self.seen:
             return
         if len(self.seen) >= self.publication.rounds:
@@ -318,4 +321,5 @@ def james_stein(x: Tensor, publication: Publication) -> Tensor:
     scale = (publication.columns - 2) * (publication.sigma * publication.clip) ** 2
     if scale <= 0:
         return x
+    # A row of zeros would divide by zero; it is shrunk to zero all the same.
     return x * (1 - scale / x.square().sum(dim=1, keepdim=True).clamp_min(1e-30)).clamp_min(0)

@@ -84,6 +84,8 @@ def _hashed(texts: Sequence[bytes], tag: bytes) -> list[int]:
     pairs = [_numbers_of(text, tag) for text in texts]
     mapped = _mapped(list(chain.from_iterable(pairs)))
     tops, bottoms = [], []
+    # The sum of two points by the addition law of a Montgomery curve, as a fraction; then times 8, which clears the
+    # cofactor (RFC 9380, section 7). One inversion serves all points.
     for (u1, v1), (u2, v2) in zip(mapped[::2], mapped[1::2], strict=True):
         bottom = (u2 - u1) ** 2 % PRIME  # 0 for one pair in 2^254
         top = ((v2 - v1) ** 2 - (_A + u1 + u2) * bottom) % PRIME

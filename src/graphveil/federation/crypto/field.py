@@ -30,6 +30,7 @@ def powers(numbers: Sequence[int], exponent: int) -> list[int]:
     Returns:
         The powers modulo 2^255 - 19, in order.
     """
+    # Python's `pow` is not constant in time: the numbers are a holder's own, and nobody else waits for one of them.
     if len(numbers) < _FEW:
         return [pow(number, exponent, PRIME) for number in numbers]
     from graphveil.federation.crypto.field_loops import power

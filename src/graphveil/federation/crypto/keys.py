@@ -95,6 +95,7 @@ def write_identity(identity: Identity, folder: Path) -> None:
     """
     if os.path.lexists(folder):
         raise InputError("is already there", where=str(folder), remedy="name a new folder")
+    # Closed to others before the key is written: there is no moment at which others could read it.
     with new_folder(folder) as inside:
         inside.chmod(0o700)
         write_bytes(inside / CERTIFICATE, identity.certificate)

@@ -50,6 +50,7 @@ class MaskKey:
         Returns:
             Ring elements, int64 of this shape.
         """
+        # A cipher key of its own for every label: the counter begins at 0 each time, and no two labels share a stream.
         key = hashlib.sha256(b"graphveil/mask/1" + self.secret + label.encode()).digest()
         stream = Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor()
         size = 8 * int(np.prod(shape, dtype=np.int64))
@@ -58,6 +59,7 @@ class MaskKey:
         for start in range(0, size, _CHUNK):
             stream.update_into(zeros[: min(_CHUNK, size - start)], view[start:])
         words = room[:size].view("<i8")
+        # Both ends must expand the same numbers: words are little-endian whatever the machine.
         if sys.byteorder == "big":
             words = words.astype(np.int64)
         return torch.from_numpy(words).reshape(shape)

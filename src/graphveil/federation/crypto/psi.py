@@ -53,6 +53,7 @@ def align(roster: Roster, ids: Sequence[str], *, randomness: Randomness) -> Prog
     """
     texts = _texts(roster.me, ids)
     secret = randomness.bytes(curve.POINT)
+    # A random order of its own for every run: where an id stands in the files is not shown.
     order = np.argsort(randomness.uint64(len(ids)), kind="stable")
     me, names = roster.me, roster.holders
     place, count = names.index(me), len(names)
@@ -68,9 +69,11 @@ def align(roster: Roster, ids: Sequence[str], *, randomness: Randomness) -> Prog
     finished = _in_order(points)
     for name in roster.others:
         yield Send(name, "blinded-set", finished)
+    # Sets that come back sorted say nothing of anybody's order; only membership is compared.
     common = set(points)
     for name in roster.others:
         theirs = yield Receive(name, "blinded-set", (-1, curve.POINT))
+        # This holder finished the set of the one after it, and so knows what that one must publish.
         if name == after and not torch.equal(theirs, _in_order(_rows(going))):
             raise PeerError("its finished set of blinded ids is not the one that it was sent", where=name)
         common &= set(_different(theirs, name))

@@ -47,6 +47,7 @@ def encode(values: Tensor, bits: int = FRACTION_BITS) -> Tensor:
         >>> encode(torch.tensor([0.5, -1.25]), bits=4)
         tensor([  8, -20])
     """
+    # In float64, where scaling by a power of 2 is exact: a value is rounded once.
     scaled = torch.round(values.double() * 2.0**bits)
     if not bool(scaled.isfinite().all()):
         raise InputError("a value is not finite", where="fixed point", allowed="finite numbers")
@@ -108,6 +109,7 @@ def matmul(a: RingMatrix, b: Tensor) -> Tensor:
         a b, int64 [n, h].
     """
     if scipy.sparse.issparse(a):
+        # scipy's int64 product wraps modulo 2^64 as torch's does; numpy would warn of the wrapping.
         with np.errstate(over="ignore"):
             return torch.from_numpy(np.ascontiguousarray(a @ b.numpy()))
     return by_limbs(a, b) if a.is_cuda else a @ b
@@ -127,6 +129,7 @@ def by_limbs(a: Tensor, b: Tensor) -> Tensor:
     for start in range(0, a.shape[1], _BLOCK):
         here = slice(start, start + _BLOCK)
         for i, left in enumerate(lefts):
+            # Limb products at 2^64 and above vanish modulo 2^64, so the pairs i + j >= 3 are left out.
             for j, right in enumerate(rights[: len(_LIMBS) - i]):
                 shift = sum(_LIMBS[:i]) + sum(_LIMBS[:j])
                 total += (left[:, here] @ right[here]).long() << shift
@@ -138,6 +141,7 @@ def _limbs(a: Tensor) -> list[Tensor]:
     parts, rest = [], a
     for width in _LIMBS:
         low = rest & ((1 << width) - 1)
+        # Signed limbs halve their size, which keeps the sums of products below 2^53.
         low = torch.where(low >= 1 << (width - 1), low - (1 << width), low)
         parts.append(low.double())
         rest = (rest - low) >> width

@@ -82,6 +82,7 @@ def secret_numbers(shape: tuple[int, int], *, randomness: Randomness) -> Tensor:
     Returns:
         float64, uniform on the multiples of 2^-52 in [-1, 1).
     """
+    # 53 bits of each word: all of them fit into float64, so the numbers are exactly uniform.
     words = randomness.uint64(shape[0] * shape[1])
     return torch.from_numpy((words >> 11).astype("float64") * 2.0**-52 - 1.0).reshape(shape)
 

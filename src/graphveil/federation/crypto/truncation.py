@@ -84,10 +84,12 @@ def truncate_shared(zero: ZeroSum, share: Tensor, keys: TruncationKeys, scale: S
     if zero.roster.me != first:
         yield Send(first, "masked-sum", masked)
         safe = yield Receive(first, "safe-bits", (-(-share.numel() // 8),))
+        # Without the mask of `zero` this share would be a number that the dealer drew.
         mine = -keys.cut.expand(f"r' {step}", shape)
         return mine * _unpacked(safe, shape) + zero.mask(f"cut {step}", shape)
     for name in others:
         masked = masked + (yield Receive(name, "masked-sum", shape))
+    # c is x + r modulo 2^64: between these bounds x + r has not wrapped, so c >> s is (x + r) >> s.
     inside = (masked >= scale.reach - (1 << 63)) & (masked < (1 << 63) - scale.reach)
     for name in others:
         yield Send(name, "safe-bits", _packed(inside))

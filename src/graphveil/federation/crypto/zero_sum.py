@@ -80,6 +80,7 @@ def agree_on_masks(roster: Roster, *, randomness: Randomness) -> Program[ZeroSum
     Raises:
         DataError: a key that is no point of the curve's large group (RFC 7748, section 6.1: the shared secret is 0).
     """
+    # Drawn anew in every session: a session that is run again never masks another sum with an old mask.
     secret = X25519PrivateKey.from_private_bytes(randomness.bytes(KEY_BYTES))
     own = secret.public_key().public_bytes_raw()
     for name in roster.others:
@@ -97,6 +98,7 @@ def agree_on_masks(roster: Roster, *, randomness: Randomness) -> Program[ZeroSum
 
 def _pairwise(shared: bytes, publics: Mapping[str, bytes], names: Sequence[str]) -> MaskKey:
     """Return the key of two holders, bound to their names and public keys in the agreement's order."""
+    # Names and public keys are part of the key: who swaps a public key on the way gets two different keys.
     info = _PURPOSE
     for name in names:
         if name in publics:

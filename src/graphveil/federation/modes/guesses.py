@@ -99,6 +99,7 @@ class GuessingHolder:
     def load(self, state: State) -> None:
         """Set all of it from a checkpoint."""
         self.publisher.sent = state.get("guesses/sent")
+        # What was sent before counts still: a restart is no second budget.
         self.publisher.seen = ("guesses",) * int(state["guesses/count"])
         if self.head is not None:
             self.head.load(state)

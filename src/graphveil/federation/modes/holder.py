@@ -160,6 +160,7 @@ def holder(run: RunContext, holding: Holding) -> Program[EmbeddingHolder]:
             yield from head.steps(setting, holding.nodes, round)
         gradient = yield Receive(setting.server, "embedding-gradient", (holding.nodes, setting.model.width))
         party.optimiser.zero_grad()
+        # The server saw clipped noisy rows; its gradient is passed straight through clip and noise.
         h.backward(gradient)
         party.optimiser.step()
         yield from party.first.backward(h0, round)
@@ -284,6 +285,7 @@ class _SharedLayer:
     def backward(self, h0: Tensor, round: int) -> Program[None]:
         setting, me = self._run.setting, self._run.me
         gradient = h0.grad if h0.grad is not None else torch.zeros_like(h0)
+        # Momentum is linear, so it is kept in the clear at its holder and no share is multiplied by a constant.
         self._velocity = gradient if self._velocity is None else setting.training.momentum * self._velocity + gradient
         step = ring.encode(setting.training.shared_rate * self._velocity, setting.protocol.bits)
         products = products_of(setting, self._nodes, transposed=True)

@@ -81,6 +81,7 @@ class LabelHead:
             InputError: other nodes train or validate now: their labels were not randomized when the run began.
         """
         split = state.get("desk/split")
+        # A node that did not train when labels were randomized would now be reported as it is.
         if split is None or not torch.equal(split.bool(), torch.stack([self.train, self.val])):
             raise InputError(
                 "other nodes train or validate than when the run began, or another version began it",

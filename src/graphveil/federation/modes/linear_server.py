@@ -79,6 +79,7 @@ def linear_server(run: RunContext, nodes: int, rows: int) -> Program[LinearNetwo
         yield from take_steps(network, optimiser, setting, [z], train, setting.steps(round))
         velocity = setting.training.momentum * velocity + (z.grad if z.grad is not None else torch.zeros_like(z))
         step = _bounded(setting.training.shared_rate * velocity, setting, nodes)
+        # Rows of equal labels are alike: each holder gets a share, which is uniform.
         for name, part in zip(setting.names, share(step, len(setting.names), randomness=run.randomness), strict=True):
             yield Send(name, "gradient-share", part)
         yield from dealer.correct(linear_products(setting, nodes, transposed=True), f"backward {round}")
@@ -103,6 +104,7 @@ def _bounded(step: Tensor, setting: Setting, nodes: int) -> Tensor:
     """
     if setting.publication.public:
         return ring.encode(step, setting.protocol.bits)
+    # float64 and a margin of 2^-30: the bound must hold after rounding, or W could pass C'.
     exact = step.double()
     longest = setting.bounds.step * (1 - 2.0**-30) / math.sqrt(nodes)
     short = exact * min(1.0, longest / max(float(exact.norm()), 1e-300))

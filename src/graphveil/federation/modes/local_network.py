@@ -148,6 +148,7 @@ def guess_chances(guesses: Tensor, labels: Tensor, response: Tensor, channel: Te
         model = channel.T @ (share * confusion) @ response  # chance of each pair (randomized label, report)
         joint = share * confusion * (channel @ (counts / model.clamp_min(_MIN_CHANCE)) @ response.T)
         share = (joint.sum(dim=1, keepdim=True) + 1) / (joint.sum() + classes)
+        # The prior counts as a few nodes: with few validation nodes an estimate of 0 would forbid what can happen.
         counted = joint + _WEIGHT * start
         confusion = counted / counted.sum(dim=1, keepdim=True)
     return (confusion @ response).float()

@@ -206,5 +206,6 @@ def _one_hop(
 
 def _rounded_down(s: scipy.sparse.csr_array, holders: int, bits: int) -> scipy.sparse.csr_array:
     """Return S_i / I as ring elements: the rows of all holders together add up to at most 1."""
+    # Down, never to the nearest: rows of all holders' matrices together must not add up to more than 1.
     values = np.floor(s.data / holders * 2.0**bits).astype(np.int64)
     return scipy.sparse.csr_array((values, s.indices, s.indptr), shape=s.shape)

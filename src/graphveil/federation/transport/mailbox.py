@@ -158,6 +158,7 @@ class Mailbox:
         Raises:
             PeerError: the peer was silent for too long. SessionOver: a party started anew.
         """
+        # The program may change its array while the message waits to be acknowledged.
         copy = body.detach().clone()
         with self._monitor.lock:
             self._wait(lambda: self._out < WINDOW)

@@ -259,6 +259,7 @@ class Session:
                 where=self._me,
                 remedy="restore the checkpoints of all parties, or make a new agreement for a new run",
             )
+        # Their shares and masks are of a session that is over: going on from them would mix two sessions.
         self._store.forget(done)
 
     def _begin(self, session: bytes, done: int) -> None:

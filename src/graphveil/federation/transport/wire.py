@@ -101,6 +101,7 @@ def parse(data: bytes) -> Frame:
         raise _bad("another protocol or version", "GVF1")
     if length != len(data) - _HEADER.size - _SEAL:
         raise _bad(f"a body of {len(data) - _HEADER.size - _SEAL} bytes where {length} are announced")
+    # Against damage, not forgery: TLS with pinned certificates says who sent it.
     if hashlib.sha256(memoryview(data)[:-_SEAL]).digest() != data[-_SEAL:]:
         raise _bad("the seal does not fit: damaged on the way")
     if type_ == DATA:
@@ -156,6 +157,7 @@ class Assembly:
     def __init__(self, first: Frame, *, largest: int) -> None:
         size = math.prod(first.shape) * np.dtype(_WORDS[first.dtype]).itemsize
         largest = min(largest, _SMALL.get(_NAMES[first.kind], largest))
+        # Before anything is allocated: a header alone must not take memory.
         if size > largest:
             raise _bad(f"a message of {size} bytes", f"at most {largest}")
         if first.parts != max(1, -(-size // CHUNK)):
