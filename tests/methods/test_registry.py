@@ -17,7 +17,7 @@ from graphveil.methods.links.link_beliefs import LinkBeliefsCore
 from graphveil.methods.links.solitude import SolitudeCore
 from graphveil.methods.local.label_propagation import LabelPropagationCore
 from graphveil.methods.local.lpgnn import LPGNNCore
-from graphveil.methods.registry import build_method, chosen_settings, tagged
+from graphveil.methods.registry import advised, build_method, chosen_settings, tagged
 from graphveil.methods.release.heterorr import HeteroRR
 
 
@@ -194,3 +194,11 @@ def test_every_entry_finds_its_core_which_takes_its_options(name: str) -> None:
     entry.build(
         **{key: value for key, value in entry.settle({}).items() if key != "epsilon" or entry.trust == "central"}
     )
+
+
+def test_what_a_total_really_builds_is_said() -> None:
+    small, large = advised("lpgnn", {"epsilon": 2.0}, 7), advised("lpgnn", {"epsilon": 8.0}, 7)
+    assert (small.method.name, dict(small.settings)) == ("label-pool", {"epsilon_y": 2.0})
+    assert large.method.name == "lpgnn"
+    assert large.settings["epsilon_x"] + large.settings["epsilon_y"] == pytest.approx(8.0)
+    assert advised("gap", {"epsilon": 2.0}, 7).settings["epsilon"] == 2.0

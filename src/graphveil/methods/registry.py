@@ -7,6 +7,7 @@ its family.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -81,37 +82,72 @@ def method_of(estimator: Any) -> Method:
     return METHODS[estimator.kind]
 
 
-def build_method(name: str, settings: Mapping[str, Any], classes: int, *, seed: int = 0, device: str = "cpu") -> Any:
-    """Return an unfitted method with its settings filled in and a total budget split as `methods.local.advice` says.
+@dataclass(frozen=True)
+class Advised:
+    """What a choice of method and settings comes to once a total budget is split.
+
+    Attributes:
+        method: what is really built: label-pool in the place of lpgnn where the label gets all of the total.
+        settings: of its core, defaults filled in.
+    """
+
+    method: Method
+    settings: Mapping[str, Any]
+
+
+def advised(name: str, settings: Mapping[str, Any], classes: int) -> Advised:
+    """Return the method and settings that a choice comes to; a total is split as `methods.local.advice` says.
 
     Args:
+        name: of the method chosen.
         settings: what was chosen; the rest takes its default.
         classes: the declared number of classes, which the split depends on.
 
     Raises:
-        InputError: for an unknown method, setting or value.
+        InputError: for an unknown method or setting, or a total that is no budget.
     """
     method = find_method(name)
     settled = method.settle(settings)
     if method.trust == "central":
-        return method.build(**settled, seed=seed, device=device)
+        return Advised(method, settled)
     total = settled.pop("epsilon", None)
-    if total is not None and "epsilon_x" not in method.options:
-        settled["epsilon_y"] = total
-    elif total is not None:
-        from graphveil.methods.local.advice import advised_split
+    if total is None:
+        return Advised(method, settled)
+    if "epsilon_x" not in method.options:
+        return Advised(method, {**settled, "epsilon_y": total})
+    from graphveil.methods.local.advice import advised_split
 
-        epsilon_x, epsilon_y = advised_split(total, classes)
-        if epsilon_x is None:
-            return METHODS["label-pool"].build(epsilon_y=epsilon_y, seed=seed, device=device)
-        settled |= {"epsilon_x": epsilon_x, "epsilon_y": epsilon_y}
-    return method.build(**settled, seed=seed, device=device)
+    epsilon_x, epsilon_y = advised_split(total, classes)
+    if epsilon_x is None:
+        return Advised(METHODS["label-pool"], {"epsilon_y": epsilon_y})
+    return Advised(method, {**settled, "epsilon_x": epsilon_x, "epsilon_y": epsilon_y})
+
+
+def build_method(name: str, settings: Mapping[str, Any], classes: int, *, seed: int = 0, device: str = "cpu") -> Any:
+    """Return an unfitted estimator of what `advised` says.
+
+    Args:
+        name: of the method chosen; `advised` may build another one for it.
+        settings: what was chosen; the rest takes its default.
+        classes: the declared number of classes.
+        seed: fixes splits and weights, never privacy noise.
+        device: "cpu" or "cuda".
+
+    Raises:
+        InputError: for an unknown method, setting or value.
+    """
+    choice = advised(name, settings, classes)
+    return choice.method.build(**choice.settings, seed=seed, device=device)
 
 
 def chosen_settings(name: str, used: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings that build a method once more, of those that a run used: what is not by default.
 
     A total budget stands for the parts that it was split into.
+
+    Args:
+        name: of the method.
+        used: what `base.family.Family.used_settings` returned for a run.
     """
     options = METHODS[name].options
     parts = ("epsilon_x", "epsilon_y") if used.get("epsilon") is not None and METHODS[name].trust != "central" else ()
