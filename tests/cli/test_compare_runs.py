@@ -139,8 +139,8 @@ def test_a_release_has_the_accuracy_of_a_network_trained_on_it(
     answer = there("compare-runs", "published", "--json")
     (row,) = answer.json["rows"]
     assert (row["method"], row["trust"]) == ("feature-rr", "release")
-    assert row["accuracy"]["mean"] == real.accuracy.mean
-    assert row["best_control"] == real.best_control
+    assert row["accuracy"]["mean"] == real.scores.accuracy.mean
+    assert row["best_control"] == real.scores.best_control
     assert any("labels in it" in note for note in answer.json["notes"])
 
 

@@ -19,7 +19,7 @@ def test_the_page_is_well_formed_and_says_what_matters() -> None:
     text = read(page_html(made.record())).text
     for part in ("lpgnn on cora", "What is protected", "Not protected", "Who is connected to whom", "Ledger"):
         assert part in text
-    for name in made.result().controls:
+    for name in made.result().scores.controls:
         assert name in text
     assert "not private (ceiling)" in text
     assert "The private features bought nothing measurable" in text

@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 def run(record: RunRecord) -> RenderableType:
     """A finished run: accuracy, controls, lift, guarantee, cost, folder."""
     parts: list[RenderableType] = [_headline(record), Text(), _scores(record), Text(), _lift(record), Text()]
-    if record.rivals:
+    if record.scores.rivals:
         parts += [_lead(record), Text()]
-    if record.guarantee.void:
-        parts[:0] = [voided(record.guarantee.void, "run"), Text()]
+    if record.privacy.guarantee.void:
+        parts[:0] = [voided(record.privacy.guarantee.void, "run"), Text()]
     facts = [
-        *promise(record.guarantee, record.settings, record.epsilon_relationship),
+        *promise(record.privacy.guarantee, record.settings, record.privacy.epsilon_relationship),
         *(("Note", note) for note in record.notes),
         (
             "Cost",
@@ -44,8 +44,8 @@ def run(record: RunRecord) -> RenderableType:
 
 
 def _cost(record: RunRecord) -> str:
-    fit = seconds(record.seconds_method)
-    return f"{seconds(record.seconds)} ({fit} a fit), at most {memory(record.peak_memory_mb)}"
+    fit = seconds(record.cost.seconds_method)
+    return f"{seconds(record.cost.seconds)} ({fit} a fit), at most {memory(record.cost.peak_memory_mb)}"
 
 
 def promise(
@@ -62,7 +62,7 @@ def promise(
 
 
 def _headline(record: RunRecord) -> Text:
-    score = record.accuracy
+    score = record.scores.accuracy
     return Text.assemble(
         (f"{record.method} on {printable(record.data)}: {percent(score.mean)} %", "bold"),
         f" {words.figure(record)[1]} (95%: {words.interval(score)}, over {words.spread_over(score)})",
@@ -76,31 +76,33 @@ def voided(reason: str, what: str) -> Text:
 
 def _scores(record: RunRecord) -> Table:
     table = columns("", f"{words.figure(record)[0]}, %", "95% interval", "")
-    table.add_row(record.method, percent(record.accuracy.mean), words.interval(record.accuracy), style="bold")
-    for name, score in sorted(record.rivals.items(), key=lambda item: -item[1].mean):
-        mark = "best rival, same price" if name == record.best_rival else "rival, same price"
+    table.add_row(
+        record.method, percent(record.scores.accuracy.mean), words.interval(record.scores.accuracy), style="bold"
+    )
+    for name, score in sorted(record.scores.rivals.items(), key=lambda item: -item[1].mean):
+        mark = "best rival, same price" if name == record.scores.best_rival else "rival, same price"
         table.add_row(name, percent(score.mean), words.interval(score), mark)
-    for name, score in sorted(record.controls.items(), key=lambda item: -item[1].mean):
-        mark = "best control" if name == record.best_control else ""
+    for name, score in sorted(record.scores.controls.items(), key=lambda item: -item[1].mean):
+        mark = "best control" if name == record.scores.best_control else ""
         table.add_row(name, percent(score.mean), words.interval(score), mark)
-    if record.ceiling is not None:
-        shown = percent(record.ceiling.mean), words.interval(record.ceiling)
+    if record.scores.ceiling is not None:
+        shown = percent(record.scores.ceiling.mean), words.interval(record.scores.ceiling)
         table.add_row("not private (ceiling)", *shown, "")
     return table
 
 
 def _lift(record: RunRecord) -> Text:
-    if record.lift is None:
+    if record.scores.lift is None:
         return Text(words.lift_sentence(record))
-    head = f"Lift {points(record.lift.mean)} points over {record.best_control}"
-    return Text.assemble((head, "bold"), f" ({words.lift_interval(record.lift)}). ", words.lift_sentence(record))
+    head = f"Lift {points(record.scores.lift.mean)} points over {record.scores.best_control}"
+    return Text.assemble((head, "bold"), f" ({words.lift_interval(record.scores.lift)}). ", words.lift_sentence(record))
 
 
 def _lead(record: RunRecord) -> Text:
     found = rivals.lead(record)
     if found is None:
         return Text()
-    head = f"{points(found.mean)} points against {record.best_rival}"
+    head = f"{points(found.mean)} points against {record.scores.best_rival}"
     return Text.assemble((head, "bold"), f" ({words.lift_interval(found)}). ", words.rival_sentence(record))
 
 

@@ -17,7 +17,8 @@ from graphveil.methods.links import controls as link_controls
 from graphveil.methods.links import family as link_family
 from graphveil.methods.links.controls import settings_of as link_controls_settings
 from graphveil.methods.runs import experiment
-from graphveil.methods.runs.experiment import Result, run
+from graphveil.methods.runs.experiment import run
+from graphveil.methods.runs.result import Result
 from graphveil.privacy import SecureRandomness, SeededRandomness
 from graphveil.progress import Progress
 from tests.methods import links_made, made
@@ -61,9 +62,9 @@ def small(name: str = "lpgnn", graph: Any = None, **options: Any) -> Result:
 
 
 def test_every_control_and_the_ceiling_are_there(digits: Result) -> None:
-    assert set(digits.controls) == CONTROLS
-    assert digits.ceiling is not None
-    for score in (digits.accuracy, digits.ceiling, *digits.controls.values()):
+    assert set(digits.scores.controls) == CONTROLS
+    assert digits.scores.ceiling is not None
+    for score in (digits.scores.accuracy, digits.scores.ceiling, *digits.scores.controls.values()):
         assert len(score.runs) == 2
         assert 0 <= score.mean <= 1
         assert score.low <= score.mean <= score.high
@@ -71,25 +72,25 @@ def test_every_control_and_the_ceiling_are_there(digits: Result) -> None:
 
 def test_the_accuracies_are_plausible(digits: Result) -> None:
     """Ten classes on a homophilous graph: structure beats an even guess, clean data beat noise."""
-    assert digits.controls["public-only"].mean == pytest.approx(0.1)
-    assert digits.controls["label-propagation"].mean > 0.8
-    assert digits.accuracy.mean > 0.2
-    assert digits.ceiling is not None and digits.ceiling.mean > digits.controls["no-edges"].mean
+    assert digits.scores.controls["public-only"].mean == pytest.approx(0.1)
+    assert digits.scores.controls["label-propagation"].mean > 0.8
+    assert digits.scores.accuracy.mean > 0.2
+    assert digits.scores.ceiling is not None and digits.scores.ceiling.mean > digits.scores.controls["no-edges"].mean
 
 
 def test_lift_is_accuracy_less_the_best_control_paired_by_run(digits: Result) -> None:
-    best = max(digits.controls, key=lambda name: digits.controls[name].mean)
-    assert digits.best_control == best
-    assert digits.lift is not None
-    expected = np.subtract(digits.accuracy.runs, digits.controls[best].runs)
-    assert digits.lift.runs == pytest.approx(tuple(expected))
-    assert digits.lift.mean == pytest.approx(digits.accuracy.mean - digits.controls[best].mean)
+    best = max(digits.scores.controls, key=lambda name: digits.scores.controls[name].mean)
+    assert digits.scores.best_control == best
+    assert digits.scores.lift is not None
+    expected = np.subtract(digits.scores.accuracy.runs, digits.scores.controls[best].runs)
+    assert digits.scores.lift.runs == pytest.approx(tuple(expected))
+    assert digits.scores.lift.mean == pytest.approx(digits.scores.accuracy.mean - digits.scores.controls[best].mean)
 
 
 def test_reproducible_noise_voids_the_run(digits: Result) -> None:
-    assert "seed 7" in str(digits.guarantee.void)
-    assert digits.guarantee.sentence().startswith("NO GUARANTEE")
-    assert digits.guarantee.epsilon == pytest.approx(4.0)
+    assert "seed 7" in str(digits.privacy.guarantee.void)
+    assert digits.privacy.guarantee.sentence().startswith("NO GUARANTEE")
+    assert digits.privacy.guarantee.epsilon == pytest.approx(4.0)
 
 
 def test_repeats_are_called_a_simulation(digits: Result) -> None:
@@ -100,8 +101,8 @@ def test_repeats_are_called_a_simulation(digits: Result) -> None:
 
 def test_the_ledger_is_that_of_one_collection(digits: Result) -> None:
     """Repeats simulate other worlds; nobody's budget is spent twice."""
-    assert digits.ledger.total("features")[0] == 1.0
-    assert digits.ledger.total("labels")[0] == 3.0
+    assert digits.privacy.ledger.total("features")[0] == 1.0
+    assert digits.privacy.ledger.total("labels")[0] == 3.0
 
 
 def test_history_has_every_epoch_of_every_repeat(digits: Result) -> None:
@@ -118,8 +119,8 @@ def test_progress_names_stages_and_the_epsilon_spent(digits: Result, told: list[
 
 
 def test_cost_and_settings_are_recorded(digits: Result) -> None:
-    assert 0 < digits.seconds_method < digits.seconds
-    assert 50 < digits.peak_memory_mb < 100_000
+    assert 0 < digits.cost.seconds_method < digits.cost.seconds
+    assert 50 < digits.cost.peak_memory_mb < 100_000
     assert digits.settings["epsilon_x"] == 1.0
     assert set(digits.settings) == set(METHODS["lpgnn"].options)
     assert (digits.method, digits.data) == ("lpgnn", "digits")
@@ -128,7 +129,7 @@ def test_cost_and_settings_are_recorded(digits: Result) -> None:
 def test_the_model_is_the_first_repeats(digits: Result) -> None:
     graph = digits_graph()
     split = experiment.random_split(graph, 0)
-    assert digits.model.score(graph, split.test) == pytest.approx(digits.accuracy.runs[0])
+    assert digits.model.score(graph, split.test) == pytest.approx(digits.scores.accuracy.runs[0])
 
 
 # ---- how runs behave ----
@@ -137,10 +138,10 @@ def test_the_model_is_the_first_repeats(digits: Result) -> None:
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_runs_with_its_controls(name: str) -> None:
     result = small(name)
-    assert len(result.accuracy.runs) == 1
-    assert name not in result.controls
-    assert result.lift is not None and len(result.lift.runs) == 1
-    assert result.ceiling is not None
+    assert len(result.scores.accuracy.runs) == 1
+    assert name not in result.scores.controls
+    assert result.scores.lift is not None and len(result.scores.lift.runs) == 1
+    assert result.scores.ceiling is not None
 
 
 LISTED = {"public-only", "label-propagation", "no-edges", "random-features", "random-graph"}
@@ -156,14 +157,14 @@ def test_private_lists_run_with_controls_and_rivals_at_the_same_price(name: str,
     expected = {"base", "lpgnn", "solitude", "link-beliefs", "blink", "dprr"} - {name}
     if name in ("blink", "dprr"):  # their reports are read by themselves alone
         expected = {"blink", "dprr"} - {name}
-    assert set(result.controls) == LISTED
-    assert set(result.rivals) == expected
-    assert all(len(score.runs) == 2 for score in result.rivals.values())
-    assert result.best_rival == max(result.rivals, key=lambda rival: result.rivals[rival].mean)
-    assert result.best_control in LISTED
+    assert set(result.scores.controls) == LISTED
+    assert set(result.scores.rivals) == expected
+    assert all(len(score.runs) == 2 for score in result.scores.rivals.values())
+    assert result.scores.best_rival == max(result.scores.rivals, key=lambda rival: result.scores.rivals[rival].mean)
+    assert result.scores.best_control in LISTED
     both = 2 if name in ("blink", "dprr") and not directed else 1
-    assert result.epsilon_relationship == 3.0 * both
-    assert result.ledger.total("links")[0] == pytest.approx(3.0 * both)
+    assert result.privacy.epsilon_relationship == 3.0 * both
+    assert result.privacy.ledger.total("links")[0] == pytest.approx(3.0 * both)
     assert any("false entries" in note for note in result.notes)
     stages = {row.stage for row in told}
     assert {f"rival {rival}" for rival in expected} | {f"control {control}" for control in LISTED} < stages
@@ -174,11 +175,11 @@ def test_rivals_draw_noise_of_their_own_and_change_nothing_of_the_run() -> None:
     graph, settings = links_made.graph(), {"epsilon_x": 1.0, "epsilon_a": 3.0}
     first = small("solitude", graph, settings=settings)
     second = small("solitude", graph, settings=settings, controls=False)
-    assert first.accuracy == second.accuracy
-    assert first.ledger == second.ledger
-    assert first.guarantee == second.guarantee
-    assert (dict(second.rivals), second.best_rival) == ({}, None)
-    assert second.epsilon_relationship == 3.0
+    assert first.scores.accuracy == second.scores.accuracy
+    assert first.privacy.ledger == second.privacy.ledger
+    assert first.privacy.guarantee == second.privacy.guarantee
+    assert (dict(second.scores.rivals), second.scores.best_rival) == ({}, None)
+    assert second.privacy.epsilon_relationship == 3.0
 
 
 def test_rivals_that_were_too_large_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,7 +191,7 @@ def test_rivals_that_were_too_large_are_named(monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.setattr(module, "FALSE_EDGES_WARNING", 200)
     settings = {"epsilon_x": 1.0, "epsilon_a": 3.0}
     result = small("solitude", links_made.graph(), settings=settings)
-    assert not {"blink", "dprr"} & set(result.rivals)
+    assert not {"blink", "dprr"} & set(result.scores.rivals)
     assert sum("was left out: epsilon" in note for note in result.notes) == 2
     assert not any("left out" in note for note in small("solitude", links_made.graph(), controls=False).notes)
 
@@ -202,7 +203,12 @@ def test_link_beliefs_says_what_it_used() -> None:
 
 def test_controls_can_be_left_out() -> None:
     result = small(controls=False)
-    assert (dict(result.controls), result.best_control, result.lift, result.ceiling) == ({}, None, None, None)
+    assert (dict(result.scores.controls), result.scores.best_control, result.scores.lift, result.scores.ceiling) == (
+        {},
+        None,
+        None,
+        None,
+    )
 
 
 def test_controls_draw_no_noise_and_read_no_new_reports() -> None:
@@ -210,16 +216,16 @@ def test_controls_draw_no_noise_and_read_no_new_reports() -> None:
     with_controls, without = made.Counted(), made.Counted()
     first, second = small(randomness=with_controls), small(randomness=without, controls=False)
     assert with_controls.asked == without.asked
-    assert first.accuracy == second.accuracy
-    assert first.ledger == second.ledger
+    assert first.scores.accuracy == second.scores.accuracy
+    assert first.privacy.ledger == second.privacy.ledger
 
 
 def test_the_random_features_control_does_not_depend_on_features() -> None:
     graph = made.graph()
     other = made.changed(graph, x=1 - made.dense(graph.x))
-    scores = [small(graph=g, settings={"epsilon_x": None}).accuracy for g in (graph, other)]
+    scores = [small(graph=g, settings={"epsilon_x": None}).scores.accuracy for g in (graph, other)]
     assert scores[0] == scores[1]
-    controls = [small(graph=g, settings={"epsilon_y": math.inf}).controls for g in (graph, other)]
+    controls = [small(graph=g, settings={"epsilon_y": math.inf}).scores.controls for g in (graph, other)]
     assert controls[0]["random-features"] == controls[1]["random-features"]
     assert controls[0]["label-propagation"] == controls[1]["label-propagation"]
 
@@ -227,22 +233,22 @@ def test_the_random_features_control_does_not_depend_on_features() -> None:
 def test_the_no_edges_control_does_not_depend_on_edges() -> None:
     graph, bare = made.graph(), made.graph()
     bare.edge_index = torch.zeros(2, 0, dtype=torch.int64)
-    controls = [small(graph=g, settings={"steps_y": 0}).controls for g in (graph, bare)]
+    controls = [small(graph=g, settings={"steps_y": 0}).scores.controls for g in (graph, bare)]
     assert controls[0]["no-edges"] == controls[1]["no-edges"]
 
 
 def test_where_no_features_are_collected_there_is_no_control_without_edges() -> None:
     """Random numbers stand in for features then: that control would be the method itself."""
-    assert set(small(settings={"epsilon_x": None}).controls) == CONTROLS - {"no-edges", "random-features"}
+    assert set(small(settings={"epsilon_x": None}).scores.controls) == CONTROLS - {"no-edges", "random-features"}
 
 
 def test_the_pool_is_compared_with_a_network_and_propagation_with_neither() -> None:
-    assert set(small("label-pool").controls) == CONTROLS - {"no-edges"}
-    assert set(small("label-propagation").controls) == {"public-only"}
+    assert set(small("label-pool").scores.controls) == CONTROLS - {"no-edges"}
+    assert set(small("label-propagation").scores.controls) == {"public-only"}
 
 
 def test_public_labels_make_the_public_control_label_propagation() -> None:
-    controls = small(settings={"epsilon_y": math.inf}).controls
+    controls = small(settings={"epsilon_y": math.inf}).scores.controls
     assert controls["public-only"] == controls["label-propagation"]
 
 
@@ -258,7 +264,7 @@ def test_repeats_take_new_splits_and_new_weights(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(experiment, "random_split", recorded)
     result = small(repeats=3, seed=5, controls=False)
     assert seeds == [5, 6, 7]
-    assert len(set(result.accuracy.runs)) > 1 or len(set(map(str, result.history))) == 3
+    assert len(set(result.scores.accuracy.runs)) > 1 or len(set(map(str, result.history))) == 3
 
 
 def test_the_same_seeds_give_the_same_result_and_fresh_noise_does_not() -> None:
@@ -269,14 +275,14 @@ def test_the_same_seeds_give_the_same_result_and_fresh_noise_does_not() -> None:
 
 
 def test_secure_noise_gives_a_guarantee() -> None:
-    guarantee = small(controls=False, randomness=SecureRandomness()).guarantee
+    guarantee = small(controls=False, randomness=SecureRandomness()).privacy.guarantee
     assert guarantee.void is None
     assert guarantee.protects
 
 
 def test_the_ceiling_is_no_part_of_the_guarantee() -> None:
     noise = SecureRandomness()
-    assert small(randomness=noise).guarantee == small(randomness=noise, controls=False).guarantee
+    assert small(randomness=noise).privacy.guarantee == small(randomness=noise, controls=False).privacy.guarantee
 
 
 def test_unknown_methods_settings_and_repeats_are_refused() -> None:

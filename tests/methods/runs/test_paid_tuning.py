@@ -397,8 +397,8 @@ def test_a_run_tells_the_price_and_the_best_and_nothing_of_the_others(monkeypatc
     assert "random number of trials (logarithmic law, mean 40)" in result.notes[0]
     assert result.notes[1].startswith(f"run 1 chose hops={result.settings['hops']} (met ")
     assert "23" not in " ".join(result.notes)
-    assert result.seconds < 5 * result.seconds_method
-    assert result.guarantee.epsilon == 4.0 and result.guarantee.void is not None
+    assert result.cost.seconds < 5 * result.cost.seconds_method
+    assert result.privacy.guarantee.epsilon == 4.0 and result.privacy.guarantee.void is not None
 
 
 def test_dp_mlp_without_tuning_is_as_before() -> None:

@@ -147,4 +147,4 @@ def test_a_run_says_what_was_tried_and_chosen() -> None:
     )
     assert result.notes[0] == "tuned on one collection in each run, 4 trials: this costs no privacy"
     assert f"run 1 chose hidden={result.settings['hidden']}" in result.notes[1]
-    assert math.isclose(result.guarantee.epsilon, 4.0)
+    assert math.isclose(result.privacy.guarantee.epsilon, 4.0)

@@ -16,14 +16,14 @@ from tests.reports import made
 
 def test_accuracy_bars_are_the_means_and_whiskers_the_intervals() -> None:
     result = made.result()
-    figure = figures.accuracy_figure("lpgnn", result.accuracy, result.controls, result.ceiling)
+    figure = figures.accuracy_figure("lpgnn", result.scores.accuracy, result.scores.controls, result.scores.ceiling)
     (axes,) = figure.axes
     names = [label.get_text() for label in axes.get_yticklabels()]
-    ordered = sorted(result.controls, key=lambda name: -result.controls[name].mean)
+    ordered = sorted(result.scores.controls, key=lambda name: -result.scores.controls[name].mean)
     assert names == ["lpgnn", *ordered, "not private (ceiling)"]
     bars = [patch.get_width() for patch in axes.patches]
-    assert bars[0] == 100 * result.accuracy.mean
-    assert bars[-1] == 100 * (result.ceiling or result.accuracy).mean
+    assert bars[0] == 100 * result.scores.accuracy.mean
+    assert bars[-1] == 100 * (result.scores.ceiling or result.scores.accuracy).mean
     assert len(axes.containers) == 1 + len(names)
     assert axes.get_xlim() == (0.0, 100.0)
 
@@ -56,7 +56,7 @@ def test_svg_is_xml_and_the_same_each_time() -> None:
     result = made.result()
 
     def draw() -> str:
-        return figures.svg(figures.accuracy_figure("lpgnn", result.accuracy, result.controls, None))
+        return figures.svg(figures.accuracy_figure("lpgnn", result.scores.accuracy, result.scores.controls, None))
 
     first = draw()
     assert ElementTree.fromstring(first).tag.endswith("svg")

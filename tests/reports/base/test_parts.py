@@ -150,7 +150,7 @@ def test_a_spend_without_its_prediction_is_shown(run: Path) -> None:
     file = run / "public/ledger.json"
     ledger = LedgerFile(file).open(read_ledger(file)).declare("features of others", 1.0)
     paid = ledger.spend(Spend("query", "features of others", "MultiBit", {}, 1.0))
-    assert run_folder.read_run(run).ledger == paid
+    assert run_folder.read_run(run).privacy.ledger == paid
     assert "features of others" in Path(rewrite(run)["card"] or "").read_text()
 
 
@@ -177,10 +177,10 @@ def test_a_writer_killed_at_any_file_leaves_a_run_that_is_read(
         run_folder.keep_spending(made.Model(told, paid), run)
     monkeypatch.undo()
     found = run_folder.read_run(run)
-    assert found.ledger == paid
-    assert found.guarantee in (made.guarantee(), told)
+    assert found.privacy.ledger == paid
+    assert found.privacy.guarantee in (made.guarantee(), told)
     run_folder.keep_spending(made.Model(told, paid), run)
-    assert run_folder.read_run(run).guarantee == told
+    assert run_folder.read_run(run).privacy.guarantee == told
     assert not run_parts.is_cut_off(run)
 
 
@@ -207,10 +207,10 @@ def test_each_part_says_who_may_see_it(run: Path) -> None:
 
 def test_nothing_that_was_measured_or_typed_is_in_the_public_part(run: Path) -> None:
     record = run_folder.read_run(run)
-    scores = [record.accuracy, record.ceiling, record.lift, *record.controls.values()]
+    scores = [record.scores.accuracy, record.scores.ceiling, record.scores.lift, *record.scores.controls.values()]
     numbers = {f"{100 * score.mean:.1f}" for score in scores if score is not None}
     numbers |= {repr(score.mean) for score in scores if score is not None}
-    words = {"secret-place", *record.controls, record.created, "ceiling"}
+    words = {"secret-place", *record.scores.controls, record.created, "ceiling"}
     for file in (run / "public").iterdir():
         text = file.read_bytes().decode("latin-1")
         assert [word for word in numbers | words if word in text and file.name != "README.md"] == [], file.name

@@ -20,7 +20,7 @@ def test_a_record_survives_json() -> None:
     read = RunRecord.from_dict(json.loads(to_json(record.to_dict())), history=record.history)
     assert read.to_dict() == record.to_dict()
     assert read.settings["epsilon_y"] == math.inf
-    assert read.guarantee == record.guarantee
+    assert read.privacy.guarantee == record.privacy.guarantee
 
 
 def test_a_record_without_controls_survives_json() -> None:

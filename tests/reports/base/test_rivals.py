@@ -7,7 +7,6 @@ import io
 import json
 import math
 import re
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -80,9 +79,9 @@ def test_the_record_survives_json_with_and_without_rivals() -> None:
     for whole in (record(), record(epsilon_relationship=math.inf), made.record()):
         again = RunRecord.from_dict(json.loads(to_json(whole.to_dict())), history=whole.history)
         assert again.to_dict() == whole.to_dict()
-        assert again.epsilon_relationship == whole.epsilon_relationship
+        assert again.privacy.epsilon_relationship == whole.privacy.epsilon_relationship
     old = {key: value for key, value in made.record().to_dict().items() if "rival" not in key and "relation" not in key}
-    assert RunRecord.from_dict(old).rivals == {}
+    assert RunRecord.from_dict(old).scores.rivals == {}
 
 
 def test_card_and_page_show_rivals_and_what_a_relationship_costs() -> None:
@@ -108,7 +107,9 @@ def test_connections_declared_public_are_said_not_to_be_protected() -> None:
 
 def test_bars_tell_rivals_from_controls_by_name_too() -> None:
     shown = record()
-    figure = figures.accuracy_figure(shown.method, shown.accuracy, shown.controls, shown.ceiling, shown.rivals)
+    figure = figures.accuracy_figure(
+        shown.method, shown.scores.accuracy, shown.scores.controls, shown.scores.ceiling, shown.scores.rivals
+    )
     names = [label.get_text() for label in figure.axes[0].get_yticklabels()]
     assert names == [
         "solitude", "blink-hybrid (rival)", "degree-preserving (rival)", "no-edges", "random-graph",
@@ -134,9 +135,9 @@ def rows() -> list[Row]:
 def test_a_comparison_pairs_rivals_over_the_seeds() -> None:
     solitude, lpgnn = rows()
     assert (solitude.best_rival, solitude.epsilon_relationship) == ("blink-hybrid", 4.0)
-    rival = record(1).rivals["blink-hybrid"].mean
+    rival = record(1).scores.rivals["blink-hybrid"].mean
     assert solitude.lead is not None
-    means = (record(1).accuracy.mean, made.interval(0.9, runs=1).mean)
+    means = (record(1).scores.accuracy.mean, made.interval(0.9, runs=1).mean)
     assert solitude.lead.runs == pytest.approx([mean - rival for mean in means])
     assert (lpgnn.best_rival, lpgnn.lead, lpgnn.epsilon_relationship) == (None, None, None)
     assert solitude.to_dict()["lead"] == solitude.lead.to_dict()
@@ -160,7 +161,7 @@ def test_a_comparison_has_columns_for_rivals_only_where_there_are_some() -> None
 
 
 def test_a_negative_lift_over_seeds_keeps_its_interval() -> None:
-    worse = [replace(made.record(runs=1), accuracy=made.interval(mean, runs=1)) for mean in (0.70, 0.72)]
+    worse = [made.changed(made.record(runs=1), accuracy=made.interval(mean, runs=1)) for mean in (0.70, 0.72)]
     row = comparison_rows.tabulate(COMPARED, [*worse, *worse])[0]
     assert row.lift is not None
     assert row.lift.low < row.lift.mean < row.lift.high

@@ -111,7 +111,7 @@ def test_no_controls_no_claim() -> None:
 
 
 def test_every_control_has_a_meaning_and_a_sentence() -> None:
-    for name in made.result().controls:
+    for name in made.result().scores.controls:
         record = made.record(lift=_lift(-0.01, 0.01), best_control=name)
         assert words.CONTROL_MEANING[name]
         assert f"{name} scores as well" not in words.lift_sentence(record)

@@ -100,7 +100,7 @@ def test_only_missing_cells_run(tmp_path: Path) -> None:
     open_folder(compared(), folder)
     second = run_missing(compared(), folder, run)
     assert places[10:] == ["cell 10 of 10, sage"]
-    assert [record.accuracy for record in first] == [record.accuracy for record in second]
+    assert [record.scores.accuracy for record in first] == [record.scores.accuracy for record in second]
 
 
 def test_half_a_cell_is_never_there(tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_a_damaged_plan_is_named(tmp_path: Path) -> None:
 
 
 def rows_of(whole: Comparison, **changes: Any) -> list[Row]:
-    return tabulate(whole, [replace(record_of(cell), **changes) for cell in whole.cells()])
+    return tabulate(whole, [made.changed(record_of(cell), **changes) for cell in whole.cells()])
 
 
 def page_of(whole: Comparison, **changes: Any) -> Sheet:
@@ -156,7 +156,7 @@ def test_rows_are_over_the_seeds() -> None:
 
 def test_lift_is_paired_with_the_best_control_over_the_seeds() -> None:
     (row, *_) = rows_of(compared())
-    controls = record_of(Cell("lpgnn", {}, 0)).controls
+    controls = record_of(Cell("lpgnn", {}, 0)).scores.controls
     assert row.best_control == max(controls, key=lambda name: controls[name].mean)
     assert row.lift is not None
     assert row.lift.mean == pytest.approx(0.605 - controls[row.best_control].mean)
@@ -166,8 +166,8 @@ def test_lift_is_paired_with_the_best_control_over_the_seeds() -> None:
 
 def test_one_seed_keeps_the_interval_of_its_run() -> None:
     (row, *_) = rows_of(compared(seeds=(0,)))
-    assert row.accuracy == record_of(Cell("lpgnn", {}, 0)).accuracy
-    assert row.lift == made.result(runs=1).lift
+    assert row.accuracy == record_of(Cell("lpgnn", {}, 0)).scores.accuracy
+    assert row.lift == made.result(runs=1).scores.lift
 
 
 def test_without_controls_there_is_no_lift() -> None:

@@ -85,9 +85,9 @@ def test_the_overlap_is_told_beside_chance() -> None:
 
 def test_a_run_that_made_edges_did_not_help_says_so() -> None:
     guarantee = replace(published().release.guarantee, void=None)
-    record = replace(RunRecord.from_result(made.result(), options={}), guarantee=guarantee)
+    record = made.changed(RunRecord.from_result(made.result(), options={}), guarantee=guarantee)
     for control, bought in (("public-edges", "The private edges"), ("random-edges", "The private edges")):
-        said = words.lift_sentence(replace(record, best_control=control, lift=NOTHING))
+        said = words.lift_sentence(made.changed(record, best_control=control, lift=NOTHING))
         assert said.startswith(f"{bought} bought nothing measurable"), said
         assert ("the public edges alone, without any private one, score as well" in said) == (control == "public-edges")
 

@@ -32,7 +32,7 @@ PUBLIC = {
     *("model.safetensors", "ledger.json", "guarantee.json", "about.json", "card.md", "card.html"),
     *("README.md", "digests.json"),
 }
-NOT_IN_OLDER_RUNS = ("rivals", "best_rival", "epsilon_relationship")
+NOT_IN_OLDER_RUNS = ("rivals", "best_rival", "epsilon_relationship", "built")
 
 
 def test_everything_is_there_and_reads_back(tmp_path: Path) -> None:
@@ -41,8 +41,8 @@ def test_everything_is_there_and_reads_back(tmp_path: Path) -> None:
     assert {entry.name for entry in (tmp_path / "run" / "public").iterdir()} == PUBLIC
     read = run_folder.read_run(tmp_path / "run")
     assert read.to_dict() == record.to_dict()
-    assert read.guarantee == record.guarantee
-    assert read.ledger == record.ledger
+    assert read.privacy.guarantee == record.privacy.guarantee
+    assert read.privacy.ledger == record.privacy.ledger
     assert [len(rows) for rows in read.history] == [60] * 5
 
 
@@ -71,7 +71,7 @@ def test_infinite_epsilon_survives_the_folder(tmp_path: Path) -> None:
     run_folder.write_run(result, tmp_path / "run", options=OPTIONS)
     read = run_folder.read_run(tmp_path / "run")
     assert read.settings == settings
-    assert read.guarantee.parts[0].epsilon == math.inf
+    assert read.privacy.guarantee.parts[0].epsilon == math.inf
 
 
 def test_a_crash_while_saving_leaves_nothing(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
 
@@ -19,50 +19,16 @@ from graphveil.errors import InputError
 from graphveil.graphs import Graph, Split, published_split, random_split, shares_of
 from graphveil.methods.base.many_labels import SEVERAL
 from graphveil.methods.local.controls import hits
-from graphveil.methods.registry import build_method, find_method, method_of, require_trainable
+from graphveil.methods.registry import Advised, advised, build_method, find_method, method_of, require_trainable
 from graphveil.methods.runs.intervals import Interval, interval
 from graphveil.methods.runs.memory import peak_memory_mb
+from graphveil.methods.runs.result import Cost, Result, Scores, Spent
 from graphveil.methods.runs.search import Search, choose
 from graphveil.methods.runs.tuning import Tuned
-from graphveil.privacy import Guarantee, Ledger, Randomness
+from graphveil.privacy import Randomness
 from graphveil.progress import Progress, ProgressCallback
 
 CEILING = "ceiling"
-
-
-@dataclass(frozen=True)
-class Result:
-    """A finished run; accuracies are fractions of the test nodes.
-
-    Attributes:
-        controls: accuracy of each control; best_control: the highest; lift: accuracy minus it, paired by run.
-        rivals: accuracy of other methods at the same price; best_rival: the highest.
-        epsilon_relationship: what one relationship costs, where links are collected privately.
-        ceiling: the same backbone on raw data, or None where it was not trained.
-        history: one list of epoch rows per repeat.
-        model: the first repeat's fitted method.
-        seconds: wall time of everything; seconds_method: of one fit; peak_memory_mb: of the whole process.
-    """
-
-    method: str
-    data: str
-    settings: Mapping[str, Any]
-    accuracy: Interval
-    controls: Mapping[str, Interval]
-    ceiling: Interval | None
-    best_control: str | None
-    lift: Interval | None
-    guarantee: Guarantee
-    ledger: Ledger
-    history: tuple[tuple[dict[str, Any], ...], ...]
-    model: Any
-    seconds: float
-    seconds_method: float
-    peak_memory_mb: float
-    notes: tuple[str, ...]
-    rivals: Mapping[str, Interval] = field(default_factory=dict)
-    best_rival: str | None = None
-    epsilon_relationship: float | None = None
 
 
 def run(
@@ -127,9 +93,11 @@ def run(
     elapsed = time.perf_counter() - start
     if tuned:
         settled |= tuned[0].settings
-    result = _result(name, graph, settled, rows, rivals, methods, elapsed, float(np.mean(seconds)))
-    memory = next((one.peak_memory_mb for one in tuned if one.peak_memory_mb is not None), result.peak_memory_mb)
-    return replace(result, notes=(*_tuning_notes(tuned), *result.notes), peak_memory_mb=memory)
+    memory = next((one.peak_memory_mb for one in tuned if one.peak_memory_mb is not None), None)
+    cost = Cost(elapsed, float(np.mean(seconds)), peak_memory_mb() if memory is None else memory)
+    choice = advised(name, settings, len(graph.schema.classes))
+    result = _result(choice, name, graph, settled, _scores(name, rows, rivals), methods, cost)
+    return replace(result, notes=(*_tuning_notes(tuned), *result.notes))
 
 
 def _tuning_notes(tuned: list[Tuned]) -> tuple[str, ...]:
@@ -189,47 +157,42 @@ def _run_rivals(
 
 
 def _result(
+    choice: Advised,
     name: str,
     graph: Graph,
     settled: dict[str, Any],
-    rows: dict[str, list[np.ndarray]],
-    beside: dict[str, list[np.ndarray]],
-    methods: list[Any],
-    seconds: float,
-    seconds_method: float,
+    scores: Scores,
+    methods: Sequence[Any],
+    cost: Cost,
 ) -> Result:
-    scores = {label: interval(found) for label, found in rows.items()}
-    controls = {label: score for label, score in scores.items() if label not in (name, CEILING)}
-    others = {label: interval(found) for label, found in beside.items()}
-    best = _best(controls)
-    lift = None
+    first, controlled = methods[0], bool(scores.controls)
+    return Result(
+        method=name,
+        built=choice.method.name,
+        data=graph.schema.name,
+        settings=choice.method.load_family().used_settings(first, settled),
+        scores=scores,
+        privacy=Spent(first.guarantee, first.ledger, getattr(first, "epsilon_relationship", None)),
+        cost=cost,
+        history=tuple(tuple(asdict(epoch) for epoch in method.history) for method in methods),
+        model=first,
+        notes=(
+            *((SEVERAL,) if graph.y.dim() == 2 else ()),
+            *_notes(methods, graph, settled, controlled=controlled),
+        ),
+    )
+
+
+def _scores(name: str, rows: dict[str, list[np.ndarray]], beside: dict[str, list[np.ndarray]]) -> Scores:
+    """Return the scores of hits [test nodes] by run: of the method, its controls and ceiling, and its rivals."""
+    every = {label: interval(hits) for label, hits in rows.items()}
+    controls = {label: score for label, score in every.items() if label not in (name, CEILING)}
+    rivals = {label: interval(hits) for label, hits in beside.items()}
+    best, lift = _best(controls), None
     if best is not None:
         pairs = zip(rows[name], rows[best], strict=True)
         lift = interval([mine - theirs for mine, theirs in pairs], difference=True)
-    return Result(
-        method=name,
-        data=graph.schema.name,
-        settings=method_of(methods[0]).load_family().used_settings(methods[0], settled),
-        accuracy=scores[name],
-        controls=controls,
-        ceiling=scores.get(CEILING),
-        best_control=best,
-        lift=lift,
-        guarantee=methods[0].guarantee,
-        ledger=methods[0].ledger,
-        history=tuple(tuple(asdict(epoch) for epoch in method.history) for method in methods),
-        model=methods[0],
-        seconds=seconds,
-        seconds_method=seconds_method,
-        peak_memory_mb=peak_memory_mb(),
-        notes=(
-            *((SEVERAL,) if graph.y.dim() == 2 else ()),
-            *_notes(methods, graph, settled, controlled=bool(controls)),
-        ),
-        rivals=others,
-        best_rival=_best(others),
-        epsilon_relationship=getattr(methods[0], "epsilon_relationship", None),
-    )
+    return Scores(every[name], controls, every.get(CEILING), best, lift, rivals, _best(rivals))
 
 
 def _best(scores: Mapping[str, Interval]) -> str | None:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import graphveil
 from graphveil.errors import InputError
 from graphveil.methods.runs.intervals import Interval
+from graphveil.methods.runs.result import Cost, Scores, Spent
 from graphveil.privacy import Guarantee, Ledger
 
 if TYPE_CHECKING:
-    from graphveil.methods.runs.experiment import Result
+    from graphveil.methods.runs.result import Result
 
 
 _MOST_NOTES = 10_000
@@ -37,34 +38,28 @@ def interval_from_dict(content: Mapping[str, Any]) -> Interval:
 class RunRecord:
     """One finished training run, as printed, saved and reported.
 
-    Accuracies are fractions of the test nodes. ``history`` holds one list of epoch rows per repeat. ``seconds``
-    counts everything, ``seconds_method`` one fit. ``options`` are the choices of the run that are no setting of the
-    method: seed, repeats, device. ``rivals`` are other methods at the same privacy price; ``epsilon_relationship`` is
-    what one relationship costs where connections are protected, else None.
+    Attributes:
+        method, data: their names; built: the method that was really run, "" where an older version did not say.
+        settings: as the method used them; options: the choices of the run that are no setting: seed, repeats, device.
+        scores, privacy, cost: as in `Result`.
+        history: one list of epoch rows per repeat.
+        notes: what to mind when reading the run.
+        created, version: when, and by which version; run: the folder.
     """
 
     method: str
     data: str
     settings: Mapping[str, Any]
     options: Mapping[str, Any]
-    accuracy: Interval
-    controls: Mapping[str, Interval]
-    ceiling: Interval | None
-    best_control: str | None
-    lift: Interval | None
-    guarantee: Guarantee
-    ledger: Ledger
+    scores: Scores
+    privacy: Spent
+    cost: Cost
     history: Sequence[Sequence[Mapping[str, Any]]]
-    seconds: float
-    seconds_method: float
-    peak_memory_mb: float
     notes: tuple[str, ...] = ()
     created: str = ""
     version: str = ""
     run: str | None = None
-    rivals: Mapping[str, Interval] = field(default_factory=dict)
-    best_rival: str | None = None
-    epsilon_relationship: float | None = None
+    built: str = ""
 
     @classmethod
     def from_result(cls, result: Result, *, options: Mapping[str, Any]) -> RunRecord:
@@ -74,23 +69,14 @@ class RunRecord:
             data=result.data,
             settings=dict(result.settings),
             options=dict(options),
-            accuracy=result.accuracy,
-            controls=dict(result.controls),
-            ceiling=result.ceiling,
-            best_control=result.best_control,
-            lift=result.lift,
-            guarantee=result.guarantee,
-            ledger=result.ledger,
+            scores=result.scores,
+            privacy=result.privacy,
+            cost=result.cost,
             history=result.history,
-            seconds=result.seconds,
-            seconds_method=result.seconds_method,
-            peak_memory_mb=result.peak_memory_mb,
             notes=tuple(result.notes),
             created=datetime.now().astimezone().isoformat(timespec="seconds"),
             version=graphveil.__version__,
-            rivals=dict(result.rivals),
-            best_rival=result.best_rival,
-            epsilon_relationship=result.epsilon_relationship,
+            built=result.built,
         )
 
     def in_folder(self, folder: str) -> RunRecord:
@@ -99,26 +85,28 @@ class RunRecord:
 
     def to_dict(self) -> dict[str, Any]:
         """The one object ``--json`` prints and ``result.json`` holds (``metrics.jsonl`` has the epochs)."""
+        scores, privacy, cost = self.scores, self.privacy, self.cost
         return {
             "method": self.method,
+            "built": self.built,
             "data": self.data,
-            "accuracy": self.accuracy.to_dict(),
-            "controls": {name: score.to_dict() for name, score in self.controls.items()},
-            "best_control": self.best_control,
-            "ceiling": None if self.ceiling is None else self.ceiling.to_dict(),
-            "lift": None if self.lift is None else self.lift.to_dict(),
-            "rivals": {name: score.to_dict() for name, score in self.rivals.items()},
-            "best_rival": self.best_rival,
-            "epsilon_relationship": self.epsilon_relationship,
-            "guarantee": self.guarantee.to_dict(),
-            "guarantee_sentence": self.guarantee.sentence(),
-            "ledger": self.ledger.to_dict(),
+            "accuracy": scores.accuracy.to_dict(),
+            "controls": {name: score.to_dict() for name, score in scores.controls.items()},
+            "best_control": scores.best_control,
+            "ceiling": None if scores.ceiling is None else scores.ceiling.to_dict(),
+            "lift": None if scores.lift is None else scores.lift.to_dict(),
+            "rivals": {name: score.to_dict() for name, score in scores.rivals.items()},
+            "best_rival": scores.best_rival,
+            "epsilon_relationship": privacy.epsilon_relationship,
+            "guarantee": privacy.guarantee.to_dict(),
+            "guarantee_sentence": privacy.guarantee.sentence(),
+            "ledger": privacy.ledger.to_dict(),
             "settings": dict(self.settings),
             "options": dict(self.options),
             "notes": list(self.notes),
-            "seconds": self.seconds,
-            "seconds_method": self.seconds_method,
-            "peak_memory_mb": self.peak_memory_mb,
+            "seconds": cost.seconds,
+            "seconds_method": cost.seconds_method,
+            "peak_memory_mb": cost.peak_memory_mb,
             "created": self.created,
             "version": self.version,
             "run": self.run,
@@ -132,39 +120,45 @@ class RunRecord:
             InputError: a field is missing or has another kind of value.
         """
 
-        def score(value: Any) -> Interval | None:
-            return None if value is None else interval_from_dict(value)
-
         try:
-            for best, among in (("best_control", "controls"), ("best_rival", "rivals")):
-                if content.get(best) is not None and content[best] not in content.get(among, {}):
-                    raise ValueError(f"{best} is none of the {among}")
             return cls(
                 method=str(content["method"]),
                 data=str(content["data"]),
                 settings={str(key): number_of(value) for key, value in content["settings"].items()},
                 options=dict(content["options"]),
-                accuracy=interval_from_dict(content["accuracy"]),
-                controls={str(name): interval_from_dict(item) for name, item in content["controls"].items()},
-                ceiling=score(content["ceiling"]),
-                best_control=content["best_control"],
-                lift=score(content["lift"]),
-                guarantee=Guarantee.from_dict(content["guarantee"]),
-                ledger=Ledger.from_dict(content["ledger"]),
+                scores=_scores(content),
+                privacy=Spent(
+                    Guarantee.from_dict(content["guarantee"]),
+                    Ledger.from_dict(content["ledger"]),
+                    _epsilon(content.get("epsilon_relationship")),
+                ),
+                cost=Cost(*(float(content[key]) for key in ("seconds", "seconds_method", "peak_memory_mb"))),
                 history=history,
-                seconds=float(content["seconds"]),
-                seconds_method=float(content["seconds_method"]),
-                peak_memory_mb=float(content["peak_memory_mb"]),
                 notes=_notes(content["notes"]),
                 created=str(content["created"]),
                 version=str(content["version"]),
                 run=content.get("run"),
-                rivals={str(name): interval_from_dict(item) for name, item in content.get("rivals", {}).items()},
-                best_rival=content.get("best_rival"),
-                epsilon_relationship=_epsilon(content.get("epsilon_relationship")),
+                built=str(content.get("built", "")),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise InputError(f"not the record of a run ({type(error).__name__}: {error})") from error
+
+
+def _scores(content: Mapping[str, Any]) -> Scores:
+    """Return the scores of a stored record; raises KeyError, TypeError or ValueError for anything else."""
+    for best, among in (("best_control", "controls"), ("best_rival", "rivals")):
+        if content.get(best) is not None and content[best] not in content.get(among, {}):
+            raise ValueError(f"{best} is none of the {among}")
+    ceiling, lift = (None if content[key] is None else interval_from_dict(content[key]) for key in ("ceiling", "lift"))
+    return Scores(
+        accuracy=interval_from_dict(content["accuracy"]),
+        controls={str(name): interval_from_dict(item) for name, item in content["controls"].items()},
+        ceiling=ceiling,
+        best_control=content["best_control"],
+        lift=lift,
+        rivals={str(name): interval_from_dict(item) for name, item in content.get("rivals", {}).items()},
+        best_rival=content.get("best_rival"),
+    )
 
 
 def _notes(value: Any) -> tuple[str, ...]:

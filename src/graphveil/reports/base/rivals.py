@@ -13,9 +13,9 @@ from graphveil.reports.base.record import RunRecord
 
 def lead(record: RunRecord) -> Interval | None:
     """The accuracy of a run minus that of its best rival, or None where no rival was trained."""
-    if record.best_rival is None:
+    if record.scores.best_rival is None:
         return None
-    return difference(record.accuracy, record.rivals[record.best_rival])
+    return difference(record.scores.accuracy, record.scores.rivals[record.scores.best_rival])
 
 
 def difference(mine: Interval, theirs: Interval) -> Interval:

@@ -91,7 +91,7 @@ def spread_over(score: Interval) -> str:
 
 def lift_sentence(record: RunRecord) -> str:
     """What the lift means, in one plain sentence that claims no more than the interval does."""
-    lift, best = record.lift, record.best_control
+    lift, best = record.scores.lift, record.scores.best_control
     if lift is None or best is None:
         return "No controls were trained, so nothing says what the private data bought."
     one = len(lift.runs) == 1
@@ -109,19 +109,19 @@ def lift_sentence(record: RunRecord) -> str:
 
 def free_lift(record: RunRecord) -> str:
     """The lift over the best control that costs nothing, in one line; that there is none, where there is none."""
-    lift, best = record.lift, record.best_control
+    lift, best = record.scores.lift, record.scores.best_control
     if lift is None or best is None:
         return "Lift over the free baseline: not measured."
     sign = "" if lift.low > 0 else "; not positive" if lift.mean <= 0 else "; not surely positive"
     said = f"{points(lift.mean)} points (95%: {lift_interval(lift)}){sign}."
-    if best == "no-edges" and record.settings.get("unit") == "node" and record.guarantee.epsilon < math.inf:
+    if best == "no-edges" and record.settings.get("unit") == "node" and record.privacy.guarantee.epsilon < math.inf:
         return f"There is no free baseline: no-edges is trained privately at the same price. Lift over it: {said}"
     return f"Lift over the free baseline, {best}: {said}"
 
 
 def on_release(record: RunRecord) -> bool:
     """Whether a run was trained on a graph that had been published before."""
-    return record.guarantee.against == RELEASE_READERS and record.method not in tagged(RELEASE)
+    return record.privacy.guarantee.against == RELEASE_READERS and record.method not in tagged(RELEASE)
 
 
 def measured_with(record: RunRecord) -> str:
@@ -150,7 +150,7 @@ def rival_sentence(record: RunRecord) -> str:
     found = rivals.lead(record)
     if found is None:
         return ""
-    best = record.best_rival
+    best = record.scores.best_rival
     where = " in this one run" if len(found.runs) == 1 else ""
     if found.low > 0:
         return f"At the same privacy price it scores measurably above its best rival{where}, {best}."
@@ -181,7 +181,7 @@ def _bought(record: RunRecord, control: str) -> str:
         return "the private connections" if links else "the graph"
     if control == "public-only" and links:
         return "the private data"
-    labels_are_public = record.guarantee.epsilon == math.inf or record.settings.get("epsilon_y") == math.inf
+    labels_are_public = record.privacy.guarantee.epsilon == math.inf or record.settings.get("epsilon_y") == math.inf
     if control == "public-only" and not labels_are_public:
         return "the private data"
     return _features(record) or "the method's own reading of the labels"
@@ -191,13 +191,13 @@ def _features(record: RunRecord) -> str:
     """The features a run used, in words; nothing where it used none."""
     if any("features" in unit.covers and epsilon < math.inf for unit, epsilon, _ in _units(record)):
         return "the private features"
-    known = record.guarantee.epsilon == math.inf or record.guarantee.against == RELEASE_READERS
+    known = record.privacy.guarantee.epsilon == math.inf or record.privacy.guarantee.against == RELEASE_READERS
     used = known or record.settings.get("epsilon_x") == math.inf
     return "the features" if used else ""
 
 
 def _units(record: RunRecord) -> tuple[Priced, ...]:
-    return unit_epsilons(record.guarantee)
+    return unit_epsilons(record.privacy.guarantee)
 
 
 def unit_epsilons(guarantee: Guarantee) -> tuple[Priced, ...]:

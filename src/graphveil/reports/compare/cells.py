@@ -197,8 +197,8 @@ def _read_cell(file: Path, cell: Cell) -> RunRecord:
     if content.get("cell") != json_safe(cell.to_dict()) or not isinstance(content.get("result"), dict):
         raise InputError("the file of another cell", where=str(file), remedy="delete it to have the cell run again")
     record = RunRecord.from_dict(unsealed(content, file)["result"])
-    require_sum(record.guarantee, file)
-    require_paid(record.guarantee, record.ledger, file)
+    require_sum(record.privacy.guarantee, file)
+    require_paid(record.privacy.guarantee, record.privacy.ledger, file)
     return record
 
 

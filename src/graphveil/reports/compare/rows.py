@@ -192,15 +192,15 @@ def row_of(method: str, axes: Mapping[str, Any], group: Sequence[RunRecord]) -> 
         method=method,
         axes=axes,
         data=first.data,
-        **facts(method, first.guarantee, first.ledger, first.settings),
-        accuracy=first.accuracy if len(group) == 1 else _over([record.accuracy.mean for record in group]),
+        **facts(method, first.privacy.guarantee, first.privacy.ledger, first.settings),
+        accuracy=first.scores.accuracy if len(group) == 1 else _over([record.scores.accuracy.mean for record in group]),
         best_control=best,
         control=control,
         lift=lift,
         best_rival=rival,
         lead=lead,
-        epsilon_relationship=first.epsilon_relationship,
-        seconds=sum(record.seconds for record in group),
+        epsilon_relationship=first.privacy.epsilon_relationship,
+        seconds=sum(record.cost.seconds for record in group),
         score=words.figure(first)[0],
     )
 
@@ -208,15 +208,19 @@ def row_of(method: str, axes: Mapping[str, Any], group: Sequence[RunRecord]) -> 
 def _above(group: Sequence[RunRecord], kind: str) -> tuple[str | None, Interval | None, Interval | None]:
     """The control or rival with the best mean over the seeds, its score, and the difference, paired seed by seed."""
     first = group[0]
-    scores = [record.controls if kind == "control" else record.rivals for record in group]
+    scores = [record.scores.controls if kind == "control" else record.scores.rivals for record in group]
     if len(group) == 1:
-        best, found = (first.best_control, first.lift) if kind == "control" else (first.best_rival, rivals.lead(first))
+        best, found = (
+            (first.scores.best_control, first.scores.lift)
+            if kind == "control"
+            else (first.scores.best_rival, rivals.lead(first))
+        )
         return best, None if best is None else scores[0][best], found
     best = max(scores[0], key=lambda name: sum(one[name].mean for one in scores), default=None)
     if best is None:
         return None, None, None
     theirs = [one[best].mean for one in scores]
-    mine = [record.accuracy.mean for record in group]
+    mine = [record.scores.accuracy.mean for record in group]
     pairs = zip(mine, theirs, strict=True)
     return best, _over(theirs), _over([one - other for one, other in pairs], difference=True)
 

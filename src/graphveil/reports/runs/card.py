@@ -40,8 +40,8 @@ class About:
     @classmethod
     def of(cls, record: RunRecord) -> About:
         """The public part of a record."""
-        what = record.method, record.data, record.settings, record.epsilon_relationship, record.version
-        return cls(*what, record.guarantee, record.ledger)
+        what = record.method, record.data, record.settings, record.privacy.epsilon_relationship, record.version
+        return cls(*what, record.privacy.guarantee, record.privacy.ledger)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but guarantee and ledger, which have files of their own."""
@@ -76,17 +76,17 @@ def public_card(about: About) -> Card:
 
 def run_card(record: RunRecord, attacks: Found) -> Card:
     """Return the card of a run and of the attacks on it (attack -> attacked -> result)."""
-    guarantee = record.guarantee
+    guarantee = record.privacy.guarantee
     return Card(
         title=f"Privacy card: {record.method} on {record.data}",
         sentence=cards.claim(guarantee),
         alarms=cards.void_alarm(guarantee, "run"),
         sections=(
-            cards.protected(guarantee, words.trusted(guarantee), *_connections(record.epsilon_relationship)),
+            cards.protected(guarantee, words.trusted(guarantee), *_connections(record.privacy.epsilon_relationship)),
             cards.exposed(words.not_protected(guarantee, record.settings)),
             results(record, f"{record.method} (this run)"),
             attacks_section(attacks, _attack_command(record)),
-            cards.spent(record.ledger),
+            cards.spent(record.privacy.ledger),
             _cost(record),
         ),
     )
@@ -98,17 +98,17 @@ def _connections(price: float | None) -> tuple[str, ...]:
 
 def results(record: RunRecord, name: str) -> Section:
     """Return the accuracies and the lift over the free baseline; `name` is what the run itself is called."""
-    own = (name, *_scores(record.accuracy))
+    own = (name, *_scores(record.scores.accuracy))
     rows = [Row(own, strong=True)]
-    for name, score in sorted(record.rivals.items(), key=lambda item: -item[1].mean):
-        best = "best " if name == record.best_rival else ""
+    for name, score in sorted(record.scores.rivals.items(), key=lambda item: -item[1].mean):
+        best = "best " if name == record.scores.best_rival else ""
         rows.append(Row((f"{name} ({best}rival at the same privacy price)", *_scores(score))))
-    for name, score in sorted(record.controls.items(), key=lambda item: -item[1].mean):
-        rows.append(Row((name + (" (best control)" if name == record.best_control else ""), *_scores(score))))
-    if record.ceiling is not None:
-        rows.append(Row(("not private (ceiling)", *_scores(record.ceiling))))
+    for name, score in sorted(record.scores.controls.items(), key=lambda item: -item[1].mean):
+        rows.append(Row((name + (" (best control)" if name == record.scores.best_control else ""), *_scores(score))))
+    if record.scores.ceiling is not None:
+        rows.append(Row(("not private (ceiling)", *_scores(record.scores.ceiling))))
     figure = words.figure(record)[0].replace("accuracy", "Accuracy")
-    said = f"{figure} on the test nodes, per cent; 95% intervals over {words.spread_over(record.accuracy)}."
+    said = f"{figure} on the test nodes, per cent; 95% intervals over {words.spread_over(record.scores.accuracy)}."
     told = Paragraph(f"{said} {words.measured_with(record)}")
     lift = (Paragraph(words.free_lift(record), strong=True), Paragraph(words.lift_sentence(record)))
     table = Table(("", words.figure(record)[0], "95% interval"), tuple(rows))
@@ -125,7 +125,7 @@ def _standing(record: RunRecord) -> tuple[Paragraph, ...]:
     if lead is None:
         return ()
     said = f"{text.points(lead.mean)} points (95%: {words.lift_interval(lead)})"
-    loud = Paragraph(f"Against the best rival, {record.best_rival}: {said}.", strong=True)
+    loud = Paragraph(f"Against the best rival, {record.scores.best_rival}: {said}.", strong=True)
     return (loud, Paragraph(words.rival_sentence(record)))
 
 
@@ -138,8 +138,8 @@ def _cost(record: RunRecord) -> Section:
     lines = (
         f"Settings: {text.settings(record.settings)}",
         f"Run: {text.settings(record.options)}",
-        f"Cost: {text.seconds(record.seconds)} ({text.seconds(record.seconds_method)} a fit), "
-        f"at most {text.memory(record.peak_memory_mb)}",
+        f"Cost: {text.seconds(record.cost.seconds)} ({text.seconds(record.cost.seconds_method)} a fit), "
+        f"at most {text.memory(record.cost.peak_memory_mb)}",
         f"Made by graphveil {record.version}, {text.moment(record.created)}",
         *(f"Note: {note}" for note in record.notes),
     )

@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphveil.errors import GraphveilError, ModelFileError
-from graphveil.privacy import Ledger
+from graphveil.privacy import Guarantee, Ledger
 from graphveil.privacy.ledger_file import LedgerFile
 from graphveil.reading import read_json, read_json_lines
 from graphveil.reports.attacks.files import kept
@@ -44,7 +44,7 @@ from graphveil.reports.runs.page import page_html
 from graphveil.writing import room_for
 
 if TYPE_CHECKING:
-    from graphveil.methods.runs.experiment import Result
+    from graphveil.methods.runs.result import Result
     from graphveil.privacy.ledger import Account
 
 
@@ -157,7 +157,7 @@ def keep_spending(model: Any, path: Path) -> None:
     with account.locked():
         model.ledger = account.open(model.ledger)  # what others spent since belongs to the same people
         if (path / parts.RESULT).is_file():
-            record = replace(_record(path), ledger=model.ledger, guarantee=model.guarantee)
+            record = _paid(_record(path), model.guarantee, model.ledger)
             _write(record, model, path)
         elif parts.is_public_part(path):
             _write_public(_about(path), model, path)
@@ -173,7 +173,12 @@ def read_run(path: Path) -> RunRecord:
     """
     found = _record(path)
     kept = parts.checked(path)
-    return replace(found, guarantee=kept.guarantee, ledger=kept.ledger)
+    return _paid(found, kept.guarantee, kept.ledger)
+
+
+def _paid(record: RunRecord, guarantee: Guarantee, ledger: Ledger) -> RunRecord:
+    """Return a record with what its model promises and its ledger holds by now."""
+    return replace(record, privacy=replace(record.privacy, guarantee=guarantee, ledger=ledger))
 
 
 def _record(path: Path) -> RunRecord:
@@ -255,7 +260,7 @@ def _write(record: RunRecord, model: Any, folder: Path, fixed: Mapping[str, str]
     if public == folder:  # of an older version
         write_text(folder / parts.RESULT, result[parts.RESULT])
         model.save(folder)
-        write_text(folder / parts.LEDGER, _ledger_json(record.ledger))
+        write_text(folder / parts.LEDGER, _ledger_json(record.privacy.ledger))
         _write_pages(record, folder)
         return
     with parts.writing_part(folder, result, mode=parts.OWN):
