@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -36,9 +38,7 @@ def digits_graph() -> Graph:
 
 def digits_parts() -> GraphParts:
     """Return the parts of `digits_graph`."""
-    from sklearn.datasets import load_digits
-
-    pixels, labels = load_digits(return_X_y=True)
+    pixels, labels = _handwritten()
     public = (np.add.outer(np.arange(8), np.arange(8)) % 2 == 0).ravel()
     source, target = _nearest(pixels[:, public].astype(np.int64), NEIGHBOURS)
     edge_index, notes = merge_edges(source, target, len(pixels), directed=False)
@@ -54,6 +54,20 @@ def digits_parts() -> GraphParts:
     image = ImageShape(8, 8, tuple(np.flatnonzero(~public).tolist()))
     x = compact_dense(pixels[:, ~public])
     return check_parts(GraphParts(x, edge_index, labels.astype(np.int64), schema, image=image))
+
+
+def _handwritten() -> tuple[np.ndarray, np.ndarray]:
+    """Return scikit-learn's pixels [1797, 64] and digits [1797], read from its file without loading scikit-learn."""
+    package = find_spec("sklearn")
+    places = [] if package is None else list(package.submodule_search_locations or ())
+    for file in (Path(place) / "datasets" / "data" / "digits.csv.gz" for place in places):
+        if file.is_file():
+            rows = np.loadtxt(file, delimiter=",")
+            return rows[:, :-1], rows[:, -1].astype(np.int64)
+    from sklearn.datasets import load_digits  # a release that keeps it elsewhere
+
+    pixels, labels = load_digits(return_X_y=True)
+    return pixels, labels
 
 
 def _nearest(points: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:

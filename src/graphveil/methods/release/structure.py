@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 import torch
-from scipy import stats
 from torch import Tensor
 
 from graphveil.errors import InputError
@@ -142,6 +141,8 @@ def overlap(synthetic: Tensor, true: Tensor, protected: int) -> Overlap:
     Raises:
         InputError: more pairs than are possible.
     """
+    from scipy import stats  # takes longer to load than most commands take
+
     drawn, present = synthetic.shape[1], true.shape[1]
     if max(drawn, present) > protected:
         raise InputError(f"{max(drawn, present)} pairs", where="overlap", allowed=f"at most the {protected} protected")

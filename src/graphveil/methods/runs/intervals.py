@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import stats
+from scipy.special import stdtrit
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,8 @@ def interval(per_run: Sequence[np.ndarray], *, difference: bool = False) -> Inte
     runs = np.array([float(values.mean()) for values in per_run])
     mean = float(runs.mean())
     if len(runs) == 1 and not difference and bool(np.isin(per_run[0], (0, 1)).all()):
+        from scipy import stats  # takes longer to load than most commands take
+
         share = stats.binomtest(int(per_run[0].sum()), len(per_run[0])).proportion_ci(0.95, "wilson")
         low, high = float(share.low), float(share.high)
     else:
@@ -52,5 +54,5 @@ def interval(per_run: Sequence[np.ndarray], *, difference: bool = False) -> Inte
 
 def _half_width(runs: np.ndarray, values: np.ndarray) -> float:
     if len(runs) > 1:
-        return float(stats.t.ppf(0.975, len(runs) - 1) * runs.std(ddof=1) / math.sqrt(len(runs)))
+        return float(stdtrit(len(runs) - 1, 0.975) * runs.std(ddof=1) / math.sqrt(len(runs)))
     return float(1.96 * values.std(ddof=1) / math.sqrt(len(values))) if len(values) > 1 else 0.0

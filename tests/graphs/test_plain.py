@@ -1,0 +1,49 @@
+"""The graph value of commands: the same parts as PyG's, without PyG."""
+
+from __future__ import annotations
+
+import copy
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from graphveil.graphs import load_graph, load_parts, validate
+from graphveil.graphs.plain import plain_graph
+
+
+@pytest.mark.parametrize("name", ["digits", "social-200", "docs/examples/office"])
+def test_a_plain_graph_has_the_parts_of_a_pyg_graph(name: str) -> None:
+    plain, whole = plain_graph(load_parts(name)), load_graph(name)
+    assert set(plain.keys()) == {key for key in whole.keys() if whole.get(key) is not None}  # noqa: SIM118
+    assert plain.num_nodes == whole.num_nodes
+    assert plain.schema == whole.schema
+    for part in ("x", "y", "edge_index"):
+        mine, theirs = plain.get(part), whole.get(part)
+        assert torch.equal(mine.to_dense(), theirs.to_dense())
+    validate(plain)
+
+
+def test_a_part_that_is_not_there_is_none() -> None:
+    graph = plain_graph(load_parts("social-100"))
+    assert graph.get("release") is None
+    assert getattr(graph, "public_edges", None) is None
+
+
+def test_a_copy_may_be_given_other_parts() -> None:
+    graph = plain_graph(load_parts("social-100"))
+    other = copy.copy(graph)
+    other["public_edges"] = torch.zeros(graph.edge_index.shape[1], dtype=torch.bool)
+    assert other.public_edges.shape == (graph.edge_index.shape[1],)
+    assert graph.get("public_edges") is None
+
+
+def test_commands_never_load_pyg() -> None:
+    script = (
+        "import sys; from graphveil.cli import main; "
+        "code = main(['plan', 'lpgnn', 'social-100', '--epsilon-x', '1', '--epsilon-y', '2', '--json']); "
+        "print(code, {'torch_geometric', 'sklearn.base', 'scipy.stats'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "0 set()"
