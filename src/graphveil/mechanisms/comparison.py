@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from graphveil.errors import InputError
 from graphveil.mechanisms.base import _validate
+from graphveil.mechanisms.base.mechanism import FeatureMechanism
 from graphveil.mechanisms.base.values import FloatArray, blocks
 from graphveil.mechanisms.catalogue import MechanismInfo, catalogue
 from graphveil.privacy import Randomness, require_budget
@@ -152,6 +154,7 @@ def _try(
     settings: dict[str, Any] = {"dimension": question.dimension, "low": question.low, "high": question.high}
     if info.takes("delta"):
         settings["delta"] = question.delta
+    # A mechanism may refuse an epsilon or dimension that others take: that is an answer too.
     try:
         mechanism = info.mechanism(epsilon=epsilon, **settings)
     except InputError as error:
@@ -159,7 +162,7 @@ def _try(
     return _measure(info.name, mechanism, values, randomness)
 
 
-def _measure(name: str, mechanism: Any, values: FloatArray, randomness: Randomness) -> Measurement:
+def _measure(name: str, mechanism: FeatureMechanism[Any], values: FloatArray, randomness: Randomness) -> Measurement:
     mechanism.randomize(values[:1], randomness=randomness)  # tables that are made once do not count
     seconds: list[float] = []
     while sum(seconds) < _SECONDS and len(seconds) < _TRIALS:
@@ -180,7 +183,7 @@ def _measure(name: str, mechanism: Any, values: FloatArray, randomness: Randomne
     )
 
 
-def _errors(estimate: Any, values: FloatArray) -> tuple[float, float]:
+def _errors(estimate: npt.NDArray[np.float32], values: FloatArray) -> tuple[float, float]:
     """Mean squared errors per coordinate: of one user's estimate, and of the average over all users."""
     squares, sums = 0.0, np.zeros(values.shape[1])
     for start, stop in blocks(*values.shape):

@@ -12,22 +12,25 @@ change of one part redraws that part alone:
     anything else    the whole value is one part (a label; a feature vector of another mechanism)
 
 What is paid is what is new: a part costs its share of epsilon for each value that it ever had. The ledger keeps names
-of these values that say nothing without the device's secret. A law is told by the name in the catalogue and the
-parameters that are not at their default, never by how the program prints it: a later version draws nothing anew.
+of these values that say nothing without the device's secret. A law is told by the first name that the
+catalogue had for it and the parameters that are not at their default, never by how the program prints it: a later
+version draws nothing anew.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields, replace
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from graphveil.errors import InputError
 from graphveil.mechanisms.base.guarantees import ONCE
+from graphveil.mechanisms.base.mechanism import FeatureMechanism
 from graphveil.mechanisms.base.reports import MultiBitReports
 from graphveil.mechanisms.catalogue import catalogue
 from graphveil.mechanisms.edges.adjacency import AdjacencyRR
@@ -38,15 +41,24 @@ from graphveil.mechanisms.labels.randomized_response import RandomizedResponse
 from graphveil.mechanisms.samplers.subsets import draw_subsets
 from graphveil.privacy import Guarantee, Ledger, PermanentRandomness, Spend, assume
 
+#: What a device can report again and again, beside neighbour lists.
+Reporter: TypeAlias = FeatureMechanism[Any] | RandomizedResponse
 Context = tuple[str | int | bytes, ...]
 
 #: A bit of a list has two values, so that no relationship ever costs more than twice.
 _VALUES_OF_A_BIT = 2
 
 
+class _Guaranteed(Protocol):
+    """Any mechanism: it says what one report costs."""
+
+    @property
+    def guarantee(self) -> Guarantee: ...
+
+
 def permanent_report(
-    mechanism: Any,
-    value: Any,
+    mechanism: Reporter,
+    value: npt.ArrayLike,
     *,
     device: PermanentRandomness,
     field: str | int,
@@ -71,8 +83,8 @@ def permanent_report(
             one with codebooks and no user.
     """
     law = (*_field(field), *_law(mechanism), *_codebook(mechanism, user))
-    report, told = _encode(mechanism, value, device, law, user)
-    parts = [device.tag(*own) for own in told]
+    report, contexts = _encode(mechanism, value, device, law, user)
+    parts = [device.tag(*context) for context in contexts]
     return report, _paid(ledger, unit, mechanism, field, device.tag(*law), parts)
 
 
@@ -105,6 +117,7 @@ def permanent_list(
     threshold = np.uint64(mechanism.threshold)
     flips = [device.stream(*law, bit).uint64(mechanism.nodes) < threshold for bit in range(_VALUES_OF_A_BIT)]
     sent = true ^ np.where(true, flips[1], flips[0])
+    # Bits of users for whom this one does not answer are not sent, whatever their draw was.
     sent[: _first_other(mechanism, user)] = False
     sent[user] = False
     parts = [device.tag(*law, np.flatnonzero(true).tobytes())]
@@ -112,7 +125,9 @@ def permanent_list(
     return torch.from_numpy(np.flatnonzero(sent).astype(np.int32)), paid
 
 
-def permanent_reports(mechanism: Any, values: Any, devices: Sequence[PermanentRandomness], *, field: str | int) -> Any:
+def permanent_reports(
+    mechanism: Reporter, values: Tensor, devices: Sequence[PermanentRandomness], *, field: str | int
+) -> Any:
     """Return what many devices send, one row of `values` each: a simulation, in which nobody keeps a ledger.
 
     User i has codebook i, as in `randomize`.
@@ -132,7 +147,7 @@ def permanent_reports(mechanism: Any, values: Any, devices: Sequence[PermanentRa
     return type(each[0]).from_tensors({name: torch.cat([own[name] for own in tensors]) for name in tensors[0]})
 
 
-def permanent_guarantee(mechanism: Any, values: int = 1) -> Guarantee:
+def permanent_guarantee(mechanism: _Guaranteed, values: int = 1) -> Guarantee:
     """Return what a device's reports protect together after its value was `values` different ones.
 
     Of a neighbour list: after it changed, `values` is 2.
@@ -146,10 +161,10 @@ def permanent_guarantee(mechanism: Any, values: int = 1) -> Guarantee:
     """
     if values < 1:
         raise InputError(f"{values} values", where="permanent_guarantee", allowed="at least 1")
-    once: Guarantee = mechanism.guarantee
-    told = (assume("permanent-reports"), assume("changes-open"))
+    once = mechanism.guarantee
+    permanent = (assume("permanent-reports"), assume("changes-open"))
     kept = tuple(fact for fact in once.assumes if fact != ONCE)
-    return replace(once, epsilon=values * once.epsilon, delta=values * once.delta, assumes=(*kept, *told))
+    return replace(once, epsilon=values * once.epsilon, delta=values * once.delta, assumes=(*kept, *permanent))
 
 
 def _field(field: str | int) -> Context:
@@ -166,13 +181,14 @@ def _law(mechanism: Any) -> Context:
         name = next((info.first_name for info in catalogue() if info.builds(mechanism)), None)
     if name is None:
         raise InputError(f"{type(mechanism).__name__} has no permanent report", allowed="features, labels")
-    told: list[str] = []
+    parameters: list[str] = []
+    # Parameters at their default are left out, so that a new one with a default changes no old noise.
     for one in fields(mechanism):
         value = getattr(mechanism, one.name)
         if one.init and one.name != "kind" and value != one.default:
-            told += [one.name, _plain(value)]
+            parameters += [one.name, _plain(value)]
     chosen = getattr(mechanism, "coordinates", None)  # by a rule that a later version may change
-    return "law", name, *told, *(() if chosen is None else ("coordinates", chosen))
+    return "law", name, *parameters, *(() if chosen is None else ("coordinates", chosen))
 
 
 def _plain(value: float | str) -> str:
@@ -180,7 +196,7 @@ def _plain(value: float | str) -> str:
     return float(value).hex() if isinstance(value, int | float) else str(value)
 
 
-def _codebook(mechanism: Any, user: int | None) -> Context:
+def _codebook(mechanism: object, user: int | None) -> Context:
     if not isinstance(mechanism, PrivUnit):
         return ()
     if user is None:
@@ -194,18 +210,18 @@ def _encode(
     """One device's report, and the context of each of its parts, present value included."""
     if isinstance(mechanism, RandomizedResponse):
         row = torch.as_tensor(value)[None]
-        told = *law, row.numpy().astype(np.int64).tobytes()
+        context = *law, row.numpy().astype(np.int64).tobytes()
     elif hasattr(mechanism, "dimension"):
         row = torch.as_tensor(value, dtype=torch.float64)[None]
         if isinstance(mechanism, MultiBit):
             return _bit_by_bit(mechanism, row, device, law)
-        told = *law, (row.numpy() + 0.0).tobytes()  # -0.0 is 0.0
+        context = *law, (row.numpy() + 0.0).tobytes()  # -0.0 is 0.0
     else:
         raise InputError(f"{type(mechanism).__name__} has no permanent report", allowed="features, labels")
-    noise = device.stream(*told)
+    noise = device.stream(*context)
     if isinstance(mechanism, PrivUnit):
-        return mechanism.randomize(row, randomness=noise, first=user or 0), [told]
-    return mechanism.randomize(row, randomness=noise), [told]
+        return mechanism.randomize(row, randomness=noise, first=user or 0), [context]
+    return mechanism.randomize(row, randomness=noise), [context]
 
 
 def _bit_by_bit(
@@ -215,10 +231,10 @@ def _bit_by_bit(
     columns = draw_subsets(1, mechanism.dimension, mechanism.coordinates, device.stream(*law, "sampled"))
     fractions = mechanism.domain.fractions(rows.at(0, 1, columns)) + 0.0
     places = zip(columns[0], fractions[0], strict=True)
-    told: list[Context] = [(*law, int(column), fraction.tobytes()) for column, fraction in places]
-    bits = [mechanism.law.draw(fractions[:, k], device.stream(*own)) for k, own in enumerate(told)]
+    contexts: list[Context] = [(*law, int(column), fraction.tobytes()) for column, fraction in places]
+    bits = [mechanism.law.draw(fractions[:, k], device.stream(*own)) for k, own in enumerate(contexts)]
     sent = torch.from_numpy(np.concatenate(bits)[None])
-    return MultiBitReports(torch.from_numpy(columns.astype(np.int32)), sent), told
+    return MultiBitReports(torch.from_numpy(columns.astype(np.int32)), sent), contexts
 
 
 def _bits_of(mechanism: AdjacencyRR, user: int, named: Tensor) -> np.ndarray[Any, np.dtype[np.bool_]]:
@@ -243,7 +259,7 @@ def _first_other(mechanism: AdjacencyRR, user: int) -> int:
 def _paid(
     ledger: Ledger,
     unit: str,
-    mechanism: Any,
+    mechanism: _Guaranteed,
     field: str | int,
     task: str,
     parts: Sequence[str],
@@ -257,14 +273,12 @@ def _paid(
         parts: the names of its parts with their values, each of which costs the same share.
     """
     mine = [spend.parameters for spend in ledger.spends if spend.unit == unit and spend.parameters.get("of") == task]
-    seen = {name for told in mine for name in str(told["values"]).split()}
+    # What was paid for once is free for ever: the same value is answered by the same report.
+    seen = {name for parameters in mine for name in str(parameters["values"]).split()}
     new = [name for name in parts if name not in seen]
     if not new or (most is not None and len(seen) >= most):
         return ledger
-    cost, share, told = (
-        mechanism.guarantee,
-        len(new) / len(parts),
-        {"field": field, "of": task, "values": " ".join(new)},
-    )
+    cost, share = mechanism.guarantee, len(new) / len(parts)
+    facts = {"field": field, "of": task, "values": " ".join(new)}
     kind = repr(mechanism).partition("(")[0]
-    return ledger.spend(Spend("permanent report", unit, kind, told, share * cost.epsilon, share * cost.delta))
+    return ledger.spend(Spend("permanent report", unit, kind, facts, share * cost.epsilon, share * cost.delta))

@@ -48,6 +48,7 @@ def list_guarantee(epsilon: float, mode: str, nodes: int) -> Guarantee:
         nodes: number of users.
     """
     ids = assume("users-public", nodes=nodes)
+    # What a relationship costs follows from in how many lists it stands, not from what papers state for one bit.
     if mode == "directed":
         return _local(DIRECTED_LINK, epsilon, 0.0, ids, relation="add/remove")
     if mode == "lower":

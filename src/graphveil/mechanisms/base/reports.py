@@ -115,6 +115,7 @@ def require_inside(reports: Tensor, low: int, high: int, what: str) -> None:
         low, high: the ends, which belong to the allowed numbers.
         what: one of the numbers, for the message: "a bit".
     """
+    # Forged numbers would index tables out of range, or count for more than one report does.
     if reports.numel() and not (int(reports.min()) >= low and int(reports.max()) <= high):
         raise InputError(f"a report holds {what} that no device sends", allowed=f"{low} to {high}")
 

@@ -82,6 +82,7 @@ class DenseRows:
         return picked.astype(np.float64)
 
     def refuse_outside(self, low: float, high: float) -> None:
+        # Block by block, so that a memory-mapped matrix is never in memory as a whole.
         for start, stop in blocks(self.shape[0], self.shape[1]):
             part = self.array[start:stop]
             # Comparisons with NaN are False, so this lets no NaN pass.
@@ -118,10 +119,12 @@ class SparseRows:
         wanted = np.arange(stop - start)[:, None] * self.width + columns
         if not keys.size:
             return np.zeros(wanted.shape)
+        # Stored keys ascend, so that one search tells both whether an entry is stored and where.
         place = np.minimum(np.searchsorted(keys, wanted), keys.size - 1)
         return np.where(keys[place] == wanted, entries[place], 0.0)
 
     def refuse_outside(self, low: float, high: float) -> None:
+        # All entries are looked at before any is encoded: a refusal then says nothing of the rows before it.
         for start in range(0, self.entries.size, BLOCK):
             part = self.entries[start : start + BLOCK]
             if not (part.min() >= low and part.max() <= high):
@@ -205,14 +208,14 @@ def blocks(rows: int, width: int, most: int = BLOCK) -> Iterator[tuple[int, int]
     return ((start, min(start + step, rows)) for start in range(0, rows, step))
 
 
-def read_rows(values: Any) -> Rows:
+def read_rows(values: Values) -> Rows:
     """A reader for `values` of any width; raises InputError for what is no matrix of real numbers."""
     if torch.is_tensor(values):
         return _tensor_reader(values.detach().cpu())
-    if scipy.sparse.issparse(values):
-        return _sparse_reader(values.tocsr())
     if isinstance(values, np.ndarray):
         return _dense_reader(values)
+    if scipy.sparse.issparse(values):
+        return _sparse_reader(values.tocsr())
     raise InputError(
         f"values are {type(values).__name__}",
         allowed="a torch tensor, a numpy array or a scipy sparse matrix",
@@ -230,6 +233,7 @@ def _tensor_reader(values: torch.Tensor) -> Rows:
         values.crow_indices().numpy(), values.col_indices().numpy(), values.values().numpy(), values.shape[1]
     )
     _require_real(rows.entries)
+    # Torch promises neither sorted nor distinct columns; scipy adds duplicates up, as the matrix they stand for.
     if rows.is_canonical():
         return rows
     parts = (rows.entries, rows.columns, rows.starts)
@@ -239,6 +243,7 @@ def _tensor_reader(values: torch.Tensor) -> Rows:
 def _sparse_reader(values: scipy.sparse.csr_matrix) -> Rows:
     _require_real(values.data)
     if not values.has_canonical_format:
+        # The caller keeps its own matrix: adding duplicates up works in place.
         values = values.copy()
         values.sum_duplicates()
     return SparseRows(values.indptr, values.indices, values.data, values.shape[1])

@@ -128,6 +128,7 @@ class AdjacencyRR:
         """What the reports say about each pair, both reports of it combined by their likelihood."""
         source, target, count = named_pairs(self._lists, reports)
         most = self._lists.reports_per_unit
+        # Each report that names the pair counts log((1-p)/p) for it, each that does not as much against it.
         ratio = (2 * count - most).double() * self._log_odds
         return PairEvidence(self.nodes, source, target, ratio, -most * self._log_odds, self.mode == "directed")
 
@@ -157,6 +158,7 @@ class AdjacencyRR:
         """
         lists = self._lists
         sent, true, both = lists.overlap(reports, lists.open(edge_index))
+        # All bits that are wrong were flipped, all others not, independently of each other.
         wrong = sent + true - 2 * both
         right = lists.lengths - wrong
         return torch.from_numpy(wrong * math.log(self.flip) + right * math.log1p(-self.flip))

@@ -98,6 +98,7 @@ class DegreePreservingRR:
         """
         lists = self._lists
         true = lists.open(edge_index)
+        # Only the noisy degree decides how far the list is thinned; the true one is not looked at again.
         degrees = self.degree.randomize(self._degrees(true), randomness=randomness)
         thinning = self._thinning(degrees)
         return DegreePreservingReports(degrees, sample_lists(lists, true, self._flips.threshold, randomness, thinning))

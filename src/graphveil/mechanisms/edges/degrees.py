@@ -95,6 +95,7 @@ class NoisyDegree:
         """
         levels = self._open(degrees).copy()
         levels += self._noise.draw(self.nodes, randomness)
+        # Clamped to ends that are the same for every degree: an end that some degrees cannot reach would tell them.
         lowest, highest = self.ends
         return DegreeReports(torch.from_numpy(np.clip(levels, lowest, highest).astype(np.int32)))
 

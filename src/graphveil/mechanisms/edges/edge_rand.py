@@ -105,6 +105,7 @@ class EdgeRand:
         """
         true = self._ranks(pairs)
         parts = [true[survives(len(true), self.threshold, randomness)]]
+        # A place that holds an edge had its own draw above: it is taken out here, never decided twice.
         for *_, false in false_places(self.domain.size, self.threshold, randomness):
             parts.append(false[~contains(true, false)])
         return self.domain.unrank(np.sort(np.concatenate(parts), kind="stable"))

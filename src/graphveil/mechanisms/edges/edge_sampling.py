@@ -43,8 +43,10 @@ def sample_lists(
     for first, stop, false in false_places(lists.total, low, randomness):
         false = false[~contains(_between(true, first, stop), false)]
         sent = np.concatenate([false, _between(kept, first, stop)])
+        # In the order of the places, so that lists come out sorted and tell nothing of what is true.
         sent.sort(kind="stable")
         users = owners(sent, starts)
+        # Thinning depends on noisy degrees alone: post-processing of a bit that was randomized already.
         if thinning is not None:
             stays = randomness.uint64(len(sent)) < thinning[users]
             sent, users = sent[stays], users[stays]

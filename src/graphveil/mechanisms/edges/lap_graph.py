@@ -96,6 +96,7 @@ class LapGraph:
             InputError: a pair is not protected; nothing is drawn.
         """
         true, size = self._ranks(pairs), self.domain.size
+        # The number is private and paid for on its own; cutting it to what is possible looks at nothing private.
         noisy = len(true) + int(self._count_noise.draw(1, randomness)[0])
         chosen = noisy_top_k(true, size, min(max(noisy, 0), size), self._cell_noise, randomness)
         return self.domain.unrank(chosen)
@@ -116,6 +117,7 @@ class LapGraph:
         """
         sent, true, size = self._ranks(released), self._ranks(pairs), self.domain.size
         both = int(contains(true, sent).sum())
+        # Only how many cells of each kind were chosen matters: cells of a kind are exchangeable.
         largest = len(sent) - both, both
         others = size - len(sent) - (len(true) - both), len(true) - both
         cells = log_probability_of_top_k(largest, others, self._cell_noise)

@@ -81,6 +81,7 @@ class NoisyCounts:
         Raises:
             InputError: a count is negative, or counts are no row of integers; nothing is drawn.
         """
+        # Disjoint sets: one edge moves one count by 1, so that all counts together cost what one does.
         true = _open(counts, 0)
         return torch.from_numpy(true + self._noise.draw(len(true), randomness))
 

@@ -138,11 +138,13 @@ def noisy_top_k(true: Ids, size: int, wanted: int, noise: TwoSided, randomness: 
         above = cells.passes(values, threshold, randomness)
         places = np.concatenate([ones[above], zeros])
         levels = np.concatenate([values[above], cells.values(len(zeros), threshold, randomness)])
+        # Enough passed: the largest are among them. Too few: all of them are, and the rest lies below the threshold.
         chosen = places[top_k(levels, min(wanted, len(places)), randomness)]
         selected.append(chosen)
         wanted -= len(chosen)
         if wanted:
             ones, values, cells = ones[~above], values[~above], Cells(noise, threshold)
+            # Cells that passed are out of the game; the others are drawn anew, given that they did not pass.
             seen = np.sort(np.concatenate([seen, zeros]), kind="stable")
     return np.sort(np.concatenate(selected), kind="stable")
 

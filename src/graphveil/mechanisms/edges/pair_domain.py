@@ -110,6 +110,7 @@ class PairDomain:
     def unrank(self, ranks: Pairs) -> Tensor:
         """The inverse of `rank`: int64 [2, S], u < v, of ranks [S] in 0..size-1."""
         numbers = _numbers(ranks, self.size, "rank")
+        # Public positions less those before them: how many ranks come before each public pair.
         before = self.public_positions - np.arange(len(self.public_positions))
         return self.pairs(numbers + np.searchsorted(before, numbers, side="right"))
 
@@ -188,6 +189,7 @@ def protected_pairs(
             f"public_edges are {known.dtype} with shape {known.shape}", allowed="true or false for each edge column"
         )
     lists.open(array)
+    # Each part alone must have both directions of every edge; all together were checked above.
     try:
         parts = [lists.open(array[:, known]), lists.open(array[:, ~known])]
     except InputError as error:

@@ -91,6 +91,7 @@ def named_pairs(lists: NeighbourLists, reports: EdgeReports) -> tuple[Tensor, Te
     users, named = lists.check(reports)
     if lists.mode != "both":
         return torch.from_numpy(users), torch.from_numpy(named), torch.ones(len(users), dtype=torch.int64)
+    # Both ends may name a pair: count it once, under the place of its lower end.
     lower = NeighbourLists(lists.nodes, "lower")
     places = np.sort(lower.places(np.minimum(users, named), np.maximum(users, named)))
     first = np.flatnonzero(np.diff(places, prepend=-1))

@@ -31,6 +31,7 @@ def clip_to_range(values: Values, low: float, high: float) -> Values:
     sparse = scipy.sparse.issparse(values) or (torch.is_tensor(values) and values.layout == torch.sparse_csr)
     if sparse and not low <= 0.0 <= high:
         raise InputError(f"sparse values cannot be clipped to [{low:g}, {high:g}]", allowed="a range with 0 in it")
+    # NaN is not clipped to an end: which end would be a guess about a private value.
     read_rows(values).refuse_outside(-np.inf, np.inf)
     if torch.is_tensor(values):
         if values.layout == torch.sparse_csr:

@@ -41,6 +41,7 @@ class Codebooks:
 
     def matrices(self, numbers: Numbers) -> FloatArray:
         """The codebooks of these numbers [n, rows, width], times `UNIT`."""
+        # Vectors are counted through all codebooks, so that any of them can be made without those before.
         first = np.repeat(numbers.astype(np.uint64) * np.uint64(self.rows), self.rows).reshape(-1, self.rows)
         vectors = self._expand((first + np.arange(self.rows, dtype=np.uint64)).ravel())
         return vectors.reshape(len(numbers), self.rows, self.width)

@@ -76,6 +76,7 @@ class SignsLaw:
         agrees = np.where(levels == 1, plus, 1 - plus)
         number = np.zeros((len(levels), self.signs + 1))
         number[:, 0] = 1.0
+        # The number of agreeing signs is Poisson-binomial: its law is built up sign by sign.
         for place in range(self.signs):
             p = agrees[:, place : place + 1]
             number[:, 1:] = number[:, 1:] * (1 - p) + number[:, :-1] * p
@@ -102,6 +103,7 @@ def signs_law(epsilon: float, signs: int) -> SignsLaw:
         epsilon: of all of them together.
         signs: k.
     """
+    # Agreeing with exactly half is far: counting ties on both sides would cost log(1 + e^epsilon).
     near = sum(math.comb(signs, agreeing) for agreeing in range(signs // 2 + 1, signs + 1))
     return SignsLaw(signs, two_weights(near, 2**signs - near, epsilon))
 

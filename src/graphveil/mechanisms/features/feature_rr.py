@@ -120,6 +120,7 @@ class FeatureRR:
         if len(self.sent) < self.dimension:
             return math.inf
         squares, ends = self._laws.second_moments(), np.linspace(0.0, 1.0, self.bins)
+        # As in `laws.worst_variance`: a parabola on each piece, here on [0, 1] and for every share.
         slopes = np.diff(squares, axis=1) * (self.bins - 1)
         peaks = np.clip(slopes / 2, ends[:-1], ends[1:])
         return float((squares[:, :-1] + slopes * (peaks - ends[:-1]) - peaks**2).max()) * (self.high - self.low) ** 2
@@ -152,6 +153,7 @@ class FeatureRR:
         result = np.empty((rows.shape[0], len(sent)), np.uint8)
         for start, stop in blocks(*rows.shape):
             true, carry = self.domain.split(rows.block(start, stop)[:, sent], self.bins - 1)
+            # Rounding at random keeps estimates unbiased; the paper rounds up.
             true += randomness.uint64(true.size).reshape(true.shape) < carry
             result[start:stop] = laws.draw(which, true, randomness)
         return BinReports(torch.from_numpy(result))

@@ -183,6 +183,7 @@ def _calibrate(epsilon: float, delta: float, dimension: int) -> _Calibration:
             f"epsilon {rounded_up(epsilon)} is too small for {dimension} coordinates", remedy="use MultiBit"
         )
     multiplier = analytic_gaussian_sigma(exact, delta * (1 - 2 * _TAIL_PART - bend), math.sqrt(dimension))
+    # A power of two keeps the grid points of [0, 1] exact in floating point.
     power = max(0, min(_FINEST, math.floor(math.log2(_MOST_STEPS / multiplier))))
     # Twice the rounding of the square root and the product.
     sigma = multiplier * 2**power * (1 + 1e-15)

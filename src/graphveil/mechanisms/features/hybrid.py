@@ -64,6 +64,7 @@ class HybridLaw:
             positions: int64 [n, k], 0 to steps.
             randomness: the source of the noise.
         """
+        # Both words are always drawn, so that how much noise is used says nothing.
         coin, word = randomness.uint64(2 * positions.size).reshape(2, *positions.shape)
         sign: Places = (word < self._thresholds(positions)).astype(np.int64)
         if self.window is None:
@@ -128,6 +129,7 @@ def hybrid_law(epsilon: float, parts: int) -> HybridLaw:
     if share_of(epsilon, parts) <= _SIGNS_ALONE:
         return HybridLaw(None, sign, 0)
     with localcontext(PRECISION):
+        # The branch does not depend on the value: any whole number of words is as private.
         chance = int(WORD * (1 - 1 / exp_share(epsilon, 2 * parts)))
     return HybridLaw(window_law(epsilon, parts, 2), sign, chance)
 

@@ -145,6 +145,7 @@ class Laplace:
     @property
     def lattice(self) -> Lattice:
         """The grid, and the noise on it."""
+        # In grid steps the noise has scale steps / share; reports beyond 40 scales are clamped.
         reach = math.ceil(_REACH * self._steps / self._share)
         # Twice as far as any report needs: there, what the finite support changes is below e^-80.
         support = 2 * (reach + self._steps)

@@ -88,6 +88,7 @@ class MultiBit:
     @property
     def scale(self) -> float:
         """The size of the numbers of `centred`: d (high - low) / 2m * (e^(eps/m)+1) / (e^(eps/m)-1)."""
+        # d/m undoes the sampling of coordinates, the gain undoes the flips (equation 5).
         return self.dimension / self.coordinates * (self.high - self.low) / 2 * self.law.gain
 
     @property
@@ -124,6 +125,7 @@ class MultiBit:
         count, size = rows.shape[0], self.coordinates
         indices, bits = np.empty((count, size), np.int32), np.empty((count, size), np.uint8)
         for start, stop in subset_blocks(rows, self.coordinates):
+            # Which coordinates are reported does not depend on the values: it is drawn before they are read.
             columns = draw_subsets(stop - start, self.dimension, size, randomness)
             indices[start:stop] = columns
             fractions = self.domain.fractions(rows.at(start, stop, columns))
@@ -147,6 +149,7 @@ class MultiBit:
         """
         _validate.fits_in_memory(len(reports), self.dimension, "the estimate")
         self._check(reports)
+        # Coordinates that nobody reported stay at the middle of the range: their centred estimate is 0.
         signed = (reports.bits.float() * 2 - 1) * self.scale
         dense = torch.full((len(reports), self.dimension), self.midpoint)
         return dense.scatter_add_(1, reports.indices.long(), signed)

@@ -99,6 +99,7 @@ class OneBit:
         packed = np.empty((rows.shape[0], self._bytes), np.uint8)
         for start, stop in blocks(*rows.shape):
             bits = self.law.draw(self.domain.fractions(rows.block(start, stop)), randomness)
+            # The last byte is filled up with zeros, which are no answers and are dropped again in `_bits`.
             packed[start:stop] = np.packbits(bits, axis=1)
         return OneBitReports(torch.from_numpy(packed))
 

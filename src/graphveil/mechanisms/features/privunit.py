@@ -236,7 +236,9 @@ class PrivUnit:
     def _order(self, values: FloatArray, codebooks: Numbers) -> tuple[Places, npt.NDArray[np.bool_]]:
         """For each value the rows of its codebook, the t closest (by |w|) first; and the signs of all w."""
         ball = (values - self.midpoint) / self.length
+        # One more coordinate makes every vector of the ball a point of the sphere, where all lengths are 1.
         rest = np.sqrt(np.maximum(0.0, 1.0 - (ball**2).sum(axis=1)))
+        # Whole multiples of 2^-24: products with the codebook are exact in any order, on every machine.
         sphere = np.rint(np.column_stack([ball, rest]) / _STEP)
         scores = (self._codebooks.matrices(codebooks) @ sphere[:, :, None])[:, :, 0]
         return np.argpartition(-np.abs(scores), self.law.closest - 1, axis=1), scores < 0

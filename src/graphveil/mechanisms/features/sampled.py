@@ -153,6 +153,7 @@ class SampledVectors:
         for start, stop in subset_blocks(rows, size):
             columns = draw_subsets(stop - start, self.dimension, size, randomness)
             below, carry = self.domain.split(rows.at(start, stop, columns), law.steps)
+            # Rounding is part of the private law: its words are drawn before those of the levels.
             below += randomness.uint64(below.size).reshape(below.shape) < carry
             indices[start:stop], levels[start:stop] = columns, law.draw(below, randomness)
         return SampledReports(torch.from_numpy(indices), torch.from_numpy(levels))

@@ -114,6 +114,7 @@ def three_outputs_law(epsilon: float, parts: int) -> ThreeOutputsLaw:
     """
     with localcontext(PRECISION):
         ratio = exp_share(epsilon, parts)
+        # Even, so that what is left divides into two equal halves for -C and C.
         nothing = 2 * int(WORD * _silence(share_of(epsilon, parts), ratio) / 2)
         at_end = round_up(nothing / ratio) if nothing else 0
         wrong = round_up((WORD - at_end) / (ratio + 1))

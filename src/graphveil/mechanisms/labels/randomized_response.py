@@ -61,6 +61,7 @@ class RandomizedResponse:
     def __post_init__(self) -> None:
         _validate.whole(2, _validate.LARGEST_COUNT, classes=self.classes)
         _validate.positive_epsilon(self.epsilon)
+        # This is keep - flip, which estimates divide by: below 2^-44 the rounding to whole outcomes would show in it.
         if WORD - self.classes * self._width < WORD >> 44:
             raise InputError(f"epsilon {rounded_up(self.epsilon)} is too small for {self.classes} classes")
 

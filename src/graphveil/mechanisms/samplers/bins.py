@@ -62,6 +62,7 @@ class BinLaws:
         words = randomness.uint64(true.size).reshape(true.shape)
         width = self.last.shape[2]
         row, bins = (laws * self.bins + true) * width, np.zeros_like(true)
+        # Tables are padded to 2^b - 1 words, so that the bisection takes b steps whatever the word is.
         step = (width + 1) // 2
         while step:  # how many bins end before the word, by bisection
             bins += step * (words > self.last.ravel()[row + bins + (step - 1)])
@@ -88,6 +89,7 @@ def bin_laws(epsilons: tuple[float, ...], bins: int) -> BinLaws:
     last[:, :, : bins - 1] = np.cumsum(words, axis=2)[:, :, :-1] - np.uint64(1)
     chances = words.astype(np.float64) / WORD
     truth = np.broadcast_to(np.linspace(0.0, 1.0, bins)[:, None], (len(epsilons), bins, 1))
+    # The decoded values invert the channel itself, integer weights included: no bias is left from rounding.
     decoded: FloatArray = np.linalg.solve(chances, truth)[:, :, 0].astype(np.float64)
     return BinLaws(last, chances, decoded)
 
@@ -98,6 +100,7 @@ def _words(epsilons: FloatArray, bins: int) -> Words:
     powers = np.exp(-epsilons[:, None, None] / (bins - 1) * distance)
     powers /= powers.sum(axis=2, keepdims=True)
     true = np.arange(bins)
+    # The true bin's own share is not rounded but left over: rounding others up then lowers the likeliest bin alone.
     powers[:, true, true] = 0.0
     words: Words = np.floor(powers * (_RAISE * 2.0**64)).astype(np.uint64) + np.uint64(1)
     words[:, true, true] = 0

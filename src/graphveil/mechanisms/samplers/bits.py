@@ -45,6 +45,8 @@ class BitLaw:
 
     def thresholds(self, fractions: FloatArray) -> npt.NDArray[np.uint64]:
         """low + span * fraction in integers, for fractions in [0, 1] rounded to multiples of 2^-32."""
+        # Rounding to multiples of 2^-32 moves an estimate by 2^-32 of the range and costs no privacy: the thresholds
+        # of all fractions lie between those of the two ends.
         steps = np.rint(fractions * 2.0**32).astype(np.uint64)
         upper, lower = np.uint64(self.span >> 32), np.uint64(self.span) & _LOW_BITS
         # (upper 2^32 + lower) steps / 2^32 without ever exceeding 64 bits.
@@ -68,6 +70,7 @@ class BitLaw:
             bits: 0 or 1, in the same shape.
         """
         ones = self.thresholds(fractions)
+        # 0 - t is 2^64 - t in unsigned arithmetic: the outcomes that answer 0.
         chosen = np.where(bits == 1, ones, np.uint64(0) - ones)
         return np.log(chosen.astype(np.float64) / WORD)
 
@@ -80,6 +83,7 @@ def bit_law(epsilon: float, bits: int) -> BitLaw:
         epsilon: of all bits together, above 0.
         bits: how many share it.
     """
+    # Decimals, since 2^64 / (e^eps + 1) in floating point could round to the side that is not private.
     with localcontext(PRECISION):
         share = Decimal(epsilon) / bits
         if share > _LARGEST_EXPONENT:

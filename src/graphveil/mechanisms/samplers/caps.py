@@ -61,6 +61,7 @@ class CapLaw:
     def places(self, uniform: npt.NDArray[np.uint64]) -> Places:
         """The place in the order of closeness, 0..codewords - 1, that each outcome belongs to."""
         others = self.codewords - self.closest
+        # The first outcomes belong to the far codewords, the rest to the closest: one word decides.
         beyond = uniform < np.uint64(others * self.outside)
         far = np.uint64(self.closest) + uniform // np.uint64(self.outside)
         near = (uniform - np.uint64(others * self.outside)) // np.uint64(self.inside)
@@ -94,6 +95,7 @@ def _best(epsilon: float, codewords: int) -> tuple[int, float]:
     """The number of closest codewords that makes 1 / gain^2 least, and that."""
     closest = np.arange(1, codewords // 2 + 1)
     decay = math.exp(-epsilon)
+    # Gain of t closest codewords: their probability less what they would have anyway, times how close they are.
     gains = -math.expm1(-epsilon) / (closest + (codewords - closest) * decay) * _order_statistics(codewords)[0]
     place = int(np.argmax(gains))
     return place + 1, float(gains[place]) ** -2

@@ -44,6 +44,7 @@ class TwoSidedGeometric:
         result = np.empty(count, np.int64)
         for start, stop in blocks(count, 1, BLOCK):
             result[start:stop] = self._geometric(stop - start, randomness)
+            # The difference of two independent geometric variables is two-sided geometric.
             result[start:stop] -= self._geometric(stop - start, randomness)
         return result
 
@@ -83,6 +84,7 @@ def _thresholds(rate: float, bits: int) -> tuple[tuple[int, int], ...]:
         context.prec = 100
         for digit in range(bits):
             odds = (-Decimal(rate) * 2**digit).exp()
+            # Digit i of a geometric variable is 1 with odds r^(2^i), whatever the other digits are.
             threshold = int(2**_DIGITS * odds / (1 + odds))
             result.append(divmod(threshold, 2**_REST))
     return tuple(result)
@@ -101,6 +103,7 @@ def bernoulli(first: int, rest: int, count: int, randomness: Randomness) -> npt.
     """
     uniform = randomness.uint64(count)
     result = uniform < np.uint64(first)
+    # Once in 2^64 draws the first word is the threshold's own: only then do the other 192 bits matter.
     for tie in np.flatnonzero(uniform == np.uint64(first)):
         result[tie] = int.from_bytes(randomness.bytes(_REST // 8), "little") < rest
     return result

@@ -76,6 +76,7 @@ def independent(
     """
     mixed = (1 - carry) * probability(levels, below)
     mixed += carry * probability(levels, np.minimum(below + 1, steps))
+    # A level that a position rules out has probability 0 and logarithm -inf, which is the right answer.
     with np.errstate(divide="ignore"):
         logs: FloatArray = np.log(mixed).sum(axis=1)
     return logs
@@ -89,6 +90,7 @@ def best_coordinates(make: Callable[[float, int], Law], epsilon: float, dimensio
         make: the law for (epsilon, k).
         share: the epsilon of one coordinate that is best where d is large; k is within 2 of epsilon / share.
     """
+    # Four candidates around the best share of epsilon; that no other k is better is tested, not proved.
     middle = math.floor(min(float(dimension), epsilon / share))
     near = range(max(1, middle - 1), min(dimension, middle + 2) + 1)
     return min(near, key=lambda k: worst_variance(make(epsilon, k), dimension, k))
@@ -108,5 +110,6 @@ def worst_variance(law: Law, dimension: int, coordinates: int) -> float:
     squares = law.second_moments() * (dimension / coordinates)
     ends = np.linspace(-1.0, 1.0, law.steps + 1)
     slopes = np.diff(squares) * (law.steps / 2)
+    # On each piece the variance is a parabola that opens down: its peak, or the nearer end of the piece.
     peaks = np.clip(slopes / 2, ends[:-1], ends[1:])
     return float((squares[:-1] + slopes * (peaks - ends[:-1]) - peaks**2).max())

@@ -119,6 +119,7 @@ class RoundedNormal:
     def _search(self, uniform: npt.NDArray[np.uint64], randomness: Randomness) -> Levels:
         """The draws of uniform 64-bit numbers."""
         first = _table(self.sigma, self.limit).first
+        # 64 bits decide unless they equal a boundary's own first 64; then all 512 are compared.
         cell = np.searchsorted(first, uniform)
         ties = np.flatnonzero(first[np.minimum(cell, len(first) - 1)] == uniform)
         for tie in ties:
@@ -165,6 +166,7 @@ def _half_densities(sigma: float, limit: int) -> FloatArray:
 def _half_shares(sigma: float, limit: int) -> Iterator[int]:
     """The shares of the cells limit..1, from the tail inwards: whole numbers of 2^-512, rounded down."""
     masses = _half_densities(sigma, limit)
+    # From here on whole numbers: shares of 2^512 add up without rounding, tails included.
     ratios = [mass.as_integer_ratio() for mass in masses.tolist()]
     whole = [(numerator << 2 * _DIGITS) // denominator for numerator, denominator in ratios]
     total = 2 * sum(whole) - whole[0]

@@ -29,6 +29,7 @@ def draw_subsets(rows: int, dimension: int, size: int, randomness: Randomness) -
     # Floyd compares each draw with all earlier ones; from about here one key for every coordinate is cheaper.
     if size * size <= 8 * dimension:
         return _floyd(rows, dimension, size, randomness)
+    # The places of the `size` smallest of d independent keys; equal keys have probability below d^2 / 2^65.
     keys = randomness.uint64(rows * dimension).reshape(rows, dimension)
     return np.sort(np.argpartition(keys, size, axis=1)[:, :size], axis=1)
 
@@ -37,6 +38,7 @@ def _floyd(rows: int, dimension: int, size: int, randomness: Randomness) -> npt.
     """R. Floyd's sampling without replacement (Bentley and Floyd, CACM 30(9), 1987), for all rows at once."""
     uniform = randomness.uint64(rows * size).reshape(rows, size)
     chosen = np.empty((rows, size), dtype=np.int64)
+    # Invariant: after each round the chosen are a uniform subset of 0..top.
     for place, top in enumerate(range(dimension - size, dimension)):
         pick = (uniform[:, place] % np.uint64(top + 1)).astype(np.int64)
         taken = (chosen[:, :place] == pick[:, None]).any(axis=1)

@@ -85,6 +85,7 @@ class TwoSided:
 
 def two_sided(epsilon: float) -> TwoSided:
     """The noise that hides a change of a count by 1 at epsilon."""
+    # One count more or less shifts the law by 1, which changes each probability by at most e^rate.
     return TwoSided(min(epsilon, _LARGEST_RATE) * (1 - _SLACK))
 
 

@@ -89,5 +89,6 @@ def two_weights(near: int, far: int, epsilon: float, parts: int = 1) -> TwoWeigh
     # The next weight for which what is left divides evenly among the near outcomes.
     common = math.gcd(near, far)
     modulus, step = near // common, far // common
+    # Raising `low` lowers the ratio high / low, so the search for an even division never costs privacy.
     low += (WORD // common - step * low) * pow(step, -1, modulus) % modulus
     return TwoWeights(near, far, (WORD - far * low) // near, low)

@@ -61,6 +61,7 @@ class WindowLaw:
             outcome: int64 in the same shape, as `TwoWeights` draws them.
         """
         left = outcome - self.weights.near
+        # Far levels keep their order around the window: those from its place on come after its last level.
         outside = left + (left >= positions) * self.weights.near
         return np.where(left < 0, positions + outcome, outside)
 
@@ -111,6 +112,7 @@ def window_law(epsilon: float, parts: int, root: int) -> WindowLaw:
     """
     room = math.exp(share_of(epsilon, parts) / root)
     width = _WIDTH
+    # The width stays a power of two: near and far counts must have no other common factor (see `two_weights`).
     while width > 1 and width * room > _MOST_STEPS:
         width //= 2
     steps = min(max(1, round(width * room)), _MOST_STEPS)
