@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from graphveil._serial import number_to_json
 from graphveil.attacks.limits import Limit
 from graphveil.errors import InputError
 from graphveil.methods.runs.intervals import Interval
@@ -99,7 +100,7 @@ class AttackResult:
     def to_dict(self) -> dict[str, Any]:
         """Return the value as JSON types; infinity is the string "inf"."""
         scores = {name: getattr(self, name).to_dict() for name in ("auc", "advantage", "tpr_at_1_fpr")}
-        epsilon: float | str = self.epsilon if math.isfinite(self.epsilon) else "inf"
+        epsilon = number_to_json(self.epsilon)
         plain = {key: value for key, value in asdict(self).items() if key not in (*scores, "samples")}
         return {
             **plain,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any, Final, Literal, get_args
 
+from graphveil._serial import json_safe
 from graphveil.errors import InputError
 
 Verdict = Literal["holds", "broken"]
@@ -65,9 +65,7 @@ class Audit:
 
     def to_dict(self) -> dict[str, Any]:
         """All fields, JSON-safe: infinite numbers are "inf"."""
-        found = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        safe = {name: "inf" if value == math.inf else value for name, value in found.items()}
-        return safe | {"notes": list(self.notes)}
+        return {name: json_safe(getattr(self, name)) for name in self.__dataclass_fields__}
 
 
 def exceeds(bound: float, claimed: float) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from graphveil._serial import toml_lines
 from graphveil.errors import InputError
 from graphveil.graphs.declaration import FILE
 from graphveil.graphs.features import to_rows
@@ -128,7 +128,6 @@ def _label_names(graph: Graph) -> polars.Series:
 
 def _declaration(graph: Graph, *, release: bool) -> str:
     schema: GraphSchema = graph.schema
-    # A JSON string, number, list or bool of these kinds is also a TOML one.
     lines = {
         "name": schema.name,
         "private": schema.private,
@@ -142,4 +141,4 @@ def _declaration(graph: Graph, *, release: bool) -> str:
         **({"private_nodes": "private"} if graph.get("private_nodes") is not None else {}),
         **({"release": True} if release else {}),
     }
-    return "".join(f"{key} = {json.dumps(value, ensure_ascii=False)}\n" for key, value in lines.items())
+    return "\n".join(toml_lines(lines)) + "\n"

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from graphveil._serial import number_to_json
 from graphveil.errors import InputError
 from graphveil.privacy import sentences
 from graphveil.privacy.assumption import Assumption
@@ -146,11 +147,6 @@ def _require_codes(fields: Mapping[str, Any], found: Guarantee) -> None:
     for name, code in zip(_CODES, known, strict=True):
         if fields[name] != code:
             raise _bad(name, fields[name], f"{code!r}, which the text beside it says")
-
-
-def number_to_json(value: float) -> float | str:
-    """A number that JSON can hold: infinity becomes "inf"."""
-    return "inf" if math.isinf(value) else value
 
 
 def number_from_json(name: str, value: object) -> float:

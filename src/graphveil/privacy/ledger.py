@@ -13,9 +13,10 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Final, Protocol
 
+from graphveil._serial import number_to_json
 from graphveil.errors import BudgetError, InputError
 from graphveil.privacy.assumption import assume
-from graphveil.privacy.guarantee import number_from_json, number_to_json, require_fields
+from graphveil.privacy.guarantee import number_from_json, require_fields
 from graphveil.privacy.printed import rounded_up
 
 _NANO: Final = 10**9

@@ -17,6 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from graphveil._serial import toml_lines
 from graphveil.errors import DataError, InputError
 from graphveil.federation.core.setting import OPTIONS, Member, Option, Setting, require_options
 from graphveil.federation.crypto.keys import NAME, NAMES, Identity, fingerprint_of, name_of, require_signature
@@ -105,19 +106,16 @@ def agreement_text(
     """
     lines = [
         "# Signed by all parties: a changed byte is another agreement. `graphveil federation init` wrote it.",
-        f"name = {_toml(name)}",
-        f"classes = {_toml(list(classes))}",
-        f"range = {_toml([low, high])}",
-        f"directed = {_toml(directed)}",
+        *toml_lines({"name": name, "classes": list(classes), "range": (low, high), "directed": directed}),
         "",
         "[settings]",
-        *(f"{key} = {_toml(value)}" for key, value in settings.items()),
+        *toml_lines(settings),
     ]
     for party in parties:
-        lines += ["", "[[party]]", f"name = {_toml(party.name)}", f"role = {_toml(party.role)}"]
-        lines += [f"address = {_toml(party.address)}"]
+        lines += ["", "[[party]]"]
+        lines += toml_lines({"name": party.name, "role": party.role, "address": party.address})
         if party.role == "holder":
-            lines += [f"columns = {party.columns}", f"labels = {_toml(party.labels)}"]
+            lines += toml_lines({"columns": party.columns, "labels": party.labels})
         lines += [f'certificate = """\n{party.certificate}"""']
     return "\n".join(lines) + "\n"
 
@@ -243,13 +241,3 @@ def _require_parties(parties: tuple[Party, ...]) -> None:
     ):
         if len({*values}) != len(parties):
             raise InputError(f"two parties have one {what}", allowed=f"a different {what} for every party")
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float):
-        return "inf" if math.isinf(value) else repr(value)
-    if isinstance(value, list):
-        return f"[{', '.join(_toml(entry) for entry in value)}]"
-    return json.dumps(value)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from graphveil._serial import number_to_json
 from graphveil.privacy import Guarantee
 
 
@@ -71,4 +71,4 @@ class Plan:
 
 def spelled(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return values with infinities as the text "inf", which JSON can hold."""
-    return {name: "inf" if isinstance(v, float) and math.isinf(v) else v for name, v in values.items()}
+    return {name: number_to_json(v) if isinstance(v, float) else v for name, v in values.items()}

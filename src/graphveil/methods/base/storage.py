@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -21,6 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from graphveil._serial import number_to_json
 from graphveil.errors import InputError, ModelFileError
 from graphveil.graphs import GraphSchema
 from graphveil.privacy import Ledger
@@ -185,8 +185,8 @@ def schema_facts(schema: GraphSchema) -> dict[str, Any]:
 
 
 def number(value: float | None) -> float | str | None:
-    """Return a number as a JSON value: infinity becomes "inf"."""
-    return "inf" if value is not None and math.isinf(value) else value
+    """Return a number as a JSON value, None as it is."""
+    return None if value is None else number_to_json(value)
 
 
 def _read(target: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:

@@ -13,6 +13,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
+from graphveil._serial import json_safe
 from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema
 from graphveil.mechanisms import FeatureRR, PairDomain, RandomizedResponse
@@ -196,7 +197,7 @@ class ReleasePrivacy:
 def settings_of(privacy: ReleasePrivacy) -> dict[str, Any]:
     """Return the settings that say how a release was made, as JSON values; those without effect are left out."""
     found: dict[str, Any] = {name: getattr(privacy, name) for name in ("epsilon_x", "epsilon_a", "epsilon_y")}
-    found = {name: "inf" if math.isinf(value) else value for name, value in found.items()}
+    found = json_safe(found)
     if "features" in privacy.protected:
         found["features"] = privacy.features
         found |= {"delta": privacy.delta} if mechanism_named(privacy.features).takes("delta") else {}

@@ -19,7 +19,6 @@ Folders that older versions wrote have all of it in one place; they are read, an
 
 from __future__ import annotations
 
-import json
 import re
 import tomllib
 from collections.abc import Callable, Mapping
@@ -29,6 +28,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from graphveil._serial import toml_value
 from graphveil.errors import GraphveilError, ModelFileError
 from graphveil.privacy import Guarantee, Ledger
 from graphveil.privacy.ledger_file import LedgerFile
@@ -98,7 +98,7 @@ def write_run(result: Result, path: Path, *, options: Mapping[str, Any]) -> RunR
         public.mkdir()
         write_text(public / parts.README, _PUBLIC_README)
         parts.write_with_mode(folder / parts.README, _OWN_README)
-        fixed = {parts.CONFIG: config_toml(record), parts.METRICS: _metrics(record)}
+        fixed = {parts.CONFIG: configtoml_value(record), parts.METRICS: _metrics(record)}
         _write(record, result.model, folder, fixed)
     return record
 
@@ -215,30 +215,19 @@ def rewrite_public_card(path: Path) -> About:
     return about
 
 
-def config_toml(record: RunRecord) -> str:
+def configtoml_value(record: RunRecord) -> str:
     """Method, data, settings and options of a run as TOML."""
-    lines = [f"method = {_toml(record.method)}", f"data = {_toml(record.data)}"]
+    lines = [f"method = {toml_value(record.method)}", f"data = {toml_value(record.data)}"]
     for table, values in (("settings", record.settings), ("options", record.options)):
         lines += ["", f"[{table}]"]
-        lines += [f"{_key(key)} = {_toml(value)}" for key, value in values.items() if value is not None]
+        lines += [f"{_key(key)} = {toml_value(value)}" for key, value in values.items() if value is not None]
     text = "\n".join(lines) + "\n"
     tomllib.loads(text)  # a mistake of ours is found here, not by the reader
     return text
 
 
 def _key(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _toml(name)
-
-
-def _toml(value: Any) -> str:
-    """One TOML value: a number, a truth value, a list of them, or a quoted string."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int | float):
-        return repr(value)
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(_toml(item) for item in value) + "]"
-    return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else toml_value(name)
 
 
 def _metrics(record: RunRecord) -> str:
