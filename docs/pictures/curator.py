@@ -100,7 +100,7 @@ def scores_of(folder: Path) -> dict[str, dict[float, list[float]]]:
     scores: dict[str, dict[float, list[float]]] = defaultdict(lambda: defaultdict(list))
     for file in sorted((folder / "cells").glob("*.json")):
         record = RunRecord.from_dict(json.loads(file.read_text("utf-8"))["result"])
-        shown = {record.method: record.accuracy, **record.rivals, **record.controls}
+        shown = {record.method: record.scores.accuracy, **record.scores.rivals, **record.scores.controls}
         if record.ceiling is not None:
             shown["ceiling"] = record.ceiling
         for name, score in shown.items():

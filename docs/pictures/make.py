@@ -88,8 +88,8 @@ def main(run: Path) -> None:
     """Make both pictures."""
     save(flow(), "flow.svg")
     record = read_run(run)
-    figure = accuracy_figure(record.method, record.accuracy, record.controls, record.ceiling)
-    epsilon = f"epsilon {record.guarantee.epsilon:g} per person, 95% intervals over {len(record.accuracy.runs)} runs"
+    figure = accuracy_figure(record.method, record.scores.accuracy, record.scores.controls, record.scores.ceiling)
+    epsilon = f"epsilon {record.privacy.guarantee.epsilon:g} per person, 95% intervals over {len(record.scores.accuracy.runs)} runs"
     figure.axes[0].set_title(f"{record.method} on {record.data}, {epsilon}", fontsize=10, color=INK, loc="left")
     for number in figure.axes[0].texts:  # easier to read on a bar
         number.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 1.5})

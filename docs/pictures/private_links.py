@@ -177,7 +177,7 @@ def cora_figure(folder: Path) -> Figure:
     for file in sorted((folder / "cells").glob("*.json")):
         record = RunRecord.from_dict(json.loads(file.read_text("utf-8"))["result"])
         epsilon = float(record.settings["epsilon_a"])
-        shown = {record.method: record.accuracy, **record.rivals, **record.controls}
+        shown = {record.method: record.scores.accuracy, **record.scores.rivals, **record.scores.controls}
         for name, score in shown.items():
             scores[name][epsilon].append(100 * score.mean)
         if record.ceiling is not None:

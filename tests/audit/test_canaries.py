@@ -27,7 +27,7 @@ from graphveil.methods.release import edges as release_edges
 from graphveil.methods.release.names import CHAINS, EDGE_METHODS
 from graphveil.progress import Progress
 
-EDGES = {name: settings for name, (unit, settings) in PIPELINES.items() if unit == "private edge"}
+EDGES = {name: replay.settings for name, replay in PIPELINES.items() if replay.changes == "private edge"}
 
 
 def test_the_largest_bounds_are_the_known_ones() -> None:

@@ -16,38 +16,18 @@ from graphveil.audit.replay import Pipeline
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, draw_private, make_graph, normalise_edges, random_split, social_graph
 from graphveil.methods import METHODS
+from graphveil.methods.base.method import Replay
 from graphveil.methods.base.storage import read_method
 from graphveil.methods.registry import build_method
 from graphveil.privacy import Guarantee, Randomness
 
-_EPSILON: Final = 2.0
 _INFINITE: Final = float("inf")
 _MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d")
-#: Private training in batches of everybody, whose noise is found at once.
-_ALL_AT_ONCE: Final[Mapping[str, Any]] = {"epsilon": 8.0, "batch": 10_000, "passes": 3}
-#: What can be replayed: a method or release (up to a comma), what changes between the graphs, and its settings.
-PIPELINES: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
-    "lpgnn": ("person", {"epsilon_x": 1.0, "epsilon_y": 1.0}),
-    "label-propagation": ("label", {"epsilon_y": 1.0}),
-    "label-pool": ("label", {"epsilon_y": 1.0}),
-    "solitude": ("edge", {"epsilon_x": _INFINITE, "epsilon_a": _EPSILON}),
-    "link-beliefs": ("edge", {"epsilon_a": _EPSILON}),
-    "blink": ("edge", {"epsilon_a": _EPSILON}),
-    "dprr": ("edge", {"epsilon_a": _EPSILON}),
-    "gap": ("edge", {"epsilon": _EPSILON}),
-    "gap, attention": ("edge", {**_ALL_AT_ONCE, "hops": 1, "weights": "attention"}),
-    "progap": ("edge", {"epsilon": _EPSILON}),
-    "class-sums": ("edge", {"epsilon": _EPSILON}),
-    "dp-mlp": ("person", _ALL_AT_ONCE),
-    "gap, nodes": ("node", {**_ALL_AT_ONCE, "degree_bound": 3, "hops": 1, "unit": "node"}),
-    "progap, nodes": ("node", {**_ALL_AT_ONCE, "degree_bound": 3, "hops": 1, "unit": "node"}),
-    "heterorr": ("private edge", {"epsilon_a": _EPSILON}),
-    "edge-rand": ("private edge", {"epsilon_a": _EPSILON}),
-    "lap-graph": ("private edge", {"epsilon_a": _EPSILON}),
-    "edge-rr": ("private edge", {"epsilon_a": _EPSILON}),
-    "edge-rr, mcmc": ("private edge", {"epsilon_a": _EPSILON, "edges": "mcmc", "steps": 500}),
-    "priv-hrg": ("private edge", {"epsilon_a": _EPSILON, "steps": 500}),
-    "feature-rr": ("feature vector", {"epsilon_x": _EPSILON}),
+#: What can be replayed, by the method's name and, after a comma, the variant; see `methods.base.method.Replay`.
+PIPELINES: Final[Mapping[str, Replay]] = {
+    ", ".join(filter(None, (method.name, replay.variant))): replay
+    for method in METHODS.values()
+    for replay in method.replays
 }
 _QUICK: Final = {"epochs": 3, "hidden": 8, "steps_x": 2, "steps_y": 2}
 
@@ -66,7 +46,7 @@ def pipeline(name: str, *, nodes: int = 120, seed: int = 0, **settings: Any) -> 
     """
     if name not in PIPELINES:
         raise InputError(f"pipeline {name!r} is not known", allowed=", ".join(PIPELINES))
-    unit, own = PIPELINES[name]
+    unit, own = PIPELINES[name].changes, PIPELINES[name].settings
     method_name = name.split(",")[0]
     info = METHODS[method_name]
     chosen = {key: value for key, value in _QUICK.items() if key in info.options} | dict(own) | settings

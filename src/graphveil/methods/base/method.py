@@ -22,6 +22,21 @@ class Option:
     help: str
 
 
+@dataclass(frozen=True)
+class Replay:
+    """A run that the audit makes on two graphs that differ in one unit, to compare what comes out.
+
+    Attributes:
+        changes: the unit: "person", "label", "edge", "private edge", "node" or "feature vector".
+        settings: of the method.
+        variant: what tells the run from the method's others.
+    """
+
+    changes: str
+    settings: Mapping[str, Any]
+    variant: str = ""
+
+
 def _refuse_nothing(given: Mapping[str, Any]) -> None:
     """Most methods take any of their options together."""
 
@@ -41,6 +56,7 @@ class Method:
         tags: RELEASE publishes a graph; PAID_TUNING has trials that cost privacy; BASELINE protects nothing.
         fixed: settings of the core that are not for users to choose.
         free: settings that nothing sent or published depends on: trials of them on one collection cost nothing.
+        replays: the runs that the audit replays; none where nothing is protected.
         refuse: raises InputError for chosen settings (without defaults) that do not go together.
     """
 
@@ -54,6 +70,7 @@ class Method:
     tags: frozenset[str] = frozenset()
     fixed: Mapping[str, Any] = field(default_factory=dict)
     free: tuple[str, ...] = ()
+    replays: tuple[Replay, ...] = ()
     refuse: Callable[[Mapping[str, Any]], None] = _refuse_nothing
 
     def settle(self, settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from graphveil.aggregation.names import UNITS, WEIGHT_KINDS
 from graphveil.graphs.bound_rules import RULES
-from graphveil.methods.base.method import PAID_TUNING, Method, Option
+from graphveil.methods.base.method import PAID_TUNING, Method, Option, Replay
 from graphveil.methods.base.options import NETWORK_HELP, field_options
 from graphveil.methods.curator.settings import CuratorSettings, SumsSettings
 
 _FAMILY = "graphveil.methods.curator.family:CURATOR"
 _PAID = frozenset({PAID_TUNING})
+_ONE_EDGE = Replay("edge", {"epsilon": 2.0})
+#: Private training in batches of everybody, whose noise is found at once.
+_ALL_AT_ONCE = {"epsilon": 8.0, "batch": 10_000, "passes": 3}
+_ATTENTION = Replay("edge", {**_ALL_AT_ONCE, "hops": 1, "weights": "attention"}, "attention")
+_ONE_NODE = Replay("node", {**_ALL_AT_ONCE, "degree_bound": 3, "hops": 1, "unit": "node"}, "nodes")
 _HELP = {
     "hops": "noisy sums over neighbours, one after the other",
     "hidden": "hidden width",
@@ -50,6 +55,7 @@ CURATOR_METHODS = (
         _FAMILY,
         {**_BUDGET, **_EDGE_UNITS, **field_options(SumsSettings, NETWORK_HELP)},
         free=tuple(field_options(SumsSettings, NETWORK_HELP)),
+        replays=(_ONE_EDGE,),
     ),
     Method(
         "gap",
@@ -59,6 +65,7 @@ CURATOR_METHODS = (
         _FAMILY,
         {**_BUDGET, **_UNIT, **_NETWORK},
         tags=_PAID,
+        replays=(_ONE_EDGE, _ATTENTION, _ONE_NODE),
     ),
     Method(
         "progap",
@@ -68,6 +75,7 @@ CURATOR_METHODS = (
         _FAMILY,
         {**_BUDGET, **_UNIT, **_NETWORK},
         tags=_PAID,
+        replays=(_ONE_EDGE, _ONE_NODE),
     ),
     Method(
         "dp-mlp",
@@ -82,5 +90,6 @@ CURATOR_METHODS = (
         },
         reads=("features", "labels"),
         tags=_PAID,
+        replays=(Replay("person", _ALL_AT_ONCE),),
     ),
 )

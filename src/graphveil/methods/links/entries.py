@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from graphveil.errors import InputError
-from graphveil.methods.base.method import Method, Option
+from graphveil.methods.base.method import Method, Option, Replay
 from graphveil.methods.base.options import AGAIN, INFINITE, PEOPLE, network_options, refuse_idle_delta
 from graphveil.methods.links.names import CALIBRATION, DENOISERS
 from graphveil.models.names import BELIEF_ROUNDS
@@ -74,6 +74,7 @@ LINK_METHODS = (
         _FAMILY,
         {**_PEOPLE, **_LISTS, **AGAIN, **_DENOISER, **_DEGREE_SHARE, **_CALIBRATION, **network_options()},
         free=(*CALIBRATION, *network_options()),
+        replays=(Replay("edge", {"epsilon_x": INFINITE, "epsilon_a": 2.0}),),
         refuse=refuse_idle_by_denoiser,
     ),
     Method(
@@ -83,6 +84,7 @@ LINK_METHODS = (
         "graphveil.methods.links.link_beliefs:LinkBeliefs",
         _FAMILY,
         {**_CLEAR, **_LISTS, "rounds": Option(BELIEF_ROUNDS, int, "rounds of belief propagation")},
+        replays=(Replay("edge", {"epsilon_a": 2.0}),),
         refuse=refuse_idle,
     ),
     Method(
@@ -93,6 +95,7 @@ LINK_METHODS = (
         _FAMILY,
         {**_CLEAR, **_BOTH_REPORT, **AGAIN, **_DEGREE_SHARE, **network_options()},
         free=tuple(network_options()),
+        replays=(Replay("edge", {"epsilon_a": 2.0}),),
         fixed={"denoiser": "blink-hybrid"},
         refuse=refuse_idle,
     ),
@@ -104,6 +107,7 @@ LINK_METHODS = (
         _FAMILY,
         {**_CLEAR, **_BOTH_REPORT, **AGAIN, **_DEGREE_SHARE, **network_options()},
         free=tuple(network_options()),
+        replays=(Replay("edge", {"epsilon_a": 2.0}),),
         fixed={"denoiser": "degree-preserving"},
         refuse=refuse_idle,
     ),

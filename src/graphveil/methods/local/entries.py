@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphveil.methods.base.method import BASELINE, Method, Option
+from graphveil.methods.base.method import BASELINE, Method, Option, Replay
 from graphveil.methods.base.options import AGAIN, INFINITE, PEOPLE, network_options, refuse_idle_delta
 
 _FAMILY = "graphveil.methods.local.family:LOCAL"
@@ -23,6 +23,7 @@ LOCAL_METHODS = (
         _FAMILY,
         {**PEOPLE, **AGAIN, **network_options()},
         free=tuple(network_options()),
+        replays=(Replay("person", {"epsilon_x": 1.0, "epsilon_y": 1.0}),),
         refuse=refuse_idle_delta,
     ),
     Method(
@@ -33,6 +34,7 @@ LOCAL_METHODS = (
         _FAMILY,
         _LABELS_ONLY,
         reads=("labels", "edges"),
+        replays=(Replay("label", {"epsilon_y": 1.0}),),
     ),
     Method(
         "label-pool",
@@ -42,6 +44,7 @@ LOCAL_METHODS = (
         _FAMILY,
         _LABELS_ONLY,
         reads=("labels", "edges"),
+        replays=(Replay("label", {"epsilon_y": 1.0}),),
         fixed={"rule": "pool"},
     ),
 )

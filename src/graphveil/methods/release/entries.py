@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from graphveil.errors import InputError
-from graphveil.methods.base.method import RELEASE, Method, Option
+from graphveil.methods.base.method import RELEASE, Method, Option, Replay
 from graphveil.methods.base.options import INFINITE, network_options
 from graphveil.methods.release.names import CHAINS, EDGE_METHODS, RELEASE_FEATURES
 
@@ -74,7 +74,7 @@ def refuse_other_trees(given: Mapping[str, Any]) -> None:
         raise InputError(f"edges = {given['edges']!r}", allowed="public-tree, mcmc")
 
 
-def _release(name: str, summary: str, takes: tuple[str, ...], **fixed: Any) -> Method:
+def _release(name: str, summary: str, takes: tuple[str, ...], replays: tuple[Replay, ...], **fixed: Any) -> Method:
     return Method(
         name,
         summary,
@@ -85,20 +85,24 @@ def _release(name: str, summary: str, takes: tuple[str, ...], **fixed: Any) -> M
         tags=frozenset({RELEASE}),
         fixed=fixed,
         free=tuple(network_options(without=("steps_y",))),
+        replays=replays,
         refuse=refuse_other_trees if name == "edge-rr" else partial(refuse_idle, fixed=fixed),
     )
 
 
+_ONE_EDGE = Replay("private edge", {"epsilon_a": 2.0})
 RELEASE_METHODS = (
     _release(
         "heterorr",
         "a curator publishes a graph with private features and edges, once, for anybody to train on (2022)",
         tuple(OPTIONS),
+        (_ONE_EDGE,),
     ),
     _release(
         "feature-rr",
         "a curator publishes private features, every one in a bin near the true one (HeteroRR's)",
         ("epsilon_x", "epsilon_y", "bins", "scores"),
+        (Replay("feature vector", {"epsilon_x": 2.0}),),
         features="feature-rr",
         epsilon_a=INFINITE,
     ),
@@ -106,12 +110,14 @@ RELEASE_METHODS = (
         "edge-rr",
         "a curator publishes edges made from noisy counts of blocks of a tree (HeteroRR's, corrected)",
         ("epsilon_a", "edges", "tree_share", "steps", "chains"),
+        (_ONE_EDGE, Replay("private edge", {"epsilon_a": 2.0, "edges": "mcmc", "steps": 500}, "mcmc")),
         epsilon_x=INFINITE,
     ),
     _release(
         "edge-rand",
         "a curator publishes edges after randomized response on every pair (LinkTeller's EdgeRand)",
         ("epsilon_a",),
+        (_ONE_EDGE,),
         epsilon_x=INFINITE,
         edges="edge-rand",
     ),
@@ -119,6 +125,7 @@ RELEASE_METHODS = (
         "lap-graph",
         "a curator publishes the pairs that are largest after noise (LinkTeller's LapGraph)",
         ("epsilon_a", "count_share"),
+        (_ONE_EDGE,),
         epsilon_x=INFINITE,
         edges="lap-graph",
     ),
@@ -126,6 +133,7 @@ RELEASE_METHODS = (
         "priv-hrg",
         "a curator publishes edges drawn from a tree that private edges helped to fit (KDD 2014)",
         ("epsilon_a", "tree_share", "steps"),
+        (Replay("private edge", {"epsilon_a": 2.0, "steps": 500}),),
         epsilon_x=INFINITE,
         edges="priv-hrg",
     ),
