@@ -19,6 +19,10 @@ from graphveil.cli.app import build
 from graphveil.cli.choices import collect, comparison
 from graphveil.graphs import NAMES
 from graphveil.methods import METHODS
+from graphveil.methods.base.method import RELEASE
+from graphveil.methods.curator.entries import CURATOR_METHODS
+from graphveil.methods.links.entries import LINK_METHODS
+from graphveil.methods.registry import tagged
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -205,29 +209,30 @@ def test_settings_and_defaults_are_those_of_the_program() -> None:
             assert listed[setting] == default, setting
 
 
-@pytest.mark.parametrize("heading", ["solitude", "link-beliefs", "blink and dprr"])
-def test_settings_of_methods_on_private_lists_are_those_of_the_program(heading: str) -> None:
+def heading_of(method: str) -> str:
+    """The heading of a method's section, which it may share: `gap and progap`."""
+    text = (ROOT / "docs" / "methods.md").read_text(encoding="utf-8")
+    headings = (line.lstrip("# ").replace("`", "") for line in text.splitlines() if line.startswith("#"))
+    return next(heading for heading in headings if method in heading.split(" and "))
+
+
+@pytest.mark.parametrize("method", [method.name for method in LINK_METHODS])
+def test_settings_of_methods_on_private_lists_are_those_of_the_program(method: str) -> None:
     """The network's settings stand in the table of lpgnn."""
-    listed = {row[0].strip("`"): row[1] for row in rows("methods.md", heading)}
+    listed = {row[0].strip("`"): row[1] for row in rows("methods.md", heading_of(method))}
     network = set(METHODS["gcn"].options) | {"model", "steps_x", "steps_y"}
-    for method in heading.split(" and "):
-        options = {key: option for key, option in METHODS[method].options.items() if key not in network}
-        assert listed == {
-            key: "none" if option.default is None else str(option.default) for key, option in options.items()
-        }, method
+    options = {key: option for key, option in METHODS[method].options.items() if key not in network}
+    assert listed == {key: "none" if option.default is None else str(option.default) for key, option in options.items()}
 
 
-@pytest.mark.parametrize("heading", ["class-sums", "gap and progap", "dp-mlp"])
-def test_settings_of_a_curators_methods_are_those_of_the_program(heading: str) -> None:
-    listed = {row[0].strip("`"): row[1] for row in rows("methods.md", heading)}
-    for method in heading.split(" and "):
-        options = METHODS[method].options
-        assert listed == {
-            key: "none" if option.default is None else str(option.default) for key, option in options.items()
-        }, method
+@pytest.mark.parametrize("method", [method.name for method in CURATOR_METHODS])
+def test_settings_of_a_curators_methods_are_those_of_the_program(method: str) -> None:
+    listed = {row[0].strip("`"): row[1] for row in rows("methods.md", heading_of(method))}
+    options = METHODS[method].options
+    assert listed == {key: "none" if option.default is None else str(option.default) for key, option in options.items()}
 
 
-@pytest.mark.parametrize("method", ["heterorr", "feature-rr", "edge-rr", "edge-rand", "lap-graph", "priv-hrg"])
+@pytest.mark.parametrize("method", tagged(RELEASE))
 def test_settings_of_methods_that_publish_are_those_of_the_program(method: str) -> None:
     """The network's settings stand in the table of lpgnn."""
     listed = {row[0].strip("`"): row[1] for row in rows("methods.md", method)}
