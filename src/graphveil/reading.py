@@ -72,7 +72,17 @@ def read_bytes(path: Path, *, largest: int = LARGEST, error: Kind = DataError) -
 
 
 def read_text(path: Path, *, largest: int = LARGEST, error: Kind = DataError) -> str:
-    """The same as `read_bytes` for text in UTF-8, with or without a byte order mark."""
+    """The same as `read_bytes` for text in UTF-8, with or without a byte order mark.
+
+    Args:
+        path: may be written by a stranger.
+        largest: the most bytes it may have.
+        error: what to raise.
+
+    Raises:
+        FileNotFoundError: there is none.
+        InputError: of kind `error`: as in `read_bytes`, or it is not UTF-8.
+    """
     try:
         return read_bytes(path, largest=largest, error=error).decode("utf-8-sig")
     except UnicodeDecodeError as fault:
@@ -80,15 +90,36 @@ def read_text(path: Path, *, largest: int = LARGEST, error: Kind = DataError) ->
 
 
 def read_json(path: Path, *, largest: int = LARGEST, error: Kind = DataError) -> Any:
-    """The content of a JSON file; see `parse_json`."""
+    """The content of a JSON file, as strict as `parse_json`.
+
+    Args:
+        path: may be written by a stranger.
+        largest: the most bytes it may have.
+        error: what to raise.
+
+    Returns:
+        Any JSON value: the caller checks its kind.
+
+    Raises:
+        FileNotFoundError: there is none.
+        InputError: of kind `error`: it cannot be read, or is no strict JSON.
+    """
     return parse_json(read_text(path, largest=largest, error=error), where=str(path), error=error)
 
 
 def parse_json(text: str | bytes, *, where: str, error: Kind = DataError) -> Any:
     """Strict JSON: no key twice in one object, no NaN or Infinity, no deep nesting.
 
+    Args:
+        text: UTF-8 where it is bytes.
+        where: the file or line it is from, for the error.
+        error: what to raise.
+
+    Returns:
+        Any JSON value: the caller checks its kind.
+
     Raises:
-        InputError: of kind `error`.
+        InputError: of kind `error`: it is not JSON, or not strict.
     """
     try:
         content = json.loads(text, object_pairs_hook=_once, parse_constant=_no_number, parse_float=_finite)
@@ -101,7 +132,20 @@ def parse_json(text: str | bytes, *, where: str, error: Kind = DataError) -> Any
 
 
 def read_json_lines(path: Path, *, largest: int = LARGEST_HISTORY, error: Kind = DataError) -> list[Any]:
-    """The values of a file with one JSON value a line; empty lines are passed over."""
+    """The values of a file with one JSON value a line; empty lines are passed over.
+
+    Args:
+        path: may be written by a stranger.
+        largest: the most bytes it may have.
+        error: what to raise.
+
+    Returns:
+        One value for each line that is not empty, in order.
+
+    Raises:
+        FileNotFoundError: there is none.
+        InputError: of kind `error`: it cannot be read, has too many lines, or a line is no strict JSON.
+    """
     text = read_text(path, largest=largest, error=error)
     require_lines(text.count("\n"), path, error=error)
     lines = ((number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip())
@@ -111,6 +155,11 @@ def read_json_lines(path: Path, *, largest: int = LARGEST_HISTORY, error: Kind =
 def require_lines(count: int, path: Path, *, error: Kind = DataError) -> None:
     """Refuse a file of one JSON value a line with more lines than anybody writes.
 
+    Args:
+        count: lines it has.
+        path: for the error.
+        error: what to raise.
+
     Raises:
         InputError: of kind `error`.
     """
@@ -119,15 +168,30 @@ def require_lines(count: int, path: Path, *, error: Kind = DataError) -> None:
 
 
 def read_toml(path: Path, *, largest: int = LARGEST_TOML, error: Kind = DataError) -> dict[str, Any]:
-    """The content of a TOML file; see `parse_toml`."""
+    """The content of a TOML file, as strict as `parse_toml`.
+
+    Args:
+        path: may be written by a stranger.
+        largest: the most bytes it may have.
+        error: what to raise.
+
+    Raises:
+        FileNotFoundError: there is none.
+        InputError: of kind `error`: it cannot be read, or is not TOML.
+    """
     return parse_toml(read_text(path, largest=largest, error=error), where=str(path), error=error)
 
 
 def parse_toml(text: str, *, where: str, error: Kind = DataError) -> dict[str, Any]:
     """TOML that nests no deeper than `DEEPEST`.
 
+    Args:
+        text: lines may end as on Windows.
+        where: the file it is from, for the error.
+        error: what to raise.
+
     Raises:
-        InputError: of kind `error`.
+        InputError: of kind `error`: it is not TOML, or nests too deeply.
     """
     try:
         content = tomllib.loads(text.replace("\r\n", "\n"))
@@ -186,16 +250,16 @@ def _refuse_compressed(start: bytes, path: Path, error: Kind) -> None:
 
 def _require_size(size: int, path: Path, largest: int, error: Kind) -> None:
     if size > largest:
-        found = f"{size / MIB:,.1f} MiB" if size > largest + 1 else f"more than {largest / MIB:g} MiB"
-        raise error(f"has {found}", where=str(path), allowed=f"at most {largest / MIB:g} MiB for such a file")
+        extent = f"{size / MIB:,.1f} MiB" if size > largest + 1 else f"more than {largest / MIB:g} MiB"
+        raise error(f"has {extent}", where=str(path), allowed=f"at most {largest / MIB:g} MiB for such a file")
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    content = dict(pairs)
+    if len(content) < len(pairs):
         count = Counter(key for key, _ in pairs)
         raise ValueError(f"the key {count.most_common(1)[0][0]!r} is there twice")
-    return found
+    return content
 
 
 def _no_number(word: str) -> float:

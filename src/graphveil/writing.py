@@ -36,6 +36,10 @@ _BLOCK: Final = 1 << 20
 def write_text(path: Path, text: str) -> None:
     """Write `text` to `path` so that the name only ever holds the old file or the whole new one.
 
+    Args:
+        path: its folder must exist.
+        text: written as UTF-8; what UTF-8 cannot hold becomes a question mark.
+
     Raises:
         WriteError: the disk refuses; the old file is still there.
     """
@@ -43,7 +47,16 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_bytes(path: Path, content: bytes, *, mode: int = 0o666) -> None:
-    """The same as `write_text` for bytes; `mode` is who may read the file, less what the umask takes away."""
+    """Write bytes as `write_text` does text.
+
+    Args:
+        path: its folder must exist.
+        content: the whole file.
+        mode: who may read and write it, less what the umask takes away.
+
+    Raises:
+        WriteError: the disk refuses; the old file is still there.
+    """
     with whole_file(path, mode=mode) as partial, partial.open("r+b") as file:
         file.write(content)
 
@@ -51,6 +64,13 @@ def write_bytes(path: Path, content: bytes, *, mode: int = 0o666) -> None:
 @contextmanager
 def whole_file(path: Path, *, mode: int = 0o666) -> Iterator[Path]:
     """An empty file beside `path` to be filled, which takes its place on disk when the block ends without an error.
+
+    Args:
+        path: its folder must exist.
+        mode: who may read and write it, less what the umask takes away; set before the first byte.
+
+    Yields:
+        The empty file, with a hidden name in the same folder.
 
     Raises:
         WriteError: the disk refuses.
@@ -131,6 +151,13 @@ class Room:
 def room_for(path: Path, size: int) -> Iterator[Room]:
     """Reserve `size` bytes where `path` will be written, before anything is spent on what is to be written there.
 
+    Args:
+        path: file or folder; its parents are made, and removed again if nothing was written.
+        size: bytes.
+
+    Yields:
+        The space, given back when the block ends or when `Room.release` is called before writing.
+
     Raises:
         WriteError: there is not so much space, or nothing may be written there.
     """
@@ -153,6 +180,10 @@ def room_for(path: Path, size: int) -> Iterator[Room]:
 def writing(path: Path, need: str = "") -> Iterator[None]:
     """Turn whatever a disk refuses while the block writes `path` into one error that names it.
 
+    Args:
+        path: what the error names.
+        need: what to say before the remedy, such as how much space is needed.
+
     Raises:
         WriteError: the system or a library reported an error of the disk.
     """
@@ -171,6 +202,10 @@ def writing(path: Path, need: str = "") -> Iterator[None]:
 def refuse_used_folder(path: Path, *, where: str = "--out") -> None:
     """Refuse a folder that could not be made: one that holds something, a file, a place one may not write to.
 
+    Args:
+        path: of a folder about to be made; an empty one is fine.
+        where: the option it was named by.
+
     Raises:
         InputError: the path exists and is a file, or a folder with content, or nothing may be made there.
         WriteError: the system refuses the name.
@@ -187,13 +222,18 @@ def refuse_used_folder(path: Path, *, where: str = "--out") -> None:
 
 
 def sweep(folder: Path, name: str | None = None) -> None:
-    """Remove what killed processes left half-written in a folder: of the file `name`, or of anything."""
+    """Remove what killed processes left half-written in a folder: of the file `name`, or of anything.
+
+    Args:
+        folder: only its own entries are looked at, not those of folders inside.
+        name: remove partial files of this one alone; None: of all.
+    """
     if fcntl is None:
         return
     with contextlib.suppress(OSError):
         for entry in list(os.scandir(folder)):
-            found = _PARTIAL.fullmatch(entry.name) or _UNLOCKED.fullmatch(entry.name)
-            if found and name in (None, found["name"]) and not _runs(found.groupdict()):
+            match = _PARTIAL.fullmatch(entry.name) or _UNLOCKED.fullmatch(entry.name)
+            if match and name in (None, match["name"]) and not _runs(match.groupdict()):
                 _remove_unheld(Path(entry.path))
 
 
@@ -245,9 +285,9 @@ def _remove_unheld(partial: Path) -> None:
             _end(partial, lock)
 
 
-def _runs(found: dict[str, str | None]) -> bool:
+def _runs(owner: dict[str, str | None]) -> bool:
     """Whether the process that an older version wrote into a name is still there; names with a lock need no asking."""
-    number = found.get("pid") or found.get("pid2")
+    number = owner.get("pid") or owner.get("pid2")
     if number is None:
         return False
     try:
@@ -290,8 +330,8 @@ def _allocate(file: Path, size: int) -> None:
 
 def _final(name: str) -> str:
     """The name that a hidden sibling would have got: by no other does a reader know it."""
-    found = _PARTIAL.fullmatch(name)
-    return found["name"] if found else name
+    match = _PARTIAL.fullmatch(name)
+    return match["name"] if match else name
 
 
 def _refused(path: Path, reason: str, need: str, error: BaseException) -> WriteError:

@@ -119,7 +119,7 @@ def test_digits_leave_pictures_and_no_numbers_of_them() -> None:
     assert found.auc.low > 0.8 and found.figures["structural similarity"] > 0.7
     samples = found.samples
     assert samples is not None and samples.classes == tuple("0123456789")
-    assert samples.original.shape == samples.found.shape == (10, 8, 8)
+    assert samples.original.shape == samples.reconstructed.shape == (10, 8, 8)
     text = json.dumps(found.to_dict())
     assert "samples" not in text and AttackResult.from_dict(json.loads(text)) == found
     assert reconstruction(made.Constant(), made.graph()).samples is None

@@ -68,10 +68,10 @@ def attribute(
         raise InputError(f"{len(rows)} rows were shown", where="attribute", allowed=f"{len(truth)}, one a node")
     public = np.zeros(len(rows), dtype=bool)
     public[rng.permutation(len(rows))[: round(known * len(rows))]] = True
-    found = _read_off(rows, truth, public)
+    reading = _read_off(rows, truth, public)
     above = truth[~public] > (graph.schema.low + graph.schema.high) / 2
-    members, others = _sample(found.scores[above], rng), _sample(found.scores[~above], rng)
-    figures = {"variance explained beyond the mean": found.explained, "columns": float(len(columns))}
+    members, others = _sample(reading.scores[above], rng), _sample(reading.scores[~above], rng)
+    figures = {"variance explained beyond the mean": reading.explained, "columns": float(len(columns))}
     several = ("features of one node are judged as if each were drawn by itself",) if column is None else ()
 
     def found_in(control: np.ndarray) -> float:
@@ -94,23 +94,23 @@ def attribute(
 
 def _baseline(labels: float, dealt: Sequence[float]) -> dict[str, Any]:
     """What `judge` is told of the AUCs that labels alone and features dealt out anew reach: the better one."""
-    found: dict[str, Any] = {"baseline": labels, "baseline_note": "labels spread over the edges, no features"}
+    facts: dict[str, Any] = {"baseline": labels, "baseline_note": "labels spread over the edges, no features"}
     if dealt:
-        found["baseline_high"] = max(labels, _next_below(dealt))
+        facts["baseline_high"] = max(labels, _next_below(dealt))
         if np.mean(dealt) > labels:
-            found |= {
+            facts |= {
                 "baseline": float(np.mean(dealt)),
                 "baseline_note": "the same method with other people's features",
             }
-    return found
+    return facts
 
 
-def _next_below(found: Sequence[float]) -> float:
+def _next_below(aucs: Sequence[float]) -> float:
     """What one more of some normal draws stays below but for a false alarm in 1,000: mean + t s sqrt(1 + 1 / m)."""
-    m = len(found)
+    m = len(aucs)
     if m < 2:
-        return float(np.mean(found))
-    return float(np.mean(found) + stats.t.ppf(1 - FALSE_ALARM, m - 1) * np.std(found, ddof=1) * np.sqrt(1 + 1 / m))
+        return float(np.mean(aucs))
+    return float(np.mean(aucs) + stats.t.ppf(1 - FALSE_ALARM, m - 1) * np.std(aucs, ddof=1) * np.sqrt(1 + 1 / m))
 
 
 class _Found:
@@ -140,11 +140,11 @@ def _truth(graph: Graph, column: int | None, rng: np.random.Generator) -> tuple[
         raise InputError(f"column {column}", where="attribute", allowed=f"0 to {d - 1}")
     columns = np.array([column]) if column is not None else np.sort(rng.permutation(d)[:_COLUMNS])
     x: Any = as_matrix(graph.x)
-    found = x[:, columns].toarray() if sp.issparse(x) else x.numpy()[:, columns]
+    values = x[:, columns].toarray() if sp.issparse(x) else x.numpy()[:, columns]
     middle = (graph.schema.low + graph.schema.high) / 2
-    if not (found > middle).any() or (found > middle).all():
+    if not (values > middle).any() or (values > middle).all():
         raise InputError("nobody or everybody is above the middle of the range", where="attribute")
-    return found.astype(np.float64), columns
+    return values.astype(np.float64), columns
 
 
 def _sample(scores: np.ndarray, rng: np.random.Generator) -> np.ndarray:

@@ -97,7 +97,15 @@ def _permanent(mechanism: Any, one: Tensor, other: Tensor, randomness: Randomnes
 
 
 def extremes(mechanism: Any, people: int) -> tuple[Tensor, Tensor]:
-    """Return the two values that are farthest apart, each held by everybody."""
+    """Return the two values that are farthest apart, each held by everybody.
+
+    Args:
+        mechanism: a label mechanism (has `classes`) or a feature mechanism (has `dimension`, `low`, `high`).
+        people: how many hold each value.
+
+    Returns:
+        Classes 0 and 1 [people], int64; or rows of the lowest and the highest feature value [people, d].
+    """
     classes = getattr(mechanism, "classes", None)
     if classes is not None:
         return torch.zeros(people, dtype=torch.int64), torch.ones(people, dtype=torch.int64)

@@ -132,10 +132,10 @@ def _averaging(kind: str) -> Callable[[Target], AttackResult]:
         if isinstance(mechanism, NotCollected | Public | PublicLabels):
             raise InputError(f"nobody reports {kind} behind noise to this method", where="averaging")
         how: dict[str, Any] = {"randomness": target.randomness, "seed": target.seed}
-        found = averaging(mechanism, **how)
+        result = averaging(mechanism, **how)
         kept = averaging(mechanism, people=100, permanent=True, **how)
         permanent = {f"permanent reports, {name}": value for name, value in kept.figures.items()}
-        return replace(found, figures={**found.figures, **permanent})
+        return replace(result, figures={**result.figures, **permanent})
 
     return run
 
@@ -162,12 +162,21 @@ ATTACKS: Mapping[str, Attack] = MappingProxyType(
 def attack(name: str, target: Target) -> AttackResult:
     """Return what an attack of ATTACKS finds.
 
+    Args:
+        name: a key of ATTACKS; those on a federation run elsewhere.
+        target: the fitted method, its graph and what else the adversary may use.
+
+    Returns:
+        The scores with their intervals, beside what epsilon allows.
+
     Raises:
         InputError: for an unknown attack, or one that does not fit the method.
     """
     if name in FEDERATION_ATTACKS:
-        said = f"attack {name!r} is on a federation"
-        raise InputError(said, allowed=", ".join(ATTACKS), remedy="name the folder that graphveil federation init made")
+        problem = f"attack {name!r} is on a federation"
+        raise InputError(
+            problem, allowed=", ".join(ATTACKS), remedy="name the folder that graphveil federation init made"
+        )
     if name not in ATTACKS:
         raise InputError(f"attack {name!r} is not known", allowed=", ".join(ATTACKS))
     return ATTACKS[name].run(target)

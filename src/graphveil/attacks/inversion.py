@@ -60,8 +60,8 @@ def inverted(shown: Shown, known: np.ndarray, truth: np.ndarray, *, seed: int) -
     wanted = torch.from_numpy(left / scale).float()
     _learn(network, rows[torch.from_numpy(known)], wanted, learn, aside, seed)
     with torch.no_grad():
-        found: np.ndarray = network(rows).double().numpy()
-    return start + scale * found
+        residual: np.ndarray = network(rows).double().numpy()
+    return start + scale * residual
 
 
 def _start(shown: Shown, known: np.ndarray, truth: np.ndarray, learn: np.ndarray) -> np.ndarray:
@@ -73,8 +73,8 @@ def _start(shown: Shown, known: np.ndarray, truth: np.ndarray, learn: np.ndarray
     seen = away[known][learn]
     size = float((seen**2).sum())
     gain = float((seen * (truth[learn] - mean)).sum()) / size if size > _SMALL else 0.0
-    found: np.ndarray = mean + gain * away
-    return found
+    estimate: np.ndarray = mean + gain * away
+    return estimate
 
 
 def _scaled(rows: np.ndarray, seen: np.ndarray) -> Tensor:

@@ -26,17 +26,17 @@ def odd_columns(a: np.ndarray) -> np.ndarray:
         InputError: there are none.
     """
     m = (a & 1).astype(np.uint8)
-    found: list[int] = []
+    independent: list[int] = []
     for column in range(a.shape[1]):
-        row = len(found)
+        row = len(independent)
         ones = np.flatnonzero(m[row:, column])
         if len(ones):
             m[[row, row + ones[0]]] = m[[row + ones[0], row]]
             others = np.flatnonzero(m[:, column])
             m[others[others != row]] ^= m[row]
-            found.append(column)
-        if len(found) == len(m):
-            return np.array(found)
+            independent.append(column)
+        if len(independent) == len(m):
+            return np.array(independent)
     raise InputError("the equations are dependent modulo 2", where="lattice", remedy="take more of them")
 
 
@@ -74,8 +74,8 @@ def reduced(left: int, right: np.ndarray) -> np.ndarray:
         basis[row][rows:] = right[row].tolist()
     for place in range(rows, size):
         basis[place][place] = 1 << 64
-    found = fmpz_mat(basis).lll()
-    return np.array([[int(found[i, j]) for j in range(size)] for i in range(size)], dtype=np.int64)
+    short = fmpz_mat(basis).lll()
+    return np.array([[int(short[i, j]) for j in range(size)] for i in range(size)], dtype=np.int64)
 
 
 def from_nearest(targets: np.ndarray, basis: np.ndarray) -> np.ndarray:

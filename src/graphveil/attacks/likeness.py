@@ -14,12 +14,12 @@ def likeness(
         guess, truth: rows [m, d] over the declared range, in 0..1.
         centre: the mean of each one's class [m, d]; mean: of all [d].
     """
-    said = {"": guess, " of the class mean": centre, " of the overall mean": np.broadcast_to(mean, truth.shape)}
-    found = {f"mean squared error{name}": float(((rows - truth) ** 2).mean()) for name, rows in said.items()}
+    guesses = {"": guess, " of the class mean": centre, " of the overall mean": np.broadcast_to(mean, truth.shape)}
+    figures = {f"mean squared error{name}": float(((rows - truth) ** 2).mean()) for name, rows in guesses.items()}
     measures = {"correlation": _correlation} | ({"structural similarity": _similarity} if image else {})
     for measure, of in measures.items():
-        found |= {f"{measure}{name}": float(of(rows, truth).mean()) for name, rows in said.items()}
-    return found
+        figures |= {f"{measure}{name}": float(of(rows, truth).mean()) for name, rows in guesses.items()}
+    return figures
 
 
 def _moments(one: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -40,5 +40,5 @@ def _similarity(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     a, b = one.mean(axis=1), other.mean(axis=1)
     light, contrast = 0.01**2, 0.03**2
     near = (2 * a * b + light) / (a**2 + b**2 + light)
-    found: np.ndarray = near * (2 * both + contrast) / (first + second + contrast)
-    return found
+    similarity: np.ndarray = near * (2 * both + contrast) / (first + second + contrast)
+    return similarity

@@ -59,7 +59,16 @@ class Limit:
 
 
 def bound(false_alarms: np.ndarray, epsilon: float, delta: float) -> np.ndarray:
-    """Return the largest TPR at each FPR in [0, 1]; 1 everywhere for epsilon inf."""
+    """Return the largest TPR at each FPR in [0, 1]; 1 everywhere for epsilon inf.
+
+    Args:
+        false_alarms: FPR [k], each in [0, 1].
+        epsilon: of the pair of worlds told apart, in nats; may be inf.
+        delta: of that pair, in [0, 1].
+
+    Returns:
+        The highest TPR [k] that (epsilon, delta) allows any test; in [0, 1].
+    """
     if math.isinf(epsilon):
         return np.ones_like(false_alarms)
     grown = math.exp(min(epsilon, 700.0)) * false_alarms + delta
@@ -77,30 +86,37 @@ def limit_of(method: Any, secret: str) -> Limit:
 
     "edge" is one undirected relationship: both of its entries, or both lists that name it. "node" is one node with all
     that belongs to it, as "node" is said by the curator's methods; a node's label or features alone are no node.
+
+    Args:
+        method: fitted; one without a guarantee has no limit.
+        secret: one of `SECRETS`.
+
+    Returns:
+        The epsilon and delta that bind an attack on this secret, or `nothing` with the reason why none do.
     """
     guarantee: Guarantee | None = getattr(method, "guarantee", None)
     if guarantee is None:
         return nothing("the method states no guarantee")
     if guarantee.void is not None and not math.isinf(guarantee.epsilon):
-        said = f" (void: {guarantee.void}; the limit is what it would be)"
+        caveat = f" (void: {guarantee.void}; the limit is what it would be)"
     else:
-        said = ""
+        caveat = ""
     relationship = getattr(method, "epsilon_relationship", None)
     if secret == "edge" and relationship is not None:
         if math.isinf(relationship):
             return nothing("the method does not protect edges")
-        return Limit(float(relationship), guarantee.delta, f"epsilon of one relationship{said}")
+        return Limit(float(relationship), guarantee.delta, f"epsilon of one relationship{caveat}")
     if _is_node(method):
         if math.isinf(guarantee.epsilon):
             return nothing("the method protects nothing")
         if secret == "edge" and getattr(method.privacy, "rule", None) == "lists":
             epsilon, delta = guarantee.epsilon, guarantee.delta
-            note = f"twice the epsilon of one node: a relationship stands in two lists{said}"
+            note = f"twice the epsilon of one node: a relationship stands in two lists{caveat}"
             return Limit(2 * epsilon, min(1.0, delta * (1 + math.exp(min(epsilon, 700.0)))), note)
-        return Limit(guarantee.epsilon, guarantee.delta, f"epsilon of {guarantee.unit.text}{said}")
+        return Limit(guarantee.epsilon, guarantee.delta, f"epsilon of {guarantee.unit.text}{caveat}")
     for part in _parts(guarantee):
         if part.unit.covers & _COVERED[secret] and math.isfinite(part.epsilon):
-            return Limit(part.epsilon, part.delta, f"epsilon of {part.unit.text}{said}")
+            return Limit(part.epsilon, part.delta, f"epsilon of {part.unit.text}{caveat}")
     if math.isinf(guarantee.epsilon):
         return nothing("the method protects nothing")
     return nothing(f"outside what the method protects, which is {guarantee.unit.text}")

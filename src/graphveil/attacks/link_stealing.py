@@ -83,15 +83,15 @@ def link_stealing(
     how = f"{similarity} of answers"
     if lesson is not None:
         how = f"learned from the links of {known:.0%} of the nodes"
-        scores, plain = (_learned(_table(found, lesson), _table(found, exam), seed) for found in (answers, control))
+        scores, plain = (_learned(_table(shown, lesson), _table(shown, exam), seed) for shown in (answers, control))
     elif shadow is not None:
         how = f"learned on {shadow[1].schema.name}"
         own, lessons = pairs_of(shadow[1], targets=targets, seed=seed), (shadow[0], perceptron(shadow[1], seed=seed))
         taught = [_table(known_answers(teacher, shadow[1]), own) for teacher in lessons]
         both = zip(taught, (answers, control), strict=True)
-        scores, plain = (_learned(one, _table(found, exam), seed) for one, found in both)
+        scores, plain = (_learned(one, _table(shown, exam), seed) for one, shown in both)
     else:
-        scores, plain = (-distances(found, exam, (similarity,))[:, 0] for found in (answers, control))
+        scores, plain = (-distances(shown, exam, (similarity,))[:, 0] for shown in (answers, control))
     members, others = exam.split(scores)
     figures = belief_figures(scores, exam.edge, BELIEFS)
     each = distances(answers, exam, DISTANCES)
@@ -113,13 +113,31 @@ def link_stealing(
 
 
 def perceptron(graph: Graph, *, split: Split | None = None, seed: int = 0) -> Any:
-    """Return a plain perceptron trained on features and labels alone: what can be said of the nodes without edges."""
+    """Return a plain perceptron trained on features and labels alone: what can be said of the nodes without edges.
+
+    Args:
+        graph: its edges are not read.
+        split: who trains it; None: drawn by `seed`.
+        seed: fixes the split, weights and batches.
+
+    Returns:
+        The fitted network, without privacy: for the baseline of an attack alone.
+    """
     split = split or random_split(graph, seed)
     return baseline("mlp", epochs=100, seed=seed).fit(graph, split=split, randomness=SeededRandomness(seed))
 
 
 def public_network(served: Any, *, split: Split, seed: int = 0) -> Any:
-    """Return a plain network trained on a release without its made edges: what the public ones show anyway."""
+    """Return a plain network trained on a release without its made edges: what the public ones show anyway.
+
+    Args:
+        served: a released graph; its `public_edges` mask [e] says which edges are not made.
+        split: who trains it.
+        seed: fixes weights and batches.
+
+    Returns:
+        The fitted network; post-processing of the release, which costs nothing.
+    """
     public = served.get("public_edges")
     kept = torch.zeros(served.edge_index.shape[1], dtype=torch.bool) if public is None else public
     known = copy.copy(served)
@@ -128,15 +146,24 @@ def public_network(served: Any, *, split: Split, seed: int = 0) -> Any:
 
 
 def distances(answers: np.ndarray, pairs: Pairs, names: tuple[str, ...]) -> np.ndarray:
-    """Return the distances [p, names] of the answers [n, c] of both ends; 0 where two rows have no direction."""
+    """Return the distances [p, names] of the answers [n, c] of both ends; 0 where two rows have no direction.
+
+    Args:
+        answers: probabilities [n, c], float64.
+        pairs: p pairs among the nodes under attack.
+        names: metrics of scipy's `pdist`.
+
+    Returns:
+        One column for each name [p, len(names)].
+    """
     rows = answers[pairs.nodes]
     t, i, j = len(rows), pairs.first, pairs.second
     place = t * i - i * (i + 1) // 2 + j - i - 1  # of the pair in scipy's condensed order
-    found = np.empty((len(i), len(names)))
+    columns = np.empty((len(i), len(names)))
     with np.errstate(invalid="ignore", divide="ignore"):
         for column, name in enumerate(names):
-            found[:, column] = pdist(rows, name)[place]
-    return np.nan_to_num(found, nan=0.0)
+            columns[:, column] = pdist(rows, name)[place]
+    return np.nan_to_num(columns, nan=0.0)
 
 
 _Lesson = tuple[np.ndarray, np.ndarray]

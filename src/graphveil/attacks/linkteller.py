@@ -54,11 +54,11 @@ def linkteller(
     service = service_of(method, graph if served is None else served)
     notes = [service.note]
     if service.changes:
-        found, queries = influences(service, pairs.nodes, step=step)
+        influence, queries = influences(service, pairs.nodes, step=step)
         notes.append(f"{len(pairs.nodes)} nodes were perturbed in {queries} queries of the simulation")
     else:
-        found = np.zeros((len(pairs.nodes), len(pairs.nodes)))
-    scores = pair_scores(found, pairs)
+        influence = np.zeros((len(pairs.nodes), len(pairs.nodes)))
+    scores = pair_scores(influence, pairs)
     members, others = pairs.split(scores)
     return judge(
         "linkteller",
@@ -75,13 +75,26 @@ def linkteller(
 
 
 def pair_scores(influence: np.ndarray, pairs: Pairs) -> np.ndarray:
-    """Return the score [p] of each pair from influences [t, t]."""
+    """Return the score [p] of each pair from influences [t, t].
+
+    Args:
+        influence: [t, t], row = perturbed, column = swayed.
+        pairs: p pairs among the t nodes under attack.
+
+    Returns:
+        Influences of both directions added [p]; higher means an edge.
+    """
     both = influence + influence.T
     return cast(np.ndarray, both[pairs.first, pairs.second])
 
 
 def influences(service: Service, nodes: np.ndarray, *, step: float = STEP) -> tuple[np.ndarray, int]:
     """Return I [t, t], row = perturbed, column = swayed, and the number of queries it took.
+
+    Args:
+        service: answers for scaled features.
+        nodes: ids [t] of the nodes under attack.
+        step: D, by which share a node's features are scaled; in (0, 1).
 
     Raises:
         InputError: for a step that is not a positive number.
@@ -90,18 +103,18 @@ def influences(service: Service, nodes: np.ndarray, *, step: float = STEP) -> tu
         raise InputError(f"step = {step!r}", where="linkteller", allowed="a number in (0, 1)")
     reach, groups = groups_without_overlap(service, nodes)
     plain = _signal(service.answer(np.ones(service.nodes))[nodes])
-    found = np.zeros((len(nodes), len(nodes)))
+    influence = np.zeros((len(nodes), len(nodes)))
     for group in groups:
         factors = np.ones(service.nodes)
         factors[nodes[group]] += step
         moved = np.linalg.norm(_signal(service.answer(factors)[nodes]) - plain, axis=1) / step
         if reach is None:
-            found[group[0]] = moved
+            influence[group[0]] = moved
         else:
             for place in group:
                 swayed = reach.indices[reach.indptr[place] : reach.indptr[place + 1]]
-                found[place, swayed] = moved[swayed]
-    return found, len(groups) + 1
+                influence[place, swayed] = moved[swayed]
+    return influence, len(groups) + 1
 
 
 def _signal(chances: np.ndarray) -> np.ndarray:
@@ -111,7 +124,15 @@ def _signal(chances: np.ndarray) -> np.ndarray:
 
 
 def groups_without_overlap(service: Service, nodes: np.ndarray) -> tuple[sp.csr_matrix | None, list[np.ndarray]]:
-    """Return whom each node under attack reaches [t, t], and groups of nodes that reach nobody in common."""
+    """Return whom each node under attack reaches [t, t], and groups of nodes that reach nobody in common.
+
+    Args:
+        service: says how far features reach and along which edges; knowing that only saves queries, not scores.
+        nodes: ids [t] of the nodes under attack.
+
+    Returns:
+        Reach [t, t] (None where it is unknown or too dense), and places in `nodes`, one array for each query.
+    """
     alone = [np.array([place]) for place in range(len(nodes))]
     if service.hops is None or service.adjacency is None:
         return None, alone
@@ -133,21 +154,31 @@ def groups_without_overlap(service: Service, nodes: np.ndarray) -> tuple[sp.csr_
 
 
 def reached(adjacency: sp.csr_matrix, nodes: np.ndarray, hops: int) -> sp.csr_matrix:
-    """Return [t, t]: entry (v, u) where v's features reach u within `hops`, itself included; rows = senders."""
+    """Return [t, t]: entry (v, u) where v's features reach u within `hops`, itself included; rows = senders.
+
+    Args:
+        adjacency: [n, n], entry (receiver, sender).
+        nodes: ids [t] of the nodes under attack.
+        hops: propagation steps, at least 0.
+    """
     onward = (adjacency.T + sp.identity(adjacency.shape[0], dtype=np.int32, format="csr")).tocsr()
     rows = sp.identity(adjacency.shape[0], dtype=np.int32, format="csr")[nodes]
     for _ in range(hops):
         rows = rows @ onward
         rows.data[:] = 1
-    found = rows[:, nodes].tocsr()
-    found.sort_indices()
-    return found
+    attacked = rows[:, nodes].tocsr()
+    attacked.sort_indices()
+    return attacked
 
 
 def influence_gcn(network: Deployed, nodes: np.ndarray) -> np.ndarray:
     """Return the limit of I [t, t] for D -> 0 of a two-layer GCN in closed form.
 
         dZ_u = sum_{w in N(u), N(v)} Q_uw Q_wv (scale x_v W1 * selu'(a_w)) W2,    I = | dZ - its mean over the classes |
+
+    Args:
+        network: a plain two-layer GCN of one label a node.
+        nodes: ids [t] of the nodes under attack.
 
     Raises:
         InputError: for another network, or features that were propagated first.
@@ -163,14 +194,14 @@ def influence_gcn(network: Deployed, nodes: np.ndarray) -> np.ndarray:
         slopes = _slopes(before)
         second = model.weight2.numpy()
     drive = network.product.numpy() * network.scale
-    found = np.zeros((len(nodes), len(nodes)))
+    influence = np.zeros((len(nodes), len(nodes)))
     for place, node in enumerate(nodes):
         near = slice(columns.indptr[node], columns.indptr[node + 1])
         middle, weight = columns.indices[near], columns.data[near]
         moved = (weight[:, None] * drive[node] * slopes[middle]) @ second
         change = top[:, middle] @ moved
-        found[place] = np.linalg.norm(change - change.mean(axis=1, keepdims=True), axis=1)
-    return found
+        influence[place] = np.linalg.norm(change - change.mean(axis=1, keepdims=True), axis=1)
+    return influence
 
 
 def _slopes(before: torch.Tensor) -> np.ndarray:

@@ -83,6 +83,10 @@ def confidence(method: Any, graph: Graph) -> np.ndarray:
     """Return log( p_y / (1 - p_y) ) [n] of the true class; 0 where a node has no label.
 
     Where a node has several labels: the mean over them of the logits of what is true.
+
+    Args:
+        method: fitted; asked for its own people only.
+        graph: holds the true labels, which this adversary knows.
     """
     chances, y = known_answers(method, graph), graph.y
     tiny = 1e-12
@@ -109,10 +113,10 @@ def _halves(judged: np.ndarray, shadows: int, share: float, seed: int) -> np.nda
     """Return who trains each shadow [shadows, n], the share of the real training."""
     rng = np.random.default_rng([seed, 0x5AD0])
     nodes = np.flatnonzero(judged)
-    found = np.zeros((shadows, len(judged)), dtype=bool)
-    for row in found:
+    inside = np.zeros((shadows, len(judged)), dtype=bool)
+    for row in inside:
         row[rng.choice(nodes, max(1, round(share * len(nodes))), replace=False)] = True
-    return found
+    return inside
 
 
 def _as_split(trains: np.ndarray, judged: np.ndarray, split: Split) -> Split:

@@ -63,7 +63,7 @@ def pairs_of(graph: Graph, *, targets: int = 500, seed: int = 0, among: Any | No
     nodes = drawn if len(drawn) <= targets else np.sort(rng.choice(drawn, targets, replace=False))
     inside = true_adjacency(graph)[nodes][:, nodes].toarray() > 0
     first, second = np.triu_indices(len(nodes), 1)
-    found = Pairs(nodes, first, second, inside[first, second])
+    pairs = Pairs(nodes, first, second, inside[first, second])
     public = graph.get("public_edges") if hasattr(graph, "get") else None
     if public is not None:
         known = np.zeros((n,), dtype=np.int64) - 1
@@ -72,26 +72,34 @@ def pairs_of(graph: Graph, *, targets: int = 500, seed: int = 0, among: Any | No
         ends = ends[:, (ends >= 0).all(axis=0)]
         open_pairs = np.zeros((len(nodes), len(nodes)), dtype=bool)
         open_pairs[ends[0], ends[1]] = open_pairs[ends[1], ends[0]] = True
-        found = found.where(~open_pairs[first, second])
-    if found.edge.sum() < 2:
+        pairs = pairs.where(~open_pairs[first, second])
+    if pairs.edge.sum() < 2:
         raise InputError(
-            f"{found.edge.sum()} private edges among {len(nodes)} nodes", where="attack", remedy="attack more nodes"
+            f"{pairs.edge.sum()} private edges among {len(nodes)} nodes", where="attack", remedy="attack more nodes"
         )
-    return found
+    return pairs
 
 
 def belief_figures(scores: np.ndarray, edge: np.ndarray, beliefs: tuple[float, ...]) -> dict[str, float]:
     """Return precision, recall and F1 when the top k m pairs are called edges, m the true number (LinkTeller, 4.2).
 
     Ties at the last place are called in random order, so that a constant score finds what chance finds.
+
+    Args:
+        scores: [p], higher means an edge.
+        edge: true edges, mask [p]; at least one.
+        beliefs: k, the believed number of edges over the true one.
+
+    Returns:
+        Figure by name, each in [0, 1].
     """
     true = int(edge.sum())
     order = np.lexsort((np.random.default_rng(0).random(len(scores)), -scores))
-    found: dict[str, float] = {}
+    figures: dict[str, float] = {}
     for belief in beliefs:
         called = min(max(1, round(belief * true)), len(scores))
         hits = int(edge[order[:called]].sum())
-        found[f"precision at belief {belief:g}"] = hits / called
-        found[f"recall at belief {belief:g}"] = hits / true
-        found[f"f1 at belief {belief:g}"] = 2 * hits / (called + true)
-    return found
+        figures[f"precision at belief {belief:g}"] = hits / called
+        figures[f"recall at belief {belief:g}"] = hits / true
+        figures[f"f1 at belief {belief:g}"] = 2 * hits / (called + true)
+    return figures

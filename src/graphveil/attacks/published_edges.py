@@ -57,6 +57,13 @@ def published_edges(graph: Graph, served: Any, *, targets: int = 500, seed: int 
 def with_public_edges(graph: Graph, served: Graph) -> Graph:
     """Return the truth with those edges marked public that a release of it marks: they are no secret.
 
+    Args:
+        graph: the truth.
+        served: the release made of it, with the same nodes in the same order.
+
+    Returns:
+        A copy of the truth with a `public_edges` mask [e]; the truth itself where the release marks no edge.
+
     Raises:
         InputError: the nodes differ in number or id.
     """
@@ -76,20 +83,42 @@ def with_public_edges(graph: Graph, served: Graph) -> Graph:
 
 
 def as_it_is(graph: Graph, served: Graph) -> Graph:
-    """Return the truth as if it had been published without noise, with the same public edges and private nodes."""
+    """Return the truth as if it had been published without noise, with the same public edges and private nodes.
+
+    Args:
+        graph: the truth.
+        served: the release made of it: says which edges are public and which nodes may have private ones.
+    """
     shown = copy.copy(with_public_edges(graph, served))
     shown["private_nodes"] = served.get("private_nodes")
     return shown
 
 
 def entries_of(adjacency: sp.csr_matrix, pairs: Pairs) -> np.ndarray:
-    """Return the entries [p] of a matrix at the pairs."""
+    """Return the entries [p] of a matrix at the pairs.
+
+    Args:
+        adjacency: [n, n].
+        pairs: p pairs among the nodes under attack.
+
+    Returns:
+        [p], float64.
+    """
     inside = adjacency[pairs.nodes][:, pairs.nodes].toarray()
     return np.asarray(inside[pairs.first, pairs.second], dtype=np.float64)
 
 
 def common_neighbours(shown: sp.csr_matrix, pairs: Pairs, listed: np.ndarray) -> np.ndarray:
-    """Return common neighbours [p], ties broken by the product of degrees; the pair itself counts for nothing."""
+    """Return common neighbours [p], ties broken by the product of degrees; the pair itself counts for nothing.
+
+    Args:
+        shown: the published adjacency matrix [n, n].
+        pairs: p pairs among the nodes under attack.
+        listed: whether the pair itself is in `shown` [p], 0 or 1; it is taken off both degrees.
+
+    Returns:
+        [p], float64: the whole part counts neighbours, the rest, below 1, orders equal counts.
+    """
     rows = shown[pairs.nodes].astype(np.int64)
     common = (rows @ rows.T).toarray()[pairs.first, pairs.second]
     degrees = np.asarray(rows.sum(axis=1)).ravel()

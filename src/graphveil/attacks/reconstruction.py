@@ -124,7 +124,7 @@ def reconstruction(
     apart = centre if view.apart is None else inverted(Shown(view.apart), people.known, seen, seed=seed)[hidden]
     figures = likeness(guess, truth, centre, seen.mean(axis=0), graph.get("image") is not None)
     figures["nearer to its own than to the other"] = float(((own > other) + 0.5 * (own == other)).mean())
-    found = judge(
+    result = judge(
         "reconstruction",
         f"all features of a node from {view.words}",
         own,
@@ -136,11 +136,16 @@ def reconstruction(
         figures=figures,
         notes=_notes(people, graph, figures),
     )
-    return _with_samples(found, graph, people, guess)
+    return _with_samples(result, graph, people, guess)
 
 
 def shows_features(method: Any, served: Any) -> bool:
-    """Return whether a copy of each node's features is shown, noisy or not: a report, or a published row."""
+    """Return whether a copy of each node's features is shown, noisy or not: a report, or a published row.
+
+    Args:
+        method: fitted; a local method shows what its feature mechanism reports.
+        served: the graph the method was fitted on, which may be a release.
+    """
     return served.get("release") is not None or _mechanism(method, served.schema) is not None
 
 
@@ -151,8 +156,10 @@ def _mechanism(method: Any, schema: Any) -> Any:
         return privacy.feature_mechanism(schema) or Public(dimension=schema.dimension)
     if not isinstance(privacy, LocalPrivacy):
         return None
-    found = privacy.features(schema)
-    return None if isinstance(found, Public | NotCollected) else found  # a plain network's features: answers alone
+    mechanism = privacy.features(schema)
+    return (
+        None if isinstance(mechanism, Public | NotCollected) else mechanism
+    )  # a plain network's features: answers alone
 
 
 def _people(graph: Graph, known: float | np.ndarray, rng: np.random.Generator) -> _People:
@@ -199,16 +206,16 @@ def _copied(
     mechanism = Public(dimension=graph.schema.dimension) if noiseless else _mechanism(method, graph.schema)
     if not noiseless and served.get("release") is not None:
         published: Any = as_matrix(served.x)
-        found, words = _dense(published[people.nodes], people.columns), "its published features"
+        copy, words = _dense(published[people.nodes], people.columns), "its published features"
     elif isinstance(mechanism, Public):
-        found, words = _dense(people.held, people.columns), "its features without noise"
+        copy, words = _dense(people.held, people.columns), "its features without noise"
     else:
         if randomness is None:
             raise InputError("reports are made for this attack", where="reconstruction", remedy="give randomness")
         reports = mechanism.randomize(people.held, randomness=randomness)
-        found, words = _dense(mechanism.centred(reports), people.columns), "its noisy report"
-    found = found / (graph.schema.high - graph.schema.low)
-    return _View(Shown(found, estimate=found), words, limit_of(method, "features"))
+        copy, words = _dense(mechanism.centred(reports), people.columns), "its noisy report"
+    copy = copy / (graph.schema.high - graph.schema.low)
+    return _View(Shown(copy, estimate=copy), words, limit_of(method, "features"))
 
 
 def _answered(method: Any, graph: Graph, people: _People, split: Split | None, seed: int) -> _View:
@@ -222,18 +229,18 @@ def _answered(method: Any, graph: Graph, people: _People, split: Split | None, s
 
 def _dense(rows: Any, columns: np.ndarray) -> np.ndarray:
     """Return columns of sparse rows, a tensor or an array as an array of float64."""
-    found = rows[:, columns].toarray() if sp.issparse(rows) else np.asarray(rows)[:, columns]
-    return found.astype(np.float64)
+    values = rows[:, columns].toarray() if sp.issparse(rows) else np.asarray(rows)[:, columns]
+    return values.astype(np.float64)
 
 
 def _centres(people: _People) -> np.ndarray:
     """Return for each of the people the mean of those known who have the same class [m, d]; of all, where none has."""
-    found = np.repeat(people.truth[people.known].mean(axis=0)[None], len(people.nodes), axis=0)
+    centres = np.repeat(people.truth[people.known].mean(axis=0)[None], len(people.nodes), axis=0)
     for group in np.unique(people.groups):
         alike = people.groups == group
         if (alike & people.known).any():
-            found[alike] = people.truth[alike & people.known].mean(axis=0)
-    return found
+            centres[alike] = people.truth[alike & people.known].mean(axis=0)
+    return centres
 
 
 def _partners(groups: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -256,35 +263,35 @@ def _alike(
     guess: np.ndarray, truth: np.ndarray, centre: np.ndarray, mine: np.ndarray, candidates: np.ndarray
 ) -> np.ndarray:
     """Return how alike the reconstructions of `mine` and the truth of `candidates` are beyond their class [p]."""
-    said, held = guess[mine] - centre[mine], truth[candidates] - centre[mine]
-    sizes = np.linalg.norm(said, axis=1) * np.linalg.norm(held, axis=1)
-    found: np.ndarray = np.where(sizes > 1e-12, (said * held).sum(axis=1) / np.maximum(sizes, 1e-12), 0.0)
-    return found.round(9)
+    guessed, held = guess[mine] - centre[mine], truth[candidates] - centre[mine]
+    sizes = np.linalg.norm(guessed, axis=1) * np.linalg.norm(held, axis=1)
+    cosine: np.ndarray = np.where(sizes > 1e-12, (guessed * held).sum(axis=1) / np.maximum(sizes, 1e-12), 0.0)
+    return cosine.round(9)
 
 
 def _notes(people: _People, graph: Graph, figures: Mapping[str, float]) -> tuple[str, ...]:
     known = int(people.known.sum())
     others = len(people.nodes) - known
     errors = [figures[f"mean squared error{of}"] for of in ("", " of the class mean", " of the overall mean")]
-    said = [
+    notes = [
         f"the adversary knew the features of {known:,} nodes, and reconstructed {others:,} others",
         f"mean squared error of a feature over its range: {errors[0]:.3g}; of the class mean {errors[1]:.3g}, of the "
         f"overall mean {errors[2]:.3g}",
     ]
     if len(people.columns) < graph.schema.dimension:
-        said.append(f"{len(people.columns):,} of the {graph.schema.dimension:,} features, drawn at random")
+        notes.append(f"{len(people.columns):,} of the {graph.schema.dimension:,} features, drawn at random")
     if graph.y.dim() != 1:
-        said.append("nodes have several labels: compared with any other node")
-    return tuple(said)
+        notes.append("nodes have several labels: compared with any other node")
+    return tuple(notes)
 
 
-def _with_samples(found: AttackResult, graph: Graph, people: _People, guess: np.ndarray) -> AttackResult:
+def _with_samples(result: AttackResult, graph: Graph, people: _People, guess: np.ndarray) -> AttackResult:
     """Return the result with what was made of the first node of each class, where features are pixels of an image."""
     image = graph.get("image")
     if image is None or graph.y.dim() != 1:
-        return found
+        return result
     hidden = np.flatnonzero(~people.known)
     groups, first = np.unique(people.groups[hidden], return_index=True)
     chosen = first[groups >= 0][:_PICTURES]
     names = tuple(graph.schema.classes[group] for group in people.groups[hidden][chosen])
-    return found.with_samples(Samples(names, image.images(people.truth[hidden][chosen]), image.images(guess[chosen])))
+    return result.with_samples(Samples(names, image.images(people.truth[hidden][chosen]), image.images(guess[chosen])))

@@ -35,7 +35,7 @@ class Samples:
 
     classes: tuple[str, ...]
     original: np.ndarray
-    found: np.ndarray
+    reconstructed: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -120,9 +120,9 @@ class AttackResult:
         }
         roc = tuple((float(false), float(true)) for false, true in facts["roc"])
         made = {"epsilon": float(facts["epsilon"]), "roc": roc, "notes": tuple(facts["notes"])}
-        found = cls(**{**facts, **scores, **made})
-        _require_kinds(found)
-        return found
+        result = cls(**{**facts, **scores, **made})
+        _require_kinds(result)
+        return result
 
 
 _NUMBERS = ("delta", "positives", "negatives")
@@ -130,16 +130,16 @@ _MAYBE = ("limit", "advantage_limit", "baseline", "baseline_high")
 _TEXTS = ("name", "target", "limit_note", "baseline_note")
 
 
-def _require_kinds(found: AttackResult) -> None:
+def _require_kinds(result: AttackResult) -> None:
     """Refuse a result of a file whose numbers or texts are none; raises TypeError."""
-    scores = (found.auc, found.advantage, found.tpr_at_1_fpr)
-    numbers = [getattr(found, name) for name in _NUMBERS]
-    numbers += [value for name in _MAYBE if (value := getattr(found, name)) is not None]
+    scores = (result.auc, result.advantage, result.tpr_at_1_fpr)
+    numbers = [getattr(result, name) for name in _NUMBERS]
+    numbers += [value for name in _MAYBE if (value := getattr(result, name)) is not None]
     numbers += [value for score in scores for value in (score.mean, score.low, score.high, *score.runs)]
-    numbers += list(found.figures.values())
-    texts = [*(getattr(found, name) for name in _TEXTS), *found.notes, *found.figures]
+    numbers += list(result.figures.values())
+    texts = [*(getattr(result, name) for name in _TEXTS), *result.notes, *result.figures]
     right = all(isinstance(value, int | float) and not isinstance(value, bool) for value in numbers)
-    if not (right and all(isinstance(text, str) for text in texts) and found.samples is None):
+    if not (right and all(isinstance(text, str) for text in texts) and result.samples is None):
         raise TypeError("a field holds no number, or no text")
 
 
@@ -162,6 +162,16 @@ def judge(
     Intervals hold for members and others drawn on their own: pairs that share a node make them somewhat wider in
     truth.  The AUC's is a stratified bootstrap, the advantage's Newcombe's, and the TPR's the wider of a bootstrap and
     Clopper and Pearson's.
+
+    Args:
+        name: the attack; target: what was attacked, in words.
+        members, others: scores [p] and [q], finite, at least two each.
+        limit: what epsilon allows this attack, or why nothing is known.
+        seed: fixes bootstrap draws and the halves that thresholds are chosen on.
+        baseline: AUC of the same attack without the secret; baseline_note: what that was.
+        baseline_high: AUC that a further training without the secret exceeds only by a false alarm in 1,000.
+        figures: further numbers of this attack by name.
+        notes: what a reader must know.
 
     Raises:
         InputError: when there are fewer than two of either, or a score is not a number.
@@ -237,8 +247,8 @@ class _Table:
         sides = []
         for side in (~self.member, self.member):
             chosen = None if weights is None else weights[side]
-            found = np.cumsum(np.bincount(self.places[side], chosen, minlength=self.levels))
-            sides.append(np.concatenate([[0.0], found / found[-1]]))
+            passed = np.cumsum(np.bincount(self.places[side], chosen, minlength=self.levels))
+            sides.append(np.concatenate([[0.0], passed / passed[-1]]))
         return sides[0], sides[1]
 
     def scores(self, weights: np.ndarray | None) -> tuple[float, float]:
@@ -265,7 +275,7 @@ def _at(false: np.ndarray, true: np.ndarray, rate: float) -> float:
 
 
 def _bootstrapped(table: _Table, rng: np.random.Generator) -> tuple[Interval, Interval]:
-    found = table.scores(None)
+    scores = table.scores(None)
     p, q = int(table.member.sum()), int((~table.member).sum())
     draws = np.empty((_DRAWS, 2))
     for row in draws:
@@ -274,14 +284,14 @@ def _bootstrapped(table: _Table, rng: np.random.Generator) -> tuple[Interval, In
         weights[p:] = np.bincount(rng.integers(q, size=q), minlength=q)
         row[:] = table.scores(weights)
     low, high = np.quantile(draws, [0.025, 0.975], axis=0)
-    if found[0] in (0.0, 1.0):  # nothing varies in a bootstrap of a perfect separation
+    if scores[0] in (0.0, 1.0):  # nothing varies in a bootstrap of a perfect separation
         surely = 0.025 ** (1 / min(p, q))
-        low[0], high[0] = (surely, 1.0) if found[0] == 1.0 else (0.0, 1 - surely)
-    share = stats.binomtest(round(found[1] * p), p).proportion_ci(0.95, "exact")
+        low[0], high[0] = (surely, 1.0) if scores[0] == 1.0 else (0.0, 1 - surely)
+    share = stats.binomtest(round(scores[1] * p), p).proportion_ci(0.95, "exact")
     low[1], high[1] = min(low[1], float(share.low)), max(high[1], float(share.high))
     auc, tpr = (
         Interval(value, min(float(low[i]), value), max(float(high[i]), value), (value,))
-        for i, value in enumerate(found)
+        for i, value in enumerate(scores)
     )
     return auc, tpr
 

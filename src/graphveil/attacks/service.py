@@ -58,6 +58,10 @@ class Service:
 def service_of(method: Any, graph: Graph) -> Service:
     """Return what the method answers to somebody who changes the features of `graph`.
 
+    Args:
+        method: fitted; it decides itself whether it answers for features of others.
+        graph: the people asked about.
+
     Raises:
         InputError: for a method that was not fitted, or a plain network whose graph is another than `graph` after
             the graph of its training is gone (a loaded model).
@@ -66,8 +70,8 @@ def service_of(method: Any, graph: Graph) -> Service:
         network = deployed(method, graph)
         reach = reach_of(network.topology)
         answer, hops = network.probabilities, network.hops
-        said = "the plain network answers for any features, over the edges it has"
-        return Service(answer, network.topology.num_nodes, hops, reach, said, True)
+        note = "the plain network answers for any features, over the edges it has"
+        return Service(answer, network.topology.num_nodes, hops, reach, note, True)
     return _asked(method, graph)
 
 
@@ -111,8 +115,8 @@ class Deployed:
         with torch.no_grad():
             inputs: Any = _Ready(self.linear(factors))
             logits = network.rest(network.first(inputs, self.structure), self.structure)
-            found = torch.sigmoid(logits) if self.several else torch.softmax(logits, dim=1)
-        return found.numpy()
+            chances = torch.sigmoid(logits) if self.several else torch.softmax(logits, dim=1)
+        return chances.numpy()
 
 
 @dataclass(frozen=True)
@@ -126,7 +130,15 @@ class _Ready:
 
 
 def deployed(method: Estimator[LPGNNCore], graph: Graph) -> Deployed:
-    """Return a plain network as its owner would run it on features that others hand in; see the module."""
+    """Return a plain network as its owner would run it on features that others hand in; see the module.
+
+    Args:
+        method: a plain network, fitted.
+        graph: gives features and edges where the method keeps none (a loaded model).
+
+    Raises:
+        InputError: the graph has other edges than those of the training.
+    """
     fitted = method.core.result
     topology = method.topology or topology_of(graph)
     if topology.fingerprint != fitted.fingerprint:
@@ -179,28 +191,44 @@ def _asked(method: Any, graph: Graph) -> Service:
         changes = not np.array_equal(before, answer(np.full(n, 0.5)))
     except GraphveilError as refusal:
         constant = known_answers(method, graph)
-        said = f"the method refuses to be asked with other features: {refusal}"
-        return Service(lambda _: constant, n, 0, None, said, False)
+        note = f"the method refuses to be asked with other features: {refusal}"
+        return Service(lambda _: constant, n, 0, None, note, False)
     if changes:
         return Service(answer, n, None, None, "the method answers every query", True)
-    said = "the method answers from what it computed while fitting: features handed in change nothing"
-    return Service(lambda _: before, n, 0, None, said, False)
+    note = "the method answers from what it computed while fitting: features handed in change nothing"
+    return Service(lambda _: before, n, 0, None, note, False)
 
 
 def known_answers(method: Any, graph: Graph) -> np.ndarray:
-    """Return the probabilities [n, c] that the method gives of its own people, float64: what everybody may see."""
-    found = method.predict_proba() if hasattr(method, "guarantee") else method.predict_proba(graph)
-    return cast(np.ndarray, found.detach().double().numpy())
+    """Return the probabilities [n, c] that the method gives of its own people, float64: what everybody may see.
+
+    Args:
+        method: fitted; one with a guarantee answers from what it has released, a plain one is asked again.
+        graph: the people the method was fitted on.
+    """
+    chances = method.predict_proba() if hasattr(method, "guarantee") else method.predict_proba(graph)
+    return cast(np.ndarray, chances.detach().double().numpy())
 
 
 def answer_rows(method: Any, graph: Graph) -> np.ndarray:
-    """Return the probabilities of the method's own people and their logs [n, 2c], for attacks that learn from them."""
+    """Return the probabilities of the method's own people and their logs [n, 2c], for attacks that learn from them.
+
+    Args:
+        method: fitted.
+        graph: the people the method was fitted on.
+    """
     chances = known_answers(method, graph)
     return np.concatenate([chances, np.log(np.maximum(chances, 1e-12))], axis=1)
 
 
 def labels_alone(graph: Graph, split: Split | None, seed: int) -> np.ndarray:
-    """Return what labels and edges alone show of each node [n, k]; nothing where a node has several labels."""
+    """Return what labels and edges alone show of each node [n, k]; nothing where a node has several labels.
+
+    Args:
+        graph: its labels are used without noise, its features not at all.
+        split: who gives labels; None: drawn by `seed`.
+        seed: fixes the split and the propagation.
+    """
     method = LabelPropagation(epsilon_y=math.inf)
     try:
         method.fit(graph, split=split or random_split(graph, seed), randomness=SeededRandomness(seed))
@@ -210,7 +238,15 @@ def labels_alone(graph: Graph, split: Split | None, seed: int) -> np.ndarray:
 
 
 def with_features(graph: Graph, factors: np.ndarray) -> Graph:
-    """Return the graph with row i of its features times factors[i]."""
+    """Return the graph with row i of its features times factors[i].
+
+    Args:
+        graph: its features may be dense or sparse CSR [n, d].
+        factors: [n], one for each node.
+
+    Returns:
+        A shallow copy; `graph` keeps its own features.
+    """
     changed = copy.copy(graph)
     scale = torch.from_numpy(factors)
     x = graph.x
@@ -225,7 +261,15 @@ def with_features(graph: Graph, factors: np.ndarray) -> Graph:
 
 
 def with_features_of_others(graph: Graph, seed: int) -> Graph:
-    """Return the graph with its rows of features dealt out to its nodes anew."""
+    """Return the graph with its rows of features dealt out to its nodes anew.
+
+    Args:
+        graph: features [n, d], dense or sparse CSR.
+        seed: fixes the permutation of rows.
+
+    Returns:
+        A shallow copy; edges and labels stay with their nodes.
+    """
     changed = copy.copy(graph)
     order = np.random.default_rng([seed, 0xD7]).permutation(int(graph.num_nodes))
     if graph.x.layout == torch.sparse_csr:

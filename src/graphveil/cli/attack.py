@@ -72,16 +72,16 @@ def attack(
     with working():
         if is_release(run):
             folder = attack_release.curator_folder(run, out)
-            found = attack_release.attack_release(run, name, **how)
-            files = attack_release.keep_for_curator(found, run, folder, name)
+            results = attack_release.attack_release(run, name, **how)
+            files = attack_release.keep_for_curator(results, run, folder, name)
         elif attack_federation.is_federation(run):
-            found = attack_federation.attack_folder(run, name, randomness=choices.noise(None), **how)
-            files = attack_run.keep(found, run, name)
+            results = attack_federation.attack_folder(run, name, randomness=choices.noise(None), **how)
+            files = attack_run.keep(results, run, name)
         else:
-            found = attack_run.attack_run(
+            results = attack_run.attack_run(
                 run, name, randomness=choices.noise(None), shadows=shadows, shadow=shadow, **how
             )
-            files = attack_run.keep(found, run, name)
+            files = attack_run.keep(results, run, name)
     answer = {"attack": name, "run": str(run), "picture": str(files[1])}
-    results = {label: result.to_dict() for label, result in found.items()}
-    emit({**answer, "results": results}, as_json=as_json, screen=lambda: attacked(found, files[1]))
+    told = {label: result.to_dict() for label, result in results.items()}
+    emit({**answer, "results": told}, as_json=as_json, screen=lambda: attacked(results, files[1]))

@@ -14,16 +14,21 @@ from graphveil.reports.attacks.files import MEASURED
 from graphveil.reports.base.text import printable
 
 
-def attacked(found: Mapping[str, AttackResult], picture: Path) -> RenderableType:
-    """One block of lines for each model that was attacked."""
+def attacked(results: Mapping[str, AttackResult], picture: Path) -> RenderableType:
+    """One block of lines for each model that was attacked.
+
+    Args:
+        results: name of the attacked model -> result.
+        picture: where the curve was saved.
+    """
     parts: list[RenderableType] = []
-    for label, result in found.items():
+    for label, result in results.items():
         first, *rest = summary(result)
         style = "bold red" if result.beats_limit else "bold"
         parts += [Text(f"{printable(label)}: {printable(first)}", style=style)]
         parts += [*(Text(f"  {printable(line)}") for line in rest), Text()]
     parts.append(Text(f"The picture is {printable(picture)}."))
-    if any(result.samples is not None for result in found.values()):
+    if any(result.samples is not None for result in results.values()):
         images = picture.with_stem(f"{picture.stem}-images")
         parts.append(Text(f"True images and what was made of them are in {printable(images)}: for your eyes alone."))
     return Group(*parts, Text(MEASURED))

@@ -25,14 +25,14 @@ def audit(target: Target, seed: Seed = 0, as_json: options.Json = False) -> None
     from graphveil.cli import audit_screens
 
     with working() as tell:
-        found = run_audits(target, seed=seed, progress=tell)
-    verdict = "holds" if all(one.holds for one in found) else "broken"
+        audits = run_audits(target, seed=seed, progress=tell)
+    verdict = "holds" if all(one.holds for one in audits) else "broken"
     answer = {
         "target": target,
         "verdict": verdict,
-        "seconds": sum(one.seconds for one in found),
-        "audits": [one.to_dict() for one in found],
+        "seconds": sum(one.seconds for one in audits),
+        "audits": [one.to_dict() for one in audits],
     }
-    emit(answer, as_json=as_json, screen=lambda: audit_screens.audited(found))
+    emit(answer, as_json=as_json, screen=lambda: audit_screens.audited(audits))
     if verdict == "broken":
         raise typer.Exit(BROKEN)

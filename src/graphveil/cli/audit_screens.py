@@ -15,13 +15,13 @@ from graphveil.privacy.printed import rounded_up
 from graphveil.reports.base.text import number, seconds
 
 
-def audited(found: Sequence[Audit]) -> RenderableType:
+def audited(audits: Sequence[Audit]) -> RenderableType:
     """A row for each audit, what was found or how it was done, and what the columns mean."""
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     table.add_column("audit")
     for name in ("claimed", "at least", "delta", "alarm", "verdict"):
         table.add_column(name, justify="right", no_wrap=True)
-    for one in found:
+    for one in audits:
         numbers = (
             rounded_up(one.claimed_epsilon),
             f"{one.lower_bound:.3f}",
@@ -29,14 +29,16 @@ def audited(found: Sequence[Audit]) -> RenderableType:
             number(one.false_alarm),
         )
         table.add_row(one.target, *numbers, one.verdict, style=None if one.holds else "bold red")
-    broken = [one for one in found if not one.holds]
-    notes = [(one.target, note) for one in (broken or found[:3]) for note in one.notes]
+    broken = [one for one in audits if not one.holds]
+    notes = [(one.target, note) for one in (broken or audits[:3]) for note in one.notes]
     meaning = [
         ("at least", "epsilon cannot be smaller than this, but for false alarms at the rate beside it"),
         ("holds", "this audit found nothing; it proves no more than its bound"),
-        ("Time", seconds(sum(one.seconds for one in found))),
+        ("Time", seconds(sum(one.seconds for one in audits))),
     ]
     head = (
-        f"{len(broken)} of {len(found)} audits broke a claim" if broken else f"{len(found)} audits, none broke a claim"
+        f"{len(broken)} of {len(audits)} audits broke a claim"
+        if broken
+        else f"{len(audits)} audits, none broke a claim"
     )
     return Group(Text(head, style="bold"), Text(), table, Text(), pairs([*notes, *meaning]))

@@ -26,7 +26,15 @@ AXES = ("epsilon_x", "epsilon_y", "epsilon_a", "epsilon")
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """``did you mean x?`` for the nearest of ``known``, if any is near."""
+    """``did you mean x?`` for the nearest of ``known``, if any is near.
+
+    Args:
+        name: as it was typed.
+        known: the names that are allowed.
+
+    Returns:
+        A question to end an error with; None where nothing is like it.
+    """
     near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
     return f"did you mean {near[0]}?" if near else None
 
@@ -104,6 +112,15 @@ def split_pair(pair: str) -> tuple[str, str]:
 def read_value(method: str, info: Method, key: str, text: str) -> Any:
     """The value of setting ``key`` written as ``text``.
 
+    Args:
+        method: its name, for the error.
+        info: says the settings of the method and their types.
+        key: the setting, as written before the "=" of ``--set``.
+        text: as written behind it.
+
+    Returns:
+        A value of the setting's own type.
+
     Raises:
         InputError: the method has no such setting, or the text is no value of its type.
     """
@@ -128,18 +145,18 @@ def grid(
     Raises:
         InputError: a setting is unknown, fixed, given twice or by ``--set`` too, or a value cannot be read.
     """
-    found: Grid = {}
+    tried: Grid = {}
     for pair in over:
         key, text = split_pair(pair)
-        if key in found or key in chosen:
+        if key in tried or key in chosen:
             raise InputError(f"{key} was given twice", where=f"--over {pair}")
         words = [word for word in text.split(",") if word.strip()]
-        found[key] = tuple(read_value(method, info, key, word) for word in words)
-    require(found)
-    for key, values in found.items():
+        tried[key] = tuple(read_value(method, info, key, word) for word in words)
+    require(tried)
+    for key, values in tried.items():
         for value in values:
             _refuse_bad_values(method, {**chosen, key: value})
-    return found
+    return tried
 
 
 def _read(key: str, kind: type, typed: Any, *, where: str) -> Any:
@@ -163,6 +180,10 @@ _KINDS = {bool: "true or false", int: "a whole number", float: "a number, or inf
 
 def several(key: str, text: str) -> tuple[float | None, ...]:
     """``"1,2,inf"`` -> ``(1.0, 2.0, inf)``.
+
+    Args:
+        key: the setting, such as "epsilon_x", for the error.
+        text: numbers with commas between them.
 
     Raises:
         InputError: a part is no number, or is there twice.
@@ -190,13 +211,13 @@ def comparison(methods: str, data: str, typed: Mapping[str, Any]) -> Comparison:
     names = [name.strip() for name in methods.split(",")]
     if len(set(names)) != len(names):
         raise InputError(f"{methods!r} names a method twice")
-    found = {name: find_method(name) for name in names}
-    _refuse_useless(found, typed)
+    infos = {name: find_method(name) for name in names}
+    _refuse_useless(infos, typed)
     axes = {key: several(key, typed[key]) for key in AXES if typed.get(key) is not None}
     pairs = [split_pair(pair) for pair in typed.get("settings") or ()]
-    delta_for = [name for name, info in found.items() if _takes_delta(info, dict(pairs))] or list(found)
+    delta_for = [name for name, info in infos.items() if _takes_delta(info, dict(pairs))] or list(infos)
     fixed = {}
-    for name, info in found.items():
+    for name, info in infos.items():
         given = {key: typed[key] for key in NAMED if key in info.options and key not in AXES}
         given |= {} if name in delta_for else {"delta": None}
         own = [f"{key}={text}" for key, text in pairs if key in info.options]
@@ -205,7 +226,7 @@ def comparison(methods: str, data: str, typed: Mapping[str, Any]) -> Comparison:
         data=data,
         methods=fixed,
         axes=axes,
-        takes=_takes(axes, found),
+        takes=_takes(axes, infos),
         seeds=range(typed["seed"], typed["seed"] + typed["repeats"]),
         options={
             "controls": not typed["no_controls"],
@@ -219,12 +240,12 @@ def comparison(methods: str, data: str, typed: Mapping[str, Any]) -> Comparison:
     return made
 
 
-def _takes(axes: Mapping[str, Any], found: Mapping[str, Method]) -> dict[str, list[str]]:
+def _takes(axes: Mapping[str, Any], infos: Mapping[str, Method]) -> dict[str, list[str]]:
     """The epsilons each method takes part in: those of its parts where they are given, else the total.
 
     A total that no method is left for goes to all that know it, and is refused there.
     """
-    own = {name: [key for key in axes if key in info.options] for name, info in found.items()}
+    own = {name: [key for key in axes if key in info.options] for name, info in infos.items()}
     less = {
         name: [key for key in keys if key != "epsilon" or not {"epsilon_x", "epsilon_y"} & set(keys)]
         for name, keys in own.items()
@@ -238,18 +259,18 @@ def _takes_delta(info: Method, pairs: Mapping[str, str]) -> bool:
     return "delta" in info.options and (not optional or any(pairs.get(key) == "gaussian" for key in optional))
 
 
-def _refuse_useless(found: Mapping[str, Method], typed: Mapping[str, Any]) -> None:
+def _refuse_useless(infos: Mapping[str, Method], typed: Mapping[str, Any]) -> None:
     """Refuse an option or ``--set`` key that none of the methods takes."""
-    known = set().union(*(info.options for info in found.values()))
+    known = set().union(*(info.options for info in infos.values()))
     for key in NAMED:
         if typed.get(key) is not None and key not in known:
-            raise InputError(f"{flag(key)} applies to none of {', '.join(found)}")
+            raise InputError(f"{flag(key)} applies to none of {', '.join(infos)}")
     for pair in typed.get("settings") or ():
         key, _ = split_pair(pair)
         if key not in known:
             remedy = nearest(key, known)
             raise InputError(
-                f"none of {', '.join(found)} has a setting {key!r}",
+                f"none of {', '.join(infos)} has a setting {key!r}",
                 where="--set",
                 allowed=", ".join(sorted(known)),
                 remedy=remedy,
@@ -272,14 +293,25 @@ def load(data: str, source: Source, seed: int, tell: ProgressCallback) -> Graph:
 
 
 def drawn(graph: Graph, share: float | None, seed: int) -> Graph:
-    """The graph, with a share of its edges drawn as private where that was asked for."""
+    """The graph, with a share of its edges drawn as private where that was asked for.
+
+    Args:
+        graph: all edges as they were read.
+        share: of undirected edges to declare private, in (0, 1]; None: leave the declaration alone.
+        seed: fixes which.
+    """
     from graphveil.graphs import draw_private
 
     return graph if share is None else draw_private(graph, share, seed)
 
 
 def noise_of_cell(base: int | None, seed: int) -> Randomness:
-    """The source of the noise of one cell of a comparison: another stream for each seed."""
+    """The source of the noise of one cell of a comparison: another stream for each seed.
+
+    Args:
+        base: number of the reproducible noise; None: secure noise.
+        seed: of the cell.
+    """
     return noise(None if base is None else base + seed)
 
 
@@ -292,6 +324,10 @@ def noise(seed: int | None) -> Randomness:
 
 def warn_of_size(planned: Iterable[tuple[str, Mapping[str, Any]]], graph: Graph) -> None:
     """Say on stderr, once, what a mechanism of these methods and settings warns of, before anything is collected.
+
+    Args:
+        planned: method and settings of everything that will be run.
+        graph: only its size and classes are read.
 
     Raises:
         InputError: neighbour lists cannot be collected as asked in a graph of this kind.
@@ -328,7 +364,7 @@ def taken(chosen: Mapping[str, Mapping[str, Any]]) -> str | None:
     """
     from graphveil.methods import METHODS
 
-    said = []
+    defaulted = []
     for method, settings in chosen.items():
         if settings.get("epsilon") is not None:
             continue
@@ -336,8 +372,8 @@ def taken(chosen: Mapping[str, Mapping[str, Any]]) -> str | None:
         left = {key: value for key, value in defaults.items() if _finite(value) and key not in settings}
         missing = [f"{flag(key)} {value:g}" for key, value in left.items()]
         if missing:
-            said.append(f"{' and '.join(missing)} for {method}")
-    return f"Not given, so a default is taken: {'; '.join(said)}." if said else None
+            defaulted.append(f"{' and '.join(missing)} for {method}")
+    return f"Not given, so a default is taken: {'; '.join(defaulted)}." if defaulted else None
 
 
 class Defaults:
@@ -368,7 +404,15 @@ def _finite(value: Any) -> bool:
 
 
 def room_of(graph: Graph, parts: int = 1) -> int:
-    """The most bytes that a run folder takes: model, pages and pictures, and the epochs of so many repeats."""
+    """The most bytes that a run folder takes: model, pages and pictures, and the epochs of so many repeats.
+
+    Args:
+        graph: that the run is on.
+        parts: repeats, each with epochs of its own.
+
+    Returns:
+        Bytes, on the safe side.
+    """
     from graphveil.graphs.description import memory_of
 
     of_nodes = 8 * int(graph.num_nodes) * (len(graph.schema.classes) + 64)
@@ -400,6 +444,10 @@ def room_of_answers(graph: Graph) -> int:
 def prepare(device: str, threads: int | None) -> None:
     """Set the number of threads and refuse a device that is not there.
 
+    Args:
+        device: "cpu" or "cuda".
+        threads: of torch; None: decided once the graph is known, see `settle_threads`.
+
     Raises:
         InputError: the device is unknown or absent.
     """
@@ -414,7 +462,12 @@ def prepare(device: str, threads: int | None) -> None:
 
 
 def settle_threads(threads: int | None, graph: Graph) -> None:
-    """Unless the user gave a number, compute with as many threads as measure fastest on this graph."""
+    """Unless the user gave a number, compute with as many threads as measure fastest on this graph.
+
+    Args:
+        threads: what the user gave; any number is kept.
+        graph: propagation over it is timed.
+    """
     if threads is None:
         from graphveil.methods.base.threads import settle_threads as measure
 

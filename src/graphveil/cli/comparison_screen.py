@@ -23,19 +23,24 @@ _ROOM = 2
 
 
 def compared(page: Sheet, folder: Path | None) -> RenderableType:
-    """The tables of a sheet, narrow enough for 80 columns, and where the whole of them lies."""
+    """The tables of a sheet, narrow enough for 80 columns, and where the whole of them lies.
+
+    Args:
+        page: groups of equal promises.
+        folder: where tables and figure were written; None: nowhere.
+    """
     parts: list[RenderableType] = [Text(printable(page.title), style="bold"), Text()]
     if page.void:
         parts[:0] = [voided(page.void, "run"), Text()]
     for group in page.groups:
         parts += [*_group(page, group), Text()]
-    said = [("Mind", text) for text in page.cautions]
-    said += [("Comparable" if place == 0 else "", text) for place, text in enumerate(page.comparable)]
-    said += [("Measured", trust.MEASURED), *(("Note", note) for note in page.notes)]
-    said += (
+    facts = [("Mind", text) for text in page.cautions]
+    facts += [("Comparable" if place == 0 else "", text) for place, text in enumerate(page.comparable)]
+    facts += [("Measured", trust.MEASURED), *(("Note", note) for note in page.notes)]
+    facts += (
         [] if folder is None else [("Folder", f"{folder} (table.md, table.csv, table.json, figure.png, figure.svg)")]
     )
-    return Together(*parts, pairs(said))
+    return Together(*parts, pairs(facts))
 
 
 def _group(page: Sheet, group: Group) -> list[RenderableType]:
@@ -64,15 +69,15 @@ def _attacks(group: Group) -> Table:
 
 def _open(group: Group) -> list[str]:
     """What a group leaves open and how often it reads private data; a line for each kind of row."""
-    said: dict[str, list[str]] = {}
+    methods: dict[str, list[str]] = {}
     for row in group.rows:
         left = [f"{aspect} ({state})" if state != "no" else aspect for aspect, state in row.protects.items()]
         left = [text for text, state in zip(left, row.protects.values(), strict=True) if state not in ("yes", "unused")]
         line = f"Not protected: {', '.join(left) or 'nothing of a person'}. Read: {row.collected}."
-        said.setdefault(line, []).append(row.method)
-    if len(said) == 1:
-        return list(said)
-    return [f"{', '.join(dict.fromkeys(names))}: {line[0].lower()}{line[1:]}" for line, names in said.items()]
+        methods.setdefault(line, []).append(row.method)
+    if len(methods) == 1:
+        return list(methods)
+    return [f"{', '.join(dict.fromkeys(names))}: {line[0].lower()}{line[1:]}" for line, names in methods.items()]
 
 
 def _figures(page: Sheet, group: Group) -> list[RenderableType]:

@@ -29,11 +29,11 @@ def explain(code: Code = None, as_json: options.Json = False) -> None:
     """Say what a code in a guarantee means, what it does not mean, and what backs it."""
     from graphveil.privacy.registry import CODES, explained
 
-    found = tuple(CODES.values()) if code is None else explained(code)
+    entries = tuple(CODES.values()) if code is None else explained(code)
     emit(
-        {"codes": [asdict(entry) for entry in found]},
+        {"codes": [asdict(entry) for entry in entries]},
         as_json=as_json,
-        screen=lambda: _listed(found) if code is None else _whole(found),
+        screen=lambda: _listed(entries) if code is None else _whole(entries),
     )
 
 

@@ -170,7 +170,13 @@ def finished(answer: Mapping[str, Any]) -> RenderableType:
 
 
 def spent(epsilon: float, total: float, reader: str) -> str:
-    """What was paid so far."""
+    """What was paid so far.
+
+    Args:
+        epsilon: paid so far.
+        total: epsilon that may be paid; inf: no privacy was agreed.
+        reader: against whom it protects.
+    """
     if math.isinf(float(total)):
         return f"no privacy against {reader}"
     return f"epsilon {rounded_up(epsilon, 3)} of {rounded_up(total)} spent"
@@ -212,24 +218,24 @@ def _price(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _mode(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
-    found = [("Mode opens", answer["opens"])]
+    facts = [("Mode opens", answer["opens"])]
     if answer["mode"] == "paper" and answer["opened"]:
-        found.append(("Acknowledged", assume("paper-opened").sentence))
-    return found
+        facts.append(("Acknowledged", assume("paper-opened").sentence))
+    return facts
 
 
 def _by_kind(answer: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     """Messages of each kind, and their bytes, that this party sent and received."""
-    found: dict[str, dict[bool, tuple[int, int]]] = {}
+    kinds: dict[str, dict[bool, tuple[int, int]]] = {}
     for one in answer["messages"]:
-        sums, sent = found.setdefault(one["kind"], {}), one["from"] == answer["party"]
+        sums, sent = kinds.setdefault(one["kind"], {}), one["from"] == answer["party"]
         count, total = sums.get(sent, (0, 0))
         sums[sent] = count + one["count"], total + one["bytes"]
 
     def shown(pair: tuple[int, int] | None) -> str:
         return f"{pair[0]:,} x, {size(pair[1])}" if pair else ""
 
-    return [(kind, shown(sums.get(True)), shown(sums.get(False))) for kind, sums in found.items()]
+    return [(kind, shown(sums.get(True)), shown(sums.get(False))) for kind, sums in kinds.items()]
 
 
 def _labels(answer: Mapping[str, Any]) -> str:

@@ -16,7 +16,13 @@ from graphveil.privacy.printed import rounded_up
 
 
 def compared(question: Question, results: Sequence[Measurement | Refusal], folder: Path) -> RenderableType:
-    """One table for each epsilon, best first, what its columns mean, and where the picture lies."""
+    """One table for each epsilon, best first, what its columns mean, and where the picture lies.
+
+    Args:
+        question: which epsilons, vectors and range were asked for.
+        results: one for each mechanism and epsilon.
+        folder: where the picture was written.
+    """
     parts: list[RenderableType] = []
     for epsilon in question.epsilons:
         parts += [Text(f"epsilon {rounded_up(epsilon)} for a user's whole vector", style="bold")]

@@ -19,8 +19,8 @@ def _named(incomplete: str) -> list[str]:
 
 def _folders(incomplete: str) -> list[str]:
     """Return the folders that begin with what was typed."""
-    found = Path(incomplete or ".")
-    parent = found if incomplete.endswith("/") or not incomplete else found.parent
+    typed = Path(incomplete or ".")
+    parent = typed if incomplete.endswith("/") or not incomplete else typed.parent
     if not parent.is_dir():
         return []
     return sorted(f"{folder}/" for folder in parent.iterdir() if folder.is_dir() and str(folder).startswith(incomplete))

@@ -56,12 +56,12 @@ def predict(
         rooms = run_folder.reserve(model, run, choices.room_of_answers(graph), held)
         paid = model.ledger
         stated = model.guarantee
-        said = {} if people is None else {"people": people}
-        found = model.predict_proba(graph, randomness=choices.noise(None), **said)
+        identity = {} if people is None else {"people": people}
+        chances = model.predict_proba(graph, randomness=choices.noise(None), **identity)
         if model.guarantee != stated or model.ledger != paid:  # the run keeps what was sent, so nobody is asked again
             rooms.close()
             run_folder.keep_spending(model, run)
-        made = predictions.tabulate(found, graph, model.schema.classes)
+        made = predictions.tabulate(chances, graph, model.schema.classes)
         if out is not None and written is not None:
             written.release()
             predictions.write(made, out)

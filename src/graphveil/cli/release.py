@@ -111,6 +111,10 @@ def find_release(name: str) -> MethodEntry:
 def refuse_release(graph: Graph, method: str) -> None:
     """Refuse to publish a release again.
 
+    Args:
+        graph: what is to be published.
+        method: the name of the method that would publish it.
+
     Raises:
         InputError: the graph is one.
     """
@@ -123,7 +127,12 @@ def refuse_release(graph: Graph, method: str) -> None:
 
 
 def warn_of_open_parts(maker: Any, graph: Graph) -> None:
-    """Say on stderr what is published as it is although the owner declares it private."""
+    """Say on stderr what is published as it is although the owner declares it private.
+
+    Args:
+        maker: the release method, not yet run; says what it protects.
+        graph: its schema declares what is private.
+    """
     exposed = [part for part in graph.schema.private if part not in maker.privacy.protected]
     if exposed:
         what = " and ".join(exposed)
@@ -131,7 +140,16 @@ def warn_of_open_parts(maker: Any, graph: Graph) -> None:
 
 
 def answered(released: Any, out: Path, curator: dict[str, Any] | None) -> dict[str, Any]:
-    """What ``--json`` prints: the release, its folder, and what only the curator may see."""
+    """What ``--json`` prints: the release, its folder, and what only the curator may see.
+
+    Args:
+        released: the published graph.
+        out: the folder it was written to.
+        curator: figures computed from the truth; None where there are none. They must not be handed on.
+
+    Returns:
+        Fields with JSON values.
+    """
     from graphveil.reports.releases.card import counts
 
     about = released.release.to_dict()

@@ -18,7 +18,13 @@ from graphveil.reports.releases import card as release_card
 
 
 def released(graph: Graph, out: Path, curator: Mapping[str, Any] | None) -> RenderableType:
-    """What was published, what it promises, what it keeps, and what to do with it."""
+    """What was published, what it promises, what it keeps, and what to do with it.
+
+    Args:
+        graph: the published graph.
+        out: the folder it was written to.
+        curator: figures computed from the truth, for the curator's screen alone; None where there are none.
+    """
     release = graph.release
     head = Text(
         f"{release.method} on {printable(graph.schema.name)}: released into {printable(str(out))}", style="bold"
@@ -39,10 +45,10 @@ def released(graph: Graph, out: Path, curator: Mapping[str, Any] | None) -> Rend
 
 
 def _content(graph: Graph) -> str:
-    found = release_card.counts(graph)
-    text = f"{int(graph.num_nodes):,} nodes, {found['edges']:,} edges"
-    if found["made"] is not None:
-        text += f": {found['public']:,} public, {found['made']:,} made in place of the private ones"
+    edges = release_card.counts(graph)
+    text = f"{int(graph.num_nodes):,} nodes, {edges['edges']:,} edges"
+    if edges["made"] is not None:
+        text += f": {edges['public']:,} public, {edges['made']:,} made in place of the private ones"
     return text
 
 

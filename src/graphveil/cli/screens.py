@@ -51,7 +51,16 @@ def _cost(record: RunRecord) -> str:
 def promise(
     guarantee: Guarantee, settings: Mapping[str, Any], relationship: float | None = None
 ) -> list[tuple[str, str]]:
-    """The guarantee, the epsilons (of one relationship too, where that is known) and what is not protected."""
+    """The guarantee, the epsilons (of one relationship too, where that is known) and what is not protected.
+
+    Args:
+        guarantee: of the run.
+        settings: of the method; an epsilon of infinity declares a part public.
+        relationship: epsilon of one undirected relationship; None where edges are not private.
+
+    Returns:
+        Heading and text of each line.
+    """
     exposed = words.not_protected(guarantee, settings)
     return [
         ("Guarantee", guarantee.sentence()),
@@ -70,7 +79,12 @@ def _headline(record: RunRecord) -> Text:
 
 
 def voided(reason: str, what: str) -> Text:
-    """A line that nobody overlooks: what was made protects nobody."""
+    """A line that nobody overlooks: what was made protects nobody.
+
+    Args:
+        reason: why the guarantee does not hold.
+        what: what was made: "run" or "release".
+    """
     return Text(f" !! VOID: this {what} protects nobody ({printable(reason)}) !! ", style="bold white on red")
 
 
@@ -99,11 +113,11 @@ def _lift(record: RunRecord) -> Text:
 
 
 def _lead(record: RunRecord) -> Text:
-    found = rivals.lead(record)
-    if found is None:
+    lead = rivals.lead(record)
+    if lead is None:
         return Text()
-    head = f"{points(found.mean)} points against {record.scores.best_rival}"
-    return Text.assemble((head, "bold"), f" ({words.lift_interval(found)}). ", words.rival_sentence(record))
+    head = f"{points(lead.mean)} points against {record.scores.best_rival}"
+    return Text.assemble((head, "bold"), f" ({words.lift_interval(lead)}). ", words.rival_sentence(record))
 
 
 def planned(plan: Plan) -> RenderableType:
@@ -163,20 +177,20 @@ def _sums(plan: CuratorPlan) -> list[RenderableType]:
     ]
 
 
-def _release(found: ReleasePlan) -> list[RenderableType]:
+def _release(plan: ReleasePlan) -> list[RenderableType]:
     """What is protected, and the noise of features by mechanism."""
     facts = [
-        ("Nodes", f"{found.nodes:,}, {found.private_nodes:,} of them may have private edges"),
-        ("Pairs", f"{found.protected_pairs:,} protected; {found.public_edges:,} public edges beside them"),
+        ("Nodes", f"{plan.nodes:,}, {plan.private_nodes:,} of them may have private edges"),
+        ("Pairs", f"{plan.protected_pairs:,} protected; {plan.public_edges:,} public edges beside them"),
     ]
-    if found.false_edges is not None:
-        facts.append(("False edges", f"about {found.false_edges:,.0f}"))
-    if found.steps is not None:
-        facts.append(("Chains", f"{found.steps:,} steps each, fixed beforehand"))
+    if plan.false_edges is not None:
+        facts.append(("False edges", f"about {plan.false_edges:,.0f}"))
+    if plan.steps is not None:
+        facts.append(("Chains", f"{plan.steps:,} steps each, fixed beforehand"))
     parts: list[RenderableType] = [pairs(facts)]
-    if found.noise:
-        order = sorted(found.noise, key=lambda name: found.noise[name])
-        lines = ((name, _ratio(found.noise[name]), "least" if name == found.least_noisy else "") for name in order)
+    if plan.noise:
+        order = sorted(plan.noise, key=lambda name: plan.noise[name])
+        lines = ((name, _ratio(plan.noise[name]), "least" if name == plan.least_noisy else "") for name in order)
         parts += [Text(), rows(("features by", "noise of one feature, in half-ranges", ""), lines)]
     return [*parts, Text("No private edge and no feature has been looked at: this follows from public facts.")]
 

@@ -36,7 +36,12 @@ def columns(*heads: str) -> Table:
 
 
 def rows(heads: Sequence[str], content: Iterable[Sequence[object]]) -> Table:
-    """A plain table of texts."""
+    """A plain table of texts.
+
+    Args:
+        heads: one for each column.
+        content: rows of as many cells; anything with a text.
+    """
     table = columns(*heads)
     for row in content:
         table.add_row(*(printable(cell) for cell in row))
@@ -44,7 +49,12 @@ def rows(heads: Sequence[str], content: Iterable[Sequence[object]]) -> Table:
 
 
 def plain_named(key: str, value: Any) -> str:
-    """The same as `plain`, an epsilon or delta rounded up."""
+    """The same as `plain`, an epsilon or delta rounded up.
+
+    Args:
+        key: its name tells whether the value is a privacy price.
+        value: as in an answer.
+    """
     if not (is_price(key) and isinstance(value, float)):
         return plain(value)
     from graphveil.privacy.printed import rounded_up

@@ -127,15 +127,15 @@ def _search(method: str, info: Any, over: list[str], chosen: dict[str, Any], typ
     """
     from graphveil.methods.runs.search import Search
 
-    def search(found: choices.Grid) -> Search:
-        return Search(found, typed["trials"], typed["law"] or "logarithmic", typed["proxy"])
+    def search(grid: choices.Grid) -> Search:
+        return Search(grid, typed["trials"], typed["law"] or "logarithmic", typed["proxy"])
 
     if typed["law"] is not None and not search({}).paid(method):
         raise InputError("trials cost nothing", where="--law", allowed="with gap, progap or dp-mlp, without --proxy")
     if typed["proxy"] is not None and typed["proxy"] == typed["data"]:
         raise InputError("the proxy is the private graph itself", where="--proxy", remedy="name a public graph like it")
-    found = choices.grid(method, info, over, chosen, lambda found: search(found).require(method, chosen))
-    return search(found)
+    grid = choices.grid(method, info, over, chosen, lambda grid: search(grid).require(method, chosen))
+    return search(grid)
 
 
 def _log(folder: Path, held: contextlib.ExitStack | None = None) -> TrialLog:

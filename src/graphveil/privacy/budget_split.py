@@ -106,8 +106,8 @@ def calibrate_pipeline(
     chosen = tuple(parts)
     require_parts(chosen)
     shares = _shares(chosen, default_split(chosen) if split is None else split)
-    found, cost = _search(epsilon, delta - reserved, chosen, shares, tuning)
-    noise = MappingProxyType({part.name: sigmas for part, sigmas in zip(chosen, found, strict=True)})
+    spreads, cost = _search(epsilon, delta - reserved, chosen, shares, tuning)
+    noise = MappingProxyType({part.name: sigmas for part, sigmas in zip(chosen, spreads, strict=True)})
     _require_sound(chosen, noise, epsilon, delta - reserved, cost, tuning)
     return CalibratedPipeline(chosen, noise, cost, delta, reserved, tuning)
 
@@ -149,6 +149,14 @@ def least_factor(cost: Callable[[float], float], target: float, start: float) ->
     """A factor with `cost(factor)` just below `target`, and that cost, for a cost that falls with the factor.
 
     Secant steps on logarithms, kept inside a bracket.
+
+    Args:
+        cost: epsilon that a factor on all noise costs; falls as the factor grows.
+        target: epsilon that may be spent, above 0.
+        start: the first factor tried, above 0; a near guess saves calls of `cost`.
+
+    Returns:
+        The factor and its cost, which is never above the target.
 
     Raises:
         InputError: the cost does not come down to the target.

@@ -106,19 +106,32 @@ class ChangedSamples:
         return np.array([math.comb(r, k) * q**k * (1 - q) ** (r - k) for k in range(r + 1)])
 
     def delta(self, epsilon: float, sigma: float) -> float:
-        """The exact delta of one step at one epsilon, negative ones included."""
+        """The exact delta of one step at one epsilon, negative ones included.
+
+        Args:
+            epsilon: may be negative.
+            sigma: standard deviation of the noise over the clipping norm.
+        """
         return float(_deltas(self.shares, sigma, np.array([epsilon]))[0])
 
     def losses(self, sigma: float, grid: float) -> PrivacyLossDistribution:
-        """All steps as a distribution of privacy losses on multiples of `grid`, from above ("connect the dots")."""
+        """All steps as a distribution of privacy losses on multiples of `grid`, from above ("connect the dots").
+
+        Args:
+            sigma: standard deviation of the noise over the clipping norm.
+            grid: width of a step on the axis of privacy losses, in nats.
+
+        Returns:
+            A distribution that dominates the true one.
+        """
         from dp_accounting.pld import pld_pmf
         from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
         top = math.ceil(float(_loss(self.shares, sigma, np.array([self.samples + _REACH * sigma]))[0]) / grid)
         deltas = _deltas(self.shares, sigma, grid * np.arange(-top, top + 1, dtype=np.float64))
-        found = pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(grid, -top, top, np.minimum.accumulate(deltas))
+        pmf = pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(grid, -top, top, np.minimum.accumulate(deltas))
         # One table serves both directions: the pair is its own mirror image.
-        return PrivacyLossDistribution(found).self_compose(self.steps)
+        return PrivacyLossDistribution(pmf).self_compose(self.steps)
 
     def renyi(self, sigma: float) -> FloatArray:
         """The Renyi divergence of all steps at each of `ORDERS`."""
@@ -164,8 +177,8 @@ def _deltas(shares: FloatArray, sigma: float, epsilons: FloatArray) -> FloatArra
     t = _thresholds(shares, sigma, size)
     over, under = (sum(share * ndtr((side * k - t) / sigma) for k, share in enumerate(shares)) for side in (1, -1))
     with np.errstate(under="ignore", over="ignore"):
-        found = np.maximum(0.0, over - np.exp(size) * under)
-        return np.asarray(np.where(epsilons >= 0, found, -np.expm1(-size) + np.exp(-size) * found))
+        positive = np.maximum(0.0, over - np.exp(size) * under)
+        return np.asarray(np.where(epsilons >= 0, positive, -np.expm1(-size) + np.exp(-size) * positive))
 
 
 def _renyi(shares: FloatArray, sigma: float, order: int) -> float:

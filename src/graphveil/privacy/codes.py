@@ -40,9 +40,9 @@ def table_of(entries: Iterable[Entry]) -> Mapping[str, Entry]:
     Raises:
         ValueError: two entries have one code.
     """
-    found: dict[str, Entry] = {}
+    table: dict[str, Entry] = {}
     for entry in entries:
-        if entry.code in found:
+        if entry.code in table:
             raise ValueError(f"two entries have the code {entry.code}")
-        found[entry.code] = entry
-    return MappingProxyType(found)
+        table[entry.code] = entry
+    return MappingProxyType(table)

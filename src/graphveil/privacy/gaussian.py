@@ -25,6 +25,14 @@ def gaussian_delta(sigma: float, epsilon: float, sensitivity: float = 1.0) -> fl
     Equation (6) of Balle and Wang: Phi(a) - e^eps Phi(b) with a = D/2s - eps s/D and b = -D/2s - eps s/D,
     where D is the L2 sensitivity and s the standard deviation. Since e^eps phi(b) = phi(a), it equals
     phi(a) (R(-a) - R(-b)) with Mills' ratio R, which loses no digits when both terms are tiny.
+
+    Args:
+        sigma: standard deviation of the noise, in the units of the sensitivity; above 0.
+        epsilon: finite, at least 0.
+        sensitivity: the L2 norm by which one unit can move the query, above 0.
+
+    Raises:
+        InputError: an argument is outside its range.
     """
     _require_positive(sigma=sigma, sensitivity=sensitivity)
     if not 0.0 <= epsilon < math.inf:
@@ -40,6 +48,11 @@ def gaussian_delta(sigma: float, epsilon: float, sensitivity: float = 1.0) -> fl
 
 def gaussian_epsilon(sigma: float, delta: float, sensitivity: float = 1.0) -> float:
     """The epsilon of Gaussian noise at `delta`, exact up to a relative 1e-9 to the safe (larger) side.
+
+    Args:
+        sigma: standard deviation of the noise, in the units of the sensitivity; above 0.
+        delta: in (0, 1).
+        sensitivity: the L2 norm by which one unit can move the query, above 0.
 
     Raises:
         InputError: sigma or sensitivity is not positive, or delta is outside (0, 1).

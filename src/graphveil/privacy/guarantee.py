@@ -128,7 +128,7 @@ class Guarantee:
             *(("assumes", s) for s in assumes),
         ):
             _require_text(name, text)
-        found = cls(
+        guarantee = cls(
             **{name: fields[name] for name in ("relation", "model", "delta", "void")},
             unit=unit_of(fields["unit"]),
             against=observer_of(fields["against"]),
@@ -137,20 +137,28 @@ class Guarantee:
             parts=tuple(cls.from_dict(part) for part in parts),
         )
         if coded:
-            _require_codes(fields, found)
-        return found
+            _require_codes(fields, guarantee)
+        return guarantee
 
 
-def _require_codes(fields: Mapping[str, Any], found: Guarantee) -> None:
+def _require_codes(fields: Mapping[str, Any], guarantee: Guarantee) -> None:
     """Refuse codes that are not those of the texts beside them."""
-    known = (found.unit.code, found.against.code, [fact.code for fact in found.assumes])
+    known = (guarantee.unit.code, guarantee.against.code, [fact.code for fact in guarantee.assumes])
     for name, code in zip(_CODES, known, strict=True):
         if fields[name] != code:
             raise _bad(name, fields[name], f"{code!r}, which the text beside it says")
 
 
 def number_from_json(name: str, value: object) -> float:
-    """The inverse of `number_to_json`; raises InputError naming `name` for anything else."""
+    """Read what `number_to_json` wrote.
+
+    Args:
+        name: the field, for the error.
+        value: a JSON number, or "inf".
+
+    Raises:
+        InputError: the value is neither.
+    """
     if value == "inf":
         return math.inf
     if isinstance(value, int | float) and not isinstance(value, bool):
@@ -159,7 +167,16 @@ def number_from_json(name: str, value: object) -> float:
 
 
 def require_fields(what: str, fields: Mapping[str, Any], names: set[str]) -> None:
-    """Refuse a mapping whose keys are not exactly `names`, naming the difference."""
+    """Refuse a mapping whose keys are not exactly `names`, naming the difference.
+
+    Args:
+        what: the value that is read, for the error.
+        fields: as found in a file.
+        names: exactly the keys that it must have.
+
+    Raises:
+        InputError: it is no mapping, or a key is missing or unknown.
+    """
     if not isinstance(fields, Mapping):
         raise InputError(f"{what} is {type(fields).__name__}, not a mapping of fields")
     missing, unknown = sorted(names - set(fields)), sorted(set(fields) - names)

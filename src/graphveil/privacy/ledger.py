@@ -81,6 +81,10 @@ class Account(Protocol):
     def settle(self, held: Ledger, paid: Ledger) -> Ledger:
         """Keep for good what `paid` has beyond `held`, and return everything that the account then holds.
 
+        Args:
+            held: what the caller knew before spending.
+            paid: the same with its new spends at the end.
+
         Raises:
             BudgetError: others have spent what was left. Nothing was kept then.
         """
@@ -124,6 +128,11 @@ class Ledger:
 
     def declare(self, unit: str, epsilon: float, delta: float = 0.0) -> Ledger:
         """The ledger with a budget for one more unit: other people, or other data of the same people.
+
+        Args:
+            unit: whose budget it is, by a name that the ledger does not have yet.
+            epsilon: the most that may be spent on it.
+            delta: the most of delta, in [0, 1).
 
         Raises:
             InputError: the unit has a budget already; budgets are declared once.

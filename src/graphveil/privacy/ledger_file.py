@@ -40,24 +40,29 @@ class LedgerFile:
         Raises:
             ModelFileError: the file is damaged, or is no continuation.
         """
-        found = self._read(known)
-        if not continues(found, known):
+        stored = self._read(known)
+        if not continues(stored, known):
             raise self._foreign()
-        return replace(found, account=self)
+        return replace(stored, account=self)
 
     def settle(self, held: Ledger, paid: Ledger) -> Ledger:
         """Put on disk what `paid` has beyond `held`; return everything on disk then, spends of others included.
 
+        Args:
+            held: what the caller knew before spending.
+            paid: the same with its new spends at the end.
+
         Raises:
-            BudgetError: others have spent what was left. ModelFileError: the file is no continuation of `held`.
+            BudgetError: others have spent what was left.
+            ModelFileError: the file is no continuation of `held`.
             InputError: the disk refuses to write. Nothing was spent in each case.
         """
         with self.locked():
-            found = self._read(held)
-            if not begins(found, held):
+            stored = self._read(held)
+            if not begins(stored, held):
                 raise self._foreign()
-            budget = _merged(found.budget, paid.budget)
-            kept = Ledger(budget, found.spends + paid.spends[len(held.spends) :])
+            budget = _merged(stored.budget, paid.budget)
+            kept = Ledger(budget, stored.spends + paid.spends[len(held.spends) :])
             try:
                 write_text(self.path, json.dumps(kept.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
                 sync_folder(self.path.parent)
@@ -103,27 +108,40 @@ def read_ledger(path: Path) -> Ledger:
         raise ModelFileError(f"damaged ledger: {error}", where=str(path)) from error
 
 
-def begins(found: Ledger, known: Ledger) -> bool:
-    """Whether `found` begins with the spends of `known`."""
+def begins(stored: Ledger, known: Ledger) -> bool:
+    """Whether `stored` begins with the spends of `known`.
+
+    Args:
+        stored: the longer one, such as a file's.
+        known: the one it should go on from.
+    """
     mine = known.to_dict()["spends"]
-    return bool(found.to_dict()["spends"][: len(mine)] == mine)
+    return bool(stored.to_dict()["spends"][: len(mine)] == mine)
 
 
-def continues(found: Ledger, known: Ledger) -> bool:
-    """Whether `found` begins with the spends of `known`, and differs in budgets only for what was spent since."""
-    since = {spend.unit for spend in found.spends[len(known.spends) :]}
-    new = {entry.unit: entry for entry in found.budget}
+def continues(stored: Ledger, known: Ledger) -> bool:
+    """Whether `stored` begins with the spends of `known`, and differs in budgets only for what was spent since.
+
+    Args:
+        stored: the later one, such as a file's.
+        known: the one it should go on from.
+
+    Returns:
+        False where a budget shrank, or changed without a spend that needed it.
+    """
+    since = {spend.unit for spend in stored.spends[len(known.spends) :]}
+    new = {entry.unit: entry for entry in stored.budget}
     for entry in known.budget:
         now = new.pop(entry.unit, None)
         raised = now is not None and now.epsilon >= entry.epsilon and now.delta >= entry.delta and now.unit in since
         if now != entry and not raised:
             return False
-    return begins(found, known) and set(new) <= since
+    return begins(stored, known) and set(new) <= since
 
 
-def _merged(found: tuple[Budget, ...], paid: tuple[Budget, ...]) -> tuple[Budget, ...]:
+def _merged(stored: tuple[Budget, ...], paid: tuple[Budget, ...]) -> tuple[Budget, ...]:
     """Every budget of both, the larger where both declare one: who raises what another raised is no further than it."""
-    budgets = {entry.unit: entry for entry in found}
+    budgets = {entry.unit: entry for entry in stored}
     for entry in paid:
         old = budgets.get(entry.unit, entry)
         budgets[entry.unit] = Budget(entry.unit, max(entry.epsilon, old.epsilon), max(entry.delta, old.delta))

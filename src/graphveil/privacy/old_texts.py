@@ -39,8 +39,8 @@ _LONGEST: Final = 2_000
 
 def unit_of(text: str) -> ProtectedUnit:
     """Return the unit that a text names, or an "other" one with this text."""
-    found = _unit(text) if len(text) <= _LONGEST else None
-    return found if found is not None and found.text == text else other_unit(text)
+    unit = _unit(text) if len(text) <= _LONGEST else None
+    return unit if unit is not None and unit.text == text else other_unit(text)
 
 
 def observer_of(text: str) -> Observer:
@@ -53,9 +53,9 @@ def assumption_of(text: str) -> Assumption:
     for code, pattern in _patterns().items() if len(text) <= _LONGEST else ():
         match = pattern.fullmatch(text)
         if match is not None:
-            found = Assumption(code, tuple(match.groupdict().items()))
-            if found.sentence == text:
-                return found
+            assumption = Assumption(code, tuple(match.groupdict().items()))
+            if assumption.sentence == text:
+                return assumption
     return other_assumption(text)
 
 
@@ -98,8 +98,8 @@ def _patterns() -> Mapping[str, re.Pattern[str]]:
 
 
 def _pattern(sentence: str) -> str:
-    found = ""
+    pattern = ""
     for literal, name, _, _ in Formatter().parse(sentence):
-        found += re.escape(literal)
-        found += f"(?P<{name}>{_FORMS.get(name, _ONE_WORD)})" if name else ""
-    return found
+        pattern += re.escape(literal)
+        pattern += f"(?P<{name}>{_FORMS.get(name, _ONE_WORD)})" if name else ""
+    return pattern

@@ -137,6 +137,10 @@ def pipeline_event(parts: Sequence[Part], noise: Noise) -> DpEvent:
 
     The Gaussian releases stand in it as the one Gaussian to which they compose exactly.
 
+    Args:
+        parts: everything that reads private data, each with a name of its own.
+        noise: part -> standard deviations in units of the clipping norm, one for each noise of the part.
+
     Raises:
         InputError: no parts, two of the same name, the noise does not fit them (absent, zero, infinite, NaN), or a part
             changes samples, for which dp-accounting has no event.

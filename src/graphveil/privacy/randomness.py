@@ -119,7 +119,18 @@ def open_stream(key: bytes) -> CipherContext:
 
 
 def draw_words(stream: CipherContext, count: int) -> UInt64Array:
-    """The next 64-bit words: zeros encrypted straight into the array that is handed out; InputError below 0 words."""
+    """Draw 64-bit words: zeros encrypted straight into the array that is handed out.
+
+    Args:
+        stream: a keyed stream cipher; it moves on by 8 bytes a word.
+        count: how many.
+
+    Returns:
+        [count], each uniform over all 64-bit numbers.
+
+    Raises:
+        InputError: the count is below 0.
+    """
     if count < 0:
         raise InputError(f"{count} random numbers asked for", allowed="a count of at least 0")
     room = np.empty(8 * count + _BLOCK, dtype=np.uint8)

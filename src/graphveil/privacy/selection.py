@@ -139,12 +139,20 @@ class Allowance:
         """The part of the allowance that a trial takes, at the order where it takes more; above 1 it must not run."""
         from dp_accounting import rdp
 
-        found = rdp.RdpAccountant(orders=self.orders).compose(trial).rdp
-        return max(float(weight) / most for weight, most in zip(found, self.most, strict=True))
+        weights = rdp.RdpAccountant(orders=self.orders).compose(trial).rdp
+        return max(float(weight) / most for weight, most in zip(weights, self.most, strict=True))
 
 
 def allowance(epsilon: float, delta: float, tuning: RepeatAndSelect) -> Allowance:
     """The allowance of one trial of a tuning that costs (epsilon, delta), at the orders best for Gaussians.
+
+    Args:
+        epsilon: of the whole tuning, above 0 and finite.
+        delta: of the whole tuning, in (0, 1).
+        tuning: law and mean of the random number of trials.
+
+    Returns:
+        Renyi orders, what one trial may cost at each, and the Gaussian that costs that.
 
     Raises:
         InputError: an argument is not allowed, or no trial is cheap enough.
@@ -169,6 +177,11 @@ def allowance(epsilon: float, delta: float, tuning: RepeatAndSelect) -> Allowanc
 
 def repeat_and_select(trial: DpEvent, delta: float, tuning: RepeatAndSelect) -> float:
     """The epsilon at `delta` of tuning by repeating `trial`, with Renyi accounting.
+
+    Args:
+        trial: what one training releases.
+        delta: of the whole tuning, in (0, 1).
+        tuning: law and mean of the random number of trials.
 
     Raises:
         InputError: delta is not allowed.

@@ -46,8 +46,8 @@ def rewrite(folder: Path) -> Answer:
         return federation_card.rewrite_party(folder)
     if run_parts.is_public_part(folder):
         about = run_folder.rewrite_public_card(folder)
-        said = {"method": about.method, "data": about.data}
-        return {"run": str(folder), "report": None, "card": str(folder / "card.md"), **said}
+        facts = {"method": about.method, "data": about.data}
+        return {"run": str(folder), "report": None, "card": str(folder / "card.md"), **facts}
     record = run_folder.rewrite_report(folder)
     files: Answer = {"run": str(folder), "report": str(folder / "report.html"), "card": str(folder / "card.md")}
     return {**files, "method": record.method, "data": record.data}

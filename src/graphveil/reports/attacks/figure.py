@@ -34,16 +34,16 @@ def attack_figure(results: Mapping[str, AttackResult]) -> Figure:
     """
     figure = Figure(figsize=(8.6, 4.9), layout="constrained")
     whole, few = figure.subplots(1, 2)
-    limited = [found for found in results.values() if found.limit is not None]
+    limited = [result for result in results.values() if result.limit is not None]
     for axes, grid in ((whole, np.linspace(0, 1, 401)), (few, np.geomspace(_LEAST, 1, 401))):
         axes.plot(grid, grid, color=GREY, linewidth=1, linestyle=":")
         if limited:
-            tightest = min(limited, key=lambda found: (found.epsilon, found.delta))
+            tightest = min(limited, key=lambda result: (result.epsilon, result.delta))
             allowed = bound(grid, tightest.epsilon, tightest.delta)
             axes.fill_between(grid, allowed, 1.0, color=GREY, alpha=0.22, linewidth=0)
             axes.plot(grid, allowed, color=GREY, linewidth=1.2)
-        for colour, found in zip(_COLOURS, results.values(), strict=False):
-            _curve(axes, found, colour)
+        for colour, result in zip(_COLOURS, results.values(), strict=False):
+            _curve(axes, result, colour)
         axes.set_xlabel("false alarms: others taken for members")
         clean(axes, grid="y")
     whole.set(xlim=(0, 1), ylim=(0, 1.01), ylabel="members found")
@@ -53,8 +53,8 @@ def attack_figure(results: Mapping[str, AttackResult]) -> Figure:
         axis.set_ticks([], minor=True)
     whole.set_xticks([0, 0.25, 0.5, 0.75, 1.0], ["0%", "25%", "50%", "75%", "100%"])
     whole.set_yticks([0.25, 0.5, 0.75, 1.0], ["25%", "50%", "75%", "100%"])
-    for colour, found in zip(_COLOURS, results.values(), strict=False):
-        _few_alarms(few, found, colour)
+    for colour, result in zip(_COLOURS, results.values(), strict=False):
+        _few_alarms(few, result, colour)
     few.set_title("few false alarms, with the 95% interval at 1%", loc="left", color=INK, fontsize=10)
     whole.set_title(_subject(next(iter(results.values()))), loc="left", color=INK, fontsize=10, parse_math=False)
     handles = _legend(results, limited)
@@ -70,14 +70,14 @@ def attack_figure(results: Mapping[str, AttackResult]) -> Figure:
     return figure
 
 
-def _curve(axes: Axes, found: AttackResult, colour: str) -> None:
-    false, true = np.array(found.roc).T
+def _curve(axes: Axes, result: AttackResult, colour: str) -> None:
+    false, true = np.array(result.roc).T
     axes.plot(np.maximum(false, _LEAST / 10), np.maximum(true, _LEAST / 10), color=colour, linewidth=1.8)
 
 
-def _few_alarms(axes: Axes, found: AttackResult, colour: str) -> None:
+def _few_alarms(axes: Axes, result: AttackResult, colour: str) -> None:
     """The share found at 1% of false alarms, with its interval."""
-    score = found.tpr_at_1_fpr
+    score = result.tpr_at_1_fpr
     low, high, mean = (max(value, _LEAST) for value in (score.low, score.high, score.mean))
     axes.errorbar(
         FALSE_ALARMS, mean, yerr=[[mean - low], [high - mean]], color=colour, marker="o", markersize=5, capsize=3.5
@@ -86,14 +86,14 @@ def _few_alarms(axes: Axes, found: AttackResult, colour: str) -> None:
 
 def _legend(results: Mapping[str, AttackResult], limited: list[AttackResult]) -> list[Line2D | Patch]:
     handles: list[Line2D | Patch] = []
-    for colour, (name, found) in zip(_COLOURS, results.items(), strict=False):
-        auc = found.auc
+    for colour, (name, result) in zip(_COLOURS, results.items(), strict=False):
+        auc = result.auc
         text = f"{_drawable(name)}: AUC {auc.mean:.3f} ({auc.low:.3f} to {auc.high:.3f})"
-        if found.baseline is not None:
-            text += f"; {found.baseline:.3f} anyway ({_drawable(found.baseline_note)})"
+        if result.baseline is not None:
+            text += f"; {result.baseline:.3f} anyway ({_drawable(result.baseline_note)})"
         handles.append(Line2D([], [], color=colour, linewidth=1.8, label=text.replace("$", r"\$")))
     if limited:
-        tightest = min(limited, key=lambda found: (found.epsilon, found.delta))
+        tightest = min(limited, key=lambda result: (result.epsilon, result.delta))
         delta = f", delta {rounded_up(tightest.delta)}" if tightest.delta else ""
         text = f"more than epsilon {rounded_up(tightest.epsilon, 4)}{delta} allows for one secret"
         handles.append(Patch(color=GREY, alpha=0.3, label=text))
@@ -101,9 +101,9 @@ def _legend(results: Mapping[str, AttackResult], limited: list[AttackResult]) ->
     return handles
 
 
-def _subject(found: AttackResult) -> str:
+def _subject(result: AttackResult) -> str:
     words = {"linkteller": "LinkTeller", "lira": "membership by shadow models (LiRA)"}
-    return _drawable(words.get(found.name, found.name.replace("-", " ")))
+    return _drawable(words.get(result.name, result.name.replace("-", " ")))
 
 
 def _drawable(text: str) -> str:
@@ -111,20 +111,21 @@ def _drawable(text: str) -> str:
     return printable(text).encode("latin-1", "replace").decode("latin-1")
 
 
-def summary(found: AttackResult) -> tuple[str, ...]:
+def summary(result: AttackResult) -> tuple[str, ...]:
     """Return what an attack found in a few lines for the screen and the card."""
 
-    def said(name: str, score: Interval, limit: float | None) -> str:
+    def line_of(name: str, score: Interval, limit: float | None) -> str:
         line = f"{name}: {score.mean:.3f} ({score.low:.3f} to {score.high:.3f})"
         return line if limit is None else f"{line}; epsilon allows {limit:.3g}"
 
     lines = [
-        f"attack {found.name}: {found.target}",
-        said("AUC", found.auc, None) + ("" if found.baseline is None else f"; {found.baseline:.3f} without the secret"),
-        said("advantage", found.advantage, found.advantage_limit),
-        said("found at 1% false alarms", found.tpr_at_1_fpr, found.limit),
-        f"limit: {found.limit_note}" if math.isinf(found.epsilon) else f"limit from {found.limit_note}",
+        f"attack {result.name}: {result.target}",
+        line_of("AUC", result.auc, None)
+        + ("" if result.baseline is None else f"; {result.baseline:.3f} without the secret"),
+        line_of("advantage", result.advantage, result.advantage_limit),
+        line_of("found at 1% false alarms", result.tpr_at_1_fpr, result.limit),
+        f"limit: {result.limit_note}" if math.isinf(result.epsilon) else f"limit from {result.limit_note}",
     ]
-    if found.beats_limit:
-        lines.append(over_limit(found))
-    return (*lines, *found.notes)
+    if result.beats_limit:
+        lines.append(over_limit(result))
+    return (*lines, *result.notes)

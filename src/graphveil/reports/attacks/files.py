@@ -49,23 +49,29 @@ def kept(folder: Path) -> dict[str, dict[str, AttackResult]]:
         return {}
     from graphveil.attacks import AttackResult  # heavy, and most folders hold none
 
-    found = {}
+    attacks = {}
     for file in files:
         try:
             content = unsealed(read_json(file), file, required=(folder / PUBLIC).is_dir())
             results = {str(label): AttackResult.from_dict(facts) for label, facts in content.items()}
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise ModelFileError(f"damaged attack: {error}", where=str(file)) from error
-        found[file.stem.removeprefix("attack-")] = results
-    return found
+        attacks[file.stem.removeprefix("attack-")] = results
+    return attacks
 
 
-def attacks_section(found: Found, command: str, *, none: str = NONE) -> Section:
-    """Return what attacks found, beside what epsilon allows; or, of none, `none` and the command that runs one."""
-    if not found:
+def attacks_section(attacks: Found, command: str, *, none: str = NONE) -> Section:
+    """Return what attacks found, beside what epsilon allows; or, of none, `none` and the command that runs one.
+
+    Args:
+        attacks: attack -> attacked model -> result; the one named `PLAIN` is the network without protection.
+        command: what runs an attack, to be typed.
+        none: what to say where no attack was run.
+    """
+    if not attacks:
         return Section(_TITLE, (Paragraph(none), Command(command)))
     rows, lines, alarms = [], [], []
-    for attack, results in found.items():
+    for attack, results in attacks.items():
         plain = results.get(PLAIN)
         attacked = {label: result for label, result in results.items() if label != PLAIN} or results
         for label, result in attacked.items():
@@ -77,37 +83,37 @@ def attacks_section(found: Found, command: str, *, none: str = NONE) -> Section:
     return Section(_TITLE, (*alarms, Table(_HEAD, tuple(rows)), Points(tuple(lines)), Paragraph(MEASURED)))
 
 
-def over_limit(found: AttackResult) -> str:
+def over_limit(result: AttackResult) -> str:
     """Return what it means that an attack found more than epsilon allows."""
-    if found.name == "averaging":
+    if result.name == "averaging":
         return "more than the epsilon of one report allows, which is why the ledger refuses to pay for a second"
     return "MORE THAN EPSILON ALLOWS: the method leaks what it promised to hide"
 
 
-def _row(name: str, found: AttackResult, plain: AttackResult | None) -> Row:
-    tpr = found.tpr_at_1_fpr
+def _row(name: str, result: AttackResult, plain: AttackResult | None) -> Row:
+    tpr = result.tpr_at_1_fpr
     cells = (
         name,
-        _auc(found.auc),
+        _auc(result.auc),
         f"{percent(tpr.mean)}% ({percent(tpr.low)} to {percent(tpr.high)})",
-        "no limit" if found.limit is None else f"{percent(found.limit)}%",
-        "-" if found.baseline is None else f"{found.baseline:.2f}",
+        "no limit" if result.limit is None else f"{percent(result.limit)}%",
+        "-" if result.baseline is None else f"{result.baseline:.2f}",
         "-" if plain is None else f"{_auc(plain.auc)}, found {percent(plain.tpr_at_1_fpr.mean)}%",
     )
-    return Row(cells, strong=found.beats_limit)
+    return Row(cells, strong=result.beats_limit)
 
 
 def _auc(score: Interval) -> str:
     return f"{score.mean:.2f} ({score.low:.2f} to {score.high:.2f})"
 
 
-def _remarks(name: str, found: AttackResult) -> str:
+def _remarks(name: str, result: AttackResult) -> str:
     """Return what a reader of one row must know: where its limit comes from, and what was there anyway."""
-    said = [f"{'no limit' if math.isinf(found.epsilon) else 'limit'}: {found.limit_note}"]
-    if found.limit is not None and found.tpr_at_1_fpr.mean > found.limit and not found.beats_limit:
-        surely = found.tpr_at_1_fpr.low > found.limit
-        said.append("what is above it was there without the secret: no leak" if surely else "not surely above it")
-    if found.baseline is not None:
-        high = "" if found.baseline_high is None else f", by chance up to {found.baseline_high:.2f}"
-        said.append(f"without the secret: {found.baseline_note}{high}")
-    return f"{name}: {'; '.join([*said, *found.notes])}"
+    remarks = [f"{'no limit' if math.isinf(result.epsilon) else 'limit'}: {result.limit_note}"]
+    if result.limit is not None and result.tpr_at_1_fpr.mean > result.limit and not result.beats_limit:
+        surely = result.tpr_at_1_fpr.low > result.limit
+        remarks.append("what is above it was there without the secret: no leak" if surely else "not surely above it")
+    if result.baseline is not None:
+        high = "" if result.baseline_high is None else f", by chance up to {result.baseline_high:.2f}"
+        remarks.append(f"without the secret: {result.baseline_note}{high}")
+    return f"{name}: {'; '.join([*remarks, *result.notes])}"

@@ -17,21 +17,21 @@ from graphveil.reports.base.text import printable
 _GAP = 0.25  # of an image, between two
 
 
-def image_figure(found: Mapping[str, AttackResult]) -> Figure | None:
+def image_figure(results: Mapping[str, AttackResult]) -> Figure | None:
     """Return the grid of an attack that reconstructs images, what is unprotected first; None for any other attack.
 
     Args:
-        found: attacked -> what one attack found, of the same people.
+        results: attacked -> what one attack found, of the same people.
     """
-    several = {label: result.samples for label, result in found.items() if result.samples is not None}
+    several = {label: result.samples for label, result in results.items() if result.samples is not None}
     if not several:
         return None
     samples = next(iter(several.values()))
     rows = [("original", samples.original)]
     for label in sorted(several, key=lambda label: label != PLAIN):
-        epsilon = found[label].epsilon
+        epsilon = results[label].epsilon
         name = label if math.isinf(epsilon) else f"{label}, epsilon {rounded_up(epsilon, 4)}"
-        rows.append((name, several[label].found))
+        rows.append((name, several[label].reconstructed))
     return image_grid(
         samples.classes, rows, "The first of those attacked in each class. The top row is true private data."
     )

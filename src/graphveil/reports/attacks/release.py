@@ -52,10 +52,10 @@ def attack_release(
     if truth is None:
         raise InputError("is not given", where="--truth", allowed="the graph that the release was made of")
     served, graph = load_graph(release), load_graph(truth, root=data_root)
-    found = {served.release.method: published_edges(graph, served, targets=nodes, seed=seed)}
+    results = {served.release.method: published_edges(graph, served, targets=nodes, seed=seed)}
     if plain:
-        found[PLAIN] = published_edges(graph, as_it_is(graph, served), targets=nodes, seed=seed)
-    return found
+        results[PLAIN] = published_edges(graph, as_it_is(graph, served), targets=nodes, seed=seed)
+    return results
 
 
 def curator_folder(release: Path, out: Path | None) -> Path:
@@ -80,10 +80,20 @@ def curator_folder(release: Path, out: Path | None) -> Path:
     return folder
 
 
-def keep_for_curator(found: Mapping[str, AttackResult], release: Path, folder: Path, name: str) -> tuple[Path, ...]:
-    """Write what was found, and the curator's card, into the curator's folder; return the files of the attack."""
+def keep_for_curator(results: Mapping[str, AttackResult], release: Path, folder: Path, name: str) -> tuple[Path, ...]:
+    """Write what was found, and the curator's card, into the curator's folder; return the files of the attack.
+
+    Args:
+        results: attacked -> result; computed from private data without noise.
+        release: the published folder, which is only read.
+        folder: the curator's own; made where it is missing.
+        name: of the attack, which names its files.
+
+    Raises:
+        WriteError: the disk refuses.
+    """
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    files = keep(found, folder, name)
+    files = keep(results, folder, name)
     write_card(release_card(load_graph(release), release, lift=read_lift(release), attacks=kept(folder)), folder)
     return files

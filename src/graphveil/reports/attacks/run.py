@@ -57,8 +57,8 @@ def attack_run(
         InputError: for an unknown attack, or one that does not fit the method.
     """
     if (shadow is None) == (name == SHADOW):
-        said = "has to be named" if shadow is None else f"is for the attack {SHADOW}"
-        raise InputError(f"a graph of the adversary's own {said}", where="--shadow")
+        problem = "has to be named" if shadow is None else f"is for the attack {SHADOW}"
+        raise InputError(f"a graph of the adversary's own {problem}", where="--shadow")
     record, method = read_run(run), load_method(public_part(run))
     source = str(record.options.get("source", record.data))
     split_seed, share = int(record.options.get("seed", 0)), record.options.get("private_share")
@@ -76,7 +76,7 @@ def attack_run(
         return built.fit(graph, split=nodes, randomness=randomness)
 
     common: dict[str, Any] = {"nodes": nodes, "shadows": shadows, "seed": seed, "randomness": randomness, "shadow": own}
-    found = {record.method: attack(name, Target(method, graph, served, split, train, **common))}
+    results = {record.method: attack(name, Target(method, graph, served, split, train, **common))}
     protected = record.method not in BASELINES or truth is not None
     if plain and protected and not name.startswith(("averaging", PUBLISHED)):
         model: dict[str, Any] = {"model": str(record.settings.get("model", "gcn")), "epochs": 200}
@@ -86,22 +86,33 @@ def attack_run(
 
         common["noiseless"] = shows_features(method, served)
         plain_network = open_network(graph, split, split_seed)
-        found[PLAIN] = attack(name, Target(plain_network, graph, graph, split, open_network, **common))
-    return found
+        results[PLAIN] = attack(name, Target(plain_network, graph, graph, split, open_network, **common))
+    return results
 
 
-def keep(found: Mapping[str, AttackResult], run: Path, name: str) -> tuple[Path, ...]:
+def keep(results: Mapping[str, AttackResult], run: Path, name: str) -> tuple[Path, ...]:
     """Write what was found into the run folder, as JSON and as pictures, over what an earlier attack left there.
 
     The cards of a run are written anew, so that they tell of it.
+
+    Args:
+        results: attacked -> result.
+        run: folder of a run or a federation.
+        name: of the attack, which names its files.
+
+    Returns:
+        The JSON file, then the picture as PNG and as SVG; only their maker may read them.
+
+    Raises:
+        WriteError: the disk refuses.
     """
     stem = f"attack-{plain_name(name)}"
-    figure = attack_figure(found)
+    figure = attack_figure(results)
     files = (run / f"{stem}.json", run / f"{stem}.png", run / f"{stem}.svg")
-    write_with_mode(files[0], sealed({label: result.to_dict() for label, result in found.items()}))
+    write_with_mode(files[0], sealed({label: result.to_dict() for label, result in results.items()}))
     write_bytes(files[1], png(figure), mode=OWN)
     write_with_mode(files[2], svg(figure))
-    images = image_figure(found)
+    images = image_figure(results)
     if images is not None:
         write_bytes(run / f"{stem}-images.png", png(images), mode=OWN)
         write_with_mode(run / f"{stem}-images.svg", svg(images))

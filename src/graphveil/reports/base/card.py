@@ -92,17 +92,33 @@ def pages(card: Card) -> dict[str, str]:
 
 
 def write_card(card: Card, folder: Path) -> None:
-    """Write both forms into a folder, over those that are there."""
+    """Write both forms into a folder, over those that are there.
+
+    Args:
+        card: what it says.
+        folder: must exist.
+
+    Raises:
+        WriteError: the disk refuses.
+    """
     for name, content in pages(card).items():
         write_text(folder / name, content)
 
 
 def void_alarm(guarantee: Guarantee, what: str) -> tuple[tuple[str, str], ...]:
-    """Return the alarm of a guarantee that does not hold; `what` is "run" or "release"."""
+    """Return the alarm of a guarantee that does not hold; nothing where it holds.
+
+    Args:
+        guarantee: states in `void` why it does not hold.
+        what: "run" or "release".
+
+    Returns:
+        At most one pair: a loud start, and the rest of the sentence.
+    """
     if guarantee.void is None:
         return ()
-    said = f"{guarantee.void}. What follows is what it would have protected."
-    return ((f"VOID. This {what} protects nobody:", said),)
+    reason = f"{guarantee.void}. What follows is what it would have protected."
+    return ((f"VOID. This {what} protects nobody:", reason),)
 
 
 def claim(guarantee: Guarantee) -> str:
@@ -111,7 +127,13 @@ def claim(guarantee: Guarantee) -> str:
 
 
 def protected(guarantee: Guarantee, trusted: str, *facts: str) -> Section:
-    """Return units, relation, epsilon and delta, who must be trusted, and the assumptions; `facts` come first."""
+    """Return units, relation, epsilon and delta, who must be trusted, and the assumptions.
+
+    Args:
+        guarantee: one row for each of its parts, and one for all together.
+        trusted: who must be trusted, and with what.
+        facts: sentences to stand first.
+    """
     parts = guarantee.parts or (guarantee,)
     rows = [Row(_priced(part, part.unit.text)) for part in parts]
     if len(parts) > 1:

@@ -34,7 +34,15 @@ def accuracy_figure(
     ceiling: Interval | None,
     rivals: Mapping[str, Interval] | None = None,
 ) -> Figure:
-    """Bars of the run, its rivals and its controls (best first) and the non-private ceiling, with 95% intervals."""
+    """Bars of the run, its rivals and its controls (best first) and the non-private ceiling, with 95% intervals.
+
+    Args:
+        method: the name of the first bar.
+        accuracy: of the run, a share of the test nodes in [0, 1], as are all scores here.
+        controls: name -> score; they cost no privacy.
+        ceiling: without privacy; None where it was not measured.
+        rivals: name -> score, at the same privacy price.
+    """
     rows = [(method, accuracy, BLUE)]
     for scores, colour, kind in ((rivals or {}, GREEN, " (rival)"), (controls, GREY, "")):
         rows += [(name + kind, scores[name], colour) for name in sorted(scores, key=lambda key: -scores[key].mean)]
@@ -127,7 +135,12 @@ def drawable(name: str) -> str:
 
 
 def clean(axes: Axes, *, grid: Literal["x", "y"]) -> None:
-    """Only the lines that carry something: no frame, a faint grid along the measured axis."""
+    """Only the lines that carry something: no frame, a faint grid along the measured axis.
+
+    Args:
+        axes: changed in place, after everything is drawn on it.
+        grid: the measured axis.
+    """
     axes.spines[["top", "right"]].set_visible(False)
     for side in ("left", "bottom"):
         axes.spines[side].set_color(GREY)
@@ -141,7 +154,15 @@ def clean(axes: Axes, *, grid: Literal["x", "y"]) -> None:
 
 
 def png(figure: Figure, *, dots_per_inch: int = 160) -> bytes:
-    """The figure as PNG on white."""
+    """The figure as PNG on white.
+
+    Args:
+        figure: any figure of this module.
+        dots_per_inch: resolution.
+
+    Returns:
+        The file; without date or version, so that equal figures give equal bytes.
+    """
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=dots_per_inch, facecolor="white", metadata={"Software": None})
     return buffer.getvalue()

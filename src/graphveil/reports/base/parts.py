@@ -75,21 +75,26 @@ def checked(run: Path) -> Kept:
     if split or (run / RESULT).is_file():
         _require(public / LEDGER)
     paid = LedgerFile(public / LEDGER).open(ledger).detached()
-    said = _guarantee_of(facts, public)
+    guarantee = _guarantee_of(facts, public)
     if split:
         require_unchanged(public, (ABOUT, GUARANTEE))
-        _require_same(read_object(public / GUARANTEE), said, public / GUARANTEE, cut_off=is_cut_off(public))
+        _require_same(read_object(public / GUARANTEE), guarantee, public / GUARANTEE, cut_off=is_cut_off(public))
     if (run / RESULT).is_file():
         if public != run:
             require_unchanged(run, (RESULT, METRICS, CONFIG))
             _require_one_content(run, public)
-        _check_result(run / RESULT, said, ledger, cut_off=is_cut_off(run))
-    return Kept(said, paid)
+        _check_result(run / RESULT, guarantee, ledger, cut_off=is_cut_off(run))
+    return Kept(guarantee, paid)
 
 
 @contextmanager
 def writing_part(folder: Path, texts: Mapping[str, str], *, mode: int = 0o666) -> Iterator[None]:
     """Write files, and their digests once the block has ended; who is stopped before leaves known files, old or new.
+
+    Args:
+        folder: the part of a run, public or not; must exist.
+        texts: file name -> content.
+        mode: who may read the files, less what the umask takes away.
 
     Raises:
         WriteError: the disk refuses.
@@ -108,6 +113,10 @@ def save_public_model(model: Any, public: Path) -> None:
     """Save a model without the figures of its training: some methods measure them on true labels.
 
     What people sent, and each node's own answers, go beside the public part and not into it.
+
+    Args:
+        model: fitted.
+        public: the folder that may be handed on.
 
     Raises:
         WriteError: the disk refuses.
@@ -133,6 +142,11 @@ def link_old_names(run: Path) -> None:
 def write_with_mode(file: Path, text: str, mode: int = OWN) -> None:
     """Write a text that nobody but its maker may read, whoever could read the file that was there before.
 
+    Args:
+        file: its folder must exist.
+        text: written as UTF-8.
+        mode: who may read it; its owner alone by default.
+
     Raises:
         WriteError: the disk refuses.
     """
@@ -147,16 +161,20 @@ def read_object(file: Path) -> Mapping[str, Any]:
     """
     _require(file)
     try:
-        found = read_json(file)
+        content = read_json(file)
     except (OSError, ValueError) as error:
         raise ModelFileError(f"is damaged: {error}", where=str(file), remedy=REMEDY) from error
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise ModelFileError("is damaged: no object", where=str(file), remedy=REMEDY)
-    return found
+    return content
 
 
 def require_sum(guarantee: Guarantee, file: Path) -> None:
     """Refuse a guarantee that promises more than its parts together, which add up.
+
+    Args:
+        guarantee: as read from a file, which may have been edited.
+        file: for the error.
 
     Raises:
         ModelFileError: it does.
@@ -173,6 +191,11 @@ def require_sum(guarantee: Guarantee, file: Path) -> None:
 def require_paid(guarantee: Guarantee, ledger: Ledger, file: Path) -> None:
     """Refuse a finite epsilon below what the ledger paid for one unit, or one that nothing was paid for.
 
+    Args:
+        guarantee: as read from a file, which may have been edited.
+        ledger: what was spent, of the same folder.
+        file: for the error.
+
     Raises:
         ModelFileError: it does.
     """
@@ -181,30 +204,34 @@ def require_paid(guarantee: Guarantee, ledger: Ledger, file: Path) -> None:
         raise ModelFileError("promises more than its ledger paid for", where=str(file), remedy=REMEDY)
 
 
-def _check_result(file: Path, said: Guarantee, ledger: Ledger, *, cut_off: bool) -> None:
+def _check_result(file: Path, guarantee: Guarantee, ledger: Ledger, *, cut_off: bool) -> None:
     """Refuse a result that states another guarantee or ledger than the model was saved with."""
     content = read_object(file)
-    _require_same(content.get("guarantee"), said, file, cut_off=cut_off)
+    _require_same(content.get("guarantee"), guarantee, file, cut_off=cut_off)
     _require_equal(content.get("ledger"), ledger.to_dict(), file, cut_off=cut_off)
 
 
-def _require_same(found: Any, known: Guarantee, file: Path, *, cut_off: bool) -> None:
+def _require_same(stored: Any, known: Guarantee, file: Path, *, cut_off: bool) -> None:
     """Refuse another guarantee than the model's, whether or not the version that wrote it stated codes."""
     try:
-        told: Any = Guarantee.from_dict(found).to_dict()
+        told: Any = Guarantee.from_dict(stored).to_dict()
     except (TypeError, ValueError, GraphveilError):
         told = None  # no guarantee at all
     _require_equal(told, known.to_dict(), file, cut_off=cut_off)
 
 
-def _require_equal(found: Any, known: Any, file: Path, *, cut_off: bool) -> None:
+def _require_equal(stored: Any, known: Any, file: Path, *, cut_off: bool) -> None:
     """Refuse what differs from what the model says, unless the writer of the file was stopped half-way."""
-    if found != json.loads(to_json(known)) and not cut_off:
+    if stored != json.loads(to_json(known)) and not cut_off:
         raise ModelFileError("contradicts the model", where=str(file), remedy=REMEDY)
 
 
 def require_unchanged(folder: Path, names: tuple[str, ...]) -> None:
     """Refuse files that are not those whose digests the folder lists.
+
+    Args:
+        folder: holds the files and the list of their digests.
+        names: the files that must be there and as listed.
 
     Raises:
         ModelFileError: one is missing or was changed.
@@ -235,10 +262,10 @@ def is_cut_off(folder: Path) -> bool:
 
 
 def _digests(folder: Path) -> dict[str, list[str]]:
-    found = read_object(folder / DIGESTS)
-    if not all(isinstance(listed, list) and all(isinstance(one, str) for one in listed) for listed in found.values()):
+    digests = read_object(folder / DIGESTS)
+    if not all(isinstance(listed, list) and all(isinstance(one, str) for one in listed) for listed in digests.values()):
         raise ModelFileError("is damaged", where=str(folder / DIGESTS), remedy=REMEDY)
-    return dict(found)
+    return dict(digests)
 
 
 def _ledger_of(facts: Mapping[str, Any], public: Path) -> Ledger:
@@ -250,11 +277,11 @@ def _ledger_of(facts: Mapping[str, Any], public: Path) -> Ledger:
 
 def _guarantee_of(facts: Mapping[str, Any], public: Path) -> Guarantee:
     try:
-        found = Guarantee.from_dict(facts["guarantee"])
+        guarantee = Guarantee.from_dict(facts["guarantee"])
     except (KeyError, TypeError, ValueError) as error:
         raise ModelFileError(f"states no guarantee ({error})", where=str(public / MODEL)) from error
-    require_sum(found, public / MODEL)
-    return found
+    require_sum(guarantee, public / MODEL)
+    return guarantee
 
 
 def _sha256(content: bytes) -> str:

@@ -49,6 +49,10 @@ def check_file(path: Path | None) -> None:
 def check_people(people: str | None, model: Any) -> None:
     """Refuse to be told who people are in words that are not known, or by a method that does not ask.
 
+    Args:
+        people: what the user says of the graph's people; None: nothing was said.
+        model: of the run; only methods that remember who reported ask.
+
     Raises:
         InputError: saying what is allowed.
     """
@@ -85,7 +89,15 @@ def tabulate(probabilities: Tensor, graph: Graph, classes: tuple[str, ...]) -> p
 
 
 def write(table: pl.DataFrame, path: Path) -> None:
-    """Write a table to ``path``, whole or not at all, as CSV or Parquet by its name."""
+    """Write a table to ``path``, whole or not at all, as CSV or Parquet by its name.
+
+    Args:
+        table: one row for each node.
+        path: ends in .csv or .parquet, as `check_file` demands.
+
+    Raises:
+        WriteError: the disk refuses; an old file is still there.
+    """
     with whole_file(path) as partial:
         if path.suffix.lower() == ".csv":
             spreadsheet_table(table).write_csv(partial)
@@ -159,7 +171,18 @@ def _cost_with_lists(privacy: LocalPrivacy, links: LinkPrivacy, others: bool) ->
 
 
 def summary(table: pl.DataFrame, *, run: str, data: str, out: Path | None, note: str) -> dict[str, Any]:
-    """What ``graphveil predict`` answers: nodes of each class, and the rows unless they went to a file."""
+    """What ``graphveil predict`` answers: nodes of each class, and the rows unless they went to a file.
+
+    Args:
+        table: one row for each node, with columns id, prediction and probability.
+        run: folder of the model.
+        data: what was predicted on.
+        out: the file that holds the rows; None: they are part of the answer.
+        note: what the predictions cost.
+
+    Returns:
+        Fields with JSON values.
+    """
     counted = table["prediction"].value_counts(sort=True)
     answer: dict[str, Any] = {
         "run": run,

@@ -63,7 +63,12 @@ class RunRecord:
 
     @classmethod
     def from_result(cls, result: Result, *, options: Mapping[str, Any]) -> RunRecord:
-        """The record of ``result``, ended now."""
+        """The record of ``result``, ended now.
+
+        Args:
+            result: as `experiment.run` returned it.
+            options: choices that are no setting of the method, such as seed and split.
+        """
         return cls(
             method=result.method,
             data=result.data,
@@ -115,6 +120,10 @@ class RunRecord:
     @classmethod
     def from_dict(cls, content: Mapping[str, Any], *, history: Sequence[Sequence[Mapping[str, Any]]] = ()) -> RunRecord:
         """The inverse of :meth:`to_dict`, with the epochs given apart.
+
+        Args:
+            content: as read from a file, which may have been edited.
+            history: repeat -> one mapping for each epoch; kept in a file of its own.
 
         Raises:
             InputError: a field is missing or has another kind of value.

@@ -23,6 +23,13 @@ def difference(mine: Interval, theirs: Interval) -> Interval:
 
     Several runs are paired. Of one run only the two intervals are known: they are added as if the scores were
     independent, which is too wide where both err on the same nodes, never too narrow.
+
+    Args:
+        mine: a score; one number for each run.
+        theirs: a score of the same runs in the same order, or of as many nodes.
+
+    Returns:
+        Mean, ends and, of paired runs, each difference; in the unit of the scores.
     """
     if len(mine.runs) == len(theirs.runs) > 1:
         pairs = zip(mine.runs, theirs.runs, strict=True)

@@ -16,7 +16,12 @@ from graphveil.reports.base import text, words
 
 
 def rendered(template: str, **content: Any) -> str:
-    """Return one of our templates, ``NAME.md.j2`` or ``NAME.html.j2``, filled in."""
+    """Return one of our templates, ``NAME.md.j2`` or ``NAME.html.j2``, filled in.
+
+    Args:
+        template: a file name in `reports/templates`.
+        content: the names that it uses; texts are escaped for the kind of page.
+    """
     kind = template.split(".")[-2]
     page = _environment(kind).get_template(template).render(**content)
     return re.sub(r"\n{3,}", "\n\n", page).strip() + "\n" if kind == "md" else page

@@ -67,7 +67,12 @@ def is_price(name: str) -> bool:
 
 
 def named(name: str, value: object) -> str:
-    """The value of a setting as :func:`shown`, an epsilon or delta rounded up."""
+    """The value of a setting as :func:`shown`, an epsilon or delta rounded up.
+
+    Args:
+        name: it tells whether the value is a privacy price.
+        value: of any JSON type.
+    """
     if not (is_price(name) and isinstance(value, float)):
         return shown(value)
     from graphveil.privacy.printed import rounded_up  # its room loads numpy, which no help text needs

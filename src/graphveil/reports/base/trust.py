@@ -93,21 +93,21 @@ class Promise:
         """One line: that it is less than a person, where it is; what is protected under which change, against whom."""
         if not self.parts:
             return "Protected: nothing."
-        said = []
+        protected = []
         for relation, parts in itertools.groupby(self.parts, key=lambda part: part.relation):
             change = "it may change" if relation == "replace" else "it may be added or removed"
-            said.append(f"{' and '.join(part.unit.text for part in parts)} ({change})")
-        told = f"Protected: {', and '.join(said)}; against {self.observers}."
+            protected.append(f"{' and '.join(part.unit.text for part in parts)} ({change})")
+        told = f"Protected: {', and '.join(protected)}; against {self.observers}."
         whole = together(part.unit for part in self.parts)
         return told if whole.is_person else f"{not_a_person(whole)} {told}"
 
 
 def parts_of(guarantee: Guarantee) -> tuple[Guarantee, ...]:
     """The smallest parts of a guarantee, those of the same unit and change added up, or itself when it has none."""
-    found: dict[Part, list[Guarantee]] = {}
+    parts: dict[Part, list[Guarantee]] = {}
     for part in _leaves(guarantee):
-        found.setdefault(Part(part.unit, part.relation), []).append(part)
-    return tuple(same[0] if len(same) == 1 else compose(same) for same in found.values())
+        parts.setdefault(Part(part.unit, part.relation), []).append(part)
+    return tuple(same[0] if len(same) == 1 else compose(same) for same in parts.values())
 
 
 def _leaves(guarantee: Guarantee) -> tuple[Guarantee, ...]:
@@ -125,20 +125,20 @@ def protection(guarantee: Guarantee, reads: Sequence[str], settings: Mapping[str
         settings: the method's settings; features that are not collected have epsilon_x None.
     """
     promise = Promise.of(guarantee)
-    found = dict.fromkeys(ASPECTS, "no")
+    states = dict.fromkeys(ASPECTS, "no")
     for part in promise.parts:
         aspect = {"features": "features", "label": "labels"}.get(part.unit.kind)
-        found |= {aspect: "yes"} if aspect else {}
-        found |= {"edges": "yes"} if part.unit.is_connection else {}
+        states |= {aspect: "yes"} if aspect else {}
+        states |= {"edges": "yes"} if part.unit.is_connection else {}
     for unit in (part.unit for part in promise.parts if part.unit.is_node):
         edges = "yes" if unit.is_person else "partly"
-        found |= {"features": "yes", "labels": "yes", "edges": edges, "whole person": edges}
+        states |= {"features": "yes", "labels": "yes", "edges": edges, "whole person": edges}
     if promise.trust == "vertical":  # a person's row, not the rows of neighbours that its features reach
-        found |= {"features": "partly"}
-        found |= {"labels": "yes"} if guarantee.assumption("labels-randomized") else {}
+        states |= {"features": "partly"}
+        states |= {"labels": "yes"} if guarantee.assumption("labels-randomized") else {}
     unused = {aspect for aspect in ASPECTS[:3] if aspect not in reads}
     unused |= {"features"} if "epsilon_x" in settings and settings["epsilon_x"] is None else set()
-    return found | dict.fromkeys(sorted(unused), "unused")
+    return states | dict.fromkeys(sorted(unused), "unused")
 
 
 def conversions(guarantee: Guarantee, relationship: float | None) -> tuple[dict[str, Any], ...]:
@@ -147,45 +147,50 @@ def conversions(guarantee: Guarantee, relationship: float | None) -> tuple[dict[
     Args:
         relationship: what the method says that one relationship costs, or None.
     """
-    found = []
+    prices = []
     for part in parts_of(guarantee):
         if part.unit.kind == "node and own list" and math.isfinite(part.epsilon):
             two = several(part, 2)
-            found.append(_said(RELATIONSHIP.text, two.epsilon, two.delta, "it stands in the lists of two nodes"))
+            prices.append(_said(RELATIONSHIP.text, two.epsilon, two.delta, "it stands in the lists of two nodes"))
         if not part.unit.is_connection or math.isinf(part.epsilon):
             continue
         whole = part
         both = part.assumption("both-ends-report")
         if both is not None:
-            found.append(_said(LIST_ENTRY.text, part.epsilon / 2, part.delta, both.sentence))
+            prices.append(_said(LIST_ENTRY.text, part.epsilon / 2, part.delta, both.sentence))
         if relationship is not None and math.isfinite(relationship) and not math.isclose(relationship, part.epsilon):
             whole = replace(part, unit=RELATIONSHIP, epsilon=relationship)
             why = "both entries of an undirected edge, by the method's own accounting"
-            found.append(_said(RELATIONSHIP.text, relationship, part.delta, why))
+            prices.append(_said(RELATIONSHIP.text, relationship, part.delta, why))
         two = several(whole, 2)
         one = "relationships" if whole is not part else f"{part.unit.heading}s"
-        found.append(_said(f"two {one} of one person at once", two.epsilon, two.delta, "group privacy"))
-    return tuple(found)
+        prices.append(_said(f"two {one} of one person at once", two.epsilon, two.delta, "group privacy"))
+    return tuple(prices)
 
 
 def _said(unit: str, epsilon: float, delta: float, why: str) -> dict[str, Any]:
     return {"unit": unit, "epsilon": epsilon, "delta": delta, "why": why}
 
 
-def conversion_text(found: Mapping[str, Any]) -> str:
+def conversion_text(price: Mapping[str, Any]) -> str:
     """``one relationship: 2.83``; where no epsilon is left, that nothing is promised."""
-    return f"{found['unit']}: {price_text(found)}"
+    return f"{price['unit']}: {price_text(price)}"
 
 
-def price_text(found: Mapping[str, Any]) -> str:
+def price_text(price: Mapping[str, Any]) -> str:
     """``2.83 (delta 1e-05)`` or ``nothing is promised``."""
-    if math.isinf(found["epsilon"]):
+    if math.isinf(price["epsilon"]):
         return "nothing is promised"
-    return rounded_up(found["epsilon"]) + (f" (delta {rounded_up(found['delta'], 2)})" if found["delta"] else "")
+    return rounded_up(price["epsilon"]) + (f" (delta {rounded_up(price['delta'], 2)})" if price["delta"] else "")
 
 
 def collections(ledger: Ledger, promise: Promise) -> str:
-    """How often private data are read for one run, in words."""
+    """How often private data are read for one run, in words.
+
+    Args:
+        ledger: of the run; its parameters say how often it published or trained.
+        promise: tells who collects.
+    """
     if promise.trust == "none":
         return "as often as one likes"
     facts = [spend.parameters for spend in ledger.spends]
@@ -211,7 +216,7 @@ def comparability(promises: Sequence[Promise], epsilons: Sequence[float], opened
     protected = [place for place, promise in enumerate(promises) if promise.parts]
     if not protected:
         return []
-    said = [
+    sentences = [
         "By epsilon compare rows of one group only, and of one delta: they trust the same people and protect the same "
         "unit under the same change from the same observers."
     ]
@@ -222,7 +227,7 @@ def comparability(promises: Sequence[Promise], epsilons: Sequence[float], opened
     if pair is not None:
         one, other = sorted(pair, key=lambda place: -len(opened[place]))
         price = rounded_up(epsilons[one])
-        said.append(
+        sentences.append(
             f"Across groups no epsilon is larger or smaller than another. {letter(one)}'s {price}, for "
             f"{_promised(promises[one], opened[one])}, is neither a weaker nor a stronger promise than {price} would "
             f"be in {letter(other)}, for {_promised(promises[other], opened[other])}: "
@@ -232,17 +237,17 @@ def comparability(promises: Sequence[Promise], epsilons: Sequence[float], opened
         first, second = promises[one], promises[other]
         shared = [part.short for part in first.parts if part in second.parts]
         if shared and (first.trust, first.against) == (second.trust, second.against):
-            said.append(
+            sentences.append(
                 f"{letter(one)} and {letter(other)} both protect {_and(shared)}: what that alone costs may be compared "
                 "between them."
             )
         if _counts_entries(first, second) or _counts_entries(second, first):
             entries, whole = (one, other) if _counts_entries(first, second) else (other, one)
-            said.append(
+            sentences.append(
                 f"{letter(entries)} counts one of the two entries of an undirected edge. What its rows say of one "
                 f"relationship, both entries, may be compared with {letter(whole)}'s epsilon at the same delta."
             )
-    return said
+    return sentences
 
 
 def _promised(promise: Promise, opened: Sequence[str]) -> str:

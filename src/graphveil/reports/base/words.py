@@ -113,10 +113,10 @@ def free_lift(record: RunRecord) -> str:
     if lift is None or best is None:
         return "Lift over the free baseline: not measured."
     sign = "" if lift.low > 0 else "; not positive" if lift.mean <= 0 else "; not surely positive"
-    said = f"{points(lift.mean)} points (95%: {lift_interval(lift)}){sign}."
+    line = f"{points(lift.mean)} points (95%: {lift_interval(lift)}){sign}."
     if best == "no-edges" and record.settings.get("unit") == "node" and record.privacy.guarantee.epsilon < math.inf:
-        return f"There is no free baseline: no-edges is trained privately at the same price. Lift over it: {said}"
-    return f"Lift over the free baseline, {best}: {said}"
+        return f"There is no free baseline: no-edges is trained privately at the same price. Lift over it: {line}"
+    return f"Lift over the free baseline, {best}: {line}"
 
 
 def on_release(record: RunRecord) -> bool:
@@ -147,14 +147,14 @@ def trusted(guarantee: Guarantee) -> str:
 
 def rival_sentence(record: RunRecord) -> str:
     """How a run stands beside other methods at the same privacy price, in one sentence; nothing without rivals."""
-    found = rivals.lead(record)
-    if found is None:
+    lead = rivals.lead(record)
+    if lead is None:
         return ""
     best = record.scores.best_rival
-    where = " in this one run" if len(found.runs) == 1 else ""
-    if found.low > 0:
+    where = " in this one run" if len(lead.runs) == 1 else ""
+    if lead.low > 0:
         return f"At the same privacy price it scores measurably above its best rival{where}, {best}."
-    if found.high < 0:
+    if lead.high < 0:
         return f"At the same privacy price its best rival, {best}, scores measurably better{where}: prefer that one."
     return f"At the same privacy price it does not differ measurably from its best rival{where}, {best}."
 
@@ -210,6 +210,10 @@ def epsilon_line(guarantee: Guarantee, settings: Mapping[str, Any]) -> str:
     """The epsilon of each unit and their sum: ``label: 2, features: 1; for one person together: 3``.
 
     Where connections are protected the sum covers one of them, and says so.
+
+    Args:
+        guarantee: one epsilon for each of its parts.
+        settings: of the method; an epsilon of infinity declares a part public.
     """
     units = unit_epsilons(guarantee)
     shown = [f"{unit.text}: {rounded_up(e)}" + (f" (delta {rounded_up(d)})" if d else "") for unit, e, d in units]
@@ -230,7 +234,12 @@ def _together(units: tuple[Priced, ...]) -> str:
 
 
 def spent_line(ledger: Ledger, settings: Mapping[str, Any]) -> str:
-    """What was spent on each unit of the ledger, in short: ``features 1, labels 2``."""
+    """What was spent on each unit of the ledger, in short: ``features 1, labels 2``.
+
+    Args:
+        ledger: of the run.
+        settings: of the method; an epsilon of infinity declares a part public.
+    """
     units = dict.fromkeys(spend.unit for spend in ledger.spends)
     shown = [f"{unit} {rounded_up(ledger.total(unit)[0])}" for unit in units]
     return ", ".join([*shown, *(f"{part} not protected" for part in _declared_public(settings))])

@@ -104,6 +104,10 @@ def default_folder(data: str) -> Path:
 def open_folder(comparison: Comparison, folder: Path) -> None:
     """Make the folder of a comparison, or take up the one that is there.
 
+    Args:
+        comparison: what is compared; a folder taken up again must hold the same.
+        folder: made where it is missing.
+
     Raises:
         InputError: the folder holds another comparison, or something else.
     """
@@ -115,8 +119,8 @@ def open_folder(comparison: Comparison, folder: Path) -> None:
             (folder / "cells").mkdir(parents=True, exist_ok=True)
         write_text(plan, to_json(wanted, indent=2) + "\n")
         return
-    found = _read_json(plan)
-    differing = sorted(key for key in wanted.keys() | found.keys() if wanted.get(key) != found.get(key))
+    stored = _read_json(plan)
+    differing = sorted(key for key in wanted.keys() | stored.keys() if wanted.get(key) != stored.get(key))
     if differing:
         raise InputError(
             f"{folder} holds a comparison with other {', '.join(differing)}",

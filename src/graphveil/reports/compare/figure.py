@@ -95,15 +95,15 @@ def _label(group: Group, rows: Sequence[Row], across: int) -> str:
 
 def _lines(group: Group, rows: Sequence[Row], across: int) -> dict[str, list[Row]]:
     """Rows that belong to one line: of one method, all other epsilons equal."""
-    found: dict[str, list[Row]] = {}
+    lines: dict[str, list[Row]] = {}
     for row in rows:
         others = [
             f"{part.short} {rounded_up(row.parts[place].epsilon)}"
             for place, part in enumerate(group.promise.parts)
             if place != across and len({one.parts[place].epsilon for one in rows}) > 1
         ]
-        found.setdefault(", ".join([called(group, row), *others]), []).append(row)
-    return {name: sorted(line, key=lambda row: row.parts[across].epsilon) for name, line in found.items()}
+        lines.setdefault(", ".join([called(group, row), *others]), []).append(row)
+    return {name: sorted(line, key=lambda row: row.parts[across].epsilon) for name, line in lines.items()}
 
 
 def _line(axes: Axes, points: Sequence[tuple[float, Row]], name: str | None, colour: str, marker: str) -> None:

@@ -37,13 +37,13 @@ def finished(folders: Sequence[Path]) -> Sheet:
     twice = next((folder for folder, place in zip(folders, places, strict=True) if places.count(place) > 1), None)
     if twice is not None:
         raise InputError(f"{twice} is named twice")
-    found = [read_finished(folder) for folder in folders]
-    rows = tuple(row for row, _ in found)
+    read = [read_finished(folder) for folder in folders]
+    rows = tuple(row for row, _ in read)
     data = list(dict.fromkeys(row.data for row in rows))
     notes = []
     if len(data) > 1:
         notes.append(f"Accuracies on different data say nothing about each other: here are {', '.join(data)}.")
-    if len({tested for row, tested in found if row.accuracy is not None}) > 1:
+    if len({tested for row, tested in read if row.accuracy is not None}) > 1:
         notes.append("Not all were tested on the same nodes: split, seed or repeats differ.")
     if any(row.accuracy is None for row in rows):
         notes.append(
@@ -74,8 +74,8 @@ def read_finished(folder: Path) -> tuple[Row, str]:
     else:
         allowed = "a folder that graphveil train, release or federation join wrote"
         raise ModelFileError(f"nothing finished in {folder}", allowed=allowed)
-    found = {name: one for place in attacked for name, one in _attacks(place, row.method).items()}
-    return replace(row, folder=str(folder), attacks=found), tested
+    attacks = {name: one for place in attacked for name, one in _attacks(place, row.method).items()}
+    return replace(row, folder=str(folder), attacks=attacks), tested
 
 
 def _release(folder: Path) -> Row:
@@ -120,29 +120,29 @@ def _party(folder: Path) -> Row:
         check_party(folder)
     about = facts(_FEDERATED, guarantee, ledger, {})
     data = read_agreement(folder).name
-    found = Row(_FEDERATED, {}, data, **about, accuracy=accuracy, seconds=outcome.get("seconds"))
+    row = Row(_FEDERATED, {}, data, **about, accuracy=accuracy, seconds=outcome.get("seconds"))
     if accuracy is None or alone is None:
-        return found
+        return row
     lift = rivals.difference(accuracy, alone)
-    return replace(found, best_control="label holder alone", control=alone, lift=lift)
+    return replace(row, best_control="label holder alone", control=alone, lift=lift)
 
 
 def _outcome(folder: Path) -> dict[str, Any]:
     """What a party's command printed; nothing where it has not finished."""
     try:
-        found = read_json(folder / OUTCOME)
+        outcome = read_json(folder / OUTCOME)
     except FileNotFoundError:
         return {}
     except ValueError as error:
         raise ModelFileError("is no JSON", where=str(folder / OUTCOME)) from error
-    return found if isinstance(found, dict) else {}
+    return outcome if isinstance(outcome, dict) else {}
 
 
 def _attacks(folder: Path, method: str) -> dict[str, Attacked]:
     """What attacks found in a folder's model, beside a plain network."""
-    found = {}
+    attacks = {}
     for name, results in kept(folder).items():
         mine = results.get(method) or next((one for label, one in results.items() if label != PLAIN), None)
         if mine is not None:
-            found[name] = Attacked.of(mine, results.get(PLAIN))
-    return found
+            attacks[name] = Attacked.of(mine, results.get(PLAIN))
+    return attacks

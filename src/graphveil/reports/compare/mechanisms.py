@@ -18,6 +18,11 @@ def write(question: Question, results: Sequence[Measurement | Refusal], folder: 
 
     Where every mechanism refuses, there is nothing to draw and ``figure`` is ``None``.
 
+    Args:
+        question: which vectors and range were asked for.
+        results: one for each mechanism and epsilon.
+        folder: to be made; must be new or empty.
+
     Raises:
         InputError: the folder is already used.
     """

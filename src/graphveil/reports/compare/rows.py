@@ -25,14 +25,19 @@ class Attacked:
     """What one attack found: of the method, in a plain network beside it, and what epsilon allows."""
 
     auc: Interval
-    found: Interval
+    tpr: Interval
     plain: float | None
     limit: float | None
     beats_limit: bool
 
     @classmethod
     def of(cls, result: AttackResult, plain: AttackResult | None) -> Attacked:
-        """The figures of a result, and of the same attack on a plain network."""
+        """The figures of a result, and of the same attack on a plain network.
+
+        Args:
+            result: of the method.
+            plain: of the network without protection; None where it was not attacked.
+        """
         beside = None if plain is None else plain.auc.mean
         return cls(result.auc, result.tpr_at_1_fpr, beside, result.limit, result.beats_limit)
 
@@ -40,7 +45,7 @@ class Attacked:
         """The figures as a JSON object."""
         return {
             "auc": self.auc.to_dict(),
-            "tpr_at_1_fpr": self.found.to_dict(),
+            "tpr_at_1_fpr": self.tpr.to_dict(),
             "auc_without_protection": self.plain,
             "limit": self.limit,
             "beats_limit": self.beats_limit,
@@ -157,7 +162,17 @@ def _content(score: Interval | None) -> dict[str, Any] | None:
 
 
 def facts(method: str, guarantee: Guarantee, ledger: Ledger, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a row that follow from what was promised and spent."""
+    """The fields of a row that follow from what was promised and spent.
+
+    Args:
+        method: says what is read of a person; one that is not known counts as reading everything.
+        guarantee: what was promised.
+        ledger: what was spent.
+        settings: features that are not collected have epsilon_x None.
+
+    Returns:
+        Values for the fields guarantee, protects and collected of a `Row`.
+    """
     reads = METHODS[method].reads if method in METHODS else trust.ASPECTS
     return {
         "guarantee": guarantee,
@@ -184,7 +199,13 @@ def _axes(comparison: Comparison, cell: Cell) -> tuple[tuple[str, Any], ...]:
 
 
 def row_of(method: str, axes: Mapping[str, Any], group: Sequence[RunRecord]) -> Row:
-    """The row of records that differ in their seeds alone."""
+    """The row of records that differ in their seeds alone.
+
+    Args:
+        method: its name.
+        axes: setting -> value, as varied in the comparison.
+        group: at least one; their promises are the same.
+    """
     first = group[0]
     best, control, lift = _above(group, "control")
     rival, _, lead = _above(group, "rival")
@@ -210,12 +231,12 @@ def _above(group: Sequence[RunRecord], kind: str) -> tuple[str | None, Interval 
     first = group[0]
     scores = [record.scores.controls if kind == "control" else record.scores.rivals for record in group]
     if len(group) == 1:
-        best, found = (
+        best, lead = (
             (first.scores.best_control, first.scores.lift)
             if kind == "control"
             else (first.scores.best_rival, rivals.lead(first))
         )
-        return best, None if best is None else scores[0][best], found
+        return best, None if best is None else scores[0][best], lead
     best = max(scores[0], key=lambda name: sum(one[name].mean for one in scores), default=None)
     if best is None:
         return None, None, None

@@ -57,12 +57,12 @@ class Sheet:
     @property
     def groups(self) -> tuple[Group, ...]:
         """The rows by promise: those who trust nobody first, those who protect nothing last."""
-        found: dict[trust.Promise, list[Row]] = {}
+        alike: dict[trust.Promise, list[Row]] = {}
         for row in self.rows:
-            found.setdefault(row.promise, []).append(row)
+            alike.setdefault(row.promise, []).append(row)
         order = list(trust.HEADS)
-        promises = sorted(found, key=lambda promise: order.index(promise.trust))
-        return tuple(Group(trust.letter(i), one, tuple(found[one])) for i, one in enumerate(promises))
+        promises = sorted(alike, key=lambda promise: order.index(promise.trust))
+        return tuple(Group(trust.letter(i), one, tuple(alike[one])) for i, one in enumerate(promises))
 
     @property
     def void(self) -> str | None:
@@ -90,12 +90,17 @@ class Sheet:
     @property
     def cautions(self) -> list[str]:
         """What must stand beside the figures of some methods: that their guarantee has no finite-time proof."""
-        said = dict.fromkeys(row.caution for row in self.rows if row.caution)
-        return [f"{_names([row for row in self.rows if row.caution == text])}: {text}" for text in said]
+        texts = dict.fromkeys(row.caution for row in self.rows if row.caution)
+        return [f"{_names([row for row in self.rows if row.caution == text])}: {text}" for text in texts]
 
 
 def sheet(comparison: Comparison, rows: Sequence[Row]) -> Sheet:
-    """The sheet of a comparison."""
+    """The sheet of a comparison.
+
+    Args:
+        comparison: says which settings were varied, and on which split.
+        rows: one for each method and point of the axes, seeds put together.
+    """
     count = len(comparison.seeds)
     over = f"95% intervals over {count} runs" if count > 1 else "95% intervals over the test nodes of one run"
     split = comparison.options.get("split", "random")
@@ -111,7 +116,12 @@ def _names(rows: Sequence[Row]) -> str:
 
 
 def called(group: Group, row: Row) -> str:
-    """What a row is called: the method, the run where runs are compared, settings where only they tell rows apart."""
+    """What a row is called: the method, the run where runs are compared, settings where only they tell rows apart.
+
+    Args:
+        group: tells whether rows of one method are alike but for settings.
+        row: of that group.
+    """
     name = row.method + (" (VOID)" if row.void else "")
     if row.folder is not None:
         return f"{name} ({row.folder})"

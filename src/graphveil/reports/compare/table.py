@@ -30,14 +30,27 @@ def epsilon_columns(group: Group) -> list[str]:
 
 
 def epsilon_cells(group: Group, row: Row) -> list[str]:
-    """The epsilons of a row under those headings."""
+    """The epsilons of a row under those headings.
+
+    Args:
+        group: tells whether any row has a delta.
+        row: of that group.
+
+    Returns:
+        As many texts as `epsilon_columns` has headings; prices are rounded up.
+    """
     shown = [rounded_up(part.epsilon) for part in row.parts]
     shown += [rounded_up(row.guarantee.epsilon)] if len(shown) > 1 else []
     return [*shown, *([rounded_up(row.guarantee.delta)] if group.deltas else [])]
 
 
 def columns(page: Sheet, group: Group) -> list[str]:
-    """The headings of a group's table; those of controls, rivals and attacks only where there are some."""
+    """The headings of a group's table; those of controls, rivals and attacks only where there are some.
+
+    Args:
+        page: all groups; a column of lifts stands in all tables or in none.
+        group: of that page.
+    """
     shown = ["method", *epsilon_columns(group), *trust.ASPECTS, f"{page.score}, % (95%)"]
     shown += ["lift, points (95%)", "over"] if _any(page.rows, "lift") else []
     shown += ["lead, points (95%)", "over rival"] if _any(group.rows, "lead") else []
@@ -47,7 +60,16 @@ def columns(page: Sheet, group: Group) -> list[str]:
 
 
 def cells(page: Sheet, group: Group, row: Row) -> list[str]:
-    """One line of a group's table, as texts."""
+    """One line of a group's table, as texts.
+
+    Args:
+        page: all groups.
+        group: of that page.
+        row: of that group.
+
+    Returns:
+        As many texts as `columns` has headings.
+    """
     shown = [called(group, row), *epsilon_cells(group, row), *(row.protects[aspect] for aspect in trust.ASPECTS)]
     shown += [with_interval(row.accuracy)]
     shown += [with_lift(row.lift), row.best_control or "-"] if _any(page.rows, "lift") else []
@@ -80,8 +102,8 @@ def attack_cells(attacked: Attacked | None) -> tuple[str, str]:
         return "-", "-"
     auc = f"{attacked.auc.mean:.2f} ({attacked.auc.low:.2f} to {attacked.auc.high:.2f})"
     auc += "" if attacked.plain is None else f"; without protection {attacked.plain:.2f}"
-    found = with_interval(attacked.found)
-    return auc, found + ("" if attacked.limit is None else f"; epsilon allows {percent(attacked.limit)}")
+    tpr = with_interval(attacked.tpr)
+    return auc, tpr + ("" if attacked.limit is None else f"; epsilon allows {percent(attacked.limit)}")
 
 
 def _any(rows: Sequence[Row], what: str) -> bool:
@@ -101,7 +123,7 @@ def markdown_text(page: Sheet) -> str:
     lines = [f"# {markdown(page.title)}", ""]
     if page.void:
         lines += [f"**VOID, runs so marked protect nobody: {markdown(page.void)}.**", ""]
-    lines += [f"**{markdown(said)}.**\n" for said in page.cautions]
+    lines += [f"**{markdown(caution)}.**\n" for caution in page.cautions]
     lines += [trust.MEASURED, "", trust.LEGEND, ""]
     for group in page.groups:
         head = columns(page, group)
@@ -109,8 +131,8 @@ def markdown_text(page: Sheet) -> str:
         lines += ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
         lines += ["| " + " | ".join(markdown(cell) for cell in cells(page, group, row)) + " |" for row in group.rows]
         lines += [""]
-    said = [*page.comparable, *page.notes]
-    lines += ["## What may be compared", "", *(f"- {markdown(one)}" for one in said)] if said else []
+    remarks = [*page.comparable, *page.notes]
+    lines += ["## What may be compared", "", *(f"- {markdown(one)}" for one in remarks)] if remarks else []
     return "\n".join(lines) + "\n"
 
 
@@ -151,7 +173,7 @@ def _three(score: Interval | None) -> list[Any]:
 
 
 def _two(attacked: Attacked | None) -> list[Any]:
-    return ["", ""] if attacked is None else [attacked.auc.mean, attacked.found.mean]
+    return ["", ""] if attacked is None else [attacked.auc.mean, attacked.tpr.mean]
 
 
 def content(page: Sheet) -> dict[str, Any]:
@@ -179,7 +201,15 @@ def content(page: Sheet) -> dict[str, Any]:
 
 
 def write(page: Sheet, folder: Path) -> None:
-    """Write ``table.md``, ``table.csv``, ``table.json``, and the figure where anything was scored."""
+    """Write ``table.md``, ``table.csv``, ``table.json``, and the figure where anything was scored.
+
+    Args:
+        page: the comparison.
+        folder: must exist.
+
+    Raises:
+        WriteError: the disk refuses.
+    """
     write_text(folder / "table.md", markdown_text(page))
     write_text(folder / "table.csv", csv_text(page))
     write_text(folder / "table.json", to_json(content(page), indent=2) + "\n")
@@ -190,8 +220,17 @@ def write(page: Sheet, folder: Path) -> None:
 
 
 def answer(page: Sheet, folder: Path | None, **facts: Any) -> dict[str, Any]:
-    """What a command prints with ``--json``; the folder is None where nothing was written."""
+    """What a command prints with ``--json``.
+
+    Args:
+        page: the comparison.
+        folder: where it was written; None: nowhere.
+        facts: further fields, put first.
+
+    Returns:
+        Fields with JSON values; paths of files that are not there are None.
+    """
     files = {"folder": "", "table": "table.md", "figure": "figure.png"}
-    found = {key: None if folder is None else folder / name for key, name in files.items()}
-    shown = {key: str(path) if path is not None and path.exists() else None for key, path in found.items()}
+    paths = {key: None if folder is None else folder / name for key, name in files.items()}
+    shown = {key: str(path) if path is not None and path.exists() else None for key, path in paths.items()}
     return {**facts, **content(page), **shown}

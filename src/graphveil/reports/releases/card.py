@@ -94,28 +94,28 @@ def _lift(lift: RunRecord | None, folder: Path) -> Section:
     """Return what a plain network makes of the release, beside the best control."""
     if lift is not None:
         return results(lift, f"a plain network ({lift.method}) on this folder")
-    said = "Not measured: nothing says yet what the private data in here bought. This trains on it, at no cost:"
+    sentence = "Not measured: nothing says yet what the private data in here bought. This trains on it, at no cost:"
     typed = f"graphveil report {shlex.quote(folder.name)} --lift"
-    return Section("Lift over the free baseline", (Paragraph(said), Command(typed)))
+    return Section("Lift over the free baseline", (Paragraph(sentence), Command(typed)))
 
 
 def _content(graph: Graph) -> tuple[Section, ...]:
     """Return how large the release is, what to mind, and figures of its structure."""
     release: Release = graph.release
-    found = counts(graph)
-    size = f"{int(graph.num_nodes):,} nodes, {found['edges']:,} undirected edges"
-    if found["made"] is not None:
-        size += f", {found['public']:,} of them public and {found['made']:,} made"
+    edges = counts(graph)
+    size = f"{int(graph.num_nodes):,} nodes, {edges['edges']:,} undirected edges"
+    if edges["made"] is not None:
+        size += f", {edges['public']:,} of them public and {edges['made']:,} made"
     inside = Section("What is in it", (Points((size, *release.notes)),))
-    rows = figures(release.statistics) if found["made"] is not None else []
+    rows = figures(release.statistics) if edges["made"] is not None else []
     if not rows:
         return (inside,)
-    said = (
+    sentence = (
         "Figures of the released graph, which anybody may compute, beside those of its public edges alone. How near "
         "they are to the truth is for the curator to see, and not in here."
     )
     table = Table(("", "released", "public edges alone", "made edges alone"), tuple(Row(row) for row in rows))
-    return (inside, Section("What it keeps", (Paragraph(said), table)))
+    return (inside, Section("What it keeps", (Paragraph(sentence), table)))
 
 
 def _settings(release: Release) -> Section:
@@ -149,11 +149,13 @@ def curator_figures(kept: Mapping[str, Any]) -> list[tuple[str, ...]]:
 
 def overlap_sentence(kept: Mapping[str, Any]) -> str:
     """How many made edges are true private ones, beside chance."""
-    found = kept["overlap"]
-    inside = found["low"] <= found["common"] <= found["high"]
+    overlap = kept["overlap"]
+    inside = overlap["low"] <= overlap["common"] <= overlap["high"]
     verdict = "no more than chance" if inside else "other than chance"
-    true = f"{found['common']:,} of {found['synthetic']:,} made edges are true private ones (of {found['true']:,})"
-    chance = f"{found['chance']:,.1f} ({found['low']:,} to {found['high']:,} in 95%)"
+    true = (
+        f"{overlap['common']:,} of {overlap['synthetic']:,} made edges are true private ones (of {overlap['true']:,})"
+    )
+    chance = f"{overlap['chance']:,.1f} ({overlap['low']:,} to {overlap['high']:,} in 95%)"
     return f"{true}; as many random pairs would hit {chance}: {verdict}"
 
 

@@ -24,6 +24,10 @@ SETTINGS: Mapping[str, Any] = {}  # its defaults
 def measure_lift(folder: Path, *, progress: ProgressCallback | None = None) -> RunRecord:
     """Train on the release in a folder, on several splits and with all controls, and keep the record there.
 
+    Args:
+        folder: of a release; the record is written into it.
+        progress: told of every epoch.
+
     Raises:
         DataError: the release is incomplete or was changed.
         InputError: it has no labels to score a network with.

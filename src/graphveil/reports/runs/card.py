@@ -50,11 +50,20 @@ class About:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any], *, guarantee: Guarantee, ledger: Ledger) -> About:
-        """The inverse of `to_dict`; raises KeyError, TypeError or ValueError for anything else."""
+        """The inverse of `to_dict`.
+
+        Args:
+            content: as read from a file, which may have been edited.
+            guarantee: of the same folder.
+            ledger: of the same folder.
+
+        Raises:
+            KeyError, TypeError, ValueError: a field is missing or has another kind of value.
+        """
         settings = {str(key): number_of(value) for key, value in content["settings"].items()}
         price = None if content["relationship"] is None else float(content["relationship"])
-        said = str(content["method"]), str(content["data"]), settings, price, str(content["version"])
-        return cls(*said, guarantee, ledger)
+        facts = str(content["method"]), str(content["data"]), settings, price, str(content["version"])
+        return cls(*facts, guarantee, ledger)
 
 
 def public_card(about: About) -> Card:
@@ -75,7 +84,12 @@ def public_card(about: About) -> Card:
 
 
 def run_card(record: RunRecord, attacks: Found) -> Card:
-    """Return the card of a run and of the attacks on it (attack -> attacked -> result)."""
+    """Return the card of a run and of the attacks on it (attack -> attacked -> result).
+
+    Args:
+        record: of the run.
+        attacks: attack -> attacked -> result; empty where none was run.
+    """
     guarantee = record.privacy.guarantee
     return Card(
         title=f"Privacy card: {record.method} on {record.data}",
@@ -97,7 +111,12 @@ def _connections(price: float | None) -> tuple[str, ...]:
 
 
 def results(record: RunRecord, name: str) -> Section:
-    """Return the accuracies and the lift over the free baseline; `name` is what the run itself is called."""
+    """Return the accuracies and the lift over the free baseline.
+
+    Args:
+        record: of the run, or of the training on a release.
+        name: what the run itself is called in the table.
+    """
     own = (name, *_scores(record.scores.accuracy))
     rows = [Row(own, strong=True)]
     for name, score in sorted(record.scores.rivals.items(), key=lambda item: -item[1].mean):
@@ -108,8 +127,8 @@ def results(record: RunRecord, name: str) -> Section:
     if record.scores.ceiling is not None:
         rows.append(Row(("not private (ceiling)", *_scores(record.scores.ceiling))))
     figure = words.figure(record)[0].replace("accuracy", "Accuracy")
-    said = f"{figure} on the test nodes, per cent; 95% intervals over {words.spread_over(record.scores.accuracy)}."
-    told = Paragraph(f"{said} {words.measured_with(record)}")
+    sentence = f"{figure} on the test nodes, per cent; 95% intervals over {words.spread_over(record.scores.accuracy)}."
+    told = Paragraph(f"{sentence} {words.measured_with(record)}")
     lift = (Paragraph(words.free_lift(record), strong=True), Paragraph(words.lift_sentence(record)))
     table = Table(("", words.figure(record)[0], "95% interval"), tuple(rows))
     return Section(cards.RESULTS, (told, table, *lift, *_standing(record)))
@@ -124,8 +143,8 @@ def _standing(record: RunRecord) -> tuple[Paragraph, ...]:
     lead = rivals.lead(record)
     if lead is None:
         return ()
-    said = f"{text.points(lead.mean)} points (95%: {words.lift_interval(lead)})"
-    loud = Paragraph(f"Against the best rival, {record.scores.best_rival}: {said}.", strong=True)
+    line = f"{text.points(lead.mean)} points (95%: {words.lift_interval(lead)})"
+    loud = Paragraph(f"Against the best rival, {record.scores.best_rival}: {line}.", strong=True)
     return (loud, Paragraph(words.rival_sentence(record)))
 
 

@@ -67,7 +67,14 @@ none of it. Hand on the folder `public/`, nothing else. `model.safetensors` and 
 
 
 def default_folder(data: str, method: str, now: datetime, *, root: Path = Path("runs")) -> Path:
-    """``runs/<data>-<method>-<time>``, with a number behind it when that name is taken."""
+    """``runs/<data>-<method>-<time>``, with a number behind it when that name is taken.
+
+    Args:
+        data: name or path of the graph; of a path, only the last part is kept.
+        method: its name.
+        now: local time; seconds are kept.
+        root: the folder that holds all runs.
+    """
     name = f"{plain_name(data)}-{method}-{now:%Y%m%d-%H%M%S}"
     taken = next(count for count in range(1, 10_000) if not _numbered(root, name, count).exists())
     return _numbered(root, name, taken)
@@ -137,6 +144,15 @@ def reserve(model: Any, path: Path, more: int, held: ExitStack) -> ExitStack:
     """Make a prediction of ``model`` that costs something first take the space to keep the run and ``more`` bytes.
 
     Returns what holds that space, to be closed before `keep_spending`; it ends with ``held`` at the latest.
+
+    Args:
+        model: as opened from the run; its ledger is given another account, in place.
+        path: folder of the run.
+        more: bytes by which the run grows, at most.
+        held: ends the reservation at the latest.
+
+    Returns:
+        What holds the space, to be closed before `keep_spending`.
     """
     rooms = held.enter_context(ExitStack())
     size = more + 2 * sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
@@ -171,9 +187,9 @@ def read_run(path: Path) -> RunRecord:
     Raises:
         ModelFileError: there is no run there, or a file of it is damaged or was changed.
     """
-    found = _record(path)
+    record = _record(path)
     kept = parts.checked(path)
-    return _paid(found, kept.guarantee, kept.ledger)
+    return _paid(record, kept.guarantee, kept.ledger)
 
 
 def _paid(record: RunRecord, guarantee: Guarantee, ledger: Ledger) -> RunRecord:
@@ -261,8 +277,8 @@ def _write(record: RunRecord, model: Any, folder: Path, fixed: Mapping[str, str]
 def _write_public(about: About, model: Any, public: Path) -> None:
     about = replace(about, ledger=model.ledger, guarantee=model.guarantee)
     guarantee = to_json(about.guarantee.to_dict(), indent=2) + "\n"
-    said = {parts.ABOUT: to_json(about.to_dict(), indent=2) + "\n", parts.GUARANTEE: guarantee}
-    with parts.writing_part(public, said):
+    texts = {parts.ABOUT: to_json(about.to_dict(), indent=2) + "\n", parts.GUARANTEE: guarantee}
+    with parts.writing_part(public, texts):
         parts.save_public_model(model, public)
         write_text(public / parts.LEDGER, _ledger_json(about.ledger))
     _write_public_card(about, public)
