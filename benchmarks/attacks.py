@@ -24,7 +24,6 @@ from graphveil.attacks.result import AttackResult
 from graphveil.errors import GraphveilError
 from graphveil.graphs import load_graph, random_split
 from graphveil.methods.registry import METHODS, build_method
-from graphveil.methods.release.heterorr import HeteroRR
 from graphveil.privacy import SeededRandomness
 from graphveil.reports.base.files import to_json
 
@@ -107,7 +106,8 @@ def measure(data: str, asked: argparse.Namespace) -> None:
             start = time.perf_counter()
             row: dict[str, Any] = {"data": data, "run": run, "attack": name, "accuracy": accuracy}
             try:
-                served = method.published if name == "published-edges" and isinstance(method, HeteroRR) else graph
+                published = name == "published-edges" and method.kind == "heterorr"
+                served = method.published if published else graph
                 row["result"] = attack(name, replace(target, served=served)).to_dict()
             except GraphveilError as refusal:
                 row["refused"] = str(refusal)

@@ -26,8 +26,8 @@ from graphveil.mechanisms.samplers.bits import BitLaw, bit_law
 from graphveil.methods.curator import class_sums
 from graphveil.methods.curator import recipe as curator_method
 from graphveil.methods.curator import training as curator
-from graphveil.methods.curator.class_sums import ClassSums
-from graphveil.methods.curator.recipe import CuratorMethod
+from graphveil.methods.curator.class_sums import ClassSumsCore
+from graphveil.methods.curator.recipe import StagedCore
 from graphveil.methods.links import collection as private_links
 from graphveil.methods.local import label_propagation
 from graphveil.methods.local.lpgnn import LPGNNCore
@@ -92,16 +92,16 @@ def the_number_of_edges_sets_the_noise(patch: Patch) -> None:
 
 
 def a_degree_reaches_the_network(patch: Patch) -> None:
-    real = ClassSums.publish
+    real = ClassSumsCore.publish
 
     def publish(me: Any, graph: Any, **rest: Any) -> Any:
         found = real(me, graph, **rest)
         degrees = torch.bincount(graph.edge_index[0], minlength=int(graph.num_nodes)).float()
         weak = replace(found, sums=found.sums / (1 + degrees[:, None]))
-        me.made(weak.digest)
+        me.account.made(weak.digest)
         return weak
 
-    patch.setattr(ClassSums, "publish", publish)
+    patch.setattr(ClassSumsCore, "publish", publish)
 
 
 def sums_are_taken_until_they_look_right(patch: Patch) -> None:
@@ -119,7 +119,7 @@ def sums_are_taken_until_they_look_right(patch: Patch) -> None:
 
 
 def the_history_counts_edges(patch: Patch) -> None:
-    real = CuratorMethod.history.fget  # type: ignore[attr-defined]
+    real = StagedCore.history.fget  # type: ignore[attr-defined]
     seen: list[int] = []
     rows = curator_method.receiver_rows
 
@@ -128,7 +128,7 @@ def the_history_counts_edges(patch: Patch) -> None:
         return rows(graph, *rest)
 
     patch.setattr(curator_method, "receiver_rows", watched)
-    patch.setattr(CuratorMethod, "history", property(lambda me: (*real(me), seen[-1])))
+    patch.setattr(StagedCore, "history", property(lambda me: (*real(me), seen[-1])))
 
 
 def lists_are_sent_twice(patch: Patch) -> None:

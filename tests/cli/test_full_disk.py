@@ -182,14 +182,14 @@ def test_a_disk_without_room_is_refused_before_anything_is_spent(
     type_in: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
     """200 kB are too little for a run; nobody's report may be asked for before that is seen."""
-    from graphveil.methods.release.heterorr import HeteroRR
+    from graphveil.methods.release.heterorr import HeteroRRCore
     from graphveil.methods.runs import experiment
 
     def spend(*_: object, **__: object) -> None:
         pytest.fail("spent")
 
     monkeypatch.setattr(experiment, "run", spend)
-    monkeypatch.setattr(HeteroRR, "release", spend)
+    monkeypatch.setattr(HeteroRRCore, "release", spend)
     monkeypatch.setattr("graphveil.reports.federation.folders.write_split", spend)
     with files_of_at_most(200_000):
         answer = type_in(*PRICED[command])

@@ -14,7 +14,7 @@ from graphveil.aggregation.grid import quantise
 from graphveil.errors import BudgetError, InputError, ModelFileError
 from graphveil.graphs import make_graph
 from graphveil.methods import GAP, load_method
-from graphveil.methods.curator.recipe import CuratorMethod
+from graphveil.methods.curator.recipe import StagedCore
 from graphveil.privacy import SecureRandomness, SeededRandomness, gaussian_epsilon
 from tests.methods import curator_made as cm
 
@@ -51,13 +51,13 @@ def test_replay_on_a_neighbour_changes_nothing_but_the_sums(
 def test_the_replay_would_notice_a_second_reader(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A mutant that looks at degrees beside the sums is caught by the test above."""
     replay = cm.Replay(monkeypatch)
-    real = CuratorMethod._train
+    real = StagedCore._train
 
     def peeking(me: Any, network: Any, which: int, parts: Any, *rest: Any) -> Any:
         factor = float(seen[0].edge_index.shape[1]) / 100
         return real(me, network, which, [parts[0] * factor, *parts[1:]], *rest)
 
-    monkeypatch.setattr(CuratorMethod, "_train", peeking)
+    monkeypatch.setattr(StagedCore, "_train", peeking)
     seen = [cm.graph()]
     first = cm.fit(name, seen[0])
     replay.again()
@@ -93,7 +93,9 @@ def test_no_private_degree_normalises_anything(name: str) -> None:
     start = cm.graph()
     pairs = torch.tensor([[0, 0, 1], [1, 2, 2]])
     add = [
-        method._sums(cm.with_edges(start, pairs[:, :m]), start.schema, method.planned_noise(start.schema, 30), None)
+        method.core._sums(
+            cm.with_edges(start, pairs[:, :m]), start.schema, method.planned_noise(start.schema, 30), None
+        )
         for m in (1, 2)
     ]
     x = torch.nn.functional.normalize(torch.randn(60, 4, generator=torch.Generator().manual_seed(0)))

@@ -13,7 +13,7 @@ from graphveil.aggregation.grid import quantise
 from graphveil.errors import BudgetError, InputError
 from graphveil.methods import load_method
 from graphveil.methods.curator.privacy import CuratorPrivacy
-from graphveil.methods.curator.recipe import CuratorMethod
+from graphveil.methods.curator.recipe import StagedCore
 from graphveil.methods.curator.settings import CuratorSettings
 from graphveil.methods.curator.training import receiver_rows
 from graphveil.privacy import SeededRandomness
@@ -30,9 +30,9 @@ def test_a_nodes_list_moves_the_sums_of_others_by_at_most_what_is_charged(
 ) -> None:
     """Items 2, 3, 9: with noisy answers frozen, only the node's own row of what is summed differs."""
     replay = cm.Replay(monkeypatch)
-    start, node, trained, real = cm.graph(), 5, [], CuratorMethod._train
+    start, node, trained, real = cm.graph(), 5, [], StagedCore._train
 
-    def frozen(me: CuratorMethod, network: nn.Module, *rest: Any) -> Any:
+    def frozen(me: StagedCore, network: nn.Module, *rest: Any) -> Any:
         if replay.replaying:
             network.load_state_dict(trained[len(replay.calls)])
             return ()
@@ -40,7 +40,7 @@ def test_a_nodes_list_moves_the_sums_of_others_by_at_most_what_is_charged(
         trained.append({name: value.clone() for name, value in network.state_dict().items()})
         return found
 
-    monkeypatch.setattr(CuratorMethod, "_train", frozen)
+    monkeypatch.setattr(StagedCore, "_train", frozen)
     cm.fit(name, start, **NODE)
     before = replay.again()
     cm.fit(name, cm.without_node(start, node), **NODE)
@@ -100,7 +100,7 @@ def test_a_broken_promise_is_refused() -> None:
 
 def test_stages_go_on_from_one_another() -> None:
     """The first layer trains in every stage, from where the stage before left it."""
-    stages = cm.fit("progap", hops=2, patience=0)._fitted.networks
+    stages = cm.fit("progap", hops=2, patience=0).core.result.networks
     assert [len(stage.bases) for stage in stages] == [1, 2, 3]
     first = [stage.bases[0].layer.weight for stage in stages]
     assert not torch.equal(first[0], first[1])

@@ -16,10 +16,10 @@ from torch import Tensor
 
 from graphveil.aggregation import PerturbedSum, grid, perturbed
 from graphveil.graphs import keep_lists
-from graphveil.methods import ClassSums
 from graphveil.methods.curator import recipe as curator_method
 from graphveil.methods.curator import training as curator
-from graphveil.methods.curator.recipe import CuratorMethod
+from graphveil.methods.curator.class_sums import ClassSumsCore
+from graphveil.methods.curator.recipe import StagedCore
 from graphveil.privacy import budget_split
 from graphveil.training import clipped_sum, dp_sgd
 from graphveil.training.noisy_updates import NoisyUpdates
@@ -49,7 +49,7 @@ def empty_batches_get_no_noise(patch: Patch) -> None:
 
 def validation_labels_leak(patch: Patch) -> None:
     """The head is shifted by how well it does on private validation labels."""
-    real = CuratorMethod._train
+    real = StagedCore._train
 
     def leaking(me: Any, network: Any, which: int, parts: Any, people: Any, *rest: Any) -> Any:
         found = real(me, network, which, parts, people, *rest)
@@ -59,19 +59,19 @@ def validation_labels_leak(patch: Patch) -> None:
             network.head.bias += loss * torch.arange(len(network.head.bias))
         return found
 
-    patch.setattr(CuratorMethod, "_train", leaking)
+    patch.setattr(StagedCore, "_train", leaking)
 
 
 def delta_comes_from_the_number_of_edges(patch: Patch) -> None:
     def mutant(real: Any) -> Any:
         def publish(me: Any, graph: Any, **rest: Any) -> Any:
             me.privacy = replace(me.privacy, delta=0.1 / graph.edge_index.shape[1])
-            me.ledger = me.privacy.open_ledger()
+            me.account.ledger = me.privacy.open_ledger()
             return real(me, graph, **rest)
 
         return publish
 
-    for kind in (CuratorMethod, ClassSums):
+    for kind in (StagedCore, ClassSumsCore):
         patch.setattr(kind, "publish", mutant(kind.publish))
 
 
@@ -127,7 +127,7 @@ def accounting_takes_the_central_limit(patch: Patch) -> None:
 
 def a_degree_normalises(patch: Patch) -> None:
     """Sums become means over private numbers of neighbours."""
-    real = CuratorMethod._train
+    real = StagedCore._train
 
     def scaled(me: Any, network: Any, which: int, parts: Any, *rest: Any) -> Any:
         degrees = torch.from_numpy(np.diff(seen[-1].starts.numpy()).astype(np.float32)) if seen else 1.0
@@ -141,7 +141,7 @@ def a_degree_normalises(patch: Patch) -> None:
         seen.append(rows_of(*arguments, **named))
         return seen[-1]
 
-    patch.setattr(CuratorMethod, "_train", scaled)
+    patch.setattr(StagedCore, "_train", scaled)
     patch.setattr(curator_method, "receiver_rows", watched)
 
 

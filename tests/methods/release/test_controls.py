@@ -132,7 +132,7 @@ def test_a_rival_that_would_drown_is_left_out() -> None:
     large.num_nodes = 20_000
     method = HeteroRR(epsilon_x=1.0, epsilon_a=0.5)
     assert set(release_rivals_left_out(method, large)) == {"edge-rand"}
-    method.published = released()
+    method.core.published = released()
     assert release_notes(method, large, controlled=True)[-1].startswith("rival edge-rand was left out: epsilon 0.5 on")
     assert release_notes(method, large) == method.published.release.notes
     assert release_rivals_left_out(method, graph) == {}

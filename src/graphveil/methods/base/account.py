@@ -13,7 +13,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -23,11 +22,25 @@ from graphveil.errors import BudgetError
 from graphveil.privacy import Ledger, Spend
 
 
-class _Paying:
-    """How an account pays."""
+@dataclass(eq=False)
+class Account:
+    """What was paid, and what for; whoever asks the same people shares it.
+
+    Copies are the account itself: a copied method would otherwise ask people a second time at the first price.
+
+    Attributes:
+        ledger: everything paid so far.
+        collections: digests of the collections that the ledger has paid for.
+    """
 
     ledger: Ledger
-    collections: frozenset[str]
+    collections: frozenset[str] = frozenset()
+
+    def __copy__(self) -> Account:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Account:
+        return self
 
     def afford(self, *spends: Spend) -> None:
         """Raise BudgetError where the ledger cannot pay; nothing is spent."""
@@ -70,36 +83,6 @@ class _Paying:
         else:
             self.ledger = ledger
             self.made(name)
-
-
-@dataclass(eq=False)
-class Account(_Paying):
-    """What was paid, and what for; whoever asks the same people shares it.
-
-    Copies are the account itself: a copied method would otherwise ask people a second time at the first price.
-
-    Attributes:
-        ledger: everything paid so far.
-        collections: digests of the collections that the ledger has paid for.
-    """
-
-    ledger: Ledger
-    collections: frozenset[str] = frozenset()
-
-    def __copy__(self) -> Account:
-        return self
-
-    def __deepcopy__(self, memo: dict[int, object]) -> Account:
-        return self
-
-
-class Booked(_Paying):
-    """What a method has that holds no `Account` yet: the same, as its own attributes."""
-
-    collections: frozenset[str] = frozenset()
-
-    def keep(self, model: Path) -> None:
-        """Write what the method keeps of people beside a saved model, for its owner alone; most keep nothing."""
 
 
 def restored_account(facts: Mapping[str, Any]) -> Account:

@@ -126,8 +126,10 @@ def signature_of(core: Callable[..., Any]) -> inspect.Signature:
     spelt: list[inspect.Parameter] = []
     for one in plain.parameters.values():
         if one.kind is inspect.Parameter.VAR_KEYWORD:
-            derived = getattr(core, "derived", ())
+            derived, left_out = getattr(core, "derived", ()), getattr(core, "left_out", ())
             for field in fields(core.settings_type):  # type: ignore[attr-defined]
+                if field.name in left_out:
+                    continue
                 default = None if field.name in derived else field.default
                 spelt.append(inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=default))
         else:

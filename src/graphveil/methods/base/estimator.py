@@ -62,6 +62,8 @@ class Estimator(Generic[C]):
         lift: accuracy above the best control, where a run with controls measured it, else None.
     """
 
+    __slots__ = ("__weakref__", "_cloned", "core", "lift")  # what is the core's is set there, not hidden here
+
     core: C
     lift: Measured | None
 
@@ -379,7 +381,7 @@ def load_estimator(core: type[C], path: str | Path) -> Estimator[C]:
     tensors = without_answers(path, tensors)
     with restoring(path):
         found = core.restore(Stored(facts, tensors))
-        found.recall(Path(path))
+    found.recall(Path(path))
     return Estimator(found)
 
 

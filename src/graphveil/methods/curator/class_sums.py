@@ -23,19 +23,20 @@ from torch import Tensor
 
 from graphveil.aggregation import ReceiverRows, SparseMatrix, build_inputs
 from graphveil.errors import InputError
-from graphveil.graphs import Graph, GraphSchema, Split, random_split
-from graphveil.methods.base.account import Booked, digest_of
+from graphveil.graphs import Graph, GraphSchema, Split
+from graphveil.methods.base.account import Account, digest_of, restored_account
+from graphveil.methods.base.core import Stored, fitted_or_refuse
 from graphveil.methods.base.drop import drop_objective
+from graphveil.methods.base.estimator import Factory
 from graphveil.methods.base.network import Network
 from graphveil.methods.base.network_storage import network_facts, network_tensors, restored_network
-from graphveil.methods.base.scores import true_score
-from graphveil.methods.base.storage import number, read_method, restoring, save_method, schema_facts, schema_from
+from graphveil.methods.base.storage import number, schema_facts, schema_from
 from graphveil.methods.curator.privacy import CuratorPrivacy, Noise
 from graphveil.methods.curator.settings import SumsSettings
 from graphveil.methods.curator.training import NodeData, read_people
 from graphveil.methods.links.collection import people_key
 from graphveil.models.fusion import Fusion
-from graphveil.privacy import Guarantee, Ledger, Randomness
+from graphveil.privacy import Guarantee, Randomness
 from graphveil.progress import ProgressCallback
 from graphveil.training import Epoch, Schedule, train
 
@@ -70,8 +71,8 @@ class FittedSums:
     network: Network
 
 
-class ClassSums(Booked):
-    """The estimator; `fit` is `publish` (the curator) followed by `fit_published` (anybody).
+class ClassSumsCore:
+    """Noisy sums of neighbours' classes: `fit` is `publish` (the curator), then `fit_published` (anybody).
 
     Args:
         epsilon, delta, unit: see `CuratorPrivacy`; unit "edge" or "directed-edge".
@@ -85,6 +86,9 @@ class ClassSums(Booked):
 
     kind = "class-sums"
     reads_edges = True
+    says_who: tuple[str, ...] = ()
+    several = False
+    settings_type = SumsSettings
 
     def __init__(self, *, epsilon: float, delta: float = 1e-5, unit: str | None = None, **settings: Any) -> None:
         known = SumsSettings.__dataclass_fields__
@@ -99,7 +103,7 @@ class ClassSums(Booked):
             )
         self.privacy = CuratorPrivacy(epsilon, delta, unit)
         self.settings = SumsSettings(**settings)
-        self.ledger: Ledger = self.privacy.open_ledger()
+        self.account = Account(self.privacy.open_ledger())
         self.published: PublishedSums | None = None
         self._fitted: FittedSums | None = None
 
@@ -114,18 +118,18 @@ class ClassSums(Booked):
         """
         schema, columns = graph.schema, len(graph.schema.classes)
         noise = self.privacy.noise(schema, hops=1, columns=columns)
-        self.pay(*self.privacy.spend("class sums", schema, noise, columns=columns))
+        self.account.pay(*self.privacy.spend("class sums", schema, noise, columns=columns))
         people = read_people(graph, split)
         rows = ReceiverRows.of(graph.edge_index, people.nodes)
         found = self.privacy.sums(schema, noise).perturb(rows, messages(people), 1, randomness)
         void = None if self.privacy.public else randomness.void
         made = PublishedSums(people, found, noise, self.privacy, void)
-        self.made(made.digest)
+        self.account.made(made.digest)
         return made
 
     # ---- anybody ----
 
-    def fit_published(self, published: PublishedSums, *, progress: ProgressCallback | None = None) -> ClassSums:
+    def fit_published(self, published: PublishedSums, *, progress: ProgressCallback | None = None) -> ClassSumsCore:
         """Train on a publication; may be called again and again at no privacy cost.
 
         Raises:
@@ -140,39 +144,47 @@ class ClassSums(Booked):
             )
         schema = published.people.schema
         columns = published.people.classes
-        self.recognise(published.digest, self.privacy.spend("class sums", schema, published.noise, columns=columns))
+        self.account.recognise(
+            published.digest, self.privacy.spend("class sums", schema, published.noise, columns=columns)
+        )
         network = train_fusion(published.people, beside(published.sums, published.noise), self.settings, progress)
         self._fitted = FittedSums(
             schema,
             published.people.key,
-            self.privacy.guarantee(schema, self.ledger, void=published.void),
+            self.privacy.guarantee(schema, self.account.ledger, void=published.void),
             self.privacy.epsilon_relationship(schema, published.noise),
             network,
         )
         self.published = published
         return self
 
-    def fit(
+    # ---- both ----
+
+    def collect(
+        self, graph: Graph, *, split: Split, randomness: Randomness, progress: ProgressCallback | None = None
+    ) -> PublishedSums:
+        """Publish the sums of `graph`."""
+        return self.publish(graph, split=split, randomness=randomness)
+
+    def train(
         self,
-        graph: Graph,
+        collected: PublishedSums,
         *,
-        randomness: Randomness,
-        split: Split | None = None,
+        randomness: Randomness | None = None,
         progress: ProgressCallback | None = None,
-    ) -> ClassSums:
-        """Publish the sums of `graph` and train on them; default split: half, a quarter, a quarter (from `seed`)."""
-        split = split or random_split(graph, self.settings.seed)
-        return self.fit_published(self.publish(graph, split=split, randomness=randomness), progress=progress)
+    ) -> None:
+        """Train on a publication: `fit_published`."""
+        self.fit_published(collected, progress=progress)
 
     # ---- what comes out ----
 
-    def predict_proba(self, graph: Graph | None = None, *, randomness: Randomness | None = None) -> Tensor:
+    def probabilities(self, graph: Graph | None = None, *, randomness: Randomness | None = None) -> Tensor:
         """Return class probabilities [n, c] of the nodes that were published; no edge is read.
 
         Raises:
             InputError: for other nodes: their edges would have to be summed, and nobody has paid for that.
         """
-        fitted = self._require_fitted()
+        fitted = self.result
         if graph is not None and people_key(graph) != fitted.people:
             raise InputError(
                 "class-sums knows only the nodes whose sums were published",
@@ -181,39 +193,46 @@ class ClassSums(Booked):
             )
         return torch.softmax(fitted.network.logits, dim=1)
 
-    def predict(self, graph: Graph | None = None, *, randomness: Randomness | None = None) -> Tensor:
-        """Return the most likely class of every node [n]."""
-        return self.predict_proba(graph).argmax(dim=1)
+    @property
+    def fitted(self) -> bool:
+        """Whether there is a trained network."""
+        return self._fitted is not None
 
-    def score(self, graph: Graph, mask: Tensor | None = None, *, randomness: Randomness | None = None) -> float:
-        """Return the accuracy against the true labels of `graph` on `mask` (default: all nodes with a label)."""
-        return true_score(self.predict(graph), graph, mask)
+    @property
+    def seed(self) -> int:
+        """What fixes the default split and initial weights, never privacy noise."""
+        return self.settings.seed
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the settings that build the core once more."""
+        budget = {"epsilon": self.privacy.epsilon, "delta": self.privacy.delta, "unit": self.privacy.unit}
+        return {**budget, **asdict(self.settings)}
 
     @property
     def schema(self) -> GraphSchema:
         """The public facts of the graph that was published."""
-        return self._require_fitted().schema
+        return self.result.schema
 
     @property
     def guarantee(self) -> Guarantee:
         """What the publication protects."""
-        return self._require_fitted().guarantee
+        return self.result.guarantee
 
     @property
     def epsilon_relationship(self) -> float | None:
         """What one relationship costs: both entries of an undirected edge."""
-        return self._require_fitted().epsilon_relationship
+        return self.result.epsilon_relationship
 
     @property
     def history(self) -> tuple[Epoch, ...]:
         """Every epoch's figures."""
-        return self._require_fitted().network.history
+        return self.result.network.history
 
     # ---- files ----
 
-    def save(self, path: str | Path) -> Path:
-        """Write weights, predictions, guarantee and ledger to one safetensors file; no edges."""
-        fitted = self._require_fitted()
+    def stored(self) -> Stored:
+        """Return weights, predictions, guarantee and ledger; no edges."""
+        fitted = self.result
         facts = {
             "options": {
                 "epsilon": number(self.privacy.epsilon),
@@ -225,42 +244,44 @@ class ClassSums(Booked):
             "people": fitted.people,
             "epsilon_relationship": number(fitted.epsilon_relationship),
             **network_facts(fitted.network),
-            "collections": sorted(self.collections),
-            "ledger": self.ledger.to_dict(),
+            "collections": sorted(self.account.collections),
+            "ledger": self.account.ledger.to_dict(),
             "guarantee": fitted.guarantee.to_dict(),
         }
-        return save_method(path, self.kind, facts, network_tensors(fitted.network))
+        return Stored(facts, network_tensors(fitted.network))
+
+    def keep(self, model: Path) -> None:
+        """Keep nothing: nobody is asked again."""
+
+    def recall(self, model: Path) -> None:
+        """Find nothing: nothing is kept."""
 
     @classmethod
-    def load(cls, path: str | Path) -> ClassSums:
-        """Return a saved method, able to predict for its own nodes.
+    def restore(cls, stored: Stored) -> ClassSumsCore:
+        """Return what `stored` gave, able to predict for its own nodes.
 
         Raises:
-            ModelFileError: for a file that is missing, damaged or of another method.
+            KeyError, TypeError, ValueError: for anything else.
         """
-        _, facts, tensors = read_method(path, cls.kind)
-        with restoring(path):
-            options = {**facts["options"], "epsilon": float(facts["options"]["epsilon"])}
-            method = cls(**options, **{**facts["settings"], "device": "cpu"})
-            network, schema = restored_network(facts, tensors), schema_from(facts["schema"])
-            if network.logits.dim() != 2 or network.logits.shape[1] != len(schema.classes):
-                raise InputError(f"logits are {tuple(network.logits.shape)}", allowed=f"(nodes, {len(schema.classes)})")
-            price = facts["epsilon_relationship"]
-            method._fitted = FittedSums(
-                schema,
-                str(facts["people"]),
-                Guarantee.from_dict(facts["guarantee"]),
-                None if price is None else float(price),
-                network,
-            )
-            method.ledger = Ledger.from_dict(facts["ledger"])
-            method.collections = frozenset(facts.get("collections", ()))
+        facts, tensors = stored.facts, stored.tensors
+        options = {**facts["options"], "epsilon": float(facts["options"]["epsilon"])}
+        method = cls(**options, **{**facts["settings"], "device": "cpu"})
+        network, schema = restored_network(facts, tensors), schema_from(facts["schema"])
+        if network.logits.dim() != 2 or network.logits.shape[1] != len(schema.classes):
+            raise InputError(f"logits are {tuple(network.logits.shape)}", allowed=f"(nodes, {len(schema.classes)})")
+        price, guarantee = facts["epsilon_relationship"], Guarantee.from_dict(facts["guarantee"])
+        price = None if price is None else float(price)
+        method._fitted = FittedSums(schema, str(facts["people"]), guarantee, price, network)
+        method.account = restored_account(facts)
         return method
 
-    def _require_fitted(self) -> FittedSums:
-        if self._fitted is None:
-            raise InputError("this ClassSums has not been fitted", remedy="call fit or fit_published first")
-        return self._fitted
+    @property
+    def result(self) -> FittedSums:
+        """What fitting left; raises InputError before."""
+        return fitted_or_refuse(self._fitted, "ClassSums", "fit_published")
+
+
+ClassSums = Factory(ClassSumsCore)
 
 
 def corners(classes: int) -> Tensor:

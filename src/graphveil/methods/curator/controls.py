@@ -20,12 +20,13 @@ import torch
 from torch import Tensor
 
 from graphveil.graphs import Graph, Split
+from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.family import Control
-from graphveil.methods.curator.class_sums import ClassSums, train_fusion
-from graphveil.methods.curator.dp_mlp import DPMLP
+from graphveil.methods.curator.class_sums import ClassSums, ClassSumsCore, train_fusion
+from graphveil.methods.curator.dp_mlp import DPMLP, DPMLPCore
 from graphveil.methods.curator.gap import GAP
 from graphveil.methods.curator.progap import ProGAP
-from graphveil.methods.curator.recipe import CuratorMethod
+from graphveil.methods.curator.recipe import StagedCore
 from graphveil.methods.curator.settings import CuratorSettings
 from graphveil.methods.curator.training import NodeData, blocks, build_seeded, read_people, train_openly
 from graphveil.methods.local.controls import hits
@@ -33,17 +34,17 @@ from graphveil.models.perceptrons import Encoder, HopClassifier
 from graphveil.privacy import Randomness
 from graphveil.training.full_batch import Rows
 
-Curator = CuratorMethod | DPMLP | ClassSums
+CuratorEstimator = Estimator[StagedCore] | Estimator[DPMLPCore] | Estimator[ClassSumsCore]
 
 
 def curator_controls_of(
-    method: Curator, graph: Graph, split: Split, *, randomness: Randomness
+    method: CuratorEstimator, graph: Graph, split: Split, *, randomness: Randomness
 ) -> Mapping[str, Control]:
     """Return the controls of a fitted method, each to be run by calling it."""
-    if isinstance(method, ClassSums):
+    if isinstance(method.core, ClassSumsCore):
         return {"no-edges": lambda: hits(_features_alone(method, graph, split), graph, split)}
     privacy, settings = method.privacy, method.settings
-    if isinstance(method, DPMLP):
+    if isinstance(method.core, DPMLPCore):
         return {"public-only": lambda: np.full(int(split.test.sum()), 1.0 / len(graph.schema.classes))}
     if privacy.nodes and not privacy.public:
         rival = DPMLP(epsilon=privacy.epsilon, delta=privacy.delta, **asdict(settings))
@@ -52,27 +53,25 @@ def curator_controls_of(
     return {"no-edges": lambda: hits(_hop_zero(method, graph, split), graph, split)}
 
 
-def curator_ceiling(method: Curator, graph: Graph, split: Split, *, randomness: Randomness) -> np.ndarray:
+def curator_ceiling(method: CuratorEstimator, graph: Graph, split: Split, *, randomness: Randomness) -> np.ndarray:
     """Return the hits of the same method without noise; it protects nothing."""
     settings = asdict(method.settings)
-    if isinstance(method, ClassSums):
-        plain: Curator = ClassSums(epsilon=float("inf"), unit=method.privacy.unit, **settings)
-    elif isinstance(method, DPMLP):
-        plain = DPMLP(epsilon=float("inf"), **settings)
-    else:
-        plain = type(method)(epsilon=float("inf"), unit=method.privacy.unit, **settings)
+    build: Any = type(method.core)
+    plain: Estimator[Any] = Estimator(build(epsilon=float("inf"), unit=method.privacy.unit, **settings))
     return hits(plain.fit(graph, split=split, randomness=randomness).predict_proba(), graph, split)
 
 
-def curator_rivals_of(method: Curator, graph: Graph, split: Split, *, randomness: Randomness) -> Mapping[str, Control]:
+def curator_rivals_of(
+    method: CuratorEstimator, graph: Graph, split: Split, *, randomness: Randomness
+) -> Mapping[str, Control]:
     """Return other methods that hide one edge at the same price, each with a release of its own."""
     privacy = method.privacy
-    if privacy.nodes or privacy.public or isinstance(method, DPMLP):
+    if privacy.nodes or privacy.public or isinstance(method.core, DPMLPCore):
         return {}
     shared: dict[str, Any] = {"epsilon": privacy.epsilon, "delta": privacy.delta, "unit": privacy.unit}
     shared["seed"] = method.settings.seed
     kinds: dict[str, Any] = {"gap": GAP, "progap": ProGAP, "class-sums": ClassSums}
-    own = ClassSums.kind if isinstance(method, ClassSums) else method.recipe.kind
+    own = method.kind
 
     def run(kind: Any) -> np.ndarray:
         rival = kind(**shared).fit(graph, split=split, randomness=randomness)
@@ -81,13 +80,13 @@ def curator_rivals_of(method: Curator, graph: Graph, split: Split, *, randomness
     return {name: partial(run, kind) for name, kind in kinds.items() if name != own}
 
 
-def _features_alone(method: ClassSums, graph: Graph, split: Split) -> Tensor:
+def _features_alone(method: CuratorEstimator, graph: Graph, split: Split) -> Tensor:
     """Return the scores of the same network without sums."""
     people = read_people(graph, split)
     return train_fusion(people, torch.zeros(people.nodes, 0), method.settings).logits
 
 
-def _hop_zero(method: CuratorMethod, graph: Graph, split: Split) -> Tensor:
+def _hop_zero(method: CuratorEstimator, graph: Graph, split: Split) -> Tensor:
     """Return the scores of encoder or classifier on hop 0, whichever validates better."""
     settings, people = method.settings, read_people(graph, split)
     train, val = people.labels[people.train], people.labels[people.val]
@@ -105,7 +104,7 @@ def _hop_zero(method: CuratorMethod, graph: Graph, split: Split) -> Tensor:
     return alone if right[0] >= right[1] else both
 
 
-def _encoder_of(method: CuratorMethod, people: NodeData) -> Encoder | None:
+def _encoder_of(method: CuratorEstimator, people: NodeData) -> Encoder | None:
     """Return the encoder that `method` trained on these very people, from public facts alone: GAP has one."""
     found = method.published
     if found is None or not isinstance(found.networks[0], Encoder):

@@ -6,24 +6,25 @@ beat. Source of the descent: see `training.dp_sgd`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from graphveil.errors import InputError
-from graphveil.graphs import Graph, GraphSchema, Split, random_split
-from graphveil.methods.base.account import Booked
+from graphveil.errors import BudgetError, InputError
+from graphveil.graphs import Graph, GraphSchema, Split
+from graphveil.methods.base.account import Account, restored_account
+from graphveil.methods.base.core import Stored
+from graphveil.methods.base.estimator import Factory
 from graphveil.methods.base.released import require_same_features
-from graphveil.methods.base.scores import true_score
-from graphveil.methods.base.storage import number, read_method, restoring, save_method, schema_facts, schema_from
+from graphveil.methods.base.storage import number, schema_facts, schema_from
 from graphveil.methods.curator.privacy import CuratorPrivacy, Noise, budget_from
 from graphveil.methods.curator.settings import CuratorSettings
 from graphveil.methods.curator.training import (
     FittedCurator,
+    NodeData,
     blocks,
     build_seeded,
     dense_blocks,
@@ -38,7 +39,7 @@ from graphveil.methods.curator.training import (
 )
 from graphveil.methods.links.collection import people_key
 from graphveil.models.perceptrons import Encoder
-from graphveil.privacy import Guarantee, Ledger, Randomness, RepeatAndSelect
+from graphveil.privacy import Guarantee, Randomness, RepeatAndSelect
 from graphveil.progress import ProgressCallback
 from graphveil.training import Epoch
 from graphveil.training.full_batch import Rows
@@ -46,8 +47,16 @@ from graphveil.training.full_batch import Rows
 _NAME = "perceptron"
 
 
-class DPMLP(Booked):
-    """The estimator; the unit is one node's features and label.
+@dataclass(frozen=True, eq=False)
+class PaidNodes:
+    """What one payment trains on, in the curator's hands: the nodes, and the noise of the training."""
+
+    people: NodeData
+    noise: Noise
+
+
+class DPMLPCore:
+    """A perceptron by private gradient descent; the unit is one node's features and label.
 
     Args:
         epsilon, delta: what training costs one node; inf trains without noise.
@@ -62,6 +71,10 @@ class DPMLP(Booked):
 
     kind = "dp-mlp"
     reads_edges = False
+    says_who: tuple[str, ...] = ()
+    several = False
+    epsilon_relationship: float | None = None
+    settings_type = CuratorSettings
 
     def __init__(
         self,
@@ -84,53 +97,73 @@ class DPMLP(Booked):
             )
         self.privacy = CuratorPrivacy(epsilon, delta, "node", tuning=tuning)
         self.settings = CuratorSettings(**settings)
-        self.ledger: Ledger = self.privacy.open_ledger()
+        self.account = Account(self.privacy.open_ledger())
+        self._untrained: PaidNodes | None = None
         self._fitted: FittedCurator | None = None
 
     def planned_noise(self, schema: GraphSchema, people: int) -> Noise:
         """Return the noise of a training with so many training nodes, from public facts alone."""
         return self._noise(schema, self._network(schema), people)
 
-    def fit(
-        self,
-        graph: Graph,
-        *,
-        randomness: Randomness,
-        split: Split | None = None,
-        progress: ProgressCallback | None = None,
-    ) -> DPMLP:
-        """Train on the features and labels of `graph`.
-
-        Args:
-            randomness: the source of the noise.
-            split: who trains, validates and tests; default: a random half trains, a quarter validates.
+    def collect(
+        self, graph: Graph, *, split: Split, randomness: Randomness, progress: ProgressCallback | None = None
+    ) -> PaidNodes:
+        """Pay for one training, and read the features and labels of `graph`.
 
         Raises:
             BudgetError: when the ledger cannot pay, before anything is read.
             InputError: for data outside the declared range or classes.
         """
-        split, schema = split or random_split(graph, self.settings.seed), graph.schema
-        network = self._network(schema)
-        noise = self._noise(schema, network, int(split.train.sum()))
-        self.pay(*self.privacy.spend("training", schema, noise))
-        people = read_people(graph, split)
-        train = people.labels[people.train]
-        history: tuple[Epoch, ...] = ()
-        if self.privacy.public:
-            val = Rows(blocks([people.features], people.val), people.labels[people.val])
-            rows = Rows(blocks([people.features], people.train), train)
-            history = train_openly(network, rows, val, self.settings, progress)
-        else:
-            rows = Rows(dense_blocks([people.features], people.train), train)
-            train_with_noise(
-                network, rows, self.settings, noise.multipliers[_NAME], randomness=randomness, progress=progress
-            )
-        void = None if self.privacy.public else randomness.void
-        logits = _scores(network, people.features)
-        self._fitted = FittedCurator(schema, people.key, (network,), noise, logits, history, void)
-        return self
+        schema = graph.schema
+        noise = self._noise(schema, self._network(schema), int(split.train.sum()))
+        self.account.pay(*self.privacy.spend("training", schema, noise))
+        self._untrained = PaidNodes(read_people(graph, split), noise)
+        return self._untrained
 
-    def predict_proba(self, graph: Graph | None = None, *, randomness: Randomness | None = None) -> Tensor:
+    def train(
+        self,
+        collected: PaidNodes,
+        *,
+        randomness: Randomness | None = None,
+        progress: ProgressCallback | None = None,
+    ) -> None:
+        """Train, which is what was paid for: once, unless nothing is protected.
+
+        Raises:
+            BudgetError: what was paid for has been trained.
+            InputError: no source of noise.
+        """
+        people, noise = collected.people, collected.noise
+        network = self._network(people.schema)
+        if self.privacy.public:
+            history, void = self._train_openly(network, people, progress), None
+        else:
+            source = self._spend_once(collected, randomness)
+            rows = Rows(dense_blocks([people.features], people.train), people.labels[people.train])
+            multiplier = noise.multipliers[_NAME]
+            train_with_noise(network, rows, self.settings, multiplier, randomness=source, progress=progress)
+            history, void = (), source.void
+        logits = _scores(network, people.features)
+        self._fitted = FittedCurator(people.schema, people.key, (network,), noise, logits, history, void)
+
+    def _train_openly(self, network: Encoder, people: NodeData, progress: ProgressCallback | None) -> tuple[Epoch, ...]:
+        train, val = (
+            Rows(blocks([people.features], nodes), people.labels[nodes]) for nodes in (people.train, people.val)
+        )
+        return train_openly(network, train, val, self.settings, progress)
+
+    def _spend_once(self, collected: PaidNodes, randomness: Randomness | None) -> Randomness:
+        """Return the source of noise for the one training that was paid for."""
+        if collected is not self._untrained:
+            raise BudgetError(
+                "a training is paid for once", where="unit node", remedy="fit again with a budget that allows it"
+            )
+        if randomness is None:
+            raise InputError("private training needs a source of noise", remedy="pass randomness=SecureRandomness()")
+        self._untrained = None
+        return randomness
+
+    def probabilities(self, graph: Graph | None = None, *, randomness: Randomness | None = None) -> Tensor:
         """Return class probabilities [n, c], each row from that node's features: for that node alone.
 
         Another graph's nodes cost nothing: the weights are released, and no edge is read.
@@ -138,7 +171,7 @@ class DPMLP(Booked):
         Raises:
             InputError: for a graph with other features, or a loaded model asked without a graph.
         """
-        fitted = self._require_fitted()
+        fitted = self.result
         if graph is not None and (fitted.logits is None or people_key(graph) != fitted.people):
             require_same_features(graph.schema, fitted.schema)
             return torch.softmax(_scores(fitted.networks[0], read_features(graph)), dim=1)
@@ -150,33 +183,40 @@ class DPMLP(Booked):
             )
         return torch.softmax(fitted.logits, dim=1)
 
-    def predict(self, graph: Graph | None = None, *, randomness: Randomness | None = None) -> Tensor:
-        """Return the most likely class of every node [n]."""
-        return self.predict_proba(graph, randomness=randomness).argmax(dim=1)
+    @property
+    def fitted(self) -> bool:
+        """Whether there is a trained network."""
+        return self._fitted is not None
 
-    def score(self, graph: Graph, mask: Tensor | None = None, *, randomness: Randomness | None = None) -> float:
-        """Return the accuracy against the true labels of `graph` on `mask` (default: all nodes with a label)."""
-        return true_score(self.predict(graph, randomness=randomness), graph, mask)
+    @property
+    def seed(self) -> int:
+        """What fixes the default split and initial weights, never privacy noise."""
+        return self.settings.seed
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the settings that build the core once more."""
+        budget = {"epsilon": self.privacy.epsilon, "delta": self.privacy.delta, "unit": "node"}
+        return {**budget, "tuning": self.privacy.tuning, **asdict(self.settings)}
 
     @property
     def schema(self) -> GraphSchema:
         """The public facts of the graph that was fitted."""
-        return self._require_fitted().schema
+        return self.result.schema
 
     @property
     def guarantee(self) -> Guarantee:
         """What the training protects."""
-        fitted = self._require_fitted()
-        return self.privacy.guarantee(fitted.schema, self.ledger, void=fitted.void, edges=False)
+        fitted = self.result
+        return self.privacy.guarantee(fitted.schema, self.account.ledger, void=fitted.void, edges=False)
 
     @property
     def history(self) -> tuple[Epoch, ...]:
         """Every epoch's figures; none where training is private: they would have to be paid for."""
-        return self._require_fitted().history
+        return self.result.history
 
-    def save(self, path: str | Path) -> Path:
-        """Write weights, settings, guarantee and ledger to one safetensors file; no features, no predictions."""
-        fitted = self._require_fitted()
+    def stored(self) -> Stored:
+        """Return weights, settings, guarantee and ledger; no features, no predictions."""
+        fitted = self.result
         facts = {
             "privacy": {
                 "epsilon": number(self.privacy.epsilon),
@@ -189,36 +229,36 @@ class DPMLP(Booked):
             "noise": {**asdict(fitted.noise), "epsilon": number(fitted.noise.epsilon)},
             "history": [asdict(epoch) for epoch in fitted.history],
             "void": fitted.void,
-            "ledger": self.ledger.to_dict(),
+            "ledger": self.account.ledger.to_dict(),
             "guarantee": self.guarantee.to_dict(),
         }
-        return save_method(path, self.kind, facts, prefixed("network", fitted.networks[0].state_dict()))
+        return Stored(facts, prefixed("network", fitted.networks[0].state_dict()))
+
+    def keep(self, model: Path) -> None:
+        """Keep nothing: nobody is asked again."""
+
+    def recall(self, model: Path) -> None:
+        """Find nothing: nothing is kept."""
 
     @classmethod
-    def load(cls, path: str | Path) -> DPMLP:
-        """Return a saved method, able to predict on a graph.
+    def restore(cls, stored: Stored) -> DPMLPCore:
+        """Return what `stored` gave, able to predict on a graph.
 
         Raises:
-            ModelFileError: for a file that is missing, damaged or of another method.
+            KeyError, TypeError, ValueError: for anything else.
         """
-        _, facts, tensors = read_method(path, cls.kind)
-        with restoring(path):
-            method = cls(**budget_from(facts["privacy"]), **facts["settings"])
-            method._restore(facts, tensors)
-        return method
-
-    def _restore(self, facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
-        schema = schema_from(facts["schema"])
+        facts = stored.facts
+        method = cls(**budget_from(facts["privacy"]), **facts["settings"])
+        schema, open_training = schema_from(facts["schema"]), method.privacy.public
         with torch.device("meta"):
-            network = Encoder(
-                schema.dimension, self.settings.hidden, len(schema.classes), batch_norm=self.privacy.public
-            )
-        restored(network, without_prefix("network", tensors))
-        said = facts["noise"]
-        noise = Noise((), said["multipliers"], float(said["epsilon"]), said["delta"])
+            network = Encoder(schema.dimension, method.settings.hidden, len(schema.classes), batch_norm=open_training)
+        restored(network, without_prefix("network", stored.tensors))
+        paid = facts["noise"]
+        noise = Noise((), paid["multipliers"], float(paid["epsilon"]), paid["delta"])
         history = tuple(Epoch(**row) for row in facts["history"])
-        self._fitted = FittedCurator(schema, facts["people"], (network,), noise, None, history, facts["void"])
-        self.ledger = Ledger.from_dict(facts["ledger"])
+        method._fitted = FittedCurator(schema, facts["people"], (network,), noise, None, history, facts["void"])
+        method.account = restored_account(facts)
+        return method
 
     def _network(self, schema: GraphSchema) -> Encoder:
         settings, open_training = self.settings, self.privacy.public
@@ -232,10 +272,15 @@ class DPMLP(Booked):
         trained = {_NAME: (self.settings.descent(_NAME, people), parameters_of(network))}
         return self.privacy.noise(schema, hops=0, trained=trained)
 
-    def _require_fitted(self) -> FittedCurator:
+    @property
+    def result(self) -> FittedCurator:
+        """What fitting left; raises InputError before."""
         if self._fitted is None:
             raise InputError(f"this {self.kind} has not been fitted", remedy="call fit first")
         return self._fitted
+
+
+DPMLP = Factory(DPMLPCore)
 
 
 def _scores(network: nn.Module, features: Any) -> Tensor:

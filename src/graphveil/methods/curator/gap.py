@@ -16,12 +16,14 @@ from dataclasses import dataclass
 from typing import ClassVar, cast
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from graphveil.aggregation import unit_rows
 from graphveil.graphs import GraphSchema
-from graphveil.methods.curator.recipe import CuratorMethod, Learn, Recipe, Sum
+from graphveil.methods.base.estimator import Factory
+from graphveil.methods.curator.recipe import StagedCore
 from graphveil.methods.curator.settings import CuratorSettings
+from graphveil.methods.curator.stages import AddUp, Recipe, Steps, Train
 from graphveil.methods.curator.training import ATTENTION, FeatureBlock, blocks
 from graphveil.models.attention import PairAttention
 from graphveil.models.perceptrons import Encoder, HopClassifier
@@ -49,20 +51,23 @@ class GapRecipe:
         """Return the columns of a summed row."""
         return settings.hidden
 
-    def parts(
-        self, networks: Sequence[nn.Module], features: FeatureBlock, hops: int, learn: Learn, add: Sum
-    ) -> list[FeatureBlock]:
-        """Return X_0..X_K."""
-        learn(0, [features])
+    def steps(self, networks: Sequence[nn.Module], features: FeatureBlock, hops: int) -> Steps:
+        """Train the encoder, sum K times, and return X_0..X_K."""
+        yield Train(0, [features])
         encoder = cast(Encoder, networks[0])
         with torch.no_grad():
-            found = [unit_rows(encoder.embed(blocks([features])))]
+            rows = [unit_rows(encoder.embed(blocks([features])))]
         for hop in range(1, hops + 1):
-            found.append(unit_rows(add(found[-1], hop)))
-        return list(found)
+            total = yield AddUp(rows[-1], hop)
+            rows.append(unit_rows(cast(Tensor, total)))
+        return list(rows)
 
 
-class GAP(CuratorMethod):
-    """The estimator, see `CuratorMethod`; `publish` gives X_0..X_K."""
+class GAPCore(StagedCore):
+    """GAP, see `StagedCore`; `publish` gives X_0..X_K."""
 
+    kind = "gap"
     recipe: ClassVar[Recipe] = GapRecipe()
+
+
+GAP = Factory(GAPCore)

@@ -10,10 +10,10 @@ import torch
 
 from graphveil.graphs import GraphSchema
 from graphveil.methods.base.plan import spelled
-from graphveil.methods.curator.class_sums import ClassSums
-from graphveil.methods.curator.dp_mlp import DPMLP
+from graphveil.methods.curator.class_sums import ClassSumsCore
+from graphveil.methods.curator.controls import CuratorEstimator
 from graphveil.methods.curator.privacy import Noise
-from graphveil.methods.curator.recipe import CuratorMethod
+from graphveil.methods.curator.recipe import StagedCore
 from graphveil.methods.curator.settings import CuratorSettings
 from graphveil.methods.curator.training import build_seeded
 from graphveil.models.perceptrons import HopClassifier
@@ -50,15 +50,15 @@ class CuratorPlan:
         return {"noise": noise, "per_node": list(self.per_node)}
 
 
-def curator_plan(method: CuratorMethod | DPMLP | ClassSums, schema: GraphSchema, nodes: int) -> CuratorPlan:
+def curator_plan(method: CuratorEstimator, schema: GraphSchema, nodes: int) -> CuratorPlan:
     """Return the plan of a method on a graph of so many nodes, half of which train."""
-    if isinstance(method, ClassSums):
+    if isinstance(method.core, ClassSumsCore):
         return _plan_of_sums(method, schema, nodes)
     people, settings = max(1, nodes // 2), method.settings
     noise = method.planned_noise(schema, people)
-    hops = settings.hops if isinstance(method, CuratorMethod) else 0
+    hops = settings.hops if isinstance(method.core, StagedCore) else 0
     columns = settings.hidden * (hops + 1)
-    longest = ASSUMED_DEGREE * (method.w_max if isinstance(method, CuratorMethod) else 1.0)
+    longest = ASSUMED_DEGREE * (method.w_max if isinstance(method.core, StagedCore) else 1.0)
     per_node = tuple(sigma * settings.hidden**0.5 / longest for sigma in noise.sigmas)
     return CuratorPlan(
         noise,
@@ -69,9 +69,9 @@ def curator_plan(method: CuratorMethod | DPMLP | ClassSums, schema: GraphSchema,
     )
 
 
-def _of_attention(method: CuratorMethod | DPMLP, schema: GraphSchema, noise: Noise) -> tuple[str, ...]:
+def _of_attention(method: CuratorEstimator, schema: GraphSchema, noise: Noise) -> tuple[str, ...]:
     """Say what training on edges takes from the sum."""
-    if noise.changed is None or not isinstance(method, CuratorMethod):
+    if noise.changed is None or not isinstance(method.core, StagedCore):
         return ()
     alone = method.privacy.noise(schema, hops=len(noise.sigmas), w_max=method.w_max, columns=method.settings.hidden)
     part, ratio = noise.changed, noise.sigmas[0] / alone.sigmas[0]
@@ -81,7 +81,7 @@ def _of_attention(method: CuratorMethod | DPMLP, schema: GraphSchema, noise: Noi
     )
 
 
-def _plan_of_sums(method: ClassSums, schema: GraphSchema, nodes: int) -> CuratorPlan:
+def _plan_of_sums(method: CuratorEstimator, schema: GraphSchema, nodes: int) -> CuratorPlan:
     classes, settings = len(schema.classes), method.settings
     noise = method.privacy.noise(schema, hops=1, columns=classes)
     per_node = tuple(sigma * classes**0.5 / ASSUMED_DEGREE for sigma in noise.sigmas)
@@ -102,7 +102,7 @@ def _seconds(settings: CuratorSettings, people: int, hops: int, *, private: bool
     return epoch * epochs * (1 + hops)
 
 
-def _advice(method: CuratorMethod | DPMLP | ClassSums, nodes: int, per_node: tuple[float, ...]) -> tuple[str, ...]:
+def _advice(method: CuratorEstimator, nodes: int, per_node: tuple[float, ...]) -> tuple[str, ...]:
     privacy, said = method.privacy, []
     if privacy.public:
         return ("epsilon is inf: nothing is protected",)

@@ -17,11 +17,13 @@ from dataclasses import dataclass
 from typing import ClassVar, cast
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from graphveil.graphs import GraphSchema
-from graphveil.methods.curator.recipe import CuratorMethod, Learn, Recipe, Sum
+from graphveil.methods.base.estimator import Factory
+from graphveil.methods.curator.recipe import StagedCore
 from graphveil.methods.curator.settings import CuratorSettings
+from graphveil.methods.curator.stages import AddUp, Recipe, Steps, Train
 from graphveil.methods.curator.training import FeatureBlock, blocks
 from graphveil.models.perceptrons import Stage
 
@@ -50,21 +52,24 @@ class ProgapRecipe:
         """Return the columns of a summed row."""
         return settings.hidden
 
-    def parts(
-        self, networks: Sequence[nn.Module], features: FeatureBlock, hops: int, learn: Learn, add: Sum
-    ) -> list[FeatureBlock]:
-        """Return the features and X_1..X_K."""
-        found: list[FeatureBlock] = [features]
+    def steps(self, networks: Sequence[nn.Module], features: FeatureBlock, hops: int) -> Steps:
+        """Train all stages but the last, with a sum after each, and return the features and X_1..X_K."""
+        parts: list[FeatureBlock] = [features]
         for number in range(hops):
             stage = cast(Stage, networks[number])
-            learn(number, found)
+            yield Train(number, parts)
             with torch.no_grad():
-                rows = stage.embed(blocks(found))
-            found.append(add(rows, number + 1))
-        return found
+                rows = stage.embed(blocks(parts))
+            total = yield AddUp(rows, number + 1)
+            parts.append(cast(Tensor, total))
+        return parts
 
 
-class ProGAP(CuratorMethod):
-    """The estimator, see `CuratorMethod`; `publish` trains all stages but the last and gives X_1..X_K."""
+class ProGAPCore(StagedCore):
+    """ProGAP, see `StagedCore`; `publish` trains all stages but the last and gives X_1..X_K."""
 
+    kind = "progap"
     recipe: ClassVar[Recipe] = ProgapRecipe()
+
+
+ProGAP = Factory(ProGAPCore)

@@ -9,10 +9,10 @@ Edges are read by `publish`, and by a query on another graph, through noisy sums
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, fields, replace
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor, nn
@@ -21,23 +21,21 @@ from graphveil.aggregation import PerturbedSum, unit_rows
 from graphveil.aggregation.names import largest_weight
 from graphveil.aggregation.perturbed import entries_of
 from graphveil.errors import BudgetError, InputError
-from graphveil.graphs import Graph, GraphSchema, Split, random_split
-from graphveil.methods.base.account import Booked
+from graphveil.graphs import Graph, GraphSchema, Split
+from graphveil.methods.base.account import Account, restored_account
+from graphveil.methods.base.core import Stored, fitted_or_refuse
 from graphveil.methods.base.released import require_same_features
-from graphveil.methods.base.scores import true_score
 from graphveil.methods.base.storage import (
     number,
     read_kept,
-    read_method,
     restoring,
     save_kept,
-    save_method,
     schema_facts,
     schema_from,
-    without_answers,
 )
 from graphveil.methods.curator.privacy import CuratorPrivacy, Noise, budget_from
 from graphveil.methods.curator.settings import CuratorSettings
+from graphveil.methods.curator.stages import AddUp, Recipe, Train, carry_out
 from graphveil.methods.curator.training import (
     ATTENTION,
     FeatureBlock,
@@ -63,43 +61,17 @@ from graphveil.methods.curator.training import (
 )
 from graphveil.methods.links.collection import people_key
 from graphveil.models.attention import PairAttention
-from graphveil.privacy import ChangedSamples, Descent, Guarantee, Ledger, Randomness, RepeatAndSelect
+from graphveil.privacy import ChangedSamples, Descent, Guarantee, Randomness, RepeatAndSelect
 from graphveil.progress import ProgressCallback
 from graphveil.training import Epoch
 from graphveil.training.full_batch import Rows
 
-Learn = Callable[[int, Sequence[FeatureBlock]], None]
-Sum = Callable[[Tensor, int], Tensor]
+#: Rows [n, c] and the number of a hop -> noisy sums [n, c].
+Sum = Callable[[AddUp], Tensor]
 
 
-class Recipe(Protocol):
-    """What tells one method from another."""
-
-    @property
-    def kind(self) -> str: ...
-
-    def networks(self, settings: CuratorSettings, schema: GraphSchema, *, batch_norm: bool) -> list[nn.Module]:
-        """Return the networks in the order of their training; the last one predicts."""
-
-    def start(self, networks: Sequence[nn.Module], which: int) -> None:
-        """Set the weights from which a network is trained, where they come from the networks before it."""
-
-    def columns(self, settings: CuratorSettings) -> int:
-        """Return the columns of the widest row that is summed."""
-
-    def parts(
-        self, networks: Sequence[nn.Module], features: FeatureBlock, hops: int, learn: Learn, add: Sum
-    ) -> list[FeatureBlock]:
-        """Return what the last network reads of every node.
-
-        Args:
-            learn: trains one of the networks before the last (does nothing in a query).
-            add: rows and the number of a hop, from 1, to noisy sums over neighbours; called once for each hop.
-        """
-
-
-class CuratorMethod(Booked):
-    """The estimator of one recipe; `fit` is `publish` followed by `fit_published`.
+class StagedCore:
+    """A curator's method on noisy sums: `fit` is `publish`, then `fit_published`.
 
     Args:
         epsilon, delta, unit, degree_bound, rule, queries, tuning: see `CuratorPrivacy`.
@@ -111,8 +83,12 @@ class CuratorMethod(Booked):
         InputError: for budgets and settings outside their range, or unknown settings.
     """
 
+    kind: ClassVar[str]
     recipe: ClassVar[Recipe]
     reads_edges = True
+    says_who: tuple[str, ...] = ()
+    several = False
+    settings_type = CuratorSettings
 
     def __init__(
         self,
@@ -133,16 +109,11 @@ class CuratorMethod(Booked):
         self.privacy = CuratorPrivacy(epsilon, delta, unit, degree_bound, rule, queries, tuning)
         self.settings = CuratorSettings(**settings)
         require_usable(self.settings, self.privacy, self.kind)
-        self.ledger: Ledger = self.privacy.open_ledger()
+        self.account = Account(self.privacy.open_ledger())
         self.published: Published | None = None
         self._fitted: FittedCurator | None = None
         self._answers: dict[str, Tensor] = {}
         self._unfinished: Published | None = None
-
-    @property
-    def kind(self) -> str:
-        """The name under which the method is saved."""
-        return self.recipe.kind
 
     def planned_noise(self, schema: GraphSchema, people: int) -> Noise:
         """Return the noise of a training with so many training nodes, from public facts alone."""
@@ -162,22 +133,26 @@ class CuratorMethod(Booked):
         schema = graph.schema
         networks = self._fresh(schema)
         noise = self._noise(schema, networks, int(split.train.sum()))
-        self.pay(*self.privacy.spend("training", schema, noise, **self._said()))
+        self.account.pay(*self.privacy.spend("training", schema, noise, **self._said()))
         people = read_people(graph, split)
         history: list[Epoch] = []
         done = progress_of(progress, len(networks))
 
-        def learn(which: int, parts: Sequence[FeatureBlock]) -> None:
-            self.recipe.start(networks, which)
-            history.extend(self._train(networks[which], which, parts, people, noise, randomness, done(which)))
+        def learn(stage: Train) -> None:
+            self.recipe.start(networks, stage.which)
+            tell = done(stage.which)
+            history.extend(
+                self._train(networks[stage.which], stage.which, stage.parts, people, noise, randomness, tell)
+            )
 
         add = self._sums(graph, schema, noise, randomness, networks, people, done(1))
-        parts = self.recipe.parts(networks, people.features, self.settings.hops, learn, add)
+        steps = self.recipe.steps(networks, people.features, self.settings.hops)
+        parts = carry_out(steps, train=learn, add=add)
         void = None if self.privacy.public else randomness.void
         made = Published(tuple(parts), tuple(networks), people, self.privacy, noise, tuple(history), void)
         self._unfinished = made
         if not self._own_rows:
-            self.made(made.digest)
+            self.account.made(made.digest)
         return made
 
     def fit_published(
@@ -197,7 +172,7 @@ class CuratorMethod(Booked):
         schema, people = published.people.schema, published.people
         if not self._own_rows:
             spends = self.privacy.spend("training", schema, published.noise, **self._said())
-            self.recognise(published.digest, spends)
+            self.account.recognise(published.digest, spends)
         last = len(published.networks) - 1
         network = self._fresh(schema)[last]
         self.recipe.start((*published.networks[:last], network), last)
@@ -217,28 +192,25 @@ class CuratorMethod(Booked):
         self.published = published
         return self
 
-    def fit(
-        self,
-        graph: Graph,
-        *,
-        randomness: Randomness,
-        split: Split | None = None,
-        progress: ProgressCallback | None = None,
-    ) -> Self:
-        """Publish and train on the publication.
+    def collect(
+        self, graph: Graph, *, split: Split, randomness: Randomness, progress: ProgressCallback | None = None
+    ) -> Published:
+        """Publish: the curator knows all of `graph`."""
+        return self.publish(graph, split=split, randomness=randomness, progress=progress)
 
-        Args:
-            graph: a graph value; the curator knows all of it.
-            randomness: the source of the noise.
-            split: who trains, validates and tests; default: a random half trains, a quarter validates.
-        """
-        split = split or random_split(graph, self.settings.seed)
-        published = self.publish(graph, split=split, randomness=randomness, progress=progress)
-        return self.fit_published(published, randomness=randomness, progress=progress)
+    def train(
+        self,
+        collected: Published,
+        *,
+        randomness: Randomness | None = None,
+        progress: ProgressCallback | None = None,
+    ) -> None:
+        """Train on a publication: `fit_published`."""
+        self.fit_published(collected, randomness=randomness, progress=progress)
 
     # ---- what comes out ----
 
-    def predict_proba(self, graph: Graph | None = None, *, randomness: Randomness | None = None) -> Tensor:
+    def probabilities(self, graph: Graph | None = None, *, randomness: Randomness | None = None) -> Tensor:
         """Return class probabilities [n, c].
 
         For the nodes of the training (or no graph) they come from the cache: no edge is read, nothing is spent. For
@@ -250,7 +222,7 @@ class CuratorMethod(Booked):
             BudgetError: when the ledger cannot pay, before anything is read.
             InputError: for a graph with other features, or a new graph without `randomness`.
         """
-        fitted = self._require_fitted()
+        fitted = self.result
         key = fitted.people if graph is None else people_key(graph)
         if graph is None or key == fitted.people:
             if fitted.logits is None:
@@ -264,45 +236,51 @@ class CuratorMethod(Booked):
             self._answers[key] = self._query(fitted, graph, randomness)
         return self._answers[key]
 
-    def predict(self, graph: Graph | None = None, *, randomness: Randomness | None = None) -> Tensor:
-        """Return the most likely class of every node [n]."""
-        return self.predict_proba(graph, randomness=randomness).argmax(dim=1)
+    @property
+    def fitted(self) -> bool:
+        """Whether there is a trained network."""
+        return self._fitted is not None
 
-    def score(self, graph: Graph, mask: Tensor | None = None, *, randomness: Randomness | None = None) -> float:
-        """Return the accuracy against the true labels of `graph` on `mask` (default: all nodes with a label)."""
-        return true_score(self.predict(graph, randomness=randomness), graph, mask)
+    @property
+    def seed(self) -> int:
+        """What fixes the default split and initial weights, never privacy noise."""
+        return self.settings.seed
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the settings that build the core once more."""
+        privacy = {field.name: getattr(self.privacy, field.name) for field in fields(self.privacy)}
+        return {**privacy, **asdict(self.settings)}
 
     @property
     def schema(self) -> GraphSchema:
         """The public facts of the graph that was fitted."""
-        return self._require_fitted().schema
+        return self.result.schema
 
     @property
     def guarantee(self) -> Guarantee:
         """What everything that was released so far protects."""
-        fitted = self._require_fitted()
-        return self.privacy.guarantee(fitted.schema, self.ledger, void=fitted.void)
+        fitted = self.result
+        return self.privacy.guarantee(fitted.schema, self.account.ledger, void=fitted.void)
 
     @property
     def epsilon_relationship(self) -> float | None:
         """What one training costs one relationship, see `CuratorPrivacy.epsilon_relationship`."""
-        fitted = self._require_fitted()
+        fitted = self.result
         return self.privacy.epsilon_relationship(fitted.schema, fitted.noise, w_max=self.w_max)
 
     @property
     def history(self) -> tuple[Epoch, ...]:
         """Every epoch's figures, from the cache alone; none for unit "node", where they would have to be paid for."""
-        return self._require_fitted().history
+        return self.result.history
 
     # ---- files ----
 
-    def save(self, path: str | Path) -> Path:
-        """Write weights, predictions, settings, guarantee and ledger to one safetensors file; no edges, no features.
+    def stored(self) -> Stored:
+        """Return weights, predictions, settings, guarantee and ledger; no edges, no features.
 
-        For unit "node" predictions of the training nodes are left out: each belongs to its node alone.  Answers to
-        queries, for whatever unit, lie in a file of their own beside it: see `storage.save_kept`.
+        For unit "node" predictions of the training nodes are left out: each belongs to its node alone.
         """
-        fitted = self._require_fitted()
+        fitted = self.result
         facts = {
             "privacy": {**asdict(self.privacy), "epsilon": number(self.privacy.epsilon)},
             "settings": asdict(self.settings),
@@ -311,8 +289,8 @@ class CuratorMethod(Booked):
             "noise": {**asdict(fitted.noise), "epsilon": number(fitted.noise.epsilon)},
             "history": [asdict(epoch) for epoch in fitted.history],
             "void": fitted.void,
-            "collections": sorted(self.collections),
-            "ledger": self.ledger.to_dict(),
+            "collections": sorted(self.account.collections),
+            "ledger": self.account.ledger.to_dict(),
             "guarantee": self.guarantee.to_dict(),
         }
         tensors: dict[str, Tensor] = {}
@@ -320,46 +298,43 @@ class CuratorMethod(Booked):
             tensors |= prefixed(f"network{which}", network.state_dict())
         if fitted.logits is not None and not self._own_rows:
             tensors["logits"] = fitted.logits
-        file = save_method(path, self.kind, facts, tensors)
-        self.keep(file)
-        return file
+        return Stored(facts, tensors)
 
     def keep(self, model: Path) -> None:
         """Write the answers to queries beside a saved model, for its owner alone."""
-        facts, found = {"of": self._require_fitted().people}, read_kept(model, self.kind)
+        facts, found = {"of": self.result.people}, read_kept(model, self.kind)
         earlier = found[1] if found is not None and found[0].get("of") == facts["of"] else {}
         save_kept(model, self.kind, facts, {**earlier, **self._answers})
 
+    def recall(self, model: Path) -> None:
+        """Read the answers to queries from the file beside a saved model."""
+        kept = read_kept(model, self.kind)
+        with restoring(model):
+            if kept is not None and kept[0]["of"] == self.result.people:
+                self._answers = kept[1]
+
     @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """Return a saved method, able to predict; what it spent stays spent.
+    def restore(cls, stored: Stored) -> Self:
+        """Return what `stored` gave, able to predict; what it spent stays spent.
 
         Raises:
-            ModelFileError: for a file that is missing, damaged or of another method.
+            KeyError, TypeError, ValueError: for anything else.
         """
-        _, facts, tensors = read_method(path, cls.recipe.kind)
-        tensors, kept = without_answers(path, tensors), read_kept(path, cls.recipe.kind)
-        with restoring(path):
-            method = cls(**budget_from(facts["privacy"]), **facts["settings"])
-            method._restore(facts, tensors)
-            if kept is not None and kept[0]["of"] == facts["people"]:
-                method._answers = kept[1]
-        return method
-
-    def _restore(self, facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
+        facts, tensors = stored.facts, stored.tensors
+        method = cls(**budget_from(facts["privacy"]), **facts["settings"])
         schema = schema_from(facts["schema"])
         with torch.device("meta"):
-            networks = self.recipe.networks(self.settings, schema, batch_norm=not self._own_rows)
+            networks = cls.recipe.networks(method.settings, schema, batch_norm=not method._own_rows)
         for which, network in enumerate(networks):
             restored(network, without_prefix(f"network{which}", tensors))
         logits = tensors.get("logits")
         if logits is not None and (logits.dim() != 2 or logits.shape[1] != len(schema.classes)):
             raise InputError(f"logits are {tuple(logits.shape)}", allowed=f"(nodes, {len(schema.classes)})")
-        noise = Noise.from_dict(facts["noise"])
-        history = tuple(Epoch(**row) for row in facts["history"])
-        self._fitted = FittedCurator(schema, facts["people"], tuple(networks), noise, logits, history, facts["void"])
-        self.ledger = Ledger.from_dict(facts["ledger"])
-        self.collections = frozenset(facts.get("collections", ()))
+        noise, history = Noise.from_dict(facts["noise"]), tuple(Epoch(**row) for row in facts["history"])
+        trained = tuple(networks)
+        method._fitted = FittedCurator(schema, facts["people"], trained, noise, logits, history, facts["void"])
+        method.account = restored_account(facts)
+        return method
 
     # ---- helpers ----
 
@@ -419,15 +394,15 @@ class CuratorMethod(Booked):
         attention = next((network for network in networks if isinstance(network, PairAttention)), None)
         rows: list[Any] = []
 
-        def add(x: Tensor, hop: int) -> Tensor:
+        def add(stage: AddUp) -> Tensor:
             if not rows:
-                start, own = unit_rows(x), self.settings
+                start, own = unit_rows(stage.rows), self.settings
                 if attention is not None and people is not None:
                     train_attention_weights(
                         attention, graph, start, people, own, self.privacy, noise, randomness, progress
                     )
                 rows.append(receiver_rows(graph, self.privacy, own, start, people, attention))
-            return sums.perturb(rows[0], x, hop, randomness)
+            return sums.perturb(rows[0], stage.rows, stage.hop, randomness)
 
         return add
 
@@ -472,10 +447,11 @@ class CuratorMethod(Booked):
         noise = fitted.noise.of_sums
         source: Any = randomness
         self._fitted = replace(fitted, void=fitted.void or (None if self.privacy.public else source.void))
-        self.pay(*self.privacy.spend(name, schema, noise, **self._said()))
+        self.account.pay(*self.privacy.spend(name, schema, noise, **self._said()))
         features = read_features(graph)
         add = self._sums(graph, schema, noise, source, fitted.networks)
-        parts = self.recipe.parts(fitted.networks, features, self.settings.hops, lambda which, parts: None, add)
+        steps = self.recipe.steps(fitted.networks, features, self.settings.hops)
+        parts = carry_out(steps, train=lambda stage: None, add=add)
         return torch.softmax(logits_of(fitted.networks[-1], parts), dim=1)
 
     def _require_own(self, published: Published) -> None:
@@ -494,7 +470,7 @@ class CuratorMethod(Booked):
                 )
             self._unfinished = None
 
-    def _require_fitted(self) -> FittedCurator:
-        if self._fitted is None:
-            raise InputError(f"this {self.kind} has not been fitted", remedy="call fit or fit_published first")
-        return self._fitted
+    @property
+    def result(self) -> FittedCurator:
+        """What fitting left; raises InputError before."""
+        return fitted_or_refuse(self._fitted, self.kind, "fit_published")

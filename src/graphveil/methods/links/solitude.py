@@ -41,7 +41,7 @@ from graphveil.methods.base.network_storage import network_facts, network_tensor
 from graphveil.methods.base.people import Identity, Kept, leans_on
 from graphveil.methods.base.released import Topology, require_one_label, require_same_features
 from graphveil.methods.base.settings import NetworkSettings
-from graphveil.methods.base.storage import number, schema_facts, schema_from
+from graphveil.methods.base.storage import number, restoring, schema_facts, schema_from
 from graphveil.methods.links.collection import (
     LinkReports,
     among,
@@ -340,7 +340,8 @@ class SolitudeCore:
 
     def recall(self, model: Path) -> None:
         """Read what people were answered from the file beside a saved model."""
-        self.kept = read_people(model, self.kind, of=self.result.people)
+        with restoring(model):
+            self.kept = read_people(model, self.kind, of=self.result.people)
 
     @classmethod
     def restore(cls, stored: Stored) -> SolitudeCore:

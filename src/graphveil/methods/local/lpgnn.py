@@ -53,7 +53,7 @@ from graphveil.methods.base.released import (
     topology_of,
 )
 from graphveil.methods.base.settings import NetworkSettings
-from graphveil.methods.base.storage import number, schema_facts, schema_from
+from graphveil.methods.base.storage import number, restoring, schema_facts, schema_from
 from graphveil.privacy import Assumption, Guarantee, Randomness
 from graphveil.privacy.old_texts import assumption_of
 from graphveil.progress import ProgressCallback
@@ -288,7 +288,8 @@ class LPGNNCore:
 
     def recall(self, model: Path) -> None:
         """Read people's reports from the file beside a saved model."""
-        self.kept = read_people(model, self.kind, of=self.result.fingerprint)
+        with restoring(model):
+            self.kept = read_people(model, self.kind, of=self.result.fingerprint)
 
     def facts(self) -> dict[str, Any]:
         """Return everything a saved file holds beside tensors, as JSON values."""

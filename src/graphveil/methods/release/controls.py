@@ -23,6 +23,7 @@ from torch import Tensor
 
 from graphveil.graphs import Graph, Release, Split
 from graphveil.mechanisms import PairDomain
+from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.family import Control
 from graphveil.methods.base.features import labels_of, random_features
 from graphveil.methods.base.released import LocalReports, Topology, topology_of
@@ -30,14 +31,14 @@ from graphveil.methods.local.controls import CONTROL_HOPS, LocalMethod, ceiling_
 from graphveil.methods.local.label_propagation import LabelPropagation, propagate_labels
 from graphveil.methods.local.lpgnn import LPGNN
 from graphveil.methods.release.edges import warning_of
-from graphveil.methods.release.heterorr import HeteroRR, domain_of, joined
+from graphveil.methods.release.heterorr import HeteroRR, HeteroRRCore, domain_of, joined
 from graphveil.privacy import Randomness
 
 #: Rivals where edges are protected; chains are left out, which take long and promise less.
 RIVAL_EDGES = ("public-tree", "edge-rand", "lap-graph")
 
 
-def release_warning(method: HeteroRR, graph: Graph) -> str | None:
+def release_warning(method: Estimator[HeteroRRCore], graph: Graph) -> str | None:
     """Return what a mechanism warns of before it runs on a graph, or None; no private edge is looked at.
 
     Raises:
@@ -78,18 +79,20 @@ def _several_labels(method: LocalMethod, released: LocalReports, graph: Graph, s
     }
 
 
-def release_controls_of(method: HeteroRR, graph: Graph, split: Split) -> Mapping[str, Control]:
+def release_controls_of(method: Estimator[HeteroRRCore], graph: Graph, split: Split) -> Mapping[str, Control]:
     """Return the controls of a method that released `graph`, on what it released, against the true labels."""
     measured = _with_truth(method.published, graph)
     return {**controls_of(method.network, measured, split), **made_edge_controls(method.network, measured, split)}
 
 
-def release_ceiling(method: HeteroRR, graph: Graph, split: Split) -> np.ndarray:
+def release_ceiling(method: Estimator[HeteroRRCore], graph: Graph, split: Split) -> np.ndarray:
     """Return the hits of the same backbone on the raw graph with all true edges; it protects nothing."""
     return ceiling_of(method.network.settings, graph, split)
 
 
-def release_rivals_of(method: HeteroRR, graph: Graph, split: Split, *, randomness: Randomness) -> Mapping[str, Control]:
+def release_rivals_of(
+    method: Estimator[HeteroRRCore], graph: Graph, split: Split, *, randomness: Randomness
+) -> Mapping[str, Control]:
     """Return other ways to make the private edges anew, at the same prices, each with a release of its own."""
     privacy = method.privacy
     if "edges" not in privacy.protected:
@@ -111,7 +114,7 @@ def rival_name(edges: str) -> str:
     return "edge-rr" if edges == "public-tree" else edges
 
 
-def release_rivals_left_out(method: HeteroRR, graph: Graph) -> Mapping[str, str]:
+def release_rivals_left_out(method: Estimator[HeteroRRCore], graph: Graph) -> Mapping[str, str]:
     """Return the rivals whose release would be too large, and what their mechanism says of its size."""
     if "edges" not in method.privacy.protected:
         return {}

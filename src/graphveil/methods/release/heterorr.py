@@ -25,18 +25,16 @@ from torch import Tensor
 
 import graphveil
 from graphveil.errors import InputError
-from graphveil.graphs import Graph, GraphSchema, Release, Split, make_graph, random_split
+from graphveil.graphs import Graph, GraphSchema, Release, Split, make_graph
 from graphveil.graphs.score_file import read_scores
 from graphveil.graphs.value import MASKS
 from graphveil.mechanisms import PairDomain, protected_pairs
-from graphveil.methods.base.account import Booked, digest_of
+from graphveil.methods.base.account import Account, digest_of, restored_account
 from graphveil.methods.base.core import Stored
-from graphveil.methods.base.estimator import Estimator
+from graphveil.methods.base.estimator import Estimator, Factory
 from graphveil.methods.base.network import as_matrix
 from graphveil.methods.base.released import require_one_label, topology_of
-from graphveil.methods.base.scores import true_score
 from graphveil.methods.base.settings import NetworkSettings
-from graphveil.methods.base.storage import read_method, restoring, save_method
 from graphveil.methods.links.collection import people_key
 from graphveil.methods.local.lpgnn import LPGNN, LPGNNCore
 from graphveil.methods.release.edges import Chains, MadeEdges, make_edges
@@ -63,8 +61,16 @@ class _Parts:
     made: MadeEdges | None
 
 
-class HeteroRR(Booked):
-    """The estimator; `fit` is `release` (the curator) followed by `fit_released` (anybody).
+@dataclass(frozen=True)
+class PublishedGraph:
+    """What anybody trains on: a released graph, and who trains, validates and tests."""
+
+    graph: Graph
+    split: Split
+
+
+class HeteroRRCore:
+    """A curator publishes a private graph: `fit` is `release` (the curator), then `fit_released` (anybody).
 
     Args:
         epsilon_x, epsilon_a, epsilon_y: budgets of one node's features, of one private edge, of one node's label; inf
@@ -83,6 +89,8 @@ class HeteroRR(Booked):
     """
 
     kind = "heterorr"
+    says_who: tuple[str, ...] = ()
+    settings_type, derived, left_out = NetworkSettings, ("steps_x",), ("steps_y",)
 
     def __init__(
         self,
@@ -113,10 +121,11 @@ class HeteroRR(Booked):
         elif scores is not None and features != "feature-rr":
             raise InputError(f"{features} gives every feature the same", remedy="leave scores out, or feature-rr")
         self.chains = Chains(steps, chains)
+        self._given = {"steps_x": settings.get("steps_x")}
         if settings.get("steps_x") is None:
             settings["steps_x"] = 0 if math.isinf(epsilon_x) else HOPS
         self.network = LPGNN(epsilon_x=math.inf, epsilon_y=math.inf, **settings)
-        self.ledger: Ledger = self.privacy.open_ledger()
+        self.account = Account(self.privacy.open_ledger())
         self.published: Any = None
         self._people: str | None = None
 
@@ -146,11 +155,11 @@ class HeteroRR(Booked):
         """
         privacy = self._settled(graph.schema)
         domain = None if "edges" not in privacy.protected else domain_of(graph)
-        self.pay(*privacy.spends(graph.schema, domain))
+        self.account.pay(*privacy.spends(graph.schema, domain))
         parts = self._read(graph, privacy, domain, randomness, progress)
         released = _assemble(graph, domain, parts)
-        released.release = _described(method, graph.schema, privacy, domain, parts, self.ledger, randomness)
-        self.made(f"release {_digest(released)}")
+        released.release = _described(method, graph.schema, privacy, domain, parts, self.account.ledger, randomness)
+        self.account.made(f"release {_digest(released)}")
         return released
 
     def _read(
@@ -190,7 +199,7 @@ class HeteroRR(Booked):
 
     # ---- anybody ----
 
-    def fit_released(self, released: Any, *, split: Split, progress: ProgressCallback | None = None) -> HeteroRR:
+    def fit_released(self, released: Any, *, split: Split, progress: ProgressCallback | None = None) -> HeteroRRCore:
         """Train on a released graph; may be called again and again at no privacy cost.
 
         Raises:
@@ -200,28 +209,33 @@ class HeteroRR(Booked):
         origin: Release | None = released.get("release")
         if origin is None:
             raise InputError("the graph was not released", where="fit_released", remedy="call release first")
-        self.adopt(_digest(released), origin.ledger)
+        self.account.adopt(_digest(released), origin.ledger)
         reports = self.network.randomize(released, split=split, randomness=SeededRandomness(0))  # it draws nothing
         self.network.fit_reports(reports, topology_of(released), progress=progress)
         self.published, self._people = released, people_key(released)
         return self
 
-    def fit(
+    # ---- both ----
+
+    def collect(
+        self, graph: Graph, *, split: Split, randomness: Randomness, progress: ProgressCallback | None = None
+    ) -> PublishedGraph:
+        """Release `graph`."""
+        return PublishedGraph(self.release(graph, randomness=randomness), split)
+
+    def train(
         self,
-        graph: Graph,
+        collected: PublishedGraph,
         *,
-        randomness: Randomness,
-        split: Split | None = None,
+        randomness: Randomness | None = None,
         progress: ProgressCallback | None = None,
-    ) -> HeteroRR:
-        """Release `graph` and train on it; default split: half, a quarter, a quarter (from `seed`)."""
-        split = split or random_split(graph, self.network.settings.seed)
-        released = self.release(graph, randomness=randomness)
-        return self.fit_released(released, split=split, progress=progress)
+    ) -> None:
+        """Train on a release: `fit_released`."""
+        self.fit_released(collected.graph, split=collected.split, progress=progress)
 
     # ---- what comes out ----
 
-    def predict_proba(self, graph: Graph | None = None, *, randomness: Randomness | None = None) -> Tensor:
+    def probabilities(self, graph: Graph | None = None, *, randomness: Randomness | None = None) -> Tensor:
         """Return class probabilities [n, c] of the nodes that were released; nothing private is read.
 
         Raises:
@@ -236,13 +250,28 @@ class HeteroRR(Booked):
             )
         return self.network.predict_proba()
 
-    def predict(self, graph: Graph | None = None, *, randomness: Randomness | None = None) -> Tensor:
-        """Return the most likely class of every node [n]."""
-        return self.predict_proba(graph).argmax(dim=1)
+    @property
+    def fitted(self) -> bool:
+        """Whether there is a trained network."""
+        return self._people is not None
 
-    def score(self, graph: Graph, mask: Tensor | None = None, *, randomness: Randomness | None = None) -> float:
-        """Return the accuracy against the true labels of `graph` on `mask` (default: all nodes with a label)."""
-        return true_score(self.predict(graph), graph, mask)
+    @property
+    def several(self) -> bool:
+        """Whether a node has several labels."""
+        return self.network.core.several
+
+    @property
+    def seed(self) -> int:
+        """What fixes the default split and initial weights, never privacy noise."""
+        return self.settings.seed
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the settings that build the core once more; hops that were left to the budgets are None."""
+        privacy = {field.name: getattr(self.privacy, field.name) for field in fields(self.privacy)}
+        scores = {"scores": self._scores_file or self.privacy.scores}
+        chains = {"steps": self.chains.steps, "chains": self.chains.chains}
+        network = {name: getattr(self.settings, name) for name in _NETWORK}
+        return {**privacy, **scores, **chains, **network, **self._given}
 
     @property
     def settings(self) -> NetworkSettings:
@@ -274,35 +303,43 @@ class HeteroRR(Booked):
 
     # ---- files ----
 
-    def save(self, path: str | Path) -> Path:
-        """Write the network, predictions, guarantee and ledger to one safetensors file; no graph."""
+    def stored(self) -> Stored:
+        """Return the network, predictions, guarantee and ledger; no graph."""
         self._require_fitted()
-        facts = {**self.network.facts(), "people": self._people, "budgets": settings_of(self.privacy)}
-        facts |= {"ledger": self.ledger.to_dict()}
-        facts |= {"collections": sorted(self.collections | self.network.core.account.collections)}
-        return save_method(path, self.kind, facts, self.network.tensors())
+        network, mine = self.network.core, self.account
+        facts = {**network.facts(), "people": self._people, "budgets": settings_of(self.privacy)}
+        facts |= {"ledger": mine.ledger.to_dict()}
+        facts |= {"collections": sorted(mine.collections | network.account.collections)}
+        return Stored(facts, network.tensors())
+
+    def keep(self, model: Path) -> None:
+        """Keep nothing: nobody is asked again."""
+
+    def recall(self, model: Path) -> None:
+        """Find nothing: nothing is kept."""
 
     @classmethod
-    def load(cls, path: str | Path) -> HeteroRR:
-        """Return a saved method, able to predict for its own nodes; its release cannot be repeated.
+    def restore(cls, stored: Stored) -> HeteroRRCore:
+        """Return what `stored` gave, able to predict for its own nodes; its release cannot be repeated.
 
         Raises:
-            ModelFileError: for a file that is missing, damaged or of another method.
+            KeyError, TypeError, ValueError: for anything else.
         """
-        _, facts, tensors = read_method(path, cls.kind)
-        with restoring(path):
-            budgets = {key: value for key, value in facts["budgets"].items() if not key.startswith("scores")}
-            numbers = {name: float(budgets[name]) for name in ("epsilon_x", "epsilon_a", "epsilon_y")}
-            method = cls(**{**budgets, **numbers})
-            method.network = Estimator(LPGNNCore.restore(Stored(facts, tensors)))
-            method.ledger = Ledger.from_dict(facts["ledger"])
-            method.collections = frozenset(facts.get("collections", ()))
-            method._people = str(facts["people"])
+        facts = stored.facts
+        budgets = {key: value for key, value in facts["budgets"].items() if not key.startswith("scores")}
+        numbers = {name: float(budgets[name]) for name in ("epsilon_x", "epsilon_a", "epsilon_y")}
+        method = cls(**{**budgets, **numbers})
+        method.network = Estimator(LPGNNCore.restore(stored))
+        method.account = restored_account(facts)
+        method._people = str(facts["people"])
         return method
 
     def _require_fitted(self) -> None:
         if self._people is None:
             raise InputError("this HeteroRR has not been fitted", remedy="call fit or fit_released first")
+
+
+HeteroRR = Factory(HeteroRRCore)
 
 
 def domain_of(graph: Graph) -> PairDomain:

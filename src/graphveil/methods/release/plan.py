@@ -9,9 +9,10 @@ from typing import Any
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema
 from graphveil.mechanisms import EdgeRand, PairDomain
+from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.plan import spelled
 from graphveil.methods.release.edges import STEPS_A_NODE, warning_of
-from graphveil.methods.release.heterorr import HeteroRR, domain_of
+from graphveil.methods.release.heterorr import HeteroRRCore, domain_of
 from graphveil.methods.release.names import CHAINS, RELEASE_FEATURES
 from graphveil.methods.release.privacy import ReleasePrivacy
 
@@ -54,7 +55,7 @@ class ReleasePlan:
         return {**spelled(asdict(self)), "noise": spelled(self.noise), "advice": list(self.advice)}
 
 
-def release_plan(method: HeteroRR, graph: Graph) -> ReleasePlan:
+def release_plan(method: Estimator[HeteroRRCore], graph: Graph) -> ReleasePlan:
     """Return the plan of a release of `graph`, of which schema, nodes and public edges are looked at.
 
     Raises:

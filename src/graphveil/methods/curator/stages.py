@@ -1,0 +1,99 @@
+"""What tells one curator's method on noisy sums from another: a `Recipe`, which asks for its stages one by one.
+
+    steps = recipe.steps(networks, features, hops)    a generator: `yield Train(0, parts)`, `total = yield AddUp(x, 1)`
+    carry_out(steps, train=..., add=...)              the run, which trains, pays and adds noise, or only adds
+
+A recipe never sees an edge: it names the rows to be summed, and whoever carries it out sums them behind noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from torch import Tensor, nn
+
+from graphveil.graphs import GraphSchema
+from graphveil.methods.curator.settings import CuratorSettings
+from graphveil.methods.curator.training import FeatureBlock
+
+
+@dataclass(frozen=True)
+class Train:
+    """Train one of the networks before the last.
+
+    Attributes:
+        which: its number.
+        parts: what it reads of every node.
+    """
+
+    which: int
+    parts: Sequence[FeatureBlock]
+
+
+@dataclass(frozen=True)
+class AddUp:
+    """Sum rows over neighbours, behind noise; answered with the sums.
+
+    Attributes:
+        rows: [n, c].
+        hop: its number, from 1; each is asked for once.
+    """
+
+    rows: Tensor
+    hop: int
+
+
+#: Answers: the sums [n, c] of `AddUp`, None for `Train`; what comes out is what the last network reads of every node.
+Steps = Generator[Train | AddUp, Tensor | None, list[FeatureBlock]]
+
+
+class Recipe(Protocol):
+    """What tells one method from another."""
+
+    @property
+    def kind(self) -> str: ...
+
+    def networks(self, settings: CuratorSettings, schema: GraphSchema, *, batch_norm: bool) -> list[nn.Module]:
+        """Return the networks in the order of their training; the last one predicts."""
+
+    def start(self, networks: Sequence[nn.Module], which: int) -> None:
+        """Set the weights from which a network is trained, where they come from the networks before it."""
+
+    def columns(self, settings: CuratorSettings) -> int:
+        """Return the columns of the widest row that is summed."""
+
+    def steps(self, networks: Sequence[nn.Module], features: FeatureBlock, hops: int) -> Steps:
+        """Yield the stages in their order, and return what the last network reads of every node.
+
+        Args:
+            networks: those of `networks`, in the order of their training.
+            features: [n, d].
+            hops: K.
+        """
+
+
+def carry_out(steps: Steps, *, train: Callable[[Train], None], add: Callable[[AddUp], Tensor]) -> list[FeatureBlock]:
+    """Carry out the stages of a recipe.
+
+    Args:
+        steps: of `Recipe.steps`, not begun.
+        train: trains a network; does nothing in a query, whose networks are trained.
+        add: returns noisy sums [n, c] over neighbours.
+
+    Returns:
+        What the last network reads of every node.
+    """
+    answer: Tensor | None = None
+    while True:
+        try:
+            step = steps.send(answer)
+        except StopIteration as end:
+            parts: list[FeatureBlock] = end.value
+            return parts
+        if isinstance(step, AddUp):
+            answer = add(step)
+        else:
+            train(step)
+            answer = None
