@@ -15,6 +15,7 @@ from graphveil.errors import BudgetError, InputError, ModelFileError
 from graphveil.graphs import make_graph
 from graphveil.methods import GAP, load_method
 from graphveil.methods.curator.recipe import StagedCore
+from graphveil.methods.curator.stages import AddUp
 from graphveil.privacy import SecureRandomness, SeededRandomness, gaussian_epsilon
 from tests.methods import curator_made as cm
 
@@ -99,7 +100,7 @@ def test_no_private_degree_normalises_anything(name: str) -> None:
         for m in (1, 2)
     ]
     x = torch.nn.functional.normalize(torch.randn(60, 4, generator=torch.Generator().manual_seed(0)))
-    less, more = (sums(x, 1) for sums in add)
+    less, more = (sums(AddUp(x, 1)) for sums in add)
     assert torch.allclose(more[0] - less[0], x[2], atol=0.01)
     assert torch.equal(more[1], less[1])
 
