@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from graphveil.cli.console import complain
 from graphveil.errors import InputError
 from graphveil.graphs import Graph
+from graphveil.mechanisms.catalogue import feature_names_with
 from graphveil.progress import Progress, ProgressCallback
 
 if TYPE_CHECKING:
@@ -256,7 +257,8 @@ def _takes(axes: Mapping[str, Any], infos: Mapping[str, Method]) -> dict[str, li
 def _takes_delta(info: Method, pairs: Mapping[str, str]) -> bool:
     """Whether a method has a delta in any case, or because its features are given Gaussian noise."""
     optional = {"mechanism", "features"} & set(info.options)
-    return "delta" in info.options and (not optional or any(pairs.get(key) == "gaussian" for key in optional))
+    chosen = {pairs.get(key) for key in optional}
+    return "delta" in info.options and (not optional or bool(chosen & set(feature_names_with("delta"))))
 
 
 def _refuse_useless(infos: Mapping[str, Method], typed: Mapping[str, Any]) -> None:

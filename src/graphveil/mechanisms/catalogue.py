@@ -441,6 +441,15 @@ def feature_names(*, releases: bool = False) -> tuple[str, ...]:
     return tuple(info.name for info in mechanisms if releases or "release" not in info.tags)
 
 
+def feature_names_with(option: str) -> tuple[str, ...]:
+    """The names of the feature mechanisms that are built with this keyword.
+
+    >>> feature_names_with("delta")
+    ('gaussian',)
+    """
+    return tuple(info.name for info in _ENTRIES if info.kind == "features" and info.takes(option))
+
+
 def _load(path: str) -> Any:
     module, _, name = path.partition(":")
     return getattr(import_module(f"{_PACKAGE}.{module}"), name)

@@ -8,7 +8,7 @@ from dataclasses import fields
 from typing import Any
 
 from graphveil.errors import InputError
-from graphveil.mechanisms.catalogue import feature_names
+from graphveil.mechanisms.catalogue import feature_names, feature_names_with
 from graphveil.methods.base.method import Option
 from graphveil.methods.base.settings import NetworkSettings
 
@@ -68,7 +68,9 @@ def refuse_idle_delta(given: Mapping[str, Any]) -> None:
     Raises:
         InputError: saying what delta belongs to.
     """
-    if "delta" in given and given.get("mechanism") != "gaussian":
+    takers = feature_names_with("delta")
+    if "delta" in given and given.get("mechanism") not in takers:
         raise InputError(
-            "delta belongs to the gaussian mechanism alone", remedy="leave it out or set mechanism=gaussian"
+            f"delta belongs to the {' or '.join(takers)} mechanism alone",
+            remedy=f"leave it out or set mechanism={takers[0]}",
         )

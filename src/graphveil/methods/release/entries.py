@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from graphveil.errors import InputError
+from graphveil.mechanisms.catalogue import feature_names_with
 from graphveil.methods.base.method import RELEASE, Method, Option, Replay
 from graphveil.methods.base.options import INFINITE, network_options
 from graphveil.methods.release.names import CHAINS, EDGE_METHODS, RELEASE_FEATURES
@@ -50,7 +51,7 @@ def refuse_idle(given: Mapping[str, Any], *, fixed: Mapping[str, Any]) -> None:
             raise InputError(f"{idle[0]} says nothing where {unit} are public ({epsilon} = inf)", remedy="leave it out")
     features, edges = chosen["features"], chosen["edges"]
     takers = {
-        "delta": (features == "gaussian", "features=gaussian"),
+        "delta": (features in feature_names_with("delta"), "features=gaussian"),
         "bins": (features == "feature-rr", "features=feature-rr"),
         "scores": (features == "feature-rr", "features=feature-rr"),
         "tree_share": (edges in CHAINS, "edges=mcmc"),
