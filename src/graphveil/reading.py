@@ -31,6 +31,7 @@ MOST_LINES: Final = 1_000_000
 LARGEST_DATA: Final = 256 * MIB
 DEEPEST: Final = 50
 _LARGEST_WHOLE: Final = 10**300
+# First bytes of packed formats, refused because a small file may unpack to any size.
 _COMPRESSED: Final = {
     b"\x1f\x8b": "gzip",
     b"PK\x03\x04": "zip",
@@ -63,6 +64,7 @@ def read_bytes(path: Path, *, largest: int = LARGEST, error: Kind = DataError) -
     with os.fdopen(number, "rb") as file:
         try:
             _require_size(os.fstat(number).st_size, path, largest, error)
+            # One byte more than allowed: a file that grows while it is read is noticed.
             content = file.read(largest + 1)
         except OSError as fault:
             raise error(f"cannot be read ({fault.strerror})", where=str(path)) from fault
@@ -222,6 +224,7 @@ def require_file(path: Path, *, error: Kind = DataError, packed: bool = False) -
 def _open(path: Path, error: Kind) -> int:
     """Open a file without waiting for anything; refuse what is none."""
     try:
+        # Opened once, then judged by its descriptor: a file swapped after a check by name would get past it.
         number = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
     except FileNotFoundError:
         raise
@@ -238,6 +241,7 @@ def _open(path: Path, error: Kind) -> int:
 
 def _refuse_compressed(start: bytes, path: Path, error: Kind) -> None:
     kind = next((kind for magic, kind in _COMPRESSED.items() if start.startswith(magic)), None)
+    # "BZh" may start a text; bzip2 goes on with a block size, 1 to 9.
     if kind == "bzip2" and start[3:4] not in (b"1", b"2", b"3", b"4", b"5", b"6", b"7", b"8", b"9"):
         return
     if kind is not None:
@@ -275,6 +279,7 @@ def _finite(text: str) -> float:
 
 def _require_shallow(content: Any) -> None:
     """Refuse nesting that a later walk could stumble over, and whole numbers that no float can stand for."""
+    # Level by level instead of recursively: nesting that is too deep must not overflow the stack that detects it.
     level, depth = [[content]], 0
     while level:
         if depth > DEEPEST + 1:

@@ -77,10 +77,12 @@ def whole_file(path: Path, *, mode: int = 0o666) -> Iterator[Path]:
     """
     with writing(path):
         sweep(path.parent, path.name)
+        # Mode at creation: a chmod afterwards would leave a moment in which others could read it.
         partial, lock = _begin(path, lambda place: os.close(os.open(place, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode)))
         try:
             yield partial
             with partial.open("r+b") as file:
+                # Content before name: else a power cut can leave the new name on an empty file.
                 os.fsync(file.fileno())
             partial.replace(path)
         finally:
@@ -257,6 +259,7 @@ def _held(partial: Path, lock: int) -> bool:
     with contextlib.suppress(OSError):  # a disk without locks: what is left over there stays
         fcntl.flock(lock, fcntl.LOCK_EX)
     try:
+        # Between making and locking, a sweep may have removed it; then the name is gone, or another file's.
         return partial.stat().st_ino == os.fstat(lock).st_ino
     except FileNotFoundError:
         return False
@@ -276,6 +279,7 @@ def _end(partial: Path, lock: int) -> None:
 
 def _remove_unheld(partial: Path) -> None:
     with contextlib.suppress(OSError):
+        # No link is followed and no pipe waited for: the folder may be somebody else's to fill.
         lock = os.open(partial, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -317,12 +321,14 @@ def _allocate(file: Path, size: int) -> None:
     with file.open("r+b") as out:
         if hasattr(os, "posix_fallocate"):
             try:
+                # A sparse file would reserve nothing; this takes the blocks.
                 os.posix_fallocate(out.fileno(), 0, max(size, 1))
                 return
             except OSError as error:
                 if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS):
                     raise
         for start in range(0, size, _BLOCK):
+            # Where the disk cannot reserve: write zeros.
             out.write(bytes(min(_BLOCK, size - start)))
         out.flush()
         os.fsync(out.fileno())

@@ -67,6 +67,7 @@ def attribute(
     if rows.shape[:1] != truth.shape[:1]:
         raise InputError(f"{len(rows)} rows were shown", where="attribute", allowed=f"{len(truth)}, one a node")
     public = np.zeros(len(rows), dtype=bool)
+    # Learn on some people and judge on others, so that fitting by heart does not count.
     public[rng.permutation(len(rows))[: round(known * len(rows))]] = True
     reading = _read_off(rows, truth, public)
     above = truth[~public] > (graph.schema.low + graph.schema.high) / 2
@@ -129,6 +130,7 @@ def _read_off(rows: np.ndarray, truth: np.ndarray, public: np.ndarray) -> _Found
     guess = np.asarray(model.predict(scaled[~public])).reshape(-1, truth.shape[1])
     hidden = truth[~public]
     errors, without = ((hidden - guess) ** 2).sum(), ((hidden - mean) ** 2).sum()
+    # At least 1e-6: columns that hardly vary would otherwise dominate the ranking of all entries.
     deviation = np.maximum(truth[public].std(axis=0), 1e-6)
     return _Found((guess - mean) / deviation, float(1 - errors / without) if without > 0 else 0.0)
 

@@ -87,9 +87,11 @@ def _scaled(rows: np.ndarray, seen: np.ndarray) -> Tensor:
 
 def _network(shown: int, held: int, seed: int) -> nn.Sequential:
     """Return a network that says 0 of everybody, before it learns."""
+    # torch's layers draw from its global generator, which must come out as it was.
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         first, middle, last = nn.Linear(shown, _HIDDEN), nn.Linear(_HIDDEN, _HIDDEN), nn.Linear(_HIDDEN, held)
+    # At zero, so that learning starts from the linear estimate, and stopping early can fall back to it.
     nn.init.zeros_(last.weight)
     nn.init.zeros_(last.bias)
     return nn.Sequential(first, nn.ReLU(), middle, nn.ReLU(), last)

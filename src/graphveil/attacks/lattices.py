@@ -52,6 +52,7 @@ def inverse(a: np.ndarray) -> np.ndarray:
         m[others[others != column]] ^= m[column]
     x: np.ndarray = m[:, size:].astype(np.int64)
     for _ in range(_DOUBLINGS):
+        # Newton's step doubles the right low bits each time; int64 wraps around, which is arithmetic modulo 2^64.
         x = x @ (2 * one - a @ x)
     return x
 

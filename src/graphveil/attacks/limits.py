@@ -71,6 +71,7 @@ def bound(false_alarms: np.ndarray, epsilon: float, delta: float) -> np.ndarray:
     """
     if math.isinf(epsilon):
         return np.ones_like(false_alarms)
+    # exp overflows above 709; the bound is clipped to 1 long before.
     grown = math.exp(min(epsilon, 700.0)) * false_alarms + delta
     mirrored = 1 - math.exp(-epsilon) * (1 - delta - false_alarms)
     return np.clip(np.minimum(grown, mirrored), 0.0, 1.0)
@@ -101,6 +102,7 @@ def limit_of(method: Any, secret: str) -> Limit:
         caveat = f" (void: {guarantee.void}; the limit is what it would be)"
     else:
         caveat = ""
+    # Preferred over the guarantee's parts, which may price a single list entry.
     relationship = getattr(method, "epsilon_relationship", None)
     if secret == "edge" and relationship is not None:
         if math.isinf(relationship):

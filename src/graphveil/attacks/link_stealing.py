@@ -79,6 +79,7 @@ def link_stealing(
     answers = known_answers(method, graph)
     control = known_answers(without_edges or perceptron(graph, split=split, seed=seed), graph)
     pairs = pairs_of(graph, targets=targets, seed=seed)
+    # Nodes are split, not pairs: a pair that shares a node with a lesson would make the exam easier.
     lesson, exam = _parts(pairs, known, seed)
     how = f"{similarity} of answers"
     if lesson is not None:
@@ -94,10 +95,12 @@ def link_stealing(
         scores, plain = (-distances(shown, exam, (similarity,))[:, 0] for shown in (answers, control))
     members, others = exam.split(scores)
     figures = belief_figures(scores, exam.edge, BELIEFS)
+    # All eight are reported, so that nobody need trust the choice of one.
     each = distances(answers, exam, DISTANCES)
     for column, name in enumerate(DISTANCES):
         figures[f"auc of {name}"] = auc_of(*exam.split(-each[:, column]))
     anyway = auc_of(*exam.split(plain))
+    # Friends are alike: only what similarity tells beyond that was leaked by the edges.
     figures["auc above no edges"] = auc_of(members, others) - anyway
     return judge(
         "link-stealing",

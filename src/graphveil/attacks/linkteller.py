@@ -57,6 +57,7 @@ def linkteller(
         influence, queries = influences(service, pairs.nodes, step=step)
         notes.append(f"{len(pairs.nodes)} nodes were perturbed in {queries} queries of the simulation")
     else:
+        # All scores equal: the attack is left with chance, and spends no queries to learn it.
         influence = np.zeros((len(pairs.nodes), len(pairs.nodes)))
     scores = pair_scores(influence, pairs)
     members, others = pairs.split(scores)
@@ -84,6 +85,7 @@ def pair_scores(influence: np.ndarray, pairs: Pairs) -> np.ndarray:
     Returns:
         Influences of both directions added [p]; higher means an edge.
     """
+    # An edge sways both of its ends, so both directions count.
     both = influence + influence.T
     return cast(np.ndarray, both[pairs.first, pairs.second])
 
@@ -106,6 +108,7 @@ def influences(service: Service, nodes: np.ndarray, *, step: float = STEP) -> tu
     influence = np.zeros((len(nodes), len(nodes)))
     for group in groups:
         factors = np.ones(service.nodes)
+        # One query perturbs many nodes, yet no node is swayed by two of them: the influences stay apart.
         factors[nodes[group]] += step
         moved = np.linalg.norm(_signal(service.answer(factors)[nodes]) - plain, axis=1) / step
         if reach is None:
@@ -141,6 +144,7 @@ def groups_without_overlap(service: Service, nodes: np.ndarray) -> tuple[sp.csr_
         return None, alone
     taken: list[np.ndarray] = []
     groups: list[list[int]] = []
+    # Widest reach first: greedy colouring then needs fewer groups. Stable, so that a seed gives the same groups.
     for place in np.argsort(-np.diff(reach.indptr), kind="stable"):
         swayed = reach.indices[reach.indptr[place] : reach.indptr[place + 1]]
         free = (number for number, mask in enumerate(taken) if not mask[swayed].any())
@@ -165,6 +169,7 @@ def reached(adjacency: sp.csr_matrix, nodes: np.ndarray, hops: int) -> sp.csr_ma
     rows = sp.identity(adjacency.shape[0], dtype=np.int32, format="csr")[nodes]
     for _ in range(hops):
         rows = rows @ onward
+        # Walks are counted once, or their number would overflow after a few hops.
         rows.data[:] = 1
     attacked = rows[:, nodes].tocsr()
     attacked.sort_indices()

@@ -64,6 +64,7 @@ def lira(method: Any, graph: Graph, *, split: Split, train: Train, shadows: int 
     fitted = (train(_as_split(row, judged, split), seed + number) for number, row in enumerate(inside, start=1))
     seen = np.stack([confidence(one, graph) for one in fitted])
     phi = confidence(method, graph)
+    # The control attacks a shadow, trained on other nodes, as if it were the target.
     scores, control = _ratio(phi, seen, inside), _ratio(seen[0], seen[1:], inside[1:])
     trained, tested = split.train.numpy(), split.test.numpy()
     return judge(
@@ -93,8 +94,10 @@ def confidence(method: Any, graph: Graph) -> np.ndarray:
     if y.dim() == 2:
         right = np.where(y.numpy() > 0, chances, 1 - chances)
         return np.asarray((np.log(np.maximum(right, tiny)) - np.log(np.maximum(1 - right, tiny))).mean(axis=1))
+    # Nodes without a label have -1; picking column 0 for them is harmless, the result is masked below.
     known = y.numpy() >= 0
     picked = chances[np.arange(len(chances)), np.where(known, y.numpy(), 0)]
+    # Not 1 - p: in floating point the probabilities of all classes need not add up to 1.
     rest = chances.sum(axis=1) - picked
     return np.where(known, np.log(np.maximum(picked, tiny)) - np.log(np.maximum(rest, tiny)), 0.0)
 
@@ -130,6 +133,7 @@ def _ratio(phi: np.ndarray, seen: np.ndarray, inside: np.ndarray) -> np.ndarray:
         counts = side.sum(axis=0)
         everybody = float(seen[side].mean()), float(seen[side].std())
         mean = np.divide((seen * side).sum(axis=0), counts, out=np.full(len(phi), everybody[0]), where=counts > 0)
+        # One deviation for all nodes: few shadows give no reliable one for each.
         pooled = max(float(np.sqrt((((seen - mean) ** 2) * side).sum() / max(1, side.sum() - len(phi)))), _LEAST)
         logs.append(-0.5 * ((phi - mean) / pooled) ** 2 - np.log(pooled))
     return np.asarray(logs[0] - logs[1])

@@ -62,10 +62,12 @@ def pairs_of(graph: Graph, *, targets: int = 500, seed: int = 0, among: Any | No
     drawn = np.arange(n) if among is None else np.sort(np.asarray(among))
     nodes = drawn if len(drawn) <= targets else np.sort(rng.choice(drawn, targets, replace=False))
     inside = true_adjacency(graph)[nodes][:, nodes].toarray() > 0
+    # Each pair once: a relationship is one secret, whichever list names it.
     first, second = np.triu_indices(len(nodes), 1)
     pairs = Pairs(nodes, first, second, inside[first, second])
     public = graph.get("public_edges") if hasattr(graph, "get") else None
     if public is not None:
+        # Place of each node among those under attack; -1 outside.
         known = np.zeros((n,), dtype=np.int64) - 1
         known[nodes] = np.arange(len(nodes))
         ends = known[graph.edge_index[:, public].numpy()]
@@ -94,6 +96,7 @@ def belief_figures(scores: np.ndarray, edge: np.ndarray, beliefs: tuple[float, .
         Figure by name, each in [0, 1].
     """
     true = int(edge.sum())
+    # lexsort's last key counts first: by score, then by lot.
     order = np.lexsort((np.random.default_rng(0).random(len(scores)), -scores))
     figures: dict[str, float] = {}
     for belief in beliefs:

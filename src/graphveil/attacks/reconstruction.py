@@ -118,6 +118,7 @@ def reconstruction(
         view = _answered(method, graph, people, split, seed)
     hidden, seen = ~people.known, people.truth[people.known]
     guess = inverted(view.shown, people.known, seen, seed=seed)[hidden]
+    # Candidates share a class: telling classes apart is no reconstruction of a person.
     truth, centre = people.truth[hidden], _centres(people)[hidden]
     mine, theirs = _partners(people.groups[hidden], rng)
     own, other = _alike(guess, truth, centre, mine, mine), _alike(guess, truth, centre, mine, theirs)
@@ -169,6 +170,7 @@ def _people(graph: Graph, known: float | np.ndarray, rng: np.random.Generator) -
     if isinstance(known, np.ndarray):
         if known.shape != (n,) or known.dtype != bool:
             raise InputError(f"known is {known.dtype} {known.shape}", where="reconstruction", allowed=f"a mask [{n}]")
+        # In random order, so that cutting to a limit below draws at random.
         ours, others = order[known[order]], order[~known[order]]
     elif 0 < known < 1:
         ours, others = order[: round(known * n)], order[round(known * n) :]
@@ -266,6 +268,7 @@ def _alike(
     guessed, held = guess[mine] - centre[mine], truth[candidates] - centre[mine]
     sizes = np.linalg.norm(guessed, axis=1) * np.linalg.norm(held, axis=1)
     cosine: np.ndarray = np.where(sizes > 1e-12, (guessed * held).sum(axis=1) / np.maximum(sizes, 1e-12), 0.0)
+    # Rounded, so that rounding errors do not break ties between equal candidates.
     return cosine.round(9)
 
 

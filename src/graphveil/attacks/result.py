@@ -185,6 +185,7 @@ def judge(
     rng = np.random.default_rng([seed, 0xA77])
     if len(others) < 1 / FALSE_ALARMS:
         notes = (*notes, f"{len(others)} others are too few to see 1% of false alarms: the TPR is interpolated")
+    # All draws follow from the seed, so that the same scores always give the same intervals.
     auc, tpr = _bootstrapped(table, rng)
     return AttackResult(
         name,
@@ -259,6 +260,7 @@ class _Table:
     def corners(self) -> tuple[tuple[float, float], ...]:
         """Return at most 200 points of the curve, close together where false alarms are few."""
         false, true = self.curve(None)
+        # Half the points on a log scale: the region of few false alarms is what matters.
         grid = np.unique(np.concatenate([np.geomspace(1e-4, 1.0, _CURVE // 2), np.linspace(0, 1, _CURVE // 2)]))
         places = np.unique(np.searchsorted(false, grid, side="right") - 1)
         kept = np.union1d(places, [0, len(false) - 1])
@@ -288,6 +290,7 @@ def _bootstrapped(table: _Table, rng: np.random.Generator) -> tuple[Interval, In
         surely = 0.025 ** (1 / min(p, q))
         low[0], high[0] = (surely, 1.0) if scores[0] == 1.0 else (0.0, 1 - surely)
     share = stats.binomtest(round(scores[1] * p), p).proportion_ci(0.95, "exact")
+    # A bootstrap of few positives is too narrow; the exact interval is a floor for its width.
     low[1], high[1] = min(low[1], float(share.low)), max(high[1], float(share.high))
     auc, tpr = (
         Interval(value, min(float(low[i]), value), max(float(high[i]), value), (value,))
@@ -302,6 +305,7 @@ def _advantage(members: np.ndarray, others: np.ndarray, rng: np.random.Generator
     halves = [(mine[i::2], theirs[i::2]) for i in (0, 1)]
     hits = alarms = 0
     for chosen, used in ((halves[0], halves[1]), (halves[1], halves[0])):
+        # A threshold chosen on the scores it is judged by would find an advantage in pure noise.
         threshold = _best_threshold(*chosen)
         hits += int((used[0] >= threshold).sum())
         alarms += int((used[1] >= threshold).sum())

@@ -150,6 +150,7 @@ def deployed(method: Estimator[LPGNNCore], graph: Graph) -> Deployed:
     classes = len(fitted.schema.classes)
     model = build_backbone(settings.model, width, settings.hidden, classes, 0.0, generator=torch.Generator())
     model.load_state_dict(network.weights)
+    # Influence is a difference of two answers: float32 would drown it in rounding.
     model.double().eval()
     weight = network.weights["weight1"].double()
     x = as_matrix(method.released.features if method.released is not None else graph.x)
@@ -188,8 +189,10 @@ def _asked(method: Any, graph: Graph) -> Service:
 
     try:
         before = answer(np.ones(n))
+        # Any factor but 1 would do: what counts is whether the answers move.
         changes = not np.array_equal(before, answer(np.full(n, 0.5)))
     except GraphveilError as refusal:
+        # A refusal is an answer too: the adversary keeps what everybody may see.
         constant = known_answers(method, graph)
         note = f"the method refuses to be asked with other features: {refusal}"
         return Service(lambda _: constant, n, 0, None, note, False)

@@ -46,9 +46,11 @@ def compose(guarantees: Iterable[Guarantee], *, unit: ProtectedUnit | None = Non
             listed = " and ".join(repr(value) for value in sorted(map(str, values)))
             raise InputError(f"guarantees with {name} {listed} cannot be added up", remedy="state them side by side")
     epsilon = math.fsum(part.epsilon for part in parts)
+    # fsum rounds once, at the end: the order of the parts does not change what is printed.
     delta = math.fsum(part.delta for part in parts)
     if delta >= 1.0:
         epsilon, delta = math.inf, 0.0
+    # One void part voids the whole: whoever can take off one noise knows that part of the person.
     voids = tuple(dict.fromkeys(part.void for part in parts if part.void))
     return Guarantee(
         unit=unit or together(dict.fromkeys(part.unit for part in parts)),
@@ -80,6 +82,7 @@ def several(guarantee: Guarantee, count: int) -> Guarantee:
         raise InputError(f"count is {count!r}", allowed="a whole number of at least 1")
     epsilon, delta = count * guarantee.epsilon, guarantee.delta
     if delta:
+        # exp overflows above 709; a usable delta times e^700 is far beyond 1 and ends as "nothing is promised".
         delta *= sum(math.exp(min(i * guarantee.epsilon, 700.0)) for i in range(count))
     if delta >= 1.0:
         epsilon, delta = math.inf, 0.0

@@ -120,6 +120,7 @@ def _search(
     epsilon: float, delta: float, parts: tuple[Part, ...], shares: tuple[float, ...], tuning: RepeatAndSelect | None
 ) -> tuple[Sigmas, float]:
     """The standard deviations of every part and their joint epsilon. Depends on public numbers alone."""
+    # Cached because plan and fit ask alike. All arguments are public, so a cache hit tells nothing about people.
     allowed = None if tuning is None else allowance(epsilon, delta, tuning)
     mu = 1.0 / analytic_gaussian_sigma(epsilon, delta, 1.0) if allowed is None else allowed.mu
     base = tuple(_alone(part, math.sqrt(share) * mu, delta) for part, share in zip(parts, shares, strict=True))
@@ -168,11 +169,13 @@ def least_factor(cost: Callable[[float], float], target: float, start: float) ->
         price = cost(factor)
         if price <= target:
             high, best = factor, (factor, price)
+            # Only factors that cost at most the target become `best`: stopping early wastes noise, never privacy.
             if price >= target * _CLOSE or high <= low * (1 + 1e-7):
                 return best
         else:
             low = factor
         if last is not None and 0.0 < price < math.inf and 0.0 < last[1] < math.inf and price != last[1]:
+            # Never flat or rising: a cost that rounding bent would send the next step the wrong way.
             slope = min(-0.1, math.log(price / last[1]) / math.log(factor / last[0]))
         last = (factor, price)
         factor = _next(factor, price, target, slope, low, high)
@@ -185,6 +188,7 @@ def _next(factor: float, price: float, target: float, slope: float, low: float, 
     """The next factor to try: a secant step when it stays inside the bracket, else its middle or twice the low end."""
     if 0.0 < price < math.inf:
         aim = math.log(target * (1 + _CLOSE) / 2 / price) / slope
+        # At most a factor e^3 at once: far from the target the curve is no power law.
         step = factor * math.exp(max(-3.0, min(3.0, aim)))
         if low < step < high:
             return step
@@ -242,5 +246,7 @@ def _require_sound(
         raise GraphveilError(f"calibration gave noise {sigmas} at epsilon {cost!r}", allowed=f"epsilon {epsilon!r}")
     if tuning is not None and repeat_and_select(pipeline_event(parts, noise), delta, tuning) > epsilon:
         raise GraphveilError("the price of the tuning exceeds what was promised", remedy="report this")
+    # Both accountants bound the same cost from above, the loss distribution more tightly up to its grid. Where Renyi
+    # accounting reports clearly less, one of them is wrong.
     if tuning is None and cost > pipeline_epsilon(parts, noise, delta, accountant="rdp") * (1 + _ROUNDING):
         raise GraphveilError("two accountants contradict each other", remedy="nothing was released; report this")

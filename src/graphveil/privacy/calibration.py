@@ -57,6 +57,7 @@ def calibrate(
             tol=tolerance,
         )
     )
+    # The root finder may land a tolerance below the edge: walk back up to the safe side.
     while not affordable(noise):
         noise += tolerance
     return noise

@@ -141,6 +141,7 @@ class ChangedSamples:
 def _logs(shares: FloatArray, sigma: float, x: FloatArray) -> tuple[FloatArray, FloatArray]:
     """log P/A and log Q/A at x, where A = N(0, sigma^2)."""
     with np.errstate(divide="ignore"):
+        # In logs because both densities underflow far out, where the largest losses are.
         weights = np.log(shares) - (np.arange(len(shares)) / sigma) ** 2 / 2
     tilt, up, down = x / sigma**2, np.full_like(x, weights[0]), np.full_like(x, weights[0])
     for k, weight in enumerate(weights[1:], start=1):
@@ -159,11 +160,13 @@ def _thresholds(shares: FloatArray, sigma: float, epsilons: FloatArray) -> Float
     most = float(epsilons.max(initial=0.0))
     end = sigma
     while float(_loss(shares, sigma, np.array([end]))[0]) < most:
+        # The loss rises with x, so doubling finds an end beyond every threshold.
         end *= 2
     table = np.linspace(0.0, end, 20_001)
     x = np.interp(epsilons, _loss(shares, sigma, table), table)
     slopes = np.gradient(_loss(shares, sigma, table), table)
     for _ in range(_NEWTON):
+        # The slope of the table is near enough: Newton only has to mend what interpolation left.
         x = np.clip(x - (_loss(shares, sigma, x) - epsilons) / np.interp(x, table, slopes), 0.0, end)
     return np.asarray(x)
 
@@ -177,6 +180,7 @@ def _deltas(shares: FloatArray, sigma: float, epsilons: FloatArray) -> FloatArra
     t = _thresholds(shares, sigma, size)
     over, under = (sum(share * ndtr((side * k - t) / sigma) for k, share in enumerate(shares)) for side in (1, -1))
     with np.errstate(under="ignore", over="ignore"):
+        # The difference may round below zero where both tails are tiny; a delta never is.
         positive = np.maximum(0.0, over - np.exp(size) * under)
         return np.asarray(np.where(epsilons >= 0, positive, -np.expm1(-size) + np.exp(-size) * positive))
 

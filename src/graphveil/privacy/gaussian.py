@@ -39,6 +39,7 @@ def gaussian_delta(sigma: float, epsilon: float, sensitivity: float = 1.0) -> fl
         raise InputError(f"epsilon is {epsilon!r}", allowed="a finite number of at least 0")
     shift = sensitivity / sigma
     a, b = shift / 2 - epsilon / shift, -shift / 2 - epsilon / shift
+    # Noise so large against the sensitivity that epsilon s/D overflows: no delta is left.
     if math.isinf(b):
         return 0.0
     if a > 0:
@@ -62,6 +63,7 @@ def gaussian_epsilon(sigma: float, delta: float, sensitivity: float = 1.0) -> fl
     def private(epsilon: float) -> bool:
         return gaussian_delta(sigma, epsilon, sensitivity) <= delta * (1 - _SAFETY)
 
+    # So much noise that delta alone covers it.
     if private(0.0):
         return 0.0
     high = 1.0
@@ -92,6 +94,7 @@ def analytic_gaussian_sigma(epsilon: float, delta: float, sensitivity: float) ->
     while not private(high):
         high *= 2
     low = high / 2
+    # Two loops, one up and one down: the answer may lie on either side of 1.
     while private(low):
         low, high = low / 2, low
     # One relative rounding step up, since the product with the sensitivity may round down.
@@ -102,6 +105,7 @@ def _bisect(private: Callable[[float], bool], low: float, high: float) -> float:
     """The private end of an interval around the edge between not private (low) and private (high)."""
     for _ in range(_STEPS):
         middle = (low + high) / 2
+        # The ends are neighbouring floats: nothing lies between them.
         if not low < middle < high:
             break
         low, high = (low, middle) if private(middle) else (middle, high)

@@ -23,6 +23,7 @@ _NANO: Final = 10**9
 _ATTO: Final = 10**18
 #: What a ledger that is kept in a file cannot see.
 ONE_COPY: Final = assume("one-copy")
+# Budgets and prices are compared as exact decimals: 0.1 three times must fit a budget of 0.3.
 # A number that misses a whole unit by less than this is one that floating point bent.
 _SLACK: Final = Fraction(1, 10**12)
 _Amount = Fraction | float  # a float is infinity
@@ -72,6 +73,7 @@ class Spend:
         for key, value in self.parameters.items():
             if not isinstance(value, int | float | str):
                 raise InputError(f"parameter {key!r} is {type(value).__name__}", allowed="a number or a text")
+        # A copy: the caller may change its own mapping later, a ledger must not move with it.
         object.__setattr__(self, "parameters", dict(self.parameters))
 
 
@@ -106,6 +108,7 @@ class Ledger:
         units = [entry.unit for entry in self.budget]
         if not units or len(set(units)) != len(units):
             raise InputError(f"budgets for {units}", where="ledger", allowed="one for each unit")
+        # Checked in every ledger that is made, read from a file too: no ledger in use is over its budget.
         _check_affordable(self.budget, self.spends)
 
     @classmethod
@@ -119,6 +122,7 @@ class Ledger:
         Raises:
             BudgetError: a part has no budget or would exceed it. The ledger at hand is still the old one.
         """
+        # Making the new ledger checks the whole step; only then is it kept for good, so nothing is ever half paid.
         paid = replace(self, spends=self.spends + spends)
         return paid if self.account is None else self.account.settle(self, paid)
 
@@ -150,6 +154,7 @@ class Ledger:
         entry = _find(self.budget, unit)
         epsilon, delta = _sum_for(unit, self.spends)
         left = math.inf if math.isinf(entry.epsilon) else (_charge(entry.epsilon, _NANO) - epsilon) / _NANO
+        # Both charges were rounded up on their own, so a difference may fall below zero.
         return max(left, 0.0), max((_charge(entry.delta, _ATTO) - delta) / _ATTO, 0.0)
 
     def to_dict(self) -> dict[str, Any]:
@@ -223,6 +228,7 @@ def _check_affordable(budget: tuple[Budget, ...], spends: tuple[Spend, ...]) -> 
     for spend in spends:
         entry = _find(budget, spend.unit)
         epsilon, delta = used.get(spend.unit, (Fraction(0), Fraction(0)))
+        # Fractions do not round, so thousands of small spends cannot slip below a budget together.
         total = epsilon + _exact(spend.epsilon), delta + _exact(spend.delta)
         if not (_fits(total[0], entry.epsilon, _NANO) and _fits(total[1], entry.delta, _ATTO)):
             raise _refusal(spend, entry, _up(epsilon, _NANO) / _NANO, _up(delta, _ATTO) / _ATTO)
@@ -248,6 +254,7 @@ def _sum_for(unit: str, spends: tuple[Spend, ...]) -> tuple[float, float]:
 
 def _fits(total: _Amount, budget: float, scale: int) -> bool:
     """Whether a sum is no more than a budget, but for what floating point bent."""
+    # The second test grants what `remaining` printed: it counts in the same rounded units.
     return total * (1 - _SLACK) <= _exact(budget) or _up(total, scale) <= _charge(budget, scale)
 
 
@@ -258,6 +265,7 @@ def _charge(amount: float, scale: int) -> float:
 
 def _exact(amount: float) -> _Amount:
     """The decimal that an amount is written with."""
+    # repr gives the decimal a user typed (0.1), not the binary number beside it, so sums come out as on paper.
     return math.inf if math.isinf(amount) else Fraction(repr(float(amount)))
 
 

@@ -61,10 +61,14 @@ class LedgerFile:
             stored = self._read(held)
             if not begins(stored, held):
                 raise self._foreign()
+            # Read again under the lock: another process may have spent since `held` was opened, and its spends come
+            # first.
             budget = _merged(stored.budget, paid.budget)
+            # Building this ledger raises BudgetError where the spends of all processes together are too many.
             kept = Ledger(budget, stored.spends + paid.spends[len(held.spends) :])
             try:
                 write_text(self.path, json.dumps(kept.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+                # The rename itself must reach the disk before data are read: else a power cut forgets the spend.
                 sync_folder(self.path.parent)
             except OSError as error:
                 remedy = "nothing was read or spent: make room, or let the folder be written to"
@@ -78,6 +82,7 @@ class LedgerFile:
         Raises:
             InputError: the lock cannot be made.
         """
+        # A file of its own: the ledger is replaced by each write, and a lock would stay on the old one.
         place = self.path.with_name(f".{self.path.name}.lock")
         try:
             file = place.open("a+b")

@@ -66,6 +66,7 @@ class PermanentRandomness:
         raise TypeError("PermanentRandomness cannot be copied or pickled: keep its secret in the device's key store")
 
     def _key(self, use: str, context: tuple[str | int | builtins.bytes, ...]) -> builtins.bytes:
+        # `use` keeps noise and names apart: a name that is shown tells nothing about the key of the noise.
         info = b"".join(_told(part) for part in (use, self._task, *context))
         return HKDF(hashes.SHA256(), 32, salt=None, info=_PURPOSE + info).derive(self._secret)
 

@@ -174,6 +174,7 @@ def pipeline_epsilon(parts: Sequence[Part], noise: Noise, delta: float, *, accou
     if _changing(parts):
         return _changing_epsilon(parts, noise, delta, accountant)
     event = pipeline_event(parts, noise)
+    # The closed form instead of the grid: exact, and fast.
     if accountant == "pld" and all(part.exact for part in parts):
         return gaussian_epsilon(1.0 / _gaussian_mu(parts, noise), delta)
     return epsilon_of(event, delta, accountant)
@@ -202,6 +203,7 @@ def _changing_epsilon(parts: Sequence[Part], noise: Noise, delta: float, account
         return float(compute_epsilon(ORDERS, renyi, delta)[0])
     joint = pld.identity(PLD_GRID)
     if mu > 0.0:
+        # All Gaussians as one: composing them on the grid would add its rounding once a hop.
         joint = pld.from_gaussian_mechanism(1.0 / mu, value_discretization_interval=PLD_GRID, use_connect_dots=True)
     for part, sigma in sampled:
         joint = joint.compose(part.losses(sigma, PLD_GRID))

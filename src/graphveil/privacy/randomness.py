@@ -78,8 +78,10 @@ class SecureRandomness:
         raise TypeError("SecureRandomness cannot be copied or pickled: make a new one where it is needed")
 
     def _rekey(self) -> None:
+        # A new lock too: a child forked while another thread held the old one would wait for ever.
         self._lock = threading.Lock()
         self._process = os.getpid()
+        # 32 bytes for AES-256; counters start at zero, which is safe because a key is never used twice.
         self._stream = open_stream(os.urandom(32))
 
 
@@ -133,6 +135,7 @@ def draw_words(stream: CipherContext, count: int) -> UInt64Array:
     """
     if count < 0:
         raise InputError(f"{count} random numbers asked for", allowed="a count of at least 0")
+    # Not zeroed first: every byte that is handed out is written by the cipher.
     room = np.empty(8 * count + _BLOCK, dtype=np.uint8)
     view = room.data
     for start in range(0, 8 * count, _CHUNK):

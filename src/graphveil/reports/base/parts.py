@@ -74,6 +74,7 @@ def checked(run: Path) -> Kept:
     ledger = _ledger_of(facts, public)
     if split or (run / RESULT).is_file():
         _require(public / LEDGER)
+    # The file must continue the model's own ledger: one that starts anew would hide what was spent.
     paid = LedgerFile(public / LEDGER).open(ledger).detached()
     guarantee = _guarantee_of(facts, public)
     if split:
@@ -99,6 +100,7 @@ def writing_part(folder: Path, texts: Mapping[str, str], *, mode: int = 0o666) -
     Raises:
         WriteError: the disk refuses.
     """
+    # For as long as files are being replaced, either digest is right: a kill leaves no file that looks forged.
     new = {name: [_sha256(text.encode())] for name, text in texts.items()}
     old = _digests(folder) if (folder / DIGESTS).is_file() else {}
     both = {name: [*old.get(name, []), *new[name]] for name in new}
@@ -121,6 +123,7 @@ def save_public_model(model: Any, public: Path) -> None:
     Raises:
         WriteError: the disk refuses.
     """
+    # Saved aside and read back, so that `history`, measured on true labels, is never part of the public model.
     with partial_folder(public / MODEL) as beside:
         kind, facts, tensors = read_method(model.save(beside))
     model.keep(save_method(public, kind, {**facts, "history": []} if "history" in facts else facts, tensors))
@@ -216,6 +219,7 @@ def _require_same(stored: Any, known: Guarantee, file: Path, *, cut_off: bool) -
     try:
         told: Any = Guarantee.from_dict(stored).to_dict()
     except (TypeError, ValueError, GraphveilError):
+        # Falls through to the comparison, which then names the file.
         told = None  # no guarantee at all
     _require_equal(told, known.to_dict(), file, cut_off=cut_off)
 

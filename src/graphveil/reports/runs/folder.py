@@ -136,14 +136,13 @@ class _Reserving:
 
     def settle(self, held: Ledger, paid: Ledger) -> Ledger:
         """See `Account`; raises WriteError where there is no space, with nothing spent."""
+        # First the space, then the spend: a full disk must not cost epsilon for an answer that cannot be kept.
         self._reserve()
         return self._account.settle(held, paid)
 
 
 def reserve(model: Any, path: Path, more: int, held: ExitStack) -> ExitStack:
     """Make a prediction of ``model`` that costs something first take the space to keep the run and ``more`` bytes.
-
-    Returns what holds that space, to be closed before `keep_spending`; it ends with ``held`` at the latest.
 
     Args:
         model: as opened from the run; its ledger is given another account, in place.
@@ -155,6 +154,7 @@ def reserve(model: Any, path: Path, more: int, held: ExitStack) -> ExitStack:
         What holds the space, to be closed before `keep_spending`.
     """
     rooms = held.enter_context(ExitStack())
+    # Twice: files are written beside the old ones before they take their place.
     size = more + 2 * sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
     place = parts.public_part(path) / parts.LEDGER
     account = _Reserving(model.ledger.account, lambda: rooms.enter_context(room_for(place, size)))
@@ -169,6 +169,7 @@ def keep_spending(model: Any, path: Path) -> None:
         model: what :func:`open_model` gave; it remembers the answer it gave. Its spends are on disk already.
         path: the run folder, its public part, or a folder that holds a saved model alone.
     """
+    # One lock around reading and writing: two predictions at once may not overwrite each other's ledger.
     account = LedgerFile(parts.public_part(path) / parts.LEDGER)
     with account.locked():
         model.ledger = account.open(model.ledger)  # what others spent since belongs to the same people
@@ -268,6 +269,7 @@ def _write(record: RunRecord, model: Any, folder: Path, fixed: Mapping[str, str]
         write_text(folder / parts.LEDGER, _ledger_json(record.privacy.ledger))
         _write_pages(record, folder)
         return
+    # The inner part is written inside the outer block, so an interrupted run is recognised from either side.
     with parts.writing_part(folder, result, mode=parts.OWN):
         _write_public(About.of(record), model, public)
     parts.link_old_names(folder)
