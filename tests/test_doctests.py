@@ -9,6 +9,8 @@ import pytest
 
 #: Modules whose docstrings hold examples.
 MODULES = (
+    "graphveil.aggregation.perturbed",
+    "graphveil.aggregation.propagation",
     "graphveil.federation.core.setting",
     "graphveil.federation.crypto.ring",
     "graphveil.federation.crypto.sharing",

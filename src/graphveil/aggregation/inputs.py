@@ -99,7 +99,14 @@ def build_inputs(
 
 
 def dense_is_cheaper(matrix: SparseMatrix | Tensor, p: SparseMatrix, hops: int, width: int) -> bool:
-    """Count multiply-adds of one pass: C W then K hops of `width` columns, against one dense n x d product."""
+    """Count multiply-adds of one pass: C W then K hops, against one dense n x d product.
+
+    Args:
+        matrix: C [n, d].
+        p: the hops' matrix [n, n].
+        hops: K.
+        width: columns of W.
+    """
     n, d = matrix.shape
     if n * d > DENSE_VALUES:
         return False
@@ -112,7 +119,12 @@ def standardise(inputs: Inputs, *, generator: torch.Generator, probes: int = 64)
     """Return the operator shifted to zero column means and scaled to unit root-mean-square entries.
 
     Server-side post-processing of released values: it spends nothing.  Column means are exact (1^T P^K C); the scale
-    comes from E |M g|^2 = |M|_F^2 for standard normal g (Hutchinson), `probes` of them.
+    comes from E |M g|^2 = |M|_F^2 for standard normal g (Hutchinson).
+
+    Args:
+        inputs: the operator M [n, d].
+        generator: draws g.
+        probes: how many g.
     """
     n, d = inputs.num_nodes, inputs.dimension
     device = inputs.ones.device

@@ -53,6 +53,10 @@ _UP: Final = 1 + 1e-14
 def entries_of(unit: Unit, degree: int | None = None) -> int:
     """How many entries of A one unit can change, each in another row.
 
+    Args:
+        unit: one of `UNITS`.
+        degree: the bound on a node's receivers, for "node" alone.
+
     Raises:
         InputError: no such unit, or a degree without "node" or "node" without a degree.
     """
@@ -68,7 +72,20 @@ def entries_of(unit: Unit, degree: int | None = None) -> int:
 
 
 def sensitivity_of(unit: Unit, w_max: float = 1.0, degree: int | None = None) -> float:
-    """The largest L2 change of a sum when one unit comes or goes, in units of the rows' cap, rounded up."""
+    """The largest L2 change of a sum when one unit comes or goes, in units of the rows' cap, rounded up.
+
+    Args:
+        unit: one of `UNITS`.
+        w_max: the declared largest weight.
+        degree: the bound on a node's receivers, for "node" alone.
+
+    Raises:
+        InputError: a weight that is not above 0, or what `entries_of` refuses.
+
+    Example:
+        >>> sensitivity_of("directed-edge"), round(sensitivity_of("edge"), 4)
+        (1.0, 1.4142)
+    """
     if not 0.0 < w_max < math.inf:
         raise InputError(f"w_max is {w_max!r}", allowed="a finite number above 0")
     entries = entries_of(unit, degree)
@@ -131,28 +148,46 @@ class PerturbedSum:
         )
 
     def epsilon(self, delta: float, columns: int) -> float:
-        """The exact epsilon of all hops at `delta` for rows of `columns` entries, the table's rounding included.
+        """The exact epsilon of all hops, the table's rounding included.
 
         It is infinite without noise, and where the cut tails weigh more than delta (at an epsilon of 40 or so).
+
+        Args:
+            delta: in (0, 1).
+            columns: entries of a row.
 
         Raises:
             InputError: delta is outside (0, 1).
         """
+        # A millionth of delta is set aside for the noise's cut tails.
         exact = gaussian_epsilon(1.0 / self.mu, delta * (1 - 1e-6)) if self.mu < math.inf else math.inf
         epsilon, spent = self.price(exact, delta * (1 - 1e-6), columns)
         return epsilon if spent <= delta else math.inf
 
     def price(self, epsilon: float, delta: float, columns: int) -> tuple[float, float]:
-        """What the hops, or a pipeline that holds them, cost where exact normal noise would cost (epsilon, delta)."""
+        """What the hops, or a pipeline that holds them, cost where exact normal noise would cost (epsilon, delta).
+
+        Args:
+            epsilon, delta: the cost under exact normal noise.
+            columns: entries of a row.
+
+        Returns:
+            The epsilon and delta to charge.
+        """
         changed = entries_of(self.unit, self.degree) * columns * self.hops
         return RoundedNormal(1.0, int(_CUT)).price(epsilon, delta, changed)
 
     def perturb(self, rows: ReceiverRows, x: Tensor, hop: int, randomness: Randomness) -> Tensor:
-        """Return the noisy sums [n, c] of hop 1..K, float32, in units in which the rows' cap is 1.
+        """Return the noisy sums of one hop, in units in which the rows' cap is 1.
 
         Args:
             rows: the edges.
             x: float [n, c], each row brought to length 1 on the grid; rows with NaN or infinite entries send zero.
+            hop: 1..K.
+            randomness: where the noise comes from.
+
+        Returns:
+            float32 [n, c].
 
         Raises:
             InputError: no such hop; weights above `w_max`; "node" without edges of bounded degree; or the noise is too

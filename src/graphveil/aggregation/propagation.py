@@ -53,11 +53,25 @@ def normalised(
     self_loops: bool = False,
     weights: Tensor | None = None,
 ) -> SparseMatrix:
-    """Return P [n, n] for the formula above; rows and columns of isolated nodes are zero.
-
-    With `weights` [E] (see `adjacency`) degrees are sums of weights; self-loops weigh 1.
+    """Return P for the formula above; rows and columns of isolated nodes are zero.
 
     For a directed graph "gcn" divides by the roots of the in-degree of the receiver and the out-degree of the sender.
+
+    Args:
+        edge_index: int64 [2, E], row 0 sends to row 1.
+        num_nodes: n.
+        normalisation: "gcn" or "mean".
+        self_loops: whether every node sends to itself, with weight 1.
+        weights: [E] (see `adjacency`); degrees are then sums of weights.
+
+    Returns:
+        [n, n].
+
+    Example:
+        >>> import torch
+        >>> path = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+        >>> (normalised(path, 3, "mean") @ torch.tensor([[0.0], [2.0], [4.0]])).flatten().tolist()
+        [2.0, 2.0, 2.0]
     """
     a = adjacency(edge_index, num_nodes, weights=weights)
     if self_loops:
@@ -71,7 +85,22 @@ def normalised(
 
 
 def propagate(p: SparseMatrix, h: Tensor, hops: int) -> Tensor:
-    """Return P^hops h."""
+    """Return P^hops h.
+
+    Args:
+        p: [n, n].
+        h: [n, c].
+        hops: K, from 0.
+
+    Returns:
+        [n, c].
+
+    Example:
+        >>> import torch
+        >>> path = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+        >>> propagate(normalised(path, 3, "mean"), torch.tensor([[0.0], [2.0], [4.0]]), 2).flatten().tolist()
+        [2.0, 2.0, 2.0]
+    """
     for _ in range(hops):
         h = p @ h
     return h

@@ -95,7 +95,11 @@ class _Product(torch.autograd.Function):
 
 
 def from_scipy(matrix: sp.csr_matrix, *, symmetric: bool = False) -> SparseMatrix:
-    """Return a scipy sparse matrix as a `SparseMatrix`; `symmetric` promises A = A^T and stores it once.
+    """Return a scipy sparse matrix as a `SparseMatrix`.
+
+    Args:
+        matrix: any sparse format.
+        symmetric: promises A = A^T, which is then stored once.
 
     Raises:
         InputError: for 2^31 or more entries, rows or columns (32-bit indices).

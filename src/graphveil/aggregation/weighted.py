@@ -55,9 +55,12 @@ class Support:
 
     @staticmethod
     def of(edge_index: Tensor, num_nodes: int, *, self_loops: bool = False) -> Support:
-        """Return the support of edges [2, E] (row 0 sends to row 1); duplicates count once.
+        """Return the support of edges; duplicates count once, self-loops are left out.
 
-        Self-loops in `edge_index` are left out; with `self_loops` every node gets one.
+        Args:
+            edge_index: int64 [2, E], row 0 sends to row 1.
+            num_nodes: n.
+            self_loops: whether every node gets one.
 
         Raises:
             InputError: when an edge names a node outside 0..n-1, and for 2^31 entries or more.
@@ -107,7 +110,14 @@ class Support:
         return values.new_zeros(self.num_nodes).index_add_(0, self.source, values)
 
     def dots(self, left: Tensor, right: Tensor) -> Tensor:
-        """Return left_i . right_j of every entry j -> i, [E], for left and right [n, c]."""
+        """Return left_i . right_j of every entry j -> i.
+
+        Args:
+            left, right: [n, c].
+
+        Returns:
+            [E].
+        """
         if self.entries == 0:
             return left.new_zeros(0)
         fill = -left.shape[1] % LANES

@@ -63,11 +63,18 @@ def edge_weights(
 
 
 def in_blocks(function: Callable[[Tensor], Tensor], values: Tensor) -> Tensor:
-    """Return an elementwise function of values of any shape, each result to the last bit a function of its value alone.
+    """Return an elementwise function of values, each result to the last bit a function of its value alone.
 
     Kernels treat the last few numbers of a piece of work otherwise than the rest, and may differ in the last bit there:
     when an edge comes or goes the others move up, and one that ends up there could fall on another step of its grid.
     Blocks of one size, too small to be shared between threads and a multiple of every vector length, have no such end.
+
+    Args:
+        function: elementwise.
+        values: any shape.
+
+    Returns:
+        The same shape.
     """
     flat = values.reshape(-1)
     padded = torch.cat([flat, flat.new_zeros(-len(flat) % _BLOCK)])
@@ -76,7 +83,15 @@ def in_blocks(function: Callable[[Tensor], Tensor], values: Tensor) -> Tensor:
 
 
 def cosines(x: Tensor, edges: Tensor) -> Tensor:
-    """Return cos(x_u, x_v) of both ends of every edge [E], in [-1, 1]; 0 where an end is zero or not finite."""
+    """Return cos(x_u, x_v) of both ends of every edge, in [-1, 1]; 0 where an end is zero or not finite.
+
+    Args:
+        x: [n, c].
+        edges: int64 [2, E].
+
+    Returns:
+        float32 [E].
+    """
     lengths = x.float().norm(dim=1, keepdim=True)
     unit = torch.where((lengths > 0) & lengths.isfinite(), x.float() / lengths.clamp_min(1e-30), torch.zeros(()))
     found = torch.empty(edges.shape[1])

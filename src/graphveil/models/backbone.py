@@ -38,6 +38,14 @@ def build_backbone(
 ) -> nn.Module:
     """Return a two-layer backbone with freshly drawn weights.
 
+    Args:
+        name: one of `BACKBONES`.
+        dimension: d, columns of the features.
+        hidden: columns of the hidden layer, of each head for "gat".
+        classes: c.
+        dropout: the rate before the second layer, 0 to 1.
+        generator: draws the weights.
+
     Raises:
         InputError: for an unknown name.
     """
@@ -48,7 +56,12 @@ def build_backbone(
 
 
 def first_width(name: str, hidden: int) -> int:
-    """Return the columns of a backbone's first weight."""
+    """Return the columns of a backbone's first weight.
+
+    Args:
+        name: one of `BACKBONES`.
+        hidden: columns of the hidden layer, of each head for "gat".
+    """
     return {"sage": 2 * hidden, "gat": HEADS * hidden}.get(name, hidden)
 
 
@@ -75,9 +88,16 @@ def structure_for(
 
 
 def learned_structure(name: str, support: Support) -> Callable[[Tensor], Any]:
-    """Return a function that maps weights [E] of the support's entries to what backbone `name` reads of the topology.
+    """Return a function that maps weights of the support's entries to what a backbone reads of the topology.
 
     The same as `structure_for` with those weights, and differentiable in them; its `detach()` is a constant.
+
+    Args:
+        name: one of `BACKBONES`.
+        support: E entries.
+
+    Returns:
+        A function of weights [E].
 
     Raises:
         InputError: for a backbone that reads no edges.

@@ -10,7 +10,13 @@ from torch import Tensor
 
 
 def dropout(x: Tensor, rate: float, training: bool) -> Tensor:
-    """Return `x` with dropout at `rate` while training, else `x` itself; draws from torch's current generator."""
+    """Return `x` with dropout while training, else `x` itself.
+
+    Args:
+        x: any shape.
+        rate: the share that becomes 0, rounded to 1/256.
+        training: whether anything is dropped; then torch's current generator is drawn from.
+    """
     level = min(round(rate * 256), 255)
     if not training or level == 0:
         return x

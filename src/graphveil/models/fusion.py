@@ -32,11 +32,27 @@ class Fusion(nn.Module):
         self.bias2 = nn.Parameter(torch.zeros(classes))
 
     def first(self, inputs: Inputs, z: Tensor) -> Tensor:
-        """Return the hidden layer before its activation [n, hidden]."""
+        """Return the hidden layer before its activation.
+
+        Args:
+            inputs: the features as an operator [n, d].
+            z: [n, k] what stands beside them, k from 0.
+
+        Returns:
+            [n, hidden].
+        """
         joined = inputs.linear(self.weight1) + self.bias1
         return joined if z.shape[1] == 0 else joined + z @ self.beside
 
     def rest(self, first: Tensor, z: Tensor) -> Tensor:
-        """Return the logits [n, classes]."""
+        """Return the logits.
+
+        Args:
+            first: [n, hidden], what `first` gave.
+            z: not read.
+
+        Returns:
+            [n, classes].
+        """
         h = dropout(functional.selu(first), self.dropout, self.training)
         return h @ self.weight2 + self.bias2

@@ -46,7 +46,13 @@ class Neighbourhoods:
 
 
 def neighbourhoods(edge_index: Tensor, num_nodes: int, *, weights: Tensor | None = None) -> Neighbourhoods:
-    """Return the edges of the graph with self-loops; `weights` as in `aggregation.adjacency`."""
+    """Return the edges of the graph with self-loops.
+
+    Args:
+        edge_index: int64 [2, E], row 0 sends to row 1.
+        num_nodes: n.
+        weights: [E], as in `aggregation.adjacency`.
+    """
     a = adjacency(edge_index, num_nodes, weights=weights)
     a.setdiag(np.ones(num_nodes, dtype=np.float32))
     a.has_sorted_indices = False  # SciPy before 1.17 keeps the flag through `setdiag`, and would then sort nothing
@@ -80,20 +86,46 @@ class GAT(nn.Module):
         self.bias2 = nn.Parameter(torch.zeros(classes))
 
     def first(self, inputs: Inputs, edges: Neighbourhoods) -> Tensor:
-        """Return the first layer before its activation [n, heads * hidden]."""
+        """Return the first layer before its activation.
+
+        Args:
+            inputs: the features as an operator [n, d].
+            edges: who looks at whom.
+
+        Returns:
+            [n, heads * hidden].
+        """
         return attend(inputs.linear(self.weight1), self.attention1, edges) + self.bias1
 
     def rest(self, first: Tensor, edges: Neighbourhoods) -> Tensor:
-        """Return the logits [n, classes]."""
+        """Return the logits.
+
+        Args:
+            first: [n, heads * hidden], what `first` gave.
+            edges: who looks at whom.
+
+        Returns:
+            [n, classes].
+        """
         h = dropout(functional.selu(first), self.dropout, self.training)
         return attend(h @ self.weight2, self.attention2, edges) + self.bias2
 
 
 def attend(x: Tensor, attention: Tensor, edges: Neighbourhoods) -> Tensor:
-    """Return the attention-weighted sums of `x` [n, heads * c] for `attention` [2, heads, c]."""
+    """Return the attention-weighted sums over neighbours.
+
+    Args:
+        x: [n, heads * c].
+        attention: [2, heads, c], of senders and receivers.
+        edges: who looks at whom.
+
+    Returns:
+        [n, heads * c].
+    """
     heads, c = attention.shape[1:]
     by_head = x.view(-1, heads, c)
     sender, receiver = (by_head * attention[0]).sum(-1).T, (by_head * attention[1]).sum(-1).T
+    # Detached: `_Softmax` gives the gradient by the weights itself, finite where a weight is 0.
     logs = None if edges.weights is None else edges.weights.detach().log()
     sums = []
     for head in range(heads):

@@ -80,7 +80,12 @@ class SoftLinks:
         return received, sent
 
     def normalised(self, normalisation: Normalisation = "gcn", *, self_loops: bool = False) -> GroupedMatrix:
-        """Return the normalised matrix, with self-loops of weight 1 where asked for; see `aggregation.normalised`."""
+        """Return the normalised matrix; see `aggregation.normalised`.
+
+        Args:
+            normalisation: "gcn" or "mean".
+            self_loops: whether every node has one, of weight 1.
+        """
         received, sent = (degree + float(self_loops) for degree in self.degrees())
         if normalisation == "mean":
             left, right = _inverse(received), torch.ones_like(sent)
@@ -93,6 +98,10 @@ class SoftLinks:
 
     def structure(self, name: str, device: torch.device | str = "cpu") -> Any:
         """Return what backbone `name` reads of the links, as `models.structure_for` does of edges.
+
+        Args:
+            name: one of `BACKBONES`.
+            device: where its tensors lie.
 
         Raises:
             InputError: for "gat", which looks at edges one by one: here every pair is one.
@@ -118,7 +127,16 @@ def soft_links(
     *,
     directed: bool,
 ) -> SoftLinks:
-    """Weigh the pairs (source, target) [S] by weights [S], and all others by background [G, G] (source, target)."""
+    """Weigh the named pairs one by one, and all others by their groups.
+
+    Args:
+        source, target: int64 [S], the named pairs.
+        weights: [S], theirs.
+        background: [G, G], of a source's and a target's group.
+        group: int64 [n], the group of each node.
+        sizes: [G], nodes in each group.
+        directed: whether (u, v) and (v, u) are two pairs.
+    """
     n = len(group)
     extra = weights - background[group[source], group[target]]
     everyone = torch.arange(n)

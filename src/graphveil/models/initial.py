@@ -9,12 +9,23 @@ from torch import nn
 
 
 def uniform(shape: tuple[int, ...], fan_in: int, generator: torch.Generator) -> nn.Parameter:
-    """Return a parameter drawn from U(-1/sqrt(fan_in), 1/sqrt(fan_in)), as `torch.nn.Linear` does."""
+    """Return a parameter drawn from U(-1/sqrt(fan_in), 1/sqrt(fan_in)), as `torch.nn.Linear` does.
+
+    Args:
+        shape: of the parameter.
+        fan_in: how many inputs an output adds up.
+        generator: draws it.
+    """
     bound = 1.0 / math.sqrt(fan_in)
     return nn.Parameter((torch.rand(shape, generator=generator) * 2 - 1) * bound)
 
 
 def glorot(shape: tuple[int, ...], generator: torch.Generator) -> nn.Parameter:
-    """Return a parameter drawn from U(-b, b), b = sqrt(6 / (rows + columns)) of its last two axes."""
+    """Return a parameter drawn from U(-b, b), b = sqrt(6 / (rows + columns)) of its last two axes.
+
+    Args:
+        shape: of the parameter, two axes or more.
+        generator: draws it.
+    """
     bound = math.sqrt(6.0 / (shape[-1] + shape[-2]))
     return nn.Parameter((torch.rand(shape, generator=generator) * 2 - 1) * bound)

@@ -20,7 +20,17 @@ LEAST_SHARE = 0.2
 
 
 def class_shares(labels: Tensor, classes: int, keep: float, flip: float) -> Tensor:
-    """Return pi [c], shrunk towards an even split by its own noise (James-Stein) and floored."""
+    """Return pi, shrunk towards an even split by its own noise (James-Stein) and floored.
+
+    Args:
+        labels: int64 [n], as reported; -1 for none.
+        classes: c.
+        keep: the probability that a label is reported as it is.
+        flip: the probability of each other one.
+
+    Returns:
+        float32 [c].
+    """
     counts = torch.bincount(labels[labels >= 0], minlength=classes).double()
     n = max(float(counts.sum()), 1.0)
     pi = (counts / n - flip) / (keep - flip)
@@ -35,7 +45,15 @@ def class_shares(labels: Tensor, classes: int, keep: float, flip: float) -> Tens
 
 
 def homophily(source: Tensor, target: Tensor, labels: Tensor, classes: int, keep: float, flip: float) -> float:
-    """Return h, clipped to HOMOPHILY; 0.75 where no edge has two reports."""
+    """Return h, clipped to HOMOPHILY; 0.75 where no edge has two reports.
+
+    Args:
+        source, target: int64 [E], the ends of each edge.
+        labels: int64 [n], as reported; -1 for none.
+        classes: c.
+        keep: the probability that a label is reported as it is.
+        flip: the probability of each other one.
+    """
     both = (labels[source] >= 0) & (labels[target] >= 0)
     if not bool(both.any()):
         return sum(HOMOPHILY) / 2
@@ -49,5 +67,14 @@ def homophily(source: Tensor, target: Tensor, labels: Tensor, classes: int, keep
 
 
 def channel(classes: int, keep: float, flip: float) -> Tensor:
-    """Return T [c, c]: row k holds the probabilities of each report when the label is k."""
+    """Return T: row k holds the probabilities of each report when the label is k.
+
+    Args:
+        classes: c.
+        keep: the probability that a label is reported as it is.
+        flip: the probability of each other one.
+
+    Returns:
+        [c, c].
+    """
     return torch.full((classes, classes), flip) + torch.eye(classes) * (keep - flip)

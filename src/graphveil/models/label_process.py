@@ -22,7 +22,18 @@ RATE = 0.3
 
 
 def diffuse(q: SparseMatrix, x: Tensor, alpha: float, depth: int, *, transposed: bool = False) -> Tensor:
-    """Return B x (or B^T x) for x [n, c] by `depth` products."""
+    """Return B x, or B^T x, by repeated products.
+
+    Args:
+        q: the normalised adjacency [n, n].
+        x: [n, c].
+        alpha: the weight of one more hop.
+        depth: how many products.
+        transposed: whether B^T is meant.
+
+    Returns:
+        [n, c].
+    """
     rows = q.backward if transposed else q.forward
     z = x
     for _ in range(depth):
@@ -33,7 +44,19 @@ def diffuse(q: SparseMatrix, x: Tensor, alpha: float, depth: int, *, transposed:
 def fit_process(
     q: SparseMatrix, likelihood: Tensor, used: Tensor, log_prior: Tensor, *, alpha: float, penalty: float
 ) -> Tensor:
-    """Return SCALE f [n, b, c] at the optimum, before the prior is added."""
+    """Return SCALE f at the optimum, before the prior is added.
+
+    Args:
+        q: the normalised adjacency [n, n].
+        likelihood: [n, c] of each node's report under each class.
+        used: [n, b] whose reports each block uses.
+        log_prior: log pi [c].
+        alpha: the weight of one more hop.
+        penalty: lambda.
+
+    Returns:
+        [n, b, c].
+    """
     (n, blocks), c = used.shape, likelihood.shape[1]
     a = torch.zeros(n, blocks * c, device=used.device)
     mean, square = torch.zeros_like(a), torch.zeros(blocks, 1, device=used.device)
@@ -49,7 +72,16 @@ def fit_process(
 def gradient(
     q: SparseMatrix, a: Tensor, likelihood: Tensor, used: Tensor, log_prior: Tensor, *, alpha: float, penalty: float
 ) -> Tensor:
-    """Return the gradient [n, b * c] at `a` of what is minimised: the negative of the second formula."""
+    """Return the gradient of what is minimised: the negative of the second formula.
+
+    Args:
+        q: the normalised adjacency [n, n].
+        a: [n, b * c], where it is asked for.
+        likelihood, used, log_prior, alpha, penalty: as in `fit_process`.
+
+    Returns:
+        [n, b * c].
+    """
     (n, blocks), c = used.shape, likelihood.shape[1]
     scores = SCALE * diffuse(q, a, alpha, DEPTH).view(n, blocks, c)
     expected = torch.softmax(scores + log_prior, dim=2)

@@ -188,7 +188,13 @@ def link_posterior(
 
 
 def draw_distinct(count: int, size: int, generator: torch.Generator) -> Tensor:
-    """Return `size` distinct numbers of 0..count-1, uniformly, in memory of `size`."""
+    """Return distinct numbers of 0..count-1, uniformly, in memory of as many as are drawn.
+
+    Args:
+        count: how many there are.
+        size: how many are drawn.
+        generator: draws them.
+    """
     if 2 * size >= count:
         return torch.randperm(count, generator=generator)[:size]
     drawn = torch.empty(0, dtype=torch.int64)

@@ -11,7 +11,7 @@ Shapes: features as a matrix with `@` [n, d], labels [n] int64 (-1 where none), 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -22,6 +22,14 @@ ITERATIONS = 80
 STRENGTHS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 
 
+class Rows(Protocol):
+    """Rows [n, d], dense or sparse, that are multiplied by weights [d, k]."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    def __matmul__(self, other: Tensor) -> Tensor: ...
+
+
 @dataclass(frozen=True)
 class Logistic:
     """Weights W [d, c] and b [c]."""
@@ -29,18 +37,23 @@ class Logistic:
     weight: Tensor
     bias: Tensor
 
-    def log_probabilities(self, features: Any) -> Tensor:
+    def log_probabilities(self, features: Rows) -> Tensor:
         """Return log softmax(x W + b) [n, c]."""
         return log_softmax(features @ self.weight + self.bias, dim=1)
 
 
 def fit_logistic(
-    features: Any, labels: Tensor, nodes: Tensor, log_channel: Tensor, strength: float, start: Logistic | None = None
+    features: Rows, labels: Tensor, nodes: Tensor, log_channel: Tensor, strength: float, start: Logistic | None = None
 ) -> Logistic:
-    """Return the regression fitted to the labels of `nodes` [m].
+    """Return the regression fitted to the noisy labels of some nodes.
 
     Args:
-        log_channel: log T [c, c]; strength: C; start: where the search begins.
+        features: [n, d].
+        labels: int64 [n], as reported.
+        nodes: int64 [m], those whose labels count.
+        log_channel: log T [c, c].
+        strength: C, the inverse of the penalty on weights.
+        start: where the search begins; None: at zero.
     """
     classes = log_channel.shape[0]
     weight = log_channel.new_zeros(features.shape[1], classes) if start is None else start.weight.clone()
@@ -62,9 +75,17 @@ def fit_logistic(
 
 
 def choose_logistic(
-    features: Any, labels: Tensor, train: Tensor, val: Tensor, log_channel: Tensor
+    features: Rows, labels: Tensor, train: Tensor, val: Tensor, log_channel: Tensor
 ) -> tuple[Logistic, float]:
-    """Return the regression fitted to the train nodes whose validation labels are likeliest, and its strength C."""
+    """Return the regression fitted to the train nodes whose validation labels are likeliest, and its strength C.
+
+    Args:
+        features: [n, d].
+        labels: int64 [n], as reported.
+        train: int64 [m], the nodes it is fitted to.
+        val: int64 [k], the nodes that choose C.
+        log_channel: log T [c, c].
+    """
     heard = log_channel[:, labels[val]].T
     tried: list[tuple[float, Logistic, float]] = []
     for strength in STRENGTHS:

@@ -74,7 +74,13 @@ class PairCells:
 
 
 def pair_cells(group: Tensor, sizes: Tensor, *, directed: bool) -> PairCells:
-    """Number the pairs of people in groups [n] of the given sizes [G], none of them empty."""
+    """Number the pairs of people in groups.
+
+    Args:
+        group: int64 [n], the group of each.
+        sizes: [G], people in each group, at least one.
+        directed: whether (u, v) and (v, u) are two pairs.
+    """
     members = torch.argsort(group, stable=True)
     first = torch.cumsum(sizes, 0) - sizes
     position = torch.empty_like(group)

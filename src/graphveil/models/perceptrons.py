@@ -120,7 +120,15 @@ class Base(nn.Module):
 
 
 def times(layer: nn.Linear, x: Columns) -> Tensor:
-    """Return a linear layer's output for dense or sparse rows."""
+    """Return a linear layer's output for dense or sparse rows.
+
+    Args:
+        layer: d to k columns.
+        x: [n, d].
+
+    Returns:
+        [n, k].
+    """
     if isinstance(x, Tensor):
         return cast(Tensor, layer(x))
     found: Tensor = x @ layer.weight.t().contiguous() + layer.bias

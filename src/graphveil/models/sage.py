@@ -30,12 +30,28 @@ class GraphSAGE(nn.Module):
         self.bias2 = uniform((classes,), hidden, generator)
 
     def first(self, inputs: Inputs, mean: SparseMatrix) -> Tensor:
-        """Return the first layer before its activation [n, hidden]: all that depends on the features."""
+        """Return the first layer before its activation: all that depends on the features.
+
+        Args:
+            inputs: the features as an operator [n, d].
+            mean: the mean over neighbours [n, n].
+
+        Returns:
+            [n, hidden].
+        """
         u = inputs.linear(self.weight1)
         return mean @ u[:, : self.hidden] + u[:, self.hidden :] + self.bias1
 
     def rest(self, first: Tensor, mean: SparseMatrix) -> Tensor:
-        """Return the logits [n, classes]."""
+        """Return the logits.
+
+        Args:
+            first: [n, hidden], what `first` gave.
+            mean: the mean over neighbours [n, n].
+
+        Returns:
+            [n, classes].
+        """
         h = dropout(functional.selu(first), self.dropout, self.training)
         u = h @ self.weight2
         return mean @ u[:, : self.classes] + u[:, self.classes :] + self.bias2

@@ -90,7 +90,9 @@ class AttentionDescent:
         total = self.clipped_sum(poisson_batch(len(self._targets), self._schedule.rate, randomness))
         if self._protect:
             self._updates.add_noise(total, randomness)
+        # The divisor is public: the number of targets that came would tell which.
         self._updates.apply((total * (self._schedule.grid.step / self._schedule.expected_batch)).float())
+        # Weights after each step are released anyway: their mean is post-processing.
         if 2 * self.steps_taken > self._schedule.steps:
             self._averaged += 1
             for mean, parameter in zip(self._mean, self._network.parameters(), strict=True):

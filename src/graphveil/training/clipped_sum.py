@@ -110,7 +110,12 @@ def gradient_norms(layers: Sequence[Captured]) -> FloatArray:
 
 
 def input_lengths(rows: Tensor, bias: bool) -> Lengths:
-    """Every row on a grid of its own: a power of 2 that makes the row, the 1 of the bias included, 2^5 to 2^6 long."""
+    """Every row on a grid of its own: a power of 2 that makes the row, the 1 of the bias included, 2^5 to 2^6 long.
+
+    Args:
+        rows: float32 [n, d].
+        bias: whether the layer has one, whose input is 1.
+    """
     parts = [_lengths(part, bias) for part in torch.split(rows, _BLOCK)] or [_lengths(rows, bias)]
     fields = ("scale", "ones", "squares", "sound")
     return Lengths(*(np.concatenate([getattr(part, name) for part in parts]) for name in fields))

@@ -169,9 +169,19 @@ def by_slot(chosen: Tensor) -> list[tuple[Tensor, Tensor]]:
 
 
 def poisson_batch(count: int, rate: float, randomness: Randomness) -> Tensor:
-    """The samples of one batch, int64, each in it with probability floor(2^64 rate) / 2^64, independently."""
+    """The samples of one batch, each in it with probability floor(2^64 rate) / 2^64, independently.
+
+    Args:
+        count: n, the number of samples.
+        rate: the probability, in (0, 1].
+        randomness: n 64-bit numbers of it, unless the rate is 1.
+
+    Returns:
+        int64 [b], rising; b may be 0.
+    """
     if rate >= 1.0:
         return torch.arange(count)
+    # Rounded down: a batch must never hold a sample with more than the probability that is charged.
     threshold = np.uint64(math.floor(rate * 2.0**64))
     return torch.from_numpy(np.flatnonzero(randomness.uint64(count) < threshold))
 

@@ -7,11 +7,12 @@ evaluation and for the next epoch's training pass.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from typing import Protocol, cast
 
 import torch
 from torch import Tensor, nn
 
+from graphveil.aggregation import Inputs
 from graphveil.errors import InputError
 from graphveil.models import Backbone
 from graphveil.progress import Progress, ProgressCallback
@@ -56,8 +57,8 @@ class Trained:
 
 def train(
     model: nn.Module,
-    inputs: Any,
-    structure: Any,
+    inputs: Inputs,
+    structure: object,
     objective: Objective,
     schedule: Schedule,
     *,
@@ -67,6 +68,11 @@ def train(
     """Train `model` in place, load the kept epoch's weights into it and return the record.
 
     Args:
+        model: a `Backbone`.
+        inputs: the features as an operator [n, d].
+        structure: what the backbone reads of the topology (`models.structure_for`).
+        objective: what is minimised, and what an epoch is judged by.
+        schedule: how long, how fast and which epoch is kept.
         seed: fixes dropout; never touches privacy noise.
         progress: hears of every epoch.
 
@@ -81,6 +87,7 @@ def train(
     history: list[Epoch] = []
     kept: dict[str, Tensor] = {}
     kept_logits = torch.empty(0)
+    # Dropout draws from torch's global generator, which belongs to the caller.
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         first = backbone.first(inputs, structure)
@@ -106,7 +113,14 @@ def train(
 
 
 def judge(number: int, loss: float, noisy: Tensor, clean: Tensor, objective: Objective) -> Epoch:
-    """Return the epoch's figures from logits with dropout (`noisy`) and without (`clean`), constants both.
+    """Return the epoch's figures.
+
+    Args:
+        number: of the epoch, from 1.
+        loss: of training.
+        noisy: logits [n, c] with dropout, a constant.
+        clean: logits [n, c] without, a constant.
+        objective: judges them.
 
     Raises:
         InputError: when the loss is not a number.
@@ -117,7 +131,15 @@ def judge(number: int, loss: float, noisy: Tensor, clean: Tensor, objective: Obj
 
 
 def require_number(loss: float, number: int) -> None:
-    """Refuse a training loss that is not a number in epoch `number`, with InputError."""
+    """Refuse a training loss that is not a number.
+
+    Args:
+        loss: of training.
+        number: of the epoch, for the message.
+
+    Raises:
+        InputError: it is not a number.
+    """
     if loss != loss:
         raise InputError(
             f"the training loss is not a number at epoch {number}",

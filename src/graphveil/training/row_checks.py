@@ -70,6 +70,11 @@ def treats_rows_alike(model: nn.Module, dimension: int, rows: int) -> bool:
     """Whether a row's outputs and gradients have the same bits in public random batches of some times `rows` rows.
 
     Matrix products of some processors round otherwise in batches of another length, or at their end.
+
+    Args:
+        model: a perceptron.
+        dimension: d, columns of its rows.
+        rows: the length whose multiples batches have.
     """
     generator, training = torch.Generator().manual_seed(0), model.training
     layers = linear_layers(model.eval())
