@@ -48,6 +48,12 @@ _SCHEMA: Final = GraphSchema("canaries", _DIMENSION, 0.0, 1.0, ("first", "second
 def chance_of_guesses(correct: int, guesses: int, canaries: int, epsilon: float, delta: float) -> float:
     """Return the largest probability that so many guesses are right if the run is (epsilon, delta)-private.
 
+    Args:
+        correct: right guesses.
+        guesses: how many were made.
+        canaries: how many could have been guessed.
+        epsilon, delta: what is claimed of one canary.
+
     Raises:
         InputError: more right guesses than guesses, or more guesses than canaries.
     """
@@ -60,7 +66,15 @@ def chance_of_guesses(correct: int, guesses: int, canaries: int, epsilon: float,
 
 
 def one_run_bound(correct: int, guesses: int, canaries: int, delta: float, false_alarm: float = FALSE_ALARM) -> float:
-    """Return what epsilon is at least, from one run's guesses."""
+    """Return what epsilon is at least, from one run's guesses.
+
+    Args:
+        correct: right guesses.
+        guesses: how many were made.
+        canaries: how many could have been guessed.
+        delta: what is claimed of one canary.
+        false_alarm: the probability that the bound is too high.
+    """
 
     def possible(epsilon: float) -> bool:
         return chance_of_guesses(correct, guesses, canaries, epsilon, delta) > false_alarm
@@ -76,7 +90,13 @@ def one_run_bound(correct: int, guesses: int, canaries: int, delta: float, false
 
 
 def right_guesses(scores: Scores, truth: Bits, guesses: int) -> int:
-    """Return how many guesses are right: "in" for the highest half of them by score, "out" for the lowest."""
+    """Return how many guesses are right: "in" for the highest half of them by score, "out" for the lowest.
+
+    Args:
+        scores: [m], higher means in.
+        truth: bool [m], whether each canary was in.
+        guesses: how many are made.
+    """
     order = np.argsort(scores, kind="stable")
     half = guesses // 2
     out, inside = order[:half], order[len(order) - (guesses - half) :]
@@ -128,9 +148,15 @@ def audit_people_canaries(
     false_alarm: float = FALSE_ALARM,
     seed: int = 0,
 ) -> Audit:
-    """Collect features and labels of `canaries` people for `lpgnn` once: all high and one class, or low and the other.
+    """Collect features and labels of people for `lpgnn` once: all high and one class, or low and the other.
 
     The unit is one person; everything after the collection is post-processing.
+
+    Args:
+        epsilon_x, epsilon_y: budgets of features and label.
+        canaries: how many people, each in one of the two ways by a coin.
+        false_alarm: the probability that a true claim is called broken.
+        seed: of coins and noise; the same seed gives the same audit.
     """
     randomness = SeededRandomness(seed)
     truth = randomness.uint64(canaries) % np.uint64(2) == 1

@@ -45,7 +45,16 @@ def row_table(mechanism: Any, inputs: Tensor, outputs: Any) -> Table:
 
 
 def graph_table(log_likelihood: Callable[[Any, Any], Tensor], graphs: Sequence[Any], outputs: Sequence[Any]) -> Table:
-    """Return log Pr[output | graph], [graphs, outputs], or [graphs, outputs, users] where users report apart."""
+    """Return log Pr[output | graph], for each user apart where users report apart.
+
+    Args:
+        log_likelihood: of an output and a graph.
+        graphs: the inputs.
+        outputs: all possible outputs.
+
+    Returns:
+        [graphs, outputs] or [graphs, outputs, users], in nats.
+    """
     return np.array([[log_likelihood(sent, graph).numpy() for sent in outputs] for graph in graphs])
 
 
@@ -83,6 +92,11 @@ def worst_of_independent(table: Table, neighbours: Iterable[Pair]) -> float:
 
 def least_epsilon(table: Table, delta: float, neighbours: Iterable[Pair] | None = None) -> float:
     """Return the least epsilon at which every two neighbours are (epsilon, delta)-close, by the hockey-stick sum.
+
+    Args:
+        table: log Pr[output | input].
+        delta: in (0, 1).
+        neighbours: pairs of inputs. None: every two.
 
     Raises:
         InputError: delta is not in (0, 1).

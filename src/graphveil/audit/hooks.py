@@ -50,14 +50,25 @@ class ReportTap:
     attribute: str = "randomize"
 
     def read(self, mechanism: Any, arguments: Mapping[str, Any]) -> Question:
-        """The values are private; how many there are is a setting where each is one user's."""
+        """The values are private; how many there are is a setting where each is one user's.
+
+        Args:
+            mechanism: the one that was asked.
+            arguments: of `randomize`, by name.
+        """
         (values,) = (value for name, value in arguments.items() if name not in ("self", "randomness"))
         kept = values.clone() if isinstance(values, Tensor) else values.copy()
         constants = (mechanism,) if self._is_set else (mechanism, tuple(values.shape))
         return Question(constants, (), kept)
 
     def weigh(self, mechanism: Any, answer: Any, first: Any, second: Any) -> Evidence:
-        """Count what changed in units of the guarantee, and the log-likelihood ratio of the answer."""
+        """Count what changed in units of the guarantee, and the log-likelihood ratio of the answer.
+
+        Args:
+            mechanism: the one that was asked.
+            answer: what it gave for the first values.
+            first, second: the values of the two runs.
+        """
         change = self._change(mechanism, first, second)
         if change == 0.0:
             return Evidence(0.0)
@@ -90,13 +101,24 @@ class SumTap:
     attribute: str = "perturb"
 
     def read(self, mechanism: PerturbedSum, arguments: Mapping[str, Any]) -> Question:
-        """Rows are public where edges are protected, and part of what is protected where nodes are."""
+        """Rows are public where edges are protected, and part of what is protected where nodes are.
+
+        Args:
+            mechanism: the noisy sums.
+            arguments: of `perturb`, by name.
+        """
         rows, x = arguments["rows"], arguments["x"].detach().clone()
         constants = (mechanism, arguments["hop"], tuple(x.shape), rows.num_nodes, rows.weight_bits, rows.w_max)
         return Question(constants, () if mechanism.unit == "node" else (x,), (rows, x, arguments["hop"]))
 
     def weigh(self, mechanism: PerturbedSum, answer: Tensor, first: Any, second: Any) -> Evidence:
-        """Measure how far the exact sums moved, and the spread of the noise around them."""
+        """Measure how far the exact sums moved, and the spread of the noise around them.
+
+        Args:
+            mechanism: the noisy sums.
+            answer: the first run's noisy sums [n, c].
+            first, second: edges, rows and hop of the two runs.
+        """
         one, other = _exact_sums(mechanism, first), _exact_sums(mechanism, second)
         moved = float(np.linalg.norm(one - other))
         sigma = mechanism.sigmas[first[2] - 1]
@@ -120,13 +142,24 @@ class DescentTap:
     attribute: str = "add_noise"
 
     def read(self, mechanism: NoisyUpdates, arguments: Mapping[str, Any]) -> Question:
-        """Batches are drawn from the same noise in both runs, so that steps and shapes have to agree."""
+        """Batches are drawn from the same noise in both runs, so that steps and shapes have to agree.
+
+        Args:
+            mechanism: the updates of one training.
+            arguments: of `add_noise`, by name.
+        """
         totals = arguments["totals"]
         kept = totals.to(torch.float64, copy=True)  # noise is added in place
         return Question((tuple(totals.shape), mechanism.schedule), (), kept)
 
     def weigh(self, mechanism: NoisyUpdates, answer: Tensor, first: Tensor, second: Tensor) -> Evidence:
-        """Measure how far the sum moved, in what all samples that may change can move it by."""
+        """Measure how far the sum moved, in what all samples that may change can move it by.
+
+        Args:
+            mechanism: the updates of one training.
+            answer: not read: noise is added in place.
+            first, second: float64 [P], the sums of the two runs in whole steps.
+        """
         grid = mechanism.schedule.grid
         return Evidence(float((first - second).norm()) * grid.step / (2 * grid.clip * mechanism.samples))
 
@@ -139,13 +172,24 @@ class TreeTap:
     attribute: str = "fit_markov"
 
     def read(self, mechanism: int, arguments: Mapping[str, Any]) -> Question:
-        """The number of nodes stands in for the mechanism."""
+        """The number of nodes stands in for the mechanism.
+
+        Args:
+            mechanism: n, the first argument of `fit_markov`.
+            arguments: of `fit_markov`, by name.
+        """
         names = ("nodes", "members", "public", "epsilon", "steps", "chains", "start")
         constants = tuple(arguments.get(name) for name in names)
         return Question(constants, (), (arguments["epsilon"], np.array(arguments["private"])))
 
     def weigh(self, mechanism: int, answer: Any, first: Any, second: Any) -> Evidence:
-        """Count the edges that changed; what a tree of many nodes says about one cannot be computed."""
+        """Count the edges that changed; what a tree of many nodes says about one cannot be computed.
+
+        Args:
+            mechanism: n.
+            answer: not read.
+            first, second: epsilon and private edges of the two runs.
+        """
         change = float(len(_pairs(first[1], directed=False) ^ _pairs(second[1], directed=False)))
         return Evidence(change, first[0]) if change else Evidence(0.0)
 

@@ -67,10 +67,21 @@ class Tap(Protocol):
     def attribute(self) -> str: ...
 
     def read(self, mechanism: Any, arguments: Mapping[str, Any]) -> Question:
-        """Take the arguments apart; what is kept of them is copied."""
+        """Take the arguments apart; what is kept of them is copied.
+
+        Args:
+            mechanism: what the watched method was called on.
+            arguments: of the call, by name.
+        """
 
     def weigh(self, mechanism: Any, answer: Any, first: Any, second: Any) -> Evidence:
-        """Compare the private parts of two questions that got the same answer."""
+        """Compare the private parts of two questions that got the same answer.
+
+        Args:
+            mechanism: what the watched method was called on.
+            answer: what it gave in the first run.
+            first, second: the private parts of the two questions.
+        """
 
 
 @dataclass(frozen=True)
@@ -129,6 +140,11 @@ def audit_replay(pipeline: Pipeline, *, seed: int = 0, false_alarm: float = 1e-6
     """Run on both graphs and compare.
 
     Not for several threads at once: the mechanisms' methods are replaced while it runs, and put back afterwards.
+
+    Args:
+        pipeline: two neighbouring graphs, what is run on them and what is claimed.
+        seed: of the noise of both runs.
+        false_alarm: the probability that a true claim is called broken.
     """
     first = _Tape(seed)
     with _tapped(pipeline.taps, first):
@@ -150,7 +166,11 @@ def audit_replay(pipeline: Pipeline, *, seed: int = 0, false_alarm: float = 1e-6
 
 
 def same(first: Any, second: Any) -> bool:
-    """Return whether two values are equal, element by element, NaN being equal to itself."""
+    """Return whether two values are equal, element by element, NaN being equal to itself.
+
+    Args:
+        first, second: numbers, texts, arrays, tensors, and collections of them.
+    """
     if type(first) is not type(second):
         return False
     if isinstance(first, torch.Tensor):

@@ -39,7 +39,11 @@ _CHOOSING: Final = 0.2
 
 
 def rate_interval(successes: int, trials: int, miss: float) -> tuple[float, float]:
-    """Return Clopper and Pearson's bounds on a probability, each missing it with probability at most `miss`.
+    """Return Clopper and Pearson's bounds on a probability.
+
+    Args:
+        successes, trials: what was counted.
+        miss: the probability, at most, with which each bound misses it.
 
     Raises:
         InputError: no trials, or more successes than trials.
@@ -52,7 +56,12 @@ def rate_interval(successes: int, trials: int, miss: float) -> tuple[float, floa
 
 
 def epsilon_of_rates(tpr: tuple[float, float], fpr: tuple[float, float], delta: float) -> float:
-    """Return the larger of the event's and its complement's bound, at least 0, from intervals of both rates."""
+    """Return the larger of the event's and its complement's bound, at least 0.
+
+    Args:
+        tpr, fpr: intervals of the event's probability under the first and the second input.
+        delta: what is claimed.
+    """
     event = _log_ratio(tpr[0] - delta, fpr[1])
     complement = _log_ratio(1.0 - fpr[1] - delta, 1.0 - tpr[0])
     return max(event, complement, 0.0)
@@ -60,6 +69,11 @@ def epsilon_of_rates(tpr: tuple[float, float], fpr: tuple[float, float], delta: 
 
 def epsilon_bound(first: Scores, second: Scores, delta: float, false_alarm: float = FALSE_ALARM) -> float:
     """Return what epsilon is at least, from scores of two neighbouring inputs.
+
+    Args:
+        first, second: scores of independent outputs of each.
+        delta: what is claimed.
+        false_alarm: the probability that the bound is too high.
 
     Raises:
         InputError: fewer than ten scores of either.
@@ -72,6 +86,10 @@ def epsilon_bound(first: Scores, second: Scores, delta: float, false_alarm: floa
 
 def mu_bound(first: Scores, second: Scores, false_alarm: float = FALSE_ALARM) -> float:
     """Return what mu is at least, where the noise of the scores is normal; 0 if nothing is told apart.
+
+    Args:
+        first, second: scores of independent outputs of each input.
+        false_alarm: the probability that the bound is too high.
 
     Raises:
         InputError: fewer than ten scores of either.
@@ -93,7 +111,16 @@ def audit_events(
     false_alarm: float = FALSE_ALARM,
     seed: int = 0,
 ) -> Audit:
-    """Audit by events: nothing is assumed of the mechanism."""
+    """Audit by events: nothing is assumed of the mechanism.
+
+    Args:
+        target: what is audited, for the report.
+        guarantee: what is claimed.
+        draw: gives scores of one of the two inputs.
+        samples: scores of each input.
+        false_alarm: the probability that a true claim is called broken.
+        seed: of the noise; the same seed gives the same audit.
+    """
     first, second = _both(draw, samples, seed)
     bound = epsilon_bound(first, second, guarantee.delta, false_alarm)
     notes = (f"{len(first):,} and {len(second):,} samples of two neighbours; Clopper-Pearson bounds of one event",)
@@ -110,7 +137,16 @@ def audit_mu(
     false_alarm: float = FALSE_ALARM,
     seed: int = 0,
 ) -> Audit:
-    """Audit by mu: the scores' noise is taken to be normal, as that of the mechanism is."""
+    """Audit by mu: the scores' noise is taken to be normal, as that of the mechanism is.
+
+    Args:
+        target: what is audited, for the report.
+        claimed, delta: the epsilon that is claimed, and its delta.
+        draw: gives scores of one of the two inputs.
+        samples: scores of each input.
+        false_alarm: the probability that a true claim is called broken.
+        seed: of the noise; the same seed gives the same audit.
+    """
     first, second = _both(draw, samples, seed)
     mu = mu_bound(first, second, false_alarm)
     bound = gaussian_epsilon(1.0 / mu, delta) if mu > 0.0 else 0.0

@@ -28,6 +28,13 @@ def audit_sums(
 
     Every node sends the same unit vector; a pair's score is what both ends received along it ("edge"), or what the end
     of the one entry received ("directed-edge").
+
+    Args:
+        unit: "edge" or "directed-edge".
+        epsilon, delta: what the noise is made for.
+        samples: pairs with the edge, and as many without.
+        false_alarm: the probability that a true claim is called broken.
+        seed: of the noise; the same seed gives the same audit.
     """
     directed = unit == "directed-edge"
     schema = GraphSchema("pairs", 1, 0.0, 1.0, ("first", "second"), directed=directed, source="made for an audit")

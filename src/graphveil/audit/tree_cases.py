@@ -148,7 +148,13 @@ class TreeCase:
         return trees.scores(world.public, world.known) + weight * trees.scores(world.private, everybody)
 
     def draw(self, graph: int, epsilon: float, randomness: Randomness) -> int:
-        """Run the shipped chain on a graph and return which tree came out."""
+        """Run the shipped chain on a graph and return which tree came out.
+
+        Args:
+            graph: which of the case's graphs.
+            epsilon: the budget of the tree.
+            randomness: where the steps come from.
+        """
         world = self.world
         public, private = (np.array(pairs_of(self.nodes)).T[:, own[graph]] for own in (world.public, world.private))
         how: dict[str, Any] = {"steps": self.steps, "chains": 1, "start": world.starts[graph]}
@@ -179,7 +185,12 @@ def tree_cases() -> tuple[TreeCase, ...]:
 
 
 def audit_limit(case: TreeCase, *, actual: float | None = None) -> Audit:
-    """Audit the law that the chain walks towards, on every pair of neighbouring graphs; see `cases.audit_exactly`."""
+    """Audit the law that the chain walks towards, on every pair of neighbouring graphs; see `cases.audit_exactly`.
+
+    Args:
+        case: graphs, budget and start.
+        actual: the epsilon that the chain really gets; None: the claimed one.
+    """
 
     def run() -> Audit:
         table = Trees(case.nodes).law(case.scores(actual))
@@ -189,7 +200,13 @@ def audit_limit(case: TreeCase, *, actual: float | None = None) -> Audit:
 
 
 def audit_steps(case: TreeCase, *, steps: int | None = None, actual: float | None = None) -> Audit:
-    """Audit the tree after so many steps; its delta is what convergence leaves over, measured."""
+    """Audit the tree after so many steps; its delta is what convergence leaves over, measured.
+
+    Args:
+        case: graphs, budget and start.
+        steps: how many; None: the case's.
+        actual: the epsilon that the chain really gets; None: the claimed one.
+    """
 
     def run() -> Audit:
         trees, scores, many = Trees(case.nodes), case.scores(actual), case.steps if steps is None else steps
@@ -221,7 +238,15 @@ def audit_walks(
     false_alarm: float = sampled.FALSE_ALARM,
     seed: int = 0,
 ) -> Audit:
-    """Audit trees that the shipped chain draws for the two neighbouring graphs that it tells apart best."""
+    """Audit trees that the shipped chain draws for the two neighbouring graphs that it tells apart best.
+
+    Args:
+        case: graphs, budget and start.
+        samples: trees of each graph.
+        actual: the epsilon that the chain really gets; None: the claimed one.
+        false_alarm: the probability that a true claim is called broken.
+        seed: of the steps; the same seed gives the same audit.
+    """
 
     def run() -> Audit:
         law = Trees(case.nodes).law(case.scores())

@@ -80,7 +80,15 @@ class Trees:
         return law
 
     def steps(self, scores: Table, steps: int) -> Table:
-        """Return the probabilities of ending in each tree from each, [graphs, trees, trees], after some steps."""
+        """Return the probabilities of ending in each tree from each after some steps.
+
+        Args:
+            scores: [graphs, trees], the log-weight of each tree, in nats.
+            steps: how many.
+
+        Returns:
+            [graphs, trees, trees].
+        """
         moves = _moves(self.leaves)
         with np.errstate(over="ignore"):
             odds = np.minimum(1.0, np.exp(scores[:, None, :] - scores[:, :, None]))

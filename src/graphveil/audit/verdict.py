@@ -69,7 +69,11 @@ class Audit:
 
 
 def exceeds(bound: float, claimed: float) -> bool:
-    """Whether a lower bound contradicts a claim."""
+    """Whether a lower bound contradicts a claim.
+
+    Args:
+        bound, claimed: epsilons; a difference of rounding is none.
+    """
     return bound > claimed * (1 + ROUNDING) + ROUNDING * ROUNDING
 
 
@@ -83,7 +87,16 @@ def judge(
     notes: tuple[str, ...] = (),
     findings: tuple[str, ...] = (),
 ) -> Audit:
-    """Return the audit and its verdict: broken by its bound or by any of `findings`, which stand first in the notes."""
+    """Return the audit and its verdict: broken by its bound or by any of `findings`, which stand first in the notes.
+
+    Args:
+        target: what was audited.
+        claimed, delta: what is claimed of it.
+        bound: what epsilon is at least.
+        false_alarm: the probability that the bound is too high.
+        notes: what else a reader should know.
+        findings: what breaks a promise whatever the bound is.
+    """
     broken = bool(findings) or exceeds(bound, claimed)
     verdict: Verdict = "broken" if broken else "holds"
     return Audit(target, claimed, delta, max(bound, 0.0), false_alarm, verdict, notes=(*findings, *notes))
