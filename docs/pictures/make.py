@@ -89,7 +89,8 @@ def main(run: Path) -> None:
     save(flow(), "flow.svg")
     record = read_run(run)
     figure = accuracy_figure(record.method, record.scores.accuracy, record.scores.controls, record.scores.ceiling)
-    epsilon = f"epsilon {record.privacy.guarantee.epsilon:g} per person, 95% intervals over {len(record.scores.accuracy.runs)} runs"
+    runs = len(record.scores.accuracy.runs)
+    epsilon = f"epsilon {record.privacy.guarantee.epsilon:g} per person, 95% intervals over {runs} runs"
     figure.axes[0].set_title(f"{record.method} on {record.data}, {epsilon}", fontsize=10, color=INK, loc="left")
     for number in figure.axes[0].texts:  # easier to read on a bar
         number.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 1.5})
