@@ -41,6 +41,7 @@ from graphveil.federation.transport.session import Session
 from graphveil.federation.vertical import partition_graph
 from graphveil.graphs import load_graph, published_split, random_split, social_graph
 from graphveil.privacy import SecureRandomness
+from graphveil.progress import Progress
 
 PATIENCE = 120.0
 
@@ -135,7 +136,7 @@ def _party(name: str, stage: Stage) -> None:
     )
     start, marks, cpu = time.perf_counter(), [], []
 
-    def tell(round: int, epsilon: float) -> None:
+    def tell(step: Progress) -> None:
         marks.append(time.perf_counter() - start)
         cpu.append(time.process_time())
 
@@ -148,7 +149,7 @@ def _party(name: str, stage: Stage) -> None:
         lambda done, state: _program(name, stage, done, state),
         store,
         patience=PATIENCE,
-        tell=tell,
+        progress=tell,
     )
     session.links = links = Links(
         stage.identities[name],

@@ -22,6 +22,7 @@ from graphveil.federation.effects import Checkpoint, Program, Receive, Send
 from graphveil.federation.transport.links import Links, Peer
 from graphveil.federation.transport.session import Finished, Session
 from graphveil.privacy import SecureRandomness
+from graphveil.progress import Progress
 from tests.federation.ports import free_ports
 
 NAMES = ("server", "holder1", "holder2")
@@ -111,13 +112,13 @@ class Place:
         """Run one party in this thread; `die` says after which rounds it is killed."""
         own = store or Checkpoints(self.folder / me, self.agreement.hex())
 
-        def tell(round: int, epsilon: float) -> None:
-            if die(round):
+        def tell(step: Progress) -> None:
+            if die(step.done):
                 raise Killed
 
         others = tuple(name for name in NAMES if name != me)
         made = build or partial(program, self, me)
-        session = Session(me, "server", others, made, own, patience=self.patience, tell=tell)
+        session = Session(me, "server", others, made, own, patience=self.patience, progress=tell)
         session.links = links = self.links(me, session, **changes)
         self.lines.append((session, links))
         try:

@@ -26,6 +26,7 @@ from graphveil.federation.crypto.psi import MAX_IDS
 from graphveil.federation.party import Outcome, largest_of, run_party
 from graphveil.federation.transport.mailbox import Mailbox
 from graphveil.graphs import load_graph
+from graphveil.progress import Progress
 from tests.federation.parties import FOREVER, NAMES, Killed
 from tests.federation.ports import free_ports
 
@@ -73,8 +74,9 @@ def run_threads(path: Path, *, kills: dict[str, list[int]] | None = None, **chan
         here = path / "run" / name
         graph = None if name == "server" else load_graph(str(path / "parts" / name))
 
-        def tell(round: int, epsilon: float) -> None:
-            if left.get(name) and left[name][0] == round:
+        def tell(step: Progress) -> None:
+            assert step.total == read_agreement(here).setting.rounds
+            if left.get(name) and left[name][0] == step.done:
                 left[name].pop(0)
                 raise Killed
 
@@ -88,7 +90,7 @@ def run_threads(path: Path, *, kills: dict[str, list[int]] | None = None, **chan
                     ids=None if graph is None else [str(value) for value in graph.ids],
                     patience=changes.get("patience", FOREVER),
                     note=lambda text: None,
-                    tell=tell,
+                    progress=tell,
                 )
                 return
             except Killed:

@@ -138,7 +138,7 @@ class Silent(Session):
 
 
 def session(store: Any) -> Silent:
-    quiet: Any = {"patience": 1.0, "tell": lambda *_: None}
+    quiet: Any = {"patience": 1.0, "progress": lambda *_: None}
     return Silent("h1", "server", ("server", "h2"), lambda *_: iter(()), store, **quiet)
 
 

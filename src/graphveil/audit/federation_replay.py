@@ -31,7 +31,7 @@ from graphveil.federation.core.programs import simulate
 from graphveil.federation.core.publication import Publisher, clip_rows
 from graphveil.federation.core.setting import Member, Setting
 from graphveil.federation.crypto import ring
-from graphveil.federation.effects import Checkpoint, Effect, Program, Send, advance
+from graphveil.federation.effects import Checkpoint, Effect, Program, Send, with_changed_effects
 from graphveil.federation.modes.holder import Holding
 from graphveil.federation.modes.labels import LabelHead
 from graphveil.federation.simulation import party_programs
@@ -248,18 +248,14 @@ def run_parties(setting: Setting, holdings: Mapping[str, Holding], randomness: R
 
 def _again(program: Program[T], own: list[Tensor], kept: Sequence[Tensor] | None) -> Program[T]:
     """Run a holder; remember its shares of what is opened, and send the kept ones in their place."""
-    reply = None
-    while True:
-        try:
-            effect = advance(program, reply)
-        except StopIteration as stop:
-            result: T = stop.value
-            return result
-        if isinstance(effect, Send) and effect.kind == "noisy-share":
-            own.append(effect.body.clone())
-            if kept is not None:
-                effect = replace(effect, body=kept[len(own) - 1])
-        reply = yield effect
+
+    def replay(effect: Effect) -> Effect:
+        if not isinstance(effect, Send) or effect.kind != "noisy-share":
+            return effect
+        own.append(effect.body.clone())
+        return effect if kept is None else replace(effect, body=kept[len(own) - 1])
+
+    return with_changed_effects(program, replay)
 
 
 def _outcome(seen: Seen, hidden: set[str]) -> dict[str, Any]:

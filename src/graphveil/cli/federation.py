@@ -82,6 +82,7 @@ def _run(folder: Path, graph: Graph | None, seed: int, patience: float, as_json:
     from graphveil.federation.core.agreement import read_agreement
     from graphveil.federation.crypto.keys import read_identity
     from graphveil.federation.party import require_agreed, run_party
+    from graphveil.progress import Progress
     from graphveil.reports.federation import party as federation
 
     agreement, identity = read_agreement(folder), read_identity(folder)
@@ -95,7 +96,8 @@ def _run(folder: Path, graph: Graph | None, seed: int, patience: float, as_json:
     rounds, price = setting.rounds, setting.privacy.epsilon if graph is not None else None
     log = federation.StatusFile(folder, name, rounds, price, setting.reader)
 
-    def tell(round: int, epsilon: float) -> None:
+    def tell(step: Progress) -> None:
+        round, epsilon = step.done, step.epsilon or 0.0
         log.write("running", round, epsilon)
         if round == 0:
             complain(f"{name}: all have begun")
@@ -107,6 +109,6 @@ def _run(folder: Path, graph: Graph | None, seed: int, patience: float, as_json:
     started = time.monotonic()
     with log.watched(), federation.TranscriptFile(folder, agreement).recording() as record:
         kept: dict[str, Any] = {"graph": graph, "ids": ids, "seed": seed, "patience": patience}
-        outcome = run_party(agreement, identity, folder, **kept, note=complain, tell=tell, record=record)
+        outcome = run_party(agreement, identity, folder, **kept, note=complain, progress=tell, record=record)
         answer = federation.write_outcome(folder, name, agreement, outcome, ids=ids, seconds=time.monotonic() - started)
     emit(answer, as_json=as_json, screen=lambda: screens.finished(answer))

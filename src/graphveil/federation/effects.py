@@ -106,3 +106,22 @@ def advance(program: Program[T], reply: Tensor | None) -> Effect:
         StopIteration: the program has ended; its `value` is what it returns.
     """
     return next(program) if reply is None else program.send(reply)
+
+
+def with_changed_effects(program: Program[T], change: Callable[[Effect], Effect]) -> Program[T]:
+    """Run a program, and change what it asks for.
+
+    Args:
+        change: effect -> the effect in its place; replies go to the program as they are.
+
+    Returns:
+        What the program returns.
+    """
+    reply = None
+    while True:
+        try:
+            effect = advance(program, reply)
+        except StopIteration as stop:
+            result: T = stop.value
+            return result
+        reply = yield change(effect)

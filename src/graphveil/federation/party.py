@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -27,7 +27,7 @@ from graphveil.federation.core.setting import Setting
 from graphveil.federation.core.states import State
 from graphveil.federation.crypto.keys import Identity, fingerprint_of
 from graphveil.federation.crypto.psi import MAX_IDS, align
-from graphveil.federation.effects import Checkpoint, Program, Receive, Send, advance
+from graphveil.federation.effects import Checkpoint, Effect, Program, Receive, Send, with_changed_effects
 from graphveil.federation.modes.guesses import GuessingHolder, GuessPublisher
 from graphveil.federation.modes.holder import EmbeddingHolder, Holding
 from graphveil.federation.modes.labels import LabelHead
@@ -38,6 +38,7 @@ from graphveil.federation.transport.session import Session
 from graphveil.graphs import Graph, published_split, random_split
 from graphveil.graphs.features import to_rows
 from graphveil.privacy import Randomness, SecureRandomness
+from graphveil.progress import Progress, ProgressCallback
 
 T = TypeVar("T")
 #: Room for the masks' blocks of rows, whatever the agreement says.
@@ -180,13 +181,15 @@ def run_party(
     seed: int = 0,
     patience: float = 600.0,
     note: Callable[[str], None],
-    tell: Callable[[int, float], None],
+    progress: ProgressCallback,
     record: Callable[[Entry], None] = lambda entry: None,
 ) -> Outcome:
     """Run one party to the end over the network, from its last finished round if there is one.
 
     Args:
-        folder: where checkpoints are kept. graph, ids: a holder's data. seed: of the label holder's split.
+        agreement: of all parties. identity: this one's. folder: where its checkpoints are kept.
+        graph, ids: a holder's data. seed: of the label holder's split. patience: seconds that others are waited for.
+        note: called with a line about connections. progress: told after each round, with the epsilon spent.
         record: called with each message that was sent or received.
 
     Raises:
@@ -220,7 +223,13 @@ def run_party(
     )
     store = Checkpoints(folder / "checkpoints", agreement.hash.hex())
     others = tuple(peer.name for peer in peers)
-    session = Session(name, setting.server, others, build, store, patience=patience, tell=tell, record=record)
+
+    def of_all_rounds(step: Progress) -> None:
+        progress(replace(step, total=setting.rounds))
+
+    session = Session(
+        name, setting.server, others, build, store, patience=patience, progress=of_all_rounds, record=record
+    )
     session.links = Links(
         identity,
         places[name],
@@ -251,13 +260,10 @@ def _with(made: Callable[[], Mapping[str, Tensor]], more: Mapping[str, Tensor]) 
 
 def _remembering(program: Program[T], more: Mapping[str, Tensor]) -> Program[T]:
     """Run a program, adding `more` to each of its checkpoints."""
-    reply = None
-    while True:
-        try:
-            effect = advance(program, reply)
-        except StopIteration as stop:
-            result: T = stop.value
-            return result
+
+    def add(effect: Effect) -> Effect:
         if isinstance(effect, Checkpoint):
-            effect = Checkpoint(effect.round, partial(_with, effect.state, more), effect.epsilon)
-        reply = yield effect
+            return Checkpoint(effect.round, partial(_with, effect.state, more), effect.epsilon)
+        return effect
+
+    return with_changed_effects(program, add)

@@ -60,7 +60,7 @@ def test_an_unknown_certificate_is_refused_at_once_in_words_at_both_ends(tmp_pat
 def test_strangers_from_everywhere_do_not_fill_the_log(tmp_path: Path) -> None:
     place = Place(tmp_path)
     session = Session(
-        "server", "server", NAMES[1:], lambda *given: iter(()), Checkpoints(tmp_path, ""), patience=1, tell=print
+        "server", "server", NAMES[1:], lambda *given: iter(()), Checkpoints(tmp_path, ""), patience=1, progress=print
     )
     links = place.links("server", session)
     for number in range(1000):

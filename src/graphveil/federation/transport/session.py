@@ -37,6 +37,7 @@ from graphveil.federation.effects import Checkpoint, PeerError, Program, Receive
 from graphveil.federation.transport.links import Links
 from graphveil.federation.transport.mailbox import SessionOver
 from graphveil.federation.transport.wire import WireError
+from graphveil.progress import Progress, ProgressCallback
 
 _REPEAT: Final = 0.3
 _MAX_CONTROLS: Final = 256
@@ -86,7 +87,6 @@ class Store(Protocol):
 
 
 Build = Callable[[int, Mapping[str, Tensor] | None], Program[Any]]
-Tell = Callable[[int, float], None]
 Record = Callable[[Entry], None]
 
 
@@ -104,7 +104,7 @@ class Session:
     Args:
         me, server: names. peers: names of all others. build: makes the program, from a finished round and its state.
         store: checkpoints. patience: seconds that others are waited for.
-        tell: called after each finished round with its number and the epsilon spent.
+        progress: told after each finished round, with the epsilon spent; the total is not known here.
         record: called with each message that was sent or received.
     """
 
@@ -117,11 +117,11 @@ class Session:
         store: Store,
         *,
         patience: float,
-        tell: Tell,
+        progress: ProgressCallback,
         record: Record = lambda entry: None,
     ) -> None:
         self._me, self._server, self._peers = me, server, peers
-        self._build, self._store, self._patience, self._tell = build, store, patience, tell
+        self._build, self._store, self._patience, self._progress = build, store, patience, progress
         self._controls_in: deque[tuple[str, dict[str, Any]]] = deque(maxlen=_MAX_CONTROLS)
         self._anew = self._stopped = False
         self._nonce, self._going, self._session = "", "", ""
@@ -345,7 +345,7 @@ class Session:
                 self._note_saved(self._me, word)
         else:
             self._send_control(word, self._server)
-        self._tell(effect.round, effect.epsilon)
+        self._progress(Progress(effect.round, 0, "train", effect.epsilon))
 
     def _publishing(self, round: int, saved: int | None, name: str) -> None:
         """Before a message that is paid for: all have saved the round before, and it is noted.
