@@ -27,6 +27,7 @@ from graphveil.graphs import make_graph, random_split
 from graphveil.methods import METHODS, load_method
 from graphveil.methods.base.method import RELEASE
 from graphveil.methods.base.released import topology_of
+from graphveil.methods.curator.entries import CURATOR_METHODS
 from graphveil.methods.registry import build_method, tagged
 from graphveil.privacy import SecureRandomness
 from tests.methods import made
@@ -137,11 +138,11 @@ CALLS: dict[str, Call] = {
     "class-sums publishes": Call("class-sums", "x", publish),
     **{
         f"{name}, {unit}, {what}": Call(name, "x", ask, {**settings, **more}, fitted=what == "queries")
-        for name in ("gap", "progap")
+        for name in (method.name for method in CURATOR_METHODS if "queries" in method.options)
         for unit, settings in (("edge", {}), ("node", NODE))
         for what, ask, more in (("publishes", publish, {}), ("queries", predict, {"queries": 1}))
     },
-    "dp-mlp fits": Call("dp-mlp", "x", fit),
+    **{f"{method.name} fits": Call(method.name, "x", fit) for method in CURATOR_METHODS},
     **{f"{name} releases": Call(name, "x", release, CHAIN if name == "priv-hrg" else {}) for name in tagged(RELEASE)},
 }
 EVERY = pytest.mark.parametrize("name", CALLS)

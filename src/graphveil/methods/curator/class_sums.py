@@ -85,7 +85,8 @@ class ClassSumsCore:
     """
 
     kind = "class-sums"
-    reads_edges = True
+    reads_edges = counts_classes = True
+    hops, w_max = 1, 1.0
     says_who: tuple[str, ...] = ()
     several = False
     settings_type = SumsSettings

@@ -22,10 +22,10 @@ from torch import Tensor
 from graphveil.graphs import Graph, Split
 from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.family import Control
-from graphveil.methods.curator.class_sums import ClassSums, ClassSumsCore, train_fusion
+from graphveil.methods.base.method import PAID_TUNING, Method
+from graphveil.methods.curator.class_sums import ClassSumsCore, train_fusion
 from graphveil.methods.curator.dp_mlp import DPMLP, DPMLPCore
-from graphveil.methods.curator.gap import GAP
-from graphveil.methods.curator.progap import ProGAP
+from graphveil.methods.curator.entries import CURATOR_METHODS
 from graphveil.methods.curator.recipe import StagedCore
 from graphveil.methods.curator.settings import CuratorSettings
 from graphveil.methods.curator.training import NodeData, blocks, build_seeded, read_people, train_openly
@@ -41,10 +41,10 @@ def curator_controls_of(
     method: CuratorEstimator, graph: Graph, split: Split, *, randomness: Randomness
 ) -> Mapping[str, Control]:
     """Return the controls of a fitted method, each to be run by calling it."""
-    if isinstance(method.core, ClassSumsCore):
+    if method.core.counts_classes:
         return {"no-edges": lambda: hits(_features_alone(method, graph, split), graph, split)}
     privacy, settings = method.privacy, method.settings
-    if isinstance(method.core, DPMLPCore):
+    if not method.core.reads_edges:
         return {"public-only": lambda: np.full(int(split.test.sum()), 1.0 / len(graph.schema.classes))}
     if privacy.nodes and not privacy.public:
         rival = DPMLP(epsilon=privacy.epsilon, delta=privacy.delta, **asdict(settings))
@@ -66,18 +66,18 @@ def curator_rivals_of(
 ) -> Mapping[str, Control]:
     """Return other methods that hide one edge at the same price, each with a release of its own."""
     privacy = method.privacy
-    if privacy.nodes or privacy.public or isinstance(method.core, DPMLPCore):
+    if privacy.nodes or privacy.public or not method.core.reads_edges:
         return {}
     shared: dict[str, Any] = {"epsilon": privacy.epsilon, "delta": privacy.delta, "unit": privacy.unit}
     shared["seed"] = method.settings.seed
-    kinds: dict[str, Any] = {"gap": GAP, "progap": ProGAP, "class-sums": ClassSums}
-    own = method.kind
 
-    def run(kind: Any) -> np.ndarray:
-        rival = kind(**shared).fit(graph, split=split, randomness=randomness)
+    def run(entry: Method) -> np.ndarray:
+        rival = entry.build(**shared).fit(graph, split=split, randomness=randomness)
         return hits(rival.predict_proba(), graph, split)
 
-    return {name: partial(run, kind) for name, kind in kinds.items() if name != own}
+    others = [entry for entry in CURATOR_METHODS if "edges" in entry.reads and entry.name != method.kind]
+    # The sort keeps the order in which rivals have always drawn their noise: results for a seed stay.
+    return {entry.name: partial(run, entry) for entry in sorted(others, key=lambda one: PAID_TUNING not in one.tags)}
 
 
 def _features_alone(method: CuratorEstimator, graph: Graph, split: Split) -> Tensor:

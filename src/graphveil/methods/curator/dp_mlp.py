@@ -70,7 +70,8 @@ class DPMLPCore:
     """
 
     kind = "dp-mlp"
-    reads_edges = False
+    reads_edges = counts_classes = False
+    hops, w_max = 0, 1.0
     says_who: tuple[str, ...] = ()
     several = False
     epsilon_relationship: float | None = None

@@ -10,10 +10,8 @@ import torch
 
 from graphveil.graphs import GraphSchema
 from graphveil.methods.base.plan import spelled
-from graphveil.methods.curator.class_sums import ClassSumsCore
 from graphveil.methods.curator.controls import CuratorEstimator
 from graphveil.methods.curator.privacy import Noise
-from graphveil.methods.curator.recipe import StagedCore
 from graphveil.methods.curator.settings import CuratorSettings
 from graphveil.methods.curator.training import build_seeded
 from graphveil.models.perceptrons import HopClassifier
@@ -52,13 +50,13 @@ class CuratorPlan:
 
 def curator_plan(method: CuratorEstimator, schema: GraphSchema, nodes: int) -> CuratorPlan:
     """Return the plan of a method on a graph of so many nodes, half of which train."""
-    if isinstance(method.core, ClassSumsCore):
+    if method.core.counts_classes:
         return _plan_of_sums(method, schema, nodes)
     people, settings = max(1, nodes // 2), method.settings
     noise = method.planned_noise(schema, people)
-    hops = settings.hops if isinstance(method.core, StagedCore) else 0
+    hops = method.core.hops
     columns = settings.hidden * (hops + 1)
-    longest = ASSUMED_DEGREE * (method.w_max if isinstance(method.core, StagedCore) else 1.0)
+    longest = ASSUMED_DEGREE * method.core.w_max
     per_node = tuple(sigma * settings.hidden**0.5 / longest for sigma in noise.sigmas)
     return CuratorPlan(
         noise,
@@ -71,7 +69,7 @@ def curator_plan(method: CuratorEstimator, schema: GraphSchema, nodes: int) -> C
 
 def _of_attention(method: CuratorEstimator, schema: GraphSchema, noise: Noise) -> tuple[str, ...]:
     """Say what training on edges takes from the sum."""
-    if noise.changed is None or not isinstance(method.core, StagedCore):
+    if noise.changed is None:
         return ()
     alone = method.privacy.noise(schema, hops=len(noise.sigmas), w_max=method.w_max, columns=method.settings.hidden)
     part, ratio = noise.changed, noise.sigmas[0] / alone.sigmas[0]

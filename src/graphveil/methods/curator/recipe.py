@@ -85,7 +85,7 @@ class StagedCore:
 
     kind: ClassVar[str]
     recipe: ClassVar[Recipe]
-    reads_edges = True
+    reads_edges, counts_classes = True, False
     says_who: tuple[str, ...] = ()
     several = False
     settings_type = CuratorSettings
@@ -342,6 +342,11 @@ class StagedCore:
     def _own_rows(self) -> bool:
         """Whether nodes are protected, so that training is private and a node's row is its own."""
         return self.privacy.nodes and not self.privacy.public
+
+    @property
+    def hops(self) -> int:
+        """The noisy sums, one after the other."""
+        return self.settings.hops
 
     @property
     def w_max(self) -> float:

@@ -13,6 +13,7 @@ from graphveil.aggregation import normalised
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, Split
 from graphveil.methods.base.cost import network_cost, report_bytes, spreading_cost
+from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.family import Control
 from graphveil.methods.base.plan import Plan
 from graphveil.methods.base.released import LocalReports, topology_of
@@ -29,14 +30,14 @@ class LocalFamily:
 
     serves_releases = True
 
-    def used_settings(self, estimator: Any, settled: Mapping[str, Any]) -> dict[str, Any]:
+    def used_settings(self, estimator: Estimator[Any], settled: Mapping[str, Any]) -> dict[str, Any]:
         used = {"epsilon_x": estimator.privacy.epsilon_x, "epsilon_y": estimator.privacy.epsilon_y}
         if not estimator.trains_network:
             return {name: used.get(name, value) for name, value in settled.items() if name in ("epsilon", *used)}
         used |= {"steps_x": estimator.settings.steps_x, "steps_y": estimator.settings.steps_y}
         return {**settled, **{name: value for name, value in used.items() if name in settled}}
 
-    def plan(self, name: str, estimator: Any, graph: Graph, settled: Mapping[str, Any]) -> Plan:
+    def plan(self, name: str, estimator: Estimator[Any], graph: Graph, settled: Mapping[str, Any]) -> Plan:
         privacy, schema, origin = estimator.privacy, graph.schema, getattr(graph, "release", None)
         network = estimator.settings if estimator.trains_network else None
         p = normalised(graph.edge_index, int(graph.num_nodes))
@@ -62,38 +63,44 @@ class LocalFamily:
             figures=local_plan(p, privacy, schema, network),
         )
 
-    def warning(self, estimator: Any, graph: Graph) -> str | None:
+    def warning(self, estimator: Estimator[Any], graph: Graph) -> str | None:
         return None
 
-    def controls(self, estimator: Any, graph: Graph, split: Split, *, randomness: Randomness) -> Mapping[str, Control]:
+    def controls(
+        self, estimator: Estimator[Any], graph: Graph, split: Split, *, randomness: Randomness
+    ) -> Mapping[str, Control]:
         return {**controls_of(estimator, graph, split), **made_edge_controls(estimator, graph, split)}
 
-    def ceiling(self, estimator: Any, graph: Graph, split: Split, *, randomness: Randomness) -> np.ndarray:
+    def ceiling(self, estimator: Estimator[Any], graph: Graph, split: Split, *, randomness: Randomness) -> np.ndarray:
         return ceiling_of(network_settings(estimator), graph, split)
 
-    def rivals(self, estimator: Any, graph: Graph, split: Split, *, randomness: Randomness) -> Mapping[str, Control]:
+    def rivals(
+        self, estimator: Estimator[Any], graph: Graph, split: Split, *, randomness: Randomness
+    ) -> Mapping[str, Control]:
         return {}
 
-    def notes(self, estimator: Any, graph: Graph, settled: Mapping[str, Any], *, controlled: bool) -> tuple[str, ...]:
+    def notes(
+        self, estimator: Estimator[Any], graph: Graph, settled: Mapping[str, Any], *, controlled: bool
+    ) -> tuple[str, ...]:
         origin = release_notes(estimator, graph)
         return origin if settled.get("epsilon") is None else (*origin, _split_note(settled["epsilon"], estimator))
 
-    def repeats_note(self, estimator: Any, repeats: int) -> str:
+    def repeats_note(self, estimator: Estimator[Any], repeats: int) -> str:
         if getattr(estimator.released, "origin", None) is not None:
             return f"{repeats} repeats with fresh splits of one release"
         return collection_repeats(repeats)
 
-    def collect(self, estimator: Any, graph: Graph, split: Split, *, randomness: Randomness) -> LocalReports:
+    def collect(self, estimator: Estimator[Any], graph: Graph, split: Split, *, randomness: Randomness) -> LocalReports:
         if not estimator.trains_network:
             raise InputError("this total is spent on the label alone, which leaves nothing to choose", where="tune")
         reports: LocalReports = estimator.randomize(graph, split=split, randomness=randomness)
         return reports
 
-    def train(self, estimator: Any, collected: LocalReports, graph: Graph) -> Tensor:
+    def train(self, estimator: Estimator[Any], collected: LocalReports, graph: Graph) -> Tensor:
         estimator.fit_reports(collected, topology_of(graph))
         return collected.labels
 
-    def answers_features(self, estimator: Any) -> bool:
+    def answers_features(self, estimator: Estimator[Any]) -> bool:
         return bool(estimator.trains_network and estimator.privacy.epsilon_x == math.inf)
 
 
@@ -102,7 +109,7 @@ def collection_repeats(repeats: int) -> str:
     return f"{repeats} repeats with fresh noise and splits: a simulation; a real collection has one report per person"
 
 
-def _split_note(total: float, estimator: Any) -> str:
+def _split_note(total: float, estimator: Estimator[Any]) -> str:
     privacy = estimator.privacy
     alone = privacy.epsilon_x is None
     features = "nothing (no features are collected)" if alone else f"{rounded_up(privacy.epsilon_x, 3)}"

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from graphveil.graphs import Graph, Split
 from graphveil.methods.base.cost import ASSUMED_DEGREE, assumed_propagation, network_cost
+from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.family import Control
 from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.methods.base.plan import Plan
@@ -32,10 +33,10 @@ class ReleaseFamily:
 
     serves_releases = False
 
-    def used_settings(self, estimator: Any, settled: Mapping[str, Any]) -> dict[str, Any]:
+    def used_settings(self, estimator: Estimator[Any], settled: Mapping[str, Any]) -> dict[str, Any]:
         return dict(settled)
 
-    def plan(self, name: str, estimator: Any, graph: Graph, settled: Mapping[str, Any]) -> Plan:
+    def plan(self, name: str, estimator: Estimator[Any], graph: Graph, settled: Mapping[str, Any]) -> Plan:
         """Return the plan of a release and a network on it; of the edges only public ones are looked at."""
         schema, privacy, nodes = graph.schema, estimator.privacy, int(graph.num_nodes)
         figures = release_plan(estimator, graph)
@@ -59,19 +60,25 @@ class ReleaseFamily:
             figures=figures,
         )
 
-    def warning(self, estimator: Any, graph: Graph) -> str | None:
+    def warning(self, estimator: Estimator[Any], graph: Graph) -> str | None:
         return release_warning(estimator, graph)
 
-    def controls(self, estimator: Any, graph: Graph, split: Split, *, randomness: Randomness) -> Mapping[str, Control]:
+    def controls(
+        self, estimator: Estimator[Any], graph: Graph, split: Split, *, randomness: Randomness
+    ) -> Mapping[str, Control]:
         return release_controls_of(estimator, graph, split)
 
-    def ceiling(self, estimator: Any, graph: Graph, split: Split, *, randomness: Randomness) -> np.ndarray:
+    def ceiling(self, estimator: Estimator[Any], graph: Graph, split: Split, *, randomness: Randomness) -> np.ndarray:
         return release_ceiling(estimator, graph, split)
 
-    def rivals(self, estimator: Any, graph: Graph, split: Split, *, randomness: Randomness) -> Mapping[str, Control]:
+    def rivals(
+        self, estimator: Estimator[Any], graph: Graph, split: Split, *, randomness: Randomness
+    ) -> Mapping[str, Control]:
         return release_rivals_of(estimator, graph, split, randomness=randomness)
 
-    def notes(self, estimator: Any, graph: Graph, settled: Mapping[str, Any], *, controlled: bool) -> tuple[str, ...]:
+    def notes(
+        self, estimator: Estimator[Any], graph: Graph, settled: Mapping[str, Any], *, controlled: bool
+    ) -> tuple[str, ...]:
         """Return what the release says of itself, and which rivals are missing."""
         if estimator.published is None:
             return ()
@@ -79,18 +86,20 @@ class ReleaseFamily:
         left_out = [f"rival {name} was left out: {why}" for name, why in missing.items()]
         return (*estimator.published.release.notes, *left_out)
 
-    def repeats_note(self, estimator: Any, repeats: int) -> str:
+    def repeats_note(self, estimator: Estimator[Any], repeats: int) -> str:
         return f"{repeats} repeats with fresh noise and splits: a simulation; a real release is made once"
 
-    def collect(self, estimator: Any, graph: Graph, split: Split, *, randomness: Randomness) -> tuple[Graph, Split]:
+    def collect(
+        self, estimator: Estimator[Any], graph: Graph, split: Split, *, randomness: Randomness
+    ) -> tuple[Graph, Split]:
         return estimator.release(graph, randomness=randomness), split
 
-    def train(self, estimator: Any, collected: tuple[Graph, Split], graph: Graph) -> Tensor:
+    def train(self, estimator: Estimator[Any], collected: tuple[Graph, Split], graph: Graph) -> Tensor:
         published, split = collected
         estimator.fit_released(published, split=split)
         return torch.as_tensor(published.y)
 
-    def answers_features(self, estimator: Any) -> bool:
+    def answers_features(self, estimator: Estimator[Any]) -> bool:
         return False
 
 

@@ -10,12 +10,9 @@ import polars as pl
 
 from graphveil.errors import InputError
 from graphveil.graphs import Graph
-from graphveil.methods.base.core import core_of
 from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.methods.base.people import Identity
 from graphveil.methods.curator.privacy import CuratorPrivacy
-from graphveil.methods.links.solitude import SolitudeCore
-from graphveil.methods.local.lpgnn import LPGNNCore
 from graphveil.privacy.printed import rounded_up
 from graphveil.reports.base.text import spreadsheet
 from graphveil.writing import whole_file
@@ -60,7 +57,7 @@ def check_people(people: str | None, model: Any) -> None:
         return
     if people not in get_args(Identity):
         raise InputError(people, where="--people", allowed=", ".join(get_args(Identity)))
-    if not isinstance(core_of(model), LPGNNCore | SolitudeCore):
+    if "people" not in model.core.says_who:
         raise InputError(f"--people says nothing to {model.kind}", allowed="with lpgnn, solitude, blink and dprr")
 
 
