@@ -1,10 +1,10 @@
 """Run the mutants: ``python -m tests.mutants [--jobs N] [--page PAGE] [WORD ...]``, or ``make mutants``.
 
-Works on copies of the tree, never on the tree itself. Every named test first runs on the source as it is and must
-pass; then every mutant's tests run on its copy, and one of them must fail, by an assertion or by an error of ours: a
-mutant that merely crashes (NameError, TypeError ...) has shown nothing.
+Works on copies of the tree, never on the tree itself. Every named test first runs on the unchanged source and must
+pass. Then each mutant's tests run on its copy, and at least one must fail, by an assertion or by one of our own errors:
+a mutant that merely crashes (NameError, TypeError ...) has shown nothing.
 
-WORD: only mutants whose name contains one of the words. Exit code 1 where anything but "killed" stands in the table.
+WORD: run only mutants whose name contains one of the words. Exit code 1 if any verdict in the table is not "killed".
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from tests.mutants.forked import run_pytest
 
 PARTS: Final = ("src", "tests", "docs", "benchmarks", "README.md", "pyproject.toml", "constraints.txt", "Makefile")
 CRASHES: Final = ("NameError", "TypeError", "AttributeError", "ImportError", "ModuleNotFoundError", "SyntaxError")
-#: A run that has not ended by then, start of Python included, shows nothing.
+#: Seconds, start of Python included; a run that takes longer shows nothing.
 LIMIT: Final = 300.0
-#: What numba keeps beside a module; it would not notice that a function of another module changed.
+#: Files that numba caches beside a module; it does not notice when a function of another module changes.
 COMPILED: Final = ("*.nbi", "*.nbc")
-#: Runs are forks of a process that has loaded what takes long to load, and nothing of ours.
+#: Runs are forked from a process that has loaded the slow libraries and none of our own modules.
 LIBRARIES: Final = ("pytest", "numpy", "scipy.stats", "scipy.sparse", "torch", "sklearn", "dp_accounting")
 FORKS: Final = multiprocessing.get_context("forkserver")
 MARK: Final = "<!-- the table below is written by `make mutants` -->"
@@ -41,7 +41,7 @@ MARK: Final = "<!-- the table below is written by `make mutants` -->"
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run of tests ended: `passed`, `failed`, or in words why it shows neither; its tests' seconds."""
+    """How a run of tests ended: `passed`, `failed`, or a reason why it shows neither; the seconds its tests took."""
 
     verdict: str
     seconds: float
@@ -62,8 +62,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants")
     parser.add_argument("words", nargs="*")
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--seconds", type=float, default=SECONDS, help="most for a test; more on a busy machine")
-    parser.add_argument("--page", type=Path, help="a page whose table is written anew")
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="maximum for one test; raise it on a busy machine")
+    parser.add_argument("--page", type=Path, help="rewrite the table of this page")
     options = parser.parse_args()
     chosen = [m for m in read_mutants() if not options.words or any(word in m.name for word in options.words)]
     os.environ["OMP_NUM_THREADS"] = "1"
@@ -85,7 +85,7 @@ def main() -> int:
 
 
 def judge(mutant: Mutant, clean: Path, folder: Path, sound: dict[str, Outcome], most: float) -> Row:
-    """What becomes of one mutant: killed, SURVIVED, stale, or in words why it is not decided."""
+    """Return the verdict on one mutant: killed, SURVIVED, stale, or a reason why it is undecided."""
     for node in mutant.tests:
         if sound[node].verdict != "passed":
             return Row(mutant, f"unsound: {node} {sound[node].verdict} without it", node, sound[node].seconds)
@@ -108,7 +108,7 @@ def judge(mutant: Mutant, clean: Path, folder: Path, sound: dict[str, Outcome], 
 
 
 def run_clean(nodes: list[str], clean: Path, pool: ThreadPoolExecutor) -> dict[str, Outcome]:
-    """How each test ends on the source as it is; those of a file run in one process."""
+    """Return how each test ends on the unchanged source; the tests of one file share a process."""
     files = [list(group) for _, group in groupby(nodes, key=lambda node: node.split("::")[0])]
     found: dict[str, Outcome] = {}
     for group, (done, cases) in zip(files, pool.map(lambda group: run(group, clean), files), strict=True):
@@ -118,7 +118,7 @@ def run_clean(nodes: list[str], clean: Path, pool: ThreadPoolExecutor) -> dict[s
 
 
 def is_of(case: ElementTree.Element, node: str) -> bool:
-    """Whether a case of a report belongs to a node id, with all of its parameters where the id names none."""
+    """Whether a test case of a report belongs to a node id; an id without parameters matches all of them."""
     name, place = case.get("name", ""), node.removesuffix("]").replace(".py::", "/").replace("::", "/")
     here = f"{case.get('classname', '').replace('.', '/')}/{name if '[' in node else name.split('[')[0]}"
     return here.removesuffix("]") == place
@@ -136,7 +136,7 @@ Run = tuple[Ended, list[ElementTree.Element]]
 
 
 def run(nodes: Iterable[str], tree: Path, *more: str) -> Run:
-    """Run tests on a copy of the tree, in a process of their own; return how it ended, and its report."""
+    """Run tests on a copy of the tree in a separate process; return how it ended, and its report."""
     with tempfile.TemporaryDirectory(prefix="mutants-run-") as folder:
         files = [f"--junitxml={folder}/found.xml", f"--basetemp={folder}/files"]
         words = ["-p", "no:cacheprovider", *files, *more, *nodes]
@@ -172,7 +172,7 @@ def outcome(done: Ended, cases: list[ElementTree.Element]) -> Outcome:
 
 
 def copy_tree(source: Path, target: Path) -> None:
-    """Copy what tests need; bytecode only from a clean copy, where it was made of that copy's source."""
+    """Copy what tests need; bytecode only from a clean copy, where it was compiled from that copy's source."""
     ignored = shutil.ignore_patterns(*(("__pycache__", ".*") if source == ROOT else COMPILED))
     target.mkdir(parents=True)
     for part in PARTS:
@@ -183,7 +183,7 @@ def copy_tree(source: Path, target: Path) -> None:
 
 
 def write_page(page: Path, rows: list[Row]) -> None:
-    """Write the table behind the mark of a page anew; mutants that did not run keep their lines while they exist."""
+    """Rewrite the table after the mark of a page; mutants that did not run keep their lines as long as they exist."""
     head, _, table = page.read_text(encoding="utf-8").partition(MARK)
     lines = {line.split("`")[1]: line for line in table.splitlines() if line.startswith("| `")}
     for row in rows:
@@ -192,7 +192,7 @@ def write_page(page: Path, rows: list[Row]) -> None:
         lines[row.mutant.name] = f"| `{row.mutant.name}` | {breaks} | {by} | {row.seconds:.1f} |"
     kept = [lines[name] for name in sorted(lines) if (FOLDER / f"{name}.toml").exists() or name in seen_in(rows)]
     killed = sum("| `" in line[1:] for line in kept)
-    table = "\n".join(["| mutant | what it breaks | killed by | seconds |", "| --- | --- | --- | --- |", *kept])
+    table = "\n".join(["| mutant | guarantee that it breaks | killed by | seconds |", "| --- | --- | --- | --- |", *kept])
     page.write_text(f"{head}{MARK}\n\n{len(kept)} mutants, {killed} killed.\n\n{table}\n", encoding="utf-8")
 
 
