@@ -62,7 +62,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants")
     parser.add_argument("words", nargs="*")
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--seconds", type=float, default=SECONDS, help="maximum for one test; raise it on a busy machine")
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="most for one test; raise it on a busy machine")
     parser.add_argument("--page", type=Path, help="rewrite the table of this page")
     options = parser.parse_args()
     chosen = [m for m in read_mutants() if not options.words or any(word in m.name for word in options.words)]
@@ -192,7 +192,7 @@ def write_page(page: Path, rows: list[Row]) -> None:
         lines[row.mutant.name] = f"| `{row.mutant.name}` | {breaks} | {by} | {row.seconds:.1f} |"
     kept = [lines[name] for name in sorted(lines) if (FOLDER / f"{name}.toml").exists() or name in seen_in(rows)]
     killed = sum("| `" in line[1:] for line in kept)
-    table = "\n".join(["| mutant | guarantee that it breaks | killed by | seconds |", "| --- | --- | --- | --- |", *kept])
+    table = "\n".join(["| mutant | guarantee it breaks | killed by | seconds |", "| --- | --- | --- | --- |", *kept])
     page.write_text(f"{head}{MARK}\n\n{len(kept)} mutants, {killed} killed.\n\n{table}\n", encoding="utf-8")
 
 
