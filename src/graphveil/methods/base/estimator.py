@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeVar, fi
 from torch import Tensor
 
 from graphveil.errors import InputError
-from graphveil.graphs import Split, random_split
+from graphveil.graphs import Split, as_graph, random_split
 from graphveil.graphs.protocol import Graph
 from graphveil.graphs.schema import GraphSchema
 from graphveil.methods.base.core import Core, Stored, signature_of
@@ -84,7 +84,7 @@ class Estimator(Generic[C]):
         """Collect from the people of a graph, or publish it, and train on what came out.
 
         Args:
-            graph: with the truth at hand: n nodes, features [n, d], labels and edges.
+            graph: with the truth at hand: n nodes, features [n, d], labels and edges; or what `graphs.as_graph` takes.
             split: who trains, validates and tests, masks [n]; default: a random half trains, a quarter validates.
             randomness: the source of noise; default: the operating system's.
             progress: told how far it is.
@@ -96,7 +96,7 @@ class Estimator(Generic[C]):
             BudgetError: the ledger cannot pay, before anything is read.
             InputError: for data outside what was declared, or a graph that the method cannot serve.
         """
-        source = SecureRandomness() if randomness is None else randomness
+        source, graph = SecureRandomness() if randomness is None else randomness, _as_graph(graph)
         nodes = split or random_split(graph, self.core.seed)
         collected = self.core.collect(graph, split=nodes, randomness=source, progress=progress)
         self.core.train(collected, randomness=source, progress=progress)
@@ -127,7 +127,7 @@ class Estimator(Generic[C]):
                     where="predict",
                     allowed=", ".join(self.core.says_who) or "the people of the training alone, or another graph",
                 )
-        return self.core.probabilities(graph, randomness=randomness, **told)
+        return self.core.probabilities(None if graph is None else _as_graph(graph), randomness=randomness, **told)
 
     def predict(self, graph: Graph | None = None, *, randomness: Randomness | None = None, **who: Any) -> Tensor:
         """Return the most likely class of every node [n]; 0/1 [n, c] where a node has several labels.
@@ -151,6 +151,7 @@ class Estimator(Generic[C]):
         Returns:
             A fraction.
         """
+        graph = _as_graph(graph)
         return true_score(self.predict(graph, randomness=randomness, **who), graph, mask)
 
     # ---- what it says of itself ----
@@ -229,11 +230,13 @@ class Estimator(Generic[C]):
         for name in changes:
             if name not in params:
                 raise InputError(f"setting {name!r} is not known", where=self._name, allowed=", ".join(params))
-        other = {name: value for name, value in changes.items() if value is not params[name] and value != params[name]}
+        other = {name: value for name, value in changes.items() if value != params[name]}
         if other and (self._cloned or self.core.fitted or self.ledger.spends):
             raise _would_ask_again(self._name, other)
-        if other:
-            self.core = type(self.core)(**{**params, **other})
+        if not self.core.fitted:
+            account = self.core.account
+            self.core = type(self.core)(**{**params, **changes})
+            self.core.account = self.core.account if other else account
         return self
 
     def __sklearn_clone__(self) -> Estimator[C]:
@@ -383,6 +386,11 @@ def load_estimator(core: type[C], path: str | Path) -> Estimator[C]:
         found = core.restore(Stored(facts, tensors))
     found.recall(Path(path))
     return Estimator(found)
+
+
+def _as_graph(value: Graph) -> Graph:
+    """Return a graph as it is, and what else a user has as a graph."""
+    return value if isinstance(getattr(value, "schema", None), GraphSchema) else as_graph(value)
 
 
 def _answering(estimator: Estimator[Any], call: Callable[..., Any]) -> Callable[..., Any]:
