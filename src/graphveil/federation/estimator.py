@@ -193,11 +193,11 @@ class VFGNN:
         """Every message: from, to, kind, shape, bytes, what it reveals.
 
         Raises:
-            InputError: the federation was loaded from a file, which holds none.
+            AttributeError: the federation was loaded from a file, which holds none.
         """
         transcript = self._fitted().transcript
         if transcript is None:
-            raise InputError("a saved federation keeps no transcript", where="VFGNN")
+            raise AttributeError("a saved federation keeps no transcript")
         return transcript
 
     @property
