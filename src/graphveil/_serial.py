@@ -18,7 +18,7 @@ def number_to_json(value: float) -> float | str | None:
     return None if math.isnan(value) else ("inf" if value > 0 else "-inf")
 
 
-def json_safe(value: Any) -> Any:
+def json_safe(value: object) -> Any:
     """`value` with every infinite or undefined number spelt as `number_to_json` does, in mappings and sequences too."""
     if isinstance(value, Mapping):
         return {str(key): json_safe(item) for key, item in value.items()}
@@ -27,7 +27,7 @@ def json_safe(value: Any) -> Any:
     return number_to_json(value) if isinstance(value, float) else value
 
 
-def to_json(value: Any, *, indent: int | None = None) -> str:
+def to_json(value: object, *, indent: int | None = None) -> str:
     """Strict JSON text of a value: never a `NaN` or `Infinity` literal.
 
     Args:
@@ -37,7 +37,7 @@ def to_json(value: Any, *, indent: int | None = None) -> str:
     return json.dumps(json_safe(value), indent=indent, ensure_ascii=False, allow_nan=False, default=str)
 
 
-def toml_value(value: Any) -> str:
+def toml_value(value: object) -> str:
     """One TOML value: a truth value, a number, a list of them, or a quoted string for anything else."""
     if isinstance(value, bool):
         return "true" if value else "false"

@@ -277,10 +277,11 @@ def _finite(text: str) -> float:
     return value
 
 
-def _require_shallow(content: Any) -> None:
+def _require_shallow(content: object) -> None:
     """Refuse nesting that a later walk could stumble over, and whole numbers that no float can stand for."""
     # Level by level instead of recursively: nesting that is too deep must not overflow the stack that detects it.
-    level, depth = [[content]], 0
+    depth = 0
+    level: list[Any] = [[content]]
     while level:
         if depth > DEEPEST + 1:
             raise RecursionError

@@ -23,7 +23,7 @@ from sklearn.linear_model import Ridge
 
 from graphveil.attacks.limits import limit_of_answers
 from graphveil.attacks.result import AttackResult, auc_of, judge
-from graphveil.attacks.service import answer_rows, labels_alone
+from graphveil.attacks.service import Answering, answer_rows, labels_alone
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, Split
 from graphveil.methods.base.network import as_matrix
@@ -35,7 +35,7 @@ FALSE_ALARM = 0.001
 
 
 def attribute(
-    method: Any,
+    method: Answering,
     graph: Graph,
     *,
     column: int | None = None,

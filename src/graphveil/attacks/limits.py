@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -82,7 +81,7 @@ def nothing(why: str) -> Limit:
     return Limit(math.inf, 0.0, why)
 
 
-def limit_of(method: Any, secret: str) -> Limit:
+def limit_of(method: object, secret: str) -> Limit:
     """Return what a fitted method's guarantee says of one secret out of `SECRETS`.
 
     "edge" is one undirected relationship: both of its entries, or both lists that name it. "node" is one node with all
@@ -111,7 +110,7 @@ def limit_of(method: Any, secret: str) -> Limit:
     if _is_node(method):
         if math.isinf(guarantee.epsilon):
             return nothing("the method protects nothing")
-        if secret == "edge" and getattr(method.privacy, "rule", None) == "lists":
+        if secret == "edge" and getattr(getattr(method, "privacy", None), "rule", None) == "lists":
             epsilon, delta = guarantee.epsilon, guarantee.delta
             note = f"twice the epsilon of one node: a relationship stands in two lists{caveat}"
             return Limit(2 * epsilon, min(1.0, delta * (1 + math.exp(min(epsilon, 700.0)))), note)
@@ -124,7 +123,7 @@ def limit_of(method: Any, secret: str) -> Limit:
     return nothing(f"outside what the method protects, which is {guarantee.unit.text}")
 
 
-def limit_of_answers(method: Any) -> Limit:
+def limit_of_answers(method: object) -> Limit:
     """Return what a guarantee says of a node's features where the adversary sees the answer about that very node.
 
     Where whole nodes are protected, nothing: the answer is made of the node's own features, for its own eyes.
@@ -132,7 +131,7 @@ def limit_of_answers(method: Any) -> Limit:
     return nothing(_JOINT) if _is_node(method) else limit_of(method, "features")
 
 
-def _is_node(method: Any) -> bool:
+def _is_node(method: object) -> bool:
     """Whether the curator's unit is a whole node, which covers each of its parts."""
     return getattr(getattr(method, "privacy", None), "unit", None) == "node"
 

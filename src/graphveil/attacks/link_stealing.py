@@ -12,7 +12,7 @@ perceptron that never saw an edge is the baseline, and only what lies above it w
 from __future__ import annotations
 
 import copy
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import torch
@@ -24,7 +24,7 @@ from graphveil.attacks.limits import limit_of
 from graphveil.attacks.linkteller import BELIEFS
 from graphveil.attacks.pairs import Pairs, belief_figures, pairs_of
 from graphveil.attacks.result import AttackResult, auc_of, judge
-from graphveil.attacks.service import known_answers
+from graphveil.attacks.service import Answering, known_answers
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, Split, random_split
 from graphveil.methods.local.baselines import baseline
@@ -44,13 +44,13 @@ _OTHERS_FOR_ONE = 20  # pairs without a link for each with one that the classifi
 
 
 def link_stealing(
-    method: Any,
+    method: Answering,
     graph: Graph,
     *,
     similarity: str = "correlation",
     known: float = 0.0,
-    shadow: tuple[Any, Any] | None = None,
-    without_edges: Any | None = None,
+    shadow: tuple[Answering, Graph] | None = None,
+    without_edges: Answering | None = None,
     without: str = "a perceptron that saw no edge: friends are alike",
     split: Split | None = None,
     targets: int = 500,
@@ -115,7 +115,7 @@ def link_stealing(
     )
 
 
-def perceptron(graph: Graph, *, split: Split | None = None, seed: int = 0) -> Any:
+def perceptron(graph: Graph, *, split: Split | None = None, seed: int = 0) -> Answering:
     """Return a plain perceptron trained on features and labels alone: what can be said of the nodes without edges.
 
     Args:
@@ -130,7 +130,7 @@ def perceptron(graph: Graph, *, split: Split | None = None, seed: int = 0) -> An
     return baseline("mlp", epochs=100, seed=seed).fit(graph, split=split, randomness=SeededRandomness(seed))
 
 
-def public_network(served: Any, *, split: Split, seed: int = 0) -> Any:
+def public_network(served: Graph, *, split: Split, seed: int = 0) -> Answering:
     """Return a plain network trained on a release without its made edges: what the public ones show anyway.
 
     Args:

@@ -12,7 +12,7 @@ have given (Curtis, Powell, Reid, "On the estimation of sparse Jacobian matrices
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -22,7 +22,7 @@ from torch.nn import functional
 from graphveil.attacks.limits import limit_of
 from graphveil.attacks.pairs import Pairs, belief_figures, pairs_of
 from graphveil.attacks.result import AttackResult, judge
-from graphveil.attacks.service import Deployed, Service, service_of
+from graphveil.attacks.service import Answering, Deployed, Service, service_of
 from graphveil.errors import InputError
 from graphveil.graphs import Graph
 
@@ -32,10 +32,10 @@ _CELLS = 5e7  # of the reach of the nodes under attack; beyond, every node gets 
 
 
 def linkteller(
-    method: Any,
+    method: Answering,
     graph: Graph,
     *,
-    served: Any | None = None,
+    served: Graph | None = None,
     targets: int = 500,
     seed: int = 0,
     step: float = STEP,

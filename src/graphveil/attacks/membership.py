@@ -12,22 +12,21 @@ features and the label in question, and asks for the node's own answer.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import torch
 
 from graphveil.attacks.limits import Limit, limit_of, nothing
 from graphveil.attacks.result import AttackResult, auc_of, judge
-from graphveil.attacks.service import known_answers
+from graphveil.attacks.service import Answering, known_answers
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, Split
 
-Train = Callable[[Split, int], Any]
+Train = Callable[[Split, int], Answering]
 _LEAST = 0.1  # no spread of few shadows is trusted below this
 
 
-def membership(method: Any, graph: Graph, *, split: Split, seed: int = 0) -> AttackResult:
+def membership(method: Answering, graph: Graph, *, split: Split, seed: int = 0) -> AttackResult:
     """Return how well confidence tells nodes that trained from test nodes.
 
     Args:
@@ -46,7 +45,9 @@ def membership(method: Any, graph: Graph, *, split: Split, seed: int = 0) -> Att
     )
 
 
-def lira(method: Any, graph: Graph, *, split: Split, train: Train, shadows: int = 16, seed: int = 0) -> AttackResult:
+def lira(
+    method: Answering, graph: Graph, *, split: Split, train: Train, shadows: int = 16, seed: int = 0
+) -> AttackResult:
     """Return how well shadow models tell nodes that trained from test nodes.
 
     Args:
@@ -80,7 +81,7 @@ def lira(method: Any, graph: Graph, *, split: Split, train: Train, shadows: int 
     )
 
 
-def confidence(method: Any, graph: Graph) -> np.ndarray:
+def confidence(method: Answering, graph: Graph) -> np.ndarray:
     """Return log( p_y / (1 - p_y) ) [n] of the true class; 0 where a node has no label.
 
     Where a node has several labels: the mean over them of the logits of what is true.
@@ -102,7 +103,7 @@ def confidence(method: Any, graph: Graph) -> np.ndarray:
     return np.where(known, np.log(np.maximum(picked, tiny)) - np.log(np.maximum(rest, tiny)), 0.0)
 
 
-def _limit(method: Any) -> Limit:
+def _limit(method: object) -> Limit:
     """Membership is bounded where whole nodes come and go; that a label is hidden does not hide that one was sent."""
     if getattr(getattr(method, "privacy", None), "unit", None) == "node":
         return limit_of(method, "node")

@@ -13,7 +13,6 @@ more than the other pairs do.
 from __future__ import annotations
 
 import copy
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -26,7 +25,7 @@ from graphveil.errors import InputError
 from graphveil.graphs import Graph
 
 
-def published_edges(graph: Graph, served: Any, *, targets: int = 500, seed: int = 0) -> AttackResult:
+def published_edges(graph: Graph, served: Graph, *, targets: int = 500, seed: int = 0) -> AttackResult:
     """Return how well what a release lists tells its private edges from other protected pairs.
 
     Args:

@@ -28,9 +28,9 @@ from graphveil.attacks.inversion import Shown, inverted
 from graphveil.attacks.likeness import likeness
 from graphveil.attacks.limits import Limit, limit_of, limit_of_answers
 from graphveil.attacks.result import AttackResult, Samples, auc_of, judge
-from graphveil.attacks.service import answer_rows, labels_alone
+from graphveil.attacks.service import Answering, answer_rows, labels_alone
 from graphveil.errors import InputError
-from graphveil.graphs import Graph, Split
+from graphveil.graphs import Graph, GraphSchema, Split
 from graphveil.mechanisms import NotCollected, Public
 from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.methods.base.network import as_matrix
@@ -74,10 +74,10 @@ class _View:
 
 
 def reconstruction(
-    method: Any,
+    method: Answering,
     graph: Graph,
     *,
-    served: Any = None,
+    served: Graph | None = None,
     known: float | np.ndarray = 0.5,
     shown: np.ndarray | None = None,
     noiseless: bool = False,
@@ -140,7 +140,7 @@ def reconstruction(
     return _with_samples(result, graph, people, guess)
 
 
-def shows_features(method: Any, served: Any) -> bool:
+def shows_features(method: object, served: Graph) -> bool:
     """Return whether a copy of each node's features is shown, noisy or not: a report, or a published row.
 
     Args:
@@ -150,7 +150,7 @@ def shows_features(method: Any, served: Any) -> bool:
     return served.get("release") is not None or _mechanism(method, served.schema) is not None
 
 
-def _mechanism(method: Any, schema: Any) -> Any:
+def _mechanism(method: object, schema: GraphSchema) -> Any:
     """Return the mechanism behind which features are shown, or None where answers are all that others see."""
     privacy = getattr(method, "privacy", None)
     if isinstance(privacy, ReleasePrivacy):
@@ -195,14 +195,14 @@ def _people(graph: Graph, known: float | np.ndarray, rng: np.random.Generator) -
     return _People(nodes, np.isin(nodes, ours), held, truth, columns, groups)
 
 
-def _given(method: Any, graph: Graph, people: _People, shown: np.ndarray) -> _View:
+def _given(method: object, graph: Graph, people: _People, shown: np.ndarray) -> _View:
     if shown.shape[:1] != (int(graph.num_nodes),):
         raise InputError(f"{len(shown)} rows were shown", where="reconstruction", allowed="one for each node")
     return _View(Shown(shown[people.nodes].astype(np.float64)), "what is shown of it", limit_of(method, "features"))
 
 
 def _copied(
-    method: Any, graph: Graph, served: Any, people: _People, noiseless: bool, randomness: Randomness | None
+    method: object, graph: Graph, served: Graph, people: _People, noiseless: bool, randomness: Randomness | None
 ) -> _View:
     """Return reports, or published rows."""
     mechanism = Public(dimension=graph.schema.dimension) if noiseless else _mechanism(method, graph.schema)
@@ -220,7 +220,7 @@ def _copied(
     return _View(Shown(copy, estimate=copy), words, limit_of(method, "features"))
 
 
-def _answered(method: Any, graph: Graph, people: _People, split: Split | None, seed: int) -> _View:
+def _answered(method: Answering, graph: Graph, people: _People, split: Split | None, seed: int) -> _View:
     """Return answers, and what labels tell without them."""
     limit = limit_of_answers(method)
     classes = people.groups[:, None] == np.unique(people.groups)

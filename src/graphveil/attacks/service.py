@@ -11,7 +11,7 @@ import copy
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -32,6 +32,14 @@ from graphveil.models import Backbone, build_backbone
 from graphveil.privacy import SeededRandomness
 
 _LAYERS = {"gcn": 2, "sage": 2, "gat": 2, "mlp": 0}
+
+
+class Answering(Protocol):
+    """Anything fitted that answers with class probabilities: an estimator, or the core of one."""
+
+    def predict_proba(self, graph: Graph | None = None) -> Tensor:
+        """Return probabilities [n, c]; without a graph those of the training's own people."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -55,7 +63,7 @@ class Service:
     changes: bool
 
 
-def service_of(method: Any, graph: Graph) -> Service:
+def service_of(method: Answering, graph: Graph) -> Service:
     """Return what the method answers to somebody who changes the features of `graph`.
 
     Args:
@@ -67,7 +75,7 @@ def service_of(method: Any, graph: Graph) -> Service:
             the graph of its training is gone (a loaded model).
     """
     if method_of(method).load_family().answers_features(method):
-        network = deployed(method, graph)
+        network = deployed(cast(Estimator[LPGNNCore], method), graph)  # no other family says yes
         reach = reach_of(network.topology)
         answer, hops = network.probabilities, network.hops
         note = "the plain network answers for any features, over the edges it has"
@@ -172,7 +180,7 @@ def deployed(method: Estimator[LPGNNCore], graph: Graph) -> Deployed:
     )
 
 
-def in_double(structure: Any) -> Any:
+def in_double(structure: object) -> Any:
     """Return a sparse matrix with float64 entries; anything else as it is."""
     if not isinstance(structure, SparseMatrix):
         return structure
@@ -180,12 +188,12 @@ def in_double(structure: Any) -> Any:
     return SparseMatrix(forward, forward, structure.shape)
 
 
-def _asked(method: Any, graph: Graph) -> Service:
+def _asked(method: Answering, graph: Graph) -> Service:
     """Return the method's own answers, and whether they depend on the features at all."""
     n = int(graph.num_nodes)
 
     def answer(factors: np.ndarray) -> np.ndarray:
-        return cast(np.ndarray, method.predict_proba(with_features(graph, factors)).detach().double().numpy())
+        return method.predict_proba(with_features(graph, factors)).detach().double().numpy()
 
     try:
         before = answer(np.ones(n))
@@ -202,7 +210,7 @@ def _asked(method: Any, graph: Graph) -> Service:
     return Service(lambda _: before, n, 0, None, note, False)
 
 
-def known_answers(method: Any, graph: Graph) -> np.ndarray:
+def known_answers(method: Answering, graph: Graph) -> np.ndarray:
     """Return the probabilities [n, c] that the method gives of its own people, float64: what everybody may see.
 
     Args:
@@ -210,10 +218,10 @@ def known_answers(method: Any, graph: Graph) -> np.ndarray:
         graph: the people the method was fitted on.
     """
     chances = method.predict_proba() if hasattr(method, "guarantee") else method.predict_proba(graph)
-    return cast(np.ndarray, chances.detach().double().numpy())
+    return chances.detach().double().numpy()
 
 
-def answer_rows(method: Any, graph: Graph) -> np.ndarray:
+def answer_rows(method: Answering, graph: Graph) -> np.ndarray:
     """Return the probabilities of the method's own people and their logs [n, 2c], for attacks that learn from them.
 
     Args:

@@ -160,7 +160,7 @@ def grid(
     return tried
 
 
-def _read(key: str, kind: type, typed: Any, *, where: str) -> Any:
+def _read(key: str, kind: type, typed: object, *, where: str) -> Any:
     """A value of type ``kind``; ``none`` stands for "not collected" where features are meant."""
     if not isinstance(typed, str):
         return typed
@@ -401,7 +401,7 @@ class Defaults:
         self._due = False
 
 
-def _finite(value: Any) -> bool:
+def _finite(value: object) -> bool:
     return isinstance(value, float) and math.isfinite(value)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -74,7 +74,7 @@ class Speed:
     threads: options.Threads = None
 
 
-def spread(**defaults: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def spread(**defaults: object) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Return a decorator for a command that takes option groups, so that Typer sees every option of them.
 
     Args:
@@ -96,7 +96,7 @@ def spread(**defaults: Any) -> Callable[[Callable[..., None]], Callable[..., Non
                 shown.append(parameter.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY))
 
         @functools.wraps(command)
-        def called(**typed: Any) -> None:
+        def called(**typed: object) -> None:
             grouped = {
                 name: group(**{field.name: typed.pop(field.name) for field in fields(group)})
                 for name, group in groups.items()
@@ -110,7 +110,7 @@ def spread(**defaults: Any) -> Callable[[Callable[..., None]], Callable[..., Non
     return decorate
 
 
-def _options_of(group: Any, defaults: dict[str, Any]) -> list[inspect.Parameter]:
+def _options_of(group: Any, defaults: Mapping[str, object]) -> list[inspect.Parameter]:
     """Return the fields of a group as parameters by name."""
     hints = get_type_hints(group, localns={"Path": Path}, include_extras=True)
     return [

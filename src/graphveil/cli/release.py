@@ -139,7 +139,7 @@ def warn_of_open_parts(maker: Any, graph: Graph) -> None:
         complain(f"warning: {what} are published AS THEY ARE, though {graph.schema.name} declares them private")
 
 
-def answered(released: Any, out: Path, curator: dict[str, Any] | None) -> dict[str, Any]:
+def answered(released: Graph, out: Path, curator: dict[str, Any] | None) -> dict[str, Any]:
     """What ``--json`` prints: the release, its folder, and what only the curator may see.
 
     Args:

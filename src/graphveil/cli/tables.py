@@ -48,7 +48,7 @@ def rows(heads: Sequence[str], content: Iterable[Sequence[object]]) -> Table:
     return table
 
 
-def plain_named(key: str, value: Any) -> str:
+def plain_named(key: str, value: object) -> str:
     """The same as `plain`, an epsilon or delta rounded up.
 
     Args:
@@ -62,7 +62,7 @@ def plain_named(key: str, value: Any) -> str:
     return rounded_up(value)
 
 
-def plain(value: Any) -> str:
+def plain(value: object) -> str:
     """Any value of an answer in short: numbers rounded, lists with commas, mappings as ``key value``."""
     if isinstance(value, bool) or value is None:
         return {True: "yes", False: "no", None: "-"}[value]

@@ -16,6 +16,7 @@ from graphveil.cli.train import Out
 from graphveil.errors import InputError
 
 if TYPE_CHECKING:
+    from graphveil.methods import Method
     from graphveil.methods.runs.search import Search
     from graphveil.reports.runs.trial_log import TrialLog
 
@@ -119,7 +120,7 @@ def tune(
     emit(record.to_dict(), as_json=as_json, screen=lambda: screens.run(record), first=defaults.said)
 
 
-def _search(method: str, info: Any, over: list[str], chosen: dict[str, Any], typed: dict[str, Any]) -> Search:
+def _search(method: str, info: Method, over: list[str], chosen: dict[str, Any], typed: dict[str, Any]) -> Search:
     """What to try, checked; the proxy is still a name.
 
     Raises:

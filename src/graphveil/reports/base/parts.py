@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from graphveil.errors import GraphveilError, ModelFileError
+from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.storage import DIGESTS, read_method, save_method
 from graphveil.methods.base.storage import FILE as MODEL
 from graphveil.privacy import Guarantee, Ledger
@@ -111,7 +112,7 @@ def writing_part(folder: Path, texts: Mapping[str, str], *, mode: int = 0o666) -
     write_with_mode(folder / DIGESTS, to_json({**old, **new}), mode)
 
 
-def save_public_model(model: Any, public: Path) -> None:
+def save_public_model(model: Estimator[Any], public: Path) -> None:
     """Save a model without the figures of its training: some methods measure them on true labels.
 
     What people sent, and each node's own answers, go beside the public part and not into it.
@@ -224,7 +225,7 @@ def _require_same(stored: Any, known: Guarantee, file: Path, *, cut_off: bool) -
     _require_equal(told, known.to_dict(), file, cut_off=cut_off)
 
 
-def _require_equal(stored: Any, known: Any, file: Path, *, cut_off: bool) -> None:
+def _require_equal(stored: object, known: object, file: Path, *, cut_off: bool) -> None:
     """Refuse what differs from what the model says, unless the writer of the file was stopped half-way."""
     if stored != json.loads(to_json(known)) and not cut_off:
         raise ModelFileError("contradicts the model", where=str(file), remedy=REMEDY)

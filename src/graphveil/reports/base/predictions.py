@@ -10,6 +10,7 @@ import polars as pl
 
 from graphveil.errors import InputError
 from graphveil.graphs import Graph
+from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.methods.base.people import Identity
 from graphveil.methods.curator.privacy import CuratorPrivacy
@@ -43,7 +44,7 @@ def check_file(path: Path | None) -> None:
         raise InputError(f"{path.parent} is no folder", where="--out")
 
 
-def check_people(people: str | None, model: Any) -> None:
+def check_people(people: str | None, model: Estimator[Any]) -> None:
     """Refuse to be told who people are in words that are not known, or by a method that does not ask.
 
     Args:

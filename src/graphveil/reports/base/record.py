@@ -170,16 +170,16 @@ def _scores(content: Mapping[str, Any]) -> Scores:
     )
 
 
-def _notes(value: Any) -> tuple[str, ...]:
+def _notes(value: object) -> tuple[str, ...]:
     if not isinstance(value, list) or len(value) > _MOST_NOTES or not all(isinstance(note, str) for note in value):
         raise ValueError(f"notes are no list of at most {_MOST_NOTES:,} texts")
     return tuple(value)
 
 
-def _epsilon(value: Any) -> float | None:
+def _epsilon(value: float | str | None) -> float | None:
     return None if value is None else float(value)
 
 
-def number_of(value: Any) -> Any:
+def number_of(value: object) -> Any:
     """Turns the word ``"inf"`` back into the number it stood for."""
     return {"inf": math.inf, "-inf": -math.inf}.get(value, value) if isinstance(value, str) else value

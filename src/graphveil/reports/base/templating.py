@@ -15,7 +15,7 @@ from graphveil.privacy.printed import rounded_up
 from graphveil.reports.base import text, words
 
 
-def rendered(template: str, **content: Any) -> str:
+def rendered(template: str, **content: object) -> str:
     """Return one of our templates, ``NAME.md.j2`` or ``NAME.html.j2``, filled in.
 
     Args:
@@ -41,11 +41,11 @@ def _environment(kind: str) -> Environment:
     return environment
 
 
-def _literal(value: Any) -> Any:
+def _literal(value: object) -> object:
     return value if isinstance(value, Markup) else text.markdown(value)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     return value if isinstance(value, Markup) or not isinstance(value, str) else text.printable(value)
 
 

@@ -92,7 +92,7 @@ class Comparison:
         }
 
 
-def _word(value: Any) -> str:
+def _word(value: object) -> str:
     return str(value).removesuffix(".0")  # all digits, so that different values have different files
 
 

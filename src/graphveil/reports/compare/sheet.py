@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from graphveil.privacy.printed import rounded_up
 from graphveil.reports.base import trust
@@ -135,5 +134,5 @@ def _settings(row: Row) -> str:
     )
 
 
-def _value(value: Any) -> str:
+def _value(value: object) -> str:
     return number(value) if isinstance(value, float) else str(value)

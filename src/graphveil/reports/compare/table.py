@@ -164,7 +164,7 @@ def csv_text(page: Sheet) -> str:
     return buffer.getvalue()
 
 
-def _cell(value: Any) -> Any:
+def _cell(value: object) -> object:
     return "" if value is None else spreadsheet(value) if isinstance(value, str) else value
 
 
@@ -219,7 +219,7 @@ def write(page: Sheet, folder: Path) -> None:
         write_text(folder / "figure.svg", figures.svg(drawn))
 
 
-def answer(page: Sheet, folder: Path | None, **facts: Any) -> dict[str, Any]:
+def answer(page: Sheet, folder: Path | None, **facts: object) -> dict[str, Any]:
     """What a command prints with ``--json``.
 
     Args:

@@ -26,7 +26,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from graphveil._serial import toml_value
 from graphveil.errors import GraphveilError, ModelFileError
@@ -44,6 +44,7 @@ from graphveil.reports.runs.page import page_html
 from graphveil.writing import room_for
 
 if TYPE_CHECKING:
+    from graphveil.methods.base.estimator import Estimator
     from graphveil.methods.runs.result import Result
     from graphveil.privacy.ledger import Account
 
@@ -141,7 +142,7 @@ class _Reserving:
         return self._account.settle(held, paid)
 
 
-def reserve(model: Any, path: Path, more: int, held: ExitStack) -> ExitStack:
+def reserve(model: Estimator[Any], path: Path, more: int, held: ExitStack) -> ExitStack:
     """Make a prediction of ``model`` that costs something first take the space to keep the run and ``more`` bytes.
 
     Args:
@@ -157,12 +158,13 @@ def reserve(model: Any, path: Path, more: int, held: ExitStack) -> ExitStack:
     # Twice: files are written beside the old ones before they take their place.
     size = more + 2 * sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
     place = parts.public_part(path) / parts.LEDGER
-    account = _Reserving(model.ledger.account, lambda: rooms.enter_context(room_for(place, size)))
+    opened = cast("Account", model.ledger.account)  # `open_model` gave it one
+    account = _Reserving(opened, lambda: rooms.enter_context(room_for(place, size)))
     model.ledger = replace(model.ledger, account=account)
     return rooms
 
 
-def keep_spending(model: Any, path: Path) -> None:
+def keep_spending(model: Estimator[Any], path: Path) -> None:
     """Save ``model`` again after a prediction that cost something, and bring the run's result and pages up to date.
 
     Args:
@@ -259,7 +261,7 @@ def _history(rows: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
     return [repeats[number] for number in sorted(repeats)]
 
 
-def _write(record: RunRecord, model: Any, folder: Path, fixed: Mapping[str, str] | None = None) -> None:
+def _write(record: RunRecord, model: Estimator[Any], folder: Path, fixed: Mapping[str, str] | None = None) -> None:
     """Write both parts; `fixed` are the files that never change again."""
     public = parts.public_part(folder)
     result = {**(fixed or {}), parts.RESULT: to_json(record.to_dict(), indent=2) + "\n"}
@@ -276,7 +278,7 @@ def _write(record: RunRecord, model: Any, folder: Path, fixed: Mapping[str, str]
     _write_pages(record, folder)
 
 
-def _write_public(about: About, model: Any, public: Path) -> None:
+def _write_public(about: About, model: Estimator[Any], public: Path) -> None:
     about = replace(about, ledger=model.ledger, guarantee=model.guarantee)
     guarantee = to_json(about.guarantee.to_dict(), indent=2) + "\n"
     texts = {parts.ABOUT: to_json(about.to_dict(), indent=2) + "\n", parts.GUARANTEE: guarantee}
