@@ -27,7 +27,7 @@ from graphveil.methods.base.network import as_matrix
 from graphveil.methods.base.released import Topology, topology_of
 from graphveil.methods.local.label_propagation import LabelPropagation
 from graphveil.methods.local.lpgnn import LPGNNCore
-from graphveil.methods.registry import method_of
+from graphveil.methods.registry import METHODS
 from graphveil.models import Backbone, build_backbone
 from graphveil.privacy import SeededRandomness
 
@@ -74,7 +74,8 @@ def service_of(method: Answering, graph: Graph) -> Service:
         InputError: for a method that was not fitted, or a plain network whose graph is another than `graph` after
             the graph of its training is gone (a loaded model).
     """
-    if method_of(method).load_family().answers_features(method):
+    entry = METHODS.get(getattr(method, "kind", ""))  # none for what is not ours: it is asked like any other
+    if entry is not None and entry.load_family().answers_features(method):
         network = deployed(cast(Estimator[LPGNNCore], method), graph)  # no other family says yes
         reach = reach_of(network.topology)
         answer, hops = network.probabilities, network.hops
