@@ -106,7 +106,7 @@ def write_run(result: Result, path: Path, *, options: Mapping[str, Any]) -> RunR
         public.mkdir()
         write_text(public / parts.README, _PUBLIC_README)
         parts.write_with_mode(folder / parts.README, _OWN_README)
-        fixed = {parts.CONFIG: configtoml_value(record), parts.METRICS: _metrics(record)}
+        fixed = {parts.CONFIG: config_toml(record), parts.METRICS: _metrics(record)}
         _write(record, result.model, folder, fixed)
     return record
 
@@ -234,7 +234,7 @@ def rewrite_public_card(path: Path) -> About:
     return about
 
 
-def configtoml_value(record: RunRecord) -> str:
+def config_toml(record: RunRecord) -> str:
     """Method, data, settings and options of a run as TOML."""
     lines = [f"method = {toml_value(record.method)}", f"data = {toml_value(record.data)}"]
     for table, values in (("settings", record.settings), ("options", record.options)):
