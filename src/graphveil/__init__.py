@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from graphveil import mechanisms as mechanisms
     from graphveil import methods as methods
     from graphveil import privacy as privacy
+    from graphveil.federation import VFGNN as VFGNN
+    from graphveil.graphs import GraphSchema as GraphSchema
     from graphveil.graphs import as_graph as as_graph
     from graphveil.graphs import from_adjacency as from_adjacency
     from graphveil.graphs import from_networkx as from_networkx
@@ -21,13 +23,61 @@ if TYPE_CHECKING:
     from graphveil.graphs import from_tables as from_tables
     from graphveil.graphs import load_graph as load_graph
     from graphveil.graphs import to_pyg as to_pyg
+    from graphveil.methods import DPMLP as DPMLP
+    from graphveil.methods import GAP as GAP
+    from graphveil.methods import LPGNN as LPGNN
+    from graphveil.methods import ClassSums as ClassSums
+    from graphveil.methods import HeteroRR as HeteroRR
+    from graphveil.methods import LabelPropagation as LabelPropagation
+    from graphveil.methods import LinkBeliefs as LinkBeliefs
+    from graphveil.methods import ProGAP as ProGAP
+    from graphveil.methods import Solitude as Solitude
+    from graphveil.methods import load_method as load_method
 
 __version__ = "0.1.0"
 
 _ROOMS = ("federation", "graphs", "mechanisms", "methods", "privacy")
-_OF_GRAPHS = ("as_graph", "from_adjacency", "from_networkx", "from_pyg", "from_tables", "load_graph", "to_pyg")
+_GRAPH_NAMES = (
+    "GraphSchema",
+    "as_graph",
+    "from_adjacency",
+    "from_networkx",
+    "from_pyg",
+    "from_tables",
+    "load_graph",
+    "to_pyg",
+)
+_METHOD_NAMES = (
+    "DPMLP",
+    "GAP",
+    "LPGNN",
+    "ClassSums",
+    "HeteroRR",
+    "LabelPropagation",
+    "LinkBeliefs",
+    "ProGAP",
+    "Solitude",
+    "load_method",
+)
+#: name -> the room that has it
+_HOMES = {
+    **dict.fromkeys(_GRAPH_NAMES, "graphs"),
+    **dict.fromkeys(_METHOD_NAMES, "methods"),
+    "VFGNN": "federation",
+}
 
 __all__ = [
+    "DPMLP",
+    "GAP",
+    "LPGNN",
+    "VFGNN",
+    "ClassSums",
+    "GraphSchema",
+    "HeteroRR",
+    "LabelPropagation",
+    "LinkBeliefs",
+    "ProGAP",
+    "Solitude",
     "__version__",
     "as_graph",
     "federation",
@@ -37,6 +87,7 @@ __all__ = [
     "from_tables",
     "graphs",
     "load_graph",
+    "load_method",
     "mechanisms",
     "methods",
     "privacy",
@@ -51,8 +102,8 @@ _LATER_KINDS = {"vfgnn": "VFGNN"}
 def __getattr__(name: str) -> object:
     if name in _ROOMS:
         return import_module(f"graphveil.{name}")
-    if name in _OF_GRAPHS:
-        return getattr(import_module("graphveil.graphs"), name)
+    if name in _HOMES:
+        return getattr(import_module(f"graphveil.{_HOMES[name]}"), name)
     raise AttributeError(f"module 'graphveil' has no attribute {name!r}")
 
 

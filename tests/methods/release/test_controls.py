@@ -11,13 +11,13 @@ import torch
 
 from graphveil.errors import InputError
 from graphveil.methods import LPGNN, LabelPropagation
+from graphveil.methods.registry import METHODS, require_trainable
 from graphveil.methods.release.controls import (
     made_edge_controls,
     random_in_place,
     release_controls_of,
     release_notes,
     release_rivals_left_out,
-    require_trainable,
 )
 from graphveil.methods.release.heterorr import HeteroRR
 from graphveil.methods.release.report import kept_structure, pairs_of, with_statistics
@@ -114,7 +114,7 @@ def test_several_labels_a_node_have_controls_too() -> None:
 def test_what_would_protect_again_is_refused(name: str) -> None:
     with pytest.raises(InputError, match=f"the graph is a release: {name} would protect what anybody may know already"):
         experiment.run(name, released(), settings={}, randomness=SecureRandomness())
-    require_trainable("gcn", LPGNN(**OPEN), released())
+    require_trainable(METHODS["gcn"], released())
 
 
 def test_a_run_says_what_repeats_are() -> None:
