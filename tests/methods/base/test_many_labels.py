@@ -82,8 +82,8 @@ def test_a_run_says_that_its_figures_are_f1() -> None:
     graph = several()
     result = run("gcn", graph, settings={"epochs": 5, "hidden": 4}, randomness=NOISE)
     assert "micro-averaged F1" in result.notes[0]
-    assert result.ceiling is not None
-    assert 0 <= result.accuracy.mean <= 1
+    assert result.scores.ceiling is not None
+    assert 0 <= result.scores.accuracy.mean <= 1
     assert "F1" not in " ".join(run("gcn", made.graph(20), settings={"epochs": 2}, randomness=NOISE).notes)
 
 

@@ -16,6 +16,7 @@ from graphveil.graphs import social_graph
 from graphveil.methods import ClassSums, load_method
 from graphveil.methods.curator import class_sums as module
 from graphveil.methods.curator.class_sums import beside, corners, messages
+from graphveil.methods.curator.controls import curator_controls_of
 from graphveil.methods.curator.privacy import Noise
 from graphveil.methods.curator.training import read_people
 from graphveil.methods.runs import experiment
@@ -391,23 +392,21 @@ def test_a_run_has_its_control_ceiling_and_rivals() -> None:
     """Item 18, in one run: the same network without sums, the same without noise, others at the same price."""
     settings = {**FAST, "epsilon": 2.0}
     result = experiment.run("class-sums", cm.graph(), settings=settings, randomness=SeededRandomness(1))
-    assert set(result.controls) == {"no-edges"}
-    assert result.best_control == "no-edges"
-    assert set(result.rivals) == {"gap", "progap"}
-    assert result.ceiling is not None and result.lift is not None
-    assert result.epsilon_relationship == 2.0
-    assert result.ledger.total("edges") == pytest.approx((2.0, 1e-5))
+    assert set(result.scores.controls) == {"no-edges"}
+    assert result.scores.best_control == "no-edges"
+    assert set(result.scores.rivals) == {"gap", "progap"}
+    assert result.scores.ceiling is not None and result.scores.lift is not None
+    assert result.privacy.epsilon_relationship == 2.0
+    assert result.privacy.ledger.total("edges") == pytest.approx((2.0, 1e-5))
     assert (
         "class-sums"
         in experiment.run(
             "gap", cm.graph(), settings={**cm.FAST, "epsilon": 2.0}, randomness=SeededRandomness(1)
-        ).rivals
+        ).scores.rivals
     )
 
 
 def test_the_control_reads_no_edge() -> None:
     method, start = fit(), Watched(cm.graph())
-    experiment.curator_controls_of(method, start, cm.split_of(start.graph), randomness=SeededRandomness(1))[
-        "no-edges"
-    ]()
+    curator_controls_of(method, start, cm.split_of(start.graph), randomness=SeededRandomness(1))["no-edges"]()
     assert start.reads == 0

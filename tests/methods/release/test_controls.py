@@ -19,6 +19,7 @@ from graphveil.methods.release.controls import (
     release_notes,
     release_rivals_left_out,
 )
+from graphveil.methods.release.family import RELEASES
 from graphveil.methods.release.heterorr import HeteroRR
 from graphveil.methods.release.report import kept_structure, pairs_of, with_statistics
 from graphveil.methods.runs import experiment
@@ -106,7 +107,7 @@ def test_several_labels_a_node_have_controls_too() -> None:
     result = experiment.run(
         "heterorr", several, settings={"epochs": 2}, randomness=SecureRandomness(), controls=True, repeats=1
     )
-    assert {"public-edges", "random-edges", "no-edges", "random-features"} == set(result.controls)
+    assert {"public-edges", "random-edges", "no-edges", "random-features"} == set(result.scores.controls)
     assert any("micro-averaged F1" in note for note in result.notes)
 
 
@@ -133,8 +134,9 @@ def test_a_rival_that_would_drown_is_left_out() -> None:
     method = HeteroRR(epsilon_x=1.0, epsilon_a=0.5)
     assert set(release_rivals_left_out(method, large)) == {"edge-rand"}
     method.core.published = released()
-    assert release_notes(method, large, controlled=True)[-1].startswith("rival edge-rand was left out: epsilon 0.5 on")
-    assert release_notes(method, large) == method.published.release.notes
+    notes = RELEASES.notes(method, large, {}, controlled=True)
+    assert notes[-1].startswith("rival edge-rand was left out: epsilon 0.5 on")
+    assert RELEASES.notes(method, large, {}, controlled=False) == method.published.release.notes
     assert release_rivals_left_out(method, graph) == {}
     assert release_rivals_left_out(HeteroRR(epsilon_x=1.0, epsilon_a=math.inf), large) == {}
 
@@ -155,8 +157,8 @@ def test_settings_are_chosen_on_one_release() -> None:
     search = Search({"hidden": (2, 4), "steps_x": (1, 2)})
     run = {"randomness": SecureRandomness(), "controls": False, "search": search}
     found = experiment.run("heterorr", released_made.graph(), settings={"epochs": 2}, **run)
-    assert found.ledger.total("edges")[0] == 1.0
-    assert found.ledger.total("features")[0] == 1.0
+    assert found.privacy.ledger.total("edges")[0] == 1.0
+    assert found.privacy.ledger.total("features")[0] == 1.0
     assert "4 trials: this costs no privacy" in found.notes[0]
     with pytest.raises(InputError, match="edges is fixed before anybody reports"):
         Search({"edges": ("mcmc",)}).require("heterorr", {})
