@@ -155,7 +155,7 @@ def read_json_lines(path: Path, *, largest: int = LARGEST_HISTORY, error: Kind =
 
 
 def require_lines(count: int, path: Path, *, error: Kind = DataError) -> None:
-    """Refuse a file of one JSON value a line with more lines than anybody writes.
+    """Refuse a file of one JSON value a line that has more lines than any real one.
 
     Args:
         count: lines it has.
@@ -206,7 +206,7 @@ def parse_toml(text: str, *, where: str, error: Kind = DataError) -> dict[str, A
 
 
 def require_file(path: Path, *, error: Kind = DataError, packed: bool = False) -> None:
-    """Refuse what a reader of large files may not be handed: a folder, a pipe, a device, compressed content.
+    """Refuse what no reader of large files can use: a folder, a pipe, a device, compressed content.
 
     Args:
         packed: whether the format itself may begin as an archive does.

@@ -140,7 +140,7 @@ class Room:
         self._file, self._lock = file, lock
 
     def allocate(self, size: int) -> None:
-        """Take so many bytes of the disk."""
+        """Take `size` bytes of the disk."""
         _allocate(self._file, size)
 
     def release(self) -> None:
@@ -224,7 +224,7 @@ def refuse_used_folder(path: Path, *, where: str = "--out") -> None:
 
 
 def sweep(folder: Path, name: str | None = None) -> None:
-    """Remove what killed processes left half-written in a folder: of the file `name`, or of anything.
+    """Remove the partial files that killed processes left in a folder: of the file `name`, or of anything.
 
     Args:
         folder: only its own entries are looked at, not those of folders inside.

@@ -23,7 +23,7 @@ _RATE = 0.001
 _BATCH = 64
 _EPOCHS = 300
 _PATIENCE = 20
-_CHECKED = 5  # one in so many of the known people tells when to stop
+_CHECKED = 5  # one in five of the known people tells when to stop
 _FAR = 10.0  # deviations, beyond which nothing was seen while learning
 _SMALL = 1e-9
 

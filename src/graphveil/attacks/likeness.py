@@ -31,6 +31,7 @@ def _moments(one: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray
 def _correlation(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     first, second, both = _moments(one, other)
     sizes = np.sqrt(first * second)
+    # A constant row has no direction: it correlates with nothing.
     return np.where(sizes > 1e-12, both / np.maximum(sizes, 1e-12), 0.0)
 
 

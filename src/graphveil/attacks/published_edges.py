@@ -34,7 +34,7 @@ def published_edges(graph: Graph, served: Graph, *, targets: int = 500, seed: in
         targets: among how many random nodes, out of those that may have private edges, pairs are judged.
 
     Raises:
-        InputError: the nodes differ, or there are fewer than two private edges among so many of them.
+        InputError: the nodes differ, or there are fewer than two private edges among the nodes drawn.
     """
     pairs = pairs_of(with_public_edges(graph, served), targets=targets, seed=seed, among=served.get("private_nodes"))
     shown = true_adjacency(served)

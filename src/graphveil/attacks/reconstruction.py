@@ -8,7 +8,7 @@ The adversary knows what some of the people hold (half of them, unless told othe
 
 It learns to go back from one to the other (see `inversion`) and reconstructs everybody else.  Judged by
 re-identification: is a reconstruction more like what this person holds than like what another person of the same class
-holds?  The class by itself says nothing about that, so 0.5 is a coin.  Alike is the cosine of what both have beyond the
+holds?  The class by itself says nothing about that, so 0.5 is chance.  Alike is the cosine of what both have beyond the
 mean of the class.
 A report or a published row depends on one person's features alone, so epsilon bounds it whoever that person's friends
 are; answers also show what friends have in common, which labels spread over the edges, the baseline, show as well.

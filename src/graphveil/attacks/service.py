@@ -1,4 +1,4 @@
-"""What somebody gets who may ask a fitted method again with other features: the only door of the influence attacks.
+"""The answers of a fitted method that is queried with other features: the only door of the influence attacks.
 
 A method decides itself: from its cache (the features asked with change nothing), not at all, or at a price for every
 new group of people. A plain network is taken as it is deployed in a vertical setting: the adversary hands in the

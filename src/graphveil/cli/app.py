@@ -53,6 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         typed = ["--debug", *(word for word in typed if word != "--debug")]
     try:
         code = build()(args=typed, prog_name="graphveil", standalone_mode=False)
+        # Inside the try: a full disk or a closed pipe shows only when the buffer is written.
         sys.stdout.flush()
     except (Exception, KeyboardInterrupt) as error:
         if debug:
@@ -113,6 +114,7 @@ def _explain(error: BaseException, *, debug: bool) -> int:
     if isinstance(error, _UsageError):
         complain(f"error: {_usage(error)}")
         return REFUSED
+    # After our own errors, one of which is an OSError as well.
     if isinstance(error, OSError) and error.strerror:
         complain(f"error: {error.strerror}{f': {error.filename}' if error.filename else ''}")
         return REFUSED

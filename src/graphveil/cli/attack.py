@@ -29,7 +29,7 @@ Truth = Annotated[
         help="For a release, or a run on one: the graph it was made of; of a federation: its holders' data.",
     ),
 ]
-Nodes = Annotated[int, typer.Option("--nodes", min=2, help="Edges are looked for among so many nodes.")]
+Nodes = Annotated[int, typer.Option("--nodes", min=2, help="Number of nodes among which to look for edges.")]
 Shadows = Annotated[int, typer.Option("--shadows", min=4, help="Shadow models of lira.")]
 Shadow = Annotated[
     str | None, typer.Option("--shadow", metavar="DATA", help="For link-stealing-shadow: data of the adversary's own.")
@@ -53,7 +53,7 @@ def attack(
     out: Out = None,
     as_json: options.Json = False,
 ) -> None:
-    """Attack the model of a run, and a plain network beside it; picture and figures are kept in the run folder.
+    """Attack the model of a run, and a plain network beside it; save the picture and figures in the run folder.
 
     What is found in a release is kept beside it, for its curator: it was computed from private data without noise.
     A federation's run is simulated by somebody who holds all holders' data: an experiment, which parties cannot run.
@@ -65,6 +65,7 @@ def attack(
     from graphveil.reports.releases.card import is_release
 
     how: dict[str, Any] = {"truth": truth, "data_root": data_root, "nodes": nodes, "seed": seed, "plain": not no_plain}
+    # Attacks on a release use its private truth, so they never go into the public folder.
     if out is not None and not is_release(run):
         raise InputError("is for a release", where="--out", remedy="the run folder keeps what is found in a run")
     if shadow is not None and (is_release(run) or attack_federation.is_federation(run)):

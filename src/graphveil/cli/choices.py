@@ -216,6 +216,7 @@ def comparison(methods: str, data: str, typed: Mapping[str, Any]) -> Comparison:
     _refuse_useless(infos, typed)
     axes = {key: several(key, typed[key]) for key in AXES if typed.get(key) is not None}
     pairs = [split_pair(pair) for pair in typed.get("settings") or ()]
+    # A delta typed for Gaussian methods must not reach those that add no Gaussian noise.
     delta_for = [name for name, info in infos.items() if _takes_delta(info, dict(pairs))] or list(infos)
     fixed = {}
     for name, info in infos.items():
@@ -236,6 +237,7 @@ def comparison(methods: str, data: str, typed: Mapping[str, Any]) -> Comparison:
             **({} if typed["split"] == "random" else {"split": typed["split"]}),
         },
     )
+    # Every cell is checked before the first is trained: a mistyped value must not cost hours.
     for cell in made.cells():
         _refuse_bad_values(cell.method, cell.settings)
     return made
@@ -325,7 +327,7 @@ def noise(seed: int | None) -> Randomness:
 
 
 def warn_of_size(planned: Iterable[tuple[str, Mapping[str, Any]]], graph: Graph) -> None:
-    """Say on stderr, once, what a mechanism of these methods and settings warns of, before anything is collected.
+    """Print each warning of these methods and settings once on stderr, before anything is collected.
 
     Args:
         planned: method and settings of everything that will be run.
@@ -406,7 +408,7 @@ def _finite(value: object) -> bool:
 
 
 def room_of(graph: Graph, parts: int = 1) -> int:
-    """The most bytes that a run folder takes: model, pages and pictures, and the epochs of so many repeats.
+    """The most bytes that a run folder takes: model, pages and pictures, and the epochs of all repeats.
 
     Args:
         graph: that the run is on.
@@ -459,12 +461,13 @@ def prepare(device: str, threads: int | None) -> None:
         raise InputError(f"{device!r}", where="--device", allowed="cpu, cuda", remedy=nearest(device, ("cpu", "cuda")))
     if device == "cuda" and not torch.cuda.is_available():
         raise InputError("no CUDA device is there", where="--device", remedy="use --device cpu")
+    # Set before the graph loads, so that reading it is limited too.
     if threads is not None:
         torch.set_num_threads(threads)
 
 
 def settle_threads(threads: int | None, graph: Graph) -> None:
-    """Unless the user gave a number, compute with as many threads as measure fastest on this graph.
+    """Choose the number of threads that measures fastest on this graph, unless the user gave one.
 
     Args:
         threads: what the user gave; any number is kept.

@@ -48,10 +48,11 @@ def complain(line: str) -> None:
 
 @contextlib.contextmanager
 def working() -> Iterator[ProgressCallback]:
-    """Progress on stderr while the block computes: a bar on a terminal, now and then a plain line elsewhere.
+    """Progress on stderr while the block computes: a bar on a terminal, an occasional plain line elsewhere.
 
     The block gets a function to tell progress to. What libraries print meanwhile goes to stderr too.
     """
+    # stdout carries the answer alone: a library that prints must not break `--json`.
     with contextlib.redirect_stdout(sys.stderr):
         if sys.stderr.isatty():
             with _bar() as tell:

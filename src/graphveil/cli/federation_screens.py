@@ -170,7 +170,7 @@ def finished(answer: Mapping[str, Any]) -> RenderableType:
 
 
 def spent(epsilon: float, total: float, reader: str) -> str:
-    """What was paid so far.
+    """The epsilon paid so far, in words.
 
     Args:
         epsilon: paid so far.

@@ -103,6 +103,7 @@ def spread(**defaults: object) -> Callable[[Callable[..., None]], Callable[..., 
             }
             command(**typed, **grouped)
 
+        # Typer reads options off the signature and the annotations, so both must show the flat list.
         called.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
         called.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
         return called

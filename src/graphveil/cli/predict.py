@@ -53,6 +53,7 @@ def predict(
         graph = load_graph(data, root=data_root, progress=tell)
         predictions.check_people(people, model)
         written = None if out is None else held.enter_context(room_for(out, choices.room_of_predictions(graph)))
+        # Before the prediction: an answer that cannot be kept would be paid for again next time.
         rooms = run_folder.reserve(model, run, choices.room_of_answers(graph), held)
         paid = model.ledger
         stated = model.guarantee

@@ -127,7 +127,7 @@ def refuse_release(graph: Graph, method: str) -> None:
 
 
 def warn_of_open_parts(maker: Any, graph: Graph) -> None:
-    """Say on stderr what is published as it is although the owner declares it private.
+    """Warn on stderr of parts that are published as they are although the owner declares them private.
 
     Args:
         maker: the release method, not yet run; says what it protects.

@@ -79,7 +79,7 @@ def _headline(record: RunRecord) -> Text:
 
 
 def voided(reason: str, what: str) -> Text:
-    """A line that nobody overlooks: what was made protects nobody.
+    """A loud line: what was made protects nobody.
 
     Args:
         reason: why the guarantee does not hold.
@@ -121,7 +121,7 @@ def _lead(record: RunRecord) -> Text:
 
 
 def planned(plan: Plan) -> RenderableType:
-    """What a run would promise, disturb and cost."""
+    """The guarantee, expected noise and cost of a run."""
     head = Text(f"{plan.method} on {printable(plan.data)}: nothing has been trained or collected", style="bold")
     figures: Any = plan.figures
     section = "" if figures is None else figures.section

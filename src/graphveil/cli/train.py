@@ -39,9 +39,11 @@ def train(
     from graphveil.writing import room_for
 
     folder = out or run_folder.default_folder(data, method, datetime.now())
+    # Before loading: the run must not fail after hours on a folder that was taken all along.
     files.refuse_used_folder(folder)
     with working() as tell:
         graph = choices.load(data, source, repetition.seed, tell)
+        # Space first: a private run that cannot be saved has spent its budget for nothing.
         with room_for(folder, choices.room_of(graph, repetition.repeats)):
             defaults = choices.Defaults({method: chosen}, tell)
             choices.warn_of_size([(method, chosen)], graph)

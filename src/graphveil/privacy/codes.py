@@ -42,6 +42,7 @@ def table_of(entries: Iterable[Entry]) -> Mapping[str, Entry]:
     """
     table: dict[str, Entry] = {}
     for entry in entries:
+        # Codes are stored in files and quoted in documents: two meanings under one would rewrite both.
         if entry.code in table:
             raise ValueError(f"two entries have the code {entry.code}")
         table[entry.code] = entry

@@ -137,6 +137,7 @@ class Guarantee:
             parts=tuple(cls.from_dict(part) for part in parts),
         )
         if coded:
+            # Text and codes may not disagree: whoever edits one of them is noticed.
             _require_codes(fields, guarantee)
         return guarantee
 

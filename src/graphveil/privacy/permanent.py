@@ -28,7 +28,7 @@ class PermanentRandomness:
     """One device's source of permanent noise for one task.
 
     Formal guarantees: `stream` gives what `SecureRandomness` gives, for each context independently, as far as
-    HKDF-SHA256 and AES-256 cannot be told from chance by who does not know the secret. So each *different* value costs
+    HKDF-SHA256 and AES-256 cannot be told from chance without the secret. So each *different* value costs
     what one report costs, and k of them up to k times that; an equal one costs nothing more.
 
     Not hidden: that a report is the same as before or another one. Who sees all of them learns when a value changed
@@ -56,7 +56,7 @@ class PermanentRandomness:
         return PermanentStream(self._key("noise", context))
 
     def tag(self, *context: str | int | builtins.bytes) -> str:
-        """Return a name for a context that tells nothing to who does not know the secret: 16 hexadecimal digits."""
+        """Return a name for a context that tells nothing without the secret: 16 hexadecimal digits."""
         return self._key("name", context)[:8].hex()
 
     def __repr__(self) -> str:
@@ -79,7 +79,7 @@ class PermanentStream:
 
     @property
     def void(self) -> str | None:
-        """None: who does not know the secret cannot take this noise off."""
+        """None: nobody can remove this noise without the secret."""
         return None
 
     def uint64(self, count: int) -> UInt64Array:

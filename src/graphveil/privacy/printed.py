@@ -11,7 +11,7 @@ from decimal import ROUND_CEILING, Context, Decimal
 
 
 def rounded_up(value: float, digits: int = 6) -> str:
-    """Return the shortest text of at most so many digits that is not below `value`: 1, 0.25, 1e-06, inf.
+    """Return the shortest text, of at most `digits` digits, that is not below `value`: 1, 0.25, 1e-06, inf.
 
     Args:
         value: an epsilon or delta; rounding to nearest could print less than was spent.
@@ -24,7 +24,7 @@ def rounded_up(value: float, digits: int = 6) -> str:
 
 
 def rounded_up_to(value: float, places: int = 2) -> str:
-    """Return the text with so many places behind the point that is not below `value`: 3.00, 0.02.
+    """Return the text with `places` decimals that is not below `value`: 3.00, 0.02.
 
     Args:
         value: an epsilon or delta.

@@ -86,7 +86,7 @@ class SecureRandomness:
 
 
 class SeededRandomness:
-    """The same stream for the same seed, for tests and benchmarks; who knows the seed can remove the noise.
+    """The same stream for the same seed, for tests and benchmarks; whoever knows the seed can remove the noise.
 
     Args:
         seed: any integer.

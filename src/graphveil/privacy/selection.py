@@ -140,6 +140,7 @@ class Allowance:
         from dp_accounting import rdp
 
         weights = rdp.RdpAccountant(orders=self.orders).compose(trial).rdp
+        # Within the allowance at both orders, or the formula for the whole tuning does not hold.
         return max(float(weight) / most for weight, most in zip(weights, self.most, strict=True))
 
 
@@ -161,6 +162,7 @@ def allowance(epsilon: float, delta: float, tuning: RepeatAndSelect) -> Allowanc
         raise InputError(f"epsilon is {epsilon!r}", allowed="a finite number above 0")
     if not 0.0 < delta < 1.0:
         raise InputError(f"delta is {delta!r}", allowed="a number in (0, 1)")
+    # Both orders are searched at once on a grid; it is small, and the best pair depends on epsilon and delta.
     orders = np.array(RDP_ORDERS, dtype=float)
     outer, inner, many = orders[:, None], orders[None, :], 1 + tuning.shape
     fixed = math.log(tuning.mean) / (outer - 1) - many * math.log(tuning.gamma) / inner

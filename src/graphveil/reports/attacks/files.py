@@ -72,6 +72,7 @@ def attacks_section(attacks: Found, command: str, *, none: str = NONE) -> Sectio
         return Section(_TITLE, (Paragraph(none), Command(command)))
     rows, lines, alarms = [], [], []
     for attack, results in attacks.items():
+        # The plain network stands in a column of its own, so that one row compares both.
         plain = results.get(PLAIN)
         attacked = {label: result for label, result in results.items() if label != PLAIN} or results
         for label, result in attacked.items():

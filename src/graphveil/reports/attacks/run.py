@@ -109,6 +109,7 @@ def keep(results: Mapping[str, AttackResult], run: Path, name: str) -> tuple[Pat
     stem = f"attack-{plain_name(name)}"
     figure = attack_figure(results)
     files = (run / f"{stem}.json", run / f"{stem}.png", run / f"{stem}.svg")
+    # For its owner alone: what attacks find was computed from true data, outside epsilon.
     write_with_mode(files[0], sealed({label: result.to_dict() for label, result in results.items()}))
     write_bytes(files[1], png(figure), mode=OWN)
     write_with_mode(files[2], svg(figure))

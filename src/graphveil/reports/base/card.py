@@ -135,6 +135,7 @@ def protected(guarantee: Guarantee, trusted: str, *facts: str) -> Section:
         facts: sentences to stand first.
     """
     parts = guarantee.parts or (guarantee,)
+    # Prices are rounded up everywhere on a card: a reader may quote them as bounds.
     rows = [Row(_priced(part, part.unit.text)) for part in parts]
     if len(parts) > 1:
         rows.append(Row(_priced(guarantee, f"together: {guarantee.unit.text}"), strong=True))

@@ -78,6 +78,7 @@ def _error_bar(axes: Axes, place: float, score: Interval) -> None:
         spread = [[100 * (score.mean - score.low)], [100 * (score.high - score.mean)]]
         axes.errorbar(100 * score.mean, place, xerr=spread, color=INK, capsize=3.5, linewidth=1.3)
         end = score.high
+    # Near the right edge the number goes inside the bar, or it would be cut off.
     inside = end > 0.9
     axes.annotate(
         percent(score.mean),
@@ -135,7 +136,7 @@ def drawable(name: str) -> str:
 
 
 def clean(axes: Axes, *, grid: Literal["x", "y"]) -> None:
-    """Only the lines that carry something: no frame, a faint grid along the measured axis.
+    """Keep only the lines that carry meaning: no frame, a faint grid along the measured axis.
 
     Args:
         axes: changed in place, after everything is drawn on it.
@@ -149,6 +150,7 @@ def clean(axes: Axes, *, grid: Literal["x", "y"]) -> None:
     axes.yaxis.label.set_color(INK)
     axes.set_axisbelow(True)
     axes.grid(axis=grid, color=GREY, alpha=0.25, linewidth=0.8)
+    # A name with dollar signs is a name, not mathematics.
     for text in (*axes.get_xticklabels(), *axes.get_yticklabels()):
         text.set_parse_math(False)
 
@@ -164,6 +166,7 @@ def png(figure: Figure, *, dots_per_inch: int = 160) -> bytes:
         The file; without date or version, so that equal figures give equal bytes.
     """
     buffer = io.BytesIO()
+    # No version of matplotlib in the file, so that equal figures give equal bytes.
     figure.savefig(buffer, format="png", dpi=dots_per_inch, facecolor="white", metadata={"Software": None})
     return buffer.getvalue()
 
@@ -171,6 +174,7 @@ def png(figure: Figure, *, dots_per_inch: int = 160) -> bytes:
 def svg(figure: Figure) -> str:
     """The figure as a stand-alone SVG file with text as text."""
     buffer = io.StringIO()
+    # No date and a fixed salt: equal figures give equal files.
     nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "graphveil", "font.family": "sans-serif"}):
         figure.savefig(buffer, format="svg", transparent=True, metadata=nothing)
@@ -192,6 +196,7 @@ def inline_svg(figure: Figure, *, name: str, alt: str) -> str:
     text = text[text.index("<svg") :]
     text = re.sub(r'\s+xmlns(:\w+)?="[^"]*"', "", text)
     text = text.replace("xlink:href", "href").replace(INK, "currentColor")
+    # matplotlib numbers its parts alike in every figure; on one page they would clash.
     text = re.sub(r'\bid="', f'id="{name}-', text)
     text = re.sub(r'href="#', f'href="#{name}-', text)
     text = text.replace("url(#", f"url(#{name}-")

@@ -40,6 +40,7 @@ def unsealed(content: Mapping[str, Any], file: Path, *, required: bool = False) 
         ModelFileError: the file was changed.
     """
     plain = {name: value for name, value in content.items() if name != _SEAL}
+    # Without a required hash, an older file without one counts as unchanged.
     if content.get(_SEAL, None if required else _hash(plain)) != _hash(plain):
         remedy = "put the file back as it was written, or remove it to have it made again"
         raise ModelFileError("was changed since it was written", where=str(file), remedy=remedy)

@@ -35,6 +35,7 @@ def difference(mine: Interval, theirs: Interval) -> Interval:
         pairs = zip(mine.runs, theirs.runs, strict=True)
         return interval_over([np.array([one - other]) for one, other in pairs], difference=True)
     mean = mine.mean - theirs.mean
+    # Newcombe's square-and-add: each end of the difference takes the two ends that are farthest apart.
     low = math.hypot(mine.mean - mine.low, theirs.high - theirs.mean)
     high = math.hypot(mine.high - mine.mean, theirs.mean - theirs.low)
     return Interval(mean, mean - low, mean + high, (mean,))

@@ -32,6 +32,7 @@ def _environment(kind: str) -> Environment:
     environment = Environment(
         loader=PackageLoader("graphveil.reports"),
         autoescape=kind == "html",
+        # A misspelt name must fail in our tests, not leave a hole in a privacy card.
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

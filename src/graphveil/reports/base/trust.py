@@ -201,6 +201,7 @@ def collections(ledger: Ledger, promise: Promise) -> str:
     if promise.trust != "central":
         return "one release" if promise.trust == "release" else "one report a person"
     once = f"about {number(trials)} trainings" if trials else "one training"
+    # The first spend is the training; each further one is a prediction for other people.
     asked = max(len(ledger.spends) - 1, 0)
     return once if not asked else f"{once}, {asked} more predictions"
 
@@ -258,6 +259,7 @@ def _promised(promise: Promise, opened: Sequence[str]) -> str:
 def _counts_entries(one: Promise, other: Promise) -> bool:
     """Whether one promise is for single entries of the undirected edges that the other is for."""
     same = (one.trust, one.against) == (other.trust, other.against)
+    # Only this pair of units has a conversion by the method's own accounting.
     units = [tuple(part.unit for part in promise.parts) for promise in (one, other)]
     return same and units == [(EDGE_ENTRY,), (UNDIRECTED_EDGE,)]
 

@@ -98,6 +98,7 @@ def lift_sentence(record: RunRecord) -> str:
     where = " in this one run" if one else ""
     more = " Whether that holds for other splits and other noise takes --repeats 10." if one else ""
     what = _bought(record, best)
+    # The interval decides, not the mean: a sentence claims no more than was measured.
     if lift.high < 0:
         less = "asks for less" if _features(record) else "asks for no more"
         return f"It scores measurably below its best control{where}: {best} does better and {less}.{more}"
@@ -228,6 +229,7 @@ def _together(units: tuple[Priced, ...]) -> str:
     whole = together(unit for unit, _, _ in units)
     if not whole.covers_connections:
         return "for one person"
+    # ONE in capitals, so that nobody takes the sum for all connections of a person.
     own = [part for part in ("features", "label") if part in whole.covers]
     link = "directed link" if any(part.kind == "directed link" for part in whole.parts) else "relationship"
     return "for one person's " + " and ".join((*([", ".join(own)] if own else []), f"ONE {link}"))

@@ -152,6 +152,7 @@ def run_missing(comparison: Comparison, folder: Path, run: Callable[[Cell, str],
         file = folder / "cells" / cell.file
         if not file.exists():
             record = run(cell, f"cell {place} of {len(cells)}, {cell.method}")
+            # Written as soon as it is finished, so that a comparison that stops loses one cell at most.
             write_text(file, sealed({"cell": cell.to_dict(), "result": record.to_dict()}))
         records.append(_read_cell(file, cell))
     return records
@@ -197,6 +198,7 @@ def experimenter(
 
 
 def _read_cell(file: Path, cell: Cell) -> RunRecord:
+    # A cell may come from another machine, so what it promises is checked like any run's.
     content = _read_json(file)
     if content.get("cell") != json_safe(cell.to_dict()) or not isinstance(content.get("result"), dict):
         raise InputError("the file of another cell", where=str(file), remedy="delete it to have the cell run again")

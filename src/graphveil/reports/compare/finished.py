@@ -43,6 +43,7 @@ def finished(folders: Sequence[Path]) -> Sheet:
     notes = []
     if len(data) > 1:
         notes.append(f"Accuracies on different data say nothing about each other: here are {', '.join(data)}.")
+    # Scores on other test nodes may differ for that reason alone.
     if len({tested for row, tested in read if row.accuracy is not None}) > 1:
         notes.append("Not all were tested on the same nodes: split, seed or repeats differ.")
     if any(row.accuracy is None for row in rows):

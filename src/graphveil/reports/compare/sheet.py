@@ -115,7 +115,7 @@ def _names(rows: Sequence[Row]) -> str:
 
 
 def called(group: Group, row: Row) -> str:
-    """What a row is called: the method, the run where runs are compared, settings where only they tell rows apart.
+    """What a row is called: the method, the run where runs are compared, settings where nothing else tells rows apart.
 
     Args:
         group: tells whether rows of one method are alike but for settings.

@@ -52,6 +52,7 @@ def columns(page: Sheet, group: Group) -> list[str]:
         group: of that page.
     """
     shown = ["method", *epsilon_columns(group), *trust.ASPECTS, f"{page.score}, % (95%)"]
+    # Lifts by page, leads by group: rivals share a promise, controls need none.
     shown += ["lift, points (95%)", "over"] if _any(page.rows, "lift") else []
     shown += ["lead, points (95%)", "over rival"] if _any(group.rows, "lead") else []
     for attack in _attacks(group.rows):

@@ -53,6 +53,7 @@ def release_card(graph: Graph, folder: Path, *, lift: RunRecord | None = None, a
     """
     release: Release = graph.release
     guarantee = release.guarantee
+    # Only the folder's name: the path of the curator's disk has no place on a published card.
     typed = f"graphveil attack {shlex.quote(folder.name)} --attack published-edges --truth DATA"
     shown = attacks_section(attacks or {}, typed, none=NONE if attacks is not None else _NOT_HERE)
     return Card(

@@ -36,6 +36,7 @@ def measure_lift(folder: Path, *, progress: ProgressCallback | None = None) -> R
     from graphveil.methods.runs import experiment
     from graphveil.privacy import SecureRandomness
 
+    # Read from the published folder, never from the curator's graph: that is why it costs nothing.
     graph = load_graph(folder)
     how: dict[str, Any] = {
         "settings": SETTINGS,

@@ -241,7 +241,7 @@ def config_toml(record: RunRecord) -> str:
         lines += ["", f"[{table}]"]
         lines += [f"{_key(key)} = {toml_value(value)}" for key, value in values.items() if value is not None]
     text = "\n".join(lines) + "\n"
-    tomllib.loads(text)  # a mistake of ours is found here, not by the reader
+    tomllib.loads(text)  # an internal error shows here, not when somebody reads the file
     return text
 
 

@@ -45,6 +45,7 @@ class TrialLog:
         if not self._previous:
             with writing(self.path):
                 self.path.parent.mkdir(parents=True, exist_ok=True)
+                # O_EXCL: of two tunings at once only one gets the log. Mode 0600 from the first byte.
                 os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
             self._append({"note": _WARNING}, _FIRST)
         self._append(entry, self._previous)
@@ -63,6 +64,7 @@ class TrialLog:
                 raise
             self._room.release()
             with writing(self.path):
+                # A line that was cut short would break the chain of hashes.
                 os.truncate(self.path, length)
             self._write(line)
         self._previous = hashlib.sha256(line).hexdigest()
@@ -71,6 +73,7 @@ class TrialLog:
         with writing(self.path), self.path.open("ab") as file:
             file.write(line)
             file.flush()
+            # On the disk at once: the log is how a tuning that was killed is recognised.
             os.fsync(file.fileno())
 
 
