@@ -15,13 +15,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeVar, final
 
-from torch import Tensor
+from torch import Tensor, nn
 
-from graphveil.errors import InputError
+from graphveil.errors import InputError, ModelFileError
 from graphveil.graphs import Split, as_graph, random_split
 from graphveil.graphs.protocol import Graph
 from graphveil.graphs.schema import GraphSchema
@@ -341,15 +341,26 @@ class Factory(Generic[P, C]):
         self.__doc__ = core.__doc__
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Estimator[C]:
+        if "backbone" in kwargs and "backbone" not in signature_of(self._core).parameters:
+            raise InputError(
+                "this method's network reads features and edges in parts (hops, noisy sums, reports) that a module of "
+                "plain rows does not take",
+                where="backbone",
+                allowed="with dp-mlp, which reads rows alone",
+            )
         return Estimator(self._core(*args, **kwargs))
 
-    def load(self, path: str | Path) -> Estimator[C]:
+    def load(self, path: str | Path, *, backbone: nn.Module | None = None) -> Estimator[C]:
         """Return a saved estimator, able to predict; what it spent stays spent.
+
+        Args:
+            path: the file, or the folder that holds `model.safetensors`.
+            backbone: the module that was trained, where it was a user's own.
 
         Raises:
             ModelFileError: for a file that is missing, damaged or of another method.
         """
-        return load_estimator(self.core, path)
+        return load_estimator(self.core, path, backbone=backbone)
 
     @property
     def core(self) -> type[C]:
@@ -369,21 +380,28 @@ class Factory(Generic[P, C]):
         return signature_of(self._core)
 
 
-def load_estimator(core: type[C], path: str | Path) -> Estimator[C]:
+def load_estimator(core: type[C], path: str | Path, *, backbone: nn.Module | None = None) -> Estimator[C]:
     """Return a saved estimator, able to predict; what it spent stays spent.
 
     Args:
         core: the class that its core must be of.
         path: the file, or the folder that holds `model.safetensors`.
+        backbone: the module that was trained, where it was a user's own: its weights are in the file, its code is not.
 
     Raises:
-        ModelFileError: for a file that is missing, damaged or of another method.
+        ModelFileError: for a file that is missing, damaged or of another method, or a backbone too many or too few.
     """
     kind: Any = core.kind
     _, facts, tensors = read_method(path, kind)
     tensors = without_answers(path, tensors)
+    own = facts.get("backbone")
+    if (own is None) != (backbone is None):
+        said = "holds weights of its own network" if own is None else f"holds weights of a module of yours, {own}"
+        raise ModelFileError(said, where=str(path), remedy="load it with backbone=... as it was trained, or without")
+    restore: Any = core.restore
+    build = restore if backbone is None else partial(restore, backbone=backbone)
     with restoring(path):
-        found = core.restore(Stored(facts, tensors))
+        found: C = build(Stored(facts, tensors))
     found.recall(Path(path))
     return Estimator(found)
 

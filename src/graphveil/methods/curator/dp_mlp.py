@@ -6,6 +6,7 @@ beat. Source of the descent: see `training.dp_sgd`.
 
 from __future__ import annotations
 
+import copy
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from graphveil.methods.base.storage import number, schema_facts, schema_from
 from graphveil.methods.curator.privacy import CuratorPrivacy, Noise, budget_from
 from graphveil.methods.curator.settings import CuratorSettings
 from graphveil.methods.curator.training import (
+    FeatureBlock,
     FittedCurator,
     NodeData,
     blocks,
@@ -43,6 +45,7 @@ from graphveil.privacy import Guarantee, Randomness, RepeatAndSelect
 from graphveil.progress import ProgressCallback
 from graphveil.training import Epoch
 from graphveil.training.full_batch import Rows
+from graphveil.training.row_checks import linear_layers, refuse_mixed_rows
 
 _NAME = "perceptron"
 
@@ -61,6 +64,9 @@ class DPMLPCore:
     Args:
         epsilon, delta: what training costs one node; inf trains without noise.
         tuning: see `CuratorPrivacy`.
+        backbone: a module of your own in place of the perceptron, rows [b, d] -> scores [b, c]; each row alone, of
+            plain linear layers with weights that are public when training begins. It is copied, never trained itself,
+            and is given again to load a saved model.
         settings: any field of `CuratorSettings` but those about hops, which it ignores.
 
     After fitting: `guarantee`, `ledger`, `history` (empty where training was private).
@@ -84,6 +90,7 @@ class DPMLPCore:
         delta: float = 1e-5,
         unit: str = "node",
         tuning: RepeatAndSelect | None = None,
+        backbone: nn.Module | None = None,
         **settings: Any,
     ) -> None:
         known = [field.name for field in fields(CuratorSettings)]
@@ -97,7 +104,13 @@ class DPMLPCore:
                 remedy="train mlp: features and labels are open where edges are the unit",
             )
         self.privacy = CuratorPrivacy(epsilon, delta, "node", tuning=tuning)
-        self.settings = CuratorSettings(**settings)
+        if backbone is not None and self.privacy.public:
+            raise InputError(
+                "a backbone of your own with epsilon = inf",
+                where=self.kind,
+                remedy="train it in torch: nothing is hidden",
+            )
+        self.settings, self.backbone = CuratorSettings(**settings), backbone
         self.account = Account(self.privacy.open_ledger())
         self._untrained: PaidNodes | None = None
         self._fitted: FittedCurator | None = None
@@ -113,10 +126,12 @@ class DPMLPCore:
 
         Raises:
             BudgetError: when the ledger cannot pay, before anything is read.
-            InputError: for data outside the declared range or classes.
+            InputError: for data outside the declared range or classes, or a backbone in which clipping one row's
+                gradient would not bound what the row does; nothing is paid then.
         """
-        schema = graph.schema
-        noise = self._noise(schema, self._network(schema), int(split.train.sum()))
+        schema, network = graph.schema, self._network(graph.schema)
+        self._require_rows_alone(network, schema)
+        noise = self._noise(schema, network, int(split.train.sum()))
         self.account.pay(*self.privacy.spend("training", schema, noise))
         self._untrained = PaidNodes(read_people(graph, split), noise)
         return self._untrained
@@ -144,10 +159,12 @@ class DPMLPCore:
             multiplier = noise.multipliers[_NAME]
             train_with_noise(network, rows, self.settings, multiplier, randomness=source, progress=progress)
             history, void = (), source.void
-        logits = _scores(network, people.features)
+        logits = self._scores(network, people.features)
         self._fitted = FittedCurator(people.schema, people.key, (network,), noise, logits, history, void)
 
-    def _train_openly(self, network: Encoder, people: NodeData, progress: ProgressCallback | None) -> tuple[Epoch, ...]:
+    def _train_openly(
+        self, network: nn.Module, people: NodeData, progress: ProgressCallback | None
+    ) -> tuple[Epoch, ...]:
         train, val = (
             Rows(blocks([people.features], nodes), people.labels[nodes]) for nodes in (people.train, people.val)
         )
@@ -175,7 +192,7 @@ class DPMLPCore:
         fitted = self.result
         if graph is not None and (fitted.logits is None or people_key(graph) != fitted.people):
             require_same_features(graph.schema, fitted.schema)
-            return torch.softmax(_scores(fitted.networks[0], read_features(graph)), dim=1)
+            return torch.softmax(self._scores(fitted.networks[0], read_features(graph)), dim=1)
         if fitted.logits is None:
             raise InputError(
                 "predictions of the training nodes are not in the saved model: each is for its node alone",
@@ -197,7 +214,7 @@ class DPMLPCore:
     def parameters(self) -> dict[str, Any]:
         """Return the settings that build the core once more."""
         budget = {"epsilon": self.privacy.epsilon, "delta": self.privacy.delta, "unit": "node"}
-        return {**budget, "tuning": self.privacy.tuning, **asdict(self.settings)}
+        return {**budget, "tuning": self.privacy.tuning, "backbone": self.backbone, **asdict(self.settings)}
 
     @property
     def schema(self) -> GraphSchema:
@@ -224,6 +241,7 @@ class DPMLPCore:
                 "delta": self.privacy.delta,
                 "tuning": None if self.privacy.tuning is None else asdict(self.privacy.tuning),
             },
+            **({} if self.backbone is None else {"backbone": type(self.backbone).__name__}),
             "settings": asdict(self.settings),
             "schema": schema_facts(fitted.schema),
             "people": fitted.people,
@@ -242,17 +260,24 @@ class DPMLPCore:
         """Find nothing: nothing is kept."""
 
     @classmethod
-    def restore(cls, stored: Stored) -> DPMLPCore:
+    def restore(cls, stored: Stored, *, backbone: nn.Module | None = None) -> DPMLPCore:
         """Return what `stored` gave, able to predict on a graph.
+
+        Args:
+            stored: the facts and tensors of a file.
+            backbone: the module that was trained, where it was a user's own; its weights come from the file.
 
         Raises:
             KeyError, TypeError, ValueError: for anything else.
         """
         facts = stored.facts
-        method = cls(**budget_from(facts["privacy"]), **facts["settings"])
+        method = cls(**budget_from(facts["privacy"]), backbone=backbone, **facts["settings"])
         schema, open_training = schema_from(facts["schema"]), method.privacy.public
-        with torch.device("meta"):
-            network = Encoder(schema.dimension, method.settings.hidden, len(schema.classes), batch_norm=open_training)
+        network = copy.deepcopy(backbone)
+        if network is None:
+            hidden = method.settings.hidden
+            with torch.device("meta"):
+                network = Encoder(schema.dimension, hidden, len(schema.classes), batch_norm=open_training)
         restored(network, without_prefix("network", stored.tensors))
         paid = facts["noise"]
         noise = Noise((), paid["multipliers"], float(paid["epsilon"]), paid["delta"])
@@ -261,7 +286,9 @@ class DPMLPCore:
         method.account = restored_account(facts)
         return method
 
-    def _network(self, schema: GraphSchema) -> Encoder:
+    def _network(self, schema: GraphSchema) -> nn.Module:
+        if self.backbone is not None:
+            return copy.deepcopy(self.backbone)
         settings, open_training = self.settings, self.privacy.public
         found: Encoder = build_seeded(
             lambda: Encoder(schema.dimension, settings.hidden, len(schema.classes), batch_norm=open_training),
@@ -269,7 +296,29 @@ class DPMLPCore:
         )
         return found
 
-    def _noise(self, schema: GraphSchema, network: Encoder, people: int) -> Noise:
+    def _scores(self, network: nn.Module, features: FeatureBlock) -> Tensor:
+        """Return the scores [n, c] of all nodes, each from its own features [n, d]."""
+        network.eval()
+        own = self.backbone is not None  # takes plain tensors
+        with torch.no_grad():
+            rows = dense_blocks([features], torch.arange(int(features.shape[0]))) if own else blocks([features])
+            scores: Tensor = network(rows)
+        return scores
+
+    def _require_rows_alone(self, network: nn.Module, schema: GraphSchema) -> None:
+        """Refuse a backbone that mixes rows, or gives other scores than one for each class; looks at no data."""
+        if self.backbone is None:
+            return
+        linear_layers(network)
+        refuse_mixed_rows(network.train(), schema.dimension)
+        with torch.no_grad():
+            scores = network.eval()(torch.zeros(2, schema.dimension))
+        if tuple(scores.shape) != (2, len(schema.classes)):
+            raise InputError(
+                f"2 rows gave scores {tuple(scores.shape)}", where="backbone", allowed=f"(2, {len(schema.classes)})"
+            )
+
+    def _noise(self, schema: GraphSchema, network: nn.Module, people: int) -> Noise:
         trained = {_NAME: (self.settings.descent(_NAME, people), parameters_of(network))}
         return self.privacy.noise(schema, hops=0, trained=trained)
 
@@ -282,10 +331,3 @@ class DPMLPCore:
 
 
 DPMLP = Factory(DPMLPCore)
-
-
-def _scores(network: nn.Module, features: Any) -> Tensor:
-    network.eval()
-    with torch.no_grad():
-        found: Tensor = network(blocks([features]))
-    return found
