@@ -41,6 +41,7 @@ MODULES = (
     "graphveil.mechanisms.features.privunit",
     "graphveil.mechanisms.labels.randomized_response",
     "graphveil.mechanisms.public",
+    "graphveil.methods.base.estimator",
 )
 
 

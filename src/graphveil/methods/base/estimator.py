@@ -60,6 +60,18 @@ class Estimator(Generic[C]):
     Attributes:
         core: the same; the method's own settings, halves and results are its attributes.
         lift: accuracy above the best control, where a run with controls measured it, else None.
+
+    Example:
+        >>> from graphveil.graphs import load_graph
+        >>> from graphveil.methods import ClassSums
+        >>> graph = load_graph("digits")
+        >>> model = ClassSums(epsilon=1.0, epochs=2).fit(graph)
+        >>> model.guarantee.epsilon <= 1.0, model.guarantee.void
+        (True, None)
+        >>> tuple(model.predict_proba().shape)
+        (1797, 10)
+        >>> 0.0 <= model.score(graph) <= 1.0
+        True
     """
 
     __slots__ = ("__weakref__", "_cloned", "core", "lift")  # what is the core's is set there, not hidden here
