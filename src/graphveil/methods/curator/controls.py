@@ -106,18 +106,18 @@ def _hop_zero(method: CuratorEstimator, graph: Graph, split: Split) -> Tensor:
 
 def _encoder_of(method: CuratorEstimator, people: NodeData) -> Encoder | None:
     """Return the encoder that `method` trained on these very people, from public facts alone: GAP has one."""
-    found = method.published
-    if found is None or not isinstance(found.networks[0], Encoder):
+    published = method.published
+    if published is None or not isinstance(published.networks[0], Encoder):
         return None
-    same = found.people.key == people.key and torch.equal(found.people.labels, people.labels)
-    return found.networks[0] if same and torch.equal(found.people.train, people.train) else None
+    same = published.people.key == people.key and torch.equal(published.people.labels, people.labels)
+    return published.networks[0] if same and torch.equal(published.people.train, people.train) else None
 
 
 def _encoder(settings: CuratorSettings, people: NodeData) -> Encoder:
     """Return GAP's encoder, trained on features and labels."""
-    found: Encoder = build_seeded(
+    encoder: Encoder = build_seeded(
         lambda: Encoder(people.schema.dimension, settings.hidden, people.classes, batch_norm=True), settings.seed
     )
     rows, val = (Rows(blocks([people.features], part), people.labels[part]) for part in (people.train, people.val))
-    train_openly(found, rows, val, settings)
-    return found
+    train_openly(encoder, rows, val, settings)
+    return encoder

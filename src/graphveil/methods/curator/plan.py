@@ -101,16 +101,16 @@ def _seconds(settings: CuratorSettings, people: int, hops: int, *, private: bool
 
 
 def _advice(method: CuratorEstimator, nodes: int, per_node: tuple[float, ...]) -> tuple[str, ...]:
-    privacy, said = method.privacy, []
+    privacy, advice = method.privacy, []
     if privacy.public:
         return ("epsilon is inf: nothing is protected",)
     if privacy.delta * nodes > 1:
-        said.append(f"delta {rounded_up(privacy.delta)} is not below one over {nodes:,} nodes: choose a smaller one")
+        advice.append(f"delta {rounded_up(privacy.delta)} is not below one over {nodes:,} nodes: choose a smaller one")
     if per_node and per_node[0] > 1:
-        said.append(
+        advice.append(
             f"at {ASSUMED_DEGREE:g} neighbours the noise is {per_node[0]:.1f} times the longest sum: look at the lift "
             "over no-edges before using edges at all, or raise epsilon"
         )
     if not privacy.nodes:
-        said.append("edges alone are protected: features and labels are open in what is released")
-    return tuple(said)
+        advice.append("edges alone are protected: features and labels are open in what is released")
+    return tuple(advice)

@@ -101,8 +101,8 @@ def rivals_left_out(method: LinkMethod, schema: GraphSchema, nodes: int) -> Mapp
     """
     if method.links.public:
         return {}
-    found = {name: link_plan(_published(method, schema, PUBLISHED[name]).links, schema, nodes) for name in PUBLISHED}
-    return {name: plan.warning for name, plan in found.items() if plan is not None and plan.warning is not None}
+    plans = {name: link_plan(_published(method, schema, PUBLISHED[name]).links, schema, nodes) for name in PUBLISHED}
+    return {name: plan.warning for name, plan in plans.items() if plan is not None and plan.warning is not None}
 
 
 def settings_of(method: LinkMethod) -> NetworkSettings:
@@ -170,10 +170,10 @@ def _own_collection(method: LinkMethod, denoiser: str, graph: Graph, split: Spli
 def _spread(released: LinkReports) -> Tensor:
     labels = labels_of(released.people)
     p = normalised(reported_edges(released), released.nodes)
-    found, _ = propagate_labels(
+    spread, _ = propagate_labels(
         p, labels.values, labels.train, labels.val, classes=labels.classes, keep=labels.keep, flip=labels.flip
     )
-    return found
+    return spread
 
 
 def _no_edges(method: LinkMethod, released: LinkReports) -> Tensor:
@@ -245,8 +245,8 @@ def random_edges(nodes: int, links: int, directed: bool, seed: int) -> Tensor:
     pairs = pairs[:, pairs[0] != pairs[1]]
     if not directed:
         pairs = torch.cat([pairs, pairs.flip(0)], dim=1)
-    found: Tensor = torch.unique(pairs, dim=1)
-    return found
+    edges: Tensor = torch.unique(pairs, dim=1)
+    return edges
 
 
 def expected_links(released: LinkReports) -> int:

@@ -67,16 +67,16 @@ class LinkPlan:
         unit = "directed link" if self.mode == "directed" else "relationship"
         holds = "draws, before it is thinned," if self.mechanism == "degree-preserving" else "is expected to hold"
         price = rounded_up(self.epsilon_relationship)
-        said = f"at epsilon {price} a {unit} each list {holds} {self.list_of} false entries"
+        expected = f"at epsilon {price} a {unit} each list {holds} {self.list_of} false entries"
         if self.per_person > SWAMPED:
             return (
-                f"{said}: below epsilon {self.swamped_below:.1f} a {unit}, a model without edges is as good as any "
+                f"{expected}: below epsilon {self.swamped_below:.1f} a {unit}, a model without edges is as good as any "
                 "network on these lists; link-beliefs falls back to features and labels by itself",
             )
         if self.per_person < CLEAN:
-            return (f"{said}: above epsilon {self.clean_above:.1f} a {unit} there is nothing left to denoise",)
+            return (f"{expected}: above epsilon {self.clean_above:.1f} a {unit} there is nothing left to denoise",)
         return (
-            f"{said}: denoising pays, as it does from epsilon {self.swamped_below:.1f} to {self.clean_above:.1f} "
+            f"{expected}: denoising pays, as it does from epsilon {self.swamped_below:.1f} to {self.clean_above:.1f} "
             f"a {unit}",
         )
 

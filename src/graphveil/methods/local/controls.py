@@ -71,8 +71,8 @@ def hits(scores: Tensor, graph: Graph, split: Split) -> np.ndarray:
     test = split.test
     if graph.y.dim() == 2:
         return f1_shares(scores[test] > 0.5, graph.y[test])
-    found: np.ndarray = (scores.argmax(dim=1)[test] == graph.y[test]).numpy().astype(float)
-    return found
+    right: np.ndarray = (scores.argmax(dim=1)[test] == graph.y[test]).numpy().astype(float)
+    return right
 
 
 def network_settings(method: LocalMethod) -> NetworkSettings:
@@ -99,10 +99,10 @@ def _no_edges(method: LocalMethod, released: LocalReports, labels: Labels, graph
 
 def _label_propagation(labels: Labels, graph: Graph, split: Split) -> np.ndarray:
     p = normalised(graph.edge_index, graph.num_nodes)
-    found, _ = propagate_labels(
+    spread, _ = propagate_labels(
         p, labels.values, labels.train, labels.val, classes=labels.classes, keep=labels.keep, flip=labels.flip
     )
-    return hits(found, graph, split)
+    return hits(spread, graph, split)
 
 
 def _public_only(method: LocalMethod, labels: Labels, graph: Graph, split: Split) -> np.ndarray:

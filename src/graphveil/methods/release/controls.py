@@ -53,18 +53,18 @@ def made_edge_controls(method: LocalMethod, graph: Graph, split: Split) -> Mappi
     released = method.released
     if origin is None or released is None:
         return {}
-    found: dict[str, Control] = {}
+    controls: dict[str, Control] = {}
     if method.trains_network and released.labels.dim() == 2:
-        found |= _several_labels(method, released, graph, split)
+        controls |= _several_labels(method, released, graph, split)
     if not origin.edges:
-        return found
+        return controls
     public = Topology(graph.edge_index[:, graph.public_edges], int(graph.num_nodes))
     random = Topology(random_in_place(graph, _seed(method)), int(graph.num_nodes))
-    found["public-edges"] = lambda: _again(method, released, public, graph, split)
-    found["random-edges"] = lambda: _again(method, released, random, graph, split)
+    controls["public-edges"] = lambda: _again(method, released, public, graph, split)
+    controls["random-edges"] = lambda: _again(method, released, random, graph, split)
     if released.labels.dim() == 1:
-        found["public-only"] = lambda: _public_only(released, public, graph, split)
-    return found
+        controls["public-only"] = lambda: _public_only(released, public, graph, split)
+    return controls
 
 
 def _several_labels(method: LocalMethod, released: LocalReports, graph: Graph, split: Split) -> dict[str, Control]:
@@ -119,13 +119,13 @@ def release_rivals_left_out(method: Estimator[HeteroRRCore], graph: Graph) -> Ma
     if "edges" not in method.privacy.protected:
         return {}
     domain = domain_of(graph)
-    found = {}
+    warnings = {}
     for edges in RIVAL_EDGES:
         rival = HeteroRR(epsilon_x=1.0, epsilon_a=method.privacy.epsilon_a, edges=edges)
-        said = warning_of(rival.privacy, domain)
-        if said is not None:
-            found[rival_name(edges)] = said
-    return found
+        warning = warning_of(rival.privacy, domain)
+        if warning is not None:
+            warnings[rival_name(edges)] = warning
+    return warnings
 
 
 def release_notes(method: LocalMethod, graph: Graph) -> tuple[str, ...]:
@@ -180,10 +180,10 @@ def _public_only(released: LocalReports, public: Topology, graph: Graph, split: 
     labels = labels_of(released)
     if labels.keep < 1:
         return np.full(int(split.test.sum()), 1.0 / labels.classes)
-    found, _ = propagate_labels(
+    spread, _ = propagate_labels(
         public.propagation(), labels.values, labels.train, labels.val, classes=labels.classes, keep=1.0, flip=0.0
     )
-    return hits(found, graph, split)
+    return hits(spread, graph, split)
 
 
 def random_in_place(graph: Graph, seed: int) -> Tensor:

@@ -94,7 +94,7 @@ def feature_noise(privacy: ReleasePrivacy, schema: GraphSchema) -> dict[str, flo
     """
     if "features" not in privacy.protected:
         return {}
-    found = {}
+    deviations = {}
     for name in RELEASE_FEATURES:
         if name not in (*BESIDE, privacy.features):
             continue
@@ -106,37 +106,37 @@ def feature_noise(privacy: ReleasePrivacy, schema: GraphSchema) -> dict[str, flo
             variance = other.feature_mechanism(schema).worst_variance
         except InputError:
             continue
-        found[name] = math.sqrt(variance) / ((schema.high - schema.low) / 2)
-    return found
+        deviations[name] = math.sqrt(variance) / ((schema.high - schema.low) / 2)
+    return deviations
 
 
 def _advice(privacy: ReleasePrivacy, noise: dict[str, float], domain: PairDomain | None, known: int) -> tuple[str, ...]:
-    said = []
+    advice = []
     mine = noise.get(privacy.features)
     if mine is not None:
         best = min(noise, key=lambda name: noise[name])
         if mine > 1.05 * noise[best]:
             times = "without bound" if math.isinf(mine) else f"{(mine / noise[best]) ** 2:,.3g} times"
-            said.append(
+            advice.append(
                 f"{best} has the least noise here: the variance of {privacy.features} is larger {times}; "
                 f"take heterorr with features={best}"
             )
-        said.append("look at the lift over random-features: where edges are public, noisy features often add nothing")
+        advice.append("look at the lift over random-features: where edges are public, noisy features often add nothing")
     if domain is not None:
-        said += _edge_advice(privacy, domain, known)
-    return tuple(said)
+        advice += _edge_advice(privacy, domain, known)
+    return tuple(advice)
 
 
 def _edge_advice(privacy: ReleasePrivacy, domain: PairDomain, known: int) -> list[str]:
     from graphveil.hierarchy.markov import ASYMPTOTIC
 
-    said = ["look at the lift over public-edges and random-edges: only that says whether made edges bought anything"]
+    advice = ["look at the lift over public-edges and random-edges: only that says whether made edges bought anything"]
     if privacy.edges in CHAINS:
-        said.insert(0, f"{ASYMPTOTIC.sentence}; edge-rr (edges=public-tree) needs no such assumption")
+        advice.insert(0, f"{ASYMPTOTIC.sentence}; edge-rr (edges=public-tree) needs no such assumption")
     elif privacy.edges == "public-tree" and known < domain.nodes:
-        said.insert(
+        advice.insert(
             0,
             f"{known:,} public edges for {domain.nodes:,} nodes tell little of who belongs together: blocks "
             "will be coarse",
         )
-    return said
+    return advice

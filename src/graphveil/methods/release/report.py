@@ -35,8 +35,8 @@ def kept_structure(graph: Graph, released: Any, *, seed: int = 0) -> Kept | None
     facts = {"public_edges": graph.get("public_edges"), "members": graph.get("private_nodes")}
     _, private = protected_pairs(nodes, graph.edge_index, **facts)
     public, made = pairs_of(released, known=True), pairs_of(released, known=False)
-    found = preserved(nodes, public, made, true=private, protected=domain.size, labels=released.y, seed=seed)
-    return Kept(found.public(), found.curator())
+    structure = preserved(nodes, public, made, true=private, protected=domain.size, labels=released.y, seed=seed)
+    return Kept(structure.public(), structure.curator())
 
 
 def with_statistics(released: Any, kept: Kept | None) -> Any:
@@ -50,8 +50,8 @@ def with_statistics(released: Any, kept: Kept | None) -> Any:
 def pairs_of(graph: Graph, *, known: bool) -> Tensor:
     """Return the public (known) or the other edges of a graph as pairs [2, m], u < v, each once."""
     chosen = graph.edge_index[:, graph.public_edges if known else ~graph.public_edges]
-    found: Tensor = chosen[:, chosen[0] < chosen[1]]
-    return found
+    pairs: Tensor = chosen[:, chosen[0] < chosen[1]]
+    return pairs
 
 
 __all__ = ["CURATOR_ONLY", "Kept", "kept_structure", "pairs_of", "with_statistics"]

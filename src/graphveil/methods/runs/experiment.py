@@ -86,10 +86,10 @@ def run(
         methods.append(method)
         rows.setdefault(name, []).append(hits(method.predict_proba(), graph, nodes))
         if controls:
-            for control, found in _run_controls(method, graph, nodes, randomness, progress):
-                rows.setdefault(control, []).append(found)
-            for rival, found in _run_rivals(method, graph, nodes, randomness, progress):
-                rivals.setdefault(rival, []).append(found)
+            for control, hits_of in _run_controls(method, graph, nodes, randomness, progress):
+                rows.setdefault(control, []).append(hits_of)
+            for rival, hits_of in _run_rivals(method, graph, nodes, randomness, progress):
+                rivals.setdefault(rival, []).append(hits_of)
     elapsed = time.perf_counter() - start
     if tuned:
         settled |= tuned[0].settings
@@ -104,11 +104,11 @@ def _tuning_notes(tuned: list[Tuned]) -> tuple[str, ...]:
     """Return what was tried and chosen, a line for each repeat."""
     if not tuned:
         return ()
-    said = [tuned[0].how]
+    notes = [tuned[0].how]
     for number, one in enumerate(tuned, start=1):
         chosen = ", ".join(f"{key}={value}" for key, value in one.settings.items())
-        said.append(f"run {number} chose {chosen} ({one.met})")
-    return tuple(said)
+        notes.append(f"run {number} chose {chosen} ({one.met})")
+    return tuple(notes)
 
 
 def split_of(graph: Graph, kind: str, seed: int) -> Split:
@@ -118,20 +118,20 @@ def split_of(graph: Graph, kind: str, seed: int) -> Split:
         InputError: for an unknown kind, a graph that declares no split, or no test nodes.
     """
     if kind == "declared":
-        found = published_split(graph)
+        split = published_split(graph)
     else:
-        found = random_split(graph, seed) if kind == "random" else random_split(graph, seed, shares_of(kind))
-    if found is None:
+        split = random_split(graph, seed) if kind == "random" else random_split(graph, seed, shares_of(kind))
+    if split is None:
         raise InputError(f"{graph.schema.name} declares no split", remedy="use split random, or declare a split column")
-    if not bool(found.test.any()):
+    if not bool(split.test.any()):
         raise InputError("no test node is left to measure accuracy on", where=graph.schema.name)
-    return found
+    return split
 
 
 def _run_controls(
     method: Any, graph: Graph, split: Any, randomness: Randomness, progress: ProgressCallback | None
 ) -> list[tuple[str, np.ndarray]]:
-    found = []
+    results = []
     family = method_of(method).load_family()
     planned = dict(family.controls(method, graph, split, randomness=randomness))
     if getattr(graph, "release", None) is None:  # else only a release of the truth is at hand
@@ -140,20 +140,20 @@ def _run_controls(
         if progress is not None:
             stage = control if control == CEILING else f"control {control}"
             progress(Progress(done, len(planned), stage, _epsilon(method)))
-        found.append((control, train()))
-    return found
+        results.append((control, train()))
+    return results
 
 
 def _run_rivals(
     method: Any, graph: Graph, split: Split, randomness: Randomness, progress: ProgressCallback | None
 ) -> list[tuple[str, np.ndarray]]:
     planned = method_of(method).load_family().rivals(method, graph, split, randomness=randomness)
-    hits = []
+    results = []
     for done, (rival, train) in enumerate(planned.items()):
         if progress is not None:
             progress(Progress(done, len(planned), f"rival {rival}", _epsilon(method)))
-        hits.append((rival, train()))
-    return hits
+        results.append((rival, train()))
+    return results
 
 
 def _result(

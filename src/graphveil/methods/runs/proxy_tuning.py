@@ -70,22 +70,22 @@ def tune_by_proxy(
     if not bool(apart.val.any()):
         raise InputError("no validation node is left to choose settings by", where=f"proxy {proxy.schema.name}")
     tried = candidates(over, trials, seed)
-    found = []
+    judged = []
     for number, one in enumerate(tried, start=1):
         method = build_method(name, {**settings, **one}, len(proxy.schema.classes), seed=seed, device=device)
         method.fit(proxy, split=apart, randomness=randomness)
-        found.append(Trial(one, method.score(proxy, apart.val)))
+        judged.append(Trial(one, method.score(proxy, apart.val)))
         if progress is not None:
             progress(Progress(number, len(tried) + 1))
-    best = max(found, key=lambda trial: trial.score)
+    best = max(judged, key=lambda trial: trial.score)
     method = build_method(name, {**settings, **best.settings}, len(graph.schema.classes), seed=seed, device=device)
     method.fit(graph, split=split, randomness=randomness)
     if progress is not None:
         progress(Progress(len(tried) + 1, len(tried) + 1))
     public, private = proxy.schema.name, graph.schema.name
     how = (
-        f"tuned on {public}, {len(found)} trials, then trained once on {private}: the guarantee is that of the one "
+        f"tuned on {public}, {len(judged)} trials, then trained once on {private}: the guarantee is that of the one "
         f"training and assumes that {public} is public and was chosen without looking at {private}"
     )
     met = f"met {100 * best.score:.1f} % of the validation labels of {public}"
-    return Tuned(method, best.settings, tuple(found), how, met)
+    return Tuned(method, best.settings, tuple(judged), how, met)

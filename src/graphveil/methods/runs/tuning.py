@@ -65,14 +65,14 @@ def candidates(over: Mapping[str, Sequence[Any]], trials: int, seed: int) -> lis
     count = math.prod(len(values) for values in over.values())
     if count <= trials:
         return [dict(zip(names, values, strict=True)) for values in itertools.product(*over.values())]
-    found = []
+    drawn = []
     for number in random.Random(seed).sample(range(count), trials):
         chosen = {}
         for name in names:
             number, place = divmod(number, len(over[name]))
             chosen[name] = over[name][place]
-        found.append(chosen)
-    return found
+        drawn.append(chosen)
+    return drawn
 
 
 def require_tunable(name: str, over: Mapping[str, Sequence[Any]], trials: int) -> None:
@@ -132,14 +132,14 @@ def tune(
     methods = [build_method(name, {**settings, **one}, classes, seed=seed, device=device) for one in tried]
     family = METHODS[name].load_family()
     reports = family.collect(methods[0], graph, split, randomness=randomness)
-    found: list[tuple[Trial, Any]] = []
+    fitted: list[tuple[Trial, Any]] = []
     for number, (one, method) in enumerate(zip(tried, methods, strict=True), start=1):
         labels = family.train(method, reports, graph)
         score = float((method.predict() == labels)[split.val].float().mean())
-        found.append((Trial(one, score), method))
+        fitted.append((Trial(one, score), method))
         if progress is not None:
             progress(Progress(number, len(tried)))
-    best, kept = max(found, key=lambda pair: pair[0].score)
-    how = f"tuned on one collection in each run, {len(found)} trials: this costs no privacy"
+    best, kept = max(fitted, key=lambda pair: pair[0].score)
+    how = f"tuned on one collection in each run, {len(fitted)} trials: this costs no privacy"
     met = f"met {100 * best.score:.1f} % of released validation labels"
-    return Tuned(kept, best.settings, tuple(trial for trial, _ in found), how, met)
+    return Tuned(kept, best.settings, tuple(trial for trial, _ in fitted), how, met)
