@@ -271,7 +271,7 @@ def test_sums_help_where_neighbours_are_alike() -> None:
     start = social_graph(600, 12, 100, 3, apps=4, seed=1)
     split = cm.split_of(start)
     method = fit(start, epsilon=20.0, epochs=40, hidden=16)
-    alone = experiment.curator_controls_of(method, start, split, randomness=SeededRandomness(0))["no-edges"]()
+    alone = curator_controls_of(method, start, split, randomness=SeededRandomness(0))["no-edges"]()
     assert method.score(start, split.test) > float(alone.mean()) + 0.2
 
 
@@ -382,7 +382,7 @@ def test_a_plan_reads_no_edge() -> None:
 
     promised = plan("class-sums", NoEdges(), {"epsilon": 2.0})
     method = fit()
-    assert promised.curator is not None and method.published is not None
+    assert promised.figures is not None and method.published is not None
     assert promised.figures.noise == method.published.noise
     assert promised.guarantee.epsilon == method.guarantee.epsilon == 2.0
     assert promised.guarantee.unit == method.guarantee.unit
