@@ -175,7 +175,7 @@ def test_the_plan_shows_the_price() -> None:
     found = plan("gap", cm.graph(), {"epsilon": 2.0, **OWN})
     assert found.figures is not None
     noise = found.figures.noise
-    plain = plan("gap", cm.graph(), {"epsilon": 2.0, "hops": 1}).curator
+    plain = plan("gap", cm.graph(), {"epsilon": 2.0, "hops": 1}).figures
     assert plain is not None
     assert set(noise.multipliers) == {"attention"}
     assert noise.sigmas[0] == pytest.approx(math.sqrt(2) * plain.noise.sigmas[0], rel=0.03)
