@@ -86,6 +86,7 @@ def read_text(path: Path, *, largest: int = LARGEST, error: Kind = DataError) ->
         InputError: of kind `error`: as in `read_bytes`, or it is not UTF-8.
     """
     try:
+        # "-sig" takes off a byte order mark, which some editors write.
         return read_bytes(path, largest=largest, error=error).decode("utf-8-sig")
     except UnicodeDecodeError as fault:
         raise error("is not UTF-8 text", where=str(path)) from fault
@@ -149,6 +150,7 @@ def read_json_lines(path: Path, *, largest: int = LARGEST_HISTORY, error: Kind =
         InputError: of kind `error`: it cannot be read, has too many lines, or a line is no strict JSON.
     """
     text = read_text(path, largest=largest, error=error)
+    # Counted before any line is parsed.
     require_lines(text.count("\n"), path, error=error)
     lines = ((number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip())
     return [parse_json(line, where=f"{path}, line {number}", error=error) for number, line in lines]
@@ -260,6 +262,7 @@ def _require_size(size: int, path: Path, largest: int, error: Kind) -> None:
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     content = dict(pairs)
+    # Readers differ in which of two equal keys they take, so a file could say two things at once.
     if len(content) < len(pairs):
         count = Counter(key for key, _ in pairs)
         raise ValueError(f"the key {count.most_common(1)[0][0]!r} is there twice")
@@ -272,6 +275,7 @@ def _no_number(word: str) -> float:
 
 def _finite(text: str) -> float:
     value = float(text)
+    # 1e999 is legal JSON and reads as infinity: an epsilon of it would pass for "no privacy".
     if not math.isfinite(value):
         raise ValueError(f"{text[:40]} is too large a number")
     return value

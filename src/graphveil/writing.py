@@ -307,6 +307,7 @@ def _runs(owner: dict[str, str | None]) -> bool:
 def _parents(path: Path) -> Iterator[None]:
     """The folder that `path` lies in; what was made of it goes again if the block leaves nothing there."""
     with writing(path):
+        # Noted before making them: only what was not there before may be removed again.
         made = [parent for parent in path.absolute().parents if not parent.exists()]
         path.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -341,6 +342,7 @@ def _final(name: str) -> str:
 
 
 def _refused(path: Path, reason: str, need: str, error: BaseException) -> WriteError:
+    # Libraries that write for us report a full disk in words alone.
     full = getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) or "space" in reason.lower()
     remedy = "free space there, or name another place" if full else "name another place"
     return WriteError(

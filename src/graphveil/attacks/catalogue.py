@@ -75,6 +75,7 @@ def _influence(target: Target) -> AttackResult:
 
 def _stealing(target: Target, **how: Any) -> AttackResult:
     if target.served.get("release") is not None:
+        # What the public edges show anyway is no leak of the release.
         how["without_edges"] = public_network(target.served, split=target.split, seed=target.seed)
         how["without"] = "a plain network on the public edges of the release alone"
     how |= {"targets": target.nodes, "seed": target.seed, "split": target.split}
@@ -133,6 +134,7 @@ def _averaging(kind: str) -> Callable[[Target], AttackResult]:
             raise InputError(f"nobody reports {kind} behind noise to this method", where="averaging")
         how: dict[str, Any] = {"randomness": target.randomness, "seed": target.seed}
         result = averaging(mechanism, **how)
+        # Fewer people: permanent reports are made one device at a time.
         kept = averaging(mechanism, people=100, permanent=True, **how)
         permanent = {f"permanent reports, {name}": value for name, value in kept.figures.items()}
         return replace(result, figures={**result.figures, **permanent})

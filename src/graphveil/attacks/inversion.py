@@ -48,6 +48,7 @@ def inverted(shown: Shown, known: np.ndarray, truth: np.ndarray, *, seed: int) -
         known: mask [n] of the people to learn from; truth: what they hold [m, d].
         seed: fixes weights, batches and who is kept aside.
     """
+    # A generator of its own: the adversary's draws never move those of training.
     order = torch.randperm(len(truth), generator=torch.Generator().manual_seed(seed))
     aside, learn = order[: len(truth) // _CHECKED], order[len(truth) // _CHECKED :]
     start = _start(shown, known, truth, learn.numpy())

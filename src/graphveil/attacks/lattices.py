@@ -25,6 +25,7 @@ def odd_columns(a: np.ndarray) -> np.ndarray:
     Raises:
         InputError: there are none.
     """
+    # A determinant is odd exactly where the matrix has an inverse modulo 2, so elimination over bits is enough.
     m = (a & 1).astype(np.uint8)
     independent: list[int] = []
     for column in range(a.shape[1]):
@@ -74,6 +75,7 @@ def reduced(left: int, right: np.ndarray) -> np.ndarray:
         basis[row][row] = left
         basis[row][rows:] = right[row].tolist()
     for place in range(rows, size):
+        # These rows stand for the wrap-around of 64-bit words.
         basis[place][place] = 1 << 64
     short = fmpz_mat(basis).lll()
     return np.array([[int(short[i, j]) for j in range(size)] for i in range(size)], dtype=np.int64)

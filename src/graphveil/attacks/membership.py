@@ -119,6 +119,7 @@ def _halves(judged: np.ndarray, shadows: int, share: float, seed: int) -> np.nda
     nodes = np.flatnonzero(judged)
     inside = np.zeros((shadows, len(judged)), dtype=bool)
     for row in inside:
+        # As many as trained the target: a shadow trained on fewer would be less sure of its members.
         row[rng.choice(nodes, max(1, round(share * len(nodes))), replace=False)] = True
     return inside
 
@@ -132,6 +133,7 @@ def _ratio(phi: np.ndarray, seen: np.ndarray, inside: np.ndarray) -> np.ndarray:
     logs = []
     for side in (inside, ~inside):
         counts = side.sum(axis=0)
+        # A node that is in all shadows, or in none, has no moments of its own on one side.
         everybody = float(seen[side].mean()), float(seen[side].std())
         mean = np.divide((seen * side).sum(axis=0), counts, out=np.full(len(phi), everybody[0]), where=counts > 0)
         # One deviation for all nodes: few shadows give no reliable one for each.

@@ -75,6 +75,7 @@ def with_public_edges(graph: Graph, served: Graph) -> Graph:
     public = served.get("public_edges")
     if public is None:
         return graph
+    # One number for each directed edge, so that two lists can be compared at once.
     keys = [edges[0].long() * n + edges[1] for edges in (graph.edge_index, served.edge_index[:, public])]
     marked = copy.copy(graph)
     marked.public_edges = torch.isin(*keys)

@@ -181,6 +181,7 @@ def _people(graph: Graph, known: float | np.ndarray, rng: np.random.Generator) -
             f"{len(ours)} known and {len(others)} other nodes", where="reconstruction", allowed=f"{_FEWEST} of each"
         )
     nodes = np.sort(np.concatenate([ours[:_LEARNED], others[:_JUDGED]]))
+    # Sorted, so that the columns lie in memory as they are read.
     columns = np.sort(rng.permutation(d)[:_COLUMNS])
     held: Any = as_matrix(graph.x)
     held = held[nodes] if sp.issparse(held) else held[torch.from_numpy(nodes)]
@@ -253,8 +254,10 @@ def _partners(groups: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray,
     mine, theirs = [], []
     for group in np.unique(groups):
         places = rng.permutation(np.flatnonzero(groups == group))
+        # A class with one node offers nobody to be confused with.
         if len(places) > 1:
             mine.append(places)
+            # A cycle in random order: nobody is compared with itself, and everybody serves once as the other.
             theirs.append(np.roll(places, 1))
     if not mine:
         raise InputError("no two nodes under attack have the same class", where="reconstruction")
@@ -295,6 +298,7 @@ def _with_samples(result: AttackResult, graph: Graph, people: _People, guess: np
         return result
     hidden = np.flatnonzero(~people.known)
     groups, first = np.unique(people.groups[hidden], return_index=True)
+    # Nodes without a label (-1) have no class to stand below the picture.
     chosen = first[groups >= 0][:_PICTURES]
     names = tuple(graph.schema.classes[group] for group in people.groups[hidden][chosen])
     return result.with_samples(Samples(names, image.images(people.truth[hidden][chosen]), image.images(guess[chosen])))

@@ -88,6 +88,7 @@ class AttackResult:
         Not where the AUC is no better than its baseline's: what was there without the secret did not leak.
         """
         anyway = self.baseline if self.baseline_high is None else self.baseline_high
+        # The interval's low end: a result that only may be above its baseline accuses no method.
         if anyway is not None and self.auc.low <= anyway:
             return False
         over_tpr = self.limit is not None and self.tpr_at_1_fpr.low > self.limit
@@ -240,6 +241,7 @@ class _Table:
 
     @classmethod
     def of(cls, members: np.ndarray, others: np.ndarray) -> _Table:
+        # Equal scores share one level, so that ties count half in the AUC whatever their order.
         values, places = np.unique(-np.concatenate([members, others]), return_inverse=True)
         return cls(places, np.arange(len(places)) < len(members), len(values))
 
@@ -272,6 +274,7 @@ def _at(false: np.ndarray, true: np.ndarray, rate: float) -> float:
     after = int(np.searchsorted(false, rate, side="right"))
     if after == len(false):
         return float(true[-1])
+    # Between two thresholds the curve is a straight line, which a biased coin reaches.
     share = (rate - false[after - 1]) / (false[after] - false[after - 1])
     return float(true[after - 1] + share * (true[after] - true[after - 1]))
 

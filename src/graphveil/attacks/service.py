@@ -164,6 +164,7 @@ def deployed(method: Estimator[LPGNNCore], graph: Graph) -> Deployed:
     weight = network.weights["weight1"].double()
     x = as_matrix(method.released.features if method.released is not None else graph.x)
     known = torch.from_numpy(np.asarray(x @ weight.numpy())) if sp.issparse(x) else torch.as_tensor(x).double() @ weight
+    # The mean is subtracted after propagation, so it passes through the weight on its own.
     shift = torch.zeros(1, weight.shape[1], dtype=torch.float64)
     if network.mean is not None:
         shift = network.mean.double() @ weight
@@ -263,6 +264,7 @@ def with_features(graph: Graph, factors: np.ndarray) -> Graph:
     scale = torch.from_numpy(factors)
     x = graph.x
     if x.layout == torch.sparse_csr:
+        # Only stored entries are scaled: a dense copy of sparse features might not fit in memory.
         counts = x.crow_indices().diff()
         values = x.values() * scale.repeat_interleave(counts)
         parts = (x.crow_indices(), x.col_indices(), values)
@@ -283,6 +285,7 @@ def with_features_of_others(graph: Graph, seed: int) -> Graph:
         A shallow copy; edges and labels stay with their nodes.
     """
     changed = copy.copy(graph)
+    # A constant beside the seed keeps this draw apart from those of other attacks.
     order = np.random.default_rng([seed, 0xD7]).permutation(int(graph.num_nodes))
     if graph.x.layout == torch.sparse_csr:
         changed.x = features_from_rows(to_rows(graph.x)[order])

@@ -59,6 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if debug:
             traceback.print_exc()
         return _explain(error, debug=debug)
+    # Outside of standalone mode Typer returns this code and says nothing.
     if code == INTERRUPTED:
         complain("interrupted; no partial files remain")
     return int(code or DONE)

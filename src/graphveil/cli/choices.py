@@ -221,6 +221,7 @@ def comparison(methods: str, data: str, typed: Mapping[str, Any]) -> Comparison:
     fixed = {}
     for name, info in infos.items():
         given = {key: typed[key] for key in NAMED if key in info.options and key not in AXES}
+        # None keeps the method's own default.
         given |= {} if name in delta_for else {"delta": None}
         own = [f"{key}={text}" for key, text in pairs if key in info.options]
         fixed[name] = collect(name, info, {**given, "settings": own})

@@ -95,6 +95,7 @@ def plain_lines(clock: Callable[[], float] = time.monotonic) -> ProgressCallback
 
     def tell(event: Progress) -> None:
         stage, now = event.stage, clock()
+        # Logs of batch jobs would fill with lines otherwise.
         if stage == last["stage"] and now - last["time"] < PLAIN_SECONDS:
             return
         last.update(stage=stage, time=now)

@@ -72,6 +72,7 @@ def assume(code: str, **facts: str | int) -> Assumption:
         InputError: the code is not known, or a name is missing or unknown.
     """
     names = names_in(ASSUMPTION_CODES[code].sentence) if code in ASSUMPTION_CODES else ()
+    # In the order of the sentence, so that equal assumptions compare equal however they were called.
     ordered = sorted(facts, key=lambda name: names.index(name) if name in names else len(names))
     return Assumption(code, tuple((name, str(facts[name])) for name in ordered))
 

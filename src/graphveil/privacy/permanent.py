@@ -102,5 +102,6 @@ def _told(part: str | int | builtins.bytes) -> builtins.bytes:
     if isinstance(part, builtins.bytes):
         kind, body = b"b", part
     else:
+        # The kind stands before it as well: the number 1 and the text "1" are different values.
         kind, body = (b"s", part.encode()) if isinstance(part, str) else (b"i", str(int(part)).encode())
     return kind + len(body).to_bytes(8, "little") + body

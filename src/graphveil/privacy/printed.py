@@ -34,4 +34,5 @@ def rounded_up_to(value: float, places: int = 2) -> str:
     if not math.isfinite(value) or float(plain) >= value:
         return plain
     step = Decimal(1).scaleb(-places)
+    # Decimals of a float are exact, so this rounds up the number itself and not a rounding of it.
     return str(Decimal(value).quantize(step, ROUND_CEILING, Context(400)))

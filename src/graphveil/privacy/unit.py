@@ -135,6 +135,7 @@ class ProtectedUnit:
         """What of a person is covered."""
         if self.kind == "together":
             return frozenset().union(*(part.covers for part in self.parts))
+        # Nothing is concluded from a text alone: an unknown unit covers nothing.
         return frozenset() if self.kind == "other" else self._form.covers
 
     @property

@@ -73,6 +73,7 @@ def checked(run: Path) -> Kept:
     split = public != run or is_public_part(run)
     facts = read_method(public)[1]
     ledger = _ledger_of(facts, public)
+    # A model on its own may lack a ledger file; a run never does.
     if split or (run / RESULT).is_file():
         _require(public / LEDGER)
     # The file must continue the model's own ledger: one that starts anew would hide what was spent.
@@ -82,6 +83,7 @@ def checked(run: Path) -> Kept:
         require_unchanged(public, (ABOUT, GUARANTEE))
         _require_same(read_object(public / GUARANTEE), guarantee, public / GUARANTEE, cut_off=is_cut_off(public))
     if (run / RESULT).is_file():
+        # Runs of older versions have no digests: there only contents are compared.
         if public != run:
             require_unchanged(run, (RESULT, METRICS, CONFIG))
             _require_one_content(run, public)

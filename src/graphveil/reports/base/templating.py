@@ -24,6 +24,7 @@ def rendered(template: str, **content: object) -> str:
     """
     kind = template.split(".")[-2]
     page = _environment(kind).get_template(template).render(**content)
+    # Blocks that are left out leave their empty lines behind.
     return re.sub(r"\n{3,}", "\n\n", page).strip() + "\n" if kind == "md" else page
 
 

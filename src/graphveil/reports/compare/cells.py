@@ -120,6 +120,7 @@ def open_folder(comparison: Comparison, folder: Path) -> None:
         write_text(plan, to_json(wanted, indent=2) + "\n")
         return
     stored = _read_json(plan)
+    # Compared in full: cells under other settings would mix silently with new ones.
     differing = sorted(key for key in wanted.keys() | stored.keys() if wanted.get(key) != stored.get(key))
     if differing:
         raise InputError(

@@ -59,6 +59,7 @@ def _panel(axes: Axes, group: Group, colours: Mapping[str, str]) -> None:
         names = [rounded_up(tick) for tick in ticks]
         label, lines = _label(group, rows, across), _lines(group, rows, across)
         for shift, (line, one) in enumerate(lines.items()):
+            # Lines are moved apart a little, or their intervals would cover each other.
             step = 0.05 * (shift - (len(lines) - 1) / 2)
             points = [(ticks.index(row.parts[across].epsilon) + step, row) for row in one]
             _line(axes, points, line, colours[one[0].method], MARKERS[shift % len(MARKERS)])
@@ -117,6 +118,7 @@ def _line(axes: Axes, points: Sequence[tuple[float, Row]], name: str | None, col
     beside = [(place, 100 * row.control.mean) for place, row in points if row.control is not None]
     if not beside:
         return
+    # One point draws no line, so a short dash stands for it.
     if len(beside) == 1:
         place, mean = beside[0]
         beside = [(place - 0.3, mean), (place + 0.3, mean)]
