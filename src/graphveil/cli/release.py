@@ -14,6 +14,7 @@ from graphveil.graphs import Graph
 
 if TYPE_CHECKING:
     from graphveil.methods import Method as MethodEntry
+    from graphveil.methods.base.estimator import Estimator
 
 Method = Annotated[
     str,
@@ -126,7 +127,7 @@ def refuse_release(graph: Graph, method: str) -> None:
         )
 
 
-def warn_of_open_parts(maker: Any, graph: Graph) -> None:
+def warn_of_open_parts(maker: Estimator[Any], graph: Graph) -> None:
     """Warn on stderr of parts that are published as they are although the owner declares them private.
 
     Args:
