@@ -15,15 +15,15 @@ BARS = {
     "function_median": (1, 12),
     "function_p90": (1, 20),
     "function_p99": (1, 45),
-    "args": (0.33, 1),
-    "comments": (0.009, 0.06),
-    "any": (0, 0.045),
-    "any_inside": (0, 0.035),
-    "tests_by_source": (0.74, 2),
+    "args": (0.72, 1),
+    "comments": (0.014, 0.06),
+    "any": (0, 0.022),
+    "any_inside": (0, 0.039),
+    "tests_by_source": (0.71, 2),
     "code_tests_by_source": (0.88, 2),
-    "ladders": (0, 51),
-    "privates": (0, 120),
-    "patches": (0, 165),
+    "ladders": (0, 0),
+    "privates": (0, 112),
+    "patches": (0, 162),
 }
 
 
