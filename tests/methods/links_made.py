@@ -111,14 +111,14 @@ def tensors_of(released: Any) -> dict[str, Tensor]:
 
 def likelihood(method: Any, released: Any, graph: Any) -> Tensor:
     """log Pr[all that each person sent | the graph] [n]."""
-    from graphveil.mechanisms import LabelReports
+    from graphveil.mechanisms import LabelReports, NotCollected, Public, PublicLabels
 
     schema, people = graph.schema, released.people
     total = torch.zeros(graph.num_nodes, dtype=torch.float64)
     features, labels = method.privacy.features(schema), method.privacy.labels(len(schema.classes))
-    if features not in (None, "public"):
+    if not isinstance(features, Public | NotCollected):
         total += features.log_likelihood(people.features, graph.x)
-    if labels is not None:
+    if not isinstance(labels, PublicLabels):
         sent = people.labels >= 0
         total[sent] += labels.log_likelihood(LabelReports(people.labels[sent]), graph.y[sent])
     for name, part in method.links.parts(schema, graph.num_nodes).items():
