@@ -17,7 +17,6 @@ import torch
 
 from graphveil.errors import BudgetError, InputError, ModelFileError
 from graphveil.methods import LPGNN, LabelPropagation, load_method
-from graphveil.methods.base.core import core_of
 from graphveil.methods.base.released import topology_of
 from graphveil.methods.local.lpgnn import LPGNNCore
 from graphveil.privacy import Guarantee, SecureRandomness, SeededRandomness
@@ -283,7 +282,7 @@ class MethodSuite(NewGraphSuite):
     def test_a_saved_method_comes_back_the_same(self, case: Case, fitted: Any, tmp_path: Path) -> None:
         fitted.save(tmp_path)
         for loaded in (load_method(tmp_path), load_like(fitted, tmp_path)):
-            assert type(core_of(loaded)) is type(core_of(fitted))
+            assert type(loaded.core) is type(fitted.core)
             assert torch.equal(loaded.predict_proba(), fitted.predict_proba())
             assert torch.equal(loaded.predict(made.sealed(case.graph())), fitted.predict())
             assert loaded.guarantee == fitted.guarantee

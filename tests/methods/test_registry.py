@@ -11,7 +11,6 @@ import pytest
 
 from graphveil.errors import InputError
 from graphveil.methods import METHODS
-from graphveil.methods.base.core import core_of
 from graphveil.methods.links.link_beliefs import LinkBeliefsCore
 from graphveil.methods.links.solitude import SolitudeCore
 from graphveil.methods.local.label_propagation import LabelPropagationCore
@@ -27,7 +26,7 @@ def test_the_catalogue_names_every_method() -> None:
 def test_every_method_is_built_from_its_defaults_with_seed_and_device(name: str) -> None:
     method = build_method(name, {}, 5, seed=3, device="cpu")
     entry = METHODS[name]
-    assert type(core_of(method)).__name__.removesuffix("Core") == entry.core.rpartition(":")[2]
+    assert type(method.core).__name__.removesuffix("Core") == entry.core.rpartition(":")[2]
     assert (getattr(method, "settings", method).seed, getattr(method, "settings", method).device) == (3, "cpu")
 
 
@@ -97,7 +96,7 @@ def test_a_method_is_built_once_more_from_what_a_run_recorded(name: str, setting
     first = build_method(name, settings, 5)
     used = METHODS[name].load_family().used_settings(first, METHODS[name].settle(settings))
     second = build_method(name, chosen_settings(name, used), 5)
-    assert type(core_of(second)) is type(core_of(first))
+    assert type(second.core) is type(first.core)
     for part in ("settings", "privacy", "links", "rule", "rounds"):
         assert getattr(second, part, None) == getattr(first, part, None)
 
@@ -177,7 +176,7 @@ def test_what_methods_there_are_is_read_without_loading_any() -> None:
 def test_every_entry_finds_its_core_which_takes_its_options(name: str) -> None:
     entry = METHODS[name]
     assert entry.name == name
-    assert core_of(entry.load_core()).__name__.removesuffix("Core") == entry.core.rpartition(":")[2]
+    assert entry.load_core().core.__name__.removesuffix("Core") == entry.core.rpartition(":")[2]
     assert not set(entry.fixed) & set(entry.options)
     entry.build(
         **{key: value for key, value in entry.settle({}).items() if key != "epsilon" or entry.trust == "central"}

@@ -167,8 +167,3 @@ def stored_probabilities(stored: Stored, classes: int) -> Tensor:
     if found.dim() != 2 or found.shape[1] != classes:
         raise InputError(f"probabilities are {tuple(found.shape)}", allowed=f"(nodes, {classes})")
     return found
-
-
-def core_of(method: Any) -> Any:
-    """Return the core of an estimator; a method that has none yet is its own."""
-    return getattr(method, "core", method)
