@@ -1,0 +1,83 @@
+"""Which coordinates a user reports: uniform subsets, whichever way they are drawn, and never a look at the data."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from graphveil.errors import InputError
+from graphveil.mechanisms.samplers.subsets import draw_subsets, every_subset, index_bits, log_subsets
+from graphveil.privacy import SeededRandomness
+from tests.mechanisms.samplers.scripted import Scripted
+
+FALSE_ALARM = 1e-6
+#: (d, k) on both sides of the size from which keys for all coordinates are cheaper than comparisons.
+BOTH_WAYS = [(40, 2), (9, 3), (5, 4), (6, 5), (12, 11)]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 60), st.data())
+def test_a_subset_is_sorted_and_has_each_number_once(dimension: int, data: st.DataObject) -> None:
+    size = data.draw(st.integers(1, dimension))
+    drawn = draw_subsets(20, dimension, size, SeededRandomness(data.draw(st.integers(0, 99))))
+    assert drawn.shape == (20, size)
+    assert (np.diff(drawn, axis=1) > 0).all()
+    assert drawn.min() >= 0 and drawn.max() < dimension
+
+
+def p_value(drawn: np.ndarray, dimension: int) -> float:
+    """Chi-square of how often each subset was drawn, all of them equally likely."""
+    every = {subset: place for place, subset in enumerate(itertools.combinations(range(dimension), drawn.shape[1]))}
+    counts = np.bincount([every[tuple(row)] for row in drawn.tolist()], minlength=len(every))
+    return float(stats.chisquare(counts).pvalue)
+
+
+@pytest.mark.parametrize(("dimension", "size"), BOTH_WAYS)
+def test_all_subsets_are_equally_likely(dimension: int, size: int) -> None:
+    """False-alarm rate 1e-6 each, fixed seeds; a copy that rarely lets the last number in is found out."""
+    drawn = draw_subsets(60_000, dimension, size, SeededRandomness(dimension))
+    assert p_value(drawn, dimension) > FALSE_ALARM
+    others = draw_subsets(60_000, dimension, size, SeededRandomness(1000 + dimension))
+    shy = np.where((drawn == dimension - 1).any(axis=1, keepdims=True), others, drawn)
+    assert p_value(shy, dimension) < FALSE_ALARM
+
+
+def test_who_reports_everything_draws_nothing() -> None:
+    assert draw_subsets(3, 4, 4, Scripted([])).tolist() == [[0, 1, 2, 3]] * 3
+
+
+@pytest.mark.parametrize(("dimension", "size"), BOTH_WAYS)
+def test_a_draw_takes_the_same_number_of_words_whatever_they_are(dimension: int, size: int) -> None:
+    used = []
+    for word in (0, 1, 2**63, 2**64 - 1):
+        source = Scripted([word] * 1000)
+        draw_subsets(7, dimension, size, source)
+        used.append(1000 - len(source.left))
+    assert len(set(used)) == 1
+
+
+@pytest.mark.parametrize(("dimension", "size", "levels"), [(4, 2, 3), (3, 3, 2), (5, 1, 4)])
+def test_every_subset_with_every_level_is_listed_once(dimension: int, size: int, levels: int) -> None:
+    chosen, sent = every_subset(dimension, size, levels)
+    rows = {(*a, *b) for a, b in zip(chosen.tolist(), sent.tolist(), strict=True)}
+    assert len(rows) == len(chosen) == math.comb(dimension, size) * levels**size
+    assert (np.diff(chosen, axis=1) > 0).all()
+    assert sent.min() == 0 and sent.max() == levels - 1
+    assert log_subsets(dimension, size) == pytest.approx(math.log(math.comb(dimension, size)))
+
+
+def test_more_reports_than_can_be_listed_are_refused_before_any_is() -> None:
+    with pytest.raises(InputError, match=r"there are [\d,]+ possible reports; allowed: at most 1,000,000"):
+        every_subset(1433, 40, 2)
+
+
+@pytest.mark.parametrize(("dimension", "size", "bits"), [(8, 8, 0), (8, 1, 3), (9, 1, 4), (1433, 7, 11), (2, 1, 1)])
+def test_an_index_takes_the_bits_that_its_numbers_need(dimension: int, size: int, bits: int) -> None:
+    assert index_bits(dimension, size) == bits
+    assert size == dimension or 2 ** (bits - 1) < dimension <= 2**bits
