@@ -1,0 +1,102 @@
+"""Edge lists in their one form: against plain sets, whatever order, direction and repetition they came in."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphveil.errors import DataError
+from graphveil.graphs.edges import edge_keys, is_normalised, merge_edges, normalise_edges
+
+NODES = 6
+listed = st.lists(st.tuples(st.integers(0, NODES - 1), st.integers(0, NODES - 1)), max_size=25)
+
+
+def ends(edges: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
+    """Both columns of a list of edges."""
+    columns = np.array(edges, dtype=np.int64).reshape(-1, 2)
+    return columns[:, 0], columns[:, 1]
+
+
+@settings(max_examples=150, deadline=None)
+@given(listed, st.booleans())
+def test_what_is_stored_is_the_set_of_edges_in_order(edges: list[tuple[int, int]], directed: bool) -> None:
+    kept = {(a, b) for a, b in edges if a != b}
+    wanted = sorted(kept if directed else kept | {(b, a) for a, b in kept})
+    found, notes = merge_edges(*ends(edges), NODES, directed=directed)
+    assert [tuple(column) for column in found.T.tolist()] == wanted
+    assert found.dtype == np.int64
+    assert is_normalised(found, NODES, directed=directed)
+    assert is_normalised(found, NODES, directed=True)  # nothing asks a directed list for its mirror
+    stored = len(wanted) if directed else len(wanted) // 2
+    assert f"{stored:,}" in notes[-1]
+
+
+@settings(max_examples=150, deadline=None)
+@given(listed, st.booleans())
+def test_the_notes_account_for_every_line(edges: list[tuple[int, int]], directed: bool) -> None:
+    """Lines listed = self-loops + repeated lines + edges listed both ways + edges kept."""
+    _, notes = merge_edges(*ends(edges), NODES, directed=directed)
+
+    def counted(word: str) -> int:
+        return sum(
+            int(part) for note in notes if word in note for part in note.replace(",", "").split() if part.isdigit()
+        )
+
+    assert counted("self-loops") == sum(a == b for a, b in edges)
+    assert counted("self-loops") + counted("merged") + counted("stored in both") + counted("kept") == len(edges)
+    assert directed == (notes[-1].startswith("kept")) == (not notes[-1].startswith("made undirected"))
+
+
+@settings(max_examples=100, deadline=None)
+@given(listed, st.randoms(use_true_random=False))
+def test_order_and_direction_of_the_lines_do_not_matter(edges: list[tuple[int, int]], random: object) -> None:
+    turned = [pair[::-1] for pair in edges]
+    random.shuffle(turned)  # type: ignore[attr-defined]
+    one, other = (merge_edges(*ends(each), NODES, directed=False)[0] for each in (edges, turned))
+    assert np.array_equal(one, other)
+
+
+@settings(max_examples=150, deadline=None)
+@given(listed, st.booleans())
+def test_a_list_is_normalised_exactly_when_merging_changes_nothing(
+    edges: list[tuple[int, int]], directed: bool
+) -> None:
+    raw = np.stack(ends(edges))
+    assert is_normalised(raw, NODES, directed=directed) == np.array_equal(
+        raw, merge_edges(*raw, NODES, directed=directed)[0]
+    )
+
+
+@settings(max_examples=100, deadline=None)
+@given(listed, listed)
+def test_equal_keys_are_equal_edges(first: list[tuple[int, int]], second: list[tuple[int, int]]) -> None:
+    for directed in (False, True):
+        a, b = (edge_keys(*ends(each), NODES, directed=directed) for each in (first, second))
+        for key, one in zip(a.tolist(), first, strict=True):
+            for other_key, other in zip(b.tolist(), second, strict=True):
+                same = one == other if directed else sorted(one) == sorted(other)
+                assert (key == other_key) == same
+
+
+def test_keys_of_large_graphs_do_not_overflow_small_integers() -> None:
+    last = np.array([70_000], dtype=np.int32)
+    assert edge_keys(last, last - 1, 70_001, directed=True).tolist() == [70_000 * 70_001 + 69_999]
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [([0], [NODES]), ([-1], [0]), ([2**32], [0]), ([0.0], [1.0]), ([0, 1], [1]), ([[0, 1]], [[1, 0]])],
+)
+def test_what_joins_no_two_nodes_is_refused(source: list[object], target: list[object]) -> None:
+    """2^32 would become node 0 in 32 bits."""
+    with pytest.raises(DataError, match=r"joins what is no node.*0 to 5|two lists, equally long"):
+        merge_edges(np.array(source), np.array(target), NODES, directed=False)
+
+
+def test_a_graph_without_edges_stays_one() -> None:
+    edge_index, notes = normalise_edges(*ends([]), NODES, directed=False)
+    assert edge_index.shape == (2, 0)
+    assert notes == ("made undirected: 0 edges, each stored in both directions",)
