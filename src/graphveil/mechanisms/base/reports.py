@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import Field, dataclass, fields
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor
@@ -11,8 +12,27 @@ from torch import Tensor
 from graphveil.errors import InputError
 
 
+class NamedTensors:
+    """Reports whose fields are all tensors, stored and read back under the fields' names; the first counts users."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+    def __len__(self) -> int:
+        return len(next(iter(self.to_tensors().values())))
+
+    def to_tensors(self) -> dict[str, Tensor]:
+        """The tensors by name."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    @classmethod
+    def from_tensors(cls, tensors: Mapping[str, Tensor]) -> Self:
+        """The inverse of `to_tensors`; raises InputError for missing, extra or wrong tensors."""
+        require_names(tensors, *(field.name for field in fields(cls)))
+        return cls(**tensors)
+
+
 @dataclass(frozen=True, eq=False)
-class MultiBitReports:
+class MultiBitReports(NamedTensors):
     """indices int32 [n, m], ascending in every row, and one bit for each: bits uint8 [n, m]."""
 
     indices: Tensor
@@ -24,22 +44,9 @@ class MultiBitReports:
         if self.indices.shape != self.bits.shape:
             raise InputError(f"{tuple(self.indices.shape)} indices with {tuple(self.bits.shape)} bits")
 
-    def __len__(self) -> int:
-        return len(self.indices)
-
-    def to_tensors(self) -> dict[str, Tensor]:
-        """The tensors by name."""
-        return {"indices": self.indices, "bits": self.bits}
-
-    @classmethod
-    def from_tensors(cls, tensors: Mapping[str, Tensor]) -> MultiBitReports:
-        """The inverse of `to_tensors`; raises InputError for missing, extra or wrong tensors."""
-        require_names(tensors, "indices", "bits")
-        return cls(tensors["indices"], tensors["bits"])
-
 
 @dataclass(frozen=True, eq=False)
-class OneBitReports:
+class OneBitReports(NamedTensors):
     """One bit for each coordinate, the first in the highest bit of a byte: uint8 [n, ceil(d/8)]."""
 
     packed: Tensor
@@ -47,22 +54,9 @@ class OneBitReports:
     def __post_init__(self) -> None:
         require_tensor("packed", self.packed, torch.uint8, 2)
 
-    def __len__(self) -> int:
-        return len(self.packed)
-
-    def to_tensors(self) -> dict[str, Tensor]:
-        """The tensors by name."""
-        return {"packed": self.packed}
-
-    @classmethod
-    def from_tensors(cls, tensors: Mapping[str, Tensor]) -> OneBitReports:
-        """The inverse of `to_tensors`; raises InputError for missing, extra or wrong tensors."""
-        require_names(tensors, "packed")
-        return cls(tensors["packed"])
-
 
 @dataclass(frozen=True, eq=False)
-class LatticeReports:
+class LatticeReports(NamedTensors):
     """Noisy vectors as integer multiples of the mechanism's grid step: levels int32 [n, d]."""
 
     levels: Tensor
@@ -70,41 +64,15 @@ class LatticeReports:
     def __post_init__(self) -> None:
         require_tensor("levels", self.levels, torch.int32, 2)
 
-    def __len__(self) -> int:
-        return len(self.levels)
-
-    def to_tensors(self) -> dict[str, Tensor]:
-        """The tensors by name."""
-        return {"levels": self.levels}
-
-    @classmethod
-    def from_tensors(cls, tensors: Mapping[str, Tensor]) -> LatticeReports:
-        """The inverse of `to_tensors`; raises InputError for missing, extra or wrong tensors."""
-        require_names(tensors, "levels")
-        return cls(tensors["levels"])
-
 
 @dataclass(frozen=True, eq=False)
-class LabelReports:
+class LabelReports(NamedTensors):
     """One noisy class a user: labels int64 [n]."""
 
     labels: Tensor
 
     def __post_init__(self) -> None:
         require_tensor("labels", self.labels, torch.int64, 1)
-
-    def __len__(self) -> int:
-        return len(self.labels)
-
-    def to_tensors(self) -> dict[str, Tensor]:
-        """The tensors by name."""
-        return {"labels": self.labels}
-
-    @classmethod
-    def from_tensors(cls, tensors: Mapping[str, Tensor]) -> LabelReports:
-        """The inverse of `to_tensors`; raises InputError for missing, extra or wrong tensors."""
-        require_names(tensors, "labels")
-        return cls(tensors["labels"])
 
 
 def require_inside(reports: Tensor, low: int, high: int, what: str) -> None:

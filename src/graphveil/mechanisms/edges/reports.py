@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 
 from graphveil.errors import InputError
-from graphveil.mechanisms.base.reports import require_names, require_tensor
+from graphveil.mechanisms.base.reports import NamedTensors, require_names, require_tensor
 
 
 @dataclass(frozen=True, eq=False)
-class EdgeReports:
+class EdgeReports(NamedTensors):
     """One list of ids a user: user v names columns[starts[v]:starts[v+1]], ascending.
 
     Args:
@@ -44,16 +44,6 @@ class EdgeReports:
     def __len__(self) -> int:
         return len(self.starts) - 1
 
-    def to_tensors(self) -> dict[str, Tensor]:
-        """The tensors by name."""
-        return {"starts": self.starts, "columns": self.columns}
-
-    @classmethod
-    def from_tensors(cls, tensors: Mapping[str, Tensor]) -> EdgeReports:
-        """The inverse of `to_tensors`; raises InputError for missing, extra or wrong tensors."""
-        require_names(tensors, "starts", "columns")
-        return cls(tensors["starts"], tensors["columns"])
-
     def to_edge_index(self) -> Tensor:
         """What was sent as int64 [2, R]: row 0 the user who reports, row 1 the one named; sorted."""
         users = torch.repeat_interleave(torch.arange(len(self)), self.starts.diff())
@@ -61,26 +51,13 @@ class EdgeReports:
 
 
 @dataclass(frozen=True, eq=False)
-class DegreeReports:
+class DegreeReports(NamedTensors):
     """One noisy degree a user: levels int32 [n], possibly negative."""
 
     levels: Tensor
 
     def __post_init__(self) -> None:
         require_tensor("levels", self.levels, torch.int32, 1)
-
-    def __len__(self) -> int:
-        return len(self.levels)
-
-    def to_tensors(self) -> dict[str, Tensor]:
-        """The tensors by name."""
-        return {"levels": self.levels}
-
-    @classmethod
-    def from_tensors(cls, tensors: Mapping[str, Tensor]) -> DegreeReports:
-        """The inverse of `to_tensors`; raises InputError for missing, extra or wrong tensors."""
-        require_names(tensors, "levels")
-        return cls(tensors["levels"])
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -13,7 +12,7 @@ from graphveil.mechanisms.base import reports
 
 
 @dataclass(frozen=True, eq=False)
-class CodewordReports:
+class CodewordReports(reports.NamedTensors):
     """The codeword that each user chose, int32 [n], and the number of its public codebook, int64 [n]."""
 
     codewords: Tensor
@@ -24,16 +23,3 @@ class CodewordReports:
         reports.require_tensor("codebooks", self.codebooks, torch.int64, 1)
         if self.codewords.shape != self.codebooks.shape:
             raise InputError(f"{len(self.codewords)} codewords of {len(self.codebooks)} codebooks", where="reports")
-
-    def __len__(self) -> int:
-        return len(self.codewords)
-
-    def to_tensors(self) -> dict[str, Tensor]:
-        """The tensors by name."""
-        return {"codewords": self.codewords, "codebooks": self.codebooks}
-
-    @classmethod
-    def from_tensors(cls, tensors: Mapping[str, Tensor]) -> CodewordReports:
-        """The inverse of `to_tensors`; raises InputError for missing, extra or wrong tensors."""
-        reports.require_names(tensors, "codewords", "codebooks")
-        return cls(tensors["codewords"], tensors["codebooks"])

@@ -20,7 +20,8 @@ from torch import Tensor
 
 from graphveil.errors import InputError
 from graphveil.mechanisms.base import _validate
-from graphveil.mechanisms.base.domain import WORDS, VectorDomain
+from graphveil.mechanisms.base.domain import WORDS
+from graphveil.mechanisms.base.in_range import InRange
 from graphveil.mechanisms.base.reports import require_inside, require_pairs
 from graphveil.mechanisms.base.values import FloatArray, Values, blocks
 from graphveil.mechanisms.features.bin_reports import BinReports
@@ -33,7 +34,7 @@ _MOST_NUMBERS = 1 << 24
 
 
 @dataclass(frozen=True, kw_only=True)
-class FeatureRR:
+class FeatureRR(InRange):
     """Sends the bin of every feature, bins nearer to the true one being likelier, by powers of r.
 
     Formal guarantees: epsilon-local privacy for the whole vector under replacement, exactly (integer tables, rounded to
@@ -88,11 +89,6 @@ class FeatureRR:
             )
 
     @property
-    def domain(self) -> VectorDomain:
-        """The declared range of every coordinate."""
-        return VectorDomain(self.dimension, self.low, self.high)
-
-    @property
     def theta(self) -> FloatArray:
         """The part of epsilon of each feature, float64 [d]; they add up to 1."""
         if self.shares is None:
@@ -103,11 +99,6 @@ class FeatureRR:
     def sent(self) -> Bins:
         """The features that are sent, int64 [a], ascending."""
         return np.flatnonzero(self.theta > 0)
-
-    @property
-    def midpoint(self) -> float:
-        """The middle of the range, which `centred` leaves out."""
-        return self.domain.midpoint
 
     @property
     def largest(self) -> float:

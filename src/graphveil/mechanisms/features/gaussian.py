@@ -11,19 +11,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
 from scipy.special import log_ndtr
-from torch import Tensor
 
 from graphveil.errors import InputError
 from graphveil.mechanisms.base import _validate
-from graphveil.mechanisms.base.domain import VectorDomain
 from graphveil.mechanisms.base.lattice import Lattice
-from graphveil.mechanisms.base.reports import LatticeReports
-from graphveil.mechanisms.base.values import Values
+from graphveil.mechanisms.base.lattice_mechanism import LatticeMechanism
 from graphveil.mechanisms.samplers.rounded_normal import RELATIVE_ERROR, RoundedNormal
-from graphveil.privacy import Guarantee, Randomness, analytic_gaussian_sigma
+from graphveil.privacy import Guarantee, analytic_gaussian_sigma
 from graphveil.privacy.printed import rounded_up
 
 # The grid is no finer than this many steps for one sigma: more would only make the table slower.
@@ -46,7 +41,7 @@ class _Calibration(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AnalyticGaussian:
+class AnalyticGaussian(LatticeMechanism):
     """Adds rounded normal noise, calibrated to the whole vector, to every coordinate.
 
     Formal guarantees: (epsilon, delta)-local privacy for the whole vector under replacement; it covers what
@@ -83,77 +78,14 @@ class AnalyticGaussian:
         _calibrate(self.epsilon, self.delta, self.dimension)
 
     @property
-    def domain(self) -> VectorDomain:
-        """The declared range of every coordinate."""
-        return VectorDomain(self.dimension, self.low, self.high)
-
-    @property
-    def midpoint(self) -> float:
-        """The middle of the range, which `centred` leaves out."""
-        return self.domain.midpoint
-
-    @property
-    def step(self) -> float:
-        """The grid step: reports are whole multiples of it."""
-        return self.lattice.step
-
-    @property
     def sigma(self) -> float:
         """The standard deviation of the noise before rounding, in the unit of the values."""
         return self.noise.sigma * self.step
 
     @property
-    def worst_variance(self) -> float:
-        """The largest variance of one coordinate's estimate, in the squared unit of the values."""
-        return self.lattice.worst_variance
-
-    @property
-    def report_bytes(self) -> float:
-        """Bytes of one report: 32 bits a coordinate."""
-        return self.lattice.report_bytes
-
-    @property
     def guarantee(self) -> Guarantee:
         """What one report protects."""
         return self.domain.guarantee(self.epsilon, self.delta)
-
-    def randomize(self, values: Values, *, randomness: Randomness) -> LatticeReports:
-        """What the devices send: one integer a coordinate.
-
-        Args:
-            values: [n, d], dense or sparse rows, every entry in [low, high].
-            randomness: the source of the noise.
-
-        Raises:
-            InputError: an entry is NaN, infinite or out of range (it is named and nothing is encoded), or n d
-                exceeds 50,000,000.
-        """
-        return self.lattice.randomize(values, randomness)
-
-    def centred(self, reports: LatticeReports) -> npt.NDArray[np.float32]:
-        """The unbiased estimate minus `midpoint`, float32 [n, d]."""
-        return self.lattice.centred(reports)
-
-    def estimate(self, reports: LatticeReports) -> Tensor:
-        """The unbiased estimate of the values, float32 [n, d]."""
-        return self.lattice.estimate(reports)
-
-    def log_likelihood(self, reports: LatticeReports, values: Values) -> Tensor:
-        """log Pr[report | value] for each row, float64 [n], of rounding, noise and clamping together.
-
-        Args:
-            reports: n of them.
-            values: [n, d], what each was made from.
-        """
-        return self.lattice.log_likelihood(reports, values)
-
-    def variance(self, values: Values) -> Tensor:
-        """The variance of the estimate of each coordinate, float64 [n, d]: noise plus rounding."""
-        return self.lattice.variance(values)
-
-    def every_report(self) -> LatticeReports:
-        """Every report that a device can send, one a user; raises InputError where there are more than a million."""
-        return self.lattice.every_report()
 
     @property
     def lattice(self) -> Lattice:

@@ -10,18 +10,12 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
-import numpy.typing as npt
-from torch import Tensor
-
 from graphveil.errors import InputError
 from graphveil.mechanisms.base import _validate
-from graphveil.mechanisms.base.domain import VectorDomain
 from graphveil.mechanisms.base.lattice import Lattice
-from graphveil.mechanisms.base.reports import LatticeReports
-from graphveil.mechanisms.base.values import Values
+from graphveil.mechanisms.base.lattice_mechanism import LatticeMechanism
 from graphveil.mechanisms.samplers.geometric import TwoSidedGeometric
-from graphveil.privacy import Guarantee, Randomness
+from graphveil.privacy import Guarantee
 from graphveil.privacy.printed import rounded_up
 
 # The grid is the coarsest whose noise is still this many steps: rounding then adds nothing that matters.
@@ -35,7 +29,7 @@ _SLACK: Final = 1e-12
 
 
 @dataclass(frozen=True, kw_only=True)
-class Laplace:
+class Laplace(LatticeMechanism):
     """Adds two-sided geometric noise at epsilon / dimension to every coordinate.
 
     Formal guarantees: epsilon-local privacy for the whole vector under replacement; the possible reports are
@@ -75,72 +69,9 @@ class Laplace:
             )
 
     @property
-    def domain(self) -> VectorDomain:
-        """The declared range of every coordinate."""
-        return VectorDomain(self.dimension, self.low, self.high)
-
-    @property
-    def midpoint(self) -> float:
-        """The middle of the range, which `centred` leaves out."""
-        return self.domain.midpoint
-
-    @property
-    def step(self) -> float:
-        """The grid step: reports are whole multiples of it."""
-        return self.lattice.step
-
-    @property
-    def worst_variance(self) -> float:
-        """The largest variance of one coordinate's estimate, in the squared unit of the values."""
-        return self.lattice.worst_variance
-
-    @property
-    def report_bytes(self) -> float:
-        """Bytes of one report: 32 bits a coordinate."""
-        return self.lattice.report_bytes
-
-    @property
     def guarantee(self) -> Guarantee:
         """What one report protects."""
         return self.domain.guarantee(self.epsilon)
-
-    def randomize(self, values: Values, *, randomness: Randomness) -> LatticeReports:
-        """What the devices send: one integer a coordinate.
-
-        Args:
-            values: [n, d], dense or sparse rows, every entry in [low, high].
-            randomness: the source of the noise.
-
-        Raises:
-            InputError: an entry is NaN, infinite or out of range (it is named and nothing is encoded), or n d
-                exceeds 50,000,000.
-        """
-        return self.lattice.randomize(values, randomness)
-
-    def centred(self, reports: LatticeReports) -> npt.NDArray[np.float32]:
-        """The unbiased estimate minus `midpoint`, float32 [n, d]."""
-        return self.lattice.centred(reports)
-
-    def estimate(self, reports: LatticeReports) -> Tensor:
-        """The unbiased estimate of the values, float32 [n, d]."""
-        return self.lattice.estimate(reports)
-
-    def log_likelihood(self, reports: LatticeReports, values: Values) -> Tensor:
-        """log Pr[report | value] for each row, float64 [n], of rounding, noise and clamping together.
-
-        Args:
-            reports: n of them.
-            values: [n, d], what each was made from.
-        """
-        return self.lattice.log_likelihood(reports, values)
-
-    def variance(self, values: Values) -> Tensor:
-        """The variance of the estimate of each coordinate, float64 [n, d]: noise plus rounding."""
-        return self.lattice.variance(values)
-
-    def every_report(self) -> LatticeReports:
-        """Every report that a device can send, one a user; raises InputError where there are more than a million."""
-        return self.lattice.every_report()
 
     @property
     def lattice(self) -> Lattice:

@@ -14,11 +14,11 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
-from graphveil.errors import InputError
 from graphveil.mechanisms.base import _validate
-from graphveil.mechanisms.base.domain import VectorDomain
+from graphveil.mechanisms.base.in_range import InRange
 from graphveil.mechanisms.base.reports import MultiBitReports, require_inside, require_pairs
 from graphveil.mechanisms.base.values import Values
+from graphveil.mechanisms.features.subset_estimates import Worth, centred_rows, dense_rows, require_subsets
 from graphveil.mechanisms.samplers.bits import BitLaw, bit_law
 from graphveil.mechanisms.samplers.subsets import draw_subsets, every_subset, index_bits, log_subsets, subset_blocks
 from graphveil.privacy import Guarantee, Randomness
@@ -28,7 +28,7 @@ _BEST_SHARE = 2.18
 
 
 @dataclass(frozen=True, kw_only=True)
-class MultiBit:
+class MultiBit(InRange):
     """Reports `coordinates` of the `dimension` coordinates, drawn at random, as one private bit each.
 
     Formal guarantees: epsilon-local privacy for the whole vector under replacement, exactly (the thresholds
@@ -69,21 +69,11 @@ class MultiBit:
         _validate.positive_epsilon(self.epsilon, per=self.coordinates)
 
     @property
-    def domain(self) -> VectorDomain:
-        """The declared range of every coordinate."""
-        return VectorDomain(self.dimension, self.low, self.high)
-
-    @property
     def coordinates(self) -> int:
         """m, the coordinates (and bits) in one report."""
         if self.sampled is not None:
             return self.sampled
         return max(1, math.floor(min(self.dimension, self.epsilon / _BEST_SHARE)))
-
-    @property
-    def midpoint(self) -> float:
-        """The middle of the range, which `centred` leaves out."""
-        return self.domain.midpoint
 
     @property
     def scale(self) -> float:
@@ -134,12 +124,7 @@ class MultiBit:
 
     def centred(self, reports: MultiBitReports) -> scipy.sparse.csr_matrix:
         """The unbiased estimate minus `midpoint`: float32 [n, d] with m numbers a row, all +-`scale`."""
-        self._check(reports)
-        count, size = reports.indices.shape
-        data = (reports.bits.numpy().astype(np.float32).ravel() * 2 - 1) * np.float32(self.scale)
-        starts = np.arange(0, count * size + 1, size)
-        parts = (data, reports.indices.numpy().ravel(), starts)
-        return scipy.sparse.csr_matrix(parts, shape=(count, self.dimension))
+        return centred_rows(reports.indices, self._worth(reports), self.dimension)
 
     def estimate(self, reports: MultiBitReports) -> Tensor:
         """The unbiased estimate of the values, dense float32 [n, d]; prefer `centred` where d is large.
@@ -148,11 +133,7 @@ class MultiBit:
             InputError: the reports do not fit, or n d exceeds 50,000,000.
         """
         _validate.fits_in_memory(len(reports), self.dimension, "the estimate")
-        self._check(reports)
-        # Coordinates that nobody reported stay at the middle of the range: their centred estimate is 0.
-        signed = (reports.bits.float() * 2 - 1) * self.scale
-        dense = torch.full((len(reports), self.dimension), self.midpoint)
-        return dense.scatter_add_(1, reports.indices.long(), signed)
+        return dense_rows(reports.indices, self._worth(reports), self.dimension, self.midpoint)
 
     def log_likelihood(self, reports: MultiBitReports, values: Values) -> Tensor:
         """log Pr[report | value] for each row, float64 [n]; exact: it uses the sampler's own thresholds.
@@ -192,10 +173,11 @@ class MultiBit:
         """The law of one bit, given where its coordinate lies in the range."""
         return bit_law(self.epsilon, self.coordinates)
 
+    def _worth(self, reports: MultiBitReports) -> Worth:
+        self._check(reports)
+        signs: Worth = reports.bits.numpy().astype(np.float32) * 2 - 1
+        return signs * np.float32(self.scale)
+
     def _check(self, reports: MultiBitReports) -> None:
-        if reports.indices.shape[1] != self.coordinates:
-            raise InputError(f"reports hold {reports.indices.shape[1]} bits", allowed=f"{self.coordinates}")
-        require_inside(reports.indices, 0, self.dimension - 1, "a coordinate")
+        require_subsets(reports.indices, self.coordinates, self.dimension, "bits")
         require_inside(reports.bits, 0, 1, "a bit")
-        if not bool((reports.indices[:, 1:] > reports.indices[:, :-1]).all()):
-            raise InputError("a report names its coordinates out of order or twice", allowed="ascending")

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from graphveil.errors import InputError
 from graphveil.mechanisms.base import _validate
-from graphveil.mechanisms.base.domain import VectorDomain
+from graphveil.mechanisms.base.in_range import InRange
 from graphveil.mechanisms.base.reports import OneBitReports, require_pairs
 from graphveil.mechanisms.base.values import Values, blocks
 from graphveil.mechanisms.features.multibit import MultiBit
@@ -25,7 +25,7 @@ from graphveil.privacy import Guarantee, Randomness
 
 
 @dataclass(frozen=True, kw_only=True)
-class OneBit:
+class OneBit(InRange):
     """Reports every coordinate as one private bit at epsilon / dimension.
 
     Formal guarantees: as `MultiBit`'s, of which it is the case m = d.
@@ -54,16 +54,6 @@ class OneBit:
     def __post_init__(self) -> None:
         _ = self.domain
         _validate.positive_epsilon(self.epsilon, per=self.dimension)
-
-    @property
-    def domain(self) -> VectorDomain:
-        """The declared range of every coordinate."""
-        return VectorDomain(self.dimension, self.low, self.high)
-
-    @property
-    def midpoint(self) -> float:
-        """The middle of the range, which `centred` leaves out."""
-        return self.domain.midpoint
 
     @property
     def scale(self) -> float:

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from graphveil.errors import InputError
 from graphveil.mechanisms.base import _validate
-from graphveil.mechanisms.base.domain import VectorDomain
+from graphveil.mechanisms.base.in_range import InRange
 from graphveil.mechanisms.base.reports import require_inside, require_pairs
 from graphveil.mechanisms.base.values import FloatArray, Rows, Values, blocks
 from graphveil.mechanisms.features.codebooks import LAST_CODEBOOK, UNIT, Codebooks, Numbers
@@ -36,7 +36,7 @@ _SLACK: Final = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivUnit:
+class PrivUnit(InRange):
     """Reports which of `codewords` public random vectors is close to the value, seldom truthfully.
 
     A device subtracts the middle of the range, divides by `radius` and adds one coordinate that makes the length 1:
@@ -86,16 +86,6 @@ class PrivUnit:
             raise InputError(f"radius is {self.radius!r}", allowed=f"above 0 and at most {widest:g}")
         if not math.isfinite(self.scale):
             raise InputError(f"the range [{self.low:g}, {self.high:g}] in {self.dimension} dimensions overflows")
-
-    @property
-    def domain(self) -> VectorDomain:
-        """The declared range of every coordinate."""
-        return VectorDomain(self.dimension, self.low, self.high)
-
-    @property
-    def midpoint(self) -> float:
-        """The middle of the range, which `centred` leaves out."""
-        return self.domain.midpoint
 
     @property
     def length(self) -> float:

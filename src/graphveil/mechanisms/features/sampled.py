@@ -11,17 +11,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse
 import torch
 from torch import Tensor
 
-from graphveil.errors import InputError
 from graphveil.mechanisms.base import _validate
-from graphveil.mechanisms.base.domain import WORDS, VectorDomain
+from graphveil.mechanisms.base.domain import WORDS
+from graphveil.mechanisms.base.in_range import InRange
 from graphveil.mechanisms.base.reports import require_inside, require_pairs
 from graphveil.mechanisms.base.values import Values
 from graphveil.mechanisms.features.sampled_reports import SampledReports
+from graphveil.mechanisms.features.subset_estimates import Worth, centred_rows, dense_rows, require_subsets
 from graphveil.mechanisms.samplers.laws import Law, worst_variance
 from graphveil.mechanisms.samplers.subsets import draw_subsets, every_subset, index_bits, log_subsets, subset_blocks
 from graphveil.privacy import Guarantee, Randomness
@@ -55,7 +55,7 @@ class SamplingKind:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class SampledVectors:
+class SampledVectors(InRange):
     """Sends a level for each of k uniformly sampled coordinates: Duchi, Piecewise, SubOptimal, Hybrid, ThreeOutputs.
 
     Formal guarantees: epsilon-local privacy for the whole vector under replacement, exactly (integer weights on a
@@ -92,11 +92,6 @@ class SampledVectors:
         return f"{self.kind.name}({arguments})"
 
     @property
-    def domain(self) -> VectorDomain:
-        """The declared range of every coordinate."""
-        return VectorDomain(self.dimension, self.low, self.high)
-
-    @property
     def coordinates(self) -> int:
         """k, the coordinates in one report."""
         return self.sampled or self.kind.best(self.epsilon, self.dimension)
@@ -120,11 +115,6 @@ class SampledVectors:
     def largest(self) -> float:
         """The largest size of a number of `centred`."""
         return self.scale * float(np.abs(self.law.values()).max())
-
-    @property
-    def midpoint(self) -> float:
-        """The middle of the range, which `centred` leaves out."""
-        return self.domain.midpoint
 
     @property
     def report_bytes(self) -> float:
@@ -160,10 +150,7 @@ class SampledVectors:
 
     def centred(self, reports: SampledReports) -> scipy.sparse.csr_matrix:
         """The unbiased estimate minus `midpoint`: float32 [n, d] with k numbers a row."""
-        count, size = len(reports), self.coordinates
-        data = self._worth(reports).ravel()
-        parts = (data, reports.indices.numpy().ravel(), np.arange(0, count * size + 1, size))
-        return scipy.sparse.csr_matrix(parts, shape=(count, self.dimension))
+        return centred_rows(reports.indices, self._worth(reports), self.dimension)
 
     def estimate(self, reports: SampledReports) -> Tensor:
         """The unbiased estimate of the values, dense float32 [n, d]; prefer `centred` where d is large.
@@ -172,9 +159,7 @@ class SampledVectors:
             InputError: the reports do not fit, or n d exceeds 50,000,000.
         """
         _validate.fits_in_memory(len(reports), self.dimension, "the estimate")
-        worth = torch.from_numpy(self._worth(reports))
-        dense = torch.full((len(reports), self.dimension), self.midpoint)
-        return dense.scatter_add_(1, reports.indices.long(), worth)
+        return dense_rows(reports.indices, self._worth(reports), self.dimension, self.midpoint)
 
     def log_likelihood(self, reports: SampledReports, values: Values) -> Tensor:
         """log Pr[report | value] for each row, float64 [n]; exact: it uses the sampler's own integers.
@@ -213,17 +198,12 @@ class SampledVectors:
         indices, levels = every_subset(self.dimension, self.coordinates, self.law.levels)
         return SampledReports(torch.from_numpy(indices).int(), torch.from_numpy(levels).to(torch.int16))
 
-    def _worth(self, reports: SampledReports) -> npt.NDArray[np.float32]:
+    def _worth(self, reports: SampledReports) -> Worth:
         self._check(reports)
         table = (self.law.values() * self.scale).astype(np.float32)
-        worth: npt.NDArray[np.float32] = table[reports.levels.numpy()]
+        worth: Worth = table[reports.levels.numpy()]
         return worth
 
     def _check(self, reports: SampledReports) -> None:
-        sent = reports.indices.shape[1]
-        if sent != self.coordinates:
-            raise InputError(f"reports hold {sent} coordinates", allowed=f"{self.coordinates}")
-        require_inside(reports.indices, 0, self.dimension - 1, "a coordinate")
+        require_subsets(reports.indices, self.coordinates, self.dimension, "coordinates")
         require_inside(reports.levels, 0, self.law.levels - 1, "a level")
-        if not bool((reports.indices[:, 1:] > reports.indices[:, :-1]).all()):
-            raise InputError("a report names its coordinates out of order or twice", allowed="ascending")
