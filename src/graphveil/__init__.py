@@ -8,6 +8,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from graphveil.exports import lazy_names
+
 if TYPE_CHECKING:
     from graphveil import federation as federation
     from graphveil import graphs as graphs
@@ -59,8 +61,9 @@ _METHOD_NAMES = (
     "Solitude",
     "load_method",
 )
-#: name -> the room that has it
+#: name -> the room that has it, or that it is
 _HOMES = {
+    **{room: room for room in _ROOMS},
     **dict.fromkeys(_GRAPH_NAMES, "graphs"),
     **dict.fromkeys(_METHOD_NAMES, "methods"),
     "VFGNN": "federation",
@@ -99,12 +102,7 @@ _LATER = {"VFGNN": "federation"}
 _LATER_KINDS = {"vfgnn": "VFGNN"}
 
 
-def __getattr__(name: str) -> object:
-    if name in _ROOMS:
-        return import_module(f"graphveil.{name}")
-    if name in _HOMES:
-        return getattr(import_module(f"graphveil.{_HOMES[name]}"), name)
-    raise AttributeError(f"module 'graphveil' has no attribute {name!r}")
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)
 
 
 def method(name: str) -> object:
@@ -121,7 +119,3 @@ def method(name: str) -> object:
 def method_of_kind(kind: str) -> Any:
     """Return the system of such a room that saves files of a kind; None where there is none."""
     return method(_LATER_KINDS[kind]) if kind in _LATER_KINDS else None
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)

@@ -12,8 +12,9 @@ def lazy_names(room: str, homes: Mapping[str, str]) -> tuple[Callable[[str], obj
 
     Args:
         room: the room's own `__name__`.
-        homes: each public name and the module of the room that it is in. No module may be called like a public name:
-            once loaded, it would stand in that name's place.
+        homes: each public name and the module of the room that it is in; a home that ends with the name is the name
+            itself, a room or module. No other module may be called like a public name: once loaded, it would stand
+            in that name's place.
 
     Returns:
         The two functions, to be bound to these names in the room's `__init__`.
@@ -22,8 +23,9 @@ def lazy_names(room: str, homes: Mapping[str, str]) -> tuple[Callable[[str], obj
     def load(name: str) -> object:
         if name not in homes:
             raise AttributeError(f"module {room!r} has no attribute {name!r}")
-        value = getattr(import_module(f"{room}.{homes[name]}"), name)
+        module = import_module(f"{room}.{homes[name]}")
+        value: object = module if homes[name].rpartition(".")[2] == name else getattr(module, name)
         setattr(sys.modules[room], name, value)  # asked for once
         return value
 
-    return load, lambda: sorted(homes)
+    return load, lambda: sorted(vars(sys.modules[room])["__all__"])

@@ -11,7 +11,7 @@ from scipy.stats import binom
 from torch import Tensor
 
 from graphveil.attacks import averaging
-from graphveil.attacks.averaging import extremes
+from graphveil.attacks.repeated_reports import extremes
 from graphveil.errors import InputError
 from graphveil.mechanisms import AnalyticGaussian, Laplace, MultiBit, RandomizedResponse
 from graphveil.privacy import SeededRandomness

@@ -8,8 +8,8 @@ import torch
 from scipy.spatial.distance import cdist
 
 from graphveil.attacks import link_stealing
-from graphveil.attacks.link_stealing import DISTANCES, distances, perceptron
 from graphveil.attacks.pairs import belief_figures, pairs_of
+from graphveil.attacks.stolen_links import DISTANCES, distances, perceptron
 from graphveil.errors import InputError
 from tests.attacks import made
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from graphveil.attacks import linkteller
-from graphveil.attacks.linkteller import groups_without_overlap, influence_gcn, influences, reached
+from graphveil.attacks.influence import groups_without_overlap, influence_gcn, influences, reached
 from graphveil.attacks.pairs import pairs_of
 from graphveil.attacks.service import deployed, service_of
 from graphveil.errors import InputError

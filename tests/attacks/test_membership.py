@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from graphveil.attacks import lira, membership
-from graphveil.attacks.membership import confidence
+from graphveil.attacks.membership_inference import confidence
 from graphveil.errors import InputError
 from graphveil.graphs import Split, random_split
 from graphveil.methods import GAP

@@ -13,15 +13,15 @@ import numpy as np
 import pytest
 import torch
 
-from graphveil.attacks.link_stealing import link_stealing, public_network
 from graphveil.attacks.pairs import pairs_of, true_adjacency
-from graphveil.attacks.published_edges import (
+from graphveil.attacks.release_edges import (
     as_it_is,
     common_neighbours,
     entries_of,
     published_edges,
     with_public_edges,
 )
+from graphveil.attacks.stolen_links import link_stealing, public_network
 from graphveil.errors import InputError
 from graphveil.graphs import draw_private, random_split
 from graphveil.methods.release.heterorr import HeteroRR

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from graphveil.attacks import AttackResult, reconstruction
+from graphveil.attacks.feature_reconstruction import shows_features
 from graphveil.attacks.inversion import Shown, inverted
-from graphveil.attacks.reconstruction import shows_features
 from graphveil.errors import InputError
 from graphveil.graphs import digits_graph, random_split
 from graphveil.methods import LPGNN

@@ -128,9 +128,8 @@ def test_every_kind_of_method_trains(type_in: Terminal, method: str) -> None:
 
 
 def test_a_used_folder_is_refused_before_any_work(type_in: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
-    from graphveil import graphs
 
-    monkeypatch.setattr(graphs, "load_parts", pytest.fail)
+    monkeypatch.setattr("graphveil.graphs.load.load_parts", pytest.fail)
     Path("mine").mkdir()
     Path("mine/file").write_text("1")
     answer = type_in(*QUICK, "--out", "mine")
@@ -158,7 +157,7 @@ def test_hostile_names_reach_no_terminal(type_in: Terminal, monkeypatch: pytest.
 
     digits = graphs.load_parts("digits")
     hostile = replace(digits.schema, name="\x1b[2J[red]x\n<script>", notes=("\x1b]0;owned\x07",))
-    monkeypatch.setattr(graphs, "load_parts", lambda *_, **__: replace(digits, schema=hostile))
+    monkeypatch.setattr("graphveil.graphs.load.load_parts", lambda *_, **__: replace(digits, schema=hostile))
     answer = type_in(*QUICK, "--no-controls", "--out", "run")
     assert answer.code == 0
     assert "\x1b" not in answer.out + answer.err

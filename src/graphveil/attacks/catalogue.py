@@ -8,17 +8,17 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from graphveil.attacks.attribute import attribute
-from graphveil.attacks.averaging import averaging
+from graphveil.attacks.attribute_inference import attribute
+from graphveil.attacks.feature_reconstruction import reconstruction
 from graphveil.attacks.federation import FEDERATION_ATTACKS
+from graphveil.attacks.influence import linkteller
 from graphveil.attacks.limits import limit_of_answers
-from graphveil.attacks.link_stealing import link_stealing, public_network
-from graphveil.attacks.linkteller import linkteller
-from graphveil.attacks.membership import lira, membership
-from graphveil.attacks.published_edges import published_edges
-from graphveil.attacks.reconstruction import reconstruction
+from graphveil.attacks.membership_inference import lira, membership
+from graphveil.attacks.release_edges import published_edges
+from graphveil.attacks.repeated_reports import averaging
 from graphveil.attacks.result import AttackResult
 from graphveil.attacks.service import answer_rows, with_features_of_others
+from graphveil.attacks.stolen_links import link_stealing, public_network
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, Split, random_split
 from graphveil.mechanisms import NotCollected, Public, PublicLabels

@@ -11,10 +11,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
-from scipy import stats
 
 from graphveil._serial import number_to_json
 from graphveil.attacks.limits import Limit
@@ -292,7 +291,7 @@ def _bootstrapped(table: _Table, rng: np.random.Generator) -> tuple[Interval, In
     if scores[0] in (0.0, 1.0):  # nothing varies in a bootstrap of a perfect separation
         surely = 0.025 ** (1 / min(p, q))
         low[0], high[0] = (surely, 1.0) if scores[0] == 1.0 else (0.0, 1 - surely)
-    share = stats.binomtest(round(scores[1] * p), p).proportion_ci(0.95, "exact")
+    share = _share(round(scores[1] * p), p, "exact")
     # A bootstrap of few positives is too narrow; the exact interval is a floor for its width.
     low[1], high[1] = min(low[1], float(share.low)), max(high[1], float(share.high))
     auc, tpr = (
@@ -300,6 +299,13 @@ def _bootstrapped(table: _Table, rng: np.random.Generator) -> tuple[Interval, In
         for i, value in enumerate(scores)
     )
     return auc, tpr
+
+
+def _share(hits: int, tries: int, method: Literal["exact", "wilson"]) -> Any:
+    """The 95% interval of a share, with `low` and `high`."""
+    from scipy import stats  # slow to import, and a stored result needs none of it
+
+    return stats.binomtest(hits, tries).proportion_ci(0.95, method)
 
 
 def _advantage(members: np.ndarray, others: np.ndarray, rng: np.random.Generator) -> Interval:
@@ -314,8 +320,7 @@ def _advantage(members: np.ndarray, others: np.ndarray, rng: np.random.Generator
         alarms += int((used[1] >= threshold).sum())
     p, q = len(members), len(others)
     true, false = hits / p, alarms / q
-    up = stats.binomtest(hits, p).proportion_ci(0.95, "wilson")
-    down = stats.binomtest(alarms, q).proportion_ci(0.95, "wilson")
+    up, down = _share(hits, p, "wilson"), _share(alarms, q, "wilson")
     value = true - false
     low = value - math.hypot(true - up.low, down.high - false)
     high = value + math.hypot(up.high - true, false - down.low)

@@ -291,10 +291,9 @@ def load(data: str, source: Source, seed: int, tell: ProgressCallback) -> Graph:
         seed: fixes the draw.
         tell: what hears of progress.
     """
-    from graphveil.graphs import load_parts
-    from graphveil.graphs.plain import plain_graph
+    from graphveil.graphs import load_plain
 
-    return drawn(plain_graph(load_parts(data, source.data_root, progress=tell)), source.private_share, seed)
+    return drawn(load_plain(data, source.data_root, progress=tell), source.private_share, seed)
 
 
 def drawn(graph: Graph, share: float | None, seed: int) -> Graph:

@@ -62,9 +62,9 @@ def join(
     as_json: options.Json = False,
 ) -> None:
     """Run a data holder with its own files; at the label holder, write predictions."""
-    from graphveil.graphs import load_graph
+    from graphveil.graphs import load_plain
 
-    _run(folder, load_graph(data, root=data_root), seed, patience, as_json)
+    _run(folder, load_plain(data, root=data_root), seed, patience, as_json)
 
 
 def status(folder: Folder, as_json: options.Json = False) -> None:

@@ -51,13 +51,13 @@ def split(
 ) -> None:
     """Cut a graph into what several holders would have, one folder each, for experiments."""
     from graphveil.cli import federation_screens as screens
-    from graphveil.graphs import load_graph
+    from graphveil.graphs import load_plain
     from graphveil.reports.base import files
     from graphveil.reports.federation.folders import shares_of, write_split
     from graphveil.writing import room_for
 
     shares = shares_of(proportion, parties)
-    graph = load_graph(data, root=data_root)
+    graph = load_plain(data, root=data_root)
     files.refuse_used_folder(out)
     with room_for(out, choices.room_of_split(graph)):
         pass

@@ -42,7 +42,7 @@ def predict(
     be asked again, which takes a run that declared room for it (--set queries=1).
     """
     from graphveil.cli import screens
-    from graphveil.graphs import load_graph
+    from graphveil.graphs import load_plain
     from graphveil.reports.base import predictions
     from graphveil.reports.runs import folder as run_folder
     from graphveil.writing import room_for
@@ -50,7 +50,7 @@ def predict(
     predictions.check_file(out)
     with working() as tell, contextlib.ExitStack() as held:
         model: Any = run_folder.open_model(run)
-        graph = load_graph(data, root=data_root, progress=tell)
+        graph = load_plain(data, root=data_root, progress=tell)
         predictions.check_people(people, model)
         written = None if out is None else held.enter_context(room_for(out, choices.room_of_predictions(graph)))
         # Before the prediction: an answer that cannot be kept would be paid for again next time.

@@ -56,7 +56,7 @@ def release(
     info = find_release(method)
     chosen = choices.collect(method, info, context.params)
 
-    from graphveil.graphs import load_graph, write_release
+    from graphveil.graphs import load_plain, write_release
     from graphveil.methods.registry import build_method
     from graphveil.methods.release import report as release_report
     from graphveil.methods.release.entries import require_epsilons
@@ -68,7 +68,7 @@ def release(
     require_epsilons(info, chosen)
     files.refuse_used_folder(out)
     with working() as tell:
-        graph = choices.drawn(load_graph(data, root=data_root, progress=tell), private_share, seed)
+        graph = choices.drawn(load_plain(data, data_root, progress=tell), private_share, seed)
         refuse_release(graph, method)
         choices.warn_of_size([(method, chosen)], graph)
         maker = build_method(method, chosen, len(graph.schema.classes))

@@ -75,7 +75,7 @@ def tune(
     choices.prepare(speed.device, speed.threads)
 
     from graphveil.cli import screens
-    from graphveil.graphs import load_graph
+    from graphveil.graphs import load_plain
     from graphveil.methods.runs import experiment
     from graphveil.reports.base import files
     from graphveil.reports.runs import folder as run_folder
@@ -88,7 +88,7 @@ def tune(
     with working() as tell:
         graph = choices.load(data, source, repetition.seed, tell)
         if proxy is not None:
-            search = replace(search, proxy=load_graph(proxy, root=source.data_root, progress=tell))
+            search = replace(search, proxy=load_plain(proxy, root=source.data_root, progress=tell))
         with contextlib.ExitStack() as held:
             log = _log(folder, held) if search.paid(method) else None
             held.enter_context(room_for(folder, choices.room_of(graph, repetition.repeats)))

@@ -5,8 +5,9 @@ Names load their modules when they are first used: neither torch nor gRPC is imp
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from graphveil.exports import lazy_names
 
 if TYPE_CHECKING:
     from graphveil.federation.core.agreement import Agreement as Agreement
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from graphveil.federation.core.setting import Setting as Setting
     from graphveil.federation.estimator import VFGNN as VFGNN
 
-_MODULES = {
+_HOMES = {
     "KINDS": "core.messages",
     "MODES": "core.setting",
     "VFGNN": "estimator",
@@ -29,14 +30,7 @@ _MODULES = {
     "read_agreement": "core.agreement",
 }
 
-__all__ = ["KINDS", "MODES", "VFGNN", "Agreement", "Member", "Setting", "Transcript", "read_agreement"]
+__all__ = list(_HOMES)
 
 
-def __getattr__(name: str) -> object:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

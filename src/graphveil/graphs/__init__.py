@@ -5,8 +5,9 @@ The names below load on first use, so that looking at a folder of tables needs n
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from graphveil.exports import lazy_names
 
 if TYPE_CHECKING:
     from graphveil.graphs.conversions import from_adjacency as from_adjacency
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from graphveil.graphs.load import as_graph as as_graph
     from graphveil.graphs.load import load_graph as load_graph
     from graphveil.graphs.load import load_parts as load_parts
+    from graphveil.graphs.load import load_plain as load_plain
     from graphveil.graphs.protocol import Graph as Graph
     from graphveil.graphs.protocol import Structure as Structure
     from graphveil.graphs.release import Release as Release
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
     from graphveil.graphs.value import validate as validate
     from graphveil.graphs.write import write_folder as write_folder
 
-_HOME = {
+_HOMES = {
     "NAMES": "load",
     "BoundedEdges": "degree_bound",
     "Graph": "protocol",
@@ -63,6 +65,7 @@ _HOME = {
     "known_labels": "splits",
     "load_graph": "load",
     "load_parts": "load",
+    "load_plain": "load",
     "make_graph": "value",
     "node_names": "value",
     "normalise_edges": "edges",
@@ -76,16 +79,8 @@ _HOME = {
     "write_folder": "write",
     "write_release": "release",
 }
-"""Each public name and the module it is in. No module here may be called like a public name."""
 
-__all__ = list(_HOME)
-
-
-def __getattr__(name: str) -> object:
-    if name not in _HOME:
-        raise AttributeError(f"module 'graphveil.graphs' has no attribute {name!r}")
-    return getattr(import_module(f"graphveil.graphs.{_HOME[name]}"), name)
+__all__ = list(_HOMES)
 
 
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -23,6 +23,7 @@ from graphveil.graphs.large import load_arxiv, load_ppi, load_reddit
 from graphveil.graphs.mir_flickr import load_mir_flickr
 from graphveil.graphs.musae import load_musae
 from graphveil.graphs.parts import GraphParts
+from graphveil.graphs.plain import plain_graph
 from graphveil.graphs.planetoid import load_planetoid
 from graphveil.graphs.root import data_root
 from graphveil.graphs.saint import load_saint
@@ -111,6 +112,32 @@ def as_graph(value: object, schema: GraphSchema | None = None) -> Graph:
         True
     """
     return load_graph(value, schema=schema)
+
+
+def load_plain(
+    name_or_path: str | os.PathLike[str],
+    root: str | os.PathLike[str] | None = None,
+    *,
+    progress: ProgressCallback | None = None,
+) -> Graph:
+    """Load a graph for use inside graphveil: with all that `load_graph` gives it, but no PyG `Data`.
+
+    Importing PyG takes longer than many commands do, and none of them needs it.
+
+    Args:
+        name_or_path: a name or folder, as in `load_graph`, whose refusals these are.
+        root: the data root.
+        progress: told the bytes so far while something is fetched.
+
+    Raises:
+        InputError: as `load_graph`.
+
+    Example:
+        >>> from graphveil.graphs import load_plain
+        >>> load_plain("social-100").num_nodes
+        100
+    """
+    return plain_graph(load_parts(name_or_path, root, progress=progress))
 
 
 def load_parts(

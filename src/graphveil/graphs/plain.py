@@ -46,25 +46,28 @@ class PlainGraph:
 
 def plain_graph(parts: GraphParts) -> Graph:
     """Return the graph of checked parts, whose arrays it shares, without loading PyG."""
+    graph: Any = PlainGraph(attributes_of(parts))
+    whole: Graph = graph
+    return whole
+
+
+def attributes_of(parts: GraphParts) -> dict[str, object]:
+    """Return what a graph has as attributes, as tensors that share the arrays; a part that is not there is None."""
     import torch
 
     def tensor(values: np.ndarray | None) -> torch.Tensor | None:
         return None if values is None else torch.from_numpy(values)
 
-    graph: Any = PlainGraph(
-        {
-            "x": features_tensor(parts.x),
-            "edge_index": tensor(parts.edge_index),
-            "y": tensor(parts.y),
-            "num_nodes": parts.num_nodes,
-            "schema": parts.schema,
-            **{name: tensor(mask) for name, mask in parts.masks.items()},
-            "ids": parts.ids,
-            "public_edges": tensor(parts.public_edges),
-            "private_nodes": tensor(parts.private_nodes),
-            "release": parts.release,
-            "image": parts.image,
-        }
-    )
-    whole: Graph = graph
-    return whole
+    return {
+        "x": features_tensor(parts.x),
+        "edge_index": tensor(parts.edge_index),
+        "y": tensor(parts.y),
+        "num_nodes": parts.num_nodes,
+        "schema": parts.schema,
+        **{name: tensor(mask) for name, mask in parts.masks.items()},
+        "ids": parts.ids,
+        "public_edges": tensor(parts.public_edges),
+        "private_nodes": tensor(parts.private_nodes),
+        "release": parts.release,
+        "image": parts.image,
+    }

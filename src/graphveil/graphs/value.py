@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,8 +17,9 @@ from graphveil.graphs.checks import (
     check_public_edges,
     names_of,
 )
-from graphveil.graphs.features import features_of, features_tensor
+from graphveil.graphs.features import features_of
 from graphveil.graphs.parts import MASKS, GraphParts, Mask
+from graphveil.graphs.plain import PlainGraph, attributes_of
 from graphveil.graphs.quiet import quiet
 from graphveil.graphs.schema import GraphSchema
 
@@ -40,6 +41,7 @@ def make_graph(
     ids: Sequence[object] | np.ndarray | None = None,
     public_edges: Tensor | None = None,
     private_nodes: Tensor | None = None,
+    like: Graph | None = None,
 ) -> Graph:
     """Put the parts of a graph together.
 
@@ -52,9 +54,10 @@ def make_graph(
         ids: the user's own node ids, in row order: texts or whole numbers, each once.
         public_edges: bool [E], the columns of `edge_index` that everybody knows; None: nobody knows any.
         private_nodes: int64 [k], who may have private edges, declared, ascending; None: everybody.
+        like: a graph that this one is made from; where that one is plain, so is this one.
 
     Returns:
-        A PyG `Data` with these as attributes.
+        A PyG `Data`, or a plain graph, with these as attributes.
 
     Raises:
         DataError: labels or features outside what the schema declares, or ids that do not tell the nodes apart.
@@ -68,9 +71,9 @@ def make_graph(
         >>> graph.num_nodes
         2
     """
-    graph = _data(x, edge_index, y, schema)
-    extras = {**(masks or {}), "ids": ids, "public_edges": public_edges, "private_nodes": private_nodes}
-    _attach(graph, extras)
+    given = {"x": x, "edge_index": edge_index, "y": y, "num_nodes": x.shape[0], "schema": schema, **(masks or {})}
+    extras = {"ids": ids, "public_edges": public_edges, "private_nodes": private_nodes}
+    graph = _graph({**given, **extras}, plain=isinstance(like, PlainGraph))
     _check_features(graph)
     _check_labels(graph)
     node_names(graph)
@@ -78,16 +81,8 @@ def make_graph(
 
 
 def graph_of(parts: GraphParts) -> Graph:
-    """Return the graph of checked parts, whose arrays it shares."""
-    import torch
-
-    graph = _data(features_tensor(parts.x), torch.from_numpy(parts.edge_index), torch.from_numpy(parts.y), parts.schema)
-    known = {"public_edges": parts.public_edges, "private_nodes": parts.private_nodes}
-    _attach(graph, {name: torch.from_numpy(mask) for name, mask in parts.masks.items()})
-    _attach(graph, {"ids": parts.ids})
-    _attach(graph, {name: torch.from_numpy(values) for name, values in known.items() if values is not None})
-    _attach(graph, {"release": parts.release, "image": parts.image})
-    return graph
+    """Return the graph of checked parts, whose arrays it shares, as a PyG `Data`."""
+    return _graph(attributes_of(parts), plain=False)
 
 
 def parts_of(graph: Graph) -> GraphParts:
@@ -139,20 +134,19 @@ def validate(graph: Graph) -> Graph:
     return graph
 
 
-def _data(x: Tensor, edge_index: Tensor, y: Tensor, schema: GraphSchema) -> Graph:
+def _graph(attributes: Mapping[str, object], *, plain: bool) -> Graph:
+    """The graph with these attributes; a part that is None is no attribute, so `get` says None."""
+    there = {name: value for name, value in attributes.items() if value is not None}
+    graph: Any = PlainGraph(there) if plain else _pyg_data(there)
+    whole: Graph = graph
+    return whole
+
+
+def _pyg_data(attributes: Mapping[str, Any]) -> Any:
     with quiet():
         from torch_geometric.data import Data
 
-    graph: Graph = Data(x=x, edge_index=edge_index, y=y, num_nodes=x.shape[0])
-    graph.schema = schema
-    return graph
-
-
-def _attach(graph: Graph, parts: Mapping[str, object]) -> None:
-    """Give a graph the parts that are there; a part that is not there is no attribute, so `get` says None."""
-    for name, value in parts.items():
-        if value is not None:
-            graph[name] = value
+    return Data(**attributes)
 
 
 def _array(tensor: Tensor) -> np.ndarray:

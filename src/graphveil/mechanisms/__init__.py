@@ -5,9 +5,9 @@ The names below load on first use, so that `import graphveil.mechanisms` and the
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from graphveil.exports import lazy_names
 from graphveil.mechanisms.catalogue import MechanismInfo as MechanismInfo
 from graphveil.mechanisms.catalogue import catalogue as catalogue
 
@@ -94,15 +94,9 @@ def _homes() -> dict[str, str]:
     return homes
 
 
-__all__ = sorted(["MechanismInfo", "catalogue", *_homes()])
+_HOMES = _homes()
+
+__all__ = sorted(["MechanismInfo", "catalogue", *_HOMES])
 
 
-def __getattr__(name: str) -> Any:
-    homes = _homes()
-    if name not in homes:
-        raise AttributeError(f"module 'graphveil.mechanisms' has no attribute {name!r}")
-    return getattr(import_module(f"graphveil.mechanisms.{homes[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

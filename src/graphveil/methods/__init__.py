@@ -5,7 +5,6 @@ The names below load on first use: what methods there are, and which settings th
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from graphveil.exports import lazy_names
@@ -50,6 +49,7 @@ _HOMES = {
     "Solitude": "links.solitude",
     "Topology": "base.released",
     "baseline": "local.baselines",
+    "experiment": "runs.experiment",
     "interval": "runs.intervals",
     "load_method": "registry",
 }
@@ -64,8 +64,6 @@ def __getattr__(name: str) -> Any:
     """Load a name of this room, or hand on a system of a later one: the package's root knows where it is."""
     if name in _HOMES:
         return _load(name)
-    if name == "experiment":
-        return import_module("graphveil.methods.runs.experiment")
     import graphveil
 
     return graphveil.method(name)

@@ -134,7 +134,7 @@ def among(graph: Graph, chosen: Tensor) -> Any:
     features = features_from_rows(rows) if sp.issparse(rows) else rows
     ids = node_names(graph)
     names = None if ids is None else [ids[int(row)] for row in chosen.nonzero()]
-    return make_graph(features, edges, graph.y[chosen], graph.schema, ids=names)
+    return make_graph(features, edges, graph.y[chosen], graph.schema, ids=names, like=graph)
 
 
 def people_key(graph: Graph) -> str:

@@ -92,7 +92,7 @@ def embedded(graph: Graph, extractor: Extractor) -> Graph:
         high=extractor.high,
         source=f"declared with the feature extractor: {extractor.source}",
     )
-    found = make_graph(extractor(rows), graph.edge_index, graph.y, schema)
+    found = make_graph(extractor(rows), graph.edge_index, graph.y, schema, like=graph)
     for name in graph.keys():  # noqa: SIM118 (a PyG graph is no dictionary)
         if name not in ("x", "y", "edge_index", "schema", "num_nodes", "image"):
             found[name] = graph[name]

@@ -384,6 +384,7 @@ def _assemble(graph: Graph, domain: PairDomain | None, parts: _Parts) -> Graph:
         ids=graph.get("ids"),
         public_edges=public,
         private_nodes=graph.get("private_nodes"),
+        like=graph,
     )
 
 

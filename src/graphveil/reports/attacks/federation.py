@@ -15,7 +15,7 @@ from graphveil.errors import DataError, InputError
 from graphveil.federation.core.agreement import FILE, Agreement
 from graphveil.federation.modes.holder import Holding
 from graphveil.federation.party import holding_of, require_agreed
-from graphveil.graphs import Graph, load_graph
+from graphveil.graphs import Graph, load_plain
 from graphveil.privacy import Randomness
 from graphveil.reports.attacks.files import PLAIN
 from graphveil.reports.federation.card import check_party, is_party
@@ -84,7 +84,7 @@ def holdings_of(agreement: Agreement, truth: Path, *, data_root: Path | None, se
     for name in setting.names:
         if not (truth / name).is_dir():
             raise DataError(f"no data of {name}", where=str(truth / name), allowed="one folder of own files a holder")
-        graphs[name] = load_graph(str(truth / name), root=data_root)
+        graphs[name] = load_plain(str(truth / name), root=data_root)
         require_agreed(graphs[name], agreement, name)
     rows = {name: {str(one): row for row, one in enumerate(_ids(graph))} for name, graph in graphs.items()}
     first, *rest = rows.values()

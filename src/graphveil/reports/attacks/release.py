@@ -11,9 +11,9 @@ from pathlib import Path
 
 from graphveil.attacks import AttackResult
 from graphveil.attacks.catalogue import PUBLISHED
-from graphveil.attacks.published_edges import as_it_is, published_edges
+from graphveil.attacks.release_edges import as_it_is, published_edges
 from graphveil.errors import InputError
-from graphveil.graphs import load_graph
+from graphveil.graphs import load_plain
 from graphveil.reports.attacks.files import PLAIN, kept
 from graphveil.reports.attacks.run import keep
 from graphveil.reports.base.card import write_card
@@ -51,7 +51,7 @@ def attack_release(
         raise InputError(f"{name} attacks a model, and this is a graph", allowed=PUBLISHED, remedy=remedy)
     if truth is None:
         raise InputError("is not given", where="--truth", allowed="the graph that the release was made of")
-    served, graph = load_graph(release), load_graph(truth, root=data_root)
+    served, graph = load_plain(release), load_plain(truth, root=data_root)
     results = {served.release.method: published_edges(graph, served, targets=nodes, seed=seed)}
     if plain:
         results[PLAIN] = published_edges(graph, as_it_is(graph, served), targets=nodes, seed=seed)
@@ -95,5 +95,5 @@ def keep_for_curator(results: Mapping[str, AttackResult], release: Path, folder:
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
     files = keep(results, folder, name)
-    write_card(release_card(load_graph(release), release, lift=read_lift(release), attacks=kept(folder)), folder)
+    write_card(release_card(load_plain(release), release, lift=read_lift(release), attacks=kept(folder)), folder)
     return files

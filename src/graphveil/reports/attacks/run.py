@@ -8,10 +8,10 @@ from typing import Any
 
 from graphveil.attacks import AttackResult
 from graphveil.attacks.catalogue import PUBLISHED, SHADOW, Target, attack
-from graphveil.attacks.published_edges import with_public_edges
-from graphveil.attacks.reconstruction import shows_features
+from graphveil.attacks.feature_reconstruction import shows_features
+from graphveil.attacks.release_edges import with_public_edges
 from graphveil.errors import InputError
-from graphveil.graphs import Graph, Split, draw_private, load_graph
+from graphveil.graphs import Graph, Split, draw_private, load_plain
 from graphveil.methods import load_method
 from graphveil.methods.local.baselines import baseline
 from graphveil.methods.local.entries import BASELINES
@@ -62,14 +62,14 @@ def attack_run(
     record, method = read_run(run), load_method(public_part(run))
     source = str(record.options.get("source", record.data))
     split_seed, share = int(record.options.get("seed", 0)), record.options.get("private_share")
-    served = load_graph(source, root=data_root)
+    served = load_plain(source, root=data_root)
     if share is not None:
         served = draw_private(served, float(share), split_seed)
-    graph = served if truth is None else with_public_edges(load_graph(truth, root=data_root), served)
+    graph = served if truth is None else with_public_edges(load_plain(truth, root=data_root), served)
     split = split_of(served, str(record.options.get("split", "random")), split_seed)
 
     settings = chosen_settings(record.method, record.settings)
-    own = None if shadow is None else load_graph(shadow, root=data_root)
+    own = None if shadow is None else load_plain(shadow, root=data_root)
 
     def train(graph: Graph, nodes: Split, number: int) -> Any:
         built = build_method(record.method, settings, len(graph.schema.classes), seed=number)

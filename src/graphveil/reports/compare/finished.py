@@ -81,9 +81,9 @@ def read_finished(folder: Path) -> tuple[Row, str]:
 
 def _release(folder: Path) -> Row:
     """A published graph; with the accuracy of a plain network on it, where that was measured."""
-    from graphveil.graphs import load_graph
+    from graphveil.graphs import load_plain
 
-    graph = load_graph(folder)
+    graph = load_plain(folder)
     release, measured = graph.release, read_lift(folder)
     about = facts(release.method, release.guarantee, release.ledger, release.settings)
     if measured is not None:

@@ -36,7 +36,7 @@ from graphveil.federation.crypto.keys import (
     write_identity,
 )
 from graphveil.federation.vertical import vertical_partition
-from graphveil.graphs import Graph, load_graph, make_graph, published_split, random_split
+from graphveil.graphs import Graph, load_plain, make_graph, published_split, random_split
 from graphveil.graphs.features import features_from_rows
 from graphveil.graphs.write import write_folder
 from graphveil.reading import LARGEST_TOML, read_bytes, read_json
@@ -109,6 +109,7 @@ def write_split(graph: Graph, shares: Sequence[float], path: Path, *, seed: int)
                 replace(graph.schema, name=name, dimension=int(x.shape[1]), private=("features", "labels", "edges")),
                 ids=[ids[row] for row in order.tolist()],
                 masks=masks,
+                like=graph,
             )
             write_folder(part, folder / name, format="parquet")
             counts = {"columns": int(x.shape[1]), "edges": int(edge_index.shape[1])}
@@ -128,7 +129,7 @@ def facts_of(source: Path, port: int) -> Facts:
     folders = sorted(place for place in source.glob("holder*") if place.is_dir())
     if not folders:
         raise DataError("holds no holder1, holder2, ...", where=str(source), remedy="graphveil federation split")
-    schemas = [load_graph(str(folder)).schema for folder in folders]
+    schemas = [load_plain(str(folder)).schema for folder in folders]
     parties = [Party("server", "server", f"127.0.0.1:{port}", "")]
     for number, (folder, schema) in enumerate(zip(folders, schemas, strict=True), start=1):
         address = f"127.0.0.1:{port + number}"

@@ -83,9 +83,9 @@ def rewrite_card(folder: Path) -> dict[str, str | None]:
     Raises:
         DataError: the release is incomplete or was changed, or its lift is damaged.
     """
-    from graphveil.graphs import load_graph
+    from graphveil.graphs import load_plain
 
-    graph = load_graph(folder)
+    graph = load_plain(folder)
     cards.write_card(release_card(graph, folder, lift=read_lift(folder)), folder)
     about = {"method": graph.release.method, "data": graph.schema.name}
     return {"run": str(folder), "report": None, "card": str(folder / cards.MARKDOWN), **about}

@@ -32,12 +32,12 @@ def measure_lift(folder: Path, *, progress: ProgressCallback | None = None) -> R
         DataError: the release is incomplete or was changed.
         InputError: it has no labels to score a network with.
     """
-    from graphveil.graphs import load_graph
+    from graphveil.graphs import load_plain
     from graphveil.methods.runs import experiment
     from graphveil.privacy import SecureRandomness
 
     # Read from the published folder, never from the curator's graph: that is why it costs nothing.
-    graph = load_graph(folder)
+    graph = load_plain(folder)
     how: dict[str, Any] = {
         "settings": SETTINGS,
         "randomness": SecureRandomness(),

@@ -20,8 +20,8 @@ from scipy.spatial.distance import pdist
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import QuantileTransformer
 
+from graphveil.attacks.influence import BELIEFS
 from graphveil.attacks.limits import limit_of
-from graphveil.attacks.linkteller import BELIEFS
 from graphveil.attacks.pairs import Pairs, belief_figures, pairs_of
 from graphveil.attacks.result import AttackResult, auc_of, judge
 from graphveil.attacks.service import Answering, known_answers
