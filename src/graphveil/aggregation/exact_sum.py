@@ -114,6 +114,8 @@ class ReceiverRows:
         values = rows.values
         if len(values) != self.num_nodes:
             raise InputError(f"{len(values)} rows", allowed=f"one for each of {self.num_nodes} nodes")
+        # A single message above 2^24 could be rounded, and what one edge changes would then hang on the other messages
+        # of the sum.
         if self.largest << rows.bits > _EXACT:
             raise InputError(
                 f"rows of 2^{rows.bits} steps with weights of up to {self.largest} steps",
@@ -123,8 +125,11 @@ class ReceiverRows:
         if self.senders.numel() == 0:
             none = torch.zeros(0, dtype=torch.int64)
             return _Sums(torch.zeros_like(values), none, none.reshape(0, values.shape[1]))
+        # So many messages of the largest size add up to 2^24 at most, whatever their order: no partial sum of a piece
+        # is rounded.
         piece = max(1, _EXACT // (self.largest << rows.bits))
         lengths = torch.diff(self.starts)
+        # Which way is taken depends on private degrees and shows in nothing: both give the same exact sums.
         if int(lengths.max()) <= piece:
             none = torch.zeros(0, dtype=torch.int64)
             return _Sums(self._bag(values, self.starts), none, none.reshape(0, values.shape[1]))
@@ -144,6 +149,8 @@ class ReceiverRows:
         totals = torch.zeros(len(long), values.shape[1], dtype=torch.int64)
         totals.index_add_(0, place[owner[several]], parts[several].long())
         found = parts[ordinal == 0]
+        # Zeroed, not left with a first piece: the noise is added to these rows as it is, and the whole sums behind it
+        # as integers.
         found[long] = 0.0
         return _Sums(found, long, totals)
 
@@ -162,5 +169,7 @@ def _largest(w_max: float, weight_bits: int) -> int:
 
 
 def _steps(weights: Tensor, largest: int, weight_bits: int) -> Tensor:
+    # NaN would pass a clamp and poison the sum of its receiver, which tells that the edge is there.
     steps = torch.nan_to_num(weights.detach().double(), nan=0.0) * 2.0**weight_bits
+    # Rounded down, so that no weight in steps exceeds the declared largest one, to which the noise is calibrated.
     return steps.clamp(0, largest).floor()

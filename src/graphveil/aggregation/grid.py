@@ -71,12 +71,19 @@ def quantise(x: Tensor, *, cap: float = 1.0, bits: int = 10, normalise: bool = T
     values = torch.empty_like(rows, memory_format=torch.contiguous_format)
     for start in range(0, len(rows), _BLOCK):
         block = rows[start : start + _BLOCK]
+        # In float64: a squared float32 entry may overflow float32, and a length that is rounded down would let a row
+        # exceed its cap.
         lengths = block.double().square_().sum(dim=1).sqrt_()
         scale = (2.0**bits * _SAFETY) / (lengths if normalise else lengths.clamp(min=cap))
+        # A NaN length fails both comparisons, so such a row sends zeros: neighbours of a planted NaN would all be told
+        # otherwise.
         usable = (lengths > 0) & (lengths < _LONGEST)
         scale = torch.where(usable, scale.clamp(max=_LARGEST), 0.0).float()
+        # Towards zero and not to the nearest: rounding up any coordinate could make the row longer than the sensitivity
+        # counts.
         torch.mul(block, scale[:, None], out=values[start : start + _BLOCK]).trunc_()
         if not bool(usable.all()):
+            # Written over, since NaN times 0 is NaN.
             values[start : start + _BLOCK][~usable] = 0.0
     return GridRows(values, cap, bits)
 

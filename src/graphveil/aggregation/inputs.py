@@ -131,7 +131,11 @@ def standardise(inputs: Inputs, *, generator: torch.Generator, probes: int = 64)
     mean = _column_means(inputs)
     centred = Inputs(inputs.matrix, inputs.p, inputs.hops, inputs.ones, inputs.offset, mean)
     g = torch.randn(d, probes, generator=generator).to(device)
+    # The exact norm would need the n x d product that this class avoids; 64 probes give it to a tenth or two, which a
+    # scale can bear.
     square = float(centred.linear(g).square().sum()) / probes
+    # Without this, small epsilons fail for their scale alone: debiased entries grow like d / epsilon, and a network
+    # expects about 1.
     scale = (n * d / square) ** 0.5 if square > 0 else 1.0
     return Inputs(inputs.matrix, inputs.p, inputs.hops, inputs.ones, inputs.offset, mean, scale)
 
@@ -140,6 +144,7 @@ def _column_means(inputs: Inputs) -> Tensor:
     weights = torch.ones(inputs.num_nodes, 1, device=inputs.ones.device)
     if inputs.p is not None:
         for _ in range(inputs.hops):
+            # 1^T P^K from the left: K products with one column, where P^K C would take d of them.
             weights = inputs.p.backward.times(weights)
     matrix = inputs.matrix
     sums = matrix.T @ weights if isinstance(matrix, Tensor) else matrix.backward.times(weights)

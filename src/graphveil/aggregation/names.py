@@ -24,6 +24,8 @@ def largest_weight(kind: str) -> float:
     """
     if kind not in WEIGHT_KINDS:
         raise InputError(f"weights {kind!r} are not known", allowed=", ".join(WEIGHT_KINDS))
+    # A bound of the kind and not of the weights at hand: the largest weight found in private data would be a statistic
+    # of it.
     return _SIMILAR if kind == "similarity" else 1.0
 
 

@@ -65,6 +65,8 @@ def entries_of(unit: Unit, degree: int | None = None) -> int:
     if (unit == "node") != (degree is not None):
         raise InputError(f"degree is {degree!r} for unit {unit!r}", allowed='a bound for "node", else None')
     if degree is None:
+        # An undirected edge stands twice in A. Papers that charge one entry promise epsilon 1 where an edge is told at
+        # 1.46.
         return 1 if unit == "directed-edge" else 2
     if isinstance(degree, bool) or not isinstance(degree, int) or degree < 1:
         raise InputError(f"degree is {degree!r}", allowed="a whole number of at least 1")
@@ -89,6 +91,7 @@ def sensitivity_of(unit: Unit, w_max: float = 1.0, degree: int | None = None) ->
     if not 0.0 < w_max < math.inf:
         raise InputError(f"w_max is {w_max!r}", allowed="a finite number above 0")
     entries = entries_of(unit, degree)
+    # The entries lie in different rows, so their changes are orthogonal: they add up as squares.
     return w_max if entries == 1 else w_max * math.sqrt(entries) * _UP
 
 
@@ -135,6 +138,8 @@ class PerturbedSum:
         """sqrt(sum_k (sensitivity / sigma_k)^2): all hops cost what one of noise 1 / mu costs; inf without noise."""
         if min(self.sigmas) == 0.0:
             return math.inf
+        # Gaussian releases compose exactly, adaptively too: each hop may read the noisy one before it and mu adds up in
+        # squares.
         return math.sqrt(math.fsum((self.sensitivity / sigma) ** 2 for sigma in self.sigmas)) * _UP
 
     def event(self) -> DpEvent:
@@ -142,6 +147,8 @@ class PerturbedSum:
         import dp_accounting
 
         if min(self.sigmas) == 0.0:
+            # Never an event of noise 0 that an accountant might take for no release: without noise the price is
+            # infinite.
             return dp_accounting.NonPrivateDpEvent()
         return dp_accounting.ComposedDpEvent(
             [dp_accounting.GaussianDpEvent(sigma / (self.sensitivity * _UP)) for sigma in self.sigmas]
@@ -174,6 +181,7 @@ class PerturbedSum:
         Returns:
             The epsilon and delta to charge.
         """
+        # Only rounding in coordinates that the unit can change weighs: in all others both worlds draw the same law.
         changed = entries_of(self.unit, self.degree) * columns * self.hops
         return RoundedNormal(1.0, int(_CUT)).price(epsilon, delta, changed)
 
@@ -197,14 +205,18 @@ class PerturbedSum:
             raise InputError(f"hop is {hop!r}", allowed=f"1 to {self.hops}")
         self._check(rows)
         bits = self.row_bits(rows.weight_bits)
+        # Every row is brought to the cap here, whatever came in: the sensitivity does not lean on what the caller
+        # normalised.
         grid = quantise(x, bits=bits)
         sums = rows.sums(grid)
         out = sums.values
         noise = self._noise(self.sigmas[hop - 1], bits + rows.weight_bits)
         if noise is not None:
+            # Each coordinate, those of isolated nodes too: a row without noise would tell that nobody sends to it.
             noise.add_to(out.view(-1).numpy(), randomness)
         # Until here the long rows hold nothing but their noise.
         out[sums.long] = (sums.totals + out[sums.long].long()).float()
+        # A power of two: scaling is exact, so the release is still a whole multiple of the public grid.
         return out.mul_(2.0 ** -(bits + rows.weight_bits))
 
     def row_bits(self, weight_bits: int = 0) -> int:
@@ -220,6 +232,7 @@ class PerturbedSum:
     def _check(self, rows: ReceiverRows) -> None:
         if rows.w_max > self.w_max:
             raise InputError(f"weights of up to {rows.w_max:g}", allowed=f"the declared w_max of {self.w_max:g}")
+        # A number beside the edges is not believed: only edges that were cut to the bound carry it with them.
         if self.degree is not None and (rows.sent is None or rows.sent.degree > self.degree):
             raise InputError(
                 "nothing bounds how many others a node sends to",
@@ -252,8 +265,10 @@ def propagate_privately(
     Args:
         normalise: scale the rows of X_1..X_K to length 1 too (GAP); ProGAP keeps them as they are.
     """
+    # Hop 0 reads no edge, so at edge level it carries no noise and the model never falls below features alone.
     found = [unit_rows(x)]
     for hop in range(1, perturbed.hops + 1):
+        # Fresh noise at each hop, as each is an output of its own; scaling afterwards is post-processing.
         sums = perturbed.perturb(rows, found[-1], hop, randomness)
         found.append(unit_rows(sums) if normalise else sums)
     return found

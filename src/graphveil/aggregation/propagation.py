@@ -32,13 +32,17 @@ def adjacency(edge_index: Tensor, num_nodes: int, *, weights: Tensor | None = No
             edge, and for an edge listed twice with weights.
     """
     source, target = edge_index.cpu().numpy()
+    # Checked here, where the refusal can say what is wrong: the library that builds the matrix speaks of axes.
     if source.size and (min(source.min(), target.min()) < 0 or max(source.max(), target.max()) >= num_nodes):
         raise InputError("an edge names a node that does not exist", allowed=f"node numbers 0..{num_nodes - 1}")
     keep = source != target
     values = np.ones(source.size, dtype=np.float32) if weights is None else _checked(weights, source.size)
     matrix = sp.csr_matrix((values[keep], (target[keep], source[keep])), shape=(num_nodes, num_nodes))
     if weights is None:
+        # Duplicates were added up to more than 1: with them one edge could weigh any amount, and no sensitivity would
+        # hold.
         matrix.data[:] = 1.0
+    # Which of two weights holds is not ours to guess, and their sum may exceed the declared largest weight.
     elif matrix.nnz < keep.sum():
         raise InputError("an edge is listed twice with weights", remedy="give each edge once")
     matrix.eliminate_zeros()
@@ -76,6 +80,8 @@ def normalised(
     a = adjacency(edge_index, num_nodes, weights=weights)
     if self_loops:
         a = a + sp.identity(num_nodes, dtype=np.float32, format="csr")
+    # Degrees are read as they are: this is for topologies that are declared public. Private edges have `perturbed`,
+    # which sums.
     received = np.asarray(a.sum(axis=1)).ravel()
     if normalisation == "mean":
         return from_scipy(sp.diags_array(_inverse(received)) @ a)
@@ -116,6 +122,7 @@ def _checked(weights: Tensor, edges: int) -> np.ndarray:
 
 
 def _inverse(values: np.ndarray) -> np.ndarray:
+    # Isolated nodes get 0 and not infinity: they keep nothing of their own and receive nothing.
     inverse: np.ndarray = np.divide(1.0, values, out=np.zeros_like(values), where=values > 0)
     return inverse
 

@@ -72,6 +72,7 @@ class SparseMatrix:
         """
         if x.dim() != 2 or x.shape[0] != self.shape[1]:
             raise InputError(f"cannot multiply a {self.shape} matrix with a tensor {tuple(x.shape)}")
+        # Without a gradient to come nothing needs to be kept: predictions skip the bookkeeping of autograd.
         if not x.requires_grad:
             return self.forward.times(x)
         return cast(Tensor, _Product.apply(x, self))  # type: ignore[no-untyped-call]
@@ -105,6 +106,7 @@ def from_scipy(matrix: sp.csr_matrix, *, symmetric: bool = False) -> SparseMatri
         InputError: for 2^31 or more entries, rows or columns (32-bit indices).
     """
     csr = matrix.tocsr()
+    # 32-bit indices halve what a product reads, which is what bounds its speed.
     if max(csr.nnz, *csr.shape) >= 2**31:
         raise InputError(f"a sparse matrix {csr.shape} with {csr.nnz} entries", allowed="below 2^31 of each")
     forward = _rows(csr)

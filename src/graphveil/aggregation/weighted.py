@@ -69,6 +69,7 @@ class Support:
         if source.size and (min(source.min(), target.min()) < 0 or max(source.max(), target.max()) >= num_nodes):
             raise InputError("an edge names a node that does not exist", allowed=f"node numbers 0..{num_nodes - 1}")
         keep = source != target
+        # One number a pair, so that one sort finds duplicates and puts entries into the order of rows.
         codes = target[keep] * num_nodes + source[keep]
         if self_loops:
             codes = np.concatenate([codes, np.arange(num_nodes) * (num_nodes + 1)])
@@ -76,6 +77,7 @@ class Support:
         if codes.size >= 2**31:
             raise InputError(f"a support of {codes.size} entries", allowed="below 2^31")
         target, source = codes // max(num_nodes, 1), codes % max(num_nodes, 1)
+        # Stable, and entries are sorted by target already: within a row of the transpose the order is ascending too.
         turned = np.argsort(source, kind="stable")
         symmetric = bool(np.array_equal(source[turned], target) and np.array_equal(target[turned], source))
         starts, indices, rows = _starts(target, num_nodes), _int32(source), _int32(target)
@@ -213,6 +215,7 @@ class _Normalised(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor | None]:
         power = -1.0 if mean else -0.5
         received = support.row_sums(weights) + float(self_loops)
+        # 0 to a negative power is infinite, and infinity times the row's weight 0 would be NaN.
         left = received.pow(power).masked_fill_(received <= 0, 0.0)
         factor, diagonal, right, sent = left.index_select(0, support.target), left, None, None
         if not mean:
@@ -231,6 +234,8 @@ class _Normalised(torch.autograd.Function):
         loops = 0.0 if on_diagonal is None else on_diagonal * diagonal
 
         def through(degrees: Tensor, sums: Tensor) -> Tensor:
+            # d v/d degree = power v / degree for every entry of the row: the quotient rule, summed over what hangs on
+            # that degree.
             return sums.add_(loops).mul_(ctx.power).div_(degrees).masked_fill_(degrees <= 0, 0.0)
 
         found = slope * factor

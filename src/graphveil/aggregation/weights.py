@@ -59,6 +59,7 @@ def edge_weights(
         return attention(x, edges).clamp_(max=w_max), w_max
     close = cosines(x, edges)
     found = in_blocks(torch.sigmoid, close) if kind == "similarity" else in_blocks(torch.exp, sharpness * (close - 1))
+    # Rounding may put a weight an ulp above its bound: the clamp makes w_max true in the arithmetic that is used.
     return found.clamp_(max=w_max), w_max
 
 
@@ -93,9 +94,11 @@ def cosines(x: Tensor, edges: Tensor) -> Tensor:
         float32 [E].
     """
     lengths = x.float().norm(dim=1, keepdim=True)
+    # Each row is scaled by itself: a mean or a largest length of all rows would make every weight depend on everybody.
     unit = torch.where((lengths > 0) & lengths.isfinite(), x.float() / lengths.clamp_min(1e-30), torch.zeros(()))
     found = torch.empty(edges.shape[1])
     for start in range(0, edges.shape[1], _CHUNK):
         here = edges[:, start : start + _CHUNK]
         found[start : start + _CHUNK] = (unit[here[0]] * unit[here[1]]).sum(dim=1)
+    # float32 cosines overshoot 1 by a few 1e-7, and the kernel of such a number exceeds its largest weight.
     return found.clamp_(-1.0, 1.0)

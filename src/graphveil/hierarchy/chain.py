@@ -64,6 +64,7 @@ class Chain:
 
         if len(self.edges.middle) < 3:
             return 0
+        # As many numbers for each step whatever is accepted: how much randomness a walk used says nothing of the edges.
         return int(walk(self.tree, self.edges, randomness.uint64(UNIFORMS * steps), self.weight))
 
     def scores(self) -> tuple[float, float]:
@@ -99,6 +100,8 @@ def open_chain(start: Dendrogram, public: Layer, private: Layer, weight: float) 
     from graphveil.hierarchy.mcmc_steps import fill_scores
 
     edges = _neighbours(start.leaves, public.edges, private.edges)
+    # Counts and work are kept in 32 bits, which halves what a step reads; beyond this they would wrap round without a
+    # word.
     if 2 * start.nodes + len(edges.ends) > _LARGEST:
         raise InputError(f"{start.leaves} nodes and {len(edges.ends) // 2} edges", allowed="2^31 - 1 in all")
     node = np.zeros((start.nodes, at.COLUMNS), np.int32)
@@ -139,6 +142,7 @@ def _neighbours(nodes: int, public: IntArray, private: IntArray) -> Edges:
 def _below(tree: Dendrogram, values: npt.NDArray[np.int64] | BoolArray) -> IntArray:
     """What the leaves [n] below each node hold together, int64 [2n-1]."""
     layout = tree.layout
+    # Leaves below a node are one interval of the row, so a difference of two running sums counts them.
     sums = np.concatenate([[0], np.cumsum(values[layout.order])])
     below: IntArray = sums[layout.stop] - sums[layout.start]
     return below

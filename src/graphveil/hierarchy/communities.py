@@ -69,6 +69,8 @@ def louvain(adjacency: csr_matrix, groups: IntArray, rng: np.random.Generator) -
         weight = np.asarray(adjacency.sum(axis=1), np.float64).ravel()
         total = np.bincount(groups, weight)[groups]
         community = np.arange(len(groups))
+        # A public seed shuffles the order: in the order of ids, low ids would be asked first and pull the others to
+        # them.
         order = rng.permutation(len(groups))
         moved = move_nodes(
             adjacency.indptr, adjacency.indices, adjacency.data, weight, total, order, community, _SWEEPS

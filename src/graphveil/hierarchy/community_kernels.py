@@ -54,6 +54,7 @@ def move_nodes(
                     touched[many] = group
                     many += 1
                 towards[group] += data[place]
+            # The node is taken out first: else its own weight would speak for staying where it is.
             mass[own] -= weight[node]
             rate = weight[node] / total[node]
             best, most = own, towards[own] - rate * mass[own]
@@ -134,6 +135,7 @@ def join_level(
     rank = np.empty(len(roots), np.int64)
     for parent in range(len(firsts) - 1):
         first, stop = firsts[parent], firsts[parent + 1]
+        # A stable sort: groups of one size keep their order, and the tree is the same on every machine.
         by_size = first + np.argsort(-sizes[first:stop], kind="mergesort")
         count = min(stop - first, most)
         rank[by_size] = np.arange(stop - first)
@@ -190,6 +192,8 @@ def join_by_density(root: IntArray, size: np.ndarray, edges: np.ndarray, childre
             edges[a, c] += edges[b, c]
             edges[c, a] = edges[a, c]
         for c in range(count):
+            # Only rows whose best was one of the two that changed are searched again; all others need one comparison
+            # with the new one.
             if not gone[c] and (c == a or best[c] == a or best[c] == b):
                 best[c] = _densest(c, size, edges, gone)
             elif not gone[c] and _before(c, a, c, best[c], size, edges):

@@ -48,6 +48,7 @@ def public_tree(nodes: int, public: npt.ArrayLike, *, features: Features | None 
     isolated, like = np.flatnonzero(np.diff(adjacency.indptr) == 0), np.zeros(nodes, np.int64)
     levels = nested_communities(adjacency, smallest=_SMALLEST, rng=rng)
     homes = None
+    # Features place only people without a public edge: for all others their edges say more of whom they know.
     if features is not None and len(isolated):
         rows = random_projection(features, nodes, rng)
         like[isolated] = similar_order(rows, isolated)

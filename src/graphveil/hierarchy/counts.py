@@ -66,8 +66,11 @@ def pair_tree(
     """
     inside = member_mask(members, tree.leaves)
     known = read_pairs(np.zeros((2, 0), np.int64) if public is None else public, tree.leaves, "the public edges")
+    # Public edges elsewhere are no protected pairs anyway: taking them off again would make some counts negative.
     known = known[:, inside[known[0]] & inside[known[1]]]
     layout = tree.layout
+    # Declared members and not the ends of private edges: a node without any would otherwise never get a synthetic one,
+    # and that tells.
     ranks = np.concatenate([[0], np.cumsum(inside[layout.order])])
     start, middle, stop = (ranks[ends] for ends in (layout.start, layout.middle, layout.stop))
     crossing = ((middle - start) * (stop - middle))[tree.leaves :]
@@ -121,6 +124,7 @@ def lowest_common_ancestors(tree: Dendrogram, pairs: npt.ArrayLike) -> IntArray:
         low, high = np.minimum(one, other), np.maximum(one, other)
         # frexp gives the exponent, floor(log2) + 1, exactly for whole numbers: log2 in floating point may round up.
         level = np.frexp((high - low).astype(np.float64))[1] - 1
+        # Two ranges of 2^k gaps cover the whole range; that they overlap does not matter to a maximum.
         result[first : first + _SLAB] = np.maximum(highest[level, low], highest[level, high - (1 << level)])
     return result
 

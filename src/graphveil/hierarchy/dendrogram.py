@@ -69,6 +69,7 @@ class Dendrogram:
             )
         children = np.concatenate([self.left, self.right])
         own = np.tile(np.arange(self.leaves, self.nodes), 2)
+        # Children below parents rule out cycles, and one parent each leaves one root: together they make a tree.
         wrong = np.flatnonzero((children < 0) | (children >= own))
         if wrong.size:
             node, child = int(own[wrong[0]]), int(children[wrong[0]])

@@ -31,6 +31,7 @@ def collapse_by_support(sorted_pairs: PairTree, epsilon: float, *, edges: float 
         InputError: an epsilon or a number of edges that is not above 0.
     """
     require_positive(epsilon=epsilon, edges=edges)
+    # Public counts decide, never private ones: which blocks there are is published beside the noise.
     collapse: BoolArray = sums_below(sorted_pairs.tree, sorted_pairs.public_counts) * epsilon < edges
     return collapse
 
@@ -58,6 +59,8 @@ def informed_density(blocks: Blocks, *, variance: float) -> Callable[[FloatArray
     """
     require_positive(variance=variance)
     places, pairs = blocks.places, blocks.pairs
+    # Half an edge a block on top: a block without a public edge still expects some, or its noisy count would never be
+    # believed.
     weight = places - pairs + 0.5 * len(blocks) * pairs / max(1, int(pairs.sum()))
 
     def density(noisy: FloatArray, pairs: IntArray) -> FloatArray:

@@ -32,6 +32,8 @@ def split_rhat(traces: npt.ArrayLike) -> float:
     values = np.asarray(traces, np.float64)
     if values.ndim != 2 or len(values) < 1 or values.shape[1] < 4 or not np.isfinite(values).all():
         raise InputError(f"traces of shape {list(values.shape)}", allowed="chains of at least 4 finite numbers")
+    # Halves of chains and not whole ones: a chain that drifts slowly agrees with the others and not with its own
+    # beginning.
     half = values.shape[1] // 2
     halves = np.concatenate([values[:, :half], values[:, -half:]])
     within = float(halves.var(1, ddof=1).mean())

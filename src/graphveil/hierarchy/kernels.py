@@ -18,6 +18,8 @@ def leaf_intervals(left: IntArray, right: IntArray, start: IntArray, middle: Int
     """
     leaves = len(left) + 1
     stop[:leaves] = 1
+    # Children are numbered below their parents, so a rising loop has both sizes ready, and a falling one the parent's
+    # place.
     for row in range(leaves - 1):
         stop[leaves + row] = stop[left[row]] + stop[right[row]]
     start[2 * leaves - 2] = 0
@@ -96,6 +98,7 @@ def topmost_collapsed(left: IntArray, right: IntArray, collapse: BoolArray) -> I
     """
     leaves = len(left) + 1
     top = np.arange(leaves - 1)
+    # From the root down, so that a node learns of a collapse above it before it hands that on.
     for row in range(leaves - 2, -1, -1):
         if collapse[row] or top[row] != row:
             for child in (left[row], right[row]):

@@ -31,6 +31,7 @@ def log_likelihood(edges: npt.ArrayLike, pairs: npt.ArrayLike) -> float:
     e, total = np.asarray(edges, np.float64), np.asarray(pairs, np.float64)
     if e.shape != total.shape or not ((e >= 0) & (e <= total)).all():
         raise InputError("edges that are no share of the pairs", where="log_likelihood", allowed="0 to all pairs")
+    # From the counts and not as 1 - share: near a full block the difference of two floats would have no digits left.
     rest, some = total - e, total > 0
     share = np.divide(e, total, out=np.zeros_like(e), where=some)
     other = np.divide(rest, total, out=np.zeros_like(e), where=some)
@@ -67,6 +68,7 @@ def likelihood_sensitivity(members: int) -> float:
     most = int(members) ** 2 // 4
     if most == 1:
         return 0.0
+    # log1p, because 1 - 1/N loses the digits of 1/N, and N - 1 times its logarithm is a whole nat of the bound.
     return math.log(most) - (most - 1) * math.log1p(-1 / most)
 
 
@@ -75,5 +77,6 @@ def _weighted_log(weight: npt.NDArray[np.float64], value: npt.NDArray[np.float64
     result = np.zeros(np.broadcast(weight, value).shape)
     logs = np.full(result.shape, -np.inf)
     np.log(value, out=logs, where=np.asarray(value) > 0)
+    # 0 ln 0 counts as 0, its limit; computed, it would be NaN.
     np.multiply(weight, logs, out=result, where=weight > 0)
     return result

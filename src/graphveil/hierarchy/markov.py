@@ -117,7 +117,10 @@ def fit_markov(
     public_layer = Layer(known, _touched(known, nodes))
     tell = progress if progress is not None else _tell_nobody
     first = _first_tree(start, nodes, randomness)
+    # One chain alone may see private edges: the better of two such chains is a choice by private likelihood, and costs
+    # again.
     chain = open_chain(first, public_layer, Layer(hidden, inside) if weight else none, weight)
+    # A fixed number of steps: to stop when the trace settles would let private edges decide how long it takes.
     _advance(chain, 0, steps, randomness, lambda done: tell(_stage("tree", done, steps)))
     # Only chains that hold no private edge leave a trace: each number of one that does would cost budget.
     traces = np.empty((chains - 1, POINTS))

@@ -215,6 +215,7 @@ def rearrange(tree: Tree, inner: int, swap: int) -> None:
     node = tree.node
     outer, other = node[inner, PARENT], sibling(tree, inner)
     keep, leave = node[inner, LEFT + swap], node[inner, RIGHT - swap]
+    # All places anew once a gap is used up: gaps are then even again, and the second try always finds room.
     if not move_interval(tree, inner, outer, keep, leave, other):
         relabel_all(tree)
         move_interval(tree, inner, outer, keep, leave, other)
@@ -257,8 +258,11 @@ def walk(tree: Tree, edges: Edges, uniforms: npt.NDArray[np.uint64], weight: flo
         move = int(np.int64(uniforms[at] % moves))
         inner, swap = leaves + (move >> 1), move & 1
         public, private = gains(tree, edges, inner, swap)
+        # One acceptance for both layers: turns of public and private steps have no common limit with a proof, and
+        # measured cost more than epsilon.
         gain = public + weight * private
         # 53 bits and a half keep the uniform number strictly between 0 and 1, so its logarithm is finite.
+        # Logarithms on both sides: a ratio of likelihoods leaves the range of floats within a few hundred nats.
         if gain >= 0.0 or math.log((np.float64(uniforms[at + 1] >> np.uint64(11)) + 0.5) * _UNIT) < gain:
             rearrange(tree, inner, swap)
             accepted += 1

@@ -103,6 +103,8 @@ def choose_blocks(sorted_pairs: PairTree, collapse: BoolArray) -> Blocks:
         raise InputError(f"collapse has shape {list(collapse.shape)}", allowed="true or false for each inner node")
     top = topmost_collapsed(tree.left, tree.right, collapse)
     own = top == np.arange(len(top))
+    # A collapsed subtree shares one noisy count. Drawn anew for each node below, as the pseudo-code reads, an edge
+    # would be told once a level.
     pairs = np.where(collapse, sorted_pairs.pairs_below, sorted_pairs.pairs)
     # A block without protected pairs would publish noise about nothing.
     rows = np.flatnonzero(own & (pairs > 0))[::-1]
@@ -145,6 +147,8 @@ def collapse_by_scale(
     size = (stop - start)[tree.leaves :]
     left = (sorted_pairs.middle - start)[tree.leaves :]
     across, below = left * (size - left), size * (size - 1) // 2
+    # Read off epsilon and public sizes alone: a rule that looked at private counts would be a query that nobody paid
+    # for.
     collapse: BoolArray = (across * (epsilon * between) <= 1) & (below * (epsilon * within) <= 1)
     return collapse
 
@@ -182,6 +186,7 @@ def clamped_density(noisy: FloatArray, pairs: IntArray) -> FloatArray:
     Returns:
         float64 [B].
     """
+    # At both ends: the paper clamps from above only, and a negative density is none.
     return np.clip(noisy / pairs, 0.0, 1.0)
 
 

@@ -34,6 +34,7 @@ PRIVATE: Final = 1
 COUNTED: Final = 0
 RELABELLED: Final = 1
 
+# Half of the positive 64-bit numbers, so that sums of two places cannot overflow.
 _ROOM: Final = 1 << 62
 
 
@@ -103,6 +104,8 @@ def relabel(tree: Tree, top: int, place: int, step: int) -> None:
             first[item] = place
             last[item] = place
             if item >= leaves:
+                # The complement marks a node whose subtree is done and whose closing place is due; node numbers are
+                # never negative.
                 stack[pending] = ~item
                 stack[pending + 1] = node[item, RIGHT]
                 stack[pending + 2] = node[item, LEFT]
@@ -131,6 +134,7 @@ def move_interval(tree: Tree, inner: int, outer: int, keep: int, leave: int, oth
         False, and no change, where a gap has no room.
     """
     first, last = tree.first, tree.last
+    # The smallest moves: each leaf is dealt a new place only when its subtree is the smaller side, so rarely.
     small = least_work(tree, keep, leave, other)
     after = first[other] > last[inner]
     if small == other:  # goes beside `keep`, away from `leave`, and a bracket goes between those two

@@ -34,6 +34,7 @@ def sample_edges(blocks: Blocks, density: FloatArray, rng: np.random.Generator) 
     """
     if density.shape != (len(blocks),) or not ((density >= 0) & (density <= 1)).all():
         raise InputError("densities that are no shares", allowed=f"{len(blocks)} numbers from 0 to 1")
+    # All of it reads noisy densities only, so any generator will do and graphs may be drawn as often as anybody likes.
     ranks = _subsets(blocks.pairs, rng.binomial(blocks.pairs, density), rng)
     return _pairs(blocks, _skip(ranks, _public_numbers(blocks)))
 
@@ -124,6 +125,7 @@ def _distinct(firsts: IntArray, sizes: IntArray, wanted: IntArray, rng: np.rando
         owner = np.repeat(np.arange(len(sizes)), lacking)
         drawn = np.concatenate([drawn, firsts[owner] + rng.integers(0, sizes[owner])])
         drawn.sort(kind="stable")
+        # A repetition is dropped and drawn again from the whole interval: what is kept stays a uniform subset.
         drawn = drawn[np.diff(drawn, prepend=-1) > 0]
         ends = np.searchsorted(drawn, firsts + sizes)
         lacking = wanted - np.diff(ends, prepend=0)

@@ -39,6 +39,8 @@ def random_projection(features: Features, nodes: int, rng: np.random.Generator) 
     """
     if len(features.shape) != 2 or features.shape[0] != nodes:
         raise InputError(f"features have shape {list(features.shape)}", allowed=f"{nodes} rows")
+    # Sixteen sums of up to thousands of columns: enough to put like next to like, and the work no longer grows with the
+    # width.
     projection = rng.normal(size=(features.shape[1], _WIDTH))
     result: FloatArray = np.empty((nodes, _WIDTH))
     for first in range(0, nodes, _ROWS):

@@ -32,9 +32,11 @@ def worthwhile_levels(rank: IntArray, pairs: IntArray, levels: list[IntArray], n
     alternatives = np.full(nested.nodes, -np.inf)
     roots_of_levels = [_subtree_roots(nested, groups) for groups in levels]
     for groups, top in zip(levels[:-1], roots_of_levels, strict=False):
+        # The two orders differ in pairs inside groups alone: the others would add the same nats to both.
         inside = pairs[:, groups[pairs[0]] == groups[pairs[1]]]
         tree = ranked_tree(rank, groups)
         value, _ = best_values(*_node_statistics(tree, inside), np.full(tree.nodes, -np.inf), _SUPPORT)
+        # A finer division always fits the edges it was read off better; the price keeps it from winning by that alone.
         alternatives[top] = value[_subtree_roots(tree, groups)] + _PRICE * np.bincount(groups)
     taken = best_values(*_node_statistics(nested, pairs), alternatives, _SUPPORT)[1]
     result, settled = [levels[0]], np.zeros(len(levels[0]), np.bool_)
@@ -85,6 +87,7 @@ def numbered(groups: IntArray, inner: IntArray) -> IntArray:
 def _subtree_roots(tree: Dendrogram, groups: IntArray) -> IntArray:
     """The node above all members of each group, each of which is a subtree."""
     place = tree.layout.place
+    # Every group is one interval of the row of leaves, so the ancestor of its two ends is that of all its members.
     order = np.lexsort((place, groups))
     ends = bounds(groups)
     first, last = order[ends[:-1]], order[ends[1:] - 1]

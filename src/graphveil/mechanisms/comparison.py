@@ -112,6 +112,7 @@ class Question:
     def values(self) -> FloatArray:
         """The synthetic input [users, dimension], always the same; it is nobody's."""
         place = np.linspace(0.0, 0.5, self.dimension)
+        # A fixed generator is right here: the input is made up, and the same for every mechanism that is compared.
         shares = np.random.default_rng(0).random((self.count, self.dimension)) / 2 + place
         return np.clip(self.low + (self.high - self.low) * shares, self.low, self.high)
 
@@ -179,6 +180,7 @@ def _measure(name: str, mechanism: FeatureMechanism[Any], values: FloatArray, ra
         mse=single,
         mean_mse=together,
         report_bytes=mechanism.report_bytes,
+        # The quickest trial: whatever else the machine does can only slow a trial down.
         users_per_second=len(values) / min(seconds),
     )
 

@@ -83,6 +83,7 @@ def permanent_report(
             one with codebooks and no user.
     """
     law = (*_field(field), *_law(mechanism), *_codebook(mechanism, user))
+    # Made before it is paid for, and handed out after: a report that the budget refuses never leaves this function.
     report, contexts = _encode(mechanism, value, device, law, user)
     parts = [device.tag(*context) for context in contexts]
     return report, _paid(ledger, unit, mechanism, field, device.tag(*law), parts)
@@ -115,11 +116,15 @@ def permanent_list(
     true = _bits_of(mechanism, user, named)
     law = (*_field(field), "list", _plain(mechanism.epsilon), mechanism.mode, user)
     threshold = np.uint64(mechanism.threshold)
+    # A stream for each value of a bit, not for each user: a new friend redraws nothing, and ids keep their place when
+    # users join.
     flips = [device.stream(*law, bit).uint64(mechanism.nodes) < threshold for bit in range(_VALUES_OF_A_BIT)]
     sent = true ^ np.where(true, flips[1], flips[0])
     # Bits of users for whom this one does not answer are not sent, whatever their draw was.
     sent[: _first_other(mechanism, user)] = False
     sent[user] = False
+    # The whole list is one part: the first list costs epsilon, a second one all that a bit can ever cost, and later
+    # ones nothing.
     parts = [device.tag(*law, np.flatnonzero(true).tobytes())]
     paid = _paid(ledger, unit, mechanism, field, device.tag(*law), parts, most=_VALUES_OF_A_BIT)
     return torch.from_numpy(np.flatnonzero(sent).astype(np.int32)), paid
@@ -164,6 +169,7 @@ def permanent_guarantee(mechanism: _Guaranteed, values: int = 1) -> Guarantee:
     once = mechanism.guarantee
     permanent = (assume("permanent-reports"), assume("changes-open"))
     kept = tuple(fact for fact in once.assumes if fact != ONCE)
+    # Different values have independent noise, so their reports compose by adding up; equal ones are one report.
     return replace(once, epsilon=values * once.epsilon, delta=values * once.delta, assumes=(*kept, *permanent))
 
 
@@ -193,6 +199,7 @@ def _law(mechanism: Any) -> Context:
 
 def _plain(value: float | str) -> str:
     """A parameter as text, equal for equal numbers whatever their type."""
+    # hex is exact: a rounded text could give two laws one stream, and their reports would share noise.
     return float(value).hex() if isinstance(value, int | float) else str(value)
 
 
@@ -210,6 +217,7 @@ def _encode(
     """One device's report, and the context of each of its parts, present value included."""
     if isinstance(mechanism, RandomizedResponse):
         row = torch.as_tensor(value)[None]
+        # One type for every input: 32-bit and 64-bit integers of one class must meet the same noise.
         context = *law, row.numpy().astype(np.int64).tobytes()
     elif hasattr(mechanism, "dimension"):
         row = torch.as_tensor(value, dtype=torch.float64)[None]
@@ -228,10 +236,12 @@ def _bit_by_bit(
     mechanism: MultiBit, row: Tensor, device: PermanentRandomness, law: Context
 ) -> tuple[MultiBitReports, list[Context]]:
     rows = mechanism.domain.open(row)
+    # Without the value: which coordinates are told must not change when the value does, or it would show that it did.
     columns = draw_subsets(1, mechanism.dimension, mechanism.coordinates, device.stream(*law, "sampled"))
     fractions = mechanism.domain.fractions(rows.at(0, 1, columns)) + 0.0
     places = zip(columns[0], fractions[0], strict=True)
     contexts: list[Context] = [(*law, int(column), fraction.tobytes()) for column, fraction in places]
+    # Each coordinate has a stream of its own, so a change of one redraws that bit alone.
     bits = [mechanism.law.draw(fractions[:, k], device.stream(*own)) for k, own in enumerate(contexts)]
     sent = torch.from_numpy(np.concatenate(bits)[None])
     return MultiBitReports(torch.from_numpy(columns.astype(np.int32)), sent), contexts

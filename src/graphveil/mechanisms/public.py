@@ -49,6 +49,8 @@ class Public:
     @property
     def guarantee(self) -> Guarantee:
         """That nothing is protected."""
+        # Infinity in the same field where others state a number: whoever adds guarantees up sees that nothing is
+        # promised.
         return _unprotected(USER_FEATURES, assume("features-sent-open"))
 
     def randomize(self, values: Values, *, randomness: Randomness) -> Values:

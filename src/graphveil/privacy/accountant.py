@@ -40,6 +40,8 @@ def compose(guarantees: Iterable[Guarantee], *, unit: ProtectedUnit | None = Non
     if not parts:
         raise InputError("nothing to compose", allowed="at least one guarantee")
     first = parts[0]
+    # An epsilon under "replace" may be twice that under "add/remove", and one against the server says nothing of a
+    # reader: numbers that mean different things have no sum.
     for name in ("relation", "model", "against"):
         values = {getattr(part, name) for part in parts}
         if len(values) > 1:
@@ -48,6 +50,7 @@ def compose(guarantees: Iterable[Guarantee], *, unit: ProtectedUnit | None = Non
     epsilon = math.fsum(part.epsilon for part in parts)
     # fsum rounds once, at the end: the order of the parts does not change what is printed.
     delta = math.fsum(part.delta for part in parts)
+    # At delta 1 a guarantee holds for everything, and so says nothing: infinity is the honest number.
     if delta >= 1.0:
         epsilon, delta = math.inf, 0.0
     # One void part voids the whole: whoever can take off one noise knows that part of the person.
@@ -80,6 +83,7 @@ def several(guarantee: Guarantee, count: int) -> Guarantee:
     """
     if count < 1:
         raise InputError(f"count is {count!r}", allowed="a whole number of at least 1")
+    # A path of k neighbours leads from one data set to the other, and each step multiplies by at most e^epsilon.
     epsilon, delta = count * guarantee.epsilon, guarantee.delta
     if delta:
         # exp overflows above 709; a usable delta times e^700 is far beyond 1 and ends as "nothing is promised".
@@ -102,6 +106,7 @@ def epsilon_of(event: DpEvent, delta: float, accountant: AccountantName = "pld")
     """
     if not 0.0 < delta < 1.0:
         raise InputError(f"delta is {delta!r}", allowed="a number in (0, 1)")
+    # A fresh accountant for every question: it keeps a ledger of its own, and would add this event to the last one.
     return float(accountant_maker(accountant)().compose(event).get_epsilon(delta))
 
 

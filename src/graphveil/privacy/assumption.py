@@ -38,6 +38,7 @@ class Assumption:
         if self.code not in ASSUMPTION_CODES or self.words:
             raise InputError(f"assumption {self.code!r} is not known", where="assumes", remedy="graphveil explain")
         names = names_in(ASSUMPTION_CODES[self.code].sentence)
+        # A sentence that is short of a fact would print a gap, and one fact too many would be stored and never be read.
         if tuple(name for name, _ in self.facts) != names:
             given = ", ".join(name for name, _ in self.facts) or "nothing"
             allowed = ", ".join(names) or "nothing"

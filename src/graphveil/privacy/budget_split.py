@@ -101,13 +101,16 @@ def calibrate_pipeline(
         raise InputError(f"epsilon is {epsilon!r}", allowed="a finite number above 0")
     if not 0.0 < delta < 1.0:
         raise InputError(f"delta is {delta!r}", allowed="a number in (0, 1)")
+    # Zero left for the noise itself would ask for pure privacy, which no Gaussian has.
     if not 0.0 <= reserved < delta:
         raise InputError(f"{reserved!r} of delta is reserved", allowed="a number of at least 0 and below delta")
     chosen = tuple(parts)
     require_parts(chosen)
     shares = _shares(chosen, default_split(chosen) if split is None else split)
+    # The cut tails are paid first: the accountant works on normal laws without an end, the sampler has one.
     spreads, cost = _search(epsilon, delta - reserved, chosen, shares, tuning)
     noise = MappingProxyType({part.name: sigmas for part, sigmas in zip(chosen, spreads, strict=True)})
+    # Checked after the search and by other code than searched: a calibration that fails must not come out as no noise.
     _require_sound(chosen, noise, epsilon, delta - reserved, cost, tuning)
     return CalibratedPipeline(chosen, noise, cost, delta, reserved, tuning)
 
@@ -122,6 +125,8 @@ def _search(
     """The standard deviations of every part and their joint epsilon. Depends on public numbers alone."""
     # Cached because plan and fit ask alike. All arguments are public, so a cache hit tells nothing about people.
     allowed = None if tuning is None else allowance(epsilon, delta, tuning)
+    # The whole budget as one Gaussian release. Squares of mu add up exactly (Dong, Roth, Su, Corollary 3.3), so shares
+    # of mu^2 are shares of everything that a stack of Gaussians costs.
     mu = 1.0 / analytic_gaussian_sigma(epsilon, delta, 1.0) if allowed is None else allowed.mu
     base = tuple(_alone(part, math.sqrt(share) * mu, delta) for part, share in zip(parts, shares, strict=True))
 
@@ -134,6 +139,7 @@ def _search(
     def cost(accountant: AccountantName) -> Callable[[float], float]:
         return lambda factor: pipeline_epsilon(parts, noise(factor), delta, accountant=accountant)
 
+    # The bound for a tuning is stated at a pair of Renyi orders; loss distributions know no random repetition.
     if allowed is not None:
         used = allowed.used
         return scaled(least_factor(lambda factor: used(pipeline_event(parts, noise(factor))), 1.0, 1.0)[0]), epsilon
@@ -187,6 +193,7 @@ def least_factor(cost: Callable[[float], float], target: float, start: float) ->
 def _next(factor: float, price: float, target: float, slope: float, low: float, high: float) -> float:
     """The next factor to try: a secant step when it stays inside the bracket, else its middle or twice the low end."""
     if 0.0 < price < math.inf:
+        # Aimed at the middle of the accepted range: a guess at its upper edge would often land above the target.
         aim = math.log(target * (1 + _CLOSE) / 2 / price) / slope
         # At most a factor e^3 at once: far from the target the curve is no power law.
         step = factor * math.exp(max(-3.0, min(3.0, aim)))
@@ -194,6 +201,7 @@ def _next(factor: float, price: float, target: float, slope: float, low: float, 
             return step
     if math.isinf(high):
         return 2 * low
+    # The middle on a logarithmic scale, since noise may be off by orders of magnitude and not by amounts.
     return math.sqrt(low * high) if low > 0.0 else high / 2
 
 
@@ -206,6 +214,7 @@ def _alone(part: Part, mu: float, delta: float) -> tuple[float, ...]:
         return tuple(sigma * (1 + 1e-13) for sigma in part.spread(mu))
     if part.exact:
         return (part.sensitivity * math.sqrt(part.steps) / mu * (1 + 1e-13),)
+    # Both sides by Renyi accounting, so that its slack falls on both and the proportions come out as the split says.
     same = epsilon_of(dp_accounting.GaussianDpEvent(1 / mu), delta, "rdp")
     if isinstance(part, ChangedSamples):
         changing: ChangedSamples = part
@@ -214,6 +223,7 @@ def _alone(part: Part, mu: float, delta: float) -> tuple[float, ...]:
             return pipeline_epsilon((changing,), {changing.name: (sigma,)}, delta, accountant="rdp")
 
         return (least_factor(cost, same, part.sensitivity)[0],)
+    # Rough on purpose: this fixes a proportion only, and `_search` decides what is promised.
     return (calibrate(_descent_event(part), same, delta, accountant="rdp", tolerance=1e-3 * part.sensitivity),)
 
 
@@ -228,6 +238,7 @@ def _shares(parts: tuple[Part, ...], split: Mapping[str, float]) -> tuple[float,
     for name, share in split.items():
         if not 0.0 < share < math.inf:
             raise InputError(f"the share of {name!r} is {share!r}", where="split", allowed="a finite number above 0")
+    # Shares on any scale: they are divided by their sum, so that they cannot promise more than the whole.
     total = math.fsum(split.values())
     return tuple(split[name] / total for name in names)
 
@@ -242,6 +253,7 @@ def _require_sound(
 ) -> None:
     """Refuse noise that is not positive and finite, costs too much, or that the two accountants disagree about."""
     sigmas = [sigma for part in parts for sigma in noise[part.name]]
+    # A calibration elsewhere once returned noise 0 without a word, and training went on: ours refuses.
     if not all(0.0 < sigma < math.inf for sigma in sigmas) or not 0.0 < cost <= epsilon:
         raise GraphveilError(f"calibration gave noise {sigmas} at epsilon {cost!r}", allowed=f"epsilon {epsilon!r}")
     if tuning is not None and repeat_and_select(pipeline_event(parts, noise), delta, tuning) > epsilon:

@@ -14,6 +14,7 @@ from graphveil.privacy.printed import rounded_up
 if TYPE_CHECKING:
     from dp_accounting import DpEvent
 
+# An event with a fixed cost above the target would keep the doubling going for ever.
 _LARGEST: Final = 2.0**40
 
 
@@ -43,6 +44,7 @@ def calibrate(
         raise InputError(f"epsilon is {epsilon!r}", allowed="a finite number above 0")
     import dp_accounting
 
+    # The accountant that judges is the one that searches: a second one could call the answer too dear, or waste noise.
     def affordable(noise: float) -> bool:
         return epsilon_of(event_of(noise), delta, accountant) <= epsilon
 
@@ -65,6 +67,7 @@ def calibrate(
 
 def _bracket(affordable: Callable[[float], bool], epsilon: float, delta: float) -> tuple[float, float]:
     """Two noise levels a factor 2 apart, the lower too little and the higher enough."""
+    # Factors of 2 around 1, the multiplier of ordinary settings: each step costs one run of the accountant.
     high = 1.0
     while not affordable(high):
         if high >= _LARGEST:

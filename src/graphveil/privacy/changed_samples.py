@@ -93,6 +93,8 @@ class ChangedSamples:
     @property
     def sensitivity(self) -> float:
         """The largest L2 change of one clipped sum in units of the clipping norm: 2 for each changed sample."""
+        # Two vectors of length at most 1 can be 2 apart, and the clipped gradient of each changed sample may turn
+        # round.
         return 2.0 * self.samples
 
     def squared_mu(self, sigmas: tuple[float, ...]) -> float:
@@ -127,8 +129,12 @@ class ChangedSamples:
         from dp_accounting.pld import pld_pmf
         from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
+        # Losses above the top count as infinite, which is paid for in delta: rounding up keeps them as rare as `_REACH`
+        # says.
         top = math.ceil(float(_loss(self.shares, sigma, np.array([self.samples + _REACH * sigma]))[0]) / grid)
         deltas = _deltas(self.shares, sigma, grid * np.arange(-top, top + 1, dtype=np.float64))
+        # A minimum from the left, since delta falls with epsilon: rounding could bend the table upwards, which no pair
+        # has.
         pmf = pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(grid, -top, top, np.minimum.accumulate(deltas))
         # One table serves both directions: the pair is its own mirror image.
         return PrivacyLossDistribution(pmf).self_compose(self.steps)
@@ -187,8 +193,11 @@ def _deltas(shares: FloatArray, sigma: float, epsilons: FloatArray) -> FloatArra
 
 def _renyi(shares: FloatArray, sigma: float, order: int) -> float:
     """D_order(P || Q) by the trapezoid rule, whose error for such entire functions is below rounding."""
+    # The integrand lies within (2 l - 1) r of 0 and falls like a normal density beyond: 14 deviations out is below
+    # rounding.
     far = (2 * order + 1) * (len(shares) - 1) + 14 * sigma
     x = np.arange(-far, far, sigma / 8)
     up, down = _logs(shares, sigma, x)
+    # The width of a step, sigma / 8, is in the constant: the sum is then the integral itself.
     normal = -((x / sigma) ** 2) / 2 - math.log(8 * math.sqrt(2 * math.pi))
     return float(logsumexp(normal + order * up + (1 - order) * down)) / (order - 1)

@@ -37,11 +37,14 @@ def gaussian_delta(sigma: float, epsilon: float, sensitivity: float = 1.0) -> fl
     _require_positive(sigma=sigma, sensitivity=sensitivity)
     if not 0.0 <= epsilon < math.inf:
         raise InputError(f"epsilon is {epsilon!r}", allowed="a finite number of at least 0")
+    # Only the ratio matters: noise and sensitivity in the same unit, whatever that is.
     shift = sensitivity / sigma
     a, b = shift / 2 - epsilon / shift, -shift / 2 - epsilon / shift
     # Noise so large against the sensitivity that epsilon s/D overflows: no delta is left.
     if math.isinf(b):
         return 0.0
+    # R(-a) grows like e^(a^2/2) and would overflow; the first term is above 1/2 here, so the plain form keeps its
+    # digits.
     if a > 0:
         return float(ndtr(a)) - _density(a) * _mills(-b)
     return _density(a) * (_mills(-a) - _mills(-b))
@@ -61,6 +64,7 @@ def gaussian_epsilon(sigma: float, delta: float, sensitivity: float = 1.0) -> fl
     _require_delta(delta)
 
     def private(epsilon: float) -> bool:
+        # Asked for slightly less than delta, so that rounding in the curve ends on the private side.
         return gaussian_delta(sigma, epsilon, sensitivity) <= delta * (1 - _SAFETY)
 
     # So much noise that delta alone covers it.
@@ -88,6 +92,7 @@ def analytic_gaussian_sigma(epsilon: float, delta: float, sensitivity: float) ->
     _require_delta(delta)
 
     def private(multiplier: float) -> bool:
+        # For sensitivity 1: the curve depends on sigma over sensitivity alone, so one search serves every unit.
         return gaussian_delta(multiplier, epsilon) <= delta * (1 - _SAFETY)
 
     high = 1.0
@@ -118,6 +123,8 @@ def _density(x: float) -> float:
 
 def _mills(x: float) -> float:
     """Mills' ratio (1 - Phi(x)) / phi(x)."""
+    # erfcx is erfc without its factor e^(-x^2), which underflows near 38 deviations, where the ratio is still about
+    # 1/x.
     return float(erfcx(x / math.sqrt(2))) * math.sqrt(math.pi / 2)
 
 

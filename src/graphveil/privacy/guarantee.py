@@ -57,12 +57,15 @@ class Guarantee:
     parts: tuple[Guarantee, ...] = ()
 
     def __post_init__(self) -> None:
+        # Every door checks, also for values read from files: a guarantee that was built wrong is one that people rely
+        # on.
         if not isinstance(self.unit, ProtectedUnit):
             raise _bad("unit", self.unit, "a ProtectedUnit")
         if not isinstance(self.against, Observer):
             raise _bad("against", self.against, "an Observer")
         _require_one_of("relation", self.relation, RELATIONS)
         _require_one_of("model", self.model, MODELS)
+        # A comparison with NaN is false, so NaN does not pass; `True`, which Python counts as 1, is no number here.
         if not (_is_number(self.epsilon) and self.epsilon >= 0.0):
             raise _bad("epsilon", self.epsilon, "a number of at least 0, or inf")
         if not (_is_number(self.delta) and 0.0 <= self.delta < 1.0):
@@ -115,6 +118,7 @@ class Guarantee:
             InputError: a field is missing, unknown or invalid, or a code contradicts the text beside it.
         """
         names = set(cls.__dataclass_fields__)
+        # All codes or none: with one of three taken out, the text beside it would be believed unchecked.
         coded = isinstance(fields, Mapping) and any(name in fields for name in _CODES)
         require_fields("guarantee", fields, names | set(_CODES) if coded else names)
         assumes, parts = fields["assumes"], fields["parts"]

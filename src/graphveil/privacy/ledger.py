@@ -44,6 +44,7 @@ class Budget:
     delta: float = 0.0
 
     def __post_init__(self) -> None:
+        # Infinity is allowed on purpose: "not protected" has to be declared as loudly as a number.
         _check_amounts(f"budget {self.unit!r}", self.unit, self.epsilon, self.delta)
 
 
@@ -71,6 +72,7 @@ class Spend:
         if not self.name or not self.mechanism:
             raise InputError("a spend needs a name and a mechanism")
         for key, value in self.parameters.items():
+            # A ledger is published beside the model: a tensor among the parameters could carry private data out.
             if not isinstance(value, int | float | str):
                 raise InputError(f"parameter {key!r} is {type(value).__name__}", allowed="a number or a text")
         # A copy: the caller may change its own mapping later, a ledger must not move with it.
@@ -105,6 +107,7 @@ class Ledger:
     account: Account | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
+        # Two budgets of one unit would each pay in full, and their sum is what nobody declared.
         units = [entry.unit for entry in self.budget]
         if not units or len(set(units)) != len(units):
             raise InputError(f"budgets for {units}", where="ledger", allowed="one for each unit")
@@ -145,7 +148,11 @@ class Ledger:
 
     def total(self, unit: str) -> tuple[float, float]:
         """Epsilon and delta spent on `unit` so far, by adding up."""
+        # A unit without a budget is an error and not a cost of nothing: a mistyped name would read as "nothing was
+        # spent".
         _find(self.budget, unit)
+        # Sequential composition: pure epsilons and deltas add up whatever was asked adaptively. What an accountant
+        # finds tighter is booked as one spend.
         epsilon, delta = _sum_for(unit, self.spends)
         return epsilon / _NANO, delta / _ATTO
 
@@ -167,6 +174,7 @@ class Ledger:
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Ledger:
         """The inverse of `to_dict`; raises InputError or BudgetError for a ledger that does not add up."""
+        # Exactly these fields: one that is passed over in silence could be a spend that a newer version wrote.
         require_fields("ledger", fields, {"budget", "spends"})
         try:
             for entry in fields["budget"]:
@@ -176,6 +184,7 @@ class Ledger:
                 for entry in fields["budget"]
             )
             return cls(budget, tuple(_spend_from_dict(entry) for entry in fields["spends"]))
+        # A file that somebody else wrote may hold any JSON: the refusal is one of ours, whatever the kind of the value.
         except (TypeError, AttributeError) as error:
             raise InputError(f"a value of another kind ({error})", where="ledger") from error
 
@@ -208,6 +217,8 @@ def _spend_from_dict(fields: Mapping[str, Any]) -> Spend:
 def _check_amounts(where: str, unit: str, epsilon: float, delta: float) -> None:
     if not isinstance(unit, str) or not unit.strip():
         raise InputError(f"unit is {unit!r}", where=where, allowed="a text that is not empty")
+    # Written so that NaN is refused; a spend of NaN would make every later sum NaN, and no comparison with that
+    # refuses.
     if not epsilon >= 0.0:
         raise InputError(f"epsilon is {epsilon!r}", where=where, allowed="a number of at least 0, or inf")
     if not 0.0 <= delta < 1.0:
@@ -224,6 +235,8 @@ def _find(budget: tuple[Budget, ...], unit: str) -> Budget:
 
 def _check_affordable(budget: tuple[Budget, ...], spends: tuple[Spend, ...]) -> None:
     """Walk the spends in order and refuse the first that its budget cannot pay."""
+    # In order, so that the refusal names the first spend that is not paid; no amount is below 0, so no later one mends
+    # it.
     used: dict[str, tuple[_Amount, _Amount]] = {}
     for spend in spends:
         entry = _find(budget, spend.unit)
@@ -270,4 +283,6 @@ def _exact(amount: float) -> _Amount:
 
 
 def _up(amount: _Amount, scale: int) -> float:
+    # The slack comes off first: 0.30000000000000004, a sum that floating point bent, is 300000000 units and not one
+    # more.
     return amount if isinstance(amount, float) else math.ceil(amount * scale * (1 - _SLACK))

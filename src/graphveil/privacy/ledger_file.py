@@ -29,6 +29,7 @@ class LedgerFile:
     """
 
     def __init__(self, path: Path) -> None:
+        # Resolved once: after a change of folder a relative path would name another ledger, with the whole budget left.
         self.path = path.resolve()
 
     def open(self, known: Ledger) -> Ledger:
@@ -41,6 +42,8 @@ class LedgerFile:
             ModelFileError: the file is damaged, or is no continuation.
         """
         stored = self._read(known)
+        # Who puts back an older copy of the file would have spent budget to spend again: the model's own record
+        # notices.
         if not continues(stored, known):
             raise self._foreign()
         return replace(stored, account=self)
@@ -57,8 +60,11 @@ class LedgerFile:
             ModelFileError: the file is no continuation of `held`.
             InputError: the disk refuses to write. Nothing was spent in each case.
         """
+        # Reading, checking and writing in one lock: two processes that each saw enough left would both be paid
+        # otherwise.
         with self.locked():
             stored = self._read(held)
+            # Spends of others may stand behind those held, never in front: a ledger only ever grows at its end.
             if not begins(stored, held):
                 raise self._foreign()
             # Read again under the lock: another process may have spent since `held` was opened, and its spends come
@@ -109,6 +115,7 @@ def read_ledger(path: Path) -> Ledger:
     """
     try:
         return Ledger.from_dict(read_json(path))
+    # A damaged ledger never counts as an empty one: that would hand the whole budget out again.
     except (OSError, ValueError, KeyError, TypeError, AttributeError, GraphveilError) as error:
         raise ModelFileError(f"damaged ledger: {error}", where=str(path)) from error
 
@@ -121,6 +128,7 @@ def begins(stored: Ledger, known: Ledger) -> bool:
         known: the one it should go on from.
     """
     mine = known.to_dict()["spends"]
+    # Compared as they are written: a spend that was read back is equal however its parameters were typed.
     return bool(stored.to_dict()["spends"][: len(mine)] == mine)
 
 
@@ -139,6 +147,7 @@ def continues(stored: Ledger, known: Ledger) -> bool:
     for entry in known.budget:
         now = new.pop(entry.unit, None)
         raised = now is not None and now.epsilon >= entry.epsilon and now.delta >= entry.delta and now.unit in since
+        # A budget may grow, by a declaration that a later spend needed; any other change was made by hand.
         if now != entry and not raised:
             return False
     return begins(stored, known) and set(new) <= since
@@ -164,4 +173,5 @@ def _lock(file: IO[Any]) -> None:
         lock: Any = msvcrt
         lock.locking(file.fileno(), lock.LK_LOCK, 1)
         return
+    # The system lets go when a process dies, so that a killed run blocks nobody; a file that marks the lock would stay.
     fcntl.flock(file.fileno(), fcntl.LOCK_EX)

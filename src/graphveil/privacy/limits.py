@@ -12,6 +12,7 @@ from graphveil.errors import InputError
 
 #: Above this nothing is hidden: e^200 times as likely is a proof. Who wants no protection says so, with inf.
 LARGEST_EPSILON: Final = 200.0
+# A context variable and no global flag: one thread that restores an old file must not open the limit for the others.
 _READING: Final = ContextVar("_READING", default=False)
 
 
@@ -26,6 +27,7 @@ def require_budget(name: str, value: object, public: str, *, remedy: str | None 
     Raises:
         InputError: naming the value and what is allowed.
     """
+    # `not value > 0` and not `value <= 0`: every comparison with NaN is false, so this form refuses it.
     if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
         allowed = f"a number above 0, or inf for {public}"
         raise InputError(f"{name} = {value!r} is not a privacy budget", allowed=allowed, remedy=remedy)

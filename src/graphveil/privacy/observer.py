@@ -25,6 +25,8 @@ class Observer:
     words: str = ""
 
     def __post_init__(self) -> None:
+        # A known code with words of its own could print a weaker observer than the one that programs read from the
+        # code.
         known = self.code in OBSERVER_CODES and not self.words
         if not known and not (self.code == "other" and isinstance(self.words, str) and self.words.strip()):
             allowed = ", ".join(OBSERVER_CODES)

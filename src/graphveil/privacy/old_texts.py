@@ -41,6 +41,7 @@ def unit_of(text: str) -> ProtectedUnit:
     """Return the unit that a text names, or an "other" one with this text."""
     # Texts come from files that anybody may have written: a long one is not worth a regular expression.
     unit = _unit(text) if len(text) <= _LONGEST else None
+    # A text that the value would not print word for word may say something else: better unknown than misread.
     return unit if unit is not None and unit.text == text else other_unit(text)
 
 

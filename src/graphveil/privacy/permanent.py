@@ -44,6 +44,8 @@ class PermanentRandomness:
     """
 
     def __init__(self, secret: builtins.bytes, task: str) -> None:
+        # HKDF stretches any secret and adds no entropy: a short one can be searched, and then every report's noise
+        # comes off.
         if not isinstance(secret, builtins.bytes) or len(secret) < SECRET_BYTES:
             raise InputError("the secret is too short, or no bytes", allowed=f"{SECRET_BYTES} bytes of os.urandom")
         if not isinstance(task, str) or not task.strip():
@@ -53,21 +55,27 @@ class PermanentRandomness:
 
     def stream(self, *context: str | int | builtins.bytes) -> PermanentStream:
         """Return the stream of a context (field, value and so on), from its beginning."""
+        # The value belongs into the context: under one key for all values of a field the same noise would meet two of
+        # them, and their reports would show the difference.
         return PermanentStream(self._key("noise", context))
 
     def tag(self, *context: str | int | builtins.bytes) -> str:
         """Return a name for a context that tells nothing without the secret: 16 hexadecimal digits."""
+        # Eight bytes tell contexts apart and say nothing of them: what HKDF gives looks random without the secret.
         return self._key("name", context)[:8].hex()
 
     def __repr__(self) -> str:
         return f"PermanentRandomness(task={self._task!r})"
 
     def __reduce__(self) -> tuple[object, ...]:
+        # A pickle would hold the secret itself, from which all noise of the device can be taken off, past reports
+        # included.
         raise TypeError("PermanentRandomness cannot be copied or pickled: keep its secret in the device's key store")
 
     def _key(self, use: str, context: tuple[str | int | builtins.bytes, ...]) -> builtins.bytes:
         # `use` keeps noise and names apart: a name that is shown tells nothing about the key of the noise.
         info = b"".join(_told(part) for part in (use, self._task, *context))
+        # No salt: it would have to be kept as long as the secret, and a lost one is fresh noise, which costs again.
         return HKDF(hashes.SHA256(), 32, salt=None, info=_PURPOSE + info).derive(self._secret)
 
 

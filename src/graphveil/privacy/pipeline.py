@@ -72,6 +72,7 @@ class Hops:
     def spread(self, mu: float) -> tuple[float, ...]:
         """The standard deviations, in the proportion of `sizes`, with which all hops together weigh `mu`."""
         sizes = self.sizes or (1.0,) * self.count
+        # From sum_k (sensitivity / sigma_k)^2 = mu^2 with sigma_k in proportion to the sizes.
         scale = self.sensitivity / mu * math.sqrt(math.fsum(size**-2 for size in sizes))
         return tuple(scale * size for size in sizes)
 
@@ -109,6 +110,7 @@ class Descent:
     @property
     def exact(self) -> bool:
         """Whether the part is a plain stack of Gaussian releases: every step sees everybody."""
+        # Sampling with probability 1 is no sampling: the step is a plain Gaussian and has its exact curve.
         return self.rate == 1.0
 
     @property
@@ -124,6 +126,7 @@ class Descent:
         """The part as a dp-accounting event."""
         import dp_accounting
 
+        # An event knows only noise over sensitivity: the clipping norm has dropped out of both.
         step = dp_accounting.GaussianDpEvent(sigma / self.sensitivity)
         return dp_accounting.SelfComposedDpEvent(dp_accounting.PoissonSampledDpEvent(self.rate, step), self.steps)
 
@@ -195,10 +198,13 @@ def _changing_epsilon(parts: Sequence[Part], noise: Noise, delta: float, account
     if not 0.0 < delta < 1.0:
         raise InputError(f"delta is {delta!r}", allowed="a number in (0, 1)")
     changing, mu = _changing(parts), _gaussian_mu(parts, noise)
+    # Dominating pairs compose only under one neighbouring relation: removal in one part and replacement in another have
+    # no common pair.
     if len(changing) + sum(part.exact for part in parts) < len(parts):
         raise InputError("the unit is a sample in one part and changes samples in another", where="pipeline")
     sampled = [(part, noise[part.name][0]) for part in changing]
     if accountant == "rdp":
+        # l mu^2 / 2 is the Renyi divergence of order l of a Gaussian of mu, and divergences of one order add up.
         renyi = sum(part.renyi(sigma) for part, sigma in sampled) + np.array(ORDERS) * mu**2 / 2
         return float(compute_epsilon(ORDERS, renyi, delta)[0])
     joint = pld.identity(PLD_GRID)
@@ -212,6 +218,8 @@ def _changing_epsilon(parts: Sequence[Part], noise: Noise, delta: float, account
 
 def require_parts(parts: Sequence[Part]) -> None:
     """Refuse a pipeline without parts, or with two of the same name."""
+    # Noise is looked up by name: under one name two parts would share it, and one of them would be priced with the
+    # other's.
     names = [part.name for part in parts]
     if not names or len(set(names)) != len(names):
         raise InputError(f"parts named {names}", where="pipeline", allowed="at least one, all names different")
@@ -223,6 +231,8 @@ def _gaussian_mu(parts: Sequence[Part], noise: Noise) -> float:
 
 
 def _require_noise(parts: Sequence[Part], noise: Noise) -> None:
+    # A part without noise would be released as it is, and noise without a part is a pipeline that the caller did not
+    # mean.
     if set(noise) != {part.name for part in parts}:
         names = ", ".join(part.name for part in parts)
         raise InputError(f"noise for {sorted(noise)}", where="pipeline", allowed=names)

@@ -20,6 +20,7 @@ def rounded_up(value: float, digits: int = 6) -> str:
     short = f"{value:.{digits}g}"
     if not math.isfinite(value) or float(short) >= value:
         return short
+    # Through Decimal, which holds a float without rounding it: the ceiling is that of the number itself.
     return f"{float(Context(digits, ROUND_CEILING).create_decimal(Decimal(value))):.{digits}g}"
 
 

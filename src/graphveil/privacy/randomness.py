@@ -22,6 +22,7 @@ from graphveil.errors import InputError
 
 UInt64Array = npt.NDArray[np.uint64]
 
+# One buffer of zeros for all draws: 1 MiB stays in the cache, and a buffer as long as the draw would double its memory.
 _CHUNK: Final = 1 << 20
 _ZEROS: Final = bytes(_CHUNK)
 # `update_into` asks for this much room behind the text it writes.
@@ -69,12 +70,16 @@ class SecureRandomness:
 
     def bytes(self, count: int) -> builtins.bytes:
         """`count` uniform bytes; raises InputError for a negative count."""
+        # Whole words are used up even where fewer bytes are handed out: no bit of the stream is ever given to two
+        # callers.
         return self.uint64(-(-count // 8)).tobytes()[:count]
 
     def __repr__(self) -> str:
         return "SecureRandomness()"
 
     def __reduce__(self) -> tuple[object, ...]:
+        # A copy would draw the same noise as the original, and the difference of two results with the same noise is
+        # exact.
         raise TypeError("SecureRandomness cannot be copied or pickled: make a new one where it is needed")
 
     def _rekey(self) -> None:
@@ -93,9 +98,12 @@ class SeededRandomness:
     """
 
     def __init__(self, seed: int) -> None:
+        # `None` must not pass for "no seed given": a caller would then publish noise that it believes is fresh.
         if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
             raise InputError(f"seed is {seed!r}", allowed="an integer")
         self._seed = int(seed)
+        # Hashed under a purpose of its own, so that near seeds give unrelated keys and no other use of the seed meets
+        # this one.
         self._stream = open_stream(hashlib.sha256(b"graphveil/seeded-randomness/1:%d" % self._seed).digest())
 
     @property
@@ -117,6 +125,7 @@ class SeededRandomness:
 
 def open_stream(key: bytes) -> CipherContext:
     """The words of a key, from the first."""
+    # No counter is used twice under one key, so no two draws of a stream share a block of the cipher.
     return Cipher(algorithms.AES(key), modes.CTR(bytes(_BLOCK))).encryptor()
 
 
@@ -133,6 +142,7 @@ def draw_words(stream: CipherContext, count: int) -> UInt64Array:
     Raises:
         InputError: the count is below 0.
     """
+    # A negative count would slice the buffer from behind and hand out bytes that the cipher has not written.
     if count < 0:
         raise InputError(f"{count} random numbers asked for", allowed="a count of at least 0")
     # Not zeroed first: every byte that is handed out is written by the cipher.
@@ -146,10 +156,12 @@ def draw_words(stream: CipherContext, count: int) -> UInt64Array:
 
 
 def _rekey_after_fork() -> None:
+    # A copy of the set: the collector may drop a source from it while the hook walks it.
     for source in list(_live):
         source._rekey()
 
 
 # Known only to re-key them in a forked child; holds no key and keeps nothing alive.
 _live: Final[weakref.WeakSet[SecureRandomness]] = weakref.WeakSet()
+# Before any code of the child runs, which may draw at once; the parent keeps its stream.
 os.register_at_fork(after_in_child=_rekey_after_fork)

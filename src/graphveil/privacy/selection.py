@@ -81,10 +81,14 @@ class RepeatAndSelect:
     @property
     def trials_charged(self) -> int:
         """How many times the coordinates of a trial are charged with the rounding of noise, see above."""
+        # `price` adds 2 t for each coordinate charged, and up to 3 t (2 + eta) <= 9 t are needed: 5 times. Delta needs
+        # E[K].
         return max(5, math.ceil(self.mean))
 
     def law_slack(self, epsilon: float) -> float:
         """What drawing the number of trials with finitely many bits adds to delta."""
+        # Being off by c in variation distance costs delta c on one side and c e^epsilon on the other; exp overflows
+        # above 709.
         return _LAW_ERROR * (1 + math.exp(min(epsilon, 700.0)))
 
     def event(self, trial: DpEvent) -> DpEvent:
@@ -95,8 +99,10 @@ class RepeatAndSelect:
 
     def draw(self, randomness: Randomness) -> int:
         """How many trials to run, by inverting the law's distribution at a uniform number of 128 bits."""
+        # Decimals of a fixed precision: the law may not depend on the floating point of the machine that draws.
         with localcontext() as context:
             context.prec = _DIGITS
+            # The middle of a cell of 2^-128: never 0 and never 1, so the inversion always ends.
             uniform = (int.from_bytes(randomness.bytes(16), "little") + Decimal("0.5")) / 2**128
             gamma, geometric = Decimal(self.gamma), self.shape == 1.0
             count, mass = 1, gamma if geometric else (1 - gamma) / -gamma.ln()
@@ -165,10 +171,15 @@ def allowance(epsilon: float, delta: float, tuning: RepeatAndSelect) -> Allowanc
     # Both orders are searched at once on a grid; it is small, and the best pair depends on epsilon and delta.
     orders = np.array(RDP_ORDERS, dtype=float)
     outer, inner, many = orders[:, None], orders[None, :], 1 + tuning.shape
+    # What random repetition costs at each pair of orders before a trial weighs anything: Theorem 2 without rho, and the
+    # step from Renyi divergence to epsilon of Proposition 12 instead of the plain log(1/delta) / (l - 1).
     fixed = math.log(tuning.mean) / (outer - 1) - many * math.log(tuning.gamma) / inner
     fixed = fixed + np.log1p(-1 / outer) - np.log(delta * outer) / (outer - 1)
+    # A Gaussian's rho(l) is l mu^2 / 2 and (1 - 1/l') rho(l') is (l' - 1) mu^2 / 2, so the budget that is left is
+    # linear in mu^2 and no search is needed.
     squared = (epsilon * (1 - _SAFETY) - fixed) / (outer / 2 + many * (inner - 1) / 2)
     place = np.unravel_index(int(squared.argmax()), squared.shape)
+    # At small delta the fixed cost alone can exceed epsilon: then no amount of noise in the trials helps.
     if not squared[place] > 0.0:
         raise InputError(
             f"no noise reaches epsilon {rounded_up(epsilon)} with so many trials", remedy="raise epsilon or delta"

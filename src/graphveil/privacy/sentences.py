@@ -21,6 +21,7 @@ def paragraph(guarantee: Guarantee) -> str:
 
 def claim(guarantee: Guarantee) -> str:
     """Return the paragraph without the assumptions, for pages that list them."""
+    # In front: who quotes the first sentence alone then quotes that nothing holds.
     text = f"NO GUARANTEE: {guarantee.void}. Without that it would read: " if guarantee.void else ""
     text += " ".join((*less_than_a_person(guarantee), _promise(guarantee)))
     if guarantee.parts:
@@ -30,6 +31,7 @@ def claim(guarantee: Guarantee) -> str:
 
 def less_than_a_person(guarantee: Guarantee) -> tuple[str, ...]:
     """Return the sentence that must stand first where something less than a person is protected, else nothing."""
+    # Infinite epsilon is told in stronger words already: to add what it would not have covered makes it sound smaller.
     if guarantee.unit.is_person or math.isinf(guarantee.epsilon):
         return ()
     return (not_a_person(guarantee.unit),)

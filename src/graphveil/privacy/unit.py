@@ -88,6 +88,7 @@ class ProtectedUnit:
     words: str = ""
 
     def __post_init__(self) -> None:
+        # `True` is an integer to Python, and 0 units at once would be hidden by anything.
         if type(self.count) is not int or self.count < 1:
             raise InputError(f"count is {self.count!r}", where="unit", allowed="a whole number of at least 1")
         if self.kind == "together":
@@ -157,6 +158,7 @@ class ProtectedUnit:
     def is_person(self) -> bool:
         """Whether it covers everything that one person contributed: features, label and connections, as far as read."""
         if self.kind == "together":
+            # One part that covers everything is enough: what stands beside it can only add to what is protected.
             return any(part.is_person for part in self.parts)
         return self.kind != "other" and self._form.person
 
@@ -196,6 +198,7 @@ def together(units: Iterable[ProtectedUnit]) -> ProtectedUnit:
     Raises:
         InputError: there are none.
     """
+    # Taken apart, so that the same units give one text and one code however they were put together.
     parts = [part for unit in units for part in (unit.parts if _is_plain_sum(unit) else (unit,))]
     return parts[0] if len(parts) == 1 else ProtectedUnit(kind="together", parts=tuple(parts))
 
@@ -206,6 +209,7 @@ def other_unit(words: str) -> ProtectedUnit:
 
 
 def _is_plain_sum(unit: ProtectedUnit) -> bool:
+    # Two of (A and B), or whether (A and B) exists, is another change than A and B: such a sum stays whole.
     return unit.kind == "together" and unit.count == 1 and not unit.exists
 
 

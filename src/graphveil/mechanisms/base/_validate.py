@@ -110,6 +110,7 @@ def declared_range(*, low: float, high: float) -> None:
     Args:
         low, high: the declared ends, in the unit of the values.
     """
+    # Two finite ends may still be further apart than the largest float, and the width is what noise is scaled to.
     if not (_is_number(low) and _is_number(high) and low < high and math.isfinite(high - low)):
         raise InputError(f"the declared range is [{low!r}, {high!r}]", allowed="finite numbers, low below high")
 
@@ -121,6 +122,7 @@ def fits_in_memory(rows: int, columns: int, what: str) -> None:
         rows, columns: its shape: users and coordinates.
         what: the matrix in a word or two.
     """
+    # Refused before anything is drawn: to run out of memory half-way would spend budget for nothing.
     if rows * columns > DENSE_LIMIT:
         raise InputError(
             f"{what} of {rows} users x {columns} coordinates would be {rows * columns:,} dense numbers",
@@ -160,6 +162,7 @@ def integers(
     array = values.detach().cpu().numpy() if torch.is_tensor(values) else np.asarray(values)
     shaped = array.ndim == 1 if rows is None else array.ndim == 2 and array.shape[0] == rows
     shaped &= count is None or array.shape == (count,)
+    # Ids in floating point are refused: above 2^53 two people would share one.
     if not shaped or array.dtype.kind not in "iu":
         raise InputError(f"{what} {array.dtype} with shape {array.shape}", where=where, allowed=allowed)
     return array

@@ -86,6 +86,7 @@ class VectorDomain:
             The grid point below each value (0 to steps), and 2^64 times the probability of rounding up.
         """
         scaled = self.fractions(values) * steps
+        # At the high end the part above the grid point is 0, so rounding up never leaves the grid.
         below = np.floor(scaled)
         return below.astype(np.int64), ((scaled - below) * WORDS).astype(np.uint64)
 

@@ -54,6 +54,7 @@ def list_guarantee(epsilon: float, mode: str, nodes: int) -> Guarantee:
     if mode == "lower":
         return _local(RELATIONSHIP, epsilon, 0.0, ids, assume("lower-id-reports"), relation="add/remove")
     who = assume("both-ends-report", epsilon=rounded_up(epsilon))
+    # AND, OR or mean of the two bits cost 2 epsilon alike: each end draws its own noise, and the log-ratios add up.
     return _local(RELATIONSHIP, 2 * epsilon, 0.0, ids, who, relation="add/remove")
 
 
@@ -64,6 +65,8 @@ def entry_guarantee(epsilon: float, nodes: int) -> Guarantee:
         epsilon: what one reported bit costs.
         nodes: the public number of users.
     """
+    # The unit in which papers state list mechanisms; what a relationship costs is `list_guarantee`, twice as much where
+    # both ends tell.
     return _local(LIST_ENTRY, epsilon, 0.0, assume("users-public", nodes=nodes), relation="add/remove")
 
 
@@ -83,6 +86,7 @@ def pair_guarantee(epsilon: float, domain: PairDomain) -> Guarantee:
         against=RELEASE_READERS,
         assumes=(
             assume("private-nodes-public", nodes=domain.nodes, private=len(domain.ids)),
+            # The curator's noise is drawn anew at each release, so a second one is a second price.
             assume("released-once"),
         ),
     )

@@ -79,6 +79,7 @@ class Lattice:
     @property
     def worst_variance(self) -> float:
         """The largest variance of one coordinate's estimate: noise, and rounding from between two grid points."""
+        # Rounding up with probability p has the variance p (1 - p) of a squared step, at most 1/4.
         return (self.noise.variance + 1 / 4) * self.step**2
 
     @property
@@ -100,8 +101,11 @@ class Lattice:
         _validate.fits_in_memory(*rows.shape, "reports")
         levels = np.empty(rows.shape, np.int32)
         for start, stop in blocks(*rows.shape):
+            # Rounding draws words of its own: to round to the nearest point would bias the mean by up to half a step.
             below, carry = self.domain.split(rows.block(start, stop), self.steps)
             below += randomness.uint64(below.size).reshape(below.shape) < carry
+            # Integers from here on: Z added to a grid point is a grid point, so the low digits of a report show nothing
+            # of the value.
             below += self.noise.draw(below.size, randomness).reshape(below.shape)
             # Clamping to a public range looks at the report alone: post-processing.
             levels[start:stop] = np.clip(below, -self.reach, self.steps + self.reach)
@@ -111,6 +115,7 @@ class Lattice:
         """The values the reports stand for minus the middle of the range, float32 [n, d]."""
         self._check(reports)
         levels = reports.levels.numpy()
+        # Centred before scaling: the middle of the range is then exactly 0, and noise on either side is rounded alike.
         return (levels.astype(np.float32) - np.float32(self.steps / 2)) * np.float32(self.step)
 
     def estimate(self, reports: LatticeReports) -> Tensor:
@@ -140,8 +145,10 @@ class Lattice:
             up = carry.astype(np.float64) / WORDS
             sent = levels[start:stop].astype(np.int64)
             with np.errstate(divide="ignore"):  # a value on a grid point is never rounded up: log 0
+                # A mixture over the two roundings, in logs: far out in the noise each branch alone underflows.
                 from_below = np.log1p(-up) + self._log_sent(sent, below)
                 from_above = np.log(up) + self._log_sent(sent, np.minimum(below + 1, self.steps))
+            # Coordinates are independent given the vector, so their logarithms add up to that of the whole report.
             result[start:stop] = np.logaddexp(from_below, from_above).sum(axis=1)
         return torch.from_numpy(result)
 

@@ -41,6 +41,8 @@ class MultiBitReports(NamedTensors):
     def __post_init__(self) -> None:
         require_tensor("indices", self.indices, torch.int32, 2)
         require_tensor("bits", self.bits, torch.uint8, 2)
+        # Types and shapes are checked here, where reports enter from the network; whether a mechanism can have sent
+        # them, it checks itself.
         if self.indices.shape != self.bits.shape:
             raise InputError(f"{tuple(self.indices.shape)} indices with {tuple(self.bits.shape)} bits")
 
@@ -121,5 +123,6 @@ def require_names(tensors: Mapping[str, Tensor], *names: str) -> None:
         tensors: by name.
         names: all that there must be, and no others.
     """
+    # An extra tensor could be the raw value that a device sent along by mistake: it is refused instead of kept.
     if set(tensors) != set(names):
         raise InputError(f"tensors {sorted(tensors)}", where="reports", allowed=", ".join(names))

@@ -131,6 +131,7 @@ class SparseRows:
                 first = start + int(np.argmin((part >= low) & (part <= high)))
                 row = int(np.searchsorted(self.starts, first, side="right")) - 1
                 raise _outside(self.entries[first], row, int(self.columns[first]), low, high)
+        # Zeros that are not stored are values like any other, and a range without 0 has to refuse them too.
         if not low <= 0.0 <= high:
             self._refuse_gaps(low, high)
 
@@ -192,6 +193,7 @@ def open_values(values: Values, dimension: int, low: float, high: float) -> Rows
         InputError: as `open_rows`, or an entry that is NaN or out of range: its row and column are named, never it.
     """
     rows = open_rows(values, dimension)
+    # Before the first draw: an error in the middle would leave some people's budget spent on reports that nobody has.
     rows.refuse_outside(low, high)
     return rows
 
@@ -223,6 +225,7 @@ def read_rows(values: Values) -> Rows:
 
 
 def _tensor_reader(values: torch.Tensor) -> Rows:
+    # numpy has no such type: the conversion below would fail with an error that says nothing of the values.
     if values.dtype == torch.bfloat16:
         raise InputError("values are bfloat16", allowed="another real type", remedy="call .float()")
     if values.layout == torch.strided:
@@ -257,6 +260,7 @@ def _dense_reader(values: npt.NDArray[Any]) -> Rows:
 
 
 def _require_real(values: npt.NDArray[Any]) -> None:
+    # Complex numbers and objects have no order, so no comparison with the declared range could refuse them.
     if values.dtype.kind not in "fiub":
         raise InputError(f"values are {values.dtype}", allowed="real numbers")
 

@@ -70,6 +70,7 @@ def log_probability_of_top_k(largest: tuple[int, int], others: tuple[int, int], 
         others: how many other cells hold 0, and 1.
         noise: what is added to each cell.
     """
+    # With nothing on one side there is one set only, and it has probability 1.
     if not (sum(largest) and sum(others)):
         return 0.0
     # Beyond this the largest of all cells lies with probability below e^-60: those levels add nothing.
@@ -79,6 +80,7 @@ def log_probability_of_top_k(largest: tuple[int, int], others: tuple[int, int], 
     peak = _peak(sides, len(levels))
     near = _product(sides, peak) > _product(sides, peak).max() - 2 * _DROP
     sides, peak = [side.at(near) for side in sides], peak[near]
+    # Cut at the peak: on either side of it the product is monotone, and 64 nodes are enough.
     parts = [
         _integral(sides, *sorted_ends)
         for sorted_ends in ((_edge(sides, peak, 0.0), peak), (peak, _edge(sides, peak, 1.0)))
@@ -132,6 +134,8 @@ def _integral(sides: list[Side], start: FloatArray, stop: FloatArray) -> FloatAr
 
 def _log(part: FloatArray, rest: FloatArray) -> FloatArray:
     """The logarithm of a probability, from the smaller of it and what is left."""
+    # Near 1 the logarithm is taken of what is missing: 1 - 1e-20 is 1 in floating point, and millions of cells multiply
+    # it.
     result: FloatArray = np.where(rest < 0.5, np.log1p(-np.minimum(rest, 0.5)), np.log(part))
     return result
 

@@ -123,6 +123,7 @@ class DegreePreservingRR:
         drop[thinning == 0] = 1.0
         flip, keep = low / WORD, (WORD - low) / WORD
         silent = flip + keep * drop  # a true entry is not sent
+        # xlogy counts 0 log 0 as 0: what cannot happen and did not costs nothing.
         total = xlogy(both, keep * send) + xlogy(held - both, silent) + xlogy(sent - both, flip * send)
         total += xlog1py(lists.lengths - held - sent + both, -flip * send)
         return torch.from_numpy(total) + self.degree.log_likelihood(reports.degrees, self._degrees(true))
@@ -143,6 +144,8 @@ class DegreePreservingRR:
     def _thinning(self, degrees: DegreeReports) -> Thresholds:
         """2^64 q, the probability that an entry stays: q = d / (d (1 - 2p) + length p), with d >= 0 and q < 1."""
         flip = self._flips.threshold / WORD
+        # Clamped before it is divided: a very negative degree flips the sign of the denominator too, and would keep
+        # everything.
         wanted = np.maximum(self.degree.estimate(degrees).numpy(), 0.0)
         expected = wanted * (1 - 2 * flip) + self._lists.lengths * flip
         share = np.divide(wanted, expected, out=np.zeros_like(wanted), where=expected > 0)

@@ -137,6 +137,8 @@ class NoisyDegree:
     def _open(self, degrees: Degrees) -> Ids:
         """The degrees as checked int64 numbers."""
         array = _validate.integers(degrees, "degrees are", f"{self.nodes} integers", count=self.nodes)
+        # Reports reach a fixed way beyond the possible degrees: a larger one would be clamped nearly always, and so be
+        # told.
         outside = np.flatnonzero((array < 0) | (array > NeighbourLists(self.nodes, self.mode).lengths))
         if outside.size:
             where = f"degrees, row {int(outside[0])}"

@@ -104,6 +104,7 @@ class EdgeRand:
             InputError: a pair is not protected; nothing is drawn.
         """
         true = self._ranks(pairs)
+        # Sorted in the end, or the order would tell these, which survived, from the made ones.
         parts = [true[survives(len(true), self.threshold, randomness)]]
         # A place that holds an edge had its own draw above: it is taken out here, never decided twice.
         for *_, false in false_places(self.domain.size, self.threshold, randomness):
@@ -128,6 +129,7 @@ class EdgeRand:
         return torch.tensor(wrong * math.log(self.flip) + right * math.log1p(-self.flip), dtype=torch.float64)
 
     def _ranks(self, pairs: Pairs) -> Ids:
+        # Each pair once, so that one edge flips one bit and no other.
         return np.unique(self.domain.rank(pairs).numpy())
 
     @property

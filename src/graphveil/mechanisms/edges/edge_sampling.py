@@ -41,6 +41,8 @@ def sample_lists(
     starts, counts = lists.starts, np.zeros(lists.nodes, np.int64)
     columns = [np.zeros(0, np.int32)]
     for first, stop, false in false_places(lists.total, low, randomness):
+        # A true place that the skipping hit too is dropped here: its own draw above decides, or it would stay with a
+        # higher chance than 1 - p.
         false = false[~contains(_between(true, first, stop), false)]
         sent = np.concatenate([false, _between(kept, first, stop)])
         # In the order of the places, so that lists come out sorted and tell nothing of what is true.

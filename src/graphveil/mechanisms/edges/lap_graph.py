@@ -98,6 +98,7 @@ class LapGraph:
         true, size = self._ranks(pairs), self.domain.size
         # The number is private and paid for on its own; cutting it to what is possible looks at nothing private.
         noisy = len(true) + int(self._count_noise.draw(1, randomness)[0])
+        # The cells have noise of their own, so that number and cells compose by adding up: one edge moves each by 1.
         chosen = noisy_top_k(true, size, min(max(noisy, 0), size), self._cell_noise, randomness)
         return self.domain.unrank(chosen)
 
@@ -132,6 +133,8 @@ class LapGraph:
         return float((noise.log_tail(distance) if at_end else noise.log_pmf(distance))[0])
 
     def _ranks(self, pairs: Pairs) -> Ids:
+        # Each pair once: an edge listed twice would raise the number by more than the 1 that its noise is calibrated
+        # for.
         return np.unique(self.domain.rank(pairs).numpy())
 
     @property

@@ -107,6 +107,7 @@ class NeighbourLists:
         up = users < named
         lower, mirrored = NeighbourLists(self.nodes, "lower"), ~up
         pairs = _distinct(lower.places(users[up], named[up]))
+        # Refused and not mended: adding the missing direction would decide for a user that a relationship exists.
         if not np.array_equal(pairs, _distinct(lower.places(named[mirrored], users[mirrored]))):
             raise InputError(
                 "a relationship stands in one direction only",
@@ -121,6 +122,7 @@ class NeighbourLists:
         if len(reports) != self.nodes:
             raise InputError(f"reports of {len(reports)} users", allowed=f"{self.nodes}, the mechanism's nodes")
         users, named = reports.to_edge_index().numpy()
+        # A report about a pair of somebody else would be counted beside the owner's, and weigh twice.
         least = users + 1 if self.mode == "lower" else 0
         if not ((named >= least) & (named < self.nodes) & (named != users)).all():
             raise InputError("a report names a pair that its user does not answer for", where="reports")

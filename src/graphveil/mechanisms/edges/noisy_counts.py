@@ -24,6 +24,7 @@ from graphveil.privacy.unit import PRIVATE_EDGE
 
 Counts = Tensor | npt.NDArray[Any]
 
+# Room for noise of up to 2^60 without an overflow, which would turn the sign and show how large the count was.
 _LARGEST: Final = 1 << 62
 
 
@@ -83,6 +84,8 @@ class NoisyCounts:
         """
         # Disjoint sets: one edge moves one count by 1, so that all counts together cost what one does.
         true = _open(counts, 0)
+        # Not clamped at 0: sums of counts would be biased upwards, and whoever wants the clamp can apply it to what is
+        # released.
         return torch.from_numpy(true + self._noise.draw(len(true), randomness))
 
     def estimate(self, noisy: Counts) -> Tensor:

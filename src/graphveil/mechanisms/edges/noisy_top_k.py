@@ -68,6 +68,8 @@ class Cells:
         while missing.size:
             drawn = self._above(missing.size, threshold, randomness)
             result[missing] = drawn
+            # Rejection keeps the law exact: what is kept has the law above this threshold, given that it stayed below
+            # the earlier one.
             missing = missing[self._is_past(drawn, randomness)]
         return result
 
@@ -132,6 +134,7 @@ def noisy_top_k(true: Ids, size: int, wanted: int, noise: TwoSided, randomness: 
     cells, target, ones = Cells(noise, None), float(wanted), true
     selected, seen = [np.zeros(0, np.int64)], true
     while wanted:
+        # Five deviations more than wanted: a second round, which costs another search below, is then rare.
         target += MARGIN[0] * math.sqrt(target) + MARGIN[1]
         threshold = threshold_for(target, size, noise)
         zeros = _zeros(cells, threshold, seen, size, randomness)
@@ -159,6 +162,7 @@ def threshold_for(target: float, size: int, noise: TwoSided) -> Threshold:
     """
     if 2 * target >= size:
         return Threshold(0, Decimal(1), everything=True)
+    # In floating point, since the threshold is public: whatever it is, the chances that follow from it are exact.
     share = target / size
     # tail(l) = e^(-rate l) / (1 + e^-rate) reaches the share at the real number whose floor is the level.
     level = max(0, math.floor(-(math.log(share) + math.log1p(math.exp(-noise.rate))) / noise.rate))

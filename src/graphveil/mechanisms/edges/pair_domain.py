@@ -71,6 +71,7 @@ class PairDomain:
         """The private nodes, int64 [k], ascending."""
         if self.members is None:
             return np.arange(self.nodes, dtype=np.int64)
+        # Sorted, since the order in which nodes were declared is no fact of the release.
         return np.sort(self.members.cpu().numpy())
 
     @cached_property
@@ -104,6 +105,8 @@ class PairDomain:
     def rank(self, pairs: Pairs) -> Tensor:
         """The ranks of protected pairs [2, S], int64 [S]; raises InputError as `require` does."""
         positions = self._positions(self._open(pairs))
+        # A public edge is released as it is. Counted among the private ones too, it would take noise that hides
+        # nothing.
         self._refuse_public(positions)
         return torch.from_numpy(positions - np.searchsorted(self.public_positions, positions))
 
@@ -131,6 +134,8 @@ class PairDomain:
     def _open(self, pairs: Pairs) -> Ids:
         array = _read(pairs, self.nodes, "the private edges")
         outside = np.flatnonzero(~self._inside(array))
+        # Dropping such an edge would make the domain depend on private edges: whether a pair is protected has to be
+        # public.
         if outside.size:
             raise InputError(
                 "a private edge ends outside the declared private nodes",

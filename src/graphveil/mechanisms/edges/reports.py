@@ -32,11 +32,13 @@ class EdgeReports(NamedTensors):
         require_tensor("starts", self.starts, torch.int64, 1)
         require_tensor("columns", self.columns, torch.int32, 1)
         starts, columns = self.starts.numpy(), self.columns.numpy()
+        # Lists that overlap or leave ids out would let one user speak for another.
         whole = len(starts) > 0 and starts[0] == 0 and starts[-1] == len(columns)
         if not whole or (starts[1:] < starts[:-1]).any():
             raise InputError(
                 f"starts do not divide {len(columns)} ids", where="reports", allowed="0 to that, ascending"
             )
+        # Ids may fall only where a new list begins: named twice, a pair would count twice.
         down = np.flatnonzero(columns[1:] <= columns[:-1]) + 1
         if not np.isin(down, starts).all():
             raise InputError("a list names its ids out of order or twice", where="reports", allowed="ascending")

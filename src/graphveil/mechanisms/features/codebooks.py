@@ -68,6 +68,7 @@ class Codebooks:
 
     @property
     def _key(self) -> bytes:
+        # The purpose stands in the key, so that a seed shared with reproducible noise gives other bits here.
         return hashlib.sha256(b"graphveil/public-codebooks/1:%d" % self.seed).digest()
 
 
@@ -80,6 +81,7 @@ def _normal() -> npt.NDArray[np.float64]:
     """
     edges = ndtri(np.arange(1, 2**16) / 2**16)
     density = np.concatenate([[0.0], np.exp(-(edges**2) / 2) / math.sqrt(2 * math.pi), [0.0]])
+    # The mean of a normal variable between two quantiles is the difference of the densities there over its probability.
     means = -(2**16) * np.diff(density)
     numbers: FloatArray = np.rint(means / np.sqrt(np.mean(means**2)) * UNIT)
     return numbers

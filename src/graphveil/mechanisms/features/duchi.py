@@ -62,6 +62,8 @@ class SignsLaw:
             positions: int64 [n, k], 0 for minus and 1 for plus.
             randomness: the source of the noise.
         """
+        # The number of signs turned decides the probability, so the outcome is drawn first and then laid over the true
+        # signs.
         sent: Places = positions ^ _flips(self.signs)[self.weights.draw(len(positions), randomness)]
         return sent
 
@@ -87,6 +89,7 @@ class SignsLaw:
 
     def values(self) -> FloatArray:
         """-B and B, the inverse of how much more often than not a sent sign is the true one."""
+        # A sign is right in C(k-1, k//2) more of the near patterns than it is wrong: all others cancel in pairs.
         gain = 1 / (self.weights.lean * math.comb(self.signs - 1, self.signs // 2))
         return np.array([-gain, gain])
 

@@ -93,6 +93,8 @@ class FeatureRR(InRange):
         """The part of epsilon of each feature, float64 [d]; they add up to 1."""
         if self.shares is None:
             return np.full(self.dimension, 1 / self.dimension)
+        # Divided by their sum, which equation 7 of the paper leaves out: without it the features together spend more
+        # than epsilon.
         return np.array(self.shares, np.float64) / math.fsum(self.shares)
 
     @property
@@ -124,6 +126,8 @@ class FeatureRR(InRange):
     @property
     def guarantee(self) -> Guarantee:
         """What one report protects."""
+        # Shares from a person's own data would spend up to 1.5 epsilon, and published ones tell that data: hence the
+        # assumption.
         plain = self.domain.guarantee(self.epsilon)
         return replace(plain, assumes=(*plain.assumes, assume("shares-public")))
 

@@ -109,6 +109,8 @@ def _calibrate(epsilon: float, delta: float, dimension: int) -> _Calibration:
     (e0, d0)-private. The sensitivity is sqrt(d) ranges.
     """
     bend = 2 * dimension * RELATIVE_ERROR
+    # Paid for first: the table's rounding and its cut ends come off (epsilon, delta), and the noise is made for what is
+    # left.
     exact = min(epsilon, _LARGEST_EPSILON) - bend
     if bend > epsilon / 10:
         raise InputError(
@@ -131,6 +133,7 @@ def _calibrate(epsilon: float, delta: float, dimension: int) -> _Calibration:
 
 def _cut(epsilon: float, delta: float, dimension: int) -> float:
     """Standard deviations beyond which the tails of all coordinates weigh at most their part of delta."""
+    # A union over coordinates, and e^epsilon for the neighbour's side; in logs, since delta may be 1e-30.
     allowed = math.log(_TAIL_PART * delta / dimension) - math.log1p(math.exp(epsilon))
     # Never less, so that clamping costs no accuracy: 7 deviations are exceeded with probability 3e-12.
     cut = 7.0

@@ -109,6 +109,7 @@ class HybridLaw:
 
     def _thresholds(self, positions: Places) -> Words:
         """low + (high - low) position / steps in integers: the words that make a sign plus."""
+        # Divided first: the product of a 64-bit weight with a position would overflow.
         whole, rest = divmod(self.sign.high - self.sign.low, self.steps)
         place = positions.astype(np.uint64)
         words: Words = (

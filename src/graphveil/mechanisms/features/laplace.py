@@ -86,9 +86,12 @@ class Laplace(LatticeMechanism):
     @property
     def _share(self) -> float:
         """Epsilon for one coordinate."""
+        # L1 sensitivity of a whole vector is d ranges; an even split over coordinates is the same noise in each.
         return min(self.epsilon / self.dimension, _LARGEST_SHARE) * (1 - _SLACK)
 
     @property
     def _steps(self) -> int:
         """Grid steps in the range, a power of two."""
+        # A power of two keeps the grid points of [0, 1] exact in floating point; from epsilon and d alone, so that it
+        # is public.
         return 1 << max(0, math.ceil(math.log2(_STEPS_OF_NOISE * self._share)))

@@ -73,6 +73,8 @@ class MultiBit(InRange):
         """m, the coordinates (and bits) in one report."""
         if self.sampled is not None:
             return self.sampled
+        # From public numbers alone: dropping constant columns first, as published code does, changes d and m with the
+        # data.
         return max(1, math.floor(min(self.dimension, self.epsilon / _BEST_SHARE)))
 
     @property
@@ -89,6 +91,7 @@ class MultiBit(InRange):
     @property
     def worst_variance(self) -> float:
         """The largest variance of one coordinate's estimate, that of a value in the middle of the range."""
+        # The estimate is +-scale with probability m/d and else 0, whatever the value; only its mean moves.
         return self.coordinates / self.dimension * self.scale**2
 
     @property
@@ -146,6 +149,8 @@ class MultiBit(InRange):
         rows = self.domain.open(values)
         require_pairs(len(reports), rows.shape[0])
         indices, bits = reports.indices.numpy(), reports.bits.numpy()
+        # The subset is uniform whatever the value, so it drops out of every ratio; it is here to make this a
+        # probability.
         result = np.full(rows.shape[0], -log_subsets(self.dimension, self.coordinates))
         for start, stop in subset_blocks(rows, self.coordinates):
             fractions = self.domain.fractions(rows.at(start, stop, indices[start:stop]))

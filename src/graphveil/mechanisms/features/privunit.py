@@ -134,6 +134,8 @@ class PrivUnit(InRange):
         sent, books = np.empty(rows.shape[0], np.int32), first + np.arange(rows.shape[0])
         for start, stop in self._blocks(rows):
             order, negative = self._order(rows.block(start, stop), books[start:stop])
+            # One word a report, drawn whatever the value is: it fixes the place in the order of closeness, and the
+            # value fixes the order.
             places = self.law.places(randomness.uint64(stop - start))
             sent[start:stop] = self._codeword(places, order, negative)
         return CodewordReports(torch.from_numpy(sent), torch.from_numpy(books))
@@ -152,6 +154,7 @@ class PrivUnit(InRange):
         result = np.empty((len(reports), self.dimension), np.float32)
         for start, stop in blocks(len(reports), self.dimension + 1):
             vectors = self._codebooks.vectors(numbers[start:stop], sent[start:stop] % half)
+            # The last coordinate only filled the vector up to length 1, and stands for nothing of the value.
             result[start:stop] = vectors[:, :-1] * factors[start:stop, None]
         return result
 
@@ -231,6 +234,7 @@ class PrivUnit(InRange):
         # Whole multiples of 2^-24: products with the codebook are exact in any order, on every machine.
         sphere = np.rint(np.column_stack([ball, rest]) / _STEP)
         scores = (self._codebooks.matrices(codebooks) @ sphere[:, :, None])[:, :, 0]
+        # A tie may go either way: exactly t codewords are the closest whichever they are, and the proof needs no more.
         return np.argpartition(-np.abs(scores), self.law.closest - 1, axis=1), scores < 0
 
     def _codeword(self, places: Places, order: Places, negative: npt.NDArray[np.bool_]) -> Places:
@@ -248,6 +252,7 @@ class PrivUnit(InRange):
     def _require_codewords(self) -> None:
         if self.codewords is not None:
             _validate.whole(2, _MOST_CODEWORDS, codewords=self.codewords)
+            # All 2^64 outcomes have to be given out with none left over, which `caps` can do for powers of two.
             if self.codewords.bit_count() != 1:
                 raise InputError(f"codewords is {self.codewords}", allowed="a power of two")
 

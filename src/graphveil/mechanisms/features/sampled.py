@@ -141,6 +141,7 @@ class SampledVectors(InRange):
         law, size = self.law, self.coordinates
         indices, levels = np.empty((rows.shape[0], size), np.int32), np.empty((rows.shape[0], size), np.int16)
         for start, stop in subset_blocks(rows, size):
+            # Drawn before the entries are read, so that which coordinates are told says nothing of them.
             columns = draw_subsets(stop - start, self.dimension, size, randomness)
             below, carry = self.domain.split(rows.at(start, stop, columns), law.steps)
             # Rounding is part of the private law: its words are drawn before those of the levels.

@@ -53,5 +53,6 @@ def require_subsets(indices: Tensor, size: int, dimension: int, what: str) -> No
     if indices.shape[1] != size:
         raise InputError(f"reports hold {indices.shape[1]} {what}", allowed=f"{size}")
     require_inside(indices, 0, dimension - 1, "a coordinate")
+    # A forged report that names one coordinate k times would push it k times as far as an honest one can.
     if not bool((indices[:, 1:] > indices[:, :-1]).all()):
         raise InputError("a report names its coordinates out of order or twice", allowed="ascending")

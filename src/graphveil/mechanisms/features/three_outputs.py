@@ -116,6 +116,8 @@ def three_outputs_law(epsilon: float, parts: int) -> ThreeOutputsLaw:
         ratio = exp_share(epsilon, parts)
         # Even, so that what is left divides into two equal halves for -C and C.
         nothing = 2 * int(WORD * _silence(share_of(epsilon, parts), ratio) / 2)
+        # Silence is e^epsilon times as likely in the middle as at the ends, and no more: the rarer of both is rounded
+        # up.
         at_end = round_up(nothing / ratio) if nothing else 0
         wrong = round_up((WORD - at_end) / (ratio + 1))
     # Only where the ratio exceeds 2^64 / 2 is the middle left with fewer words for an end than the far end has.
@@ -128,6 +130,8 @@ def _silence(share: float, ratio: Decimal) -> Decimal:
         return Decimal(0)
     if share >= math.log(5.53):
         return ratio / (ratio + 2)
+    # The closed form of the paper between log 2 and log 5.53. In floating point, since any chance of silence is
+    # private: epsilon is settled by the integers made of it.
     e = math.exp(share)
     first = e**4 + 14 * e**3 + 50 * e**2 - 2 * e + 25
     second = -2 * e**6 - 42 * e**5 - 270 * e**4 - 404 * e**3 - 918 * e**2 + 30 * e - 250

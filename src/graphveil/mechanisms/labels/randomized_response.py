@@ -143,6 +143,8 @@ class RandomizedResponse:
     def _open(self, labels: Labels) -> npt.NDArray[np.int64]:
         """The labels as a checked integer array."""
         array = _validate.integers(labels, "labels are", "integers, one for each user")
+        # All labels are looked at before the first draw, and a refusal names the row and not the class, which is
+        # private.
         bad = np.flatnonzero((array < 0) | (array >= self.classes))
         if bad.size:
             raise InputError(

@@ -59,6 +59,7 @@ class BinLaws:
             true: int64 [n, a], 0 to k - 1.
             randomness: the source of the noise.
         """
+        # One word for each bin whatever it is: how much randomness is used says nothing of the value.
         words = randomness.uint64(true.size).reshape(true.shape)
         width = self.last.shape[2]
         row, bins = (laws * self.bins + true) * width, np.zeros_like(true)
@@ -83,9 +84,11 @@ def bin_laws(epsilons: tuple[float, ...], bins: int) -> BinLaws:
         epsilons: one for each law.
         bins: k, 2 to 256.
     """
+    # A larger share is cut, which costs accuracy and no privacy: the law keeps less than it may.
     words = _words(np.minimum(np.array(epsilons), LARGEST_SHARE) * (1 - _SLACK), bins)
     width = (1 << (bins - 1).bit_length()) - 1
     last = np.full((len(epsilons), bins, width), WORD - 1, np.uint64)
+    # Last words and not first ones: the sum over all bins, 2^64, does not fit into 64 bits.
     last[:, :, : bins - 1] = np.cumsum(words, axis=2)[:, :, :-1] - np.uint64(1)
     chances = words.astype(np.float64) / WORD
     truth = np.broadcast_to(np.linspace(0.0, 1.0, bins)[:, None], (len(epsilons), bins, 1))
@@ -102,6 +105,7 @@ def _words(epsilons: FloatArray, bins: int) -> Words:
     true = np.arange(bins)
     # The true bin's own share is not rounded but left over: rounding others up then lowers the likeliest bin alone.
     powers[:, true, true] = 0.0
+    # Every bin owns a word at least: a report that some value cannot send would rule that value out.
     words: Words = np.floor(powers * (_RAISE * 2.0**64)).astype(np.uint64) + np.uint64(1)
     words[:, true, true] = 0
     # Unsigned arithmetic is modulo 2^64, so this is what the others leave over.

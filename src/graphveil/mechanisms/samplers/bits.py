@@ -86,6 +86,7 @@ def bit_law(epsilon: float, bits: int) -> BitLaw:
     # Decimals, since 2^64 / (e^eps + 1) in floating point could round to the side that is not private.
     with localcontext(PRECISION):
         share = Decimal(epsilon) / bits
+        # exp of a huge share would overflow even Decimals, and the answer is known: one outcome in 2^64.
         if share > _LARGEST_EXPONENT:
             return BitLaw(1)
         return BitLaw(round_up(WORD / (share.exp() + 1)))

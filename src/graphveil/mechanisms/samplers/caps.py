@@ -93,6 +93,8 @@ def cap_law(epsilon: float, codewords: int | None = None) -> CapLaw:
 
 def _best(epsilon: float, codewords: int) -> tuple[int, float]:
     """The number of closest codewords that makes 1 / gain^2 least, and that."""
+    # At most half: of a codeword and its opposite only one points towards the value, so that more could only lower the
+    # gain.
     closest = np.arange(1, codewords // 2 + 1)
     decay = math.exp(-epsilon)
     # Gain of t closest codewords: their probability less what they would have anyway, times how close they are.
@@ -125,6 +127,7 @@ def _order_statistics(codewords: int) -> tuple[FloatArray, FloatArray]:
     x, weights = (nodes + 1) * _FARTHEST / 2, weights * _FARTHEST / 2
     density = math.sqrt(2 / math.pi) * np.exp(-(x**2) / 2)
     larger = np.arange(1, count)
+    # A sum of binomial probabilities as one incomplete beta function, which keeps its digits where they all are tiny.
     few = np.ones((len(x), count))
     few[:, :-1] = betainc(count - larger, larger, 1 - 2 * ndtr(-x)[:, None])
     return count * (weights * density * x) @ few, count * (weights * density * x**2) @ few

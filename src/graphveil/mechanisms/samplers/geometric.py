@@ -23,6 +23,7 @@ from graphveil.mechanisms.base.values import BLOCK, FloatArray, blocks
 from graphveil.mechanisms.samplers.bits import PRECISION
 from graphveil.privacy import Randomness
 
+# So many bits that all rounding of all thresholds together stays far below the slack that epsilon leaves.
 _DIGITS: Final = 256
 _REST: Final = _DIGITS - 64
 
@@ -51,6 +52,8 @@ class TwoSidedGeometric:
     def log_pmf(self, noise: Levels) -> FloatArray:
         """log Pr[Z = z] for |z| < 2^bits."""
         distance = np.abs(noise).astype(np.float64)
+        # A geometric variable below 2^bits: of two such, differences near the end come about in fewer ways, which
+        # `ends` counts.
         left = 2.0**self.bits - distance
         ends: FloatArray = np.log(-np.expm1(-2 * self.rate * left))
         return self._log_scale() - self.rate * distance + ends
@@ -62,6 +65,7 @@ class TwoSidedGeometric:
     @property
     def variance(self) -> float:
         """2 r / (1 - r)^2."""
+        # The same as 2 r / (1 - r)^2, but 1 - r loses its digits at a small rate.
         return 0.5 / math.sinh(self.rate / 2) ** 2
 
     def _geometric(self, count: int, randomness: Randomness) -> Levels:
@@ -72,6 +76,7 @@ class TwoSidedGeometric:
 
     def _log_scale(self) -> float:
         """log of ((1 - r) / (1 - r^N))^2 / (1 - r^2) with N = 2^bits."""
+        # expm1 keeps the digits of 1 - e^-x at a rate near 0, where the noise is largest.
         one, whole, square = (math.log(-math.expm1(-self.rate * k)) for k in (1.0, 2.0**self.bits, 2.0))
         return 2 * (one - whole) - square
 
@@ -83,6 +88,7 @@ def _thresholds(rate: float, bits: int) -> tuple[tuple[int, int], ...]:
     with localcontext(PRECISION) as context:
         context.prec = 100
         for digit in range(bits):
+            # Decimal takes the float as it is, so the law has exactly the rate that the guarantee was computed with.
             odds = (-Decimal(rate) * 2**digit).exp()
             # Digit i of a geometric variable is 1 with odds r^(2^i), whatever the other digits are.
             threshold = int(2**_DIGITS * odds / (1 + odds))

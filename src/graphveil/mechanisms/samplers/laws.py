@@ -74,6 +74,8 @@ def independent(
         levels, below, carry: as there.
         steps: the last position.
     """
+    # Rounding is part of the law: the probability of a level is the mixture over both positions it may have been
+    # rounded to.
     mixed = (1 - carry) * probability(levels, below)
     mixed += carry * probability(levels, np.minimum(below + 1, steps))
     # A level that a position rules out has probability 0 and logarithm -inf, which is the right answer.
@@ -107,6 +109,7 @@ def worst_variance(law: Law, dimension: int, coordinates: int) -> float:
     Returns:
         In squared half-ranges.
     """
+    # d/k, not its square: the estimate multiplies by d/k, and is 0 with probability 1 - k/d.
     squares = law.second_moments() * (dimension / coordinates)
     ends = np.linspace(-1.0, 1.0, law.steps + 1)
     slopes = np.diff(squares) * (law.steps / 2)

@@ -109,6 +109,8 @@ class RoundedNormal:
 
     def _block(self, count: int, randomness: Randomness) -> npt.NDArray[np.int32]:
         table = _table(self.sigma, self.limit)
+        # Half a word decides nearly every draw, and stays the first part where more bits are asked for: the law is that
+        # of 512.
         words = randomness.uint64(-(-count // 2)).view(np.uint32)[:count]
         cells, undecided = table.guide.read(words)
         if undecided.size:
@@ -160,6 +162,7 @@ class RoundedNormal:
 def _half_densities(sigma: float, limit: int) -> FloatArray:
     """The mass of the cells 0..limit up to a common factor, each right to `RELATIVE_ERROR`."""
     points = (np.arange(limit + 1)[:, None] + _NODES / 2) / sigma
+    # Eight Gauss nodes over a cell of at most a tenth of sigma: the rule's error is below the rounding of exp.
     return np.exp(-(points**2) / 2) @ _WEIGHTS
 
 
@@ -183,6 +186,7 @@ def _cumulative(sigma: float, limit: int) -> list[int]:
 def _table(sigma: float, limit: int) -> _Table:
     below, above = array("Q"), array("Q")
     for total in accumulate(_half_shares(sigma, limit)):
+        # Rounded up, because 2^64 less it is then the mirrored boundary rounded down, as those below the middle are.
         below.append(total >> _REST)
         above.append(-(-total >> _REST))
     # The last sum, 2^512, lies above every draw and is left out; 0 - x is 2^64 - x here.
@@ -197,6 +201,8 @@ def _table(sigma: float, limit: int) -> _Table:
 def _logarithms(sigma: float, limit: int) -> tuple[FloatArray, FloatArray]:
     """Logarithms of cell and tail probabilities by distance."""
     half, whole = list(_half_shares(sigma, limit)), 1 << _DIGITS
+    # Tails are added up from the outside in, smallest first, as integers: a difference from 1 would leave nothing of
+    # them.
     tail = [total / whole for total in accumulate(half)]
     middle = whole - 2 * sum(half)
     pmf = np.log(np.array([share / whole for share in (*half, middle)])[::-1])

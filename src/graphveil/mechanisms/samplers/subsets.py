@@ -24,6 +24,7 @@ def draw_subsets(rows: int, dimension: int, size: int, randomness: Randomness) -
         size: k, 1 to d.
         randomness: what chooses.
     """
+    # Everything is reported, so nothing is drawn and the positions say nothing.
     if size == dimension:
         return np.broadcast_to(np.arange(dimension), (rows, dimension))
     # Floyd compares each draw with all earlier ones; from about here one key for every coordinate is cheaper.
@@ -43,6 +44,7 @@ def _floyd(rows: int, dimension: int, size: int, randomness: Randomness) -> npt.
         pick = (uniform[:, place] % np.uint64(top + 1)).astype(np.int64)
         taken = (chosen[:, :place] == pick[:, None]).any(axis=1)
         chosen[:, place] = np.where(taken, top, pick)
+    # Sorted: in which order a device sampled says nothing, and ascending indices show a repetition at a glance.
     chosen.sort(axis=1)
     return chosen
 
@@ -67,6 +69,7 @@ def log_subsets(dimension: int, size: int) -> float:
         dimension: d.
         size: k.
     """
+    # In logs: the number of subsets overflows from about 1,030 coordinates on.
     return math.lgamma(dimension + 1) - math.lgamma(size + 1) - math.lgamma(dimension - size + 1)
 
 

@@ -85,6 +85,8 @@ def two_weights(near: int, far: int, epsilon: float, parts: int = 1) -> TwoWeigh
         parts: how many choices share it.
     """
     with localcontext(PRECISION):
+        # From near high + far low = 2^64 with high = e^epsilon low; rounded up, since a larger `low` is a smaller
+        # ratio.
         low = round_up(WORD / (near * exp_share(epsilon, parts) + far))
     # The next weight for which what is left divides evenly among the near outcomes.
     common = math.gcd(near, far)

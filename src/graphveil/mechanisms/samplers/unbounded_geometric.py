@@ -51,6 +51,8 @@ class Geometric:
         for digit, is_one in enumerate(self.digits):
             total += bernoulli(*is_one, count, randomness).astype(np.int64) << digit
         going = np.flatnonzero(bernoulli(*self.overflow, count, randomness))
+        # What exceeds all digits is a geometric variable of ratio r^(2^digits), and independent of the digits: it has
+        # no memory.
         while going.size:
             total[going] += 1 << len(self.digits)
             going = going[total[going] < self.limit]

@@ -50,6 +50,7 @@ class WindowLaw:
             positions: int64 [n, k], 0 to steps.
             randomness: the source of the noise.
         """
+        # The outcome is drawn before the position is looked at; the position only says which level it stands for.
         outcome = self.weights.draw(positions.size, randomness).reshape(positions.shape)
         return self.place(positions, outcome)
 
@@ -91,6 +92,7 @@ class WindowLaw:
     def second_moments(self) -> FloatArray:
         """The far part of the weight on all levels, the rest on the window."""
         levels, width = self.levels, self.weights.near
+        # Sums of squares of the centred odd or even numbers in closed form, so that no table of levels is made.
         everywhere = levels * (levels**2 - 1) / 3
         window = width * ((2 * np.arange(self.steps + 1, dtype=np.float64) - self.steps) ** 2 + (width**2 - 1) / 3)
         return self._spacing**2 * (self.weights.low / WORD * everywhere + self.weights.lean * window)
@@ -115,5 +117,6 @@ def window_law(epsilon: float, parts: int, root: int) -> WindowLaw:
     # The width stays a power of two: near and far counts must have no other common factor (see `two_weights`).
     while width > 1 and width * room > _MOST_STEPS:
         width //= 2
+    # Rounding t moves the variance only: what epsilon allows is settled by `two_weights` for whatever counts come out.
     steps = min(max(1, round(width * room)), _MOST_STEPS)
     return WindowLaw(two_weights(width, steps, epsilon, parts))
