@@ -1,0 +1,122 @@
+"""Masks that add up to zero: over all holders, for any shape and label, and only once for each label."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+
+import pytest
+import torch
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphveil.errors import DataError, InputError
+from graphveil.federation.core.programs import simulate
+from graphveil.federation.crypto.masks import MaskKey, packed, unpacked
+from graphveil.federation.crypto.zero_sum import ZeroSum, agree_on_masks
+from graphveil.federation.effects import Receive, Roster, Send
+from graphveil.privacy import SecureRandomness, SeededRandomness
+
+NAMES = ("a", "b", "c", "d", "e")
+
+
+def agreed(holders: int, seed: int = 0) -> dict[str, ZeroSum]:
+    """The masks of all holders after they exchanged keys, and nothing else on the wire."""
+    names = NAMES[:holders]
+    programs = {
+        name: agree_on_masks(Roster(name, names), randomness=SeededRandomness(seed + place))
+        for place, name in enumerate(names)
+    }
+    masks, transcript = simulate(programs)
+    assert {entry.kind for entry in transcript.entries} == {"holder-key"}
+    assert len(transcript.entries) == holders * (holders - 1)
+    return masks
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(2, 5), st.lists(st.integers(0, 5), max_size=3), st.text(max_size=8), st.integers(0, 999))
+def test_masks_of_all_holders_add_up_to_zero(holders: int, shape: list[int], label: str, seed: int) -> None:
+    masks = [zero.mask(label, tuple(shape)) for zero in agreed(holders, seed).values()]
+    assert all(mask.shape == tuple(shape) and mask.dtype == torch.int64 for mask in masks)
+    assert int(torch.stack(masks).sum(dim=0).abs().sum()) == 0
+
+
+def test_masks_of_fewer_holders_add_up_to_nothing_known() -> None:
+    """Any proper part of the holders leaves a mask on what it shares: 1,000 words, none of them zero."""
+    masks = {name: zero.mask("x", (1000,)) for name, zero in agreed(4).items()}
+    for size in (1, 2, 3):
+        for some in itertools.combinations(masks, size):
+            assert int((torch.stack([masks[name] for name in some]).sum(dim=0) == 0).sum()) == 0
+
+
+def test_each_label_and_each_session_has_masks_of_its_own() -> None:
+    first, second = agreed(2)["a"], agreed(2, seed=77)["a"]
+    seen = [first.mask("1", (50,)), first.mask("2", (50,)), second.mask("1", (50,))]
+    for one, other in itertools.combinations(seen, 2):
+        assert not bool((one == other).any())
+
+
+def test_a_label_is_used_once() -> None:
+    zero = agreed(2)["b"]
+    zero.mask("step 1", (2,))
+    with pytest.raises(RuntimeError, match="the mask of 'step 1' was used before"):
+        zero.mask("step 1", (2,))
+    zero.mask("step 2", (2,))
+
+
+@pytest.mark.parametrize("point", [bytes(32), (1).to_bytes(32, "little"), (2**255 - 20).to_bytes(32, "little")])
+def test_a_key_of_small_order_is_refused_by_its_senders_name(point: bytes) -> None:
+    """The shared secret of such a point is 0 for everybody (RFC 7748, section 6.1): anybody could take the mask off."""
+    talk = agree_on_masks(Roster("a", ("a", "b")), randomness=SecureRandomness())
+    assert isinstance(next(talk), Send)
+    assert next(talk) == Receive("b", "holder-key", (32,))
+    with pytest.raises(DataError, match="b: sent a key that is no key"):
+        talk.send(torch.frombuffer(bytearray(point), dtype=torch.uint8))
+
+
+def test_a_public_key_swapped_on_the_way_gives_masks_that_do_not_cancel() -> None:
+    """Names and public keys are bound into the keys: who sits between two holders is noticed by their sum."""
+    names = ("a", "b")
+    talks = {name: agree_on_masks(Roster(name, names), randomness=SeededRandomness(ord(name))) for name in names}
+    keys = {}
+    for name in names:
+        sent = next(talks[name])
+        assert isinstance(sent, Send)
+        keys[name] = sent.body
+        next(talks[name])
+    keys["a"] = keys["a"].clone()
+    keys["a"][0] ^= 8
+    masks = []
+    for name, other in (("a", "b"), ("b", "a")):
+        with pytest.raises(StopIteration) as ended:
+            talks[name].send(keys[other])
+        masks.append(ended.value.value.mask("x", (20,)))
+    assert not bool((masks[0] + masks[1] == 0).any())
+
+
+def test_a_mask_is_the_documented_stream() -> None:
+    """AES-256 in counter mode under SHA-256 of purpose, key and label, as words of 64 bits, least byte first."""
+    secret = bytes(range(32))
+    key = hashlib.sha256(b"graphveil/mask/1" + secret + b"r step 3").digest()
+    stream = Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor().update(bytes(8 * 12))
+    words = [int.from_bytes(stream[at : at + 8], "little", signed=True) for at in range(0, 96, 8)]
+    assert MaskKey(secret).expand("r step 3", (3, 4)).flatten().tolist() == words
+
+
+def test_a_long_mask_begins_as_a_short_one() -> None:
+    """Over the boundary of 2^20 bytes at which the stream is written in parts."""
+    key = MaskKey.fresh(SeededRandomness(1))
+    long = key.expand("x", (1 << 17, 2))
+    assert torch.equal(key.expand("x", (1000,)), long.flatten()[:1000])
+    assert len(torch.unique(long)) == long.numel()
+    assert key.expand("x", (0, 7)).shape == (0, 7)
+
+
+def test_keys_travel_as_rows_of_bytes() -> None:
+    keys = [MaskKey.fresh(SeededRandomness(seed)) for seed in range(3)]
+    message = packed(keys)
+    assert (message.shape, message.dtype) == ((3, 32), torch.uint8)
+    assert unpacked(message) == keys
+    with pytest.raises(InputError, match="a mask key of 31 bytes; allowed: 32 bytes"):
+        unpacked(message[:, :31])

@@ -1,0 +1,111 @@
+"""Communities inside communities: modularity by its definition, groups that stay apart, and numbers without gaps."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_matrix
+
+from graphveil.hierarchy.communities import louvain, nested_communities
+from graphveil.hierarchy.worthwhile import bounds, numbered, ranked_tree
+from tests.hierarchy.trees import below, planted
+
+
+def adjacency(edges: np.ndarray, nodes: int) -> csr_matrix:
+    """Both directions of every edge, once."""
+    table = np.zeros((nodes, nodes))
+    table[edges[0], edges[1]] = table[edges[1], edges[0]] = 1
+    np.fill_diagonal(table, 0)
+    return csr_matrix(table)
+
+
+def modularity(a: csr_matrix, community: np.ndarray) -> float:
+    """Newman's definition, pair by pair."""
+    table, degree = a.toarray(), np.asarray(a.sum(axis=1)).ravel()
+    whole = degree.sum()
+    same = community[:, None] == community[None, :]
+    return float(((table - np.outer(degree, degree) / whole) * same).sum() / whole)
+
+
+def drawn(nodes: int, density: float, seed: int) -> csr_matrix:
+    above = np.triu(np.random.default_rng(seed).random((nodes, nodes)) < density, 1)
+    return csr_matrix((above | above.T).astype(float))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(3, 25), st.floats(0.1, 0.6), st.integers(0, 1000))
+def test_communities_are_no_worse_than_single_nodes_or_one_group(nodes: int, density: float, seed: int) -> None:
+    a, one = drawn(nodes, density, seed), np.zeros(nodes, np.int64)
+    found = louvain(a, one, np.random.default_rng(seed))
+    assert sorted(set(found.tolist())) == list(range(found.max() + 1))
+    if a.nnz:
+        assert modularity(a, found) >= modularity(a, np.arange(nodes)) - 1e-9
+        assert modularity(a, found) >= -1e-9
+
+
+def test_planted_communities_are_found_exactly() -> None:
+    edges, label = planted(4, 25, 0.6, 0.02)
+    found = louvain(adjacency(edges, 100), np.zeros(100, np.int64), np.random.default_rng(0))
+    assert len({*zip(found.tolist(), label.tolist(), strict=True)}) == 4 == found.max() + 1
+
+
+def test_groups_do_not_mix_and_each_has_its_own_modularity() -> None:
+    """Two copies of one graph as two groups: each is divided as it is alone."""
+    edges, label = planted(3, 12, 0.8, 0.03)
+    alone = adjacency(edges, 36)
+    both = adjacency(np.concatenate([edges, edges + 36], axis=1), 72)
+    groups = np.repeat([0, 1], 36)
+    found = louvain(both, groups, np.random.default_rng(1))
+    assert not set(found[:36].tolist()) & set(found[36:].tolist())
+    for part in (found[:36], found[36:]):
+        assert modularity(alone, part) == pytest.approx(modularity(alone, label))
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(2, 40), st.floats(0.0, 0.4), st.integers(2, 12), st.integers(0, 100))
+def test_partitions_lie_inside_each_other(nodes: int, density: float, smallest: int, seed: int) -> None:
+    levels = nested_communities(drawn(nodes, density, seed), smallest=smallest, rng=np.random.default_rng(seed))
+    assert levels[0].tolist() == [0] * nodes
+    for outer, inner in pairwise(levels):
+        assert inner.max() > outer.max(), "a level that divides nothing is none"
+        sizes = np.bincount(outer)
+        for group in range(inner.max() + 1):
+            parents = set(outer[inner == group].tolist())
+            assert len(parents) == 1
+        small = np.flatnonzero(sizes < smallest)
+        assert all(len(set(inner[outer == group].tolist())) == 1 for group in small)
+
+
+def test_a_graph_without_edges_is_one_group() -> None:
+    levels = nested_communities(csr_matrix((5, 5)), smallest=2, rng=np.random.default_rng(0))
+    assert [level.tolist() for level in levels] == [[0] * 5]
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(-2, 3)), min_size=1, max_size=30))
+def test_pairs_of_groups_get_numbers_without_gaps_in_their_order(pairs: list[tuple[int, int]]) -> None:
+    outer, inner = np.array(pairs).T
+    place = {pair: number for number, pair in enumerate(sorted(set(pairs)))}
+    assert numbered(outer, inner).tolist() == [place[pair] for pair in pairs]
+
+
+def test_bounds_say_where_each_group_starts() -> None:
+    assert bounds(np.array([1, 0, 1, 3])).tolist() == [0, 1, 3, 3, 4]
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(2, 40), st.integers(1, 6), st.integers(0, 500))
+def test_groups_are_subtrees_whose_leaves_stand_by_rank(nodes: int, many: int, seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    rank = draw.permutation(nodes)
+    groups = np.unique(draw.integers(0, many, size=nodes), return_inverse=True)[1]
+    tree = ranked_tree(rank, groups)
+    wanted = sorted(range(nodes), key=lambda node: (groups[node], rank[node]))
+    assert below(tree, tree.root) == wanted
+    subtrees = {tuple(below(tree, node)) for node in range(tree.nodes)}
+    for group in range(groups.max() + 1):
+        assert tuple(node for node in wanted if groups[node] == group) in subtrees
