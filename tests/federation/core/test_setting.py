@@ -1,0 +1,142 @@
+"""What all parties agree on before a run: every option in its range, what follows from it, and what makes no run."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphveil.errors import InputError
+from graphveil.federation.core.publication import Guessing, Publication
+from graphveil.federation.core.setting import MODES, OPTIONS, Member, Setting, require_options
+
+BANK, SHOP = Member("bank", 300, labels=True), Member("shop", 500)
+
+
+def setting(*members: Member, classes: int = 2, **options: Any) -> Setting:
+    return Setting.of(members or (BANK, SHOP), classes, **{"epsilon": 8.0, "epochs": 10, **options})
+
+
+@pytest.mark.parametrize(
+    ("members", "said"),
+    [
+        ((BANK,), "1 holders; allowed: 2 to 5"),
+        ((BANK, *(Member(name, 3) for name in "abcde")), "6 holders; allowed: 2 to 5"),
+        ((BANK, Member("bank", 3)), "names bank, bank, server; allowed: a different name for every party"),
+        ((BANK, Member("server", 3)), "names bank, server, server"),
+        ((SHOP, Member("mill", 3)), "labels are with none or several holders; allowed: exactly one label holder"),
+        ((BANK, Member("shop", 3, labels=True)), "labels are with none or several holders"),
+    ],
+)
+def test_members_that_make_no_federation_are_refused(members: tuple[Member, ...], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        setting(*members)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"mode": "papers"}, f"mode 'papers' is not known; allowed: {', '.join(MODES)}"),
+        ({"aggregator": "gat2"}, "aggregator 'gat2' is not known; allowed: "),
+        ({"combine": "max"}, "combine 'max' is not known; allowed: "),
+        ({"width": 0}, "width = 0; allowed: a whole number from 1 to 1,000,000"),
+        ({"hops": -1}, "hops = -1"),
+        ({"epochs": 10**6 + 1}, "epochs = 1000001"),
+        ({"republish": 10**30}, "republish = a number of more than 20 digits"),
+        ({"epsilon": 0.0}, "epsilon"),
+        ({"epsilon": math.nan}, "epsilon"),
+        ({"delta": 0.0}, "delta"),
+        ({"delta": 1.0}, "delta"),
+        ({"clip": 0.0}, "clip"),
+        ({"epsilon_y": -1.0}, "epsilon"),
+        ({"epsilonx": 1.0}, "setting 'epsilonx' is not known; allowed: mode, "),
+    ],
+)
+def test_an_option_outside_its_range_is_refused_by_name(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        setting(**options)
+
+
+def test_no_run_has_no_class() -> None:
+    with pytest.raises(InputError, match="classes = 0; allowed: a whole number from 1"):
+        setting(classes=0)
+
+
+def test_an_unknown_name_is_refused_where_it_stands() -> None:
+    require_options(OPTIONS)
+    with pytest.raises(InputError, match=r"^agreement\.toml: setting 'speed' is not known; allowed: mode, "):
+        require_options(["mode", "speed"], where="agreement.toml")
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 500), st.integers(1, 60))
+def test_every_epoch_is_in_one_round(epochs: int, republish: int) -> None:
+    made = setting(mode="individual", epochs=epochs, republish=republish)
+    steps = [made.steps(round) for round in range(1, made.rounds + 1)]
+    assert sum(steps) == epochs
+    assert all(1 <= step <= republish for step in steps)
+    assert set(steps[:-1]) <= {republish}
+    assert made.publications == made.rounds == math.ceil(epochs / republish)
+
+
+def test_guesses_are_published_once_after_labels_were_given() -> None:
+    made = setting(mode="guesses")
+    assert (made.publications, made.rounds, made.reader) == (1, 2, "the label holder")
+    assert isinstance(made.price, Guessing)
+    others = setting(mode="individual")
+    assert (others.reader, isinstance(others.price, Publication)) == ("the server", True)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_options_come_back_as_they_were_given(mode: str) -> None:
+    options = {"mode": mode, "width": 4, "epochs": 7, "republish": 3, "epsilon": 9.0, "opened": True}
+    made = setting(**options)
+    assert list(made.options) == list(OPTIONS)
+    assert {name: made.options[name] for name in options} == options
+    assert Setting.of(made.members, made.classes, **made.options) == made
+    changed = made.with_options(epochs=8)
+    assert {name for name in OPTIONS if changed.options[name] != made.options[name]} == {"epochs"}
+
+
+def test_what_follows_from_members_is_theirs() -> None:
+    made = setting(SHOP, BANK)
+    assert (made.names, made.columns, made.label_holder) == (("shop", "bank"), 800, "bank")
+
+
+def test_paper_mode_opens_no_more_than_a_quarter_unless_that_is_said() -> None:
+    """300 columns: 74 opened projections pass, 75 are a quarter of them and would let a holder solve."""
+    few = {"mode": "paper", "epochs": 1, "epsilon": math.inf}
+    setting(width=74, **few)
+    with pytest.raises(InputError, match="paper mode opens 75 projections of bank's 300 columns") as found:
+        setting(width=75, **few)
+    assert "allowed: fewer than 75" in str(found.value) and "opened = true" in str(found.value)
+    setting(width=75, opened=True, **few)
+    with pytest.raises(InputError, match="opens 80 projections"):
+        setting(width=40, **{**few, "epochs": 2})
+
+
+@pytest.mark.parametrize("epsilon_y", [0.5, 2.0, math.inf])
+def test_labels_are_heard_through_randomized_response(epsilon_y: float) -> None:
+    channel = setting(classes=4, epsilon_y=epsilon_y).label_channel.double()
+    assert channel.sum(dim=1).tolist() == pytest.approx([1.0] * 4)
+    if math.isinf(epsilon_y):
+        assert channel.tolist() == [[float(row == column) for column in range(4)] for row in range(4)]
+    else:
+        ratio = float(channel.max() / channel.min())
+        assert ratio == pytest.approx(math.exp(epsilon_y), rel=1e-6)
+
+
+def test_more_publications_for_one_price_need_more_noise() -> None:
+    """Composition is the accountant's: the noise of 40 publications is that of one times about the root of 40."""
+    one, many = (setting(mode="individual", epochs=epochs).publication.sigma for epochs in (1, 40))
+    assert many == pytest.approx(one * math.sqrt(40), rel=0.01)
+    assert setting(mode="individual", epsilon=16.0).publication.sigma < setting(mode="individual").publication.sigma
+
+
+def test_nothing_is_added_where_nothing_is_protected() -> None:
+    assert setting(epsilon=math.inf).dither is None
+    noisy = setting()
+    assert noisy.dither is not None and noisy.bounds is not None
