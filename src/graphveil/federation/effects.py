@@ -124,4 +124,5 @@ def with_changed_effects(program: Program[T], change: Callable[[Effect], Effect]
         except StopIteration as stop:
             result: T = stop.value
             return result
+        # Replies pass through untouched: who changes effects can watch or add, but not forge what a peer said.
         reply = yield change(effect)

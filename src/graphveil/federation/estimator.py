@@ -132,6 +132,8 @@ class VFGNN:
         source = SecureRandomness() if randomness is None else randomness
         members, holdings = partition_graph(graph, split or random_split(graph, self.seed), shares, seed=self.seed)
         setting = Setting.of(members, len(graph.schema.classes), server=SERVER, **self.settings)
+        # Set before anything is published and never taken back: a run that fails half-way has published half of it.
+        # Settings are checked above, so that a typing error does not use the federation up.
         self._publication.begun = True
         heard = _watching(setting, progress, watch)
         trained = simulate_training(setting, holdings, randomness=source, seed=self.seed, watch=heard)
@@ -290,6 +292,7 @@ class VFGNN:
     def __sklearn_clone__(self) -> VFGNN:
         """Return an unfitted copy; its holders are those of the original, and publish once in all."""
         copied = VFGNN(**self.settings, seed=self.seed)  # type: ignore[arg-type]
+        # Shared and not copied: a grid search over clones would publish the same people's rows once a candidate.
         copied._publication = self._publication
         return copied
 
@@ -320,6 +323,7 @@ class VFGNN:
         shown = {"epsilon": self.settings["epsilon"]}
         given = {name: self.settings.get(name, default) for name, default in OPTIONS.items()}
         shown |= {name: value for name, value in given.items() if value != OPTIONS[name]}
+        # The seed is of splits and weights; noise has none, so showing it gives nothing away.
         shown |= {"seed": self.seed} if self.seed else {}
         return f"VFGNN({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
 

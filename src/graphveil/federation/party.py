@@ -42,6 +42,7 @@ from graphveil.progress import Progress, ProgressCallback
 
 T = TypeVar("T")
 #: Room for the masks' blocks of rows, whatever the agreement says.
+# Larger than any block that `propagation.row_blocks` sends, for sizes at which the formula below gives less.
 _MIN_ROOM = 1 << 26
 
 
@@ -135,6 +136,7 @@ def holder_program(
     """
     setting = run.setting
     if run.state is not None:
+        # Not aligned again: new secrets would order the rows anew, and saved shares are of the old order.
         order = run.state["order"]
         if len(order) and int(order.max()) >= int(graph.num_nodes):
             raise DataError("has fewer rows than when the run began", where=run.me, remedy="restore the folder")
@@ -144,6 +146,7 @@ def holder_program(
     run.generator.manual_seed(_drawn_seed(run.randomness))
     if holding.head is not None:
         holding.head.open(setting, randomness=run.randomness, generator=run.generator)
+    # Also when going on: the server sizes every message that it waits for by this count.
     yield Send(setting.server, "aligned", torch.tensor([len(order)]))
     result = yield from _remembering(mode_holder(run, holding), {"order": order})
     return order, holding.head, result
@@ -161,6 +164,8 @@ def server_program(run: RunContext) -> Program[ServerResult]:
     counts = []
     for name in run.setting.names:
         counts.append(int((yield Receive(name, "aligned", (1,)))))
+    # Honest holders cannot differ: alignment gives all the same set, and shares of other sizes would add up to
+    # nothing.
     if len(set(counts)) != 1:
         raise InputError(f"the holders aligned {counts} rows", allowed="the same number at all")
     run.generator.manual_seed(_drawn_seed(run.randomness))
@@ -197,6 +202,7 @@ def run_party(
     """
     setting, name = agreement.setting, identity.name
     me = agreement.party(name)
+    # Said here, where the wrong folder is; each peer would only say that it does not know this certificate.
     if fingerprint_of(me.certificate.encode()) != identity.fingerprint:
         raise DataError(
             f"the certificate of {name} is not the one in the agreement",
@@ -204,6 +210,7 @@ def run_party(
             remedy="use the folder whose certificate was agreed on, or agree anew",
         )
     if graph is not None:
+        # Before a connection is opened: what is wrong with this party's own files is nobody else's to hear.
         require_agreed(graph, agreement, name)
     randomness = SecureRandomness()
 
@@ -245,6 +252,7 @@ def run_party(
     try:
         session.links.open()
         finished = session.run()
+    # The folder's lock goes last: until then no other process of this party may begin.
     finally:
         session.links.close()
         store.close()

@@ -80,6 +80,7 @@ def simulate_training(
     head_of(holdings).open(setting, randomness=randomness, generator=generator)
     contexts = {name: RunContext(name, setting, randomness, generator) for name in (setting.server, *setting.names)}
     programs = party_programs(contexts, holdings)
+    # Dropout draws from torch's global generator: forked, so that a simulation does not change the caller's.
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         results, transcript = simulate(programs, watch=watch)

@@ -62,5 +62,6 @@ def partition_graph(
 
 
 def _parts(order: np.ndarray, shares: Sequence[float]) -> list[np.ndarray]:
+    # Cut at rounded sums and not part by part: the parts always add up to all columns.
     cuts = np.cumsum(np.asarray(shares, dtype=float) / sum(shares))[:-1]
     return np.split(order, np.round(cuts * len(order)).astype(int))

@@ -145,7 +145,9 @@ def parse_agreement(data: bytes, *, where: str = FILE) -> Agreement:
             raise InputError(f"range is {low:g} to {high:g}", allowed="two finite numbers, low < high")
         if not all(isinstance(label, str) for label in classes) or len({*classes}) != len(classes):
             raise InputError("classes are not different texts")
+        # Built once for its checks: an agreement that no run can follow is refused before anybody signs it.
         _ = parsed.setting
+    # Anything that a stranger's file can cause is an error of the file, never a traceback.
     except (InputError, TypeError, ValueError, OverflowError) as error:
         raise DataError(f"is no agreement: {error}", where=where) from error
     return parsed
@@ -210,6 +212,7 @@ def _require_fields(content: Any, known: Mapping[str, type], what: str) -> None:
     for key in content:
         if key not in known:
             raise InputError(f"{key!r} is not known", where=what, allowed=", ".join(known))
+        # `type` and not `isinstance`: TOML's true is an int to Python, and would pass as one column.
         if type(content[key]) is not known[key]:
             raise InputError(f"{key} = {content[key]!r}", where=what, allowed=known[key].__name__)
 
@@ -231,10 +234,12 @@ def _require_parties(parties: tuple[Party, ...]) -> None:
         host, _, port = party.address.rpartition(":")
         if not host or not (port.isdecimal() and 0 < int(port) < 65536):
             raise InputError(f"address {party.address!r}", where=party.name, allowed="HOST:PORT")
+        # TLS checks the name in the certificate: one made out to another name would be refused at every connection.
         if name_of(party.certificate.encode()) != party.name:
             raise InputError("its certificate is made out to another name", where=party.name)
         if party.role == "holder" and party.columns < 1:
             raise InputError(f"columns = {party.columns}", where=party.name, allowed="a whole number of at least 1")
+    # One certificate for two names would let one organisation be two holders, and collude with itself.
     for what, values in (
         ("address", [party.address for party in parties]),
         ("certificate", [fingerprint_of(party.certificate.encode()) for party in parties]),

@@ -51,6 +51,7 @@ class Bounds:
     @property
     def rows(self) -> float:
         """1 - kept: what the lengths of a person's rows at all holders add up to, in squares."""
+        # Half a unit a column for encoding X, and a whole one for each hop's truncation; 2^-20 for float64.
         return 1 - (self.hops + 0.5) * math.sqrt(self.columns) * self.unit - 2.0**-20
 
     @property
@@ -63,6 +64,8 @@ class Bounds:
     @property
     def step(self) -> float:
         """The longest step of one round, before it is cut."""
+        # The worst case of each: every entry as large as it may be and rounded up, every step in one direction. W is
+        # known to nobody, so nothing can be measured and clipped later.
         start = self.holders * (self.start + self.unit / 2) * self._size
         return (self.longest - start) / self.rounds - self._size * self.unit
 

@@ -31,7 +31,9 @@ from torch import Tensor
 from graphveil.errors import InputError, ModelFileError
 from graphveil.writing import sync_folder, whole_file, writing
 
+# Nobody publishes before all have saved the round before, so parties are one round apart at most: two would do.
 _KEPT = 3
+# Shares of P never change and can be gigabytes: writing them again in each round would cost more than the round.
 _LARGE = 1 << 20
 _SEAL = 32
 _ELSEWHERE, _PLATFORM = "elsewhere", "platform"
@@ -51,6 +53,8 @@ class Checkpoints:
         self._folder, self._agreement = folder, agreement[:16]
         with writing(folder):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            # Before any checkpoint is read: a second process would read the same round and publish it under other
+            # masks.
             self._lock = _locked(folder / "lock")
         self._large: dict[str, tuple[Tensor, int, str]] = {}  # name -> tensor, its version, file
 
@@ -104,6 +108,8 @@ class Checkpoints:
             small[_ELSEWHERE] = _as_bytes(json.dumps(files))
         small[_PLATFORM] = _as_bytes(platform_facts())
         self._write(self._file(round), small)
+        # Old rounds go only after the new one is whole on disk: a crash between the two leaves one round more, not
+        # less.
         for old in self.rounds()[:-_KEPT]:
             self._file(old).unlink()
         self._tidy()
@@ -137,6 +143,7 @@ class Checkpoints:
             round: its number. name: of the publication, hexadecimal; "" where it has none.
         """
         # Durable before a byte leaves: after a power cut the note is there, or nothing was sent.
+        # One line, replaced whole: round and name can never be of two different publications.
         self._replace(self._published, f"{round} {name}".encode())
         sync_folder(self._folder)
 
@@ -147,6 +154,7 @@ class Checkpoints:
             return "0", ""
         except UnicodeDecodeError:
             round = ""
+        # A damaged note is no "nothing published": taking it for 0 would allow a second publication.
         if not re.fullmatch(r"[0-9]{1,18}", round):
             raise ModelFileError("is no round", where=str(self._published), remedy="restore it")
         return round, name.strip()
@@ -154,9 +162,11 @@ class Checkpoints:
     def _keep(self, name: str, value: Tensor) -> str:
         """Write a large tensor unless it is the one that was written last; return its file's name."""
         known = self._large.get(name)
+        # By identity and torch's version counter: comparing gigabytes each round is what is saved here.
         same = known is not None and known[0] is value and known[1] == value._version
         if known is not None and same and (self._folder / known[2]).exists():
             return known[2]
+        # A new name each time: checkpoints of earlier rounds still refer to the old file.
         file = f"{self._agreement}-{os.urandom(6).hex()}.kept"
         self._write(self._folder / file, {"kept": value.contiguous()})
         self._large[name] = (value, value._version, file)
@@ -177,12 +187,15 @@ class Checkpoints:
             return {}
         with _understood(self._file(round)):
             file_of: dict[str, str] = json.loads(bytes(listed.numpy()))
+            # A path in a garbled checkpoint must not make this party read a file of another folder.
             if not all(re.fullmatch(rf"{self._agreement}-[0-9a-f]+\.kept", file) for file in file_of.values()):
                 raise ValueError("it names files that are none of its own")
             return file_of
 
     def _write(self, file: Path, tensors: Mapping[str, Tensor]) -> None:
         data = save(dict(tensors))
+        # The seal catches what a full disk or a bad sector leaves: shares that are off by a bit would train on in
+        # silence and open noise.
         self._replace(file, data, hashlib.sha256(data).digest())
 
     def _replace(self, file: Path, *parts: bytes) -> None:
@@ -243,6 +256,7 @@ def _locked(file: Path) -> int | None:
         import fcntl
     except ImportError:
         return None
+    # Held by the system and not by the file's presence: it is free again when the process dies, however it dies.
     held = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)

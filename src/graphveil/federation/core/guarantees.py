@@ -65,6 +65,7 @@ def _chosen(setting: Setting) -> list[Assumption]:
 
 
 def _delta(setting: Setting) -> float:
+    # Randomized response is pure: a delta beside it would understate what was promised.
     return 0.0 if setting.price.public or setting.protocol.mode == "guesses" else setting.privacy.delta
 
 

@@ -88,6 +88,7 @@ class Combination(nn.Module):
             raise InputError(f"combination {kind!r} is not known", allowed=", ".join(COMBINES))
         self.kind, self.dropout = kind, dropout
         first = holders * width if kind == "concat" else width
+        # Equation 9's weights begin as the mean: before training no holder counts more than another.
         self.omega = nn.Parameter(torch.full((holders, width), 1 / holders)) if kind == "regression" else None
         sizes = [first, *[width] * layers]
         pairs = list(itertools.pairwise(sizes))

@@ -60,6 +60,7 @@ def simulate(programs: Mapping[str, Program[Any]], *, watch: Watch | None = None
     for name in programs:
         go_on(name, None)
     while len(results) < len(programs):
+        # The first that can go on, in a fixed order: so one seed gives one transcript, whatever the machine.
         ready = next((name for name, want in waiting.items() if mail[want.sender, name]), None)
         if ready is None:
             stuck = "; ".join(f"{name} waits for {want.kind} of {want.sender}" for name, want in waiting.items())
@@ -67,6 +68,7 @@ def simulate(programs: Mapping[str, Program[Any]], *, watch: Watch | None = None
         want = waiting[ready]
         go_on(ready, opened(want, *mail[want.sender, ready].popleft()))
     left = [f"{kind} from {sender} to {to}" for (sender, to), box in mail.items() for kind, _ in box]
+    # A message that nobody reads is still a message that somebody could read: it must be in the protocol or not sent.
     if left:
         raise InputError(f"sent and never read: {', '.join(left)}", where="simulation")
     return results, Transcript.of(entries)

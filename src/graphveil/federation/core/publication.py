@@ -38,6 +38,7 @@ from graphveil.privacy.printed import rounded_up
 if TYPE_CHECKING:
     from graphveil.federation.core.dither import Dither
 
+# Finer grids change a row by less than its noise does, while the noise's table grows with sigma in steps.
 _FINEST, _MAX_STEPS = 10, 1 << 17
 # What is kept back of epsilon and delta for the rounding of the noise table, which is checked afterwards.
 _KEPT = (1e-7, 1e-5)
@@ -78,6 +79,8 @@ class Publication:
                 allowed=f"at most {LARGEST_EPSILON:g}, or inf",
                 remedy="publish less often: raise republish",
             )
+        # Calibration is checked by the accountant and not believed: the search may end on the wrong side of the
+        # target.
         if not self.public and self.total > self.epsilon:
             raise InputError(
                 f"no noise reaches epsilon {rounded_up(self.epsilon)}, delta {rounded_up(self.delta)}",
@@ -95,6 +98,8 @@ class Publication:
         if self.public:
             return 0.0
         epsilon, delta = self.epsilon * (1 - _KEPT[0]), self.delta * (1 - _KEPT[1])
+        # 2 C: a row of length C may be replaced by the opposite one. R releases of one row are one Gaussian, sqrt(R)
+        # as far.
         return analytic_gaussian_sigma(epsilon, delta, 2.0 * math.sqrt(self.rounds))
 
     @property
@@ -118,11 +123,13 @@ class Publication:
         below = self.delta * (1 - _KEPT[1] / 2)
         exact = gaussian_epsilon(self.sigma, below, 2.0 * math.sqrt(rounds))
         epsilon, delta = RoundedNormal(1.0, self.cut).price(exact, below, rounds * self.columns)
+        # Never a delta above the declared one, not even by rounding: then there is no price at all.
         return epsilon if delta <= self.delta else math.inf
 
     @property
     def cut(self) -> int:
         """Where the noise ends, in standard deviations: what is cut off weighs e^-30 delta at most, and is charged."""
+        # A tail event counts e^epsilon times in the worst case, and once for each number of a row in each round.
         weight = self.epsilon + math.log(self.rounds * self.columns / self.delta)
         return math.ceil(math.sqrt(2 * (weight + 30)))
 
@@ -202,6 +209,8 @@ def clip_rows(x: Tensor, clip: float) -> Tensor:
         Rows of length C at most, float [n, d]; shorter ones as they were.
     """
     lengths = torch.linalg.vector_norm(x, dim=1, keepdim=True)
+    # Right to within float32 alone: for rows that carry no noise. Where noise is added, `quantise` holds the bound
+    # exactly.
     scale: Tensor = lengths.clamp_min(clip).reciprocal() * clip
     return x * scale
 
@@ -241,6 +250,7 @@ class Publisher:
         # Noise is drawn for rows on the grid, in whole steps: sums of floats would leak in their lowest bits.
         grid = quantise(x.detach(), cap=to.clip, bits=to.bits, normalise=False).values
         digest = hashlib.sha256(f"{round} ".encode() + grid.numpy().tobytes()).hexdigest()
+        # Counted before the noise is drawn: a refusal here has read nothing that leaves.
         self._count(digest)
         return self._scaled(grid + self._noise(digest, tuple(grid.shape)))
 
@@ -280,6 +290,7 @@ class Publisher:
                 where="embeddings",
                 remedy="agree on more rounds before the next run",
             )
+        # Digests and not a number: after a restart only they tell a repetition from a new publication.
         self.seen = (*self.seen, digest)
 
     def _noise(self, label: str, shape: tuple[int, ...]) -> Tensor:
@@ -303,6 +314,7 @@ class _Keyed:
 
     def uint64(self, count: int) -> np.ndarray:
         self._calls += 1
+        # The call's number is in the label: a sampler that asks twice must not be given the same words twice.
         return self._key.expand(f"{self._label} {self._calls}", (count,)).numpy().view(np.uint64)
 
     def bytes(self, count: int) -> bytes:
@@ -318,6 +330,7 @@ def james_stein(x: Tensor, publication: Publication) -> Tensor:
     Returns:
         float32 [n, d]; rows as they were without noise or with d below 3, where nothing is gained.
     """
+    # Negative below three columns, where James and Stein's factor would lengthen rows instead.
     scale = (publication.columns - 2) * (publication.sigma * publication.clip) ** 2
     if scale <= 0:
         return x

@@ -30,6 +30,8 @@ from graphveil.privacy.assumption import OPENS
 #: What each mode opens to whom, as printed wherever a guarantee is shown.
 MODES: Mapping[str, str] = MappingProxyType({mode: fact.sentence for mode, fact in OPENS.items()})
 #: Paper mode is refused where opened columns reach this share of a holder's columns.
+# With as many projections as columns a holder solves for them; a quarter leaves room for sparse and binary columns,
+# which give way sooner.
 RELEASE_SHARE = 0.25
 _MAX_COUNT = 1_000_000
 #: What an agreement or a caller may set: a flag, a whole number, a number (inf too) or a word.
@@ -215,6 +217,7 @@ class Setting:
         if self.protocol.mode == "paper":
             self._require_few_openings()
         # Each refuses what no noise, no channel or no ring can do, before anybody's data is read.
+        # Both are made only to refuse: what is wrong with an agreement is known before a run, at every party alike.
         _ = self.price, self.label_channel
         if self.protocol.mode == "shared-linear":
             _ = self.bounds

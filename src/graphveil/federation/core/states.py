@@ -62,6 +62,8 @@ def adam_state(prefix: str, optimiser: torch.optim.Optimizer) -> dict[str, Tenso
     remembered = {}
     for number, parameter in enumerate(parameters):
         for name, value in optimiser.state.get(parameter, {}).items():
+            # By place and not by name: the parameters' order is fixed by the setting, and torch gives them no names
+            # here.
             remembered[f"{prefix}/{number}/{name}"] = torch.as_tensor(value).clone()
     return remembered
 
@@ -104,6 +106,7 @@ def load_network(network: nn.Module, optimiser: torch.optim.Optimizer, state: St
 
 def publisher_state(publisher: Publisher) -> dict[str, Tensor]:
     """Return the noise's key and the digests of what was published."""
+    # All digests, also of old rounds: forgetting one would give back a publication that was spent.
     joined = b"".join(bytes.fromhex(digest) for digest in publisher.seen)
     return {
         "publisher/key": torch.from_numpy(np.frombuffer(publisher.key.secret, dtype=np.uint8).copy()),

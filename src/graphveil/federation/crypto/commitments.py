@@ -44,6 +44,8 @@ class Commitment:
             randomness: of a new salt. salt: of a checkpoint, uint8 [32]; one of the two.
         """
         secret = randomness.bytes(_BYTES) if randomness is not None else _bytes(salt)
+        # P is hashed once: it is by far the largest part and never changes. The salt comes first and has a fixed
+        # length, so no other pair of salt and P gives the same bytes.
         return Commitment(secret, hashlib.sha256(secret + _bytes(fixed)).digest())
 
     def state(self) -> dict[str, Tensor]:
@@ -66,10 +68,12 @@ def name_publication(roster: Roster, round: int, own: bytes) -> Program[str]:
     """
     commitments = {roster.me: own}
     for name in roster.others:
+        # All send before any reads: so no two holders wait for each other.
         yield Send(name, "seal", as_message(own))
     for name in roster.others:
         commitments[name] = _bytes((yield Receive(name, "seal", (_BYTES,))))
     in_order = b"".join(commitments[name] for name in roster.holders)
+    # The round is in the name: a later round has other noise, and must never pass for a repetition that costs nothing.
     return hashlib.sha256(f"graphveil/publication/1 {round} ".encode() + in_order).hexdigest()
 
 

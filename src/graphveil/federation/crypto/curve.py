@@ -72,6 +72,8 @@ def _rows(points: bytes) -> list[bytes]:
 def _on_curve(rows: Sequence[bytes]) -> bool:
     numbers = [int.from_bytes(row, "little") for row in rows]
     written = all(u < PRIME for u in numbers)
+    # Euler's criterion: 1 for a square, 0 for u = 0. A point of the twist stays on the twist under every secret, and
+    # so would mark its row until the end.
     return written and all(one <= 1 for one in powers([_height(u % PRIME) for u in numbers], (PRIME - 1) // 2))
 
 
@@ -118,6 +120,8 @@ def _mapped(numbers: Sequence[int]) -> list[tuple[int, int]]:
             root = root * _ROOT % PRIME
         elif not on_curve:
             root = root * r * (1 - _ROOT if character == _ROOT else 1 + _ROOT) % PRIME
+        # The sign of v is RFC 9380's: other signs would give another point, and holders of another version no common
+        # id.
         v = root if root % 2 == on_curve else -root % PRIME
         points.append((u if on_curve else (-_A - u) % PRIME, v))
     return points
@@ -125,6 +129,7 @@ def _mapped(numbers: Sequence[int]) -> list[tuple[int, int]]:
 
 def _numbers_of(text: bytes, tag: bytes) -> tuple[int, int]:
     """Return two numbers of the field: 96 bytes of `expand_message_xmd`, halved."""
+    # RFC 9380, section 5.3.1; its SHA-512 blocks are named b_0, b_1, b_2 there.
     ending = tag + bytes([len(tag)])
     seed = hashlib.sha512(bytes(_BLOCK) + text + (2 * _WIDE).to_bytes(2, "big") + b"\0" + ending).digest()
     one = hashlib.sha512(seed + b"\1" + ending).digest()

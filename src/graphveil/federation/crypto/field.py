@@ -49,6 +49,7 @@ def inverses(numbers: Sequence[int]) -> list[int]:
         ValueError: one of them is zero.
     """
     before = list(accumulate(numbers, lambda a, b: a * b % PRIME, initial=1))
+    # Montgomery's trick. One zero would spoil the inverses of all; `pow` raises on it.
     rest, inverse_of = pow(before[-1], -1, PRIME), [0] * len(numbers)
     for place in range(len(numbers) - 1, -1, -1):
         inverse_of[place] = rest * before[place] % PRIME

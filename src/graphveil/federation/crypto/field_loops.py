@@ -23,6 +23,7 @@ def power(base: Limbs, bits: NDArray[np.uint8]) -> Limbs:
     """
     result, columns = base.copy(), np.empty((18, base.shape[1]), dtype=np.uint64)
     for bit in bits[1:]:
+        # No branch on a number, only on the exponent's bits, which are public.
         _square(result, columns)
         _reduce(columns, result)
         if bit:
@@ -61,7 +62,10 @@ def _reduce(columns: Columns, out: Limbs) -> None:
             columns[k, lane] &= mask
     for k in range(9):
         for lane in range(out.shape[1]):
+            # The last column holds some 2^33 at most, the others 29 bits: times 1216, far from 2^64.
             columns[k, lane] += columns[k + 9, lane] * fold
+    # One pass can leave the first limb 2^24 above its 29 bits, the second at most 1216: what products are counted
+    # with.
     for _ in range(2):
         for k in range(8):
             for lane in range(out.shape[1]):

@@ -69,9 +69,11 @@ def new_identity(name: str) -> Identity:
         .issuer_name(subject)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
+        # A day of room for clocks that differ between organisations.
         .not_valid_before(now - datetime.timedelta(days=1))
         .not_valid_after(now + datetime.timedelta(days=365 * _YEARS))
         .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
+        # Every certificate is its own root of trust, and must say that it may sign one; it can sign no other's.
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .sign(key, hashes.SHA256())
     )
@@ -117,9 +119,12 @@ def read_identity(folder: Path) -> Identity:
         raise DataError("is missing", where=str(error.filename), remedy="graphveil federation init makes it") from error
     except (OSError, ValueError, TypeError, UnsupportedAlgorithm) as error:  # TypeError: it is under a password
         raise DataError("key or certificate cannot be read", where=str(folder)) from error
+    # Whoever can read this key can be this party: refused rather than warned of, since nobody reads warnings of a
+    # service.
     if os.name == "posix" and file.stat().st_mode & 0o077:
         raise DataError("others can read this key", where=str(file), remedy=f"chmod 600 {file}")
     public = _load(certificate)
+    # Else TLS would fail at every peer, in words that blame the wrong party.
     if private.public_key() != public.public_key():
         raise DataError("key and certificate do not belong together", where=str(folder))
     if not public.not_valid_before_utc <= datetime.datetime.now(datetime.UTC) <= public.not_valid_after_utc:

@@ -53,6 +53,8 @@ class MaskKey:
         # A cipher key of its own for every label: the counter begins at 0 each time, and no two labels share a stream.
         key = hashlib.sha256(b"graphveil/mask/1" + self.secret + label.encode()).digest()
         stream = Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor()
+        # Encrypting zeros gives the bare key stream, a chunk at a time: a mask of gigabytes needs no second copy of
+        # its size.
         size = 8 * int(np.prod(shape, dtype=np.int64))
         room = np.empty(size + 16, dtype=np.uint8)
         zeros, view = memoryview(bytes(min(_CHUNK, max(size, 1)))), room.data

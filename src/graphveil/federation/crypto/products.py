@@ -127,12 +127,14 @@ class Dealer:
         """Return U or U^T, kept: drawing it takes longer than multiplying it."""
         kept = self._masks.get((left.name, transposed))
         if kept is None:
+            # All pairs of one left matrix hold the same U, so any of them will do.
             key = self._keys[left.name, left.others[0]].left
             u = left_mask(key, left.rows, left.columns)
             kept = self._masks[left.name, transposed] = u.T.contiguous() if transposed else u
         return kept
 
     def _keys_of(self, left: LeftMatrix, holder: str) -> list[MaskKey]:
+        # The owner is given U and r but never V, the other party V alone: each lacks the mask of what it is sent.
         dealt = [self._keys[left.name, other] for other in left.others]
         if holder == left.owner:
             return [dealt[0].left, *(keys.blind for keys in dealt)] if dealt else []
@@ -244,6 +246,7 @@ def multiply(
             x = _facing(product, mine.matrix, mine.transposed)
             shares[product] = owner_share(x, f, mine.keys[product.other], label)
         elif product.other == me:
+            # Z is U V less the owner's r: without r the other party could solve U from a few steps, and read X off E.
             z = yield Receive(masked.roster.server, "correction", (product.outer, product.width))
             theirs = masked.foreign[product.left.name]
             e = _facing(product, theirs.masked, theirs.transposed)

@@ -52,6 +52,7 @@ def align(roster: Roster, ids: Sequence[str], *, randomness: Randomness) -> Prog
         PeerError: another holder sent what no honest one sends.
     """
     texts = _texts(roster.me, ids)
+    # New in every run: with an old secret, points of two runs could be compared and ids followed from one to the next.
     secret = randomness.bytes(curve.POINT)
     # A random order of its own for every run: where an id stands in the files is not shown.
     order = np.argsort(randomness.uint64(len(ids)), kind="stable")
@@ -80,6 +81,7 @@ def align(roster: Roster, ids: Sequence[str], *, randomness: Randomness) -> Prog
     if not common:
         raise DataError("the holders share no node id", where=me, remedy="check that all write ids the same way")
     row_of = dict(zip(points, order.tolist(), strict=True))
+    # Sorted by points, which no holder chose: the common order tells nothing of anybody's files.
     return torch.tensor([row_of[point] for point in sorted(common)])
 
 
@@ -90,12 +92,14 @@ def _texts(me: str, ids: Sequence[str]) -> list[bytes]:
     if len(ids) > MAX_IDS:
         raise InputError(f"{len(ids)} ids", where=me, allowed=f"at most {MAX_IDS}")
     texts = [unicodedata.normalize("NFC", text).encode("utf-8", "surrogatepass") for text in ids]
+    # An id in two rows has no one place in the common order, and others refuse a set with equal points.
     if len(set(texts)) != len(texts):
         raise DataError("an id stands in several rows, as one text or as texts that Unicode holds to be one", where=me)
     return texts
 
 
 def _multiplied(secret: bytes, points: Tensor, sender: str) -> Tensor:
+    # An honest party refuses its own set of this size, so a larger one costs this party its time on purpose.
     if len(points) > MAX_IDS:
         raise PeerError(f"a set of {len(points)} blinded ids", where=sender, allowed=f"at most {MAX_IDS}")
     rows = b"".join(_different(points, sender))

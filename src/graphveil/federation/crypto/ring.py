@@ -51,6 +51,7 @@ def encode(values: Tensor, bits: int = FRACTION_BITS) -> Tensor:
     scaled = torch.round(values.double() * 2.0**bits)
     if not bool(scaled.isfinite().all()):
         raise InputError("a value is not finite", where="fixed point", allowed="finite numbers")
+    # int64's largest value is no float64: a bound at 2^63 would let a rounded value wrap to the other end.
     if bool((scaled.abs() >= 2.0**ROOM_BITS).any()):
         raise InputError(
             f"a value reaches {float(values.abs().max()):g}",
@@ -88,6 +89,7 @@ def require_room(left: float, right: float, terms: int, bits: int = FRACTION_BIT
     Raises:
         InputError: with the number of bits that would do.
     """
+    # The floor is for a bound of 0, whose logarithm would be an error in place of "anything fits".
     reach = max(left * right * terms, 1e-300)
     most = (ROOM_BITS - math.log2(reach)) / 2
     if bits >= most:

@@ -58,6 +58,7 @@ def share(secret: Tensor, parties: int, *, randomness: Randomness) -> tuple[Tens
     if not least <= parties <= most:
         raise InputError(f"{parties} parties", where="secret sharing", allowed=f"{least} to {most}")
     drawn = tuple(uniform(tuple(secret.shape), randomness=randomness) for _ in range(parties - 1))
+    # int64 wraps, and must: modulo 2^64 the last share is uniform too, seen without one of the others.
     return (*drawn, secret - sum(drawn))
 
 
@@ -167,6 +168,7 @@ def correction(keys: DealerKeys, step: str, u: Tensor, width: int) -> Tensor:
         Z = U V - r, int64 [n, h]; r is the owner's, so Z is uniform to the other party.
     """
     v = keys.right.expand(f"V {step}", (u.shape[1], width))
+    # One label for V and r alike: both are new in each product, and neither party can name another's.
     return matmul(u, v) - keys.blind.expand(f"r {step}", (u.shape[0], width))
 
 

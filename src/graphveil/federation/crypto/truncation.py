@@ -59,6 +59,8 @@ def deal_truncation(keys: Mapping[str, TruncationKeys], shape: tuple[int, ...], 
     """
     first, *others = keys
     r = torch.stack([key.mask.expand(f"r {step}", shape) for key in keys.values()]).sum(dim=0)
+    # The first holder's part is what is left over, so it is sent; the others expand theirs from keys and need no
+    # message.
     rest = torch.stack([keys[name].cut.expand(f"r' {step}", shape) for name in others]).sum(dim=0)
     yield Send(first, "correction", (r >> bits) - rest)
 
@@ -80,6 +82,7 @@ def truncate_shared(zero: ZeroSum, share: Tensor, keys: TruncationKeys, scale: S
     """
     first, *others = zero.roster.holders
     shape = tuple(share.shape)
+    # Its own part of r hides the share from the first holder, whatever that one knows of the others' parts.
     masked = share + keys.mask.expand(f"r {step}", shape)
     if zero.roster.me != first:
         yield Send(first, "masked-sum", masked)

@@ -55,6 +55,7 @@ class ZeroSum:
         Raises:
             RuntimeError: the label was used before.
         """
+        # A mask used twice gives the difference of two messages in the clear: a fault here stops the program.
         if label in self._used:
             raise RuntimeError(f"the mask of {label!r} was used before")
         self._used.add(label)
@@ -63,6 +64,7 @@ class ZeroSum:
         for number, name in enumerate(self.roster.holders):
             if name != self.roster.me:
                 drawn = self.keys[name].expand(label, shape)
+                # By place in the agreement, which both see alike: each pair's numbers enter once with each sign.
                 mask = mask + drawn if number > place else mask - drawn
         return mask
 
@@ -90,6 +92,7 @@ def agree_on_masks(roster: Roster, *, randomness: Randomness) -> Program[ZeroSum
         theirs = (yield Receive(name, "holder-key", (KEY_BYTES,))).numpy().tobytes()
         try:
             shared = secret.exchange(X25519PublicKey.from_public_bytes(theirs))
+        # OpenSSL refuses points of small order: with one of them the "secret" would be 0, and known to everybody.
         except ValueError as error:
             raise DataError("sent a key that is no key", where=name) from error
         keys[name] = _pairwise(shared, {roster.me: own, name: theirs}, roster.holders)

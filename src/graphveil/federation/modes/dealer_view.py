@@ -147,6 +147,8 @@ class DealerView:
                 y = y - self.blind(name, other, round) + self.blind(other, name, round)
         for other in rest:
             if other != name:
+                # The first holder was sent the others' shares under masks of its own products; what is left of those
+                # cancels here.
                 y = y - matmul(self.share(other), self.right(other, name, round) - v)
         return y
 

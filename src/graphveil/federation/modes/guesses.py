@@ -57,6 +57,7 @@ class GuessPublisher:
         Raises:
             BudgetError: they were drawn before.
         """
+        # A second draw of the same guesses would be a second report of them: two reports cost twice.
         if self.sent is not None:
             raise BudgetError("publication 2 of 1", where="guesses", remedy="a new agreement is a new run")
         response = self._setting.guessing.response
@@ -98,6 +99,7 @@ class GuessingHolder:
 
     def load(self, state: State) -> None:
         """Set all of it from a checkpoint."""
+        # The report itself is kept and not the guess: training again on other hardware could guess differently.
         self.publisher.sent = state.get("guesses/sent")
         # What was sent before counts still: a restart is no second budget.
         self.publisher.seen = ("guesses",) * int(state["guesses/count"])
@@ -149,12 +151,14 @@ def _other_holder(party: GuessingHolder) -> Program[None]:
     run, setting, label_holder = party.run, party.run.setting, party.run.setting.label_holder
     if run.done < 1:
         labels = yield Receive(label_holder, "training-labels", (party.holding.nodes,))
+        # Before it indexes the channel: there the error would not say who sent it.
         _require_classes(labels, _NOT_TRAINING, setting.classes, label_holder)
         rows = (labels != _NOT_TRAINING).nonzero().squeeze(1)
         if not len(rows):
             raise InputError("no node trains", where=label_holder)
         channel = setting.label_channel
         logits = party.trained(lambda logits: label_loss(logits[rows], labels[rows], channel))
+        # The one place where something of this holder's data becomes something that leaves.
         party.publisher.randomize(logits.argmax(dim=1), randomness=run.randomness)
         yield Checkpoint(1, party.state)  # what is drawn is kept before it leaves
     if run.done < setting.rounds:
@@ -170,8 +174,10 @@ def _label_holder(party: GuessingHolder, head: LabelHead) -> Program[None]:
     if run.done < 1:
         given = head.given(_NOT_TRAINING)
         for name in run.others:
+            # All holders get one and the same report of a label: one report each would let them average the noise out.
             yield Send(name, "training-labels", given, name_of(given))
         head.look(party.trained(head.loss), 1)
+        # Kept for comparison: it shows, without a further query, what the others' guesses were worth.
         head.alone = head.predictions
         yield Checkpoint(1, party.state)
     if run.done < setting.rounds:
@@ -190,6 +196,7 @@ def _learned(party: GuessingHolder, head: LabelHead, guesses: Sequence[Tensor]) 
     def with_weight(weight: float) -> Tensor:
         return party.trained(lambda logits: head.loss(logits) + weight * guess_loss(logits, guesses, chances))
 
+    # On reports that have arrived: trying four weights is post-processing and costs nothing more.
     return max(map(with_weight, WEIGHTS), key=head.rank)
 
 

@@ -154,6 +154,8 @@ def holder(run: RunContext, holding: Holding) -> Program[EmbeddingHolder]:
     for round in run.left:
         h0 = yield from party.first.forward(round)
         h = party.propagation(h0, structure)
+        # What a retry repeats is the digest of these rows: everything before must be computed in the same order each
+        # time.
         rows = party.publisher.publish(h, round)
         yield Send(setting.server, "embeddings", rows, party.publisher.latest)
         if head is not None:
@@ -240,6 +242,8 @@ class _SharedLayer:
         setting = run.setting
         self._run, self._nodes = run, holding.nodes
         widest = max(member.columns for member in setting.members)
+        # 2^6 bounds |W|: at Glorot's scale and the agreed rates weights stay far below it. The range of X was
+        # declared.
         ring.require_room(holding.bound, 2.0**6, widest * len(setting.members), setting.protocol.bits)
         self._lefts = lefts_of(setting, holding.nodes)
         self._matrix = ring_matrix(holding.features, setting.protocol.bits)
@@ -276,10 +280,12 @@ class _SharedLayer:
         crossed = yield from multiply(self._ready(), products, rights, f"forward {round}")
         mine = reconstruct([ring.matmul(self._matrix, self.shares[self._run.me]), *crossed.values()])
         for other in others:
+            # Masked by the r of its crossed products, which cancel only in the sum of all shares.
             yield Send(other, "opened-share", mine)
         opened = [mine]
         for other in others:
             opened.append((yield Receive(other, "opened-share", (self._nodes, setting.model.width))))
+        # At twice the scale and not truncated: truncating what is opened anyway risks an error of 2^46 for nothing.
         return ring.decode(reconstruct(opened), 2 * setting.protocol.bits).requires_grad_()
 
     def backward(self, h0: Tensor, round: int) -> Program[None]:
@@ -291,8 +297,11 @@ class _SharedLayer:
         products = products_of(setting, self._nodes, transposed=True)
         rights = dict.fromkeys(products, step)
         crossed = yield from multiply(self._ready(), products, rights, f"backward {round}")
+        # X_j^T G_j of its own is known to it in the clear, so an ordinary shift is exact; only cross terms are shared.
         self.shares[me] = self.shares[me] - (ring.matmul(self._transposed, step) >> setting.protocol.bits)
         for product, share in crossed.items():
+            # Pairwise, since local truncation is right for exactly two shares; steps are small, and so is the chance
+            # of error.
             descent = truncate(share, setting.protocol.bits, first=product.left.owner == me)
             self.shares[product.left.name] = self.shares[product.left.name] - descent
 
@@ -316,6 +325,7 @@ def ring_matrix(features: Features, bits: int) -> RingMatrix:
     """
     if not isinstance(features, Tensor | np.ndarray):
         matrix = features.tocsr()
+        # Zeros encode as zeros, so the sparse pattern is that of the features.
         values = ring.encode(torch.from_numpy(matrix.data), bits).numpy()
         return scipy.sparse.csr_array((values, matrix.indices, matrix.indptr), shape=matrix.shape)
     return ring.encode(torch.as_tensor(features), bits)

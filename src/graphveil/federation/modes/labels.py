@@ -58,6 +58,7 @@ class LabelHead:
         self.reported = torch.where(self.train | self.val, self.labels, -1)  # no other label is ever used
         if math.isfinite(setting.privacy.epsilon_y):
             response = RandomizedResponse(epsilon=setting.privacy.epsilon_y, classes=setting.classes)
+            # Validation labels too: which round is kept is shown in the predictions, and is computed from them.
             for mask in (self.train, self.val):
                 reports = response.randomize(self.labels[mask], randomness=randomness)
                 self.reported[mask] = reports.labels
@@ -93,6 +94,7 @@ class LabelHead:
         self.reported = state["desk/heard"]
         self.history = [dict(zip(_ROW, row, strict=True)) for row in state["desk/history"].tolist()]
         self.predictions, self.alone = state.get("desk/best"), state.get("desk/alone")
+        # Ranked again from the history: the best round is not stored, so it cannot contradict what was noted.
         if self.predictions is not None:
             self.best = max(range(len(self.history)), key=lambda place: _rank(self.history[place])) + 1
 
@@ -108,6 +110,7 @@ class LabelHead:
         """
         loss = math.nan
         for _ in range(setting.steps(round)):
+            # Shapes are stated: a server that sent more rows would have them trained on as labelled ones.
             z = yield Receive(setting.server, "hidden", (len(self._rows), setting.model.width))
             z.requires_grad_()
             self._optimiser.zero_grad()
@@ -116,6 +119,7 @@ class LabelHead:
             self._optimiser.step()
             loss = float(error.detach())
             yield Send(setting.server, "hidden-gradient", _gradient(z))
+        # All nodes and not the training rows alone: which of them validate is not the server's to know.
         z = yield Receive(setting.server, "hidden", (nodes, setting.model.width))
         with torch.no_grad():
             self._note(self._output(z), round, loss)
@@ -163,6 +167,7 @@ class LabelHead:
         judged = self.val if bool(self.val.any()) else self.train
         on_val = judged is self.val
         val_loss = float(label_loss(logits[judged], self.reported[judged], self._channel)) if on_val else loss
+        # Against labels as reported: a score on true ones would be a query that `epsilon_y` does not pay for.
         score = float((logits.argmax(dim=1) == self.reported)[judged].float().mean())
         return dict(zip(_ROW, (round, loss, val_loss, score), strict=True))
 

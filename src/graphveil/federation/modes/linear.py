@@ -45,6 +45,7 @@ from graphveil.federation.modes.propagation import (
 )
 
 #: What products stay below before they are truncated, where no bound of theirs is larger.
+# The chance that a result is 0 in place of its value grows with this number: B 2^-63 an element.
 _REACH = 4.0
 
 
@@ -119,12 +120,14 @@ def linear_holder(run: RunContext, holding: Holding) -> Program[LinearHolder]:
     """
     setting, roster, head, nodes = run.setting, run.roster, holding.head, holding.nodes
     keys = yield from receive_keys(roster)
+    # In every session, also one that goes on: masks of an earlier one may have been used for a round that runs again.
     zero = yield from agree_on_masks(roster, randomness=run.randomness)
     publisher = Publisher(setting.publication, MaskKey.fresh(run.randomness))
     if run.state is None:
         party = yield from _initial(run, holding, zero, keys, publisher)
     else:
         party = _restored(publisher, head, run.state)
+    # P never changes, so it is masked and sent once a session, however many rounds follow.
     masked = yield from set_up(roster, linear_lefts(setting, nodes), {run.me: party.p}, transposes=True)
     if head is not None:
         yield from head.announce(setting)
@@ -161,6 +164,7 @@ class _Exchange:
 def _publish(exchange: _Exchange, party: LinearHolder, round: int) -> Program[None]:
     """Send the server this holder's share of z = P W with its noise, masked so that only the sum tells anything."""
     run, setting, publisher = exchange.run, exchange.run.setting, party.publisher
+    # The name comes first: noise, count and note on disk all follow from it.
     name = yield from name_publication(run.roster, round, party.commitment.to(party.w))
     crossed = yield from exchange.multiplied(party.w, f"forward {round}", transposed=False)
     # Counted before anything leaves: a budget that is spent refuses here.
@@ -187,6 +191,7 @@ def _initial(
     """Draw a share of W, and propagate the features together with all other holders."""
     setting = run.setting
     drawn = secret_numbers((setting.columns, setting.model.width), randomness=run.randomness)
+    # Drawn from the secret source and not the seeded one: who knew W would solve z = P W for the features.
     w = ring.encode(drawn * start_scale(setting), setting.protocol.bits)
     # Other holders' columns are zeros here: the shares X_1, ..., X_I add up to X side by side.
     blocks = [

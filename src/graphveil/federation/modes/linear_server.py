@@ -62,6 +62,8 @@ def linear_server(run: RunContext, nodes: int, rows: int) -> Program[LinearNetwo
     optimiser = setting.training.optimiser(network.parameters())
     keys = yield from deal_keys(setting.names, randomness=run.randomness)
     truncation = {name: key.truncation for name, key in keys.items()}
+    # Momentum is kept here, where z's gradient is known in the clear: on shares it would need a truncation more a
+    # round.
     velocity = torch.zeros(nodes, setting.model.width)
     if run.state is not None:
         load_network(network, optimiser, run.state)
@@ -77,6 +79,7 @@ def linear_server(run: RunContext, nodes: int, rows: int) -> Program[LinearNetwo
         yield from dealer.correct(linear_products(setting, nodes), f"forward {round}")
         z = yield from _open(setting, nodes)
         yield from take_steps(network, optimiser, setting, [z], train, setting.steps(round))
+        # Computed from what was opened with its noise and from labels as reported: nothing is paid for again.
         velocity = setting.training.momentum * velocity + (z.grad if z.grad is not None else torch.zeros_like(z))
         step = _bounded(setting.training.shared_rate * velocity, setting, nodes)
         # Rows of equal labels are alike: each holder gets a share, which is uniform.
@@ -106,6 +109,7 @@ def _bounded(step: Tensor, setting: Setting, nodes: int) -> Tensor:
         return ring.encode(step, setting.protocol.bits)
     # float64 and a margin of 2^-30: the bound must hold after rounding, or W could pass C'.
     exact = step.double()
+    # |P^T dz| <= sqrt(n) |dz| by Cauchy and Schwarz, the rows of P being no longer than 1.
     longest = setting.bounds.step * (1 - 2.0**-30) / math.sqrt(nodes)
     short = exact * min(1.0, longest / max(float(exact.norm()), 1e-300))
     return torch.trunc(short * 2.0**setting.protocol.bits).long()

@@ -38,11 +38,13 @@ class LocalNetwork(nn.Module):
         self._x, self._lengths = operator_of(_thin(features)), row_lengths(features)
         self._s = from_scipy(transition_matrix(edge_index, int(features.shape[0])))
         self._hops = hops
+        # From zero there is nothing to draw: a holder that trains again gets the same network.
         self.weight = nn.Parameter(torch.zeros(features.shape[1], classes))
         self.bias = nn.Parameter(torch.zeros(classes))
 
     def forward(self) -> Tensor:
         """Return logits [n, c]."""
+        # From the right: n x c numbers are propagated in place of n x d, with the same result.
         z = (self._x @ self.weight) / self._lengths
         for _ in range(self._hops):
             z = self._s @ z
@@ -70,6 +72,7 @@ def row_lengths(features: Features) -> Tensor:
         lengths = torch.linalg.vector_norm(torch.as_tensor(features).double(), dim=1)
     else:
         lengths = torch.from_numpy(np.sqrt(np.asarray(features.multiply(features).sum(axis=1)).ravel()))
+    # A person without features stays a row of zeros, in place of NaN that would spread over all neighbours.
     return torch.where(lengths > 0, lengths, 1.0).float()[:, None]
 
 
@@ -138,6 +141,7 @@ def guess_chances(guesses: Tensor, labels: Tensor, response: Tensor, channel: Te
     """
     classes = len(response)
     response, channel = response.double(), channel.double()
+    # Counts of pairs are all that the likelihood depends on: its cost does not grow with the number of nodes.
     pairs = torch.zeros(classes * classes, dtype=torch.float64)
     pairs.index_add_(0, labels * classes + guesses, torch.ones(len(guesses), dtype=torch.float64))
     counts = pairs.view(classes, classes)
@@ -147,6 +151,7 @@ def guess_chances(guesses: Tensor, labels: Tensor, response: Tensor, channel: Te
     for _ in range(_STEPS):
         model = channel.T @ (share * confusion) @ response  # chance of each pair (randomized label, report)
         joint = share * confusion * (channel @ (counts / model.clamp_min(_MIN_CHANCE)) @ response.T)
+        # One node for each class: a class that no validation node has must stay possible.
         share = (joint.sum(dim=1, keepdim=True) + 1) / (joint.sum() + classes)
         # The prior counts as a few nodes: with few validation nodes an estimate of 0 would forbid what can happen.
         counted = joint + _WEIGHT * start

@@ -55,6 +55,7 @@ def transition_matrix(edge_index: Tensor, nodes: int) -> scipy.sparse.csr_array:
     """
     ones = np.ones(edge_index.shape[1])
     a = scipy.sparse.csr_array((ones, (edge_index[1].numpy(), edge_index[0].numpy())), shape=(nodes, nodes))
+    # Self-loops make every row's sum at least 1: nobody is divided by zero, and nobody's own row is lost.
     a = (a > 0).astype(float) + scipy.sparse.eye_array(nodes, format="csr")
     return (scipy.sparse.diags_array(1.0 / a.sum(axis=1)) @ a).tocsr()
 
@@ -70,6 +71,7 @@ def scaled_rows(features: Features, holders: int, length: float = 1 - 2.0**-20) 
         Rows of length `length` / sqrt(I), dense float64 [n, d_i]; rows of zeros stay.
     """
     rows = torch.as_tensor(features if isinstance(features, Tensor | np.ndarray) else features.toarray())
+    # In float64, whose rounding is what `bounds` keeps 2^-20 back for.
     lengths = torch.linalg.vector_norm(rows.double(), dim=1, keepdim=True)
     scale: Tensor = lengths.clamp_min(1e-12).reciprocal() * (length / math.sqrt(holders))
     return rows.double() * scale
@@ -106,6 +108,7 @@ class PropagationKeys:
         Args:
             message: uint8 [keys, 32]. me: the holder that received it. names: all holders.
         """
+        # In the order of `message`: the two must change together.
         left, right, *rest, mask, last = unpacked(message)
         others = [name for name in names if name != me]
         return PropagationKeys(left, right, dict(zip(others, rest, strict=True)), TruncationKeys(mask, last))
@@ -140,10 +143,13 @@ def deal_propagation(keys: dict[str, PropagationKeys], nodes: int, columns: int,
     """
     truncation = {name: key.truncation for name, key in keys.items()}
     for hop in range(hops):
+        # New in each hop: P changes, and one V over two values would show their difference to all who own a matrix.
         v = {name: key.right.expand(f"V {hop}", (nodes, columns)) for name, key in keys.items()}
         for number, rows in enumerate(row_blocks(nodes)):
             size = rows.stop - rows.start
             for key in keys.values():
+                # The same in all hops, since it hides the same rows of S each time; a new one would have them sent
+                # again.
                 u = key.left.expand(f"U {number}", (size, nodes))
                 for k, blind in key.blind.items():
                     r = blind.expand(f"r {hop} {number}", (size, columns))
@@ -182,15 +188,18 @@ def _one_hop(
     nodes, columns = share.shape
     v = keys.right.expand(f"V {hop}", (nodes, columns))
     for name in roster.others:
+        # One masked share for all owners: they see the same F, so what they see together is no more than F.
         yield Send(name, "masked-right", share - v)
     arrived = []
     for name in roster.others:
         arrived.append((yield Receive(name, "masked-right", (nodes, columns))))
+    # The masks V in F are taken off by the corrections, not here: this sum is uniform to its holder.
     inner = share + torch.stack(arrived).sum(dim=0)  # own share and everybody's F meet S_i in one product
     parts = []
     for number, rows in enumerate(row_blocks(nodes)):
         size = rows.stop - rows.start
         here = mine[rows]
+        # Dense on the wire, zeros too: a sparse one would show how many neighbours each person has.
         e = torch.from_numpy(here.toarray()) - keys.left.expand(f"U {number}", (size, nodes))
         part = ring.matmul(here, inner)
         for name in roster.others:

@@ -54,10 +54,12 @@ def server(run: RunContext, nodes: int, rows: int) -> Program[Combination]:
         leaves = []
         for name in setting.names:
             published = yield Receive(name, "embeddings", (nodes, setting.model.width))
+            # At the server and not at the holder: a function of what was published, and so free.
             shrunk = james_stein(published, setting.publication) if setting.privacy.shrink else published
             leaves.append(shrunk.requires_grad_())
         yield from take_steps(network, optimiser, setting, leaves, train, setting.steps(round))
         for name, leaf in zip(setting.names, leaves, strict=True):
+            # Of the last step alone: earlier steps of a publication moved the server's own layers.
             yield Send(name, "embedding-gradient", leaf.grad if leaf.grad is not None else torch.zeros_like(leaf))
         yield from dealer.correct(products_of(setting, nodes, transposed=True), f"backward {round}")
         yield Checkpoint(round, kept)
@@ -89,6 +91,7 @@ def take_steps(
         optimiser.zero_grad()
         hidden.backward(gradient)
         optimiser.step()
+    # Without dropout: one look at all nodes should not depend on which units happened to be dropped.
     network.eval()
     with torch.no_grad():
         yield Send(setting.label_holder, "hidden", network(leaves))

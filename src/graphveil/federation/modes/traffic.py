@@ -40,6 +40,7 @@ def traffic_of(setting: Setting, nodes: int, rows: int) -> Traffic:
     once = LONG * (rows + holders)
     if setting.protocol.mode == "shared-linear":
         products = [*linear_products(setting, nodes), *linear_products(setting, nodes, transposed=True)]
+        # Words and not floats: shares are uniform, and nothing shorter than the ring can hold them.
         opened = 2 * holders * nodes * width * WORD  # noisy shares, and shares of the gradient
         pairs = KEY * holders * (holders - 1)
         set_up = _set_up(linear_lefts(setting, nodes)) + _spread(setting, nodes) + pairs

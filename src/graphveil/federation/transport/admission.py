@@ -45,6 +45,7 @@ _REST, _TIDY = 0.1, 0.02
 _BACKLOG, _AT_ONCE = 4096, 32
 _BLOCK: Final = 1 << 18
 _HANDSHAKE_RECORD, _LONGEST_RECORD = b"\x16\x03", 1 << 14
+# Errors of this machine and not of a peer: somebody must go before anybody else can come.
 _SCARCE: Final = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 _UNIX, _LONGEST_PATH = hasattr(socket, "AF_UNIX"), 100
 _READ, _WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
@@ -166,6 +167,7 @@ class AdmissionProxy:
     def _run(self) -> None:
         self._selector.register(self._woken, _READ)
         self._woken.setblocking(False)
+        # While closing, what is under way for parties is still handed on, for some seconds at most.
         until = 0.0
         while not (self._closing and (not self._pairs or time.monotonic() > until)):
             self._listen(not self._closing and time.monotonic() >= self._resumes)
@@ -190,6 +192,7 @@ class AdmissionProxy:
     def _timeout(self) -> float | None:
         """Return None where nothing but a connection or a word of another thread can change anything."""
         calm = self._accepting and all(pair.party is not None and pair.until is None for pair in self._pairs)
+        # No clock while all is calm: a run can last for days, and an idle door should cost nothing.
         return None if calm and not self._replaced else _TIDY
 
     def _wake_up(self) -> None:
@@ -206,6 +209,7 @@ class AdmissionProxy:
                     self._selector.unregister(listener)
 
     def _tidy(self) -> None:
+        # Handed over in a queue: gRPC's threads must not touch the selector, which is this thread's alone.
         while self._replaced:
             self._drop(self._replaced.popleft())
         now = time.monotonic()
@@ -230,6 +234,7 @@ class AdmissionProxy:
             pair = _Pair(network_of(address[0]), time.monotonic())
             pair.outside = _End(taken, pair)
             self._pairs[pair] = None
+            # Counted after accepting: only then is it known from where it comes.
             if sum(one.host == pair.host and one.inside is None for one in self._pairs) > WAITING_OF_ONE:
                 self._drop(pair)  # all others of its address have said hello
                 continue
@@ -249,6 +254,7 @@ class AdmissionProxy:
                 self._resumes = time.monotonic() + wait
                 return False
             if not silent and len(waiting) >= WAITING:
+                # All of them have said hello, so the newest goes: the older ones are nearer to their turn.
                 self._drop(crowd[-1])
         return True
 
@@ -296,6 +302,7 @@ class AdmissionProxy:
         name, there = self._connected()
         pair.name, pair.inside, pair.since = name, _End(there, pair), time.monotonic()
         with self._lock:
+            # Noted before the first byte is relayed: the server asks `knows` as soon as it has a greeting.
             self._inside[name] = pair
         self._watch(pair.inside)
         self._send(pair.inside, pair.hello)
@@ -386,6 +393,7 @@ class AdmissionProxy:
         """Hand the end of a stream on, after what was sent before it."""
         pair, other = end.pair, end.pair.other(end)
         end.ended, pair.until = True, time.monotonic() + _LINGER_S
+        # The server hangs up after a certificate that it does not know; before one, it was the stranger's own doing.
         if end is pair.inside and pair.party is None and pair.shown and not pair.outside.ended and not self._closing:
             self._refused(pair.host)
         if other is None or other.ended:

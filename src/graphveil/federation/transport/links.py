@@ -41,6 +41,7 @@ _OPTIONS: Final = [
     ("grpc.server_handshake_timeout_ms", 20_000),
     ("grpc.max_concurrent_streams", 2),
 ]
+# Long enough not to hammer a party that starts, short enough that a restart costs less than a round.
 _RETRY: Final = 0.3
 _FAREWELL, _ANSWER = 2.0, 20.0
 #: A server that is killed can hang up in the same way, but not again and again.
@@ -89,6 +90,7 @@ class Links:
         self._identity, self._place, self._address = identity, place, address
         self._peers, self._agreement = peers, agreement
         self._on_control, self._on_restart, self._note = on_control, on_restart, note
+        # Drawn anew by each process: it is how peers tell a new connection from a party that has lost its memory.
         self._process = secrets.token_hex(16)
         self._known: dict[str, str] = {}
         self._closing = threading.Event()
@@ -115,6 +117,7 @@ class Links:
         Raises:
             InputError: the address cannot be listened on.
         """
+        # gRPC reads it once, when it is imported.
         os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # what matters is said by `note` and by errors
         import grpc  # type: ignore[import-untyped]
 
@@ -162,6 +165,7 @@ class Links:
         credentials = grpc.ssl_server_credentials(
             [(self._identity.private_key, self._identity.certificate)],
             root_certificates=b"".join(peer.certificate for peer in peers),
+            # Both ends show a certificate: knowing the address is not enough to be given a stream.
             require_client_auth=True,
         )
         proxy.behind(lambda where: server.add_secure_port(where, credentials))
@@ -184,10 +188,12 @@ class Links:
     ) -> Iterator[bytes]:
         """Serve one stream: greet, then send what the mailbox has."""
         shown = context.auth_context().get("x509_pem_cert", [b""])[0]
+        # By fingerprint and not by name: any certificate can carry a name, this one key belongs to the party.
         peer = by_print.get(fingerprint_of(shown)) if shown and proxy.knows(context.peer()) else None
         if peer is None:
             context.abort(grpc.StatusCode.UNAUTHENTICATED, "this certificate is not in the agreement")
             return
+        # One at a time: a party that opens streams and says nothing must not use up the threads.
         before, self._greeting_now[peer.name] = self._greeting_now.get(peer.name), context
         if before is not None:
             before.cancel()  # it keeps a thread until it greets
@@ -238,6 +244,7 @@ class Links:
 
     def _connect(self, grpc: Any, peer: Peer) -> None:
         credentials = grpc.ssl_channel_credentials(
+            # This one certificate and no authority: nobody who can sign certificates can stand in for the party.
             root_certificates=peer.certificate,
             private_key=self._identity.private_key,
             certificate_chain=self._identity.certificate,
@@ -333,6 +340,7 @@ class Links:
         frame = parse(data)
         if frame.type != HELLO or (frame.sender, frame.receiver) != (peer.place, self._place):
             raise WireError("no greeting", where=peer.name)
+        # Before any message: two parties with other epsilons or rounds would each charge what it believes.
         if frame.agreement != self._agreement:
             raise WireError(
                 f"the agreement of {peer.name} is another than that of {self._identity.name}",
@@ -345,6 +353,7 @@ class Links:
         self._hung_up[peer.name] = 0
         known = self._known.get(peer.name)
         self._known[peer.name] = process
+        # The same process may connect again and lose nothing; a new one has lost its masks, so the session is over.
         if known is not None and known != process:
             self._on_restart(peer.name)
 

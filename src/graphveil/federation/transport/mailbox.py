@@ -33,6 +33,7 @@ from graphveil.federation.transport.wire import (
     parse,
 )
 
+# Large enough for a round of most runs to be sent without waiting, and small beside the arrays themselves.
 WINDOW = 64 << 20
 _IDLE, _SHORT = 0.5, 0.02
 _MAX_CONTROLS = 256
@@ -63,6 +64,8 @@ class SessionMonitor:
     def end(self, reason: Exception) -> None:
         """Wake whoever waits, with `reason`; a party's fault stays, whatever comes after it."""
         with self.lock:
+            # The first cause is the one to show: after it every other stream ends too, for reasons that follow from
+            # it.
             if not isinstance(self._fault, PeerError):
                 self._fault = reason
             self.lock.notify_all()
@@ -218,6 +221,8 @@ class Mailbox:
         with self._monitor.lock:
             self._stream += 1
             self._heard = time.monotonic()
+            # What is not acknowledged may have been lost with the old stream; what arrived twice is dropped at the
+            # other end.
             self._sent = self._unacknowledged[0].number - 1 if self._unacknowledged else self._next - 1
             self._monitor.lock.notify_all()
             return self._stream
@@ -255,6 +260,7 @@ class Mailbox:
         places = {"sender": ends.me, "receiver": ends.peer}
         for frame in frames_of(entry.kind, entry.body, **about, **places):  # type: ignore[arg-type]
             with self._monitor.lock:
+                # Half a message is simply abandoned: its receiver begins anew at part 0.
                 if self._stream != stream or self._session != session:
                     return
                 small = self._small()
@@ -266,6 +272,8 @@ class Mailbox:
         frames = [*self._controls]
         self._controls.clear()
         arrived = self._expected - 1
+        # Not while a program computes over a full window: so a slow reader slows its senders, in place of filling its
+        # memory.
         if arrived > self._acknowledged and (self._in < WINDOW or self._monitor.waiting):
             self._acknowledged = arrived
             frames.append(self._frame(ACK, b"", arrived).to_bytes())
@@ -306,6 +314,7 @@ class Mailbox:
         return None
 
     def _acknowledge(self, number: int) -> None:
+        # Only a faulty peer acknowledges what it cannot have read.
         if number >= self._next:
             raise WireError("an acknowledgement of what was never sent", where=self._ends.name)
         while self._unacknowledged and self._unacknowledged[0].number <= number:
@@ -313,6 +322,7 @@ class Mailbox:
         self._monitor.lock.notify_all()
 
     def _take(self, frame: Frame) -> None:
+        # gRPC keeps the order within a stream, so a gap is a fault and no matter of waiting.
         if frame.number != self._expected:
             raise WireError(f"message {frame.number} where {self._expected} is next", where=self._ends.name)
         if frame.part == 0:  # a message that was cut is sent again from its first part

@@ -215,6 +215,7 @@ class Session:
         ready = self._gather({"call": self._nonce}, "ready")
         rounds = {-1, *self._store.rounds()}
         for word in ready.values():
+            # -1, the very beginning, is what all have, so there is always a common round; `_go_on_from` may refuse it.
             rounds &= {-1, *word.get("rounds", [])}
         done, session = max(rounds), secrets.token_bytes(16)
         self._go_on_from(done)
@@ -241,6 +242,7 @@ class Session:
                 done = _whole(word, "round")
                 self._go_on_from(done)
                 session = _session(word)
+                # The word is repeated until it is answered: a second "start" must not empty the mailboxes again.
                 if session.hex() != self._session:
                     self._begin(session, done)
                 say = {"started": self._nonce}
@@ -338,6 +340,7 @@ class Session:
             self._send_control(answer, name)
 
     def _save(self, effect: Checkpoint) -> None:
+        # On disk before "saved" is said: others publish on the strength of that word.
         self._store.save(effect.round, effect.state())
         word = {"saved": effect.round, "of": self._session}
         if self._leads:
@@ -355,6 +358,7 @@ class Session:
         """
         if saved is not None:
             self._await_all(saved)
+        # Read from disk each time and not remembered: what counts is what a restart would find.
         last = self._store.published()
         if round > last:
             self._store.publish(round, name)
@@ -391,6 +395,7 @@ class Session:
                 try:
                     effect = advance(program, reply)
                 except StopIteration as stop:
+                    # A result is one only when the others have everything that they need from this party.
                     for box in mail.values():
                         box.flush()
                     return stop.value

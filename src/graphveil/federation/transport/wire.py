@@ -33,6 +33,7 @@ _SEAL: Final = 32
 _NAMES: Final = tuple(KINDS)
 _DTYPES: Final = (torch.uint8, torch.int64, torch.float32, torch.float64)
 _WORDS: Final = ("<u1", "<i8", "<f4", "<f8")
+# With CHUNK this is a tebibyte, far above the largest message of any agreement.
 _MAX_PARTS: Final = 1 << 20
 _MAX_SIZE: Final = 1 << 40
 _MAX_CONTROL: Final = 4096
@@ -99,6 +100,7 @@ def parse(data: bytes) -> Frame:
     *dims, length = rest
     if magic != _MAGIC or type_ not in _TYPES:
         raise _bad("another protocol or version", "GVF1")
+    # Lengths before the seal: what is hashed is then exactly header and body.
     if length != len(data) - _HEADER.size - _SEAL:
         raise _bad(f"a body of {len(data) - _HEADER.size - _SEAL} bytes where {length} are announced")
     # Against damage, not forgery: TLS with pinned certificates says who sent it.
@@ -109,6 +111,7 @@ def parse(data: bytes) -> Frame:
         fits = fits and number > 0 and _DTYPES[dtype] == KINDS[_NAMES[kind]].dtype
     else:
         fits = (part, parts, rank, kind, dtype) == (0, 1, 0, 255, 0) and length <= _MAX_CONTROL
+    # Unused fields must be zero: they are no room in which a party could send what is not on the list.
     if not fits or any(dims[rank:]) or max(dims) > _MAX_SIZE:
         raise _bad("a field is outside its range")
     shape = tuple(dims[:rank])
@@ -160,6 +163,7 @@ class Assembly:
         # Before anything is allocated: a header alone must not take memory.
         if size > largest:
             raise _bad(f"a message of {size} bytes", f"at most {largest}")
+        # The number of parts follows from the shape: any other is either damage or an attempt to send more.
         if first.parts != max(1, -(-size // CHUNK)):
             raise _bad(f"{first.parts} parts for {size} bytes")
         self._first, self._size, self._got, self._have = first, size, bytearray(), 0
@@ -210,6 +214,7 @@ def parse_control(body: bytes) -> dict[str, Any]:
         raise _bad("a word that is no JSON object")
     for value in word.values():
         for entry in value if isinstance(value, list) else (value,):
+            # No floats and nothing nested: words carry rounds and names, so no array can travel as a word.
             if isinstance(entry, bool) or not isinstance(entry, str | int):
                 raise _bad("a word with something else than texts and whole numbers")
     return word
