@@ -15,6 +15,7 @@ def number_to_json(value: float) -> float | str | None:
     """A number that JSON can hold: infinities become "inf" and "-inf", and what is no number `None`."""
     if math.isfinite(value):
         return value
+    # None and no text: "nan" would be read back as a number that passes every comparison as false.
     return None if math.isnan(value) else ("inf" if value > 0 else "-inf")
 
 

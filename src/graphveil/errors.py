@@ -34,6 +34,7 @@ class GraphveilError(Exception):
             message += f"; allowed: {allowed}"
         if remedy:
             message += f"; {remedy}"
+        # One line whatever was found: values come from files, and may bring line breaks of their own.
         super().__init__(" ".join(message.split()))
 
 

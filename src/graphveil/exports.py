@@ -21,6 +21,7 @@ def lazy_names(room: str, homes: Mapping[str, str]) -> tuple[Callable[[str], obj
     """
 
     def load(name: str) -> object:
+        # AttributeError, which `hasattr` and `from ... import` expect; any other error would end them.
         if name not in homes:
             raise AttributeError(f"module {room!r} has no attribute {name!r}")
         module = import_module(f"{room}.{homes[name]}")

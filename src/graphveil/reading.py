@@ -198,6 +198,7 @@ def parse_toml(text: str, *, where: str, error: Kind = DataError) -> dict[str, A
         InputError: of kind `error`: it is not TOML, or nests too deeply.
     """
     try:
+        # Signed files keep their bytes: only what is parsed is changed here.
         content = tomllib.loads(text.replace("\r\n", "\n"))
         _require_shallow(content)
     except RecursionError as fault:

@@ -113,6 +113,7 @@ def new_folder(path: Path) -> Iterator[Path]:
     refuse_used_folder(path)
     with writing(path), partial_folder(path) as partial:
         yield partial
+        # The last thing: a folder that has its name is whole, however many files are in it.
         partial.rename(path)
 
 

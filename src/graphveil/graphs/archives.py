@@ -42,6 +42,7 @@ def read_npz(path: Path, names: Sequence[str], *, largest: int = LARGEST) -> lis
     try:
         with path.open("rb") as file, zipfile.ZipFile(file) as archive:
             members = [archive.getinfo(f"{name}.npy") for name in names]
+            # By what the directory says, before a byte is unpacked; what follows never reads past it.
             _require(sum(member.file_size for member in members), path, largest)
             return [_array(archive, member) for member in members]
     except (DataError, MemoryError):
@@ -88,6 +89,7 @@ def read_gzip(path: Path, *, largest: int = LARGEST) -> bytes:
     require_file(path, packed=True)
     try:
         with gzip.open(path) as file:
+            # One byte more than allowed tells a bomb from a file that fits, without unpacking all of it.
             content = file.read(largest + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"cannot be unpacked ({error})", where=str(path)) from error
@@ -126,6 +128,8 @@ def whole_numbers(values: np.ndarray, what: str) -> np.ndarray:
 
 def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
     with archive.open(member) as file:
+        # The header is parsed twice on purpose: here to judge it, below by NumPy, which would allocate whatever it
+        # says.
         _check_header(file, member.file_size)
     with archive.open(member) as file:
         array: np.ndarray = np.lib.format.read_array(file, allow_pickle=False)

@@ -147,6 +147,7 @@ def _read_sparse(path: Path, about: _Set) -> _Parts:
         for data, indices, starts, shape in (parts[:4], parts[4:])
     )
     labels = whole_numbers(given, "labels")
+    # In place: the rows are this function's own, and a second copy of Coauthor's would be large.
     notes = _binarise(rows)
     if about.largest_component:
         inside = _largest_component(adjacency)

@@ -63,6 +63,7 @@ def check_labels(y: np.ndarray, nodes: int, classes: Sequence[str]) -> None:
             allowed = f"float [n, {len(classes)}]"
             raise DataError("y is not a 0/1 matrix of the declared classes", where="graph.y", allowed=allowed)
         return
+    # No cast: a label of 0.5 or of another width would be rounded to somebody else's class in silence.
     if y.dtype != np.int64:
         raise DataError(f"y is {y.dtype}", where="graph.y", allowed="int64 [n] or float [n, classes]")
     bad = np.flatnonzero((y < -1) | (y >= len(classes)))
@@ -114,6 +115,7 @@ def check_masks(masks: Iterable[np.ndarray], nodes: int) -> None:
             raise DataError(
                 "a split mask is not a bool vector over the nodes", where="graph masks", allowed=f"[{nodes}]"
             )
+    # A node that trains and tests would be scored on its own label.
     if present and int(np.stack(present).sum(axis=0).max()) > 1:
         raise DataError("a node is in two parts of the split", where="graph masks")
 
@@ -135,6 +137,7 @@ def check_public_edges(public: np.ndarray, edge_index: np.ndarray, nodes: int, *
     if directed:
         return
     keys = edge_keys(edge_index[0], edge_index[1], nodes, directed=False)
+    # One direction public makes the edge public: the other would be protected at a price, and known all the same.
     if np.intersect1d(keys[public], keys[~public]).size:
         raise DataError("an edge is public in one direction only", where="graph.public_edges", allowed="both alike")
 
@@ -173,6 +176,7 @@ def names_of(ids: Sequence[object] | np.ndarray | None, nodes: int) -> tuple[str
     names = tuple(_name(one) for one in (ids.tolist() if hasattr(ids, "tolist") else ids))
     if len(names) != nodes:
         raise DataError(f"{len(names)} ids for {nodes} nodes", where="graph.ids", allowed="one for each")
+    # Ids are how people are known again: two with one id would share a report and a budget.
     if len(set(names)) < len(names):
         twice = next(name for name, count in Counter(names).items() if count > 1)
         raise DataError(f"{twice!r} is there a second time", where="graph.ids", allowed="each id once")

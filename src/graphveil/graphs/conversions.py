@@ -75,6 +75,7 @@ def from_pyg(data: Data, *, schema: GraphSchema | None = None, **declared: Unpac
     dropped = (f"left out {' and '.join(unused)}: no weights of edges are read",) if unused else ()
     final = _schema(schema, facts, x.shape[1], "pyg", (*notes, *changes, *unknown, *merged, *dropped))
     masks = read_masks({name: getattr(data, name, None) for name in MASKS})
+    # PyG checks no masks, and a mask of another graph's length can index this one's nodes.
     check_masks(masks.values(), x.shape[0])
     public = getattr(data, "public_edges", None)
     if public is not None:
@@ -337,9 +338,11 @@ def _entries(adjacency: object, nodes: int) -> tuple[np.ndarray, np.ndarray, tup
         rows = csr_matrix(dense)
     if rows.shape != (nodes, nodes):
         raise DataError(f"has shape {rows.shape}", where="adjacency", allowed=f"{nodes, nodes}, as x has {nodes} rows")
+    # NaN is not 0 either, and would silently become an edge.
     if rows.dtype.kind == "f" and not np.isfinite(rows.data).all():
         raise DataError("holds NaN or infinity", where="adjacency", allowed="0 for no edge, another number for one")
     rows.sum_duplicates()
+    # A stored 0 is no edge, though a sparse format may keep it.
     rows.eliminate_zeros()
     weighted = bool((rows.data != 1).any())
     entries = rows.tocoo()

@@ -91,6 +91,7 @@ def read_declaration(path: Path) -> Declaration:
         content = read_toml(path)
     except FileNotFoundError as error:
         raise DataError("there is no graph.toml", where=where, remedy=_EXAMPLE) from error
+    # Unknown keys are refused: a misspelt `private` would leave a part open that its owner means to protect.
     for key in content:
         if key not in KEYS:
             near = difflib.get_close_matches(key, KEYS, n=1)
@@ -120,6 +121,7 @@ def parse_declaration(content: Mapping[str, object], where: str) -> Declaration:
     if unknown:
         raise DataError(f"private names {unknown[0]!r}", where=where, allowed=", ".join(PRIVATE_PARTS))
     classes = _words(content, "classes", where)
+    # Declared and never counted: a class that nobody has is public all the same, and an output's width tells no label.
     if len(classes) < 2 or len(set(classes)) != len(classes) or "" in classes:
         raise DataError(f"classes are {list(classes)}", where=where, allowed="at least two different names")
     low, high, ranges = _ranges(content["range"], where)

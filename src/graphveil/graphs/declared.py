@@ -131,6 +131,7 @@ def _with_defaults(
     if "private" not in facts:
         filled["private"] = PRIVATE
         notes += ("private by default: features and labels, not edges",)
+    # The type and not the values: bool says 0 and 1 before anybody looks.
     if binary and "range" not in facts:
         filled["range"] = (0, 1)
         notes += ("range 0 to 1: the features have the type bool",)

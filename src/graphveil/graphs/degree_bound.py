@@ -72,6 +72,8 @@ def keep_lists(edge_index: Tensor, num_nodes: int, degree: int, *, salt: int = 0
     """
     _require(degree)
     source, target = _distinct(edge_index, num_nodes)
+    # By the hash of the two names alone: a rank that looked at other edges would pass one node's change on to others'
+    # lists.
     order = np.lexsort((target, _hash(source, target, salt), source))
     source, target = source[order], target[order]
     first = np.searchsorted(source, source)
@@ -98,6 +100,7 @@ def require_degree(edge_index: Tensor, num_nodes: int, degree: int) -> BoundedEd
     _require(degree)
     source, target = _distinct(edge_index, num_nodes)
     for ends in (source, target):
+        # Neither who nor how many: the message is read by people who may not know degrees.
         if ends.size and int(np.bincount(ends).max()) > degree:
             raise InputError(
                 f"the graph breaks the promise of at most {degree} edges for each node",
@@ -112,6 +115,7 @@ def _distinct(edge_index: Tensor, num_nodes: int) -> tuple[np.ndarray, np.ndarra
     if source.size and (min(source.min(), target.min()) < 0 or max(source.max(), target.max()) >= num_nodes):
         raise InputError("an edge names a node that does not exist", allowed=f"node numbers 0..{num_nodes - 1}")
     keep = source != target
+    # Each edge once: a duplicate would enter a sum twice, beyond the row's declared length.
     codes = np.unique(source[keep] * num_nodes + target[keep])
     return codes // max(num_nodes, 1), codes % max(num_nodes, 1)
 

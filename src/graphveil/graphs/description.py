@@ -47,6 +47,7 @@ def describe(graph: Graph | GraphParts) -> dict[str, object]:
     touched = degrees if not directed else degrees + np.bincount(parts.edge_index[1], minlength=n)
     pairs = n * (n - 1) if directed else n * (n - 1) // 2
     return {
+        # First, so that whoever pastes the figures somewhere pastes this with them.
         "warning": WARNING if parts.release is None else RELEASED,
         "name": schema.name,
         "nodes": n,

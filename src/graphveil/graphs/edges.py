@@ -69,6 +69,7 @@ def merge_edges(
     removed = int(np.count_nonzero(loops))
     if removed:
         source, target = source[~loops], target[~loops]
+    # Half the memory for the largest step of loading, wherever node numbers fit.
     kind = np.int32 if nodes < 2**31 else np.int64
     pairs = (source.astype(kind, copy=False), target.astype(kind, copy=False))
     matrix = coo_matrix((np.ones(len(source), dtype=bool), pairs), shape=(nodes, nodes)).tocsr()

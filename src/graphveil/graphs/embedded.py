@@ -23,6 +23,7 @@ def embedded_features(values: np.ndarray, where: str) -> tuple[np.ndarray, tuple
     Raises:
         DataError: a value is NaN.
     """
+    # A bound fixed in the program: the data's own largest value is a function of one person's row.
     x, changed = clip_features(np.array(values, dtype=np.float32), -BOUND, BOUND, where)
     notes = (f"clipped {changed:,} feature values to -{BOUND:g}..{BOUND:g}",) if changed else ()
     return x, (-BOUND, BOUND), notes

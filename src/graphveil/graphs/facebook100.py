@@ -133,6 +133,7 @@ def _one_hot(fields: np.ndarray, sizes: Mapping[int, int] = BUCKETS) -> csr_matr
     for column, buckets in sizes.items():
         given = np.flatnonzero(fields[:, column])
         rows.append(given)
+        # Modulo a fixed number: a vocabulary of the codes that occur would tell who is in the data.
         columns.append(start + fields[given, column] % buckets)
         start += buckets
     where = (np.concatenate(rows), np.concatenate(columns))

@@ -21,6 +21,7 @@ SPARSE_BELOW = 0.10
 def compact_rows(rows: csr_matrix) -> Features:
     """Return a SciPy CSR matrix as float32 features, sparse when its density is under `SPARSE_BELOW`."""
     count, dimension = rows.shape
+    # Before counting: two entries for one cell are one number, and could together leave the range.
     rows.sum_duplicates()
     if rows.nnz >= SPARSE_BELOW * count * dimension:
         dense: np.ndarray = rows.astype(np.float32).toarray()
@@ -99,10 +100,12 @@ def check_range(features: Features | Tensor, low: float, high: float, where: str
     if not isinstance(features, np.ndarray | SparseRows):
         features = features_of(features)
     values = features if isinstance(features, np.ndarray) else features.values
+    # Written so that NaN counts as bad: every comparison with it is false.
     bad = ~((values >= low) & (values <= high))
     if bad.any():
         raise _out_of_range(features, bad, low, high, where)
     absent = isinstance(features, SparseRows) and values.size < features.shape[0] * features.shape[1]
+    # Mechanisms read an absent entry as 0 and scale it by the range: below `low` it would break their bound.
     if absent and not low <= 0 <= high:
         raise DataError(
             "absent entries of the sparse features count as 0, which is outside the declared range",

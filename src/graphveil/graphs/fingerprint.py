@@ -24,10 +24,12 @@ def fingerprint(graph: Graph, key: bytes) -> str:
         graph: a graph value.
         key: 1 to 64 secret bytes. Without them nobody can check a guess of the graph against its fingerprint.
     """
+    # Keyed: graphs are guessable (one edge more or less), and a plain hash would confirm a guess.
     digest = hashlib.blake2b(key=key, digest_size=16)
     for name in _PARTS:
         for part in _parts(graph[name]):
             content = np.ascontiguousarray(part.detach().cpu().numpy())
+            # Kind and shape too, so that no two different graphs run together to the same bytes.
             digest.update(f"{name} {content.dtype} {content.shape} ".encode())
             digest.update(content.reshape(-1).view(np.uint8).data)
     return digest.hexdigest()

@@ -31,6 +31,7 @@ def read_folder(folder: Path) -> GraphParts:
     """
     declared = read_declaration(folder / FILE)
     if not declared.release:
+        # A release.json that nobody declared would lend its guarantee to other data.
         refuse_stray_release(folder)
     release = read_release(folder) if declared.release else None
     origin = Origin(

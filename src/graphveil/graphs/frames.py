@@ -46,6 +46,7 @@ def as_table(frame: Frame | polars.DataFrame, title: str) -> Table:
 
     if isinstance(frame, str | os.PathLike):
         return read_table(_existing(Path(frame), title))
+    # Collected once, here: a lazy frame could give other rows each time it is read.
     if isinstance(frame, polars.LazyFrame):
         frame = frame.collect()
     if not isinstance(frame, polars.DataFrame):

@@ -30,6 +30,7 @@ def array_of(value: object) -> np.ndarray:
     tensor: Any = value
     if hasattr(tensor, "detach"):
         tensor = tensor.detach().cpu()
+        # NumPy has no bfloat16; float32 holds each of its numbers exactly.
         tensor = tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor
         array: np.ndarray = tensor.numpy()
         return array
@@ -74,6 +75,7 @@ def read_features(x: object, declared: Declaration) -> tuple[Features, tuple[str
     stored = matrix.data if rows is not None else matrix
     clipped = 0
     if declared.out_of_range == "clip":
+        # Before clipping: infinity would be clipped into the range, though it is no measurement at all.
         check_range(_view(matrix), -_FINITE, _FINITE, "x")
         _, clipped = clip_features(stored, declared.low, declared.high, "x")
     features = compact_rows(matrix) if rows is not None else compact_dense(matrix)

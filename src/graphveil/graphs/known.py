@@ -69,6 +69,7 @@ def public_columns(
     source, target = ends
     keys = edge_keys(source, target, nodes, directed=directed)
     known, hidden = np.unique(keys[public]), np.unique(keys[~public])
+    # Refused and not resolved: either answer could publish an edge that somebody meant to hide.
     both = np.intersect1d(known, hidden)
     clash = polars.Series(np.isin(keys, both) & public) if len(both) else polars.Series([False] * len(keys))
     table.refuse(clash, "{column} is {value}, but another row lists the same edge as private", column, "both alike")
@@ -132,6 +133,7 @@ def draw_private(graph: Graph, share: float, seed: int) -> Graph:
     private = np.sort(np.random.default_rng([seed, 0xED6E]).permutation(up)[: round(share * len(up))])
     nodes = int(graph.num_nodes)
     hidden = edge_keys(low[private], high[private], nodes, directed=False)
+    # Shallow, and the schema anew: the caller's graph must not come to say something else.
     drawn = copy.copy(graph)
     drawn.public_edges = torch.from_numpy(~np.isin(edge_keys(low, high, nodes, directed=False), hidden))
     drawn.schema = graph.schema.noted(f"drew {share:g} of the edges as private, with seed {seed}: an experiment")

@@ -167,12 +167,14 @@ def load_parts(
         100
     """
     name = str(name_or_path).lower().replace("_", "-") if isinstance(name_or_path, str) else ""
+    # Names before folders: what a name means must not depend on where the command is typed.
     if name in _STORED:
         with _reading(name, root):
             return _STORED[name](data_root(root), fetch_absent=download, progress=progress)
     if name == "digits":
         return digits_parts()
     if social := re.fullmatch(r"social(?:[-:](\d+))?", name):
+        # Before the number is made: a thousand digits would be a slow way to run out of memory.
         if len(social[1] or "") > _DIGITS:
             raise InputError(f"a made network of {social[1][:20]} nodes", allowed=f"at most {_DIGITS} digits")
         return social_parts(int(social[1] or SOCIAL_NODES))

@@ -47,6 +47,7 @@ def read_mat(path: Path, *, largest: int = _LARGEST) -> dict[str, Any]:
         for kind, part in _elements(memoryview(content)[_HEADER:], order):
             if kind == _COMPRESSED:
                 unpacked = _unpacked(part, largest)
+                # A bound for all parts together: a thousand small bombs are one large one.
                 largest -= len(unpacked)
                 ((kind, part),) = _elements(memoryview(unpacked), order)
             if kind == _MATRIX:
@@ -63,6 +64,7 @@ def _elements(content: memoryview, order: str) -> Iterator[Element]:
             kind, size, start = kind & 0xFFFF, kind >> 16, 4
         else:
             start = 8
+        # Checked against what is there, not what is announced: slices would silently be shorter.
         if start + size > (8 if start == 4 else len(content)):
             raise ValueError(f"an element of {size:,} bytes in {len(content):,}")
         yield kind, content[start : start + size]

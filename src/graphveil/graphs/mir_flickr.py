@@ -119,6 +119,7 @@ def _edges(path: Path, nodes: int) -> tuple[np.ndarray, np.ndarray, tuple[str, .
             f"link {line} is {rows[line].tolist()}", where=str(path), allowed=f"images 0 to {nodes - 1}, and 0 or 1"
         )
     edge_index, changes = merge_edges(source, target, nodes, directed=False)
+    # Private wins over public: of two rows that disagree, the one that protects is taken.
     hidden = np.unique((low * nodes + high)[private == 1])
     ends = np.sort(edge_index, axis=0)
     public = ~np.isin(ends[0] * nodes + ends[1], hidden)

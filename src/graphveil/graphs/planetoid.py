@@ -107,6 +107,7 @@ def load_planetoid(name: str, root: Path, *, fetch_absent: bool, progress: Progr
             download(f"{Planetoid.url}/{file}", target / file, tell)
 
     ensure_files(folder, files, name=name, fetch=fetch if fetch_absent else None, progress=progress)
+    # Before the first byte is unpickled: afterwards it would be too late.
     _check_bytes(folder, files, name, about.sha256)
     data = _read(folder, name)
     edge_index, notes = merge_edges(*_pair(data), data.num_nodes, directed=False)

@@ -120,6 +120,7 @@ def write_release(
         write_graph(graph, inside, format="parquet", release=True)
         write_text(inside / LEDGER, _json(release.ledger.to_dict()))
         content = release.to_dict()
+        # Cards are left out, since `report` writes them anew without changing what was published.
         content["files"] = {file.name: _digest(file) for file in sorted(inside.iterdir())}
         content["sha256"] = _digest_of(content)
         write_text(inside / FILE, _json(content))
@@ -139,6 +140,7 @@ def read_release(folder: Path) -> Release:
     try:
         content = read_json(file)
         stored = dict(content["files"])
+        # Its own hash first: the list of the others is believed only if nobody edited it.
         whole = content.pop("sha256") == _digest_of(content) and content["format"] == FORMAT
     except FileNotFoundError as error:
         raise _incomplete(folder, FILE) from error
@@ -182,6 +184,7 @@ def _check_files(folder: Path, stored: Mapping[str, str]) -> None:
     for stem in ("nodes", "edges", "features"):
         for ending in ("csv", "parquet"):
             name = f"{stem}.{ending}"
+            # A file beside those that were hashed could be read in the place of one: csv where parquet was published.
             if name not in stored and (folder / name).exists():
                 raise DataError(f"{name} was not published with it", where=str(folder), remedy=_RESTORE)
 

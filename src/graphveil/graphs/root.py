@@ -88,6 +88,7 @@ def _fetch_whole(folder: Path, fetch: Fetch, progress: ProgressCallback) -> None
         fetch(partial, progress)
         for file in sorted(partial.rglob("*")):
             place = folder / file.relative_to(partial)
+            # What is there already stays: a download must not replace a file that a user put there.
             if file.is_file() and not place.exists():
                 place.parent.mkdir(parents=True, exist_ok=True)
                 file.replace(place)
@@ -119,6 +120,7 @@ def download(url: str, target: Path, progress: ProgressCallback, *, seconds: flo
             if done > LARGEST_DOWNLOAD:
                 raise OSError(f"{url} has more than {LARGEST_DOWNLOAD:,} bytes")
             progress(Progress(done, total, stage))
+    # urllib ends a cut transfer without an error; half a data set would look like a small one.
     if total and done != total:
         raise OSError(f"{url} ended after {done} of {total} bytes")
     return target
@@ -136,6 +138,7 @@ def unzip(archive: Path, files: tuple[str, ...], folder: Path) -> None:
         BadZipFile: it is damaged, or unpacks to more than `LARGEST_DOWNLOAD` bytes.
     """
     with zipfile.ZipFile(archive) as members:
+        # By bare name into the given folder: a path in the archive ("../") leads nowhere.
         wanted = [member for member in members.infolist() if Path(member.filename).name in files]
         if sum(member.file_size for member in wanted) > LARGEST_DOWNLOAD:
             raise zipfile.BadZipFile("what was downloaded unpacks to more than a published data set takes")

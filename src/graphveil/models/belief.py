@@ -70,5 +70,6 @@ def propagate_beliefs(
         belief = own + edges.into.times(messages)
         cavity = torch.softmax(belief[edges.sender] - messages[edges.reverse], dim=1)
         messages = (cavity @ coupling).clamp_min(1e-9).log() * weight
+        # A constant over the classes means nothing; taken off, it cannot grow with every round.
         messages = messages - messages.mean(dim=1, keepdim=True)
     return own + edges.into.times(messages) - prior.log()

@@ -199,6 +199,7 @@ def _density(
         linked += second * weighted
     if not pairs.directed:
         seen, linked = seen + seen.T, linked + linked.T
+    # The two are computed in different ways, and their difference may fall below 0 by rounding.
     unnamed = (_class_pairs(share) - seen).clamp_min(0) * second * state.rest
     return (linked + unnamed) / _class_pairs(share)
 
@@ -213,6 +214,8 @@ def _to_total(pairs: NamedPairs, density: Tensor, share: Tensor) -> Tensor:
     """Return B scaled to the unbiased estimate of the number of links."""
     density = density.clamp(*DENSITY)
     ordered = 1.0 if pairs.directed else 2.0
+    # An unbiased estimate may be negative where noise is large; a tenth of a link each keeps the rounds from dying
+    # out.
     total = ordered * max(pairs.expected_links, 0.1 * pairs.nodes)
     factor = total / max(float((_class_pairs(share) * density).sum()), 1e-30)
     return (density * min(max(factor, 1 / DRIFT), DRIFT)).clamp(*DENSITY)

@@ -63,6 +63,7 @@ def degree_prior(noisy_degrees: Tensor, *, directed: bool = False, rounds: int =
         raise InputError(f"noisy degrees of shape {tuple(noisy_degrees.shape)}", allowed="one for each of 3 or more")
     if noisy_degrees.is_floating_point() and not bool(noisy_degrees.isfinite().all()):
         raise InputError("a noisy degree is not a finite number")
+    # Noise can leave a degree of 0 or n, for which the fixed point is at infinity.
     clamped = noisy_degrees.cpu().clamp(1, n - 2)
     degrees, group, sizes = torch.unique(clamped, return_inverse=True, return_counts=True)
     d = degrees.double()

@@ -147,6 +147,7 @@ class _Softmax(torch.autograd.Function):
         scores = functional.leaky_relu(plain, LEAK)
         heights = scores if logs is None else scores + logs
         top = torch.segment_reduce(heights, "max", offsets=support.starts)
+        # The largest score is taken off before the exponential, which would overflow from 89 on in float32.
         unit = scores.sub_(top.index_select(0, target)).clamp_max_(LARGEST).exp_()
         alpha = unit if weights is None else unit * weights
         total = support.row_sums(alpha).reciprocal_().index_select(0, target)

@@ -150,4 +150,5 @@ def soft_links(
 
 def _inverse(values: Tensor) -> Tensor:
     """Return 1 / values where values are positive, else 0: a sum of weights is so only up to rounding."""
+    # A node without any weight has no neighbours to average: its row is 0 and not infinite.
     return torch.where(values > 0, 1 / values.clamp_min(torch.finfo(values.dtype).tiny), 0.0)

@@ -38,6 +38,7 @@ def class_shares(labels: Tensor, classes: int, keep: float, flip: float) -> Tens
     f = (counts + 1) / (counts + 1).sum()
     noise = float((f * (1 - f)).mean()) / n / (keep - flip) ** 2
     spread = float((pi - 1 / classes).square().mean())
+    # The positive part: noise larger than the spread shrinks to the even split, never past it.
     pi = 1 / classes + max(0.0, 1 - noise / max(spread, 1e-12)) * (pi - 1 / classes)
     pi = pi.clamp_min(0)
     pi = (pi / pi.sum()).clamp_min(LEAST_SHARE / classes)
@@ -59,8 +60,10 @@ def homophily(source: Tensor, target: Tensor, labels: Tensor, classes: int, keep
         return sum(HOMOPHILY) / 2
     pairs = labels[source[both]] * classes + labels[target[both]]
     counts = torch.bincount(pairs, minlength=classes**2).view(classes, classes).double()
+    # In float64: at small epsilon T is nearly singular, and its inverse enlarges every rounding error.
     inverse = torch.linalg.inv(channel(classes, keep, flip).double()).to(counts.device)
     joint = inverse.T @ (counts / counts.sum()) @ inverse
+    # The inverse of a noisy count can leave a class with a negative share.
     margins = joint.sum(dim=1).clamp_min(0.1 / classes)
     square = float((margins / margins.sum()).square().sum())
     return min(max((float(joint.trace()) - square) / (1 - square), HOMOPHILY[0]), HOMOPHILY[1])

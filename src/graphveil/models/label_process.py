@@ -63,6 +63,7 @@ def fit_process(
     for step in range(1, STEPS + 1):
         slope = gradient(q, a, likelihood, used, log_prior, alpha=alpha, penalty=penalty)
         mean = 0.9 * mean + 0.1 * slope
+        # One scale a block and not one an entry: Adam's own would blow up entries whose gradient is nearly 0.
         square = 0.99 * square + 0.01 * slope.view(n, blocks, c).square().mean(dim=(0, 2))[:, None]
         rate = RATE / (1 - 0.9**step) / ((square / (1 - 0.99**step)).sqrt() + 1e-8)
         a = a - (mean.view(n, blocks, c) * rate).view(n, -1)

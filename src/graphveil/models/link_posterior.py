@@ -86,6 +86,7 @@ class LinkPosterior:
 
         Where several pairs are equally likely and not all are among the k, those kept are drawn uniformly with `seed`.
         """
+        # A sum of a million probabilities that should be whole ends a little below: `int` alone would lose an edge.
         k = int(self.expected_edges * (1 + ROUNDING))
         if k == 0:
             return torch.empty(2, 0, dtype=torch.int64), torch.empty(0)
@@ -181,6 +182,7 @@ def link_posterior(
             raise InputError("a pair of people that does not exist", allowed=f"two of 0..{prior.nodes - 1}")
         named[part] = cells.number(i, j)
         logit[part] = prior.out[prior.group[i]] + prior.into[prior.group[j]] + log_ratio[part]
+    # In place: there may be as many as reports, and a sorted copy would double the memory.
     named.numpy().sort()
     if bool((named[1:] == named[:-1]).any()):
         raise InputError("a pair is listed twice", remedy="give the ratio of both reports together")

@@ -89,6 +89,7 @@ def choose_logistic(
     heard = log_channel[:, labels[val]].T
     tried: list[tuple[float, Logistic, float]] = []
     for strength in STRENGTHS:
+        # Each strength begins where the weaker one ended: the path is smooth, and most steps are saved.
         start = tried[-1][1] if tried else None
         fitted = fit_logistic(features, labels, train, log_channel, strength, start)
         found = fitted.log_probabilities(features)[val]

@@ -25,6 +25,7 @@ def learned_embedding(x: Tensor, labels: Tensor, train: Tensor, *, seed: int, wi
         seed: fixes the pairs and the start.
     """
     generator = torch.Generator().manual_seed(seed)
+    # Training nodes alone: weights that knew other labels would tell them through every message.
     nodes = train[labels[train] >= 0]
     weight = (torch.randn(x.shape[1], width, generator=generator) / x.shape[1] ** 0.5).requires_grad_()
     slope, offset = torch.tensor(4.0, requires_grad=True), torch.tensor(0.0, requires_grad=True)

@@ -154,6 +154,7 @@ class _Unit(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
+        # A row of zeros stays one; division by 0 would make NaN of it, and of every sum that it enters.
         length = torch.linalg.vector_norm(x, dim=1, keepdim=True).clamp_min_(_TINY)
         y: Tensor = x / length
         ctx.save_for_backward(y, length)

@@ -88,6 +88,7 @@ class AttentionDescent:
         """
         self._updates.count()
         total = self.clipped_sum(poisson_batch(len(self._targets), self._schedule.rate, randomness))
+        # An empty batch gets noise too: a step without any would tell that nobody was in it.
         if self._protect:
             self._updates.add_noise(total, randomness)
         # The divisor is public: the number of targets that came would tell which.
@@ -110,6 +111,7 @@ class AttentionDescent:
             gradients = self._network.target_gradients(
                 self._x, self._labels[places], incoming(self._rows, self._targets[places]), self._soft
             )
+            # Towards zero: rounding to the nearest could lengthen a gradient past the cap that noise was made for.
             clipped = quantise(gradients, cap=grid.clip, bits=grid.cap.bit_length() - 1, normalise=False)
             total += clipped.values.sum(dim=0, dtype=torch.float64)
         return total
@@ -147,6 +149,8 @@ def train_attention(
     See `AttentionDescent`.
     """
     start_head(network.head, x[targets], labels)
+    # The head has been fitted already, on public rows: noisy steps then go into the attention and not into what is
+    # free.
     descent = AttentionDescent(network, x, rows, targets, labels, schedule, soft=soft, protect=protect)
     for step in range(1, schedule.steps + 1):
         descent.step(randomness)

@@ -135,6 +135,7 @@ class _Alternation:
         self.optimiser = torch.optim.Adam(
             self.parameters, lr=schedule.learning_rate, weight_decay=schedule.weight_decay, fused=True
         )
+        # Kept over from step to step: the product with the features is by far the dearest part of an epoch.
         self.product = inputs.linear(self.model.weight1)
         self.present: Any = None
 
@@ -166,6 +167,7 @@ def _twin(model: nn.Module) -> nn.Module:
     """Return a copy that evaluates with the model's own parameters, always the present ones, as constants."""
     twin = copy.deepcopy(model).eval()
     for mine, own in zip(twin.parameters(), model.parameters(), strict=True):
+        # Shared storage and no gradient: evaluating at the new theta costs no copy, and no slope of theta.
         mine.data = own.data
         mine.requires_grad_(False)
     return twin

@@ -124,6 +124,7 @@ def input_lengths(rows: Tensor, bias: bool) -> Lengths:
 def _lengths(rows: Tensor, bias: bool) -> Lengths:
     norms = np.sqrt(_norms(rows) ** 2 + float(bias))
     sound = np.isfinite(norms)
+    # A power of 2, so that scaling is exact and only the rounding to whole numbers loses anything.
     exponent = np.frexp(np.where(sound, norms, 1.0))[1]
     scale = np.ldexp(1.0, exponent - _INPUT_BITS)
     ones = np.rint(1.0 / scale) if bias else np.zeros_like(scale)
@@ -143,11 +144,13 @@ def _clip(inputs: list[Lengths], deltas: list[Tensor], grid: GradientGrid, rando
     pairs = list(zip(deltas, inputs, strict=True))
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         rough = sum(delta.shape[1] * found.squares for delta, found in pairs) / 6
+        # Dither lengthens a vector by about a sixth a coordinate in squares: most samples then fit at the first try.
         room = np.sqrt(np.maximum((grid.cap - _SPREAD) ** 2 - rough, grid.cap**2 / 4))
         factors = [found.scale / grid.step for found in inputs]
         parts = [(_norms(d) * f) ** 2 * found.squares for (d, found), f in zip(pairs, factors, strict=True)]
         length = np.sqrt(np.sum(parts, axis=0))
         sound = np.isfinite(length) & np.all([found.sound for found in inputs], axis=0)
+        # A sample with NaN is multiplied by 0 and overwritten below: 0 times NaN would still be NaN.
         shrink = np.where(sound, np.minimum(1.0, room / length), 0.0)
     exact = [delta * _column(shrink * factor) for delta, factor in zip(deltas, factors, strict=True)]
     if not sound.all():
@@ -168,12 +171,14 @@ def _clip(inputs: list[Lengths], deltas: list[Tensor], grid: GradientGrid, rando
 def _fits(deltas: Sequence[Tensor], inputs: Sequence[Lengths], cap: int) -> BoolArray:
     """Whether every sample's product is at most `cap` steps long, exactly; false for NaN."""
     squares = [_whole_squares(delta) * found.squares for delta, found in zip(deltas, inputs, strict=True)]
+    # On the integers that are added, not on the floats they came from: this is the sensitivity that noise pays for.
     fits: BoolArray = np.sum(squares, axis=0) <= float(cap) ** 2
     return fits
 
 
 def _products(layer: Captured, inputs: Lengths, deltas: Tensor, cap: int) -> list[Tensor]:
     """The integer sums of outer products, in pieces so short that float32 holds every partial sum."""
+    # So many samples at most reach 2^24 in one entry, where float32 would begin to round.
     piece = max(1, (_EXACT - 1) // cap)
     whole = _whole(layer.inputs, inputs.scale, inputs.sound)
     ones = torch.from_numpy(inputs.ones.astype(np.float32))
@@ -209,6 +214,7 @@ def _whole_squares(rows: Tensor) -> FloatArray:
 def _dither(deltas: Sequence[Tensor], randomness: Randomness) -> list[Tensor]:
     """Uniform multiples of 2^-16 in [0, 1), as many as there are deltas."""
     sizes = [delta.numel() for delta in deltas]
+    # 16 bits a number: dither needs to be secret and nearly uniform, and no privacy rests on its resolution.
     words = randomness.uint64(-(-sum(sizes) // 4)).view(np.uint16)[: sum(sizes)]
     uniform = torch.from_numpy(words.astype(np.float32)).mul_(2.0**-16)
     return [part.view_as(delta) for part, delta in zip(torch.split(uniform, sizes), deltas, strict=True)]

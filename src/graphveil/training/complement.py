@@ -30,6 +30,7 @@ def complement_of(support: Support, count: int, symmetric: bool, generator: torc
     free = n * (n - 1) // (2 if symmetric else 1) - taken.size
     if count > free:
         raise InputError(f"a complement of {count} entries", allowed=f"at most the {free} outside the collected ones")
+    # Rejection slows down as the free entries run out; the list takes n^2 memory, as so large a complement does.
     drawn = _listed if 2 * count > free else _drawn
     codes = drawn(taken, n, count, symmetric, generator)
     added = np.stack([codes % n, codes // n])

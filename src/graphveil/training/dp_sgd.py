@@ -52,6 +52,7 @@ class PrivateDescent:
         if inputs.ndim != 2 or len(inputs) != len(targets) or inputs.dtype != torch.float32:
             raise InputError(f"inputs {list(inputs.shape)} and {len(targets)} targets", allowed="one float32 row each")
         self._layers = linear_layers(model)
+        # Tried in the mode that trains: a layer can mix rows in one mode and not in the other.
         model.train()
         refuse_mixed_rows(model, inputs.shape[1])
         with one_thread():
@@ -73,6 +74,7 @@ class PrivateDescent:
         Raises:
             BudgetError: all steps of the schedule are taken.
         """
+        # Counted before data is read, so that a step that fails is not taken twice.
         self._updates.count()
         with torch.random.fork_rng(devices=[]):
             # Dropout's masks must be as secret as the noise: known ones would tie a sample to its place in the batch.
@@ -97,6 +99,7 @@ class PrivateDescent:
 
     def _known(self, layer: nn.Linear, seen: Tensor, rows: Tensor, chosen: Tensor) -> Lengths | None:
         """The lengths of what a layer saw, where it saw the rows of `inputs` as they are; measured once."""
+        # By address: only for the very rows of `inputs` are the kept lengths those of what the layer saw.
         if seen.data_ptr() != rows.data_ptr() or seen.shape != rows.shape or seen.stride() != rows.stride():
             return None
         bias = layer.bias is not None
@@ -115,6 +118,7 @@ class PrivateDescent:
             For each layer the sums of weight and bias, whole numbers of steps of `PrivateSchedule.grid`.
         """
         if not len(chosen):
+            # Noise is added to it as to any other: that a batch was empty must not show.
             return [[torch.zeros(parameter.shape) for parameter in self._parameters]]
         with one_thread():
             return clipped_sum(self.captured(chosen), self._schedule.grid, randomness)
@@ -138,8 +142,10 @@ class PrivateDescent:
         with Recorder(self._layers) as recorder:
             losses = self._loss(self._model(rows), self._targets.index_select(0, samples))
             seen = recorder.seen
+        # A loss that is already a mean would divide each gradient by the batch, and clipping would bound nothing.
         if losses.shape != samples.shape:
             raise InputError(f"the loss gave {list(losses.shape)}", allowed="one number for each row")
+        # The sum, so that each row's gradient is its own: a mean would scale it by who else came.
         deltas = torch.autograd.grad(losses[places].sum(), [output for _, output in seen])
         return [
             Captured(a[places], delta[places], layer.bias is not None, self._known(layer, a, rows, samples[places]))

@@ -65,6 +65,7 @@ class EdgeWeights:
         """Descend from the slopes of `loss` (the cross entropy at the present values)."""
         slope = torch.autograd.grad(loss, self.values)[0]
         if self.opposite is not None:
+            # One unknown in two entries: left apart, rounding would let them drift.
             slope = (slope + slope.index_select(0, self.opposite)) / 2
         chosen, values = self.calibration, self.values.detach()
         # On [0, inf) the price |w| is w: its slope joins Adam's mean, where a constant stays what it is.

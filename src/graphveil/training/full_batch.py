@@ -92,6 +92,7 @@ def train_full_batch(
             kept = {name: value.detach().clone() for name, value in model.state_dict().items()}
         if progress is not None:
             progress(Progress(number, schedule.epochs))
+        # Only where something validates: without validation rows there is nothing to be patient about.
         if kept and schedule.patience and number - found >= schedule.patience:
             break
     if kept:
@@ -143,6 +144,7 @@ class _HeadLoss(torch.autograd.Function):
         chances = torch.softmax(torch.addmm(bias[:, None], weight, h.t()), dim=0)
         own = (chances * targets).sum(dim=0)
         right = (own >= chances.amax(dim=0)).float().mean()
+        # About the smallest normal float32: a row that is surely wrong costs much, but not infinity.
         loss = -own.clamp_min(1e-38).log_().mean()
         ctx.save_for_backward(h, weight, (chances - targets).div_(h.shape[0]))
         ctx.mark_non_differentiable(right)

@@ -71,12 +71,14 @@ class PrivateSchedule:
     @property
     def grid(self) -> GradientGrid:
         """The grid of clipped gradients: as fine as the noise's table allows."""
+        # Coarser where noise is large, so that its deviation stays at some 2^12 steps and its table small.
         steps = min(_FINEST, max(_COARSEST, _STEPS_OF_NOISE / self.noise_multiplier))
         return GradientGrid(self.clip, 1 << math.floor(math.log2(steps)))
 
     @property
     def noise(self) -> RoundedNormal:
         """The noise of one coordinate, in steps of the grid."""
+        # Up by a few units in the last place: the product must not round below the noise that was paid for.
         sigma = self.noise_multiplier * self.grid.cap * (1 + 1e-15)
         return RoundedNormal(sigma, math.ceil(_CUT * sigma))
 
@@ -152,6 +154,7 @@ class NoisyUpdates:
     def resume(self, state: dict[str, Any]) -> None:
         """Go on from `state`; steps taken since then stay taken."""
         self._optimiser.load_state_dict(state["optimiser"])
+        # Never back: steps of a run that was cut off have been released, whatever an older checkpoint says.
         self._taken = max(self._taken, int(state["steps"]))
 
 

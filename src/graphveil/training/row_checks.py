@@ -23,6 +23,7 @@ def linear_layers(model: nn.Module) -> list[nn.Linear]:
     for name, module in model.named_modules():
         if isinstance(module, _NORMS):
             raise InputError(f"{name or 'the model'} is {type(module).__name__}", remedy="use no batch normalisation")
+    # `type` and not `isinstance`: a subclass may compute something else, for which the closed form is wrong.
     layers = [module for module in model.modules() if type(module) is nn.Linear]
     held = [id(p) for layer in layers for p in layer.parameters(recurse=False)]
     for name, parameter in model.named_parameters():
@@ -54,6 +55,7 @@ def refuse_mixed_rows(model: nn.Module, dimension: int, *, seed: int = 0) -> Non
         )
     for row in range(_PROBES):
         others = torch.arange(_PROBES) != row
+        # A large row, a mirrored one and NaN: each gets through layers that the others pass unnoticed.
         for value in (torch.full((dimension,), 1e3), -rows[row], torch.full((dimension,), torch.nan)):
             changed = rows.clone()
             changed[row] = value
@@ -89,6 +91,7 @@ def treats_rows_alike(model: nn.Module, dimension: int, rows: int) -> bool:
         found = [*outputs, *torch.autograd.grad((logits * slopes[batch, : logits.shape[1]]).sum(), outputs)]
         return [tensor.detach() for tensor in found]
 
+    # Bit for bit: a last bit that depends on the company is a trace of who else was in the batch.
     whole, alike = seen(torch.arange(count)), True
     for size in (1, 2, 3, 5, 7):
         batch = torch.randperm(count, generator=generator)[: size * rows]
@@ -100,6 +103,7 @@ def treats_rows_alike(model: nn.Module, dimension: int, rows: int) -> bool:
 def _outputs(model: nn.Module, rows: Tensor, seed: int) -> Tensor:
     """The outputs in the model's present mode, dropout frozen, its buffers and the global generator untouched."""
     buffers = {name: value.clone() for name, value in model.named_buffers()}
+    # The same dropout masks before and after: else a change of masks would pass for a change of rows.
     with torch.random.fork_rng(), torch.no_grad():
         torch.manual_seed(seed)
         outputs: Tensor = model(rows)

@@ -85,6 +85,8 @@ def _robust() -> Rule:
 
     def better(now: Epoch) -> bool:
         found = [now.val_estimate, -now.val_loss]
+        # Smoothed because single epochs win by luck: noisy labels make their estimates jump by more than models
+        # differ.
         smooth[:] = [old + SMOOTHING * (new - old) for old, new in zip(smooth or found, found, strict=True)]
         judged = (smooth[0], smooth[1])
         if best and judged <= best[0]:

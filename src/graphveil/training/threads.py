@@ -26,6 +26,7 @@ def fastest_threads(work: Callable[[], object], *, repeats: int = 3) -> int:
         torch.set_num_threads(count)
         work()
         seconds = min(_time(work) for _ in range(repeats))
+        # By a tenth: what another job takes meanwhile must not decide the count from run to run.
         if seconds < 0.9 * best_seconds:
             best, best_seconds = count, seconds
         count *= 2
