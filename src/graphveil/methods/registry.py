@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import graphveil
 from graphveil.errors import InputError, ModelFileError
@@ -77,7 +77,14 @@ def tagged(tag: str) -> tuple[str, ...]:
     return tuple(name for name, method in METHODS.items() if tag in method.tags)
 
 
-def method_of(estimator: Any) -> Method:
+class Kinded(Protocol):
+    """What is saved under the name of a method."""
+
+    @property
+    def kind(self) -> str: ...
+
+
+def method_of(estimator: Kinded) -> Method:
     """Return the entry that an estimator's kind is named for; several entries may share a core."""
     return METHODS[estimator.kind]
 
@@ -108,11 +115,13 @@ def advised(name: str, settings: Mapping[str, Any], classes: int) -> Advised:
     """
     method = find_method(name)
     settled = method.settle(settings)
+    # A curator's epsilon is the price of one training and not a total of several reports.
     if method.trust == "central":
         return Advised(method, settled)
     total = settled.pop("epsilon", None)
     if total is None:
         return Advised(method, settled)
+    # Where people send a label alone, it gets all of the total.
     if "epsilon_x" not in method.options:
         return Advised(method, {**settled, "epsilon_y": total})
     from graphveil.methods.local.advice import advised_split
@@ -170,6 +179,7 @@ def load_method(path: str | Path) -> Any:
     from graphveil.methods.base.storage import ledger_of, read_method
 
     kind, facts, _ = read_method(path)
+    # A method that fixes settings of another's core is saved under that core's name.
     stored = {method.name: method for method in METHODS.values() if not method.fixed}
     later = graphveil.method_of_kind(kind)
     if later is not None:
@@ -177,5 +187,6 @@ def load_method(path: str | Path) -> Any:
     if kind not in stored:
         raise ModelFileError(f"holds a {kind!r} model", where=str(path), allowed=", ".join(stored))
     loaded = stored[kind].load_core().load(path)
+    # From the file and not from the model: copies of a model must not each have the whole budget.
     loaded.ledger = ledger_of(path, facts)
     return loaded

@@ -44,6 +44,7 @@ class Account:
 
     def afford(self, *spends: Spend) -> None:
         """Raise BudgetError where the ledger cannot pay; nothing is spent."""
+        # On a copy without its file: asking whether there is room must leave no trace on disk.
         self.ledger.detached().spend(*spends)
 
     def pay(self, *spends: Spend) -> None:
@@ -61,14 +62,17 @@ class Account:
             BudgetError: it is another one, of the same people as far as anybody knows, and the budget is spent.
         """
         spends = tuple(spends)
+        # The very same reports tell nothing new: they were paid for when they were sent, whoever hands them in.
         if digest in self.collections or not spends:
             return
         further = bool(self.ledger.spends)
+        # The first collection keeps its plain name, so ledgers of a single one read as they always did.
         named = [replace(one, name=f"{one.name} (another collection)") if further else one for one in spends]
         try:
             self.pay(*named)
         except BudgetError as error:
             raise _another(error) from error
+        # After paying: a collection that could not be paid for must not be free the next time.
         self.made(digest)
 
     def adopt(self, digest: str, ledger: Ledger) -> None:
@@ -78,6 +82,7 @@ class Account:
             BudgetError: another release than the one that is booked, and no budget for two.
         """
         name = f"release {digest}"
+        # A second release of the same graph was drawn with noise of its own, and both together cost both.
         if any(known.startswith("release ") for known in self.collections):
             self.recognise(name, ledger.spends)
         else:
@@ -95,6 +100,7 @@ def digest_of(parts: Mapping[str, Tensor]) -> str:
     found = hashlib.blake2b(digest_size=16)
     for name in sorted(parts):
         value = parts[name].detach().cpu()
+        # Shape and type beside the bytes: the same bytes in another shape are other reports.
         found.update(f"{name}{tuple(value.shape)}{value.dtype}".encode())
         csr = value.layout == torch.sparse_csr
         for part in (value.crow_indices(), value.col_indices(), value.values()) if csr else (value,):

@@ -38,9 +38,12 @@ def pay_for(
     if found is None:
         return pay_again(ledger, spends, name=name), frozenset()
     asked = [one for one, new in zip(found.names, found.new.tolist(), strict=True) if new]
+    # Of those who are asked and of nobody else: the budget belongs to them, not to everybody in the file.
     key = hashlib.sha256(group.encode() + b"".join(asked)).hexdigest()
     said = found.said or BY_ID
     paid, own = pay_as_new(ledger, spends, key, name=name, queries=queries, said=said)
+    # The ledger was read anew while paying. A spend of somebody else since then may be of these very people, who are
+    # then not new.
     if said == BY_ID and len(paid.spends) > len(ledger.spends) + len(own):
         raise BudgetError(
             f"another process asked people of this run while {name} was looked at, and they may be the same",
@@ -53,6 +56,7 @@ def pay_for(
 def randomize_features(graph: Graph, mechanism: Any, chosen: Tensor, *, randomness: Randomness) -> Any:
     """Return the feature reports of the `chosen` people (mask [n]) of a graph, and of nobody else."""
     values: Any = as_matrix(graph.x)
+    # Cut before the mechanism: who is not asked sends nothing, so nothing of theirs may even be looked at.
     own = values[chosen.numpy()] if sp.issparse(values) else values[chosen]
     return mechanism.randomize(own, randomness=randomness)
 
@@ -90,6 +94,7 @@ def require_reports_for(reports: LocalReports, mechanism: Any, nodes: int, *, na
         InputError: of another number of people, or made by another mechanism.
     """
     made = reports.privacy.features(reports.schema)
+    # Reports made at another epsilon have another law, and their estimate would be wrong without any sign of it.
     if made != mechanism or reports.features is None:
         raise InputError(f"the reports were made by {made}", where=name, allowed=f"feature reports made by {mechanism}")
     if len(reports.features) != nodes:

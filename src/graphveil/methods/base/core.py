@@ -114,7 +114,7 @@ class Core(Protocol[Collected]):
         """Read what was kept beside a saved model; nothing where the model alone was handed on."""
 
 
-def signature_of(core: Callable[..., Any]) -> inspect.Signature:
+def signature_of(core: Callable[..., object]) -> inspect.Signature:
     """Return how a core is built, with the fields of its `settings_type` in the place of `**settings`.
 
     Settings that are `derived` from others where nobody gives them have the default None.
@@ -163,6 +163,7 @@ def stored_probabilities(stored: Stored, classes: int) -> Tensor:
     Raises:
         InputError: they are of another shape, or no finite numbers.
     """
+    # A file of another shape would answer for other people by their row.
     found = require_numbers("probabilities", stored.tensors["probabilities"])
     if found.dim() != 2 or found.shape[1] != classes:
         raise InputError(f"probabilities are {tuple(found.shape)}", allowed=f"(nodes, {classes})")

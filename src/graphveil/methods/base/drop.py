@@ -54,6 +54,7 @@ class Drop:
 
     def channel(self, clean: Tensor) -> Tensor:
         """Return p(y'|x) = p(y|x) T, never below the smallest positive float."""
+        # With public labels q = 0, and a class of probability 0 would make the loss infinite.
         return (clean * (self.keep - self.flip) + self.flip).clamp_min(1e-30)
 
     def train_accuracy(self, logits: Tensor) -> float:
@@ -67,6 +68,7 @@ class Drop:
         here = logits[self.val_nodes]
         loss = float(nll_loss(self.channel(class_softmax(here)).log(), self.val_labels))
         share = _share(here, self.val_labels)
+        # The inverse of q + (p - q) acc: unbiased, and from labels that were released already.
         return loss, share, (share - self.flip) / (self.keep - self.flip)
 
 
@@ -92,6 +94,7 @@ def drop_objective(
         fit_nodes, targets = train_nodes, labels[train_nodes]
     else:
         mass = propagate(p, label_matrix(labels, train | val, classes), hops)[train_nodes]
+        # Class 0 would otherwise be the target of every node that no label reaches: argmax of a row of zeros.
         reached = mass.sum(dim=1) > 0
         fit_nodes, targets = train_nodes[reached], mass[reached].argmax(dim=1)
     return Drop(

@@ -14,7 +14,7 @@ settings, because trying settings on the same people is what `methods.runs.tunin
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeVar, final
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 C = TypeVar("C", bound=Core[Any])
 P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class Measured(Protocol):
@@ -114,7 +115,9 @@ class Estimator(Generic[C]):
         self.core.train(collected, randomness=source, progress=progress)
         return self
 
-    def predict_proba(self, graph: Graph | None = None, *, randomness: Randomness | None = None, **who: Any) -> Tensor:
+    def predict_proba(
+        self, graph: Graph | None = None, *, randomness: Randomness | None = None, **who: object
+    ) -> Tensor:
         """Return class probabilities.
 
         Args:
@@ -131,6 +134,7 @@ class Estimator(Generic[C]):
             BudgetError: people would be asked again, and no room was declared; before data is read.
             InputError: the method has not been fitted, or cannot predict for this graph.
         """
+        # None is what a caller passes on who says nothing; only what was said is refused where it says nothing.
         told = {name: value for name, value in who.items() if value is not None}
         for name in told:
             if name not in self.core.says_who:
@@ -141,7 +145,7 @@ class Estimator(Generic[C]):
                 )
         return self.core.probabilities(None if graph is None else _as_graph(graph), randomness=randomness, **told)
 
-    def predict(self, graph: Graph | None = None, *, randomness: Randomness | None = None, **who: Any) -> Tensor:
+    def predict(self, graph: Graph | None = None, *, randomness: Randomness | None = None, **who: object) -> Tensor:
         """Return the most likely class of every node [n]; 0/1 [n, c] where a node has several labels.
 
         Args:
@@ -151,7 +155,7 @@ class Estimator(Generic[C]):
         return (found > 0.5).long() if self.core.several else found.argmax(dim=1)
 
     def score(
-        self, graph: Graph, mask: Tensor | None = None, *, randomness: Randomness | None = None, **who: Any
+        self, graph: Graph, mask: Tensor | None = None, *, randomness: Randomness | None = None, **who: object
     ) -> float:
         """Return the accuracy against true labels; the micro-averaged F1 where a node has several labels.
 
@@ -243,17 +247,21 @@ class Estimator(Generic[C]):
             if name not in params:
                 raise InputError(f"setting {name!r} is not known", where=self._name, allowed=", ".join(params))
         other = {name: value for name, value in changes.items() if value != params[name]}
+        # Judged by what could have been read, not by what was: a ledger with spends has asked people, whatever became
+        # of it.
         if other and (self._cloned or self.core.fitted or self.ledger.spends):
             raise _would_ask_again(self._name, other)
         if not self.core.fitted:
             account = self.core.account
             self.core = type(self.core)(**{**params, **changes})
+            # Other budgets open another account, which nobody has paid from; the same settings keep what was shared.
             self.core.account = self.core.account if other else account
         return self
 
     def __sklearn_clone__(self) -> Estimator[C]:
         """Return an unfitted copy with the same account: its people are those of the original."""
         core = type(self.core)(**self.get_params())
+        # One account for all clones: cross-validation over n clones would else be n collections at the price of one.
         core.account = self.core.account
         copied = Estimator(core)
         copied._cloned = True
@@ -307,6 +315,7 @@ class Estimator(Generic[C]):
         return type(self.core).__name__.removesuffix("Core")
 
     def __getattr__(self, name: str) -> Any:
+        # Copying and unpickling ask for these before there is a core: answering through it would never end.
         if name.startswith("_") or name == "core":
             raise AttributeError(name)
         try:
@@ -405,8 +414,10 @@ def load_estimator(core: type[C], path: str | Path, *, backbone: nn.Module | Non
     """
     kind: Any = core.kind
     _, facts, tensors = read_method(path, kind)
+    # What older versions kept of people is for nobody who merely has the model.
     tensors = without_answers(path, tensors)
     own = facts.get("backbone")
+    # Code is never read from a file: a module of the user's own must come from the user.
     if (own is None) != (backbone is None):
         said = "holds weights of its own network" if own is None else f"holds weights of a module of yours, {own}"
         raise ModelFileError(said, where=str(path), remedy="load it with backbone=... as it was trained, or without")
@@ -423,22 +434,22 @@ def _as_graph(value: Graph) -> Graph:
     return value if isinstance(getattr(value, "schema", None), GraphSchema) else as_graph(value)
 
 
-def _answering(estimator: Estimator[Any], call: Callable[..., Any]) -> Callable[..., Any]:
+def _answering(estimator: Estimator[C], call: Callable[P, T]) -> Callable[P, Estimator[C] | T]:
     """Return a core's method that gives the estimator where the core gives itself."""
 
     @wraps(call)
-    def answer(*args: Any, **kwargs: Any) -> Any:
+    def answer(*args: P.args, **kwargs: P.kwargs) -> Estimator[C] | T:
         found = call(*args, **kwargs)
         return estimator if found is estimator.core else found
 
     return answer
 
 
-def _defaults(core: Callable[..., Any]) -> dict[str, Any]:
+def _defaults(core: Callable[..., object]) -> dict[str, Any]:
     return {name: one.default for name, one in signature_of(core).parameters.items()}
 
 
-def _would_ask_again(name: str, changes: dict[str, Any]) -> InputError:
+def _would_ask_again(name: str, changes: Mapping[str, object]) -> InputError:
     told = ", ".join(f"{key}={value!r}" for key, value in changes.items())
     return InputError(
         f"{told} on the account of people who answer once: each candidate of a search would ask them again",

@@ -12,21 +12,24 @@ in attributes (`trains_network`, `reads_edges`, `counts_classes`).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from torch import Tensor
 
 from graphveil.graphs import Graph, Split
-from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.plan import Plan
 from graphveil.privacy import Randomness
 
 #: Trains something to compare with and returns, for every test node, 1 for right and 0 for wrong.
 Control = Callable[[], np.ndarray]
 
+#: A family's own estimators, and what they collect.
+E_contra = TypeVar("E_contra", contravariant=True)
+Collected = TypeVar("Collected")
 
-class Family(Protocol):
+
+class Family(Protocol[E_contra, Collected]):
     """The methods of one kind, where they meet runs, plans, tuning and commands.
 
     Attributes:
@@ -35,41 +38,41 @@ class Family(Protocol):
 
     serves_releases: bool
 
-    def used_settings(self, estimator: Estimator[Any], settled: Mapping[str, Any]) -> dict[str, Any]:
+    def used_settings(self, estimator: E_contra, settled: Mapping[str, object]) -> dict[str, Any]:
         """Return settings as a built method uses them: budgets after the split, hops after their defaults."""
 
-    def plan(self, name: str, estimator: Estimator[Any], graph: Graph, settled: Mapping[str, Any]) -> Plan:
+    def plan(self, name: str, estimator: E_contra, graph: Graph, settled: Mapping[str, object]) -> Plan:
         """Return what a run would promise and cost; no private value of `graph` is read."""
 
-    def warning(self, estimator: Estimator[Any], graph: Graph) -> str | None:
+    def warning(self, estimator: E_contra, graph: Graph) -> str | None:
         """Return what a mechanism warns of before it runs, or None; nothing private is read."""
 
     def controls(
-        self, estimator: Estimator[Any], graph: Graph, split: Split, *, randomness: Randomness
+        self, estimator: E_contra, graph: Graph, split: Split, *, randomness: Randomness
     ) -> Mapping[str, Control]:
         """Return what reaches its accuracy without the private values in question, at no privacy cost."""
 
-    def ceiling(self, estimator: Estimator[Any], graph: Graph, split: Split, *, randomness: Randomness) -> np.ndarray:
+    def ceiling(self, estimator: E_contra, graph: Graph, split: Split, *, randomness: Randomness) -> np.ndarray:
         """Return the hits of what trains the same on raw data; it protects nothing."""
 
     def rivals(
-        self, estimator: Estimator[Any], graph: Graph, split: Split, *, randomness: Randomness
+        self, estimator: E_contra, graph: Graph, split: Split, *, randomness: Randomness
     ) -> Mapping[str, Control]:
         """Return other methods at the same price."""
 
     def notes(
-        self, estimator: Estimator[Any], graph: Graph, settled: Mapping[str, Any], *, controlled: bool
+        self, estimator: E_contra, graph: Graph, settled: Mapping[str, object], *, controlled: bool
     ) -> tuple[str, ...]:
         """Return what to mind when reading a run, a sentence each; `controlled`: controls and rivals were trained."""
 
-    def repeats_note(self, estimator: Estimator[Any], repeats: int) -> str:
+    def repeats_note(self, estimator: E_contra, repeats: int) -> str:
         """Return what several runs are: a simulation, or splits of one release."""
 
-    def collect(self, estimator: Estimator[Any], graph: Graph, split: Split, *, randomness: Randomness) -> Any:
+    def collect(self, estimator: E_contra, graph: Graph, split: Split, *, randomness: Randomness) -> Collected:
         """Collect or publish once, for several trainings."""
 
-    def train(self, estimator: Estimator[Any], collected: Any, graph: Graph) -> Tensor:
+    def train(self, estimator: E_contra, collected: Collected, graph: Graph) -> Tensor:
         """Train on what was collected and return the labels in it [n], as they were released."""
 
-    def answers_features(self, estimator: Estimator[Any]) -> bool:
+    def answers_features(self, estimator: E_contra) -> bool:
         """Whether the fitted method is applied, for nothing, to any features that somebody hands in."""

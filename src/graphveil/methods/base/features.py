@@ -28,6 +28,7 @@ def labels_of(released: LocalReports) -> Labels:
 
 def random_features(num_nodes: int, dimension: int, seed: int) -> sp.csr_matrix:
     """Return Gaussian noise in the shape of reports: one random coordinate a node [n, d]."""
+    # A stream of its own: the same numbers must not also be somebody's initial weights.
     generator = np.random.default_rng([seed, 0x5EED])
     columns = generator.integers(0, dimension, num_nodes)
     values = generator.standard_normal(num_nodes).astype(np.float32)

@@ -48,6 +48,7 @@ class LocalPrivacy:
     delta: float = 1e-10
 
     def __post_init__(self) -> None:
+        # No features at all and public ones are two different things: None collects nothing, inf sends everything.
         if self.epsilon_x is not None:
             remedy = "collect no features at all with epsilon_x = none"
             require_budget("epsilon_x", self.epsilon_x, "data declared public", remedy=remedy)
@@ -93,6 +94,7 @@ class LocalPrivacy:
         """
         epsilon_x, many = 0.0 if self.epsilon_x is None else self.epsilon_x, 1 + queries
         delta = self.delta if mechanism_named(self.mechanism).takes("delta") and math.isfinite(epsilon_x) else 0.0
+        # Below 1, which is no delta, however many queries are declared; the sum itself is checked when it is spent.
         room = min(delta * many, 1 - 2**-50)
         return Ledger.open({"features": (epsilon_x * many, room), "labels": (self.epsilon_y, 0.0)})
 
@@ -115,6 +117,7 @@ class LocalPrivacy:
         Args:
             ledger: says how often the most asked person has reported; None: once.
         """
+        # The most asked person decides: a guarantee is for everybody, and reports of one person add up.
         times = (times_paid(ledger, "features"), times_paid(ledger, "labels"))
         mechanisms = (self.features(schema), self.labels(len(schema.classes)))
         parts, open_ = [], [TOPOLOGY]
@@ -122,6 +125,8 @@ class LocalPrivacy:
             if isinstance(mechanism, Public | PublicLabels):
                 open_ += mechanism.guarantee.assumes
             elif not isinstance(mechanism, NotCollected):
+                # Composed by the accountant like any other steps: a second report is a second mechanism on the same
+                # value.
                 parts += [replace(mechanism.guarantee, against=SERVER_AND_MODEL)] * many
         if not parts:
             return Guarantee(

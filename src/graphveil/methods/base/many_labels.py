@@ -62,6 +62,7 @@ def f1_shares(found: Tensor, labels: Tensor) -> np.ndarray:
     there = labels > 0
     hit = (found & there).sum(dim=1).double()
     both = (found.sum(dim=1) + there.sum(dim=1)).double()
+    # Shares with this denominator average to the micro F1, so its interval follows from the nodes as for accuracy.
     total = float(both.mean())
     shares: np.ndarray = (2 * hit / total if total else torch.zeros_like(hit)).numpy()
     return shares

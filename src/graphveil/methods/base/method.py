@@ -82,6 +82,7 @@ class Method:
         for name in settings:
             if name not in self.options:
                 raise InputError(f"setting {name!r} is not known", allowed=", ".join(sorted(self.options)))
+        # Both together would leave open which of the two a person pays.
         if settings.get("epsilon") is not None and {"epsilon_x", "epsilon_y"} & set(settings):
             raise InputError(
                 "epsilon is a total that is split for you",
@@ -108,6 +109,7 @@ class Method:
         Raises:
             InputError: for an unknown setting or value.
         """
+        # Fixed settings last: what is not for users to choose cannot be chosen by a keyword either.
         return self.load_core()(**{**settings, **self.fixed})
 
     __call__ = build

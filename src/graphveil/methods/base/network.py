@@ -6,7 +6,7 @@ Everything here is post-processing of released values.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, TypeAlias, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -23,6 +23,9 @@ from graphveil.methods.base.smooth_labels import smooth_labels
 from graphveil.models import Backbone, build_backbone, first_width
 from graphveil.progress import ProgressCallback
 from graphveil.training import Calibration, Epoch, Schedule, train, train_calibrated
+
+#: Features [n, d]: sparse rows, an array, or a tensor, dense or sparse.
+FeatureMatrix: TypeAlias = sp.csr_matrix | np.ndarray | Tensor
 
 
 class Structured(Protocol):
@@ -82,7 +85,7 @@ class Labels:
 
 
 def train_network(
-    features: Any,
+    features: FeatureMatrix,
     offset: float,
     labels: Labels,
     topology: Structured,
@@ -120,6 +123,7 @@ def train_network(
         generator=generator,
     ).to(device)
     objective = _objective(labels, p, settings, label_smoothing)
+    # Choosing by the training labels would keep the epoch that has learned most of their noise.
     selection = settings.selection if bool(labels.val.any()) else "last"
     schedule = Schedule(settings.epochs, settings.learning_rate, settings.weight_decay, selection)
     run: dict[str, Any] = {"seed": settings.seed, "progress": progress}
@@ -131,12 +135,13 @@ def train_network(
         found = train_calibrated(model, settings.model, inputs, support, objective, schedule, calibration, **run)
         trained = found.trained
         learned = LearnedLinks(found.edge_index.cpu(), found.weights.cpu(), found.violations)
+    # Copies: the model may be trained on, and what was fitted must stay what was validated.
     weights = {name: value.detach().cpu().clone() for name, value in model.state_dict().items()}
     mean = None if inputs.mean is None else inputs.mean.cpu()
     return Network(weights, mean, inputs.scale, trained.epoch, trained.logits.cpu(), trained.history, learned)
 
 
-def _objective(labels: Labels, p: Any, settings: NetworkSettings, label_smoothing: bool) -> Any:
+def _objective(labels: Labels, p: SparseMatrix, settings: NetworkSettings, label_smoothing: bool) -> Any:
     """Return what is minimised: Drop, or label smoothing where labels are public and smoothed.
 
     Raises:
@@ -144,6 +149,8 @@ def _objective(labels: Labels, p: Any, settings: NetworkSettings, label_smoothin
     """
     values, train_mask, val_mask = (t.to(settings.device) for t in (labels.values, labels.train, labels.val))
     if values.dim() == 2:
+        # Randomized response reports one label of c; several private ones a node would each cost, and none is
+        # accounted here.
         if labels.keep < 1 or settings.steps_y:
             raise InputError("several labels a node", where="training", allowed="public labels, and steps_y = 0")
         return many_labels(values, train_mask, val_mask)
@@ -190,7 +197,7 @@ def require_shapes(network: Network, settings: NetworkSettings, *, dimension: in
 
 def apply_network(
     network: Network,
-    features: Any,
+    features: FeatureMatrix,
     offset: float,
     topology: Structured,
     settings: NetworkSettings,
@@ -208,6 +215,7 @@ def apply_network(
     if inputs.dimension != dimension:
         raise InputError(f"features have {inputs.dimension} columns", allowed=f"{dimension}, as in training")
     mean = None if network.mean is None else network.mean.to(settings.device)
+    # Shifted and scaled as in training: statistics of the new graph would be another function of people's data.
     inputs = replace(inputs, mean=mean, scale=network.scale)
     model = build_backbone(
         settings.model, dimension, settings.hidden, classes, settings.dropout, generator=torch.Generator()
@@ -220,13 +228,13 @@ def apply_network(
         return backbone.rest(backbone.first(inputs, structure), structure).cpu()
 
 
-def feature_inputs(features: Any, offset: float, p: SparseMatrix, settings: NetworkSettings) -> Inputs:
+def feature_inputs(features: FeatureMatrix, offset: float, p: SparseMatrix, settings: NetworkSettings) -> Inputs:
     """Return features as the operator P^Kx (features + offset)."""
     width = first_width(settings.model, settings.hidden)
     return build_inputs(as_matrix(features), p, settings.steps_x, width=width, offset=offset, device=settings.device)
 
 
-def as_matrix(features: Any) -> sp.csr_matrix | np.ndarray | Tensor:
+def as_matrix(features: FeatureMatrix) -> FeatureMatrix:
     """Return features [n, d] as scipy CSR when they are a sparse tensor, else unchanged."""
     if isinstance(features, Tensor) and features.layout == torch.sparse_csr:
         parts = (features.values().numpy(), features.col_indices().numpy(), features.crow_indices().numpy())

@@ -28,6 +28,7 @@ from graphveil.privacy.old_texts import assumption_of
 
 Identity = Literal["same", "other"]
 #: Bytes of a person's name in files: a hash of the id, which is short and no secret.
+# 128 bits: two of a million people share one with chance 10^-27, and would then be taken for one person.
 NAME_BYTES = 16
 BY_ID = assume("known-by-id")
 _SAID = "people"
@@ -75,7 +76,7 @@ class Kept:
     budgets: frozenset[str] = frozenset()
 
     @staticmethod
-    def of_run(ids: Any, count: int, rows: Mapping[str, Tensor], ledger: Ledger) -> Kept:
+    def of_run(ids: Iterable[object] | None, count: int, rows: Mapping[str, Tensor], ledger: Ledger) -> Kept:
         """Return what is kept after a collection: of its people in row order, with their ids where they have some."""
         places = {} if ids is None else {name: row for row, name in enumerate(_names("id", ids))}
         return Kept(count, places, ids is not None, dict(rows), _units(ledger))
@@ -98,6 +99,7 @@ class Kept:
         if people not in (None, "same", "other"):
             raise InputError(f"people = {people!r}", where="predict", allowed="same, other, or nothing said")
         count, ids = int(graph.num_nodes), node_names(graph)
+        # Declared and not checked, so it stands in the guarantee: who says so wrongly has people report twice.
         if people == "other":
             said = assume("others-declared", graph=graph.schema.name, times="")
             if ids is None:
@@ -110,10 +112,15 @@ class Kept:
             found = Found(self._rows(names), names, BY_ID)
             if people == "same" and bool(found.new.any()):
                 raise _not_the_same(graph, f"{int(found.new.sum())} of the ids have never reported")
+            # An id that was declared to be somebody else's may be this person's all the same: then nothing tells, and
+            # all pay.
             declared = self._rows(_names(_DECLARED, ids)) >= 0  # the same person, or another one with this id
+            # A spend that left no rows behind may have been these people's: another process, or a step that failed
+            # after paying.
             told = self.knows_all(ledger) and not bool((found.new & declared).any())
             return found if told or not bool(found.new.any()) else None
         if people == "same":
+            # Only the number can be checked; a permutation cannot, and so the guarantee says that rows were declared.
             if count != self.own:
                 raise _not_the_same(graph, f"{count} people, and reports of {self.own} were kept")
             said = assume("rows-declared", graph=graph.schema.name, times="")
@@ -123,6 +130,7 @@ class Kept:
 
     def after(self, earlier: Kept) -> Kept:
         """Return what is kept once another collection follows `earlier`: nobody who has reported is forgotten."""
+        # Whoever is in both keeps the newer row: it is what the last collection was trained on.
         more = {name: row for name, row in earlier.places.items() if name not in self.places}
         joined = self if not (more and self.rows) else self.add(more, earlier.take(torch.tensor(list(more.values()))))
         named = self.named and (earlier.named or not earlier.own)
@@ -173,6 +181,7 @@ class Kept:
         rows = {name.removeprefix("rows."): t for name, t in tensors.items() if name.startswith("rows.")}
         names, places, own = tensors["names"], tensors["places"].tolist(), int(facts["own"])
         counts = {len(value) for value in rows.values()} or {0}
+        # A place outside would hand a person somebody else's report, or -1 the last one's.
         inside = all(0 <= place < min(counts) for place in places)
         if len(counts) > 1 or not inside or own > min(counts) or tuple(names.shape) != (len(places), NAME_BYTES):
             raise InputError("people and what is kept of them do not belong together")
@@ -199,6 +208,7 @@ def pay_as_new(
     for unit in dict.fromkeys(spend.unit for spend in spends):
         mine = [spend for spend in spends if spend.unit == unit]
         own = _unused(ledger, f"{unit} of {name} ({key[:8]}")
+        # A row of their own: people who never reported have their whole budget, whatever others have spent.
         ledger = ledger.declare(own, *_room(mine, queries))
         moved += [replace(one, unit=own, parameters={**one.parameters, _SAID: said.sentence}) for one in mine]
     return (ledger.spend(*moved) if moved else ledger), frozenset(one.unit for one in moved)
@@ -214,6 +224,7 @@ def pay_again(ledger: Ledger, spends: Iterable[Spend], *, name: str) -> Ledger:
         replace(spend, name=f"{spend.name}, again for {name}", unit=budget.unit)
         for spend in spends
         for budget in ledger.budget
+        # Every budget of this kind: nobody knows which of them these people are, so each of them pays.
         if _account(budget) == spend.unit
     ]
     try:
@@ -266,6 +277,7 @@ def _account(budget: Budget) -> str:
 
 
 def _room(spends: list[Spend], queries: int) -> tuple[float, float]:
+    # `fsum`, as the ledger sums: a budget that is exactly enough must not fail by a float's last digit.
     many = 1 + queries
     return many * math.fsum(spend.epsilon for spend in spends), many * math.fsum(spend.delta for spend in spends)
 
@@ -277,8 +289,9 @@ def _unused(ledger: Ledger, start: str) -> str:
     return next(start + ending for ending in endings if start + ending not in taken)
 
 
-def _names(group: str, ids: Iterable[Any]) -> tuple[bytes, ...]:
+def _names(group: str, ids: Iterable[object]) -> tuple[bytes, ...]:
     """Return the hash of every id within a group."""
+    # The group's length comes first: no id of one group can spell a member of another.
     begun = hashlib.blake2b(f"{len(group)}:{group}:".encode(), digest_size=NAME_BYTES)
     found = []
     for one in ids:

@@ -71,4 +71,5 @@ class Plan:
 
 def spelled(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return values with infinities as the text "inf", which JSON can hold."""
+    # JSON has no infinity; Python would write one all the same, and nobody else could read it.
     return {name: number_to_json(v) if isinstance(v, float) else v for name, v in values.items()}

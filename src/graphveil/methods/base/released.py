@@ -35,6 +35,7 @@ class Topology:
     @property
     def fingerprint(self) -> str:
         """A hash of nodes, edges and weights that tells one topology from another."""
+        # Also the number: isolated nodes leave no trace in the edges.
         digest = hashlib.sha256(str(self.num_nodes).encode())
         digest.update(self.edge_index.cpu().contiguous().numpy().tobytes())
         if self.weights is not None:
@@ -102,6 +103,7 @@ class LocalReports:
         keep, flip = self.privacy.channel(classes)
         if self.origin is None:
             return keep, flip
+        # Two channels one after the other: what is reported here was already random when it was published.
         true = keep * self.origin.keep + (classes - 1) * flip * self.origin.flip
         return true, (1 - true) / (classes - 1)
 
@@ -195,6 +197,7 @@ def randomize_people(graph: Graph, split: Split, privacy: LocalPrivacy, *, rando
     sent = labels.randomize(graph.y[asked], randomness=randomness).labels
     everyone = torch.full_like(graph.y, -1 if graph.y.dim() == 1 else 0)
     everyone[asked] = sent
+    # Where nothing is randomized there is nothing that known noise could undo.
     void = randomness.void if privacy.spends(schema) else None
     origin = getattr(graph, "release", None)
     masks = split.train.clone(), split.val.clone()
@@ -209,6 +212,7 @@ def require_matching(released: LocalReports, topology: Topology, privacy: LocalP
     """
     if len(released.labels) != topology.num_nodes:
         raise InputError(f"{len(released.labels)} reports for {topology.num_nodes} nodes", where="fit_reports")
+    # The account would be charged for one epsilon and the estimate made for another.
     if released.privacy != privacy:
         raise InputError(
             f"the reports were made with {released.privacy}",

@@ -56,9 +56,11 @@ class CentralMean:
         """
         if tuple(rows.shape) != (self.users, self.dimension):
             raise InputError(f"scores are {tuple(rows.shape)}", allowed=f"[{self.users}, {self.dimension}]")
+        # sqrt(2) holds for rows in the positive orthant alone; with negative entries two rows can be 2 apart.
         if not bool((rows >= 0).all()) or not bool(torch.isfinite(rows).all()):
             raise InputError("a score is negative or no number", where="scores of the users", allowed="at least 0")
         total = quantise(rows.float(), bits=self.bits, normalise=False).values.long().sum(dim=0)
+        # Whole numbers before any scaling: what is published is a grid point whatever the rows were.
         noisy = total + torch.from_numpy(self.noise.draw(self.dimension, randomness))
         return noisy.double() * 2.0**-self.bits / self.users
 
@@ -88,10 +90,13 @@ def central_mean(dimension: int, users: int, *, epsilon: float, delta: float) ->
             where="private scores",
             allowed="a finite epsilon above 0, delta in (0, 1), and somebody to ask",
         )
+    # The table's probabilities are off by a relative error each: paid for in epsilon and delta before noise is
+    # calibrated.
     bend = 4 * dimension * RELATIVE_ERROR
     multiplier = analytic_gaussian_sigma(epsilon - bend, delta * (1 - 2 * _TAIL - bend), math.sqrt(2))
     cut = _cut(epsilon, delta, dimension)
     bits = min(_FINEST, math.floor(math.log2(_WIDEST / multiplier)))
+    # Up by a few units in the last place: scaling must not end below the noise that was paid for.
     sigma = multiplier * 2.0**bits * (1 + 1e-15)
     if bits < 1 or sigma < 10:
         raise InputError(f"epsilon is {rounded_up(epsilon)}", where="private scores", allowed="about 0.001 to 100")
@@ -102,6 +107,7 @@ def central_mean(dimension: int, users: int, *, epsilon: float, delta: float) ->
 def _cut(epsilon: float, delta: float, dimension: int) -> float:
     """Return the standard deviations beyond which all coordinates' tails weigh at most their part of delta."""
     allowed = math.log(_TAIL * delta / dimension) - math.log1p(math.exp(min(epsilon, 700.0)))
+    # Steps of a quarter upwards: the search ends on the safe side, with a tail no heavier than allowed.
     cut = 7.0
     while math.log(2) + float(log_ndtr(-cut)) > allowed:
         cut += 0.25

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 from graphveil.errors import InputError
 from graphveil.models.names import BACKBONES
@@ -54,6 +53,7 @@ class NetworkSettings:
             ("epochs", 1, 10**6),
             ("seed", 0, 2**63 - 1),
         ):
+            # True is an int in Python, and would pass as one epoch.
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
                 raise InputError(f"{name} = {value!r}", allowed=f"a whole number in {low}..{high}")
@@ -67,7 +67,7 @@ class NetworkSettings:
         require_device(self.device)
 
 
-def number_or_nan(value: Any) -> float:
+def number_or_nan(value: object) -> float:
     """Return a number, or NaN, which no range holds, for anything else."""
     return math.nan if isinstance(value, bool) or not isinstance(value, int | float) else float(value)
 

@@ -10,13 +10,12 @@ Shapes: labels [n] int64, masks [n], logits [n, c].
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.functional import log_softmax, nll_loss
 
-from graphveil.aggregation import propagate
+from graphveil.aggregation import SparseMatrix, propagate
 from graphveil.methods.base.drop import label_matrix
 
 
@@ -48,11 +47,14 @@ class SmoothLabels:
         return float(nll_loss(log_softmax(here, dim=1), self.val_labels)), share, share
 
 
-def smooth_labels(labels: Tensor, train: Tensor, val: Tensor, p: Any, hops: int, *, classes: int) -> SmoothLabels:
+def smooth_labels(
+    labels: Tensor, train: Tensor, val: Tensor, p: SparseMatrix, hops: int, *, classes: int
+) -> SmoothLabels:
     """Return the objective for public `labels` [n] on masks `train` and `val` [n], smoothed over `hops` rounds of P."""
     nodes, val_nodes = train.nonzero().squeeze(1), val.nonzero().squeeze(1)
     own = label_matrix(labels, train, classes)
     spread = propagate(p, own, hops)[nodes]
     total = spread.sum(dim=1, keepdim=True)
+    # Equation 12 divides by a sum that is 0 where no label is in reach.
     targets = torch.where(total > 0, spread / total.clamp_min(1e-30), own[nodes])
     return SmoothLabels(nodes, targets, labels[nodes], val_nodes, labels[val_nodes])

@@ -51,6 +51,7 @@ def save_method(path: str | Path, kind: str, facts: Mapping[str, Any], tensors: 
 
     target = _file(Path(path))
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in sorted(tensors.items())}
+    # `allow_nan=False` below: NaN is no JSON, and another reader would refuse the file or, worse, guess.
     header = {"format": FORMAT, "kind": kind, "sha256": digest_of(kind, facts, plain), "facts": dict(facts)}
     with writing(target):
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -74,6 +75,7 @@ def read_method(path: str | Path, kind: str | None = None) -> tuple[str, dict[st
             "no saved model", where=str(target), remedy="give the run folder or the file that save wrote"
         )
     header, tensors = _read(target)
+    # Before the hash: a newer format may well be hashed in another way.
     if header.get("format") != FORMAT:
         raise ModelFileError(f"format {header.get('format')!r}", where=str(target), allowed=f"format {FORMAT}")
     found, facts = header.get("kind"), header.get("facts")
@@ -118,6 +120,7 @@ def ledger_of(path: str | Path, facts: Mapping[str, Any]) -> Ledger:
         ModelFileError: the ledger beside it is damaged, or another model's.
     """
     known = Ledger.from_dict(facts["ledger"])
+    # Links are followed, so that two names of one model share one ledger and one budget.
     file = _file(Path(path)).resolve().with_name("ledger.json")
     return LedgerFile(file).open(known) if file.is_file() else known
 
@@ -129,6 +132,7 @@ def kept_file(model: Path) -> Path:
     """
     file = model.resolve()
     folder = file.parent
+    # The public part of a run may be zipped and sent as it is: what people sent must not lie in it.
     if (folder / DIGESTS).is_file() and not (folder / "result.json").is_file():  # the public part of a run
         return folder.parent / (ANSWERS if folder.name == "public" else f"{folder.name}.{ANSWERS}")
     return file.with_name(ANSWERS if file.name == FILE else f"{file.stem}.{ANSWERS}")
@@ -195,10 +199,12 @@ def _read(target: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     require_file(target, error=ModelFileError, packed=True)
     with target.open("rb") as start:
         size = int.from_bytes(start.read(8), "little")
+    # Checked by hand first: the library would read a header of any announced size into memory.
     if size > _LARGEST_HEADER:
         allowed = f"at most {_LARGEST_HEADER / MIB:g} MiB"
         raise ModelFileError(f"has a header of {size / MIB:,.0f} MiB", where=str(target), allowed=allowed)
     try:
+        # safetensors holds plain arrays: loading a model runs nothing that is in the file.
         with safe_open(target, framework="pt") as file:
             metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118

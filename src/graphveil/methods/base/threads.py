@@ -16,6 +16,7 @@ WIDTH = 32
 def settle_threads(graph: Graph) -> int:
     """Set torch's thread count to what suits the topology of `graph` and return it."""
     if graph.edge_index.shape[1] < SMALL:
+        # A fixed count also fixes the order of sums: the same seed gives the same bits on the same machine.
         torch.set_num_threads(1)
         return 1
     p = normalised(graph.edge_index, int(graph.num_nodes))

@@ -96,6 +96,7 @@ class ClassSumsCore:
         for name in settings:
             if name not in known:
                 raise InputError(f"setting {name!r} is not known", where="ClassSums", allowed=", ".join(known))
+        # Labels go into the messages as they are: noise for one edge does not hide a node in all its neighbours' sums.
         if unit == "node":
             raise InputError(
                 "class-sums sends labels as they are, so it cannot protect nodes",
@@ -119,10 +120,13 @@ class ClassSumsCore:
         """
         schema, columns = graph.schema, len(graph.schema.classes)
         noise = self.privacy.noise(schema, hops=1, columns=columns)
+        # Before `read_people`: a crash between the two has spent for nothing, the other way round it had read for
+        # nothing.
         self.account.pay(*self.privacy.spend("class sums", schema, noise, columns=columns))
         people = read_people(graph, split)
         rows = ReceiverRows.of(graph.edge_index, people.nodes)
         found = self.privacy.sums(schema, noise).perturb(rows, messages(people), 1, randomness)
+        # Without noise nothing was promised, so a known seed takes nothing away.
         void = None if self.privacy.public else randomness.void
         made = PublishedSums(people, found, noise, self.privacy, void)
         self.account.made(made.digest)
@@ -289,6 +293,7 @@ def corners(classes: int) -> Tensor:
     """Return the corners of a regular simplex around 0, unit rows [c, c]; for one class the row is 1."""
     if classes == 1:
         return torch.ones(1, 1)
+    # Centred rows drop the common part of all messages: that part would tell the degree alone, and cost as much.
     centred: Tensor = torch.eye(classes) - 1 / classes
     return torch.nn.functional.normalize(centred, dim=1)
 
@@ -305,8 +310,10 @@ def beside(sums: Tensor, noise: Noise) -> Tensor:
     """Return z [n, 2 c] standardised over the nodes: how much of each class, and in which proportion."""
     if sums.shape[1] == 0:
         return sums
+    # Below one deviation a count is mostly noise: asinh is linear there, and logarithmic in what stands out.
     scale = max(noise.sigmas[0], 1.0)
     z = torch.cat([torch.asinh(sums / scale), sums / (sums.norm(dim=1, keepdim=True) + 1e-6)], dim=1)
+    # Of the released sums and not of the true ones: standardising is post-processing.
     standard: Tensor = (z - z.mean(dim=0)) / (z.std(dim=0, correction=0) + 1e-6)
     return standard
 

@@ -46,6 +46,7 @@ def curator_controls_of(
     privacy, settings = method.privacy, method.settings
     if not method.core.reads_edges:
         return {"public-only": lambda: np.full(int(split.test.sum()), 1.0 / len(graph.schema.classes))}
+    # Where nodes are protected a control that reads features has to pay too, or it would win by looking.
     if privacy.nodes and not privacy.public:
         rival = DPMLP(epsilon=privacy.epsilon, delta=privacy.delta, **asdict(settings))
         fit = partial(rival.fit, graph, split=split, randomness=randomness)
@@ -66,6 +67,7 @@ def curator_rivals_of(
 ) -> Mapping[str, Control]:
     """Return other methods that hide one edge at the same price, each with a release of its own."""
     privacy = method.privacy
+    # Rivals are compared at one price for one unit; no other method here has this one.
     if privacy.nodes or privacy.public or not method.core.reads_edges:
         return {}
     shared: dict[str, Any] = {"epsilon": privacy.epsilon, "delta": privacy.delta, "unit": privacy.unit}
@@ -90,6 +92,7 @@ def _hop_zero(method: CuratorEstimator, graph: Graph, split: Split) -> Tensor:
     """Return the scores of encoder or classifier on hop 0, whichever validates better."""
     settings, people = method.settings, read_people(graph, split)
     train, val = people.labels[people.train], people.labels[people.val]
+    # Trained by the method on the same public rows with the same seed: training it again would give the same weights.
     encoder = _encoder_of(method, people) or _encoder(settings, people)
     classifier: HopClassifier = build_seeded(
         lambda: HopClassifier([settings.hidden], settings.hidden, people.classes, batch_norm=True), settings.seed
@@ -101,6 +104,7 @@ def _hop_zero(method: CuratorEstimator, graph: Graph, split: Split) -> Tensor:
     with torch.no_grad():
         both: Tensor = classifier(first)
     right = [float((scores[people.val].argmax(dim=1) == val).float().mean()) for scores in (alone, both)]
+    # By validation labels, which are public at edge level: the control is given its better half for free.
     return alone if right[0] >= right[1] else both
 
 

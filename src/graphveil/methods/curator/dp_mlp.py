@@ -104,6 +104,7 @@ class DPMLPCore:
                 remedy="train mlp: features and labels are open where edges are the unit",
             )
         self.privacy = CuratorPrivacy(epsilon, delta, "node", tuning=tuning)
+        # Nothing of ours would be left of such a run but the name.
         if backbone is not None and self.privacy.public:
             raise InputError(
                 "a backbone of your own with epsilon = inf",
@@ -130,6 +131,7 @@ class DPMLPCore:
                 gradient would not bound what the row does; nothing is paid then.
         """
         schema, network = graph.schema, self._network(graph.schema)
+        # Before paying: a module that mixes rows would make the whole price meaningless.
         self._require_rows_alone(network, schema)
         noise = self._noise(schema, network, int(split.train.sum()))
         self.account.pay(*self.privacy.spend("training", schema, noise))
@@ -158,6 +160,7 @@ class DPMLPCore:
             rows = Rows(dense_blocks([people.features], people.train), people.labels[people.train])
             multiplier = noise.multipliers[_NAME]
             train_with_noise(network, rows, self.settings, multiplier, randomness=source, progress=progress)
+            # No figures: a loss on the training rows is a query of its own, and nobody has paid for it.
             history, void = (), source.void
         logits = self._scores(network, people.features)
         self._fitted = FittedCurator(people.schema, people.key, (network,), noise, logits, history, void)
@@ -172,12 +175,14 @@ class DPMLPCore:
 
     def _spend_once(self, collected: PaidNodes, randomness: Randomness | None) -> Randomness:
         """Return the source of noise for the one training that was paid for."""
+        # By identity: a copy of what was paid for would train a second time on the same payment.
         if collected is not self._untrained:
             raise BudgetError(
                 "a training is paid for once", where="unit node", remedy="fit again with a budget that allows it"
             )
         if randomness is None:
             raise InputError("private training needs a source of noise", remedy="pass randomness=SecureRandomness()")
+        # Before the first step: a training that fails has shown gradients, and is not owed another.
         self._untrained = None
         return randomness
 
@@ -251,6 +256,8 @@ class DPMLPCore:
             "ledger": self.account.ledger.to_dict(),
             "guarantee": self.guarantee.to_dict(),
         }
+        # Without scores of the training nodes: each is a function of that node's own features, which noise on weights
+        # does not cover.
         return Stored(facts, prefixed("network", fitted.networks[0].state_dict()))
 
     def keep(self, model: Path) -> None:
@@ -276,6 +283,7 @@ class DPMLPCore:
         network = copy.deepcopy(backbone)
         if network is None:
             hidden = method.settings.hidden
+            # Built on no memory and without random numbers: every weight comes from the file.
             with torch.device("meta"):
                 network = Encoder(schema.dimension, hidden, len(schema.classes), batch_norm=open_training)
         restored(network, without_prefix("network", stored.tensors))
@@ -288,6 +296,8 @@ class DPMLPCore:
 
     def _network(self, schema: GraphSchema) -> nn.Module:
         if self.backbone is not None:
+            # The user's module is the public start of every run: training it in place would start the next from
+            # private data.
             return copy.deepcopy(self.backbone)
         settings, open_training = self.settings, self.privacy.public
         found: Encoder = build_seeded(
@@ -309,7 +319,9 @@ class DPMLPCore:
         """Refuse a backbone that mixes rows, or gives other scores than one for each class; looks at no data."""
         if self.backbone is None:
             return
+        # The closed form of gradient norms holds for plain linear layers: others cannot be clipped row by row.
         linear_layers(network)
+        # Batch normalisation makes each row's score depend on all rows: then clipping one bounds nothing.
         refuse_mixed_rows(network.train(), schema.dimension)
         with torch.no_grad():
             scores = network.eval()(torch.zeros(2, schema.dimension))

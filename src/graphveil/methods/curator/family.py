@@ -11,11 +11,10 @@ from torch import Tensor
 
 from graphveil.graphs import Graph, Split
 from graphveil.methods.base.cost import BASE_MEMORY_MB
-from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.family import Control
 from graphveil.methods.base.plan import Plan
 from graphveil.methods.base.released import require_one_label
-from graphveil.methods.curator.controls import curator_ceiling, curator_controls_of, curator_rivals_of
+from graphveil.methods.curator.controls import CuratorEstimator, curator_ceiling, curator_controls_of, curator_rivals_of
 from graphveil.methods.curator.plan import curator_plan
 from graphveil.methods.local.family import collection_repeats
 from graphveil.privacy import Randomness
@@ -26,10 +25,10 @@ class CuratorFamily:
 
     serves_releases = False
 
-    def used_settings(self, estimator: Estimator[Any], settled: Mapping[str, Any]) -> dict[str, Any]:
+    def used_settings(self, estimator: CuratorEstimator, settled: Mapping[str, object]) -> dict[str, Any]:
         return dict(settled)
 
-    def plan(self, name: str, estimator: Estimator[Any], graph: Graph, settled: Mapping[str, Any]) -> Plan:
+    def plan(self, name: str, estimator: CuratorEstimator, graph: Graph, settled: Mapping[str, object]) -> Plan:
         """Return the plan; of `graph`, schema and number of nodes are looked at."""
         schema, privacy = graph.schema, estimator.privacy
         require_one_label(graph)
@@ -47,38 +46,38 @@ class CuratorFamily:
             figures=figures,
         )
 
-    def warning(self, estimator: Estimator[Any], graph: Graph) -> str | None:
+    def warning(self, estimator: CuratorEstimator, graph: Graph) -> str | None:
         return None
 
     def controls(
-        self, estimator: Estimator[Any], graph: Graph, split: Split, *, randomness: Randomness
+        self, estimator: CuratorEstimator, graph: Graph, split: Split, *, randomness: Randomness
     ) -> Mapping[str, Control]:
         return curator_controls_of(estimator, graph, split, randomness=randomness)
 
-    def ceiling(self, estimator: Estimator[Any], graph: Graph, split: Split, *, randomness: Randomness) -> np.ndarray:
+    def ceiling(self, estimator: CuratorEstimator, graph: Graph, split: Split, *, randomness: Randomness) -> np.ndarray:
         return curator_ceiling(estimator, graph, split, randomness=randomness)
 
     def rivals(
-        self, estimator: Estimator[Any], graph: Graph, split: Split, *, randomness: Randomness
+        self, estimator: CuratorEstimator, graph: Graph, split: Split, *, randomness: Randomness
     ) -> Mapping[str, Control]:
         return curator_rivals_of(estimator, graph, split, randomness=randomness)
 
     def notes(
-        self, estimator: Estimator[Any], graph: Graph, settled: Mapping[str, Any], *, controlled: bool
+        self, estimator: CuratorEstimator, graph: Graph, settled: Mapping[str, object], *, controlled: bool
     ) -> tuple[str, ...]:
         return ()
 
-    def repeats_note(self, estimator: Estimator[Any], repeats: int) -> str:
+    def repeats_note(self, estimator: CuratorEstimator, repeats: int) -> str:
         return collection_repeats(repeats)
 
-    def collect(self, estimator: Estimator[Any], graph: Graph, split: Split, *, randomness: Randomness) -> Any:
+    def collect(self, estimator: CuratorEstimator, graph: Graph, split: Split, *, randomness: Randomness) -> Any:
         return estimator.publish(graph, split=split, randomness=randomness)
 
-    def train(self, estimator: Estimator[Any], collected: Any, graph: Graph) -> Tensor:
+    def train(self, estimator: CuratorEstimator, collected: Any, graph: Graph) -> Tensor:
         estimator.fit_published(collected)
         return torch.as_tensor(collected.people.labels)
 
-    def answers_features(self, estimator: Estimator[Any]) -> bool:
+    def answers_features(self, estimator: CuratorEstimator) -> bool:
         return False
 
 

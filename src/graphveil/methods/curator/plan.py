@@ -92,6 +92,7 @@ def _seconds(settings: CuratorSettings, people: int, hops: int, *, private: bool
     """Return the seconds of one training, from a few timed epochs on random rows."""
     widths = [settings.hidden] * (hops + 1)
     model: HopClassifier = build_seeded(lambda: HopClassifier(widths, settings.hidden, 5, batch_norm=True), 0)
+    # Random rows of the right shape: a plan times the arithmetic and reads nobody's features.
     rows = Rows(torch.randn(_TIMED_ROWS, sum(widths)), torch.arange(_TIMED_ROWS) % 5)
     start = time.perf_counter()
     train_full_batch(model, rows, Rows(rows.inputs[:0], rows.classes[:0]), FullBatch(_TIMED_EPOCHS))
@@ -104,6 +105,7 @@ def _advice(method: CuratorEstimator, nodes: int, per_node: tuple[float, ...]) -
     privacy, advice = method.privacy, []
     if privacy.public:
         return ("epsilon is inf: nothing is protected",)
+    # At delta = 1 / n a mechanism may show one person whole and still keep its promise.
     if privacy.delta * nodes > 1:
         advice.append(f"delta {rounded_up(privacy.delta)} is not below one over {nodes:,} nodes: choose a smaller one")
     if per_node and per_node[0] > 1:

@@ -55,6 +55,7 @@ UNITS: tuple[str, ...] = get_args(Unit)
 DEFAULT_DEGREE = 100
 # What is kept back of epsilon and delta for the rounding of noise tables, which is checked afterwards.
 _KEPT = (1e-7, 1e-5)
+# What tables cost grows a little with the noise that is found later: a tenth more is set aside than at first sight.
 _MARGIN = 1.1
 # A trial's score where nodes are protected: how many validation nodes it meets, and its part of the budget (of mu^2).
 _SCORE, _SCORE_SHARE = Hops(count=1, name="score"), 0.05
@@ -131,12 +132,14 @@ class CuratorPrivacy:
             raise InputError(f"rule {self.rule!r} is not known", allowed=", ".join(RULES))
         if self.degree_bound is not None and not self.nodes:
             raise InputError("degree_bound says nothing where edges are protected", allowed="with unit node")
+        # A promise needs a number that somebody made; a default would be promised by nobody.
         if self.nodes and self.rule == "declared" and self.degree_bound is None:
             raise InputError("rule declared without a degree_bound", remedy="promise a degree_bound")
         if self.degree_bound is not None:
             sensitivity_of("node", 1.0, self.degree_bound)
         if isinstance(self.queries, bool) or not isinstance(self.queries, int) or not 0 <= self.queries <= 10**6:
             raise InputError(f"queries = {self.queries!r}", allowed="a whole number of at least 0")
+        # A law for the number of trials is paid for out of a budget, and here there is none.
         if self.tuning is not None and self.public:
             raise InputError("nothing is protected at epsilon inf, so trials cost nothing", where="tuning")
 
@@ -166,6 +169,7 @@ class CuratorPrivacy:
         Raises:
             InputError: unit "edge" in a directed graph, where an edge is one entry.
         """
+        # In a directed graph one edge is one entry: the sqrt(2) of both would be noise for nothing.
         if self.unit == "edge" and schema.directed:
             raise InputError(
                 "unit edge is for undirected graphs", where=schema.name, allowed="directed-edge, node, or none"
@@ -181,6 +185,7 @@ class CuratorPrivacy:
 
     def sums(self, schema: GraphSchema, noise: Noise, *, w_max: float = 1.0, bits: int | None = None) -> PerturbedSum:
         """Return the noisy sums with `noise`; without protection they hide no unit, and ask for no bounded degrees."""
+        # Infinite epsilon: sums are taken as they are, on the same path, so that only the noise differs.
         if self.public:
             return PerturbedSum(unit="directed-edge", sigmas=noise.sigmas, w_max=w_max, bits=bits)
         return PerturbedSum(unit=self.unit_for(schema), sigmas=noise.sigmas, w_max=w_max, bits=bits, degree=self.degree)
@@ -217,17 +222,21 @@ class CuratorPrivacy:
         unit, descents = self.unit_for(schema), [descent for descent, _ in charged.values()]
         reach = sensitivity_of(unit, w_max, self.degree)
         every: list[Hops | Descent | ChangedSamples] = [*([_hops(hops, reach, hop_ratio)] if hops else []), *descents]
+        # Each trial draws from the tables anew, so their rounding is paid for once a trial.
         many = 1 if self.tuning is None else self.tuning.trials_charged
         target, reserved = self._less_rounding(
             [(part, many * parameters) for part, parameters in charged.values()], many
         )
         split = None if share_hops is None or not (hops and descents) else _split(share_hops, descents)
+        # Where nodes are protected even the number of validation nodes that a trial meets is a query.
         if self.tuning is not None and self.nodes:
             split = _beside_score(split or default_split(every))
             every.append(_SCORE)
         found = calibrate_pipeline(target, self.delta, every, split=split, reserved=reserved, tuning=self.tuning)
         sigmas = found.sigmas("hops") if hops else ()
         epsilon, delta = found.epsilon, found.delta - found.reserved
+        # Calibration knows ideal normals. What drawing them from tables adds is charged on top, by each mechanism
+        # itself.
         for descent, parameters in charged.values():
             epsilon, delta = _schedule(descent, found.sigmas(descent.name)[0]).price(
                 epsilon, delta, many * (parameters + 1)
@@ -237,6 +246,7 @@ class CuratorPrivacy:
             epsilon, delta = sums.price(epsilon, delta, many * (columns + 1))
         if self.tuning is not None:
             delta += self.tuning.law_slack(epsilon)
+        # The last word is the accountant's, on the noise that will really be drawn: never above what was declared.
         if epsilon > self.epsilon or delta > self.delta:
             raise InputError(
                 f"delta = {rounded_up(self.delta)} is less than the noise's cut tails weigh", remedy="raise delta"
@@ -245,6 +255,7 @@ class CuratorPrivacy:
         changed = next((part for part in descents if isinstance(part, ChangedSamples)), None)
         if self.tuning is None:
             return Noise(sigmas, multipliers, epsilon, self.delta, changed)
+        # A single run costs less than the whole search; it is shown beside it and never in its place.
         alone: Any = "pld" if all(part.exact for part in every) else "rdp"
         trial = pipeline_epsilon(found.parts, found.noise, self.delta, accountant=alone)
         score = found.sigmas(_SCORE.name)[0] if self.nodes else 0.0
@@ -280,6 +291,8 @@ class CuratorPrivacy:
         if noise.changed is not None:
             mechanism, part = "noisy sums and dp-sgd on edges", noise.changed
             said |= {"steps": part.steps, "rate": part.rate, "targets_of_an_edge": part.samples}
+        # What was declared and not the little less that was reached: a ledger's sums must not depend on a search's
+        # last digits.
         return (Spend(name, self.account, mechanism, said, self.epsilon, self.delta),)
 
     def guarantee(
@@ -293,6 +306,7 @@ class CuratorPrivacy:
         epsilon, delta = self.epsilon, 0.0 if self.public else self.delta
         if ledger is not None and ledger.spends and not self.public:
             epsilon, delta = ledger.total(self.account)
+            # Never less than one training was declared to cost, whatever the ledger's rounding.
             epsilon, delta = max(epsilon, self.epsilon), max(delta, self.delta)
         return Guarantee(
             unit=self._protected(schema, edges),
@@ -314,11 +328,13 @@ class CuratorPrivacy:
             return None
         if self.public or schema.directed or self.unit_for(schema) == "edge":
             return self.epsilon
+        # Noise for one entry, asked what it gives for two: about 1.46 at epsilon 1, which a reader should see.
         both = PerturbedSum(unit="edge", sigmas=noise.sigmas, w_max=w_max)
         if self.tuning is not None:
             return repeat_and_select(both.event(), self.delta, self.tuning)
         if noise.changed is None:
             return gaussian_epsilon(1.0 / both.mu, self.delta)
+        # An undirected edge is in the sums of both its ends, and so in the gradients of two targets.
         hops, changed = Hops(count=both.hops, sensitivity=both.sensitivity), replace(noise.changed, samples=2)
         known = {hops.name: noise.sigmas, changed.name: (noise.multipliers[changed.name],)}
         return pipeline_epsilon((hops, changed), known, self.delta)

@@ -59,7 +59,10 @@ class ProgapRecipe:
             stage = cast(Stage, networks[number])
             yield Train(number, parts)
             with torch.no_grad():
+                # Learned from features, labels and earlier noisy sums: no edge is read here, so the next sum costs
+                # what the first does.
                 rows = stage.embed(blocks(parts))
+            # The recipe asks; noise and accounting are with whoever carries it out, so no method can forget them.
             total = yield AddUp(rows, number + 1)
             parts.append(cast(Tensor, total))
         return parts

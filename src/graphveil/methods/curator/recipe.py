@@ -132,6 +132,7 @@ class StagedCore:
         """
         schema = graph.schema
         networks = self._fresh(schema)
+        # From sizes alone: the noise is fixed before the first private value is read, and paid for in the line below.
         noise = self._noise(schema, networks, int(split.train.sum()))
         self.account.pay(*self.privacy.spend("training", schema, noise, **self._said()))
         people = read_people(graph, split)
@@ -232,6 +233,7 @@ class StagedCore:
                     remedy="predict before saving, or declare queries and predict on a graph",
                 )
             return torch.softmax(fitted.logits, dim=1)
+        # The first answer again: new noise on the same edges would average out over questions.
         if key not in self._answers:
             self._answers[key] = self._query(fitted, graph, randomness)
         return self._answers[key]
@@ -303,6 +305,7 @@ class StagedCore:
     def keep(self, model: Path) -> None:
         """Write the answers to queries beside a saved model, for its owner alone."""
         facts, found = {"of": self.result.people}, read_kept(model, self.kind)
+        # Answers of an earlier save are kept: who loads the file must not pay for them again.
         earlier = found[1] if found is not None and found[0].get("of") == facts["of"] else {}
         save_kept(model, self.kind, facts, {**earlier, **self._answers})
 
@@ -451,6 +454,7 @@ class StagedCore:
         name = f"query on {graph.schema.name} ({people_key(graph)[:8]})"
         noise = fitted.noise.of_sums
         source: Any = randomness
+        # Before paying: an answer with known noise must not be read under a guarantee that does not say so.
         self._fitted = replace(fitted, void=fitted.void or (None if self.privacy.public else source.void))
         self.account.pay(*self.privacy.spend(name, schema, noise, **self._said()))
         features = read_features(graph)
@@ -473,6 +477,7 @@ class StagedCore:
                     where="unit node",
                     remedy="publish again with a budget that allows it",
                 )
+            # Cleared before training, not after: a training that was cut off has used its noise.
             self._unfinished = None
 
     @property

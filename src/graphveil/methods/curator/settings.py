@@ -74,6 +74,7 @@ class CuratorSettings:
                 raise InputError(f"{name} = {getattr(self, name)!r}", allowed="a finite number of at least 0")
         if self.share_hops is not None and not 0 < number_or_nan(self.share_hops) < 1:
             raise InputError(f"share_hops = {self.share_hops!r}", allowed="a number in (0, 1)")
+        # Beyond this one hop would be all noise: then fewer hops are the better choice.
         if not 0.125 <= number_or_nan(self.hop_ratio) <= 8:
             raise InputError(f"hop_ratio = {self.hop_ratio!r}", allowed="a number in 0.125..8")
         if self.bits is not None:
@@ -107,6 +108,7 @@ class CuratorSettings:
 
     def _sampling(self, people: int) -> tuple[int, float]:
         rate = min(1.0, self.batch / max(people, 1))
+        # Of the declared number of training nodes: a rate that followed a private count would itself tell it.
         return math.ceil(self.passes / rate), rate
 
 

@@ -88,6 +88,7 @@ def carry_out(steps: Steps, *, train: Callable[[Train], None], add: Callable[[Ad
     answer: Tensor | None = None
     while True:
         try:
+            # The first `send` gives None, as a generator that has not begun demands.
             step = steps.send(answer)
         except StopIteration as end:
             parts: list[FeatureBlock] = end.value

@@ -117,6 +117,7 @@ def read_people(graph: Graph, split: Split) -> NodeData:
     """
     schema = require_one_label(graph)
     features, asked = read_features(graph), split.train | split.val
+    # The test nodes' labels end here: nothing after this line could use them by mistake.
     labels = torch.where(asked, graph.y, -1)
     if not bool(split.train.any()):
         raise InputError("no training node carries a label", remedy="give the split some training nodes")
@@ -133,6 +134,7 @@ def read_features(graph: Graph) -> sp.csr_matrix | Tensor:
     """
     found, schema = as_matrix(graph.x), graph.schema
     stored = torch.from_numpy(found.data) if sp.issparse(found) else found
+    # Written so that NaN fails it as well: a comparison the other way round would let NaN pass.
     if not bool(((stored >= schema.low) & (stored <= schema.high)).all()):
         raise InputError(
             "a feature is outside the declared range", where=schema.name, allowed=f"{schema.low:g} to {schema.high:g}"
@@ -181,10 +183,12 @@ def require_usable(settings: CuratorSettings, privacy: CuratorPrivacy, kind: str
     """
     if settings.hops < 1:
         raise InputError("hops = 0 reads no edges", allowed="at least 1", remedy="train mlp or dp-mlp instead")
+    # Labels are part of a protected node; weights learned from them would carry them into every sum.
     if settings.weights in ("learned", ATTENTION) and privacy.nodes:
         raise InputError("weights learned from labels", where="unit node", allowed="uniform, similarity, kernel")
     if settings.weights == ATTENTION and kind != "gap":
         raise InputError("weights attention", where=kind, allowed="with gap", remedy="choose other weights")
+    # The attention is trained on the rows of hop 0, against the noise of one sum: it knows no other.
     if settings.weights == ATTENTION and settings.hops != 1:
         raise InputError(f"weights attention over {settings.hops} hops", allowed="hops = 1")
     if settings.weights == "learned" and privacy.queries:
@@ -223,6 +227,7 @@ def receiver_rows(
     edges: Tensor | BoundedEdges = graph.edge_index
     nodes = int(graph.num_nodes)
     if privacy.nodes and not privacy.public:
+        # Never by sampling: removing a hub would make each of its neighbours draw another edge, beyond any bound.
         bound = keep_lists if privacy.rule == "lists" else require_degree
         edges = bound(graph.edge_index, nodes, privacy.degree or 1)
     plain = edges if isinstance(edges, Tensor) else edges.edge_index
@@ -233,6 +238,7 @@ def receiver_rows(
 
 def build_seeded(build: Callable[[], Built], seed: int) -> Built:
     """Return networks with initial weights drawn from a seed."""
+    # Forked: initial weights of one method must not change what the caller draws next.
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return build()
@@ -259,6 +265,7 @@ def train_with_noise(
     schedule = PrivateSchedule(
         steps=part.steps,
         rate=part.rate,
+        # The expected size and not the drawn one: dividing by what was drawn would tell how many it were.
         expected_batch=part.rate * len(rows.classes),
         noise_multiplier=multiplier,
         clip=settings.clip,
@@ -291,6 +298,7 @@ def train_attention_weights(
         steps=part.steps,
         rate=part.rate,
         expected_batch=part.rate * count,
+        # 1 is not used where nothing is protected, but a schedule has to have a multiplier.
         noise_multiplier=noise.multipliers[ATTENTION] if protect else 1.0,
         clip=settings.clip,
         learning_rate=settings.learning_rate,
@@ -303,6 +311,7 @@ def train_attention_weights(
         people.labels[people.train],
         schedule,
         randomness=randomness,
+        # The expected length of the noise in one row: below it a message is not worth its weight.
         soft=noise.sigmas[0] * math.sqrt(x.shape[1]),
         protect=protect,
         progress=progress,
@@ -325,6 +334,7 @@ def restored(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
     for name in sorted({*found, *expected}):
         if found.get(name) != expected.get(name):
             raise InputError(f"{name} is {found.get(name)}", allowed=str(expected.get(name)))
+    # Assigned and not copied: on the device "meta" there is nothing to copy into.
     model.load_state_dict(dict(tensors), assign=True)
     model.eval()
 

@@ -84,6 +84,7 @@ def randomize_lists(graph: Structure, links: LinkPrivacy, *, randomness: Randomn
     degrees = parts.get("degrees")
     found = {}
     if degrees is not None:
+        # Two mechanisms on one list: their epsilons add up, and `LinkPrivacy` has split the budget between them.
         found["degrees"] = degrees.randomize(degrees.count(raw), randomness=randomness)
     if "lists" in parts:
         found["lists"] = parts["lists"].randomize(raw, randomness=randomness)
@@ -98,6 +99,7 @@ def randomize_graph(
     Raises:
         InputError: for data outside the declared range or classes, or a mode that does not fit the graph.
     """
+    # Lists first, as always: a seed must go on giving the same reports.
     lists = randomize_lists(graph, links, randomness=randomness)
     released = randomize_people(graph, split, people, randomness=randomness)
     void = released.void if links.public else randomness.void
@@ -114,6 +116,7 @@ def randomize_new_people(
         InputError: as `randomize_graph`.
     """
     nobody = torch.zeros(int(graph.num_nodes), dtype=torch.bool)
+    # Nobody is asked for a label here, so there is none to randomize and none to pay for.
     features = replace(people, epsilon_y=math.inf)
     return randomize_graph(graph, Split(nobody, nobody, nobody), features, links, randomness=randomness)
 
@@ -125,6 +128,7 @@ def among(graph: Graph, chosen: Tensor) -> Any:
     """
     if bool(chosen.all()):
         return graph
+    # Before anything is cut out: a fault in the whole must not become a valid part.
     validate(graph)
     place = torch.cumsum(chosen, dim=0) - 1
     inside = chosen[graph.edge_index[0]] & chosen[graph.edge_index[1]]
@@ -139,6 +143,7 @@ def among(graph: Graph, chosen: Tensor) -> Any:
 
 def people_key(graph: Graph) -> str:
     """Return a hash of the public facts that tell one group of people from another: name, number and ids."""
+    # Of public facts alone: a hash of edges or features would be a function of private data, in every saved file.
     facts = json.dumps([graph.schema.name, int(graph.num_nodes), node_names(graph) or ()])
     return hashlib.sha256(facts.encode()).hexdigest()
 
@@ -181,6 +186,7 @@ def named_pairs(released: LinkReports) -> NamedPairs:
     """
     schema = released.people.schema
     lists = released.links.parts(schema, released.nodes)["lists"]
+    # Thinning depends on the whole list at once, so no likelihood of a single pair exists.
     if released.links.mechanism == "degree-preserving":
         raise InputError("degree-preserving lists have no common likelihood", remedy="use list mechanism lists")
     evidence = lists.evidence(released.lists["lists"])
@@ -209,6 +215,7 @@ def reported_edges(released: LinkReports) -> Tensor:
     lists = released.lists["lists"]
     edges: Tensor = lists.to_edge_index()
     mode = released.links.mode_for(released.people.schema)
+    # Only the lower id speaks for a pair, so what it says stands for both directions.
     if mode == "lower":
         return torch.cat([edges, edges.flip(0)], dim=1)
     return edges.flip(0) if mode == "both" else edges

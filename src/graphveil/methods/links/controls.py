@@ -81,6 +81,7 @@ def rivals_of(method: LinkMethod, graph: Graph, split: Split, *, randomness: Ran
             "lpgnn": {"denoiser": "none"},
             "solitude": {"denoiser": "calibration"},
         }
+        # The method itself is no rival of its own.
         own = {"calibration": "solitude", "none": "lpgnn"}.get(getattr(method, "denoiser", ""), "")
         for name, options in same.items():
             if name != own:
@@ -185,12 +186,14 @@ def _no_edges(method: LinkMethod, released: LinkReports) -> Tensor:
     network = train_network(features, offset, labels, empty, settings).logits
     regression, score = without_links(released, seed=settings.seed)
     perceptron = float((network.argmax(dim=1) == labels.values)[labels.val].float().mean())
+    # By labels that were released: choosing between two models costs nothing, and gives the control its best.
     return network if perceptron > score else regression
 
 
 def _random_features(method: LinkMethod, released: LinkReports) -> Tensor:
     people = released.people
     noise = random_features(released.nodes, people.schema.dimension, settings_of(method).seed)
+    # Random numbers have no channel to correct for: they are read as public features.
     public = replace(people.privacy, epsilon_x=math.inf)
     other = replace(released, people=replace(people, features=noise, privacy=public))
     return _again(method, other)
@@ -198,8 +201,11 @@ def _random_features(method: LinkMethod, released: LinkReports) -> Tensor:
 
 def _random_graph(method: LinkMethod, released: LinkReports) -> Tensor:
     schema, seed = released.people.schema, settings_of(method).seed
+    # Half of all pairs at most: the estimate can be far off where lists are swamped, and a made graph must fit in
+    # memory.
     links = min(expected_links(released), released.nodes * (released.nodes - 1) // 4)
     strangers = Strangers(schema, released.nodes, random_edges(released.nodes, links, schema.directed, seed))
+    # Seeded on purpose: these links are made up, so their noise protects nobody, and the control repeats.
     lists = randomize_lists(strangers, released.links, randomness=SeededRandomness(seed))
     return _again(method, replace(released, lists=lists))
 

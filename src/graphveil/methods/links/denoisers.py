@@ -99,8 +99,10 @@ def _degrees(released: LinkReports) -> Tensor:
         return own.long()
     lower = torch.arange(released.nodes).double()
     named = torch.bincount(released.lists["lists"].columns, minlength=released.nodes)
+    # Unbiased: each of `lower` lists names v with probability 1 - p if linked, and p if not.
     found = (named - lower * lists.flip) / (1 - 2 * lists.flip)
     usual = lower * max(float(own.sum()), 1.0) / max(float(lower.sum()), 1.0)
+    # Where lists are swamped the estimate's variance is far above any degree: then the density alone is believed.
     trust = usual / (usual + lower * lists.variance).clamp_min(1e-30)
     both: Tensor = own + usual + trust * (found - usual)
     return both.round().long()
@@ -111,6 +113,7 @@ def _by_beliefs(released: LinkReports) -> Topology:
     found = block_beliefs(pairs, label_evidence(released))
     likely = found.links > LEAST_LIKELY
     edges, weights = torch.stack([pairs.source, pairs.target])[:, likely], found.links[likely].float()
+    # The posterior of a pair is one number for both directions.
     if not pairs.directed:
         edges, weights = torch.cat([edges, edges.flip(0)], dim=1), weights.repeat(2)
     return Topology(edges, released.nodes, weights)
@@ -126,5 +129,6 @@ def label_evidence(released: LinkReports) -> Tensor:
 
 def log_channel(classes: int, keep: float, flip: float) -> Tensor:
     """Return log T [c, c]; a public label is kept with probability `MOST_KEPT`."""
+    # A certain label would outweigh all other evidence by an infinite amount, and NaN follows from two that disagree.
     keep = min(keep, MOST_KEPT)
     return channel(classes, keep, max(flip, (1 - keep) / (classes - 1))).log()

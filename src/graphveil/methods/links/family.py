@@ -20,12 +20,11 @@ from graphveil.methods.base.cost import (
     report_bytes,
     spreading_cost,
 )
-from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.family import Control
 from graphveil.methods.base.plan import Plan
 from graphveil.methods.base.released import require_one_label
 from graphveil.methods.links.collection import LinkReports
-from graphveil.methods.links.controls import link_controls_of, rivals_left_out, rivals_of, settings_of
+from graphveil.methods.links.controls import LinkMethod, link_controls_of, rivals_left_out, rivals_of, settings_of
 from graphveil.methods.links.plan import LinkPlan, link_plan
 from graphveil.methods.local.controls import ceiling_of
 from graphveil.methods.local.family import collection_repeats
@@ -41,7 +40,7 @@ class LinkFamily:
 
     serves_releases = False
 
-    def used_settings(self, estimator: Estimator[Any], settled: Mapping[str, Any]) -> dict[str, Any]:
+    def used_settings(self, estimator: LinkMethod, settled: Mapping[str, object]) -> dict[str, Any]:
         if not estimator.trains_network:
             return dict(settled)
         used = {
@@ -52,7 +51,7 @@ class LinkFamily:
         }
         return {**settled, **{name: value for name, value in used.items() if name in settled}}
 
-    def plan(self, name: str, estimator: Estimator[Any], graph: Graph, settled: Mapping[str, Any]) -> Plan:
+    def plan(self, name: str, estimator: LinkMethod, graph: Graph, settled: Mapping[str, object]) -> Plan:
         """Return the plan; the links of `graph` are private and are not looked at."""
         schema, nodes, privacy = graph.schema, int(graph.num_nodes), estimator.privacy
         require_one_label(graph)
@@ -76,25 +75,25 @@ class LinkFamily:
             figures=lists,
         )
 
-    def warning(self, estimator: Estimator[Any], graph: Graph) -> str | None:
+    def warning(self, estimator: LinkMethod, graph: Graph) -> str | None:
         lists = link_plan(estimator.links, graph.schema, int(graph.num_nodes))
         return None if lists is None else lists.warning
 
     def controls(
-        self, estimator: Estimator[Any], graph: Graph, split: Split, *, randomness: Randomness
+        self, estimator: LinkMethod, graph: Graph, split: Split, *, randomness: Randomness
     ) -> Mapping[str, Control]:
         return link_controls_of(estimator, graph, split)
 
-    def ceiling(self, estimator: Estimator[Any], graph: Graph, split: Split, *, randomness: Randomness) -> np.ndarray:
+    def ceiling(self, estimator: LinkMethod, graph: Graph, split: Split, *, randomness: Randomness) -> np.ndarray:
         return ceiling_of(settings_of(estimator), graph, split)
 
     def rivals(
-        self, estimator: Estimator[Any], graph: Graph, split: Split, *, randomness: Randomness
+        self, estimator: LinkMethod, graph: Graph, split: Split, *, randomness: Randomness
     ) -> Mapping[str, Control]:
         return rivals_of(estimator, graph, split, randomness=randomness)
 
     def notes(
-        self, estimator: Estimator[Any], graph: Graph, settled: Mapping[str, Any], *, controlled: bool
+        self, estimator: LinkMethod, graph: Graph, settled: Mapping[str, object], *, controlled: bool
     ) -> tuple[str, ...]:
         """Return what the epsilon of the lists buys, whether they were used at all, and which rivals are missing."""
         if estimator.released is None:
@@ -102,26 +101,27 @@ class LinkFamily:
         schema, nodes = estimator.schema, estimator.released.nodes
         lists = link_plan(estimator.links, schema, nodes)
         used = () if estimator.trains_network else (f"used: {estimator.variant}",)
+        # Said in the result: a rival that is silently absent looks like one that was beaten.
         missing = rivals_left_out(estimator, schema, nodes) if controlled else {}
         left_out = [f"rival {name} was left out: {why}" for name, why in missing.items()]
         return (*used, *(() if lists is None else lists.advice), *left_out)
 
-    def repeats_note(self, estimator: Estimator[Any], repeats: int) -> str:
+    def repeats_note(self, estimator: LinkMethod, repeats: int) -> str:
         return collection_repeats(repeats)
 
-    def collect(self, estimator: Estimator[Any], graph: Graph, split: Split, *, randomness: Randomness) -> LinkReports:
+    def collect(self, estimator: LinkMethod, graph: Graph, split: Split, *, randomness: Randomness) -> LinkReports:
         reports: LinkReports = estimator.randomize(graph, split=split, randomness=randomness)
         return reports
 
-    def train(self, estimator: Estimator[Any], collected: LinkReports, graph: Graph) -> Tensor:
+    def train(self, estimator: LinkMethod, collected: LinkReports, graph: Graph) -> Tensor:
         estimator.fit_reports(collected)
         return torch.as_tensor(collected.people.labels)
 
-    def answers_features(self, estimator: Estimator[Any]) -> bool:
+    def answers_features(self, estimator: LinkMethod) -> bool:
         return False
 
 
-def _cost(estimator: Estimator[Any], graph: Graph, lists: LinkPlan | None) -> tuple[float, float]:
+def _cost(estimator: LinkMethod, graph: Graph, lists: LinkPlan | None) -> tuple[float, float]:
     """Return (seconds, MB) on made lists, as long as the reported ones are expected to be."""
     nodes, classes = int(graph.num_nodes), len(graph.schema.classes)
     thinned = lists is not None and lists.mechanism == "degree-preserving"  # to about as many as there are true ones

@@ -29,7 +29,7 @@ from graphveil.methods.base.core import Stored, fitted_or_refuse, stored_probabi
 from graphveil.methods.base.estimator import Factory
 from graphveil.methods.base.features import features_of, labels_of
 from graphveil.methods.base.local_privacy import LocalPrivacy
-from graphveil.methods.base.network import Labels, as_matrix
+from graphveil.methods.base.network import FeatureMatrix, Labels, as_matrix
 from graphveil.methods.base.released import require_one_label
 from graphveil.methods.base.settings import require_device
 from graphveil.methods.base.storage import number, schema_facts, schema_from
@@ -105,6 +105,7 @@ class LinkBeliefsCore:
     ) -> None:
         self.privacy = LocalPrivacy(epsilon_x, epsilon_y, mechanism, delta)
         self.links = LinkPrivacy(epsilon_a, mode)
+        # Likelihoods of certain links are infinite; a known topology has methods of its own.
         if self.links.public:
             raise InputError("epsilon_a = inf: links are public", remedy="train lpgnn, which takes the topology")
         if isinstance(rounds, bool) or not isinstance(rounds, int) or not 1 <= rounds <= 1000:
@@ -286,8 +287,10 @@ def weigh(
     features = unit_rows(features_of(released.people, seed)[0], device)
     alone, both = _validated(features, labels, pairs, heard, rounds, progress)
     known = labels.train | labels.val
+    # Once more with the validation labels as well: they have chosen, and are worth more as evidence than left out.
     final = fit_logistic(features, labels.values, known.nonzero().squeeze(1), heard, alone.strength)
     evidence = _with_labels(final.log_probabilities(features), labels, known, heard)
+    # Ties go to the model without lists: it cannot be worse for noise that it does not read.
     if both.score <= alone.score:
         if progress is not None:
             progress(Progress(2 * rounds, 2 * rounds))
@@ -310,6 +313,7 @@ def _judged(labels: Labels, device: str) -> Labels:
     values, train, val = (part.to(device) for part in (labels.values, labels.train, labels.val))
     if not bool(val.any()):
         nodes, val = train.nonzero().squeeze(1), torch.zeros_like(train)
+        # By the number of nodes, which is public: the draw must be the same each time the same reports are weighed.
         drawn = torch.randperm(len(nodes), generator=torch.Generator().manual_seed(len(nodes)))
         val[nodes[drawn[: len(nodes) // 3].to(device)]] = True
         train = train & ~val
@@ -336,6 +340,7 @@ def _validated(
         return float(torch.logsumexp(torch.log_softmax(scale * log_scores[val], dim=1) + said, dim=1).sum())
 
     def judged(log_scores: Tensor) -> tuple[float, float]:
+        # Both are judged through the labels' own channel: noisy labels that disagree are no error of a model.
         return max((likelihood(log_scores, scale), scale) for scale in SCALES)
 
     return _Judged(*judged(field), strength), _Judged(*judged(beliefs))
@@ -347,7 +352,7 @@ def _with_labels(field: Tensor, labels: Labels, known: Tensor, heard: Tensor) ->
     return field + torch.where(known[:, None], said, torch.zeros(()).to(said))
 
 
-def unit_rows(features: Any, device: str) -> Any:
+def unit_rows(features: FeatureMatrix, device: str) -> Any:
     """Return features [n, d] with rows of length 1, as a matrix with `@`; rows of zeros stay."""
     matrix = as_matrix(features)
     if isinstance(matrix, Tensor):

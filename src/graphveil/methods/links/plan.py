@@ -93,6 +93,7 @@ def link_plan(links: LinkPrivacy, schema: GraphSchema, nodes: int) -> LinkPlan |
     rows = AdjacencyRR(epsilon=links.list_epsilon, nodes=nodes, mode=mode)
     parts = links.parts(schema, nodes)
     false = rows.expected_false
+    # On average: who has the lower id of a pair is a matter of chance.
     share = 0.5 if mode == "lower" else 1.0  # of a person's relationships that its own list holds
     precision = {}
     for degree in DEGREES:
@@ -117,6 +118,7 @@ def _report_bytes(mechanism: str, rows: AdjacencyRR) -> float:
     """Return the bytes of one report with no true entry; thinned lists hold next to no false ones then."""
     every = rows.expected_bytes / rows.nodes
     if mechanism == "degree-preserving":
+        # Thinned to about the noisy degree, so what is sent does not grow with the flips.
         every -= ENTRY_BYTES * rows.expected_false / rows.nodes
     return every + (0 if mechanism == "lists" else DEGREE_BYTES)
 
@@ -124,6 +126,7 @@ def _report_bytes(mechanism: str, rows: AdjacencyRR) -> float:
 def _relationship_for(per_person: float, links: LinkPrivacy, nodes: int, mode: str) -> float:
     """Return the epsilon of a relationship at which a list holds so many false entries."""
     bits = (nodes - 1) * (0.5 if mode == "lower" else 1.0)
+    # At one half a list is a row of coin tosses; no epsilon gives more false entries than that.
     flip = min(per_person / bits, 0.5) if bits > 0 else 0.5
     bit = math.log(1 / flip - 1) if flip < 0.5 else 0.0
     return bit * (links.relationship_epsilon / links.list_epsilon)

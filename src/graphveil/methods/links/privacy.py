@@ -53,6 +53,7 @@ class LinkPrivacy:
             raise InputError(f"mode {self.mode!r} is not known", allowed=", ".join(MODES))
         if self.mechanism not in LIST_MECHANISMS:
             raise InputError(f"list mechanism {self.mechanism!r} is not known", allowed=", ".join(LIST_MECHANISMS))
+        # Neither part may get so little that its mechanism has no valid noise at ordinary budgets.
         if not 0.01 <= self.degree_share <= 0.99:
             raise InputError(f"degree_share = {self.degree_share!r}", allowed="a number from 0.01 to 0.99")
 
@@ -85,6 +86,7 @@ class LinkPrivacy:
     @property
     def relationship_epsilon(self) -> float:
         """What one relationship (or directed link) costs."""
+        # Two independent reports of one bit: whoever has both divides by e^epsilon_a twice.
         return self.epsilon_a * (2 if self.mode == "both" else 1)
 
     def parts(self, schema: GraphSchema, nodes: int) -> dict[str, Any]:
@@ -120,6 +122,8 @@ class LinkPrivacy:
         if self.mechanism != "lists":
             facts["degree_share"] = self.degree_share
         parts = self.parts(schema, nodes).values()
+        # What the mechanisms say of themselves, not what they were asked for: rounding of thresholds may cost a little
+        # less.
         total = math.fsum(part.guarantee.epsilon for part in parts)
         return (Spend("neighbour list report", UNIT, self.mechanism, facts, total),) if parts else ()
 
@@ -131,6 +135,7 @@ class LinkPrivacy:
             ledger: says how often the most asked relationship was reported; None: once.
         """
         many = times_paid(ledger, UNIT)
+        # The most asked relationship decides, as for features and labels.
         links = [part.guarantee for part in self.parts(schema, nodes).values()] * many
         # Connections are no longer used as they are, and how often lists were reported is told below.
         kept = tuple(fact for fact in people.assumes if fact != TOPOLOGY and (many == 1 or fact != ONCE))

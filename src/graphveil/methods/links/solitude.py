@@ -164,6 +164,7 @@ class SolitudeCore:
                 was paid stays paid.
         """
         spends = spends_of(self.privacy, self.links, graph.schema, int(graph.num_nodes))
+        # Asked before the graph is looked at, paid after: a graph that the method cannot serve costs nothing.
         self.account.afford(*spends)
         require_one_label(graph)
         self.account.pay(*spends)
@@ -197,6 +198,7 @@ class SolitudeCore:
         )
         if network.learned is not None:
             topology = Topology(network.learned.edge_index, released.nodes, network.learned.weights)
+        # Declarations made for earlier predictions stay: the ledger has their spends, and the guarantee leans on them.
         notes = () if self._fitted is None else self._fitted.notes
         self._fitted = FittedGraph(schema, released.void, released.people_key, network, notes)
         answers = {"answers": torch.softmax(network.logits, dim=1)}
@@ -249,14 +251,17 @@ class SolitudeCore:
         if graph is None:
             return torch.softmax(fitted.network.logits, dim=1)
         require_same_features(graph.schema, fitted.schema)
+        # The same people by public facts: they are answered from the fit, and their data is not read again.
         if people != "other" and people_key(graph) == fitted.people:
             return torch.softmax(fitted.network.logits, dim=1)
+        # A network that was trained on random numbers has nothing to say of new people.
         if not self.privacy.collects_features:
             raise InputError(
                 "this model was trained without features, so it cannot predict on a new graph", where=graph.schema.name
             )
         if self._new_people_pay:
             return self._asked(graph, randomness, people)
+        # Nothing private is sent here, so the source is never asked for a word; a mechanism still takes one.
         return self._answers(randomize_new_people(graph, self.privacy, self.links, randomness=SecureRandomness()))
 
     @property
@@ -370,6 +375,7 @@ class SolitudeCore:
         """Return how weights are learned; the two entries of a pair that only one end reported move as one."""
         if self.denoiser != "calibration" or self.links.public:
             return None
+        # One end reported the pair, so its two entries are one unknown: learning them apart would double its weight.
         return replace(self.calibration, symmetric=self.links.mode_for(schema) == "lower")
 
     @property
@@ -392,9 +398,11 @@ class SolitudeCore:
         source = require_source(randomness, "private reports")
         asked = torch.ones(int(graph.num_nodes), dtype=torch.bool) if found is None else found.new
         spends = spends_of(self.privacy, self.links, fitted.schema, int(asked.sum()))
+        # People who are only predicted send no label.
         priced = [spend for spend in spends if spend.unit != "labels"]
         ledger, who = self.account.ledger, {"name": name, "group": group}
         self.account.ledger, own = pay_for(ledger, found, priced, **who, queries=self.queries)
+        # Noted before anything is read: a seeded source voids the guarantee even if the answer fails.
         self._note(None, source.void)
         sent = randomize_new_people(among(graph, asked), self.privacy, self.links, randomness=source)
         answers = {"answers": self._answers(sent)}

@@ -27,6 +27,7 @@ def advised_split(total: float, classes: int) -> tuple[float | None, float]:
     if not (math.isfinite(total) and total > 0):
         raise InputError(f"epsilon = {total!r} is not a total budget", allowed="a finite number above 0")
     require_budget("epsilon", total, "data declared public, in epsilon_x or epsilon_y")
+    # e^eps / (e^eps + c - 1) = SATURATED, solved for eps.
     enough = math.log(SATURATED * (classes - 1) / (1 - SATURATED))
     if total < enough + LEAST_FEATURE_EPSILON:
         return None, total

@@ -57,6 +57,7 @@ def controls_of(method: LocalMethod, graph: Graph, split: Split) -> Mapping[str,
 
 def ceiling_of(settings: NetworkSettings, graph: Graph, split: Split) -> np.ndarray:
     """Return the hits of a plain network trained on raw features and labels; it protects nothing."""
+    # Raw features need no averaging over neighbours before the network: that is there against noise.
     plain = replace(settings, steps_x=0, steps_y=0, selection="robust", scaling="standard")
     truth = Labels(graph.y, split.train, split.val, len(graph.schema.classes), 1.0, 0.0)
     logits = train_network(graph.x, 0.0, truth, topology_of(graph), plain).logits
@@ -86,6 +87,7 @@ def network_settings(method: LocalMethod) -> NetworkSettings:
 def _random_features(method: LocalMethod, labels: Labels, graph: Graph, split: Split) -> np.ndarray:
     settings = network_settings(method)
     noise = random_features(graph.num_nodes, graph.schema.dimension, settings.seed)
+    # At least as many hops as the method: smoothed noise carries the structure, and a weaker control would flatter it.
     settings = replace(settings, scaling="standard", steps_x=max(settings.steps_x, CONTROL_HOPS))
     return hits(train_network(noise, 0.0, labels, topology_of(graph), settings).logits, graph, split)
 

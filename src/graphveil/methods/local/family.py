@@ -13,11 +13,10 @@ from graphveil.aggregation import normalised
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, Split
 from graphveil.methods.base.cost import network_cost, report_bytes, spreading_cost
-from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.family import Control
 from graphveil.methods.base.plan import Plan
 from graphveil.methods.base.released import LocalReports, topology_of
-from graphveil.methods.local.controls import ceiling_of, controls_of, network_settings
+from graphveil.methods.local.controls import LocalMethod, ceiling_of, controls_of, network_settings
 from graphveil.methods.local.label_pool import FOLDS, pool_products
 from graphveil.methods.local.plan import local_plan, split_advice
 from graphveil.methods.release.controls import made_edge_controls, release_notes
@@ -30,14 +29,14 @@ class LocalFamily:
 
     serves_releases = True
 
-    def used_settings(self, estimator: Estimator[Any], settled: Mapping[str, Any]) -> dict[str, Any]:
+    def used_settings(self, estimator: LocalMethod, settled: Mapping[str, object]) -> dict[str, Any]:
         used = {"epsilon_x": estimator.privacy.epsilon_x, "epsilon_y": estimator.privacy.epsilon_y}
         if not estimator.trains_network:
             return {name: used.get(name, value) for name, value in settled.items() if name in ("epsilon", *used)}
         used |= {"steps_x": estimator.settings.steps_x, "steps_y": estimator.settings.steps_y}
         return {**settled, **{name: value for name, value in used.items() if name in settled}}
 
-    def plan(self, name: str, estimator: Estimator[Any], graph: Graph, settled: Mapping[str, Any]) -> Plan:
+    def plan(self, name: str, estimator: LocalMethod, graph: Graph, settled: Mapping[str, object]) -> Plan:
         privacy, schema, origin = estimator.privacy, graph.schema, getattr(graph, "release", None)
         network = estimator.settings if estimator.trains_network else None
         p = normalised(graph.edge_index, int(graph.num_nodes))
@@ -63,44 +62,46 @@ class LocalFamily:
             figures=local_plan(p, privacy, schema, network),
         )
 
-    def warning(self, estimator: Estimator[Any], graph: Graph) -> str | None:
+    def warning(self, estimator: LocalMethod, graph: Graph) -> str | None:
         return None
 
     def controls(
-        self, estimator: Estimator[Any], graph: Graph, split: Split, *, randomness: Randomness
+        self, estimator: LocalMethod, graph: Graph, split: Split, *, randomness: Randomness
     ) -> Mapping[str, Control]:
         return {**controls_of(estimator, graph, split), **made_edge_controls(estimator, graph, split)}
 
-    def ceiling(self, estimator: Estimator[Any], graph: Graph, split: Split, *, randomness: Randomness) -> np.ndarray:
+    def ceiling(self, estimator: LocalMethod, graph: Graph, split: Split, *, randomness: Randomness) -> np.ndarray:
         return ceiling_of(network_settings(estimator), graph, split)
 
     def rivals(
-        self, estimator: Estimator[Any], graph: Graph, split: Split, *, randomness: Randomness
+        self, estimator: LocalMethod, graph: Graph, split: Split, *, randomness: Randomness
     ) -> Mapping[str, Control]:
         return {}
 
     def notes(
-        self, estimator: Estimator[Any], graph: Graph, settled: Mapping[str, Any], *, controlled: bool
+        self, estimator: LocalMethod, graph: Graph, settled: Mapping[str, object], *, controlled: bool
     ) -> tuple[str, ...]:
         origin = release_notes(estimator, graph)
-        return origin if settled.get("epsilon") is None else (*origin, _split_note(settled["epsilon"], estimator))
+        total = settled.get("epsilon")
+        return (*origin, _split_note(total, estimator)) if isinstance(total, int | float) else origin
 
-    def repeats_note(self, estimator: Estimator[Any], repeats: int) -> str:
+    def repeats_note(self, estimator: LocalMethod, repeats: int) -> str:
+        # The noise was drawn once, at publication: repeats share it, and their interval does not cover it.
         if getattr(estimator.released, "origin", None) is not None:
             return f"{repeats} repeats with fresh splits of one release"
         return collection_repeats(repeats)
 
-    def collect(self, estimator: Estimator[Any], graph: Graph, split: Split, *, randomness: Randomness) -> LocalReports:
+    def collect(self, estimator: LocalMethod, graph: Graph, split: Split, *, randomness: Randomness) -> LocalReports:
         if not estimator.trains_network:
             raise InputError("this total is spent on the label alone, which leaves nothing to choose", where="tune")
         reports: LocalReports = estimator.randomize(graph, split=split, randomness=randomness)
         return reports
 
-    def train(self, estimator: Estimator[Any], collected: LocalReports, graph: Graph) -> Tensor:
+    def train(self, estimator: LocalMethod, collected: LocalReports, graph: Graph) -> Tensor:
         estimator.fit_reports(collected, topology_of(graph))
         return collected.labels
 
-    def answers_features(self, estimator: Estimator[Any]) -> bool:
+    def answers_features(self, estimator: LocalMethod) -> bool:
         return bool(estimator.trains_network and estimator.privacy.epsilon_x == math.inf)
 
 
@@ -109,7 +110,7 @@ def collection_repeats(repeats: int) -> str:
     return f"{repeats} repeats with fresh noise and splits: a simulation; a real collection has one report per person"
 
 
-def _split_note(total: float, estimator: Estimator[Any]) -> str:
+def _split_note(total: float, estimator: LocalMethod) -> str:
     privacy = estimator.privacy
     alone = privacy.epsilon_x is None
     features = "nothing (no features are collected)" if alone else f"{rounded_up(privacy.epsilon_x, 3)}"

@@ -77,6 +77,7 @@ def pool_labels(
     flip = max(flip, (1 - keep) / (classes - 1))
     setting = _Setting.build(topology, labels.to(device), classes, keep, flip, device)
     folds = _folds(setting.labels, seed)
+    # All folds side by side in one product with P: the matrix is read once for all of them.
     used = torch.stack([(folds >= 0) & (folds != f) for f in range(FOLDS)] + [folds >= 0], dim=1).float()
     names, scores = _members(setting, used, progress)
     sent = (folds >= 0).nonzero().squeeze(1)
@@ -101,6 +102,7 @@ class _Setting:
 
     @staticmethod
     def build(topology: Topology, labels: Tensor, classes: int, keep: float, flip: float, device: str) -> _Setting:
+        # Both directions even if edges have one: labels are alike on either end.
         both_ways = torch.cat([topology.edge_index, topology.edge_index.flip(0)], dim=1)
         n = topology.num_nodes
         matrices = {kind: normalised(both_ways, n, kind).to(device) for kind in ("gcn", "mean")}
@@ -153,8 +155,10 @@ def _members(setting: _Setting, used: Tensor, progress: ProgressCallback | None)
 
 def _spread(setting: _Setting, used: Tensor, kind: str, alpha: float) -> Tensor:
     (n, blocks), prior = used.shape, setting.log_prior.exp()
+    # Unbiased for the true label; negative entries are right, and average out over neighbours.
     estimate = (one_hot(setting.labels.clamp_min(0), len(prior)) - setting.flip) / (setting.keep - setting.flip)
     seeds = (estimate - prior)[:, None] * used[:, :, None]
+    # 0.985^30 is still nearly two thirds: what is cut off of the series must be small beside its sum.
     depth = 60 if alpha > 0.985 else 30
     return diffuse(setting.matrices[kind], seeds.reshape(n, -1), alpha, depth).view(n, blocks, -1)
 
@@ -195,6 +199,7 @@ def fit_weights(scores: Tensor, likelihood: Tensor, log_prior: Tensor) -> tuple[
         return torch.full((members,), size / members, device=scores.device)
 
     centre = torch.tensor([CENTRE_B], device=scores.device)
+    # The loss is flat for weights that are far too small or large; a search that began there would stay.
     start = even(min(SIZES, key=lambda size: float(loss(even(size), centre)))).log()
 
     def value(at: np.ndarray) -> tuple[float, np.ndarray]:
@@ -206,6 +211,7 @@ def fit_weights(scores: Tensor, likelihood: Tensor, log_prior: Tensor) -> tuple[
         return float(found.detach()), slope.cpu().double().numpy()
 
     first = np.append(np.zeros(members + 1), CENTRE_B)
+    # A member that does not help has its weight go to 0, whose logarithm would run away.
     box = [(-FARTHEST, FARTHEST)] * (members + 1) + [(CENTRE_B - FARTHEST, CENTRE_B + FARTHEST)]
     best = minimize(value, first, jac=True, method="L-BFGS-B", bounds=box, options={"maxiter": 80, "ftol": 1e-9})
     z = torch.as_tensor(best.x, dtype=torch.float32).to(scores.device)

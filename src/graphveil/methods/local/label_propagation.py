@@ -79,6 +79,7 @@ def propagate_labels(
     def hits(candidate: tuple[str, Callable[[Tensor], Tensor]]) -> int:
         return int((candidate[1](seeds)[val].argmax(dim=1) == labels[val]).sum())
 
+    # On validation labels that are not among the seeds: a variant that copied its own seeds would win otherwise.
     name, run = max(variants(p), key=hits)
     return shares_to_probabilities(run(label_matrix(labels, train | val, classes)), keep, flip), name
 
@@ -90,6 +91,7 @@ def shares_to_probabilities(z: Tensor, keep: float, flip: float) -> Tensor:
     """
     total = z.sum(dim=1, keepdim=True)
     shares = torch.where(total > 0, z / total.clamp_min(1e-30), torch.full_like(z, 1.0 / z.shape[1]))
+    # A little of the uncorrected shares: clipping alone would leave rows of zeros, and forget their order.
     clean = ((shares - flip) / (keep - flip)).clamp_min(0) + 1e-6 * shares
     return clean / clean.sum(dim=1, keepdim=True)
 
@@ -163,6 +165,7 @@ class LabelPropagationCore:
             BudgetError: other reports than those that were paid for.
         """
         require_matching(released, topology, self.privacy)
+        # A published graph was paid for by its publisher, once, for everybody who trains on it.
         if released.origin is None:
             self.account.recognise(released.digest, self.privacy.spends(released.schema))
         else:

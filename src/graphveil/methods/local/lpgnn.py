@@ -123,6 +123,7 @@ class LPGNNCore:
         chosen = {name: value for name, value in settings.items() if value is not None or name not in hops}
         self.settings = NetworkSettings(**{**hops, **chosen})
         self.queries = require_queries(queries)
+        # As given and not as used: a clone with other budgets must choose its hops anew.
         self._given = {name: settings.get(name) for name in hops}
         self.account = Account(self.privacy.open_ledger(queries))
         self._fitted: Fitted | None = None
@@ -140,6 +141,7 @@ class LPGNNCore:
             DataError, InputError: for values outside the declared range or classes; what was paid stays paid.
         """
         spends = self.privacy.spends(graph.schema)
+        # Asked before the graph is looked at, paid after: a graph that the method cannot serve costs nothing.
         self.account.afford(*spends)
         require_servable(graph, several=math.isinf(self.privacy.epsilon_y))
         self.account.pay(*spends)
@@ -228,6 +230,7 @@ class LPGNNCore:
             return fitted.probabilities(fitted.network.logits)
         self._require_same_features(graph.schema)
         mechanism: Any = self.privacy.features(fitted.schema)
+        # Declared public, so reading them on every call costs nobody anything.
         if isinstance(mechanism, Public):
             features, offset = graph.x, 0.0
         else:
@@ -330,6 +333,7 @@ class LPGNNCore:
         privacy = dict(facts["privacy"])
         for name in ("epsilon_x", "epsilon_y"):
             privacy[name] = None if privacy[name] is None else float(privacy[name])
+        # A saved model must load where there is no GPU.
         settings = {**facts["settings"], "device": "cpu"}
         method = cls(**privacy, **settings)
         network = restored_network(facts, tensors)
@@ -362,9 +366,12 @@ class LPGNNCore:
         """Whether this is the graph of the run, with its own people as far as ids tell."""
         if people == "other" or topology.fingerprint != self.result.fingerprint:
             return False
+        # Without ids the same topology is taken for the same people: nothing of theirs is read, the answer is the old
+        # one.
         if node_names(graph) is None or not self.kept.named:
             return True
         found = self.kept.find(graph, None, "", self.account.ledger)
+        # In the same rows as well: a permutation of the same people has another prediction in each row.
         return found is not None and torch.equal(found.rows, torch.arange(topology.num_nodes))
 
     def _sent(self, graph: Graph, topology: Topology, randomness: Randomness | None, people: Identity | None) -> Any:
@@ -380,6 +387,7 @@ class LPGNNCore:
         self.account.ledger, own = pay_for(
             self.account.ledger, found, spends, name=name, group=group, queries=self.queries
         )
+        # Noted before anything is read: a seeded source voids the guarantee even if the answer fails.
         self._note(None, source.void)
         asked = torch.ones(nodes, dtype=torch.bool) if found is None else found.new
         sent = randomize_features(graph, self.privacy.features(fitted.schema), asked, randomness=source).to_tensors()
@@ -394,6 +402,7 @@ class LPGNNCore:
         """Return the reports that a prediction was given, which nobody is asked for."""
         name, mechanism = graph.schema.name, self.privacy.features(self.result.schema)
         require_reports_for(reports, mechanism, int(graph.num_nodes), name=name)
+        # Reports of our own collection need no assumption; of others nobody here can say how they were made.
         self._note(None if reports.digest in self.account.collections else handed_in(name), reports.void)
         return reports.features
 
@@ -404,7 +413,7 @@ class LPGNNCore:
         self._fitted = replace(fitted, notes=notes, void=fitted.void or void)
 
 
-def _sent(reports: Any) -> dict[str, Tensor]:
+def _sent(reports: object) -> dict[str, Tensor]:
     """Return feature reports as tensors; nothing where features are public or not collected."""
     return reports.to_tensors() if hasattr(reports, "to_tensors") else {}
 

@@ -69,6 +69,7 @@ def local_plan(
     mechanism = privacy.features(schema)
     feature = label = None
     if network is not None and not isinstance(mechanism, Public | NotCollected):
+        # At the middle of the declared range, which is public: the variance at true values would not be.
         middle = np.full((1, schema.dimension), (schema.low + schema.high) / 2)
         deviation = float(np.sqrt(np.asarray(mechanism.variance(middle)).mean()))
         feature = _ratios(p, network.steps_x, deviation, (schema.high - schema.low) / 2)
@@ -88,6 +89,7 @@ def local_plan(
 
 def _ratios(p: SparseMatrix, hops: int, deviation: float, signal: float, probes: int = 64) -> np.ndarray:
     n = p.shape[0]
+    # Hutchinson's estimate: the exact rows of P^K would be an n x n matrix.
     signs = torch.randint(0, 2, (n, probes), generator=torch.Generator().manual_seed(0)).float() * 2 - 1
     squares = propagate(p, signs, hops).square().mean(dim=1).double().numpy()
     reach = propagate(p, torch.ones(n, 1), hops).squeeze(1).double().numpy()

@@ -63,6 +63,7 @@ def made_edge_controls(method: LocalMethod, graph: Graph, split: Split) -> Mappi
     controls["public-edges"] = lambda: _again(method, released, public, graph, split)
     controls["random-edges"] = lambda: _again(method, released, random, graph, split)
     if released.labels.dim() == 1:
+        # In place of the one for any graph, which would spread labels over made edges as well.
         controls["public-only"] = lambda: _public_only(released, public, graph, split)
     return controls
 
@@ -158,7 +159,7 @@ def _again(
     topology: Topology,
     graph: Graph,
     split: Split,
-    **other: Any,
+    **other: int | str,
 ) -> np.ndarray:
     """Return the hits of the same method on the same release with other edges, or `other` settings of its network."""
     privacy = method.privacy
@@ -190,6 +191,7 @@ def random_in_place(graph: Graph, seed: int) -> Tensor:
     """Return the public edges and as many random protected pairs as there are made ones, [2, E]."""
     domain: PairDomain = domain_of(graph)
     made = int((~graph.public_edges).sum()) // 2
+    # As many as were made: a release of more edges would otherwise win by number alone.
     ranks = np.random.default_rng([seed, 0xED6E]).choice(domain.size, size=made, replace=False)
     edge_index, _ = joined(domain, domain.unrank(torch.from_numpy(ranks.astype(np.int64))))
     return edge_index
@@ -197,6 +199,7 @@ def random_in_place(graph: Graph, seed: int) -> Tensor:
 
 def _with_truth(released: Graph, graph: Graph) -> Graph:
     """Return a released graph with the true labels, to measure a simulation on."""
+    # A shallow copy: the true labels must not get into the graph that will be published.
     measured = copy.copy(released)
     measured.y = graph.y
     return measured

@@ -86,7 +86,9 @@ def make_edges(
     Raises:
         InputError: a budget that a mechanism refuses, or a private edge that is no protected pair.
     """
+    # What each step may cost is settled before the first private edge is touched.
     budgets = privacy.edge_budgets()
+    # Nothing can be private where no pair may be: then nothing is read and nothing drawn.
     if domain.size == 0:
         return MadeEdges(torch.zeros(2, 0, dtype=torch.int64))
     if privacy.edges == "edge-rand":
@@ -98,6 +100,8 @@ def make_edges(
     tree = _start(privacy, domain, features)
     if tree is None or privacy.edges in CHAINS:
         tree, facts = _walked(privacy, domain, private, chains, tree, randomness, progress)
+    # Where private edges helped to draw the tree, blocks and densities follow the paper's own rules, to compare with
+    # it.
     informed = privacy.edges not in CHAINS
     return _drawn(tree, facts, domain, private, budgets["block counts"], randomness, informed=informed)
 
@@ -137,6 +141,8 @@ def _walked(
     found = fit_markov(
         domain.nodes,
         None if domain.members is None else domain.ids,
+        # One joint law for public and private edges: alternating moves for each, as printed, has no proof and breaks
+        # its epsilon.
         public if privacy.edges == "mcmc" else public[:, :0],
         private.numpy(),
         epsilon=privacy.edge_budgets()["tree"],
@@ -185,6 +191,7 @@ def noisy_blocks(
 
     public, members = _known(domain), None if domain.members is None else domain.ids
     found = pair_tree(tree, members=members, public=public)
+    # Both look at public edges, sizes and epsilon alone: the shape of the answer tells nothing of private edges.
     collapse = collapse_by_support if informed and found.public.size else collapse_by_scale
     blocks = choose_blocks(found, collapse(found, epsilon))
     noise = NoisyCounts(epsilon=epsilon)

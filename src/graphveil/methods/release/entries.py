@@ -44,6 +44,7 @@ def refuse_idle(given: Mapping[str, Any], *, fixed: Mapping[str, Any]) -> None:
     Raises:
         InputError: naming the setting and what it belongs to.
     """
+    # What the method fixes comes last: a setting that it overrules is idle, whatever was given.
     chosen = {key: option.default for key, option in OPTIONS.items()} | dict(given) | dict(fixed)
     for unit, epsilon, settings in (("features", "epsilon_x", _OF_FEATURES), ("edges", "epsilon_a", _OF_EDGES)):
         idle = [key for key in settings[1:] if key in given]

@@ -52,6 +52,7 @@ class Extractor:
             InputError: another width, an entry that is no number, or a row that depends on other rows.
         """
         if isinstance(self.embed, nn.Module):
+            # Batch statistics in training mode would tie every embedding to the other rows of its block.
             self.embed.eval()
         with torch.no_grad():
             parts = [self.embed(rows[start : start + _BLOCK]).float() for start in range(0, len(rows), _BLOCK)]
@@ -62,12 +63,15 @@ class Extractor:
                     where="feature extractor",
                     allowed=f"[{len(rows)}, {self.dimension}]",
                 )
+            # A row by itself against the same row among others: cheap, and what a batch norm left in training mode
+            # fails.
             if len(rows) and not torch.allclose(self.embed(rows[:1]).float(), found[:1], rtol=_CLOSE, atol=_CLOSE):
                 raise InputError(
                     "the embedding of a row changes with the other rows",
                     where="feature extractor",
                     remedy="leave out batch statistics: every user's embedding must come from that user's row alone",
                 )
+        # A declared range that a value leaves would break the mechanism's bound: it is clipped, never widened to fit.
         return found.clamp(self.low, self.high)
 
 

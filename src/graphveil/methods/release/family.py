@@ -23,7 +23,7 @@ from graphveil.methods.release.controls import (
     release_rivals_of,
     release_warning,
 )
-from graphveil.methods.release.heterorr import domain_of
+from graphveil.methods.release.heterorr import HeteroRRCore, domain_of
 from graphveil.methods.release.plan import release_plan
 from graphveil.privacy import Randomness
 
@@ -33,10 +33,10 @@ class ReleaseFamily:
 
     serves_releases = False
 
-    def used_settings(self, estimator: Estimator[Any], settled: Mapping[str, Any]) -> dict[str, Any]:
+    def used_settings(self, estimator: Estimator[HeteroRRCore], settled: Mapping[str, object]) -> dict[str, Any]:
         return dict(settled)
 
-    def plan(self, name: str, estimator: Estimator[Any], graph: Graph, settled: Mapping[str, Any]) -> Plan:
+    def plan(self, name: str, estimator: Estimator[HeteroRRCore], graph: Graph, settled: Mapping[str, object]) -> Plan:
         """Return the plan of a release and a network on it; of the edges only public ones are looked at."""
         schema, privacy, nodes = graph.schema, estimator.privacy, int(graph.num_nodes)
         figures = release_plan(estimator, graph)
@@ -60,24 +60,26 @@ class ReleaseFamily:
             figures=figures,
         )
 
-    def warning(self, estimator: Estimator[Any], graph: Graph) -> str | None:
+    def warning(self, estimator: Estimator[HeteroRRCore], graph: Graph) -> str | None:
         return release_warning(estimator, graph)
 
     def controls(
-        self, estimator: Estimator[Any], graph: Graph, split: Split, *, randomness: Randomness
+        self, estimator: Estimator[HeteroRRCore], graph: Graph, split: Split, *, randomness: Randomness
     ) -> Mapping[str, Control]:
         return release_controls_of(estimator, graph, split)
 
-    def ceiling(self, estimator: Estimator[Any], graph: Graph, split: Split, *, randomness: Randomness) -> np.ndarray:
+    def ceiling(
+        self, estimator: Estimator[HeteroRRCore], graph: Graph, split: Split, *, randomness: Randomness
+    ) -> np.ndarray:
         return release_ceiling(estimator, graph, split)
 
     def rivals(
-        self, estimator: Estimator[Any], graph: Graph, split: Split, *, randomness: Randomness
+        self, estimator: Estimator[HeteroRRCore], graph: Graph, split: Split, *, randomness: Randomness
     ) -> Mapping[str, Control]:
         return release_rivals_of(estimator, graph, split, randomness=randomness)
 
     def notes(
-        self, estimator: Estimator[Any], graph: Graph, settled: Mapping[str, Any], *, controlled: bool
+        self, estimator: Estimator[HeteroRRCore], graph: Graph, settled: Mapping[str, object], *, controlled: bool
     ) -> tuple[str, ...]:
         """Return what the release says of itself, and which rivals are missing."""
         if estimator.published is None:
@@ -86,20 +88,20 @@ class ReleaseFamily:
         left_out = [f"rival {name} was left out: {why}" for name, why in missing.items()]
         return (*estimator.published.release.notes, *left_out)
 
-    def repeats_note(self, estimator: Estimator[Any], repeats: int) -> str:
+    def repeats_note(self, estimator: Estimator[HeteroRRCore], repeats: int) -> str:
         return f"{repeats} repeats with fresh noise and splits: a simulation; a real release is made once"
 
     def collect(
-        self, estimator: Estimator[Any], graph: Graph, split: Split, *, randomness: Randomness
+        self, estimator: Estimator[HeteroRRCore], graph: Graph, split: Split, *, randomness: Randomness
     ) -> tuple[Graph, Split]:
         return estimator.release(graph, randomness=randomness), split
 
-    def train(self, estimator: Estimator[Any], collected: tuple[Graph, Split], graph: Graph) -> Tensor:
+    def train(self, estimator: Estimator[HeteroRRCore], collected: tuple[Graph, Split], graph: Graph) -> Tensor:
         published, split = collected
         estimator.fit_released(published, split=split)
         return torch.as_tensor(published.y)
 
-    def answers_features(self, estimator: Estimator[Any]) -> bool:
+    def answers_features(self, estimator: Estimator[HeteroRRCore]) -> bool:
         return False
 
 

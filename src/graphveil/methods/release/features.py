@@ -48,6 +48,7 @@ def published_features(mechanism: Any, reports: Any) -> PublishedFeatures:
             remedy="take a mechanism that samples coordinates: multi-bit, duchi, piecewise, hybrid",
         )
     bound = bound_of(mechanism)
+    # Centred, so that a coordinate that nobody reported is a zero that need not be stored.
     found = mechanism.centred(reports)
     x = _tensor(found) if sp.issparse(found) else torch.from_numpy(np.clip(found, -bound, bound).astype(np.float32))
     middle, deviation = mechanism.midpoint, math.sqrt(mechanism.worst_variance)
@@ -67,6 +68,7 @@ def bound_of(mechanism: Any) -> float:
     largest = getattr(mechanism, "largest", None)
     if largest is None:
         largest = (mechanism.high - mechanism.low) / 2 + DEVIATIONS * math.sqrt(mechanism.worst_variance)
+    # Rounded outwards: a bound that float32 rounds down would refuse the mechanism's own largest number.
     return float(np.nextafter(np.float32(largest), np.float32(np.inf)))
 
 

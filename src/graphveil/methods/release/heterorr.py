@@ -124,6 +124,7 @@ class HeteroRRCore:
         self._given = {"steps_x": settings.get("steps_x")}
         if settings.get("steps_x") is None:
             settings["steps_x"] = 0 if math.isinf(epsilon_x) else HOPS
+        # Budgets are infinite here: what the network is given has been through the mechanisms already.
         self.network = LPGNN(epsilon_x=math.inf, epsilon_y=math.inf, **settings)
         self.account = Account(self.privacy.open_ledger())
         self.published: Any = None
@@ -155,9 +156,11 @@ class HeteroRRCore:
         """
         privacy = self._settled(graph.schema)
         domain = None if "edges" not in privacy.protected else domain_of(graph)
+        # What is spent follows from the schema and the protected pairs: both are public, so paying reads nothing.
         self.account.pay(*privacy.spends(graph.schema, domain))
         parts = self._read(graph, privacy, domain, randomness, progress)
         released = _assemble(graph, domain, parts)
+        # The ledger goes with the graph: whoever trains on it, also years later, sees what was paid and pays nothing.
         released.release = _described(method, graph.schema, privacy, domain, parts, self.account.ledger, randomness)
         self.account.made(f"release {_digest(released)}")
         return released
@@ -187,6 +190,7 @@ class HeteroRRCore:
         if labels is not None:
             require_one_label(graph)
             y = y.clone()
+            # Who has a label is public; what it is goes through the mechanism.
             y[y >= 0] = labels.randomize(y[y >= 0], randomness=randomness).labels
         return _Parts(features, y, made)
 
@@ -199,7 +203,7 @@ class HeteroRRCore:
 
     # ---- anybody ----
 
-    def fit_released(self, released: Any, *, split: Split, progress: ProgressCallback | None = None) -> HeteroRRCore:
+    def fit_released(self, released: Graph, *, split: Split, progress: ProgressCallback | None = None) -> HeteroRRCore:
         """Train on a released graph; may be called again and again at no privacy cost.
 
         Raises:
@@ -330,6 +334,7 @@ class HeteroRRCore:
         numbers = {name: float(budgets[name]) for name in ("epsilon_x", "epsilon_a", "epsilon_y")}
         method = cls(**{**budgets, **numbers})
         method.network = Estimator(LPGNNCore.restore(stored))
+        # Its own account and not the network's: this one has paid for the release.
         method.account = restored_account(facts)
         method._people = str(facts["people"])
         return method
@@ -356,11 +361,12 @@ def domain_of(graph: Graph) -> PairDomain:
             remedy="declare directed = false if both directions mean the same, or protect features alone",
         )
     public = getattr(graph, "public_edges", None)
+    # Declared, never guessed: an edge whose status nobody stated is private.
     known = graph.edge_index[:, public] if public is not None else graph.edge_index[:, :0]
     return PairDomain(int(graph.num_nodes), getattr(graph, "private_nodes", None), known[:, known[0] < known[1]])
 
 
-def _digest(released: Any) -> str:
+def _digest(released: Graph) -> str:
     """Return a hash that tells one release from another."""
     edges, labels = released.edge_index, released.y
     return digest_of({"features": released["x"], "edges": edges, "labels": labels})
@@ -369,6 +375,8 @@ def _digest(released: Any) -> str:
 def _assemble(graph: Graph, domain: PairDomain | None, parts: _Parts) -> Graph:
     """Put the released graph together."""
     features, made = parts.features, parts.made
+    # Notes are left out: they count what loading met in private values. The range is that of the reports, not of the
+    # data.
     schema: GraphSchema = replace(graph.schema, private=(), notes=(), low=features.low, high=features.high)
     if features.note:
         schema = replace(schema, source="the mechanism that made the features")
@@ -426,6 +434,7 @@ def joined(domain: PairDomain, made: Tensor) -> tuple[Tensor, Tensor]:
     pairs = torch.cat([known, made], dim=1)
     public = torch.arange(pairs.shape[1]) < known.shape[1]
     both = torch.cat([pairs, pairs.flip(0)], dim=1)
+    # Sorted: the order in which pairs were drawn is no part of the release.
     order = torch.argsort(both[0] * domain.nodes + both[1])
     return both[:, order], public.repeat(2)[order]
 

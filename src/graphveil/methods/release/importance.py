@@ -46,8 +46,10 @@ def importance(x: Tensor, y: Tensor, classes: int, *, seed: int = 0, hidden: int
     rows, labels = x[known].float(), y[known]
     model = _perceptron(rows, labels, classes, seed, hidden)
     generator = torch.Generator().manual_seed(seed)
+    # One order for both: its two ends are compared with each other, and are the same rows only where there are few.
     order = torch.randperm(len(rows), generator=generator)
     explainer = shap.GradientExplainer(model, rows[order[:BACKGROUND]])
+    # The explainer draws from torch's global generator, which is not ours to move on.
     with torch.random.fork_rng(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         values, _ = explainer.shap_values(
@@ -56,6 +58,7 @@ def importance(x: Tensor, y: Tensor, classes: int, *, seed: int = 0, hidden: int
     found = torch.from_numpy(np.abs(np.asarray(values, dtype=np.float64)))
     alpha = found.mean(dim=tuple(axis for axis in range(found.dim()) if axis != 1))
     total = float(alpha.sum())
+    # A model that uses no feature says that none matters more than another.
     return alpha / total if total > 0 else torch.full_like(alpha, 1 / len(alpha))
 
 

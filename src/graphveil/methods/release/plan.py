@@ -69,6 +69,7 @@ def release_plan(method: Estimator[HeteroRRCore], graph: Graph) -> ReleasePlan:
     steps = (method.chains.steps or STEPS_A_NODE * nodes) if chained else None
     false = None
     if domain is not None and privacy.edges == "edge-rand":
+        # Expected over an empty graph: how many true edges there are is private and is not looked at.
         false = EdgeRand(epsilon=privacy.epsilon_a, domain=domain).expected_false
     chains = method.chains.chains if privacy.edges == "mcmc" else 1
     known = 0 if domain is None or domain.public is None else domain.public.shape[1]
@@ -103,6 +104,7 @@ def feature_noise(privacy: ReleasePrivacy, schema: GraphSchema) -> dict[str, flo
             other = ReleasePrivacy(
                 privacy.epsilon_x, math.inf, features=name, delta=privacy.delta, bins=privacy.bins, scores=scores
             )
+            # The worst over all values: the variance at the true ones would be a function of private data.
             variance = other.feature_mechanism(schema).worst_variance
         except InputError:
             continue

@@ -77,6 +77,7 @@ class ReleasePrivacy:
     @property
     def protected(self) -> tuple[str, ...]:
         """The units that noise is added for, out of UNITS."""
+        # In the order of UNITS, which is that of notes, ledgers and guarantees alike.
         budgets = dict(zip(UNITS, (self.epsilon_x, self.epsilon_y, self.epsilon_a), strict=True))
         return tuple(unit for unit, epsilon in budgets.items() if math.isfinite(epsilon))
 
@@ -100,6 +101,7 @@ class ReleasePrivacy:
             return {}
         if self.edges in CHAINS:
             tree = self.epsilon_a * self.tree_share
+            # By subtraction: two products could add up to a last digit more than was declared.
             return {"tree": tree, "block counts": self.epsilon_a - tree}
         return {"block counts" if self.edges == "public-tree" else "edges": self.epsilon_a}
 
@@ -107,6 +109,7 @@ class ReleasePrivacy:
         """Return an empty ledger with the budgets of features, labels and one private edge."""
         extra = [] if self.scores is None else list(self.scores.spends)
         delta = self.delta if mechanism_named(self.features).takes("delta") and math.isfinite(self.epsilon_x) else 0.0
+        # A private estimate of the scores was paid by the same people for the same features: it counts with them.
         paid = math.fsum(spend.epsilon for spend in extra), math.fsum(spend.delta for spend in extra)
         return Ledger.open(
             {
@@ -163,6 +166,7 @@ class ReleasePrivacy:
                 assumes=open_,
             )
         total = compose(parts, unit=together(part.unit for part in parts))
+        # One part alone is its own guarantee; composing it would only add a sentence on composition.
         total = replace(parts[0], parts=()) if len(parts) == 1 else total
         first = tuple(fact for fact in total.assumes if fact.code == "asymptotic")  # nobody may overlook it
         rest = tuple(fact for fact in total.assumes if fact not in first)

@@ -22,7 +22,7 @@ class Kept:
     curator: Mapping[str, Any]
 
 
-def kept_structure(graph: Graph, released: Any, *, seed: int = 0) -> Kept | None:
+def kept_structure(graph: Graph, released: Graph, *, seed: int = 0) -> Kept | None:
     """Return what a release keeps, or None where it publishes edges as they are.
 
     Args:
@@ -33,15 +33,17 @@ def kept_structure(graph: Graph, released: Any, *, seed: int = 0) -> Kept | None
         return None
     nodes, domain = int(graph.num_nodes), domain_of(graph)
     facts = {"public_edges": graph.get("public_edges"), "members": graph.get("private_nodes")}
+    # Exact and without noise: what is made of it goes into the curator's part alone.
     _, private = protected_pairs(nodes, graph.edge_index, **facts)
     public, made = pairs_of(released, known=True), pairs_of(released, known=False)
     structure = preserved(nodes, public, made, true=private, protected=domain.size, labels=released.y, seed=seed)
     return Kept(structure.public(), structure.curator())
 
 
-def with_statistics(released: Any, kept: Kept | None) -> Any:
+def with_statistics(released: Graph, kept: Kept | None) -> Graph:
     """Return the released graph with the public figures in its `release`; the curator's stay out."""
     if kept is not None:
+        # A function of what was published: anybody could compute it, so it may be published with it.
         told = {**released.release.statistics, **kept.public}
         released.release = replace(released.release, statistics=told)
     return released

@@ -34,6 +34,7 @@ from graphveil.privacy.printed import rounded_up
 PUBLIC, DECLARED, ESTIMATED = SOURCES = ("public data", "a declared vector", "a private estimate")
 GAMMA: Final = 0.5
 #: Shares below this become 0.
+# A report at a millionth of the budget says nothing, and costs as many bytes as any other.
 LEAST: Final = 1e-6
 _OFF: Final = 1e-6
 
@@ -58,6 +59,7 @@ class Scores:
     def __post_init__(self) -> None:
         if self.source not in SOURCES:
             raise InputError(f"scores come from {self.source!r}", where="scores", allowed=", ".join(SOURCES))
+        # An estimate without a price would be private data in a public parameter of every mechanism after it.
         if (self.source == ESTIMATED) != bool(self.spends and self.guarantee):
             raise InputError("an estimate of private data names its price, and nothing else has one", where="scores")
         if not self.shares or not all(math.isfinite(share) and share >= 0 for share in self.shares):
@@ -68,6 +70,7 @@ class Scores:
     @property
     def stamp(self) -> str:
         """The SHA-256 of the source and the shares: what a collection states before it begins."""
+        # As little-endian float64: the stamp must be the same on every machine.
         content = self.source.encode() + b"\n" + np.array(self.shares, dtype="<f8").tobytes()
         return hashlib.sha256(content).hexdigest()
 
@@ -166,7 +169,9 @@ def estimated_scores(
     found = central_mean(per_user.shape[1], len(per_user), epsilon=epsilon, delta=delta)
     cost = {"users": len(per_user), "dimension": per_user.shape[1], "sigma": found.sigma}
     spend = Spend("budget shares of the features", unit, "analytic gaussian mean", cost, epsilon, delta)
+    # Paid before `randomize` reads the first score.
     paid = ledger.spend(spend)
+    # Clipping a noisy mean is post-processing: the true one has no negative entries.
     mean = found.randomize(per_user, randomness=randomness).clamp_min(0)
     if not bool((mean > 0).any()):  # drowned in noise: what is left says nothing, and an even split is what it says
         mean = torch.ones_like(mean)
@@ -206,6 +211,7 @@ def combine(alpha: Tensor | None, beta: Tensor | None, gamma: float) -> Tensor:
         parts.append(gamma * _normalised(alpha.double(), "importance"))
     if beta is not None and gamma < 1:
         share = _normalised(beta.double(), "sensitivity")
+        # Mirrored: the more a feature tells of the sensitive input, the less budget it gets (equation 7).
         parts.append((1 - gamma) * (share.amin() + share.amax() - share))
     if len({len(part) for part in parts}) != 1:
         raise InputError(f"{len(parts[0])} and {len(parts[1])} scores", where="eq. 7", allowed="one a feature")
@@ -221,6 +227,7 @@ def _normalised(values: Tensor, what: str) -> Tensor:
 
 def _tuple(values: Tensor) -> tuple[float, ...]:
     """The shares, those too small for a randomizer to honour set to 0: the feature is not sent at all."""
+    # Divided by their sum once more, so that what was cut off is not lost from the budget.
     kept = torch.where(values < LEAST, 0.0, values)
     return tuple(float(value) for value in kept / kept.sum())
 

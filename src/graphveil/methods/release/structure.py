@@ -104,6 +104,7 @@ def structure_of(
 
 def degree_distance(first: Structure, second: Structure) -> float:
     """Return the largest gap between two graphs' cumulative degree distributions, in [0, 1] (Kolmogorov-Smirnov)."""
+    # Both are step functions: their largest gap is at one of the steps.
     values = np.union1d(first.degrees, second.degrees)
     below = [np.searchsorted(one.degrees, values, side="right") / max(one.nodes, 1) for one in (first, second)]
     return float(np.abs(below[0] - below[1]).max(initial=0.0))
@@ -111,6 +112,7 @@ def degree_distance(first: Structure, second: Structure) -> float:
 
 def block_distance(first: Structure, second: Structure, grouping: str) -> float:
     """Return the Bray-Curtis distance of two tables of edge counts, in [0, 1]: 0 the same, 1 no block in common."""
+    # The upper half: the table is symmetric, and a block would count twice.
     ours, theirs = (np.triu(one.blocks[grouping]) for one in (first, second))
     total = float((ours + theirs).sum())
     return float(np.abs(ours - theirs).sum()) / total if total else 0.0
@@ -147,6 +149,7 @@ def overlap(synthetic: Tensor, true: Tensor, protected: int) -> Overlap:
     if max(drawn, present) > protected:
         raise InputError(f"{max(drawn, present)} pairs", where="overlap", allowed=f"at most the {protected} protected")
     common = len(np.intersect1d(_keys(synthetic.numpy()), _keys(true.numpy()), assume_unique=True))
+    # Without replacement, as synthetic pairs are distinct: a binomial would be too wide where the domain is small.
     law = stats.hypergeom(protected, present, drawn)
     low, high = (int(value) for value in law.interval(0.95)) if drawn and present else (0, 0)
     return Overlap(drawn, present, common, drawn * present / max(protected, 1), low, high)
@@ -276,6 +279,7 @@ def _homophily(left: np.ndarray, right: np.ndarray, labels: Tensor) -> float | N
         return float((values[left[known]] == values[right[known]]).mean()) if known.any() else None
     held = values > 0
     total, counted = 0.0, 0
+    # In slabs: pairs times labels at once would be many times the size of the graph.
     for start in range(0, len(left), _SLAB):
         ours, theirs = (held[ends[start : start + _SLAB]] for ends in (left, right))
         either = (ours | theirs).sum(axis=1)
@@ -302,10 +306,13 @@ def _clustering(left: np.ndarray, right: np.ndarray, degrees: np.ndarray, seed: 
     neighbours = sp.coo_matrix((marks, both), shape=(nodes, nodes)).tocsr()
     first = generator.integers(0, degrees[centre])
     second = generator.integers(0, degrees[centre] - 1)
+    # The second end is drawn from one fewer and moved past the first: two different neighbours, all pairs equally
+    # likely.
     second += second >= first
     ends = np.sort(neighbours.indices[neighbours.indptr[centre] + np.stack([first, second])].astype(np.int64), axis=0)
     asked, which = np.unique(_keys(ends), return_inverse=True)
     listed = _keys(np.stack([left, right]))
+    # `searchsorted` gives one past the end for the largest; the comparison below sorts it out.
     place = np.minimum(np.searchsorted(asked, listed), len(asked) - 1)
     closed = np.zeros(len(asked), dtype=bool)
     closed[place[asked[place] == listed]] = True

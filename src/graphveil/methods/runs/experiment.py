@@ -17,6 +17,7 @@ import numpy as np
 
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, Split, published_split, random_split, shares_of
+from graphveil.methods.base.estimator import C, Estimator
 from graphveil.methods.base.many_labels import SEVERAL
 from graphveil.methods.local.controls import hits
 from graphveil.methods.registry import Advised, advised, build_method, find_method, method_of, require_trainable
@@ -25,7 +26,7 @@ from graphveil.methods.runs.memory import peak_memory_mb
 from graphveil.methods.runs.result import Cost, Result, Scores, Spent
 from graphveil.methods.runs.search import Search, choose
 from graphveil.methods.runs.tuning import Tuned
-from graphveil.privacy import Randomness
+from graphveil.privacy import Ledger, Randomness
 from graphveil.progress import Progress, ProgressCallback
 
 CEILING = "ceiling"
@@ -81,9 +82,11 @@ def run(
             method = tuned[-1].method
         seconds.append(time.perf_counter() - began)
         if tuned and tuned[-1].seconds is not None:  # how long all trials took says how many there were
+            # Also out of the total, from which the number of trials could be told.
             start += seconds[-1] - tuned[-1].seconds
             seconds[-1] = tuned[-1].seconds
         methods.append(method)
+        # Of the training graph's own nodes: predictions that were made while fitting, at no further cost.
         rows.setdefault(name, []).append(hits(method.predict_proba(), graph, nodes))
         if controls:
             for control, hits_of in _run_controls(method, graph, nodes, randomness, progress):
@@ -129,7 +132,7 @@ def split_of(graph: Graph, kind: str, seed: int) -> Split:
 
 
 def _run_controls(
-    method: Any, graph: Graph, split: Any, randomness: Randomness, progress: ProgressCallback | None
+    method: Estimator[C], graph: Graph, split: Split, randomness: Randomness, progress: ProgressCallback | None
 ) -> list[tuple[str, np.ndarray]]:
     results = []
     family = method_of(method).load_family()
@@ -139,19 +142,19 @@ def _run_controls(
     for done, (control, train) in enumerate(planned.items()):
         if progress is not None:
             stage = control if control == CEILING else f"control {control}"
-            progress(Progress(done, len(planned), stage, _epsilon(method)))
+            progress(Progress(done, len(planned), stage, _epsilon(method.ledger)))
         results.append((control, train()))
     return results
 
 
 def _run_rivals(
-    method: Any, graph: Graph, split: Split, randomness: Randomness, progress: ProgressCallback | None
+    method: Estimator[C], graph: Graph, split: Split, randomness: Randomness, progress: ProgressCallback | None
 ) -> list[tuple[str, np.ndarray]]:
     planned = method_of(method).load_family().rivals(method, graph, split, randomness=randomness)
     results = []
     for done, (rival, train) in enumerate(planned.items()):
         if progress is not None:
-            progress(Progress(done, len(planned), f"rival {rival}", _epsilon(method)))
+            progress(Progress(done, len(planned), f"rival {rival}", _epsilon(method.ledger)))
         results.append((rival, train()))
     return results
 
@@ -160,9 +163,9 @@ def _result(
     choice: Advised,
     name: str,
     graph: Graph,
-    settled: dict[str, Any],
+    settled: Mapping[str, object],
     scores: Scores,
-    methods: Sequence[Any],
+    methods: Sequence[Estimator[C]],
     cost: Cost,
 ) -> Result:
     first, controlled = methods[0], bool(scores.controls)
@@ -191,15 +194,19 @@ def _scores(name: str, rows: dict[str, list[np.ndarray]], beside: dict[str, list
     best, lift = _best(controls), None
     if best is not None:
         pairs = zip(rows[name], rows[best], strict=True)
+        # Paired by run and node: both were judged on the same test nodes, so their common luck cancels.
         lift = interval([mine - theirs for mine, theirs in pairs], difference=True)
     return Scores(every[name], controls, every.get(CEILING), best, lift, rivals, _best(rivals))
 
 
 def _best(scores: Mapping[str, Interval]) -> str | None:
+    # The best of several is chosen by the very figures that it is shown with: lift over it errs on the low side.
     return max(scores, key=lambda label: scores[label].mean) if scores else None
 
 
-def _notes(methods: Sequence[Any], graph: Graph, settled: Mapping[str, Any], *, controlled: bool) -> tuple[str, ...]:
+def _notes(
+    methods: Sequence[Estimator[C]], graph: Graph, settled: Mapping[str, object], *, controlled: bool
+) -> tuple[str, ...]:
     """Return what to mind when reading the run, a sentence each."""
     first, repeats = methods[0], len(methods)
     family = method_of(first).load_family()
@@ -210,13 +217,15 @@ def _notes(methods: Sequence[Any], graph: Graph, settled: Mapping[str, Any], *, 
     )
 
 
-def _teller(progress: ProgressCallback | None, stage: str, method: Any | None, graph: Graph) -> ProgressCallback | None:
+def _teller(
+    progress: ProgressCallback | None, stage: str, method: Estimator[C] | None, graph: Graph
+) -> ProgressCallback | None:
     if progress is None:
         return None
     report, origin = progress, getattr(graph, "release", None)
 
     def tell(event: Progress) -> None:
-        spent = None if method is None else _epsilon(method)  # what trials cost is known at the end
+        spent = None if method is None else _epsilon(method.ledger)  # what trials cost is known at the end
         if origin is not None:  # it was spent before
             spent = origin.guarantee.epsilon
         report(event.named(stage, spent))
@@ -224,8 +233,8 @@ def _teller(progress: ProgressCallback | None, stage: str, method: Any | None, g
     return tell
 
 
-def _epsilon(method: Any) -> float:
+def _epsilon(ledger: Ledger) -> float:
     """Return what one person has spent; inf where nothing is protected."""
-    if not method.ledger.spends:
+    if not ledger.spends:
         return math.inf
-    return float(sum(method.ledger.total(entry.unit)[0] for entry in method.ledger.budget))
+    return float(sum(ledger.total(entry.unit)[0] for entry in ledger.budget))

@@ -39,6 +39,7 @@ def interval(per_run: Sequence[np.ndarray], *, difference: bool = False) -> Inte
     """
     runs = np.array([float(values.mean()) for values in per_run])
     mean = float(runs.mean())
+    # Micro-averaged F1 has values that are no hits; Wilson's interval is for shares alone.
     if len(runs) == 1 and not difference and bool(np.isin(per_run[0], (0, 1)).all()):
         from scipy import stats  # takes longer to load than most commands take
 

@@ -26,6 +26,7 @@ from graphveil.errors import DataError, GraphveilError, InputError
 from graphveil.graphs import Graph, Split
 from graphveil.graphs.fingerprint import fingerprint
 from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
+from graphveil.methods.base.estimator import C, Estimator
 from graphveil.methods.base.method import PAID_TUNING
 from graphveil.methods.curator.privacy import Noise
 from graphveil.methods.registry import METHODS, tagged
@@ -59,6 +60,7 @@ def payable(name: str, settings: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the settings of a method that trials may choose at a price; none where they are free or there are none."""
     if name not in PAID:
         return ()
+    # A bound that is cut to may be tried, since each trial pays for its own; one that was promised is a fact.
     open_bound = settings.get("unit") == "node" and settings.get("rule") != "declared"
     fixed = PROMISED if open_bound else PROMISED | {"degree_bound"}
     return tuple(key for key in METHODS[name].options if key not in fixed)
@@ -124,6 +126,7 @@ def tune_at_a_price(
     if not bool(split.val.any()):
         raise InputError("no validation node is left to choose settings by", where="tune")
     build = _builder(name, settings, tuning, seed, device)
+    # All drawn before anything is read: neither their number nor their settings can follow the data.
     drawn = [_draw_settings(over, randomness) for _ in range(tuning.draw(randomness))]
     planned = build(drawn[0])
     account = planned.privacy.open_ledger() if ledger is None else ledger
@@ -131,11 +134,13 @@ def tune_at_a_price(
     for one in drawn:
         method = build(one)
         noise = method.planned_noise(graph.schema, people)
+        # Every candidate is priced on a copy: one that no noise can pay for refuses the whole, and nothing was spent.
         account.detached().spend(*method.privacy.spend("tuning", graph.schema, noise))
     tell = None if log is None else lambda entry: log({"seed": seed, **entry})
     best, memory = _run(build, drawn, graph, split, randomness, tell, progress)
     kept = best.method
     _require_paid(kept, tuning)
+    # One spend for all trials: the law's price covers those whose results are never shown.
     kept.ledger = account.spend(*kept.ledger.spends)
     return Tuned(kept, best.settings, (), _how(best, tuning), _met(best), best.seconds, memory)
 
@@ -167,6 +172,7 @@ def _run(
     progress: ProgressCallback | None,
 ) -> tuple[_Trial, float]:
     """Run all trials and return the best, the first of equals, and the memory the first one took."""
+    # A secret key: an unkeyed hash of the graph in a log would let whoever has a guess test it.
     key = randomness.bytes(32)
     best, memory, seen = None, 0.0, fingerprint(graph, key)
     for number, one in enumerate(drawn, start=1):
@@ -175,11 +181,13 @@ def _run(
         noise = method.planned_noise(graph.schema, int(split.train.sum()))
         score = score_of(method, graph, split, noise, randomness)
         trial = _Trial(one, method, noise, score, time.perf_counter() - began)
+        # Repeat-and-select holds for trials on one data set; on two it would be another, unpriced mechanism.
         if fingerprint(graph, key) != seen:
             raise DataError("the graph changed between trials", where="tune", remedy="nothing was exported; tune anew")
         if log is not None:
             log({"trial": number, "settings": dict(one), "score": score, "data": seen})
         memory = memory or peak_memory_mb()
+        # The first of equals: ties must not be broken by anything that was seen later.
         if best is None or score > best.score:
             best = trial
         if progress is not None:
@@ -189,7 +197,7 @@ def _run(
     return best, memory
 
 
-def score_of(method: Any, graph: Graph, split: Split, noise: Noise, randomness: Randomness) -> float:
+def score_of(method: Estimator[C], graph: Graph, split: Split, noise: Noise, randomness: Randomness) -> float:
     """Return the share of validation nodes a trial meets: as it is where labels are public, else of a noisy count."""
     right = (method.predict() == graph.y)[split.val]
     count = int(right.sum())
@@ -204,14 +212,16 @@ def noisy_count(count: int, sigma: float, randomness: Randomness) -> float:
     Raises:
         InputError: sigma is so large that no table holds its noise.
     """
+    # A power of 2: dividing by it below is exact, so what is released is a grid point whatever the count.
     scale = 1 << max(0, math.floor(math.log2(_STEPS / sigma)))
     steps = sigma * scale * (1 + 1e-15)
     noise = int(RoundedNormal(steps, math.ceil(_CUT * steps)).draw(1, randomness)[0])
     return (count * scale + noise) / scale
 
 
-def _require_paid(method: Any, tuning: RepeatAndSelect) -> None:
+def _require_paid(method: Estimator[C], tuning: RepeatAndSelect) -> None:
     """Refuse to hand out the best of many trials whose noise was made for one."""
+    # A last check against ourselves: the best of many, priced as one, would be a broken promise.
     if method.privacy.tuning != tuning or len(method.ledger.spends) != 1:
         raise GraphveilError("a trial was not priced as one of many", where="tune", remedy="report this")
 

@@ -40,7 +40,7 @@ def require_free(name: str, over: Mapping[str, Sequence[Any]], trials: int) -> N
 def tune_by_proxy(
     name: str,
     graph: Graph,
-    proxy: Any,
+    proxy: Graph,
     settings: Mapping[str, Any],
     over: Mapping[str, Sequence[Any]],
     *,
@@ -64,6 +64,7 @@ def tune_by_proxy(
     """
     require_free(name, over, trials)
     key = randomness.bytes(32)
+    # The easiest mistake, and the worst: all trials would then read the private graph at the price of one.
     if fingerprint(proxy, key) == fingerprint(graph, key):
         raise InputError("the proxy is the private graph itself", where="--proxy", remedy="name a public graph like it")
     apart = random_split(proxy, seed)
@@ -78,6 +79,7 @@ def tune_by_proxy(
         if progress is not None:
             progress(Progress(number, len(tried) + 1))
     best = max(judged, key=lambda trial: trial.score)
+    # The one training on private data: the account is opened here and pays once.
     method = build_method(name, {**settings, **best.settings}, len(graph.schema.classes), seed=seed, device=device)
     method.fit(graph, split=split, randomness=randomness)
     if progress is not None:

@@ -35,6 +35,7 @@ class Search:
 
     def paid(self, name: str) -> bool:
         """Whether the trials of a method have a price."""
+        # On a public graph trials read nothing private, whatever the method.
         return self.proxy is None and bool(payable(name, {}))
 
     @property

@@ -63,9 +63,11 @@ def candidates(over: Mapping[str, Sequence[Any]], trials: int, seed: int) -> lis
     """Return all combinations of the values, or `trials` of them drawn with `seed` where there are more."""
     names = list(over)
     count = math.prod(len(values) for values in over.values())
+    # In the order of the product: with room for all there is nothing to draw.
     if count <= trials:
         return [dict(zip(names, values, strict=True)) for values in itertools.product(*over.values())]
     drawn = []
+    # By number and not by listing: a grid may have more combinations than fit in memory.
     for number in random.Random(seed).sample(range(count), trials):
         chosen = {}
         for name in names:
@@ -131,6 +133,7 @@ def tune(
     tried = candidates(over, trials, seed)
     methods = [build_method(name, {**settings, **one}, classes, seed=seed, device=device) for one in tried]
     family = METHODS[name].load_family()
+    # Any of them will do: trials differ only in settings that nothing sent depends on.
     reports = family.collect(methods[0], graph, split, randomness=randomness)
     fitted: list[tuple[Trial, Any]] = []
     for number, (one, method) in enumerate(zip(tried, methods, strict=True), start=1):
@@ -139,6 +142,7 @@ def tune(
         fitted.append((Trial(one, score), method))
         if progress is not None:
             progress(Progress(number, len(tried)))
+    # Validation labels were released, so choosing by them is post-processing, however many trials there are.
     best, kept = max(fitted, key=lambda pair: pair[0].score)
     how = f"tuned on one collection in each run, {len(fitted)} trials: this costs no privacy"
     met = f"met {100 * best.score:.1f} % of released validation labels"
