@@ -16,7 +16,7 @@ BARS = {
     "function_p90": (1, 20),
     "function_p99": (1, 45),
     "args": (0.72, 1),
-    "comments": (0.022, 0.06),
+    "comments": (0.0285, 0.06),
     "any": (0, 0.018),
     "any_inside": (0, 0.028),
     "tests_by_source": (0.71, 2),
