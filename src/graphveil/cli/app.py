@@ -47,6 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Args:
         arguments: what was typed after ``graphveil``; by default what the process was started with.
     """
+    # No arguments is a question and no mistake: help, and exit code 0.
     typed = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
     debug = "--debug" in typed
     if debug:  # it belongs to every command, so it may stand anywhere

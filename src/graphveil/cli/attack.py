@@ -72,6 +72,7 @@ def attack(
         raise InputError("is for link-stealing-shadow on a run", where="--shadow")
     with working():
         if is_release(run):
+            # Before the attack: minutes of work must not end at a folder that may not be used.
             folder = attack_release.curator_folder(run, out)
             results = attack_release.attack_release(run, name, **how)
             files = attack_release.keep_for_curator(results, run, folder, name)

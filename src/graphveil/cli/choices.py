@@ -84,6 +84,7 @@ def _refuse_bad_values(method: str, settings: Mapping[str, Any]) -> None:
     """Refuse values out of their range now, before any data is touched; the number of classes changes nothing."""
     from graphveil.methods.registry import build_method
 
+    # Built and thrown away: the constructors are the one place that knows every range.
     build_method(method, settings, classes=2)
 
 
@@ -165,6 +166,7 @@ def _read(key: str, kind: type, typed: object, *, where: str) -> Any:
     if not isinstance(typed, str):
         return typed
     word = typed.strip().lower()
+    # None collects no features, inf sends them as they are: opposite promises, so the word is asked for.
     if key == "epsilon_x" and word == "none":
         return None
     try:
@@ -323,6 +325,7 @@ def noise(seed: int | None) -> Randomness:
     """The source of the privacy noise: the secure one, unless the user asked for repeatable noise."""
     from graphveil.privacy import SecureRandomness, SeededRandomness
 
+    # `--seed` never comes here: it fixes splits and weights, and a guarantee made with it would be void.
     return SecureRandomness() if seed is None else SeededRandomness(seed)
 
 

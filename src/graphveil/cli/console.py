@@ -29,6 +29,7 @@ def emit(
         first: a line that stands before all others on a screen; beside JSON it was said on stderr already.
     """
     if as_json:
+        # One write of one line: a reader that takes lines gets all of the object or nothing.
         sys.stdout.write(json.dumps(json_safe(content), allow_nan=False, default=str) + "\n")
         return
     from rich.console import Console

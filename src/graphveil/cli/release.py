@@ -65,14 +65,17 @@ def release(
     from graphveil.reports.releases.card import release_card
     from graphveil.writing import room_for, writing
 
+    # No default here: for training a forgotten epsilon can be paid again, a publication cannot be taken back.
     require_epsilons(info, chosen)
     files.refuse_used_folder(out)
     with working() as tell:
         graph = choices.drawn(load_plain(data, data_root, progress=tell), private_share, seed)
+        # A second release of released data would state an epsilon of its own, on top of one that it does not mention.
         refuse_release(graph, method)
         choices.warn_of_size([(method, chosen)], graph)
         maker = build_method(method, chosen, len(graph.schema.classes))
         warn_of_open_parts(maker, graph)
+        # Space before noise: a release that was paid for and cannot be written is lost.
         with room_for(out, choices.room_of(graph)):
             released = maker.release(graph, randomness=choices.noise(reproducible_noise), method=method, progress=tell)
             kept = release_report.kept_structure(graph, released)

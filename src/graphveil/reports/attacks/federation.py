@@ -55,6 +55,7 @@ def attack_folder(
     place = _agreed(folder)
     if place is None:
         raise DataError("holds no agreement", where=str(folder), remedy="graphveil federation init makes it")
+    # What parties kept is checked first: an attack on edited folders would speak of another run.
     for party in (folder, *sorted(folder.glob("*"))):
         if is_party(party):
             check_party(party)

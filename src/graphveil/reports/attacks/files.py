@@ -52,6 +52,7 @@ def kept(folder: Path) -> dict[str, dict[str, AttackResult]]:
     attacks = {}
     for file in files:
         try:
+            # Folders with two parts come from versions that always sealed: there a missing hash was taken out.
             content = unsealed(read_json(file), file, required=(folder / PUBLIC).is_dir())
             results = {str(label): AttackResult.from_dict(facts) for label, facts in content.items()}
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:

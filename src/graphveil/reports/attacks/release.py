@@ -69,6 +69,7 @@ def curator_folder(release: Path, out: Path | None) -> Path:
     """
     beside = release if release.name not in ("", "..") else release.resolve()
     folder = beside.with_name(beside.name + ENDING) if out is None else out
+    # Links resolved: a folder that only looks as if it were elsewhere is published all the same.
     if release.resolve() in (folder.resolve(), *folder.resolve().parents):
         raise InputError(
             f"{folder} is inside the release, which is public", where="--out", remedy="name another folder"

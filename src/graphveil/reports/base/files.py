@@ -27,6 +27,7 @@ _SEAL: Final = "sha256"
 
 def sealed(content: Mapping[str, Any]) -> str:
     """Return the text of a file that carries a hash of what it holds: an edit is noticed, a forger is not."""
+    # The hash is of the values and not of the text: indentation may change with a version, what was found may not.
     return to_json({**content, _SEAL: _hash(content)}, indent=2) + "\n"
 
 

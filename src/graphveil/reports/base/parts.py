@@ -69,6 +69,8 @@ def checked(run: Path) -> Kept:
     Raises:
         ModelFileError: a file is missing or was changed, or two of them contradict each other.
     """
+    # In the order of trust: the model's own hash first, then the ledger it vouches for, then the files that repeat
+    # both.
     public = public_part(run)
     split = public != run or is_public_part(run)
     facts = read_method(public)[1]
@@ -138,6 +140,7 @@ def link_old_names(run: Path) -> None:
         place = run / name
         if place.is_symlink():
             continue
+        # Removed and not followed: writing through a link would write into the public part.
         place.unlink(missing_ok=True)
         try:
             place.symlink_to(Path(PUBLIC) / name)
@@ -187,6 +190,7 @@ def require_sum(guarantee: Guarantee, file: Path) -> None:
     """
     parts = guarantee.parts
     if parts and any(
+        # The slack is for numbers that were printed and read back; an edit that pays is larger by many orders.
         sum(getattr(part, name) for part in parts) > getattr(guarantee, name) * (1 + 1e-9) + 1e-18
         for name in ("epsilon", "delta")
         if math.isfinite(guarantee.epsilon)
@@ -206,6 +210,7 @@ def require_paid(guarantee: Guarantee, ledger: Ledger, file: Path) -> None:
         ModelFileError: it does.
     """
     paid = max((ledger.total(entry.unit)[0] for entry in ledger.budget), default=0.0)
+    # Above 0 as well: a finite epsilon that nobody paid is a promise without noise behind it.
     if math.isfinite(guarantee.epsilon) and not 0 < paid <= guarantee.epsilon * (1 + 1e-9) + 1e-8:
         raise ModelFileError("promises more than its ledger paid for", where=str(file), remedy=REMEDY)
 
@@ -229,6 +234,7 @@ def _require_same(stored: Any, known: Guarantee, file: Path, *, cut_off: bool) -
 
 def _require_equal(stored: object, known: object, file: Path, *, cut_off: bool) -> None:
     """Refuse what differs from what the model says, unless the writer of the file was stopped half-way."""
+    # Both as JSON would give them back: tuples and infinities change on the way, and are no contradiction.
     if stored != json.loads(to_json(known)) and not cut_off:
         raise ModelFileError("contradicts the model", where=str(file), remedy=REMEDY)
 
@@ -246,6 +252,7 @@ def require_unchanged(folder: Path, names: tuple[str, ...]) -> None:
     known = _digests(folder)
     for name in names:
         _require(folder / name)
+        # Two digests are allowed while a writer replaces the file: the old content and the new one, never a third.
         if _sha256((folder / name).read_bytes()) not in known.get(name, []):
             raise ModelFileError("was changed since it was written", where=str(folder / name), remedy=REMEDY)
 

@@ -109,6 +109,8 @@ def spreadsheet_table(table: pl.DataFrame) -> pl.DataFrame:
     for name in table.columns:
         series = table[name]
         kept = series.dtype != pl.String
+        # Texts come from the owner's ids: a cell that begins with "=" would run as a formula at whoever opens the
+        # table.
         columns[spreadsheet(name)] = series if kept else [None if v is None else spreadsheet(v) for v in series]
     return pl.DataFrame(columns)
 

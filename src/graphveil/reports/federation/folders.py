@@ -97,6 +97,8 @@ def write_split(graph: Graph, shares: Sequence[float], path: Path, *, seed: int)
     said: dict[str, Any] = {"folder": str(path), "nodes": nodes, "holders": []}
     with new_folder(path) as folder:
         for number, (x, edge_index) in enumerate(vertical_partition(graph, shares, seed=seed), start=1):
+            # Each holder in another order: an exercise in which rows happened to agree would pass without any
+            # alignment.
             name, order = f"holder{number}", torch.randperm(nodes, generator=generator)
             place = torch.empty_like(order)
             place[order] = torch.arange(nodes)
@@ -254,6 +256,7 @@ def write_parties(
     with new_folder(path) as folder:
         for party in parties:
             place = folder / party.name
+            # Only for parties whose key was made here; the others' keys never leave their own machines.
             if party.name in made:
                 write_identity(made[party.name], place)
             else:
@@ -288,6 +291,8 @@ def take_agreement(folder: Path, file: Path) -> None:
     there = folder / FILE
     if not (there.is_file() and read_bytes(there) == data):
         with writing(there):
+            # Before the file changes: signatures of another agreement must not stand beside this one, even after a
+            # crash.
             (folder / SIGNATURES).unlink(missing_ok=True)
         write_bytes(there, data)
 

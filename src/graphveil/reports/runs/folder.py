@@ -77,6 +77,7 @@ def default_folder(data: str, method: str, now: datetime, *, root: Path = Path("
         root: the folder that holds all runs.
     """
     name = f"{plain_name(data)}-{method}-{now:%Y%m%d-%H%M%S}"
+    # A free name is only likely to stay free; `new_folder` refuses if another process was quicker.
     taken = next(count for count in range(1, 10_000) if not _numbered(root, name, count).exists())
     return _numbered(root, name, taken)
 
@@ -101,6 +102,8 @@ def write_run(result: Result, path: Path, *, options: Mapping[str, Any]) -> RunR
     """
     record = RunRecord.from_result(result, options=options).in_folder(str(path))
     with new_folder(path) as folder:
+        # Closed before the first file: what was measured on true labels is never readable by others, not even for a
+        # moment.
         folder.chmod(parts.OWN_FOLDER)
         public = folder / parts.PUBLIC
         public.mkdir()
@@ -123,6 +126,7 @@ def open_model(path: Path) -> Any:
     from graphveil.methods import load_method
 
     public = parts.public_part(path)
+    # Before the model is loaded: a run whose ledger was edited must not be given another spend.
     parts.checked(path)
     model = load_method(public)
     model.ledger = LedgerFile(public / parts.LEDGER).open(model.ledger)
@@ -176,6 +180,7 @@ def keep_spending(model: Estimator[Any], path: Path) -> None:
     with account.locked():
         model.ledger = account.open(model.ledger)  # what others spent since belongs to the same people
         if (path / parts.RESULT).is_file():
+            # Read inside the lock, so that results of another process's prediction are not written over.
             record = _paid(_record(path), model.guarantee, model.ledger)
             _write(record, model, path)
         elif parts.is_public_part(path):

@@ -34,6 +34,8 @@ class TrialLog:
     """
 
     def __init__(self, path: Path, room: Room | None = None) -> None:
+        # Also an unfinished one: going on would hide trials that were seen and thrown away, whose price is not in this
+        # run.
         if path.exists():
             raise _begun(path)
         refuse_used_folder(path)
@@ -55,6 +57,7 @@ class TrialLog:
         self({"ended": True})
 
     def _append(self, entry: Mapping[str, Any], previous: str) -> None:
+        # Chained: a trial that is taken out, or put in afterwards, breaks every line that follows.
         line = (to_json({"previous": previous, **entry}) + "\n").encode()
         length = self.path.stat().st_size
         try:
