@@ -156,6 +156,7 @@ class VFGNN:
         Raises:
             InputError: another graph.
         """
+        # Other people would have to publish as well; the label holder has nothing of theirs.
         if graph is not None:
             raise InputError("a federation predicts its own nodes alone", where="VFGNN", remedy="leave the graph out")
         return self._fitted().probabilities.clone()
@@ -252,6 +253,7 @@ class VFGNN:
         """
         _, facts, tensors = read_method(path, KIND)
         with restoring(path):
+            # By the default's type: JSON has no infinity and writes 8.0 and 8 alike.
             settings = {name: _number(value, OPTIONS[name]) for name, value in facts["settings"].items()}
             model = cls(seed=int(facts["seed"]), **settings)  # type: ignore[arg-type]
             members = tuple(Member(str(name), int(columns), bool(labels)) for name, columns, labels in facts["members"])

@@ -62,7 +62,9 @@ def holding_of(graph: Graph, order: Tensor, *, labels: bool, seed: int) -> Holdi
     rows = to_rows(graph.x)[order.numpy()] if graph.x.layout == torch.sparse_csr else graph.x[order]
     head = None
     if labels:
+        # Drawn over the whole folder and cut afterwards: who is aligned must not change who trains.
         split = published_split(graph) or random_split(graph, seed)
+        # In the common order, as all rows from here on: nothing after this knows where a person stood in the files.
         head = LabelHead(graph.y[order], split.train[order], split.val[order], split.test[order])
     bound = max(abs(graph.schema.low), abs(graph.schema.high))
     return Holding(rows, ends[:, (ends >= 0).all(dim=0)], bound, head)
@@ -222,6 +224,7 @@ def run_party(
             raise InputError(f"{name} holds data", remedy="hand over its graph")
         return holder_program(run, graph, ids or [], seed=seed)
 
+    # The order of the agreement: of two parties the first listens, and frames carry places in place of names.
     places = {party.name: place for place, party in enumerate(agreement.parties)}
     peers = tuple(
         Peer(places[party.name], party.name, party.address, party.certificate.encode())

@@ -72,6 +72,7 @@ def _edges(path: Path) -> tuple[np.ndarray, np.ndarray]:
     starts, target = (whole_numbers(array, path.name) for array in read_npz(path, ("indptr", "indices")))
     counts = np.diff(starts)
     fits = starts.ndim == target.ndim == 1 and len(starts) > 0 and bool((counts >= 0).all())
+    # Checked here, since these arrays go past SciPy, which would look at them.
     if not fits or (starts[0], starts[-1]) != (0, len(target)) or int(target.min(initial=0)) < 0:
         raise ValueError("the rows of adj_full.npz do not fit its indices")
     return np.repeat(np.arange(len(counts), dtype=np.int64), counts), target

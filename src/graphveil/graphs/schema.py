@@ -31,6 +31,7 @@ def usable_range(low: float, high: float) -> bool:
     if not (numbers and abs(low) < math.inf and abs(high) < math.inf and low < high):
         return False
     size = max(abs(low), abs(high))
+    # Closer bounds than a float32 can tell apart would make every scaled feature 0 or 1, and the noise be for nothing.
     return size <= _LARGEST and high - low >= max(1e-15, 1e-6 * size)
 
 

@@ -39,6 +39,7 @@ def _number(text: str, where: str, line: int) -> float:
         value = float(text)
     except ValueError:
         value = math.nan
+    # A negative share would take budget from the other features, and nobody would have agreed to their price.
     if not (math.isfinite(value) and value >= 0):
         raise DataError(f"line {line} is {text!r}", where=where, allowed="a number of at least 0")
     return value

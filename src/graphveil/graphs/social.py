@@ -120,6 +120,8 @@ def _edges(
 ) -> tuple[np.ndarray, np.ndarray]:
     """`count` different undirected edges [count], [count] between numbered nodes."""
     n = len(labels)
+    # Cut at sqrt(n): beyond that two hubs would expect more than one edge with each other, and draws would mostly
+    # repeat.
     weights = np.minimum((1.0 - rng.random(n)) ** (-1.0 / _TAIL), np.sqrt(n))
     order = np.argsort(labels, kind="stable").astype(np.int32)
     ends = np.cumsum(weights[order])  # a class is one stretch of this line

@@ -59,8 +59,10 @@ def random_split(graph: Graph, seed: int, fractions: tuple[float, float, float] 
             where="random_split",
             allowed="three shares of 0 or more, at most 1 in all",
         )
+    # Who has a label is declared public; which one it is has no part in the drawing, so a split tells nothing of it.
     known = known_labels(graph).nonzero().flatten().numpy()
     order = np.random.default_rng(seed).permutation(known)
+    # Cumulated before rounding: the parts always add up, and none loses a node to the others' rounding.
     cuts = [round(len(order) * float(share)) for share in np.cumsum(fractions)]
     if cuts[0] == 0:
         raise InputError(f"{len(order)} labelled nodes leave none to train on", where="random_split")

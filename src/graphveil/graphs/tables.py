@@ -136,6 +136,7 @@ def find_table(folder: Path, stem: str, *, required: bool = True) -> Path | None
         DataError: both are there, or none although one is required.
     """
     there = [path for path in (folder / f"{stem}.csv", folder / f"{stem}.parquet") if os.path.lexists(path)]
+    # Refused, not chosen between: which of two tables is the newer one, only their owner knows.
     if len(there) > 1:
         raise DataError(f"both {stem}.csv and {stem}.parquet are there", where=str(folder), remedy="remove one")
     if not there and required:
@@ -163,6 +164,7 @@ def _read_parquet(path: Path) -> Table:
 
     try:
         shape = polars.scan_parquet(path, glob=False, hive_partitioning=False)
+        # The footer alone: a parquet file of a kilobyte can declare more cells than there is memory.
         rows, columns = int(shape.select(polars.len()).collect().item()), len(shape.collect_schema())
         if rows * columns > LARGEST_TABLE:
             raise DataError(f"holds {rows:,} rows of {columns:,} columns", where=str(path), allowed=_CELLS)

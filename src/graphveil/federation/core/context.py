@@ -44,4 +44,5 @@ class RunContext:
     @property
     def left(self) -> range:
         """The numbers of the rounds that are not finished: all holders publish once in each."""
+        # Finished rounds are left out, not run again: their noise is spent, and their messages nobody waits for.
         return range(self.done + 1, self.setting.publications + 1)

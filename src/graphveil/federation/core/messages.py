@@ -137,6 +137,7 @@ def require_kind(kind: str, body: Tensor) -> None:
     known = KINDS.get(kind)
     if known is None:
         raise InputError(f"message {kind!r} is not on the list of what may be sent", allowed=", ".join(KINDS))
+    # The element type is part of the kind: a float where ring elements belong could carry a number in the clear.
     if body.dtype != known.dtype:
         raise InputError(f"message {kind!r} holds {body.dtype}", allowed=str(known.dtype))
 

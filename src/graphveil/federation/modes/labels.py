@@ -37,6 +37,8 @@ class LabelHead:
     """
 
     def __init__(self, labels: Tensor, train: Tensor, val: Tensor, test: Tensor) -> None:
+        # An unknown label can be neither randomized nor scored: said here, where the holder is known, and not in a
+        # kernel.
         if not bool((labels[train | val | test] >= 0).all()):
             raise InputError("a node of the split has no label", where="label holder")
         self.labels, self.train, self.val, self.test = labels, train, val, test
@@ -117,6 +119,7 @@ class LabelHead:
             error = self._loss(z, self.reported[self._rows])
             error.backward()  # type: ignore[no-untyped-call]
             self._optimiser.step()
+            # The last step's loss alone is noted: it stays with the label holder, who knows the labels.
             loss = float(error.detach())
             yield Send(setting.server, "hidden-gradient", _gradient(z))
         # All nodes and not the training rows alone: which of them validate is not the server's to know.

@@ -200,6 +200,7 @@ def _initial(
         else torch.zeros(holding.nodes, member.columns, dtype=torch.float64)
         for member in setting.members
     ]
+    # Rounded once, before anything is shared: all parties compute exactly from here on.
     share = ring.encode(torch.cat(blocks, dim=1), setting.protocol.bits)
     s = transition_matrix(holding.edge_index, holding.nodes)
     p = yield from propagate_shares(zero, keys, s, share, setting.model.hops, scale_of(setting))
@@ -208,6 +209,7 @@ def _initial(
 
 def _restored(publisher: Publisher, head: LabelHead | None, state: State) -> LinearHolder:
     """Set publisher and head from a checkpoint."""
+    # Such a checkpoint has shares that the server dealt: going on from it would keep the old leak.
     if "seal/salt" not in state:
         raise InputError(
             "this run was begun by a version whose server could tell the features",

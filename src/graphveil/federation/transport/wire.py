@@ -190,6 +190,7 @@ class Assembly:
         self._have += 1
         if self._have < first.parts:
             return None
+        # Over the very bytes that arrived: `bytearray` is writable, as torch wants it, and no second copy is made.
         words = np.frombuffer(self._got, dtype=_WORDS[first.dtype])
         own = words.astype(words.dtype.newbyteorder("="), copy=False)
         return _NAMES[first.kind], torch.from_numpy(own).reshape(first.shape)

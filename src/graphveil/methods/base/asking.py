@@ -67,6 +67,7 @@ def reports_from(tensors: Mapping[str, Tensor]) -> Any:
     Raises:
         InputError: no feature mechanism sends these.
     """
+    # By their tensors' names and not by the method's setting: a file says what it holds.
     for kind in dict.fromkeys(info.report_type for info in catalogue() if info.kind == "features"):
         try:
             return kind.from_tensors(tensors)

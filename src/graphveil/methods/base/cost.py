@@ -30,6 +30,7 @@ def assumed_propagation(nodes: int, entries: int) -> SparseMatrix:
         nodes: n.
         entries: edges drawn at random; at most MOST_TIMED are.
     """
+    # Fixed: a plan should say the same twice, and timing needs a matrix of the right size, not the true one.
     generator = torch.Generator().manual_seed(0)
     return normalised(torch.randint(0, nodes, (2, min(entries, MOST_TIMED)), generator=generator), nodes)
 
@@ -77,6 +78,7 @@ def product_seconds(p: SparseMatrix, width: int) -> float:
         start = time.perf_counter()
         p.forward.times(x)
         seconds.append(time.perf_counter() - start)
+    # The best and not the mean: other work on the machine only ever makes a product slower.
     return min(seconds)
 
 

@@ -109,6 +109,7 @@ class Estimator(Generic[C]):
             BudgetError: the ledger cannot pay, before anything is read.
             InputError: for data outside what was declared, or a graph that the method cannot serve.
         """
+        # The secure source unless another was handed over: no setting, and no `seed`, leads to known noise.
         source, graph = SecureRandomness() if randomness is None else randomness, _as_graph(graph)
         nodes = split or random_split(graph, self.core.seed)
         collected = self.core.collect(graph, split=nodes, randomness=source, progress=progress)
@@ -260,6 +261,7 @@ class Estimator(Generic[C]):
 
     def __sklearn_clone__(self) -> Estimator[C]:
         """Return an unfitted copy with the same account: its people are those of the original."""
+        # Built anew from its settings: nothing that was fitted or read goes along.
         core = type(self.core)(**self.get_params())
         # One account for all clones: cross-validation over n clones would else be n collections at the price of one.
         core.account = self.core.account

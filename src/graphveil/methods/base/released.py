@@ -129,6 +129,7 @@ def require_servable(graph: Graph, *, several: bool = False) -> GraphSchema:
             response of one label cannot report.
     """
     schema: GraphSchema = graph.schema
+    # The owner's declaration decides, not the method's name: here the server is handed every edge as it is.
     if "edges" in schema.private:
         raise InputError(
             f"{schema.name} declares its edges private, and this method hands the topology to the server",
@@ -195,6 +196,7 @@ def randomize_people(graph: Graph, split: Split, privacy: LocalPrivacy, *, rando
     released = _features(graph, features, randomness)
     asked = split.train | split.val
     sent = labels.randomize(graph.y[asked], randomness=randomness).labels
+    # -1 for all who are not asked: what was never sent cannot be read by accident.
     everyone = torch.full_like(graph.y, -1 if graph.y.dim() == 1 else 0)
     everyone[asked] = sent
     # Where nothing is randomized there is nothing that known noise could undo.

@@ -56,9 +56,12 @@ class GapRecipe:
         yield Train(0, [features])
         encoder = cast(Encoder, networks[0])
         with torch.no_grad():
+            # At most length 1: the sensitivity that one entry of A has in the sum. `perturb` holds it exactly, on its
+            # grid.
             rows = [unit_rows(encoder.embed(blocks([features])))]
         for hop in range(1, hops + 1):
             total = yield AddUp(rows[-1], hop)
+            # Post-processing of a noisy sum, and what bounds the next one again.
             rows.append(unit_rows(cast(Tensor, total)))
         return list(rows)
 

@@ -73,6 +73,7 @@ class LinkPrivacy:
         Raises:
             InputError: for a mode that does not fit a directed or an undirected graph.
         """
+        # "lower" by default: one report at the whole price tells more than two at half of it each.
         mode = self.mode or ("directed" if schema.directed else "lower")
         if (mode == "directed") != schema.directed:
             kind = "directed" if schema.directed else "undirected"

@@ -359,6 +359,7 @@ class SolitudeCore:
         options = dict(facts["options"])
         for name in ("epsilon_x", "epsilon_y", "epsilon_a"):
             options[name] = None if options[name] is None else float(options[name])
+        # A saved model must load where there is no GPU.
         method = cls(**options, **{**facts["settings"], "device": "cpu"})
         network = restored_network(facts, tensors)
         schema = schema_from(facts["schema"])

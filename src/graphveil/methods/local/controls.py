@@ -72,6 +72,7 @@ def hits(scores: Tensor, graph: Graph, split: Split) -> np.ndarray:
     test = split.test
     if graph.y.dim() == 2:
         return f1_shares(scores[test] > 0.5, graph.y[test])
+    # True labels of test nodes: a figure of a simulation, which no epsilon covers and no release contains.
     right: np.ndarray = (scores.argmax(dim=1)[test] == graph.y[test]).numpy().astype(float)
     return right
 

@@ -119,6 +119,7 @@ class LPGNNCore:
             if name not in known:
                 raise InputError(f"setting {name!r} is not known", where="LPGNN", allowed=", ".join(known))
         self.privacy = LocalPrivacy(epsilon_x, epsilon_y, mechanism, delta)
+        # Public parts need no averaging against noise, and lose by it.
         hops = {"steps_x": 0 if epsilon_x == math.inf else 8, "steps_y": 0 if epsilon_y == math.inf else 4}
         chosen = {name: value for name, value in settings.items() if value is not None or name not in hops}
         self.settings = NetworkSettings(**{**hops, **chosen})

@@ -46,6 +46,7 @@ def interval(per_run: Sequence[np.ndarray], *, difference: bool = False) -> Inte
         share = stats.binomtest(int(per_run[0].sum()), len(per_run[0])).proportion_ci(0.95, "wilson")
         low, high = float(share.low), float(share.high)
     else:
+        # Several runs vary by split and noise together, which no single run can show.
         half = _half_width(runs, per_run[0])
         low, high = mean - half, mean + half
     if not difference:

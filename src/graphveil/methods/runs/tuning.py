@@ -138,6 +138,7 @@ def tune(
     fitted: list[tuple[Trial, Any]] = []
     for number, (one, method) in enumerate(zip(tried, methods, strict=True), start=1):
         labels = family.train(method, reports, graph)
+        # Against what was released: true validation labels would be a query in every trial.
         score = float((method.predict() == labels)[split.val].float().mean())
         fitted.append((Trial(one, score), method))
         if progress is not None:
