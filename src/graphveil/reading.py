@@ -60,6 +60,7 @@ def read_bytes(path: Path, *, largest: int = LARGEST, error: Kind = DataError) -
         FileNotFoundError: there is none.
         InputError: of kind `error`: it is no file, is compressed, too large, or cannot be opened.
     """
+    # The descriptor is judged and read; by then the path could name another file.
     number = _open(path, error)
     with os.fdopen(number, "rb") as file:
         try:

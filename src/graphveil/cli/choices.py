@@ -73,6 +73,7 @@ def collect(method: str, info: Method, typed: Mapping[str, Any]) -> dict[str, An
         given[key] = _read(key, info.options[key].type, typed[key], where=flag(key))
     for pair in typed.get("settings") or ():
         key, text = split_pair(pair)
+        # Two values for one setting: whichever were taken, somebody would read the other.
         if key in given:
             raise InputError(f"{key} was given twice", where=f"--set {pair}")
         given[key] = read_value(method, info, key, text)

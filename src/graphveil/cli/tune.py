@@ -83,6 +83,7 @@ def tune(
 
     folder = out or run_folder.default_folder(data, f"{method}-tuned", datetime.now())
     files.refuse_used_folder(folder)
+    # A first time only to refuse: whether there is a log already needs no graph, and loading one can take minutes.
     if search.paid(method):
         _log(folder)
     with working() as tell:

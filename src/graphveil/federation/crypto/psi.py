@@ -64,6 +64,7 @@ def align(roster: Roster, ids: Sequence[str], *, randomness: Randomness) -> Prog
         yield Send(after, "blinded-ids", going)
         arrived = yield Receive(before, "blinded-ids", (-1, curve.POINT))
         going = _multiplied(secret, arrived, before)
+    # The last lap brings each set home: it is the next holder's own, with everybody's secret on it.
     yield Send(after, "blinded-ids", going)
     mine = yield Receive(before, "blinded-ids", (len(ids), curve.POINT))
     points = _different(mine, before)

@@ -156,6 +156,7 @@ class Session:
             elif "started" in word and self._leads and word["started"] == self._going:
                 self._send_control({"go": self._going}, name)
             elif "call" in word and name == self._server and word["call"] != self._nonce:
+                # The program waits in another thread: ending the monitor wakes it, wherever it is.
                 monitor.end(SessionOver())
             self._controls_in.append((name, word))
             monitor.lock.notify_all()

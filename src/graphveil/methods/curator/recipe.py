@@ -152,6 +152,8 @@ class StagedCore:
         void = None if self.privacy.public else randomness.void
         made = Published(tuple(parts), tuple(networks), people, self.privacy, noise, tuple(history), void)
         self._unfinished = made
+        # A publication for everybody is known again by its hash; rows that are a node's own are not handed round at
+        # all.
         if not self._own_rows:
             self.account.made(made.digest)
         return made

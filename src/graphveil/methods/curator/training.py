@@ -116,6 +116,7 @@ def read_people(graph: Graph, split: Split) -> NodeData:
         InputError: for a graph with several labels a node, or a label that is no declared class.
     """
     schema = require_one_label(graph)
+    # Features of all nodes: the hops sum over neighbours who neither train nor validate.
     features, asked = read_features(graph), split.train | split.val
     # The test nodes' labels end here: nothing after this line could use them by mistake.
     labels = torch.where(asked, graph.y, -1)

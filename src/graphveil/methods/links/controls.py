@@ -24,7 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 import torch
@@ -52,6 +52,30 @@ LinkMethod = Estimator[SolitudeCore] | Estimator[LinkBeliefsCore]
 PUBLISHED = {"blink": "blink-hybrid", "dprr": "degree-preserving"}
 
 
+class _People(TypedDict):
+    """The budgets of features and labels, as a method takes them."""
+
+    epsilon_x: float | None
+    epsilon_y: float
+    mechanism: str
+    delta: float
+
+
+class _Lists(TypedDict):
+    """The budget of neighbour lists, and who reports."""
+
+    epsilon_a: float
+    mode: str | None
+
+
+class _Denoising(TypedDict, total=False):
+    """What a rival makes of the lists, where it differs from the method."""
+
+    denoiser: str
+    steps_x: int
+    steps_y: int
+
+
 def link_controls_of(method: LinkMethod, graph: Graph, split: Split) -> Mapping[str, Control]:
     """Return the controls of a fitted method, each to be run by calling it."""
     released = method.released
@@ -76,7 +100,7 @@ def rivals_of(method: LinkMethod, graph: Graph, split: Split, *, randomness: Ran
         return {}
     rivals: dict[str, Control] = {}
     if method.links.mechanism == "lists":
-        same: dict[str, Any] = {
+        same: dict[str, _Denoising] = {
             "base": {"denoiser": "none", "steps_x": 0, "steps_y": 0},
             "lpgnn": {"denoiser": "none"},
             "solitude": {"denoiser": "calibration"},
@@ -115,7 +139,7 @@ def settings_of(method: LinkMethod) -> NetworkSettings:
     return NetworkSettings(steps_x=hops, steps_y=0, seed=method.seed, device=method.device)
 
 
-def _people(method: LinkMethod) -> dict[str, Any]:
+def _people(method: LinkMethod) -> _People:
     """Return the budgets of features and labels as keywords."""
     privacy = method.privacy
     return {
@@ -126,9 +150,9 @@ def _people(method: LinkMethod) -> dict[str, Any]:
     }
 
 
-def _solitude(method: LinkMethod, links: dict[str, Any], options: dict[str, Any]) -> Estimator[SolitudeCore]:
+def _solitude(method: LinkMethod, links: _Lists, options: _Denoising) -> Estimator[SolitudeCore]:
     settings = settings_of(method)
-    plain = {
+    plain: dict[str, Any] = {
         "model": "sage" if settings.model == "mlp" else settings.model,
         "hidden": settings.hidden,
         "dropout": settings.dropout,
@@ -139,13 +163,14 @@ def _solitude(method: LinkMethod, links: dict[str, Any], options: dict[str, Any]
         "device": settings.device,
         "steps_x": settings.steps_x,
     }
-    return Solitude(**_people(method), **links, **{**plain, **options})
+    plain.update(options)
+    return Solitude(**_people(method), **links, **plain)
 
 
 def _on_same_reports(
-    method: LinkMethod, released: LinkReports, options: dict[str, Any], graph: Graph, split: Split
+    method: LinkMethod, released: LinkReports, options: _Denoising, graph: Graph, split: Split
 ) -> Control:
-    links = {"epsilon_a": method.links.epsilon_a, "mode": method.links.mode}
+    links: _Lists = {"epsilon_a": method.links.epsilon_a, "mode": method.links.mode}
     return lambda: hits(_solitude(method, links, options).fit_reports(released).predict_proba(), graph, split)
 
 
@@ -158,7 +183,7 @@ def _beliefs_on_same_reports(method: LinkMethod, released: LinkReports, graph: G
 def _published(method: LinkMethod, schema: GraphSchema, denoiser: str) -> Estimator[SolitudeCore]:
     price = method.links.relationship_epsilon
     directed = method.links.mode_for(schema) == "directed"
-    links = {"epsilon_a": price if directed else price / 2, "mode": "directed" if directed else "both"}
+    links: _Lists = {"epsilon_a": price if directed else price / 2, "mode": "directed" if directed else "both"}
     return _solitude(method, links, {"denoiser": denoiser})
 
 
@@ -213,7 +238,7 @@ def _random_graph(method: LinkMethod, released: LinkReports) -> Tensor:
 def _again(method: LinkMethod, released: LinkReports) -> Tensor:
     """Return what the method makes of a changed collection, in a copy that spends nothing of the method's."""
     privacy = released.people.privacy
-    people = {**_people(method), "epsilon_x": privacy.epsilon_x}
+    people: _People = {**_people(method), "epsilon_x": privacy.epsilon_x}
     links: LinkPrivacy = method.links
     shared: dict[str, Any] = {"epsilon_a": links.epsilon_a, "mode": links.mode}
     if not method.trains_network:

@@ -31,6 +31,7 @@ class LocalFamily:
 
     def used_settings(self, estimator: LocalMethod, settled: Mapping[str, object]) -> dict[str, Any]:
         used = {"epsilon_x": estimator.privacy.epsilon_x, "epsilon_y": estimator.privacy.epsilon_y}
+        # With labels alone only the budgets were used: other settings in the record would claim that they mattered.
         if not estimator.trains_network:
             return {name: used.get(name, value) for name, value in settled.items() if name in ("epsilon", *used)}
         used |= {"steps_x": estimator.settings.steps_x, "steps_y": estimator.settings.steps_y}

@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -154,6 +155,7 @@ class HeteroRRCore:
             InputError: for a directed graph whose edges are private, private edges outside the declared pairs, or
                 values outside what was declared.
         """
+        # Scores are read and stamped before the graph is: a share that followed the data would cost more than epsilon.
         privacy = self._settled(graph.schema)
         domain = None if "edges" not in privacy.protected else domain_of(graph)
         # What is spent follows from the schema and the protected pairs: both are public, so paying reads nothing.
@@ -184,8 +186,8 @@ class HeteroRRCore:
             facts = {"public_edges": graph.get("public_edges"), "members": graph.get("private_nodes")}
             _, private = protected_pairs(int(graph.num_nodes), graph.edge_index, **facts)
             known = _rows(features.x) if mechanism is None else None  # noisy ones would say little of who is alike
-            how: dict[str, Any] = {"chains": self.chains, "randomness": randomness, "progress": tell}
-            made = make_edges(privacy, domain, private, features=known, **how)
+            ask = partial(make_edges, chains=self.chains, randomness=randomness, progress=tell)
+            made = ask(privacy, domain, private, features=known)
         labels, y = privacy.label_mechanism(len(schema.classes)), graph.y
         if labels is not None:
             require_one_label(graph)

@@ -77,8 +77,8 @@ def run(
         if search is None:
             method.fit(graph, split=nodes, randomness=randomness, progress=tell)
         else:
-            how: dict[str, Any] = {"seed": seed + number, "device": device, "progress": tell}
-            tuned.append(choose(name, graph, settings, search, split=nodes, randomness=randomness, **how))
+            ask = partial(choose, name, graph, settings, search, split=nodes, randomness=randomness)
+            tuned.append(ask(seed=seed + number, device=device, progress=tell))
             method = tuned[-1].method
         seconds.append(time.perf_counter() - began)
         if tuned and tuned[-1].seconds is not None:  # how long all trials took says how many there were
