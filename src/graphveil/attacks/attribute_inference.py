@@ -70,6 +70,7 @@ def attribute(
     # Learn on some people and judge on others, so that fitting by heart does not count.
     public[rng.permutation(len(rows))[: round(known * len(rows))]] = True
     reading = _read_off(rows, truth, public)
+    # The middle of the declared range, not of the data: whoever is judged has no say in where the line lies.
     above = truth[~public] > (graph.schema.low + graph.schema.high) / 2
     members, others = _sample(reading.scores[above], rng), _sample(reading.scores[~above], rng)
     figures = {"variance explained beyond the mean": reading.explained, "columns": float(len(columns))}
@@ -97,6 +98,8 @@ def _baseline(labels: float, dealt: Sequence[float]) -> dict[str, Any]:
     """What `judge` is told of the AUCs that labels alone and features dealt out anew reach: the better one."""
     facts: dict[str, Any] = {"baseline": labels, "baseline_note": "labels spread over the edges, no features"}
     if dealt:
+        # One training without the secret may lie above another by luck, so a method is accused only beyond the spread
+        # of several.
         facts["baseline_high"] = max(labels, _next_below(dealt))
         if np.mean(dealt) > labels:
             facts |= {
@@ -111,6 +114,7 @@ def _next_below(aucs: Sequence[float]) -> float:
     m = len(aucs)
     if m < 2:
         return float(np.mean(aucs))
+    # Student's t and the 1 + 1/m: mean and spread come from a handful of trainings, and one more has its own luck.
     return float(np.mean(aucs) + stats.t.ppf(1 - FALSE_ALARM, m - 1) * np.std(aucs, ddof=1) * np.sqrt(1 + 1 / m))
 
 
@@ -124,6 +128,7 @@ class _Found:
 def _read_off(rows: np.ndarray, truth: np.ndarray, public: np.ndarray) -> _Found:
     """Fit on the public nodes, return what is said of the others beyond the mean, in deviations of each column."""
     centre, spread = rows[public].mean(axis=0), rows[public].std(axis=0)
+    # Centred on the known people: moments of those who are judged are what the adversary is to find out.
     scaled = (rows - centre) / np.where(spread > 1e-12, spread, 1.0)
     model = Ridge(alpha=1.0).fit(scaled[public], truth[public])
     mean = truth[public].mean(axis=0)

@@ -112,6 +112,7 @@ def _lira(target: Target) -> AttackResult:
 
 def _attribute(target: Target) -> AttackResult:
     dealt = []
+    # Only where an epsilon could be contradicted: five trainings are a high price where no limit is at stake.
     if target.train is not None and limit_of_answers(target.method).exists:
         for number in range(1, DEALT + 1):
             others = with_features_of_others(target.served, target.seed + number)

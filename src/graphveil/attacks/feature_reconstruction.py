@@ -185,6 +185,7 @@ def _people(graph: Graph, known: float | np.ndarray, rng: np.random.Generator) -
     columns = np.sort(rng.permutation(d)[:_COLUMNS])
     held: Any = as_matrix(graph.x)
     held = held[nodes] if sp.issparse(held) else held[torch.from_numpy(nodes)]
+    # Over the declared range, so that errors of different graphs compare; the data's own range would be read off it.
     truth = (_dense(held, columns) - schema.low) / (schema.high - schema.low)
     if not truth.std(axis=0).any():
         raise InputError(
@@ -215,6 +216,7 @@ def _copied(
     else:
         if randomness is None:
             raise InputError("reports are made for this attack", where="reconstruction", remedy="give randomness")
+        # Made anew: a second report of the same person, which a simulation may draw and a collection has to pay for.
         reports = mechanism.randomize(people.held, randomness=randomness)
         copy, words = _dense(mechanism.centred(reports), people.columns), "its noisy report"
     copy = copy / (graph.schema.high - graph.schema.low)
@@ -238,6 +240,7 @@ def _dense(rows: Any, columns: np.ndarray) -> np.ndarray:
 
 def _centres(people: _People) -> np.ndarray:
     """Return for each of the people the mean of those known who have the same class [m, d]; of all, where none has."""
+    # Means of known people alone: one over everybody would hold the very rows that are to be reconstructed.
     centres = np.repeat(people.truth[people.known].mean(axis=0)[None], len(people.nodes), axis=0)
     for group in np.unique(people.groups):
         alike = people.groups == group

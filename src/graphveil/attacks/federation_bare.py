@@ -45,6 +45,8 @@ def _dealt_shares(dealt: DealerView, p: Tensor) -> dict[str, Tensor]:
     """Return shares of P of which all but the first were dealt."""
     first, *others = dealt.setting.names
     found = {name: dealt.share(name) for name in others}
+    # The first holder's share is what makes the sum right, as in the protocol: the others' are expanded from dealt
+    # keys.
     return {first: p - torch.stack(list(found.values())).sum(dim=0), **found}
 
 

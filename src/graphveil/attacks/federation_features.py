@@ -67,6 +67,7 @@ def feature_recovery(view: View, recorded: Recorded, *, victim: str, known: floa
         guess, source = _best_guess(_inputs(view, victim), truth, public, rng)
     else:
         guess = solved.numpy()[~public][:, columns]
+    # The control may choose its ridge as the attack does: a weaker control would turn chance into a finding.
     control, _ = _best_guess({"control": _control(view, recorded)}, truth, public, rng)
     scores, without = (_beyond_mean(rows, truth[public]) for rows in (guess, control))
     found = [_sample(scores[side], rng) for side in (above, ~above)]
@@ -140,6 +141,7 @@ def solve_features(view: View, victim: str) -> Tensor | None:
     """
     if view.holding is None or not view.weights:
         return None
+    # Weights are handed out after a round, so the layer of the first round has none to go with.
     h, mine = view.first_layers()[1:], as_dense(view.holding.features)
     weights = {name: each[: len(h)] for name, each in view.weights.items()}
     rest = [layer - mine @ own for layer, own in zip(h, weights[view.party], strict=False)]
@@ -213,6 +215,7 @@ def similarities_of(steps: Sequence[tuple[Tensor, Tensor]]) -> Tensor:
     """Return the same from how far each layer moved, over the rate, and by which slope."""
     d = torch.cat([moved for moved, _ in steps], dim=1)
     middle = torch.cat([slope.double() for _, slope in steps], dim=1).T @ d
+    # Symmetrised first, as G^T X X^T G is: rounding leaves a part that is not, and the inverse would blow it up.
     found: Tensor = d @ torch.linalg.pinv((middle + middle.T) / 2, rtol=1e-5) @ d.T
     return found
 
@@ -263,6 +266,7 @@ def _best_guess(
 ) -> tuple[np.ndarray, str]:
     """Return guesses [m, d] for people who are not public by the input that serves best on a quarter of the public."""
     everybody = rng.permutation(np.flatnonzero(public))
+    # Chosen on people who are known and not judged: the best of many tries on the judged ones would be luck.
     fits, judges = np.split(everybody, [3 * len(everybody) // 4])
     errors: dict[tuple[str, float], float] = {}
     for name, rows in inputs.items():

@@ -65,6 +65,7 @@ def label_inference(view: View, recorded: Recorded, *, nodes: int = 500, seed: i
         "share of the largest class": float(np.bincount(labels).max() / len(labels)),
     }
     limit, target = limit_of_labels(view), f"which training nodes have the same label, by {view.party}"
+    # The control is judged like the attack: what the party knew before any gradient came is no leak of the labels.
     without = judge("control", target, *control, limit=limit, seed=seed)
     result = judge(
         "label-inference",
@@ -77,6 +78,7 @@ def label_inference(view: View, recorded: Recorded, *, nodes: int = 500, seed: i
         figures=figures,
         notes=("pairs share nodes: intervals are somewhat too narrow",),
     )
+    # epsilon bounds a likelihood ratio: applied to what the control finds already, since features speak of labels too.
     return replace(result, limit=limit.tpr(max(FALSE_ALARMS, without.tpr_at_1_fpr.mean)))
 
 
@@ -90,11 +92,13 @@ def matched_pairs(labels: np.ndarray, rng: np.random.Generator) -> tuple[Pairs, 
         labels: of the nodes, int64 [m]. rng: draws the pairs.
     """
     first, second = (ends.astype(np.int64) for ends in np.triu_indices(len(labels), 1))
+    # Which end comes first is drawn: in the order of places, first ends would be early nodes and their classes.
     turned = rng.random(len(first)) < 0.5
     first, second = np.where(turned, second, first), np.where(turned, first, second)
     alike = labels[first] == labels[second]
     classes = np.unique(labels[first[alike]])
     sides = [[np.flatnonzero((alike == same) & (labels[first] == c)) for c in classes] for same in (True, False)]
+    # The same share of every class, or the size of a class would tell pairs apart without any gradient.
     share = min(len(others) / len(ones) for ones, others in zip(*sides, strict=True))
     kept = [rng.permutation(others)[: round(share * len(ones))] for ones, others in zip(*sides, strict=True)]
     ones, others = np.concatenate(sides[0]), np.concatenate(kept)
@@ -147,6 +151,7 @@ def unit_rows(parts: Sequence[Tensor], rows: int) -> Tensor:
     """
     if not parts:
         return torch.zeros(rows, 1, dtype=torch.float64)
+    # Cosines and not lengths: gradients shrink as training goes on, and late rounds would not count.
     return torch.cat([functional.normalize(part.double(), dim=1) for part in parts], dim=1) / math.sqrt(len(parts))
 
 
@@ -160,6 +165,7 @@ def groups(rows: Tensor, classes: int, seed: int = 0) -> np.ndarray:
         int64 [m].
     """
     different = len(torch.unique(rows, dim=0))
+    # Never more groups than different rows: k-means would fill the rest with empty ones and warn.
     return np.asarray(KMeans(min(classes, different), n_init=8, random_state=seed).fit_predict(rows.numpy()))
 
 

@@ -77,6 +77,7 @@ def lattice(view: View, recorded: Recorded, *, people: int = 500, seed: int = 0)
     here = equations.first(view.setting.model.width)  # of one round
     weights = weights[:, : here.y.shape[1]]
     figures["weights right, bit for bit"] = float((weights == w[:, : here.y.shape[1]]).mean())
+    # With the right W what is left is P V and noise; with a wrong one it is uniform, and no row comes out small.
     left = here.y - here.q @ weights
     judged, others = _pairs(p, order[known : known + people], rng)
     right, wrong = (_smallness(left[judged] - p[rows] @ here.v) for rows in (judged, others))
@@ -92,6 +93,7 @@ def low_bits(view: View, recorded: Recorded, *, people: int = 500, seed: int = 0
     step = _step(view)
     p, w = (part.numpy() for part in recorded.secrets())
     rng = np.random.default_rng([seed, 0x10B])
+    # A column of zeros says nothing of its weights, and makes every square matrix of rows even.
     used = (p != 0).any(axis=0)
     order, z = rng.permutation(len(p)), view.opened_words()[0].numpy()
     known = order[odd_columns(p[order][:, used].T)]
@@ -141,6 +143,7 @@ def weights_behind_noise(equations: Equations, p: np.ndarray, known: np.ndarray,
     Args:
         known: their places. noise: bits of the largest noise.
     """
+    # Balanced: the entries of W times this are as long as the noise, so that neither drowns the other in the lattice.
     weight = 1 << max(round(noise) - _LARGEST_WEIGHT, 0)
     basis = reduced(weight, equations.q[known].T)
     targets = (equations.y[known] - p[known] @ equations.v).T
@@ -202,6 +205,7 @@ def _centred(words: np.ndarray, step: int) -> np.ndarray:
 def _pairs(p: np.ndarray, judged: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Return people, and for each of them somebody else whose row is another one."""
     others = judged[rng.permutation(len(judged))]
+    # Two people with one row cannot be told apart by anybody: such pairs would only draw the score towards a half.
     different = (p[judged] != p[others]).any(axis=1)
     return judged[different], others[different]
 

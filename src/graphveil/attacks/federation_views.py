@@ -159,6 +159,8 @@ class Recorded:
             party: its name. naive: whether it is the naive design.
         """
         relays = naive and party == self.setting.server
+        # An adversary gets what reached it or left it and no more; in the naive design the server passes all messages
+        # on.
         own = tuple(m for m in self.messages if relays or party in (m.to, m.sender))
         nodes = next(iter(self.holdings.values())).nodes
         holding = self.holdings.get(party)
@@ -234,6 +236,7 @@ def record(
             number = at.get(name, 0)
             wanted = rounds is None or effect.kind == "mask-keys" or (number in rounds and len(effect.body) in rows)
             if wanted:
+                # Cloned: programs go on working in their tensors, and a view would show what was never sent.
                 messages.append(Message(number, name, effect.to, effect.kind, effect.body.clone()))
         elif isinstance(effect, Checkpoint):
             at[name] = effect.round + 1

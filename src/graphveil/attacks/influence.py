@@ -111,6 +111,7 @@ def influences(service: Service, nodes: np.ndarray, *, step: float = STEP) -> tu
         # One query perturbs many nodes, yet no node is swayed by two of them: the influences stay apart.
         factors[nodes[group]] += step
         moved = np.linalg.norm(_signal(service.answer(factors)[nodes]) - plain, axis=1) / step
+        # Without known reach every group has one node, and whatever moved was moved by it.
         if reach is None:
             influence[group[0]] = moved
         else:
@@ -140,6 +141,7 @@ def groups_without_overlap(service: Service, nodes: np.ndarray) -> tuple[sp.csr_
     if service.hops is None or service.adjacency is None:
         return None, alone
     reach = reached(service.adjacency, nodes, service.hops)
+    # Grouping only saves queries: where its own table would not fit, asking node by node finds the same.
     if reach.nnz > _CELLS:
         return None, alone
     taken: list[np.ndarray] = []

@@ -73,6 +73,7 @@ def _start(shown: Shown, known: np.ndarray, truth: np.ndarray, learn: np.ndarray
     away = shown.estimate - shown.estimate[known].mean(axis=0)  # whatever a release subtracts from all is gone
     seen = away[known][learn]
     size = float((seen**2).sum())
+    # Least squares with one number: as noise grows it falls to 0, so that a useless estimate does no harm.
     gain = float((seen * (truth[learn] - mean)).sum()) / size if size > _SMALL else 0.0
     estimate: np.ndarray = mean + gain * away
     return estimate
@@ -83,6 +84,7 @@ def _scaled(rows: np.ndarray, seen: np.ndarray) -> Tensor:
     centre, spread = seen.mean(axis=0), seen.std(axis=0)
     varies = spread > _SMALL
     moved = np.where(varies, (rows - centre) / np.where(varies, spread, 1.0), 0.0)
+    # Far from what was seen a network says anything; clipped, a report with huge noise reads as one with large noise.
     return torch.from_numpy(np.clip(moved, -_FAR, _FAR)).float()
 
 
@@ -102,6 +104,7 @@ def _learn(network: nn.Module, rows: Tensor, wanted: Tensor, learn: Tensor, asid
     """Fit the network in place; the weights that do best on the people kept aside remain."""
     generator = torch.Generator().manual_seed(seed)
     optimiser = torch.optim.Adam(network.parameters(), lr=_RATE)
+    # The error before the first step counts too: the best network may be the one that says nothing.
     best, weights, since = _error(network, rows[aside], wanted[aside]), _copy(network), 0
     for _ in range(_EPOCHS):
         mixed = learn[torch.randperm(len(learn), generator=generator)]

@@ -45,6 +45,7 @@ def inverse(a: np.ndarray) -> np.ndarray:
     """Return the inverse modulo 2^64 of a square matrix of words with an odd determinant."""
     size = len(a)
     one = np.eye(size, dtype=np.int64)
+    # Modulo 2 first: an integer matrix has an inverse modulo 2^64 exactly where its low bits have one.
     m = np.concatenate([a & 1, one], axis=1).astype(np.uint8)
     for column in range(size):
         row = column + np.flatnonzero(m[column:, column])[0]
@@ -77,6 +78,7 @@ def reduced(left: int, right: np.ndarray) -> np.ndarray:
     for place in range(rows, size):
         # These rows stand for the wrap-around of 64-bit words.
         basis[place][place] = 1 << 64
+    # Exact integers: floating-point reduction loses the low bits, which are what the equations are about.
     short = fmpz_mat(basis).lll()
     return np.array([[int(short[i, j]) for j in range(size)] for i in range(size)], dtype=np.int64)
 
@@ -95,6 +97,8 @@ def from_nearest(targets: np.ndarray, basis: np.ndarray) -> np.ndarray:
         for place in reversed(range(len(basis))):
             steps[:, place] = np.rint(turned[:, place] / triangle[place, place])
             turned -= steps[:, place, None] * triangle[:, place]
+        # Subtracted in wrapping integers: only the choice of the lattice point is made in floats, never what is left
+        # over.
         rest = rest - steps.astype(np.int64) @ basis
     return rest
 

@@ -14,6 +14,7 @@ def likeness(
         guess, truth: rows [m, d] over the declared range, in 0..1.
         centre: the mean of each one's class [m, d]; mean: of all [d].
     """
+    # A reconstruction that says the mean looks good by squared error, so both means stand beside it.
     guesses = {"": guess, " of the class mean": centre, " of the overall mean": np.broadcast_to(mean, truth.shape)}
     figures = {f"mean squared error{name}": float(((rows - truth) ** 2).mean()) for name, rows in guesses.items()}
     measures = {"correlation": _correlation} | ({"structural similarity": _similarity} if image else {})

@@ -97,6 +97,7 @@ def limit_of(method: object, secret: str) -> Limit:
     guarantee: Guarantee | None = getattr(method, "guarantee", None)
     if guarantee is None:
         return nothing("the method states no guarantee")
+    # A run with reproducible noise is attacked all the same: its noise has the right law for whoever lacks the seed.
     if guarantee.void is not None and not math.isinf(guarantee.epsilon):
         caveat = f" (void: {guarantee.void}; the limit is what it would be)"
     else:
@@ -113,8 +114,11 @@ def limit_of(method: object, secret: str) -> Limit:
         if secret == "edge" and getattr(getattr(method, "privacy", None), "rule", None) == "lists":
             epsilon, delta = guarantee.epsilon, guarantee.delta
             note = f"twice the epsilon of one node: a relationship stands in two lists{caveat}"
+            # Two nodes' lists change with one relationship: group privacy for two, delta growing by e^epsilon at the
+            # second step.
             return Limit(2 * epsilon, min(1.0, delta * (1 + math.exp(min(epsilon, 700.0)))), note)
         return Limit(guarantee.epsilon, guarantee.delta, f"epsilon of {guarantee.unit.text}{caveat}")
+    # The part that covers the secret and no other: the sum of all parts would allow more than this secret was promised.
     for part in _parts(guarantee):
         if part.unit.covers & _COVERED[secret] and math.isfinite(part.epsilon):
             return Limit(part.epsilon, part.delta, f"epsilon of {part.unit.text}{caveat}")

@@ -37,6 +37,7 @@ def membership(method: Answering, graph: Graph, *, split: Split, seed: int = 0) 
         "membership",
         "whether a node's label trained the model, by confidence",
         phi[split.train.numpy()],
+        # Against test nodes and not validation: those chose the model, so its confidence in them is no stranger's.
         phi[split.test.numpy()],
         limit=_limit(method),
         seed=seed,
@@ -66,6 +67,8 @@ def lira(
     seen = np.stack([confidence(one, graph) for one in fitted])
     phi = confidence(method, graph)
     # The control attacks a shadow, trained on other nodes, as if it were the target.
+    # Scored by shadows alone, the target left out: a fit that holds the scored model itself finds members in pure
+    # noise.
     scores, control = _ratio(phi, seen, inside), _ratio(seen[0], seen[1:], inside[1:])
     trained, tested = split.train.numpy(), split.test.numpy()
     return judge(

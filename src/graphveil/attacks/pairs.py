@@ -74,6 +74,7 @@ def pairs_of(graph: Graph, *, targets: int = 500, seed: int = 0, among: Any | No
         ends = ends[:, (ends >= 0).all(axis=0)]
         open_pairs = np.zeros((len(nodes), len(nodes)), dtype=bool)
         open_pairs[ends[0], ends[1]] = open_pairs[ends[1], ends[0]] = True
+        # An edge that everybody knows is no find: counted, it would raise every attack's score on releases.
         pairs = pairs.where(~open_pairs[first, second])
     if pairs.edge.sum() < 2:
         raise InputError(

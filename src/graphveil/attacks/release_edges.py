@@ -36,6 +36,8 @@ def published_edges(graph: Graph, served: Graph, *, targets: int = 500, seed: in
     Raises:
         InputError: the nodes differ, or there are fewer than two private edges among the nodes drawn.
     """
+    # Drawn among the nodes that the release declares: pairs elsewhere are no secret, and easy ones would flatter the
+    # attack.
     pairs = pairs_of(with_public_edges(graph, served), targets=targets, seed=seed, among=served.get("private_nodes"))
     shown = true_adjacency(served)
     listed = entries_of(shown, pairs)
@@ -70,6 +72,7 @@ def with_public_edges(graph: Graph, served: Graph) -> Graph:
     if n != int(served.num_nodes):
         raise InputError(f"the truth has {n} nodes", allowed=f"the {int(served.num_nodes)} of what was published")
     names = [[str(one) for one in ids] for ids in (graph.get("ids"), served.get("ids")) if ids is not None]
+    # In another order the attack would score pairs of strangers, find nothing, and seem to prove the release safe.
     if len(names) == 2 and names[0] != names[1]:
         raise InputError("the truth has other node ids, or in another order", where=graph.schema.name)
     public = served.get("public_edges")
@@ -122,5 +125,6 @@ def common_neighbours(shown: sp.csr_matrix, pairs: Pairs, listed: np.ndarray) ->
     rows = shown[pairs.nodes].astype(np.int64)
     common = (rows @ rows.T).toarray()[pairs.first, pairs.second]
     degrees = np.asarray(rows.sum(axis=1)).ravel()
+    # The pair's own entry is taken off: it is what the release is judged by, and must not speak through the degrees.
     product = (degrees[pairs.first] - listed) * (degrees[pairs.second] - listed)
     return np.asarray(common + product / (product.max() + 1.0), dtype=np.float64)

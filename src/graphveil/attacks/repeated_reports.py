@@ -54,6 +54,8 @@ def averaging(
         raise InputError(f"{rounds} rounds of {people} people", where="averaging", allowed="1 and 2 or more")
     if permanent and device is not None:
         raise InputError("a device, and permanent ones", where="averaging", allowed="one of the two")
+    # The worst pair of inputs: at any other two the reports are harder to tell apart, and less would be found than
+    # there is.
     one, other = extremes(mechanism, people)
     if permanent:
         device = _permanent(mechanism, one, other, randomness)

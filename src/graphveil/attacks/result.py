@@ -179,6 +179,7 @@ def judge(
     members, others = np.asarray(members, dtype=np.float64), np.asarray(others, dtype=np.float64)
     if min(len(members), len(others)) < 2:
         raise InputError(f"{len(members)} members and {len(others)} others", where=name, allowed="at least two of each")
+    # NaN would sort to one end and count as a member or as none there: a broken score must not pass for a finding.
     if not (np.isfinite(members).all() and np.isfinite(others).all()):
         raise InputError("a score is not a finite number", where=name)
     table = _Table.of(members, others)
@@ -283,12 +284,14 @@ def _bootstrapped(table: _Table, rng: np.random.Generator) -> tuple[Interval, In
     p, q = int(table.member.sum()), int((~table.member).sum())
     draws = np.empty((_DRAWS, 2))
     for row in draws:
+        # Members and others are drawn apart, so that each draw has as many of both as the attack had.
         weights = np.empty(p + q)
         weights[:p] = np.bincount(rng.integers(p, size=p), minlength=p)
         weights[p:] = np.bincount(rng.integers(q, size=q), minlength=q)
         row[:] = table.scores(weights)
     low, high = np.quantile(draws, [0.025, 0.975], axis=0)
     if scores[0] in (0.0, 1.0):  # nothing varies in a bootstrap of a perfect separation
+        # Exact instead: at p^n = 0.025 lies the smallest chance under which n successes of n are no surprise.
         surely = 0.025 ** (1 / min(p, q))
         low[0], high[0] = (surely, 1.0) if scores[0] == 1.0 else (0.0, 1 - surely)
     share = _share(round(scores[1] * p), p, "exact")
@@ -322,6 +325,7 @@ def _advantage(members: np.ndarray, others: np.ndarray, rng: np.random.Generator
     true, false = hits / p, alarms / q
     up, down = _share(hits, p, "wilson"), _share(alarms, q, "wilson")
     value = true - false
+    # Newcombe's: Wilson's limits of both rates, added as squares, hold at rates near 0 and 1 where normal ones do not.
     low = value - math.hypot(true - up.low, down.high - false)
     high = value + math.hypot(up.high - true, false - down.low)
     return Interval(value, max(low, -1.0), min(high, 1.0), (value,))

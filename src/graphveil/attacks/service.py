@@ -150,6 +150,7 @@ def deployed(method: Estimator[LPGNNCore], graph: Graph) -> Deployed:
     """
     fitted = method.core.result
     topology = method.topology or topology_of(graph)
+    # Over other edges the influence would show those, and none of the secrets that the network was trained on.
     if topology.fingerprint != fitted.fingerprint:
         raise InputError(
             "the network was trained on other edges than these", where="attack", remedy="attack it before saving"
@@ -219,6 +220,7 @@ def known_answers(method: Answering, graph: Graph) -> np.ndarray:
         method: fitted; one with a guarantee answers from what it has released, a plain one is asked again.
         graph: the people the method was fitted on.
     """
+    # Asked again with a graph, a method with a guarantee would spend budget: an attack must not.
     chances = method.predict_proba() if hasattr(method, "guarantee") else method.predict_proba(graph)
     return chances.detach().double().numpy()
 
@@ -231,6 +233,7 @@ def answer_rows(method: Answering, graph: Graph) -> np.ndarray:
         graph: the people the method was fitted on.
     """
     chances = known_answers(method, graph)
+    # Logarithms beside the probabilities: a linear reader sees next to nothing of an answer that is nearly sure.
     return np.concatenate([chances, np.log(np.maximum(chances, 1e-12))], axis=1)
 
 

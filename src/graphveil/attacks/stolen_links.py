@@ -166,6 +166,7 @@ def distances(answers: np.ndarray, pairs: Pairs, names: tuple[str, ...]) -> np.n
     with np.errstate(invalid="ignore", divide="ignore"):
         for column, name in enumerate(names):
             columns[:, column] = pdist(rows, name)[place]
+    # Two constant rows have no direction to differ in: distance 0, as of any two rows that are equal.
     return np.nan_to_num(columns, nan=0.0)
 
 
@@ -187,6 +188,7 @@ def _learned(lesson: _Lesson, exam: _Lesson, seed: int) -> np.ndarray:
     rng = np.random.default_rng([seed, 3])
     rows, edge = lesson
     others = np.flatnonzero(~edge)
+    # Twenty for each edge: all others would be hundreds, most of the work, and teach nothing more.
     chosen = rng.choice(others, min(len(others), _OTHERS_FOR_ONE * int(edge.sum())), replace=False)
     kept = np.concatenate([np.flatnonzero(edge), chosen])
     quantiles = min(200, len(kept))  # ranks: distances differ by orders of magnitude
@@ -207,6 +209,7 @@ def _parts(pairs: Pairs, known: float, seed: int) -> tuple[Pairs | None, Pairs]:
     rng = np.random.default_rng([seed, 2])
     told = np.zeros(len(pairs.nodes), dtype=bool)
     told[rng.permutation(len(told))[: round(known * len(told))]] = True
+    # Pairs between a known and an unknown node are in neither part: one end of them has been to the lesson.
     both, none = told[pairs.first] & told[pairs.second], ~told[pairs.first] & ~told[pairs.second]
     lesson, exam = pairs.where(both), pairs.where(none)
     if min(lesson.edge.sum(), exam.edge.sum()) < 2:
