@@ -61,6 +61,7 @@ def chance_of_guesses(correct: int, guesses: int, canaries: int, epsilon: float,
         raise InputError(f"{correct} of {guesses} guesses about {canaries} canaries", allowed="each at most the next")
     law = stats.binom(guesses, 1.0 / (1.0 + math.exp(-epsilon)))
     below = np.cumsum(law.pmf(np.arange(correct - 1, -1, -1)))
+    # The second term of Theorem 5.2: how far delta can shift the count of right guesses, at the worst shift i.
     slope = float((below / np.arange(1, correct + 1)).max()) if correct else 0.0
     return min(1.0, float(law.sf(correct - 1)) + 2 * canaries * delta * slope)
 
@@ -128,6 +129,8 @@ def audit_edge_canaries(
         raise InputError(f"{name!r} has no canary edges", allowed=", ".join(EDGE_CANARIES))
     account, score = EDGE_CANARIES[name]
     randomness = SeededRandomness(seed)
+    # Fair and independent coins, drawn before training: the theorem needs them, and a fixed half would be guessed by
+    # count.
     truth = randomness.uint64(canaries) % np.uint64(2) == 1
     graph, split = _edges_graph(truth, randomness)
     quick = {key: value for key, value in (("epochs", 5), ("hidden", 8)) if key in METHODS[name].options}
@@ -135,6 +138,7 @@ def audit_edge_canaries(
     method = build_method(name, made, len(graph.schema.classes), seed=seed)
     scores = score(method, graph, split, randomness)
     budget = next(budget for budget in method.ledger.budget if budget.unit not in ("features", "labels"))
+    # Fixed before the scores are seen: the best number of guesses in hindsight has no such tail.
     many = canaries // 2 if guesses is None else guesses
     target = f"{name}, {canaries:,} canary edges"
     return _verdict(target, (budget.epsilon, budget.delta), scores[:canaries], truth, many, false_alarm)
@@ -194,6 +198,7 @@ def _verdict(
 def _edges_graph(truth: Bits, randomness: Randomness) -> tuple[Any, Split]:
     """Pairs 2k, 2k + 1 joined where the coin says so, random features and labels, and a few people to validate."""
     nodes = 2 * len(truth) + _OTHERS
+    # Disjoint edges: neighbourhoods do not overlap, so the canaries' outputs differ by their own coin alone.
     pairs = 2 * np.flatnonzero(truth)
     edges, _ = normalise_edges(pairs, pairs + 1, nodes, directed=False)
     rng = np.random.default_rng(randomness.uint64(4))

@@ -48,6 +48,8 @@ def audit_exactly(case: Case, *, actual: float | None = None) -> Audit:
     """
 
     def run() -> Audit:
+        # The claim of the right mechanism, the table of the one that was built: a test of the audit builds a weaker
+        # one.
         claimed = case.small(case.epsilon).guarantee
         mechanism = case.small(case.epsilon if actual is None else actual)
         return exact.audit_table(

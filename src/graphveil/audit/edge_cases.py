@@ -233,6 +233,7 @@ def _whole_releases(mechanism: LapGraph) -> sampled.Draw:
 
 
 def _counts() -> Case:
+    # e^-40 of the noise lies beyond, which no float64 table can tell from nothing.
     levels = torch.arange(-40, 44)
 
     def table(mechanism: NoisyCounts) -> Table:

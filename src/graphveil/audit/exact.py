@@ -86,6 +86,7 @@ def worst_of_independent(table: Table, neighbours: Iterable[Pair]) -> float:
     worst = 0.0
     for g, h in neighbours:
         change = _change(table, g, h)
+        # Independent users: the worst joint output is the worst of each, so no product of their outputs need be listed.
         worst = max(worst, float(change.max(axis=0).sum()), float(-change.min(axis=0).sum()))
     return worst
 
@@ -150,6 +151,7 @@ def audit_table(
         bound = least_epsilon(table, guarantee.delta, pairs)
     else:
         bound = worst_ratio(table, pairs)
+    # Rows that do not add up to 1 mean that a report was forgotten, and the forgotten one may be the one that tells.
     findings = _not_whole(table) if complete else ()
     many = f"{table.shape[0]} inputs with {table.shape[1]:,} outputs enumerated"
     return judge(f"{target} (exact)", guarantee.epsilon, guarantee.delta, bound, 0.0, notes=(many,), findings=findings)
@@ -166,4 +168,5 @@ def _change(table: Table, g: int, h: int) -> Table:
     """log Pr[. | g] - log Pr[. | h]; 0 where neither is possible."""
     with np.errstate(invalid="ignore"):
         change: Table = table[g] - table[h]
+    # An output that neither graph can give tells nothing; computed, inf - inf would be NaN and win every maximum.
     return np.where(np.isneginf(table[g]) & np.isneginf(table[h]), 0.0, change)

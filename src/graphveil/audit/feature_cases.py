@@ -70,6 +70,7 @@ class _Devices:
 def corners(dimension: int) -> Tensor:
     """Return all corners of [-1, 3]^d, the middle and a point inside, float64, one a row."""
     ends = list(itertools.product((_LOW, _HIGH), repeat=dimension))
+    # Fractions that lie on no grid of powers of two, so that rounding to a grid is enumerated too.
     inside = tuple(_LOW + (_HIGH - _LOW) * (k + 1) / (2 * k + 5) for k in range(dimension))
     return torch.tensor([*ends, (1.0,) * dimension, inside], dtype=torch.float64)
 

@@ -109,11 +109,14 @@ def audit_uniform(target: str, words: Mapping[str, Sequence[Tensor]], *, false_a
         false_alarm: that uniform words are called broken, all tests together.
     """
     findings, count = [], 0
+    # A union over all streams and both tests, so that the stated rate holds for all of them together.
     level = false_alarm / (2 * max(len(words), 1))
     for name, bodies in words.items():
+        # Sent twice, the same masked words say nothing new; counted twice they would look too regular to be uniform.
         different = {body.numpy().tobytes(): body.flatten() for body in bodies}
         numbers = torch.cat(list(different.values())).numpy().view(np.uint64)
         count += len(numbers)
+        # Highest bits show a value that outgrows its mask, lowest ones a mask that is laid on in whole steps.
         for place, shift in (("highest", 60), ("lowest", 0)):
             seen = np.bincount((numbers >> np.uint64(shift) & np.uint64(_CELLS - 1)).astype(np.int64), minlength=_CELLS)
             if stats.chisquare(seen).pvalue < level:

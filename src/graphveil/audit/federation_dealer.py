@@ -119,11 +119,13 @@ def _noise(run: Run, other: Run, setting: Setting) -> list[str]:
     noise_again = torch.stack([again[name, AGAIN] for name in setting.names]).sum(dim=0)
     scale = 2.0 ** (2 * setting.protocol.bits) * to.sigma * to.clip * math.sqrt(len(setting.members))
     findings = []
+    # Too small and not merely different: masks that do not cancel only add, and what protects is that none is missing.
     if _too_small(noise, scale):
         findings.append("the sum has less noise than all holders owe it")
     low = (noise & ((1 << step) - 1)) >> (step - 4)
     if stats.chisquare(torch.bincount(low.flatten(), minlength=16).numpy()).pvalue < _LEVEL:
         findings.append("bits of the sum below the steps of the noise are not random")
+    # Fresh noise twice has twice the variance; the same noise would leave nothing of it in the difference.
     if _too_small(noise_again - noise[AGAIN - 1], math.sqrt(2.0) * scale):
         findings.append("a round was published again with other data under the same noise")
     return findings
@@ -175,6 +177,7 @@ def _grid(run: Run, other: Run, setting: Setting) -> list[str]:
     step = publication.clip * 2.0**-publication.bits
     for (sender, to, kind), (rows,) in run.bodies(AGAIN, "embeddings").items():
         steps = rows.double() / step
+        # A number between two steps carries digits that the noise, which has whole steps, does not cover.
         if float((steps - steps.round()).abs().max()) > 1e-3:
             findings.append(f"{kind} of {sender} lie off the grid of their noise")
         (changed,) = other.bodies(AGAIN, kind)[sender, to, kind]

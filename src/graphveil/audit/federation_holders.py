@@ -103,6 +103,8 @@ def _moved(run: Run, again: Run, setting: Setting, one: str) -> tuple[dict[str, 
             if sender not in (one, setting.server) or to in (one, setting.server):
                 continue
             for body, other in zip(bodies, after[sender, to, kind], strict=True):
+                # Differences of two runs: a constant that both share drops out, and what a fresh mask covers stays
+                # uniform.
                 moved = other - body
                 if sender == setting.server and not bool(moved.any()):
                     same += 1

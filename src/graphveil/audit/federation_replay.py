@@ -205,6 +205,7 @@ def made_holdings(changed: str = "") -> dict[str, Holding]:
     found = {}
     for name in ("holder1", "holder2"):
         x = torch.rand(_NODES, _COLUMNS, generator=generator).round(decimals=3)
+        # The last person stays without edges, so that one published row is all that their features move.
         pairs = torch.randint(0, PERSON, (2, 120), generator=generator)
         pairs = pairs[:, pairs[0] < pairs[1]]
         if changed == "features" and name == "holder2":
@@ -253,6 +254,8 @@ def _again(program: Program[T], own: list[Tensor], kept: Sequence[Tensor] | None
         if not isinstance(effect, Send) or effect.kind != "noisy-share":
             return effect
         own.append(effect.body.clone())
+        # The first run's share in place of this one's: what the server makes of it is then the same, and whatever still
+        # differs came by another way.
         return effect if kept is None else replace(effect, body=kept[len(own) - 1])
 
     return with_changed_effects(program, replay)

@@ -110,6 +110,7 @@ def run_apart(
             at[name] = effect.round + 1
             kept.setdefault(effect.round, {})[name] = {key: value.clone() for key, value in effect.state().items()}
 
+    # Weights start alike in all runs: what differs between two of them is the one thing that was changed.
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(1)
         simulate(programs, watch=watch)
@@ -135,5 +136,6 @@ def sources_of(setting: Setting, server: int, holders: int) -> dict[str, Randomn
     Returns:
         By name.
     """
+    # Seeds a thousand apart, so that no two parties of any run draw the same words.
     found: dict[str, Randomness] = {setting.server: SeededRandomness(1_000 * server)}
     return found | {name: SeededRandomness(1_000 * holders + n) for n, name in enumerate(setting.names, start=1)}

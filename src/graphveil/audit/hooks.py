@@ -74,6 +74,7 @@ class ReportTap:
             return Evidence(0.0)
         guarantee = mechanism.guarantee
         pure = 0.0
+        # With a delta one answer's ratio proves nothing: rare answers may exceed e^epsilon.
         if guarantee.delta == 0.0:
             ratio = mechanism.log_likelihood(answer, first) - mechanism.log_likelihood(answer, second)
             pure = float(ratio.sum())
@@ -90,6 +91,7 @@ class ReportTap:
         if self._is_set:
             directed = getattr(mechanism, "mode", "") == "directed"
             return float(len(_pairs(first, directed) ^ _pairs(second, directed)))
+        # Rows and not entries: a person's whole vector is one unit, however much of it changed.
         return float((_dense(first) != _dense(second)).any(axis=1).sum())
 
 
@@ -125,6 +127,7 @@ class SumTap:
         if moved == 0.0:
             return Evidence(0.0)
         noise = answer.double().numpy() - one
+        # Measured and not read off the settings: noise that was never added, or with half its deviation, shows here.
         largest = math.sqrt(float((noise**2).sum()) / float(stats.chi2.ppf(_FALSE_ALARM, noise.size)))
         mu = math.inf if sigma == 0.0 or largest == 0.0 else moved / largest
         return Evidence(moved / mechanism.sensitivity, mu=min(mu, 1e6))

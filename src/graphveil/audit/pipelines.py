@@ -90,6 +90,7 @@ def outcome_of(method: Any, without: int | None = None) -> dict[str, Any]:
         "guarantee": guarantee.to_dict(),
     }
     with tempfile.TemporaryDirectory() as folder:
+        # The file as well: a scaler or a cached tensor in it can hold what no prediction shows.
         shown["the model file"] = _timeless(read_method(method.save(Path(folder) / "model")))
     return shown
 
@@ -128,6 +129,7 @@ def neighbour(graph: Graph, unit: str, train: Tensor) -> Graph:
     values, labels = graph["x"], graph["y"].clone()
     if unit != "label":
         dense = values.to_dense() if values.layout == torch.sparse_csr else values.clone()
+        # Mirrored in its range: inside what was declared, and every entry moves that is not in the middle.
         dense[person] = graph.schema.high + graph.schema.low - dense[person]
         values = dense if values.layout == torch.strided else dense.to_sparse_csr()
     if unit != "feature vector":

@@ -156,6 +156,7 @@ def audit_replay(pipeline: Pipeline, *, seed: int = 0, false_alarm: float = 1e-6
             after = pipeline.outcome(pipeline.run(pipeline.second, SeededRandomness(seed)))
     except _Differs as difference:
         findings.append(str(difference))
+    # An error that only one of two neighbours raises is an answer that tells them apart: it is a finding, no failure.
     except (GraphveilError, ArithmeticError, LookupError, RuntimeError, ValueError) as error:
         findings.append(f"the run fails on the neighbour alone: {error}")
     else:
@@ -179,6 +180,7 @@ def same(first: Any, second: Any) -> bool:
         return same(first.detach().cpu().numpy(), second.detach().cpu().numpy())
     if isinstance(first, np.ndarray):
         alike = first.shape == second.shape and first.dtype == second.dtype
+        # Bytes and not numbers: 0.0 and -0.0 compare equal and are told apart by whoever reads the file.
         return bool(alike and first.tobytes() == second.tobytes())
     if dataclasses.is_dataclass(first):
         names = [part.name for part in dataclasses.fields(first)]
@@ -206,9 +208,11 @@ def _judged(
     if declared > pipeline.epsilon * _UP:
         findings.append(f"the calls that saw the difference declare {declared:.4g} together")
     mu = math.sqrt(math.fsum(part.mu**2 for _, part in found))
+    # The answers are one draw, so the sum of their log ratios is the loss that this draw really shows.
     pure = abs(math.fsum(part.pure for _, part in found))
     normal = gaussian_epsilon(1.0 / mu, pipeline.delta) if mu > 0.0 and pipeline.delta > 0.0 else 0.0
     seen = max((part.change for _, part in found), default=0.0)
+    # Without a call there was nothing to compare, and silence would read as "holds".
     if not first:
         findings.append("no mechanism was called")
     notes = (
@@ -229,6 +233,7 @@ def _judged(
 @contextlib.contextmanager
 def _tapped(taps: Sequence[Tap], tape: _Tape) -> Iterator[None]:
     """Every tap writes to the tape while the block runs."""
+    # Statically, so that a static or class method is put back as what it was and not as the function it wraps.
     kept = [(tap.owner, tap.attribute, inspect.getattr_static(tap.owner, tap.attribute)) for tap in taps]
     try:
         for tap, (_, _, real) in zip(taps, kept, strict=True):
@@ -272,6 +277,7 @@ def _frozen_answer(tap: Tap, me: Any, question: Question, tape: _Tape) -> Any:
     call = frozen[place]
     if call.name != name:
         raise _Differs(f"call {place + 1} is {call.name}, and {name} on the neighbour")
+    # A scale that depends on the data tells them although its noise is right: no answer is handed out for it.
     if not same(call.question.constants, question.constants):
         raise _Differs(f"call {place + 1}, {name}: its settings, scale or shape differ on the neighbour")
     if not same(call.question.public, question.public):

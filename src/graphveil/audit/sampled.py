@@ -79,8 +79,11 @@ def epsilon_bound(first: Scores, second: Scores, delta: float, false_alarm: floa
         InputError: fewer than ten scores of either.
     """
     _require_scores(first, second)
+    # A cut chosen on the samples it is judged by would be the luckiest of 401, and the stated rate of false alarms
+    # untrue.
     chosen, (one, other) = _divide(first, second)
     cut = _best_cut(*chosen, delta, false_alarm)
+    # Half of the false alarms for each rate: a union bound, as the bound is wrong when either interval is.
     return epsilon_of_rates(_rate(one, cut, false_alarm / 2), _rate(other, cut, false_alarm / 2), delta)
 
 
@@ -96,6 +99,7 @@ def mu_bound(first: Scores, second: Scores, false_alarm: float = FALSE_ALARM) ->
     """
     _require_scores(first, second)
     (a, b), (one, other) = _divide(first, second)
+    # Half-way between both, where normal scores give the sharpest bound on mu; medians, as noise may have outliers.
     cut = (float(np.median(a)) + float(np.median(b))) / 2
     low = _rate(one, cut, false_alarm / 2)[0]
     high = _rate(other, cut, false_alarm / 2)[1]

@@ -41,13 +41,18 @@ def audit_sums(
     privacy = CuratorPrivacy(epsilon, delta, unit)
     mechanism = privacy.sums(schema, privacy.noise(schema, hops=1, columns=_COLUMNS))
     sent = torch.zeros(2 * samples, _COLUMNS)
+    # The longest message there is, along one axis: any shorter or spread one would move the sum by less than it may.
     sent[:, 0] = 1.0
 
     def draw(is_first: bool, count: int, randomness: Randomness) -> sampled.Scores:
+        # Separate pairs: each is one edge with noise of its own, so one call gives as many independent samples as
+        # pairs.
         entries = torch.arange(2 * count).view(-1, 2).T
         edges = entries if directed else torch.cat([entries, entries.flip(0)], dim=1)
         rows = ReceiverRows.of(edges if is_first else edges[:, :0], 2 * count)
         found = mechanism.perturb(rows, sent[: 2 * count], 1, randomness)[:, 0].double().view(-1, 2)
+        # Both ends together where both receive: their noises are independent, and the sum is the best test of both
+        # shifts.
         scores: sampled.Scores = np.asarray(found[:, 1] if directed else found.sum(dim=1))
         return scores
 

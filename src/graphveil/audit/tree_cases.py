@@ -214,6 +214,7 @@ def audit_steps(case: TreeCase, *, steps: int | None = None, actual: float | Non
         moments = sorted({1, max(1, many // 100), max(1, many // 10), many})
         tables = {k: _after(trees, scores, first, k) for k in moments}
         far = {k: _distance(np.exp(table), limit) for k, table in tables.items()}
+        # Both laws may be off by t: once in the probability itself, and once e^epsilon-fold in the neighbour's.
         delta = (1.0 + math.exp(case.epsilon)) * far[many]
         said = (
             f"from the limit in total variation after {_listed(moments, ',')} steps: {_listed(far.values(), '.1g')}",

@@ -94,6 +94,7 @@ class Trees:
             odds = np.minimum(1.0, np.exp(scores[:, None, :] - scores[:, :, None]))
         step = odds * moves / moves[0].sum()
         places = np.arange(len(moves))
+        # What is not accepted stays: the rows of a chain add up to 1.
         step[:, places, places] += 1.0 - step.sum(axis=2)
         return np.linalg.matrix_power(step, steps)
 
@@ -120,6 +121,7 @@ def neighbouring_graphs(leaves: int) -> tuple[Bools, list[tuple[int, int]]]:
     without = np.array(list(itertools.product((False, True), repeat=len(pairs) - 1)))
     without = np.insert(without, 0, False, axis=1)
     numbers = (without[:, moved] << np.arange(len(pairs))).sum(axis=2)
+    # One graph for each class of renamings that keep the toggled edge: the laws of all others are the same, renamed.
     chosen = without[numbers.min(axis=1) == numbers[:, 0]]
     graphs = np.concatenate([chosen, chosen])
     graphs[len(chosen) :, 0] = True

@@ -55,6 +55,7 @@ class Audit:
                 raise InputError(f"{name} is {getattr(self, name)!r}", where="Audit", allowed="a number in [0, 1)")
         if self.verdict not in get_args(Verdict):
             raise InputError(f"verdict is {self.verdict!r}", where="Audit", allowed=", ".join(get_args(Verdict)))
+        # An audit cannot be built that contradicts itself, whoever fills in the fields.
         if exceeds(self.lower_bound, self.claimed_epsilon) and self.verdict == "holds":
             raise InputError("the bound exceeds the claim", where="Audit", allowed="verdict broken")
 
@@ -97,6 +98,7 @@ def judge(
         notes: what else a reader should know.
         findings: what breaks a promise whatever the bound is.
     """
+    # A finding breaks whatever the bound is: a leak beside the mechanisms has no epsilon that a bound could show.
     broken = bool(findings) or exceeds(bound, claimed)
     verdict: Verdict = "broken" if broken else "holds"
     return Audit(target, claimed, delta, max(bound, 0.0), false_alarm, verdict, notes=(*findings, *notes))
