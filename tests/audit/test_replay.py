@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
@@ -290,6 +291,14 @@ def test_a_planted_pair_counted_twice_is_measured() -> None:
     found = audit_replay(planted)
     assert not found.holds
     assert "saw one of 2" in found.notes[0]
+
+
+def test_normal_noise_keeps_no_promise_without_a_delta() -> None:
+    """No epsilon bounds the ratio of two shifted normal laws, so pure privacy is broken by any measured shift."""
+    start = pipeline("class-sums")
+    assert audit_replay(start).holds
+    found = audit_replay(replace(start, delta=0.0))
+    assert (found.verdict, found.lower_bound) == ("broken", math.inf)
 
 
 def test_a_run_that_fails_on_the_neighbour_alone_is_a_finding() -> None:

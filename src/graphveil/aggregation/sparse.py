@@ -10,7 +10,7 @@ columns (benchmarks/kernels.py).  The transpose is stored, so a gradient costs w
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Protocol, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -84,14 +84,20 @@ class SparseMatrix:
         return SparseMatrix(forward, backward, self.shape)
 
 
+class _Kept(Protocol):
+    """What torch hands from a forward pass to its backward pass."""
+
+    matrix: SparseMatrix
+
+
 class _Product(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, matrix: SparseMatrix) -> Tensor:
+    def forward(ctx: _Kept, x: Tensor, matrix: SparseMatrix) -> Tensor:
         ctx.matrix = matrix
         return matrix.forward.times(x.contiguous())
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+    def backward(ctx: _Kept, gradient: Tensor) -> tuple[Tensor, None]:
         return ctx.matrix.backward.times(gradient.contiguous()), None
 
 

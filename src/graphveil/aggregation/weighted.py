@@ -11,7 +11,7 @@ g is the slope dL/dy.  Everything costs O(E) memory and time: no array of nodes 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 import torch
@@ -166,9 +166,22 @@ class WeightedMatrix:
         return cast(Tensor, _Product.apply(x, self.values, self.diagonal, self.support))  # type: ignore[no-untyped-call]
 
 
+class _Kept(Protocol):
+    """What torch hands from a forward pass to its backward pass."""
+
+    support: Support
+    power: float
+    needs_input_grad: tuple[bool, ...]
+
+    @property
+    def saved_tensors(self) -> tuple[Any, ...]: ...
+
+    def save_for_backward(self, *tensors: Tensor | None) -> None: ...
+
+
 class _Product(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, values: Tensor, diagonal: Tensor | None, support: Support) -> Tensor:
+    def forward(ctx: _Kept, x: Tensor, values: Tensor, diagonal: Tensor | None, support: Support) -> Tensor:
         x = x.contiguous()
         ctx.save_for_backward(x, values, diagonal)
         ctx.support = support
@@ -176,7 +189,7 @@ class _Product(torch.autograd.Function):
         return out if diagonal is None else out.addcmul_(x, diagonal[:, None])
 
     @staticmethod
-    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
+    def backward(ctx: _Kept, slope: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
         (x, values, diagonal), support = ctx.saved_tensors, ctx.support
         slope, to_x, to_values, to_diagonal = slope.contiguous(), None, None, None
         if ctx.needs_input_grad[0]:
@@ -184,6 +197,7 @@ class _Product(torch.autograd.Function):
             to_x = Rows(support.back_starts, support.back_target, turned).times(slope)
             if diagonal is not None:
                 to_x.addcmul_(slope, diagonal[:, None])
+        # Asked for one by one: each costs a pass over all entries, and a constant structure needs only the first.
         if ctx.needs_input_grad[1]:
             to_values = support.dots(slope, x)
         if ctx.needs_input_grad[2]:
@@ -211,7 +225,7 @@ def normalised_weights(
 class _Normalised(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, weights: Tensor, support: Support, mean: bool, self_loops: bool
+        ctx: _Kept, weights: Tensor, support: Support, mean: bool, self_loops: bool
     ) -> tuple[Tensor, Tensor | None]:
         power = -1.0 if mean else -0.5
         received = support.row_sums(weights) + float(self_loops)
@@ -228,7 +242,7 @@ class _Normalised(torch.autograd.Function):
         return values, diagonal if self_loops else None
 
     @staticmethod
-    def backward(ctx: Any, slope: Tensor, on_diagonal: Tensor | None) -> tuple[Tensor, None, None, None]:
+    def backward(ctx: _Kept, slope: Tensor, on_diagonal: Tensor | None) -> tuple[Tensor, None, None, None]:
         (values, factor, diagonal, received, sent), support = ctx.saved_tensors, ctx.support
         weighed = slope * values
         loops = 0.0 if on_diagonal is None else on_diagonal * diagonal

@@ -32,6 +32,7 @@ from graphveil.attacks.service import Answering, answer_rows, labels_alone
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema, Split
 from graphveil.mechanisms import NotCollected, Public
+from graphveil.mechanisms.base.values import Values
 from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.methods.base.network import as_matrix
 from graphveil.methods.release.privacy import ReleasePrivacy
@@ -232,10 +233,11 @@ def _answered(method: Answering, graph: Graph, people: _People, split: Split | N
     return _View(Shown(rows), "the answer about it", limit, apart, "the class, and labels spread over the edges")
 
 
-def _dense(rows: Any, columns: np.ndarray) -> np.ndarray:
+def _dense(rows: Values, columns: np.ndarray) -> np.ndarray:
     """Return columns of sparse rows, a tensor or an array as an array of float64."""
-    values = rows[:, columns].toarray() if sp.issparse(rows) else np.asarray(rows)[:, columns]
-    return values.astype(np.float64)
+    if isinstance(rows, torch.Tensor | np.ndarray):
+        return np.asarray(rows)[:, columns].astype(np.float64)
+    return np.asarray(rows[:, columns].toarray(), np.float64)
 
 
 def _centres(people: _People) -> np.ndarray:

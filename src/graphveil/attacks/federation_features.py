@@ -286,6 +286,7 @@ def _fitted(rows: np.ndarray, truth: np.ndarray, fits: np.ndarray) -> Callable[[
     target = u.T @ (truth[fits] - mean)
 
     def guess(ridge: float, places: np.ndarray) -> np.ndarray:
+        # Directions that the known people do not span would be divided by rounding errors: they are left out.
         shrunk = np.where(s > 1e-13, s / (s**2 + ridge), 0.0)
         found: np.ndarray = centred[places] @ (vt.T @ (shrunk[:, None] * target)) + mean
         return found
@@ -309,6 +310,7 @@ def _recognised(guess: np.ndarray, truth: np.ndarray, rng: np.random.Generator) 
     """The share of people whose true row, among a thousand, is the nearest to what was guessed of them."""
     chosen = rng.permutation(len(truth))[:_SAME_ROWS]
     a, b = guess[chosen], truth[chosen]
+    # The length of a guess is the same beside every candidate, and drops out of the comparison.
     distance = (b**2).sum(axis=1)[None] - 2 * a @ b.T
     return float((distance.argmin(axis=1) == np.arange(len(chosen))).mean())
 

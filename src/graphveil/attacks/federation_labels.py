@@ -15,10 +15,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-import scipy.sparse
 import torch
 from scipy.optimize import linear_sum_assignment
 from sklearn.cluster import KMeans
@@ -30,6 +28,7 @@ from graphveil.attacks.limits import Limit, nothing
 from graphveil.attacks.result import FALSE_ALARMS, AttackResult, judge
 from graphveil.errors import InputError
 from graphveil.federation.modes.propagation import transition_matrix
+from graphveil.mechanisms.base.values import Values
 
 Pairs = tuple[np.ndarray, np.ndarray]
 #: In which messages gradients reach the server or a holder, or labels themselves.
@@ -137,9 +136,9 @@ def own_rows(view: View) -> list[Tensor]:
     return [x, torch.from_numpy(spread)]
 
 
-def as_dense(features: Any) -> Tensor:
+def as_dense(features: Values) -> Tensor:
     """Return features, dense or scipy CSR, as float64 [n, d]."""
-    matrix = features.toarray() if scipy.sparse.issparse(features) else features
+    matrix = features if isinstance(features, Tensor | np.ndarray) else features.toarray()
     return torch.as_tensor(matrix).double()
 
 

@@ -110,6 +110,7 @@ class View:
         """h0 of every round as a holder opens it in paper mode: its own share and what the others sent, float64."""
         opened = [m for m in self.messages if m.kind == "opened-share"]
         rounds = sorted({m.round for m in opened})
+        # By sender: a holder's own share went to each of the others and stands here several times, but counts once.
         shares = [{m.sender: m.body for m in opened if m.round == number} for number in rounds]
         return [_opened(list(parts.values()), self.setting) for parts in shares]
 

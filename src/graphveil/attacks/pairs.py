@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 
 from graphveil.errors import InputError
@@ -45,10 +45,11 @@ def true_adjacency(graph: Graph) -> sp.csr_matrix:
     source, target = graph.edge_index.numpy()
     n = int(graph.num_nodes)
     a = sp.csr_matrix((np.ones(len(source), dtype=np.int8), (source, target)), shape=(n, n))
+    # Compared with 0, since an edge that is listed both ways adds up to 2 and many of them would overflow 8 bits.
     return ((a + a.T) > 0).astype(np.int8).tocsr()
 
 
-def pairs_of(graph: Graph, *, targets: int = 500, seed: int = 0, among: Any | None = None) -> Pairs:
+def pairs_of(graph: Graph, *, targets: int = 500, seed: int = 0, among: npt.ArrayLike | None = None) -> Pairs:
     """Return all pairs among `targets` random nodes (all nodes of a smaller graph); public edges are no secret.
 
     Args:
@@ -60,6 +61,7 @@ def pairs_of(graph: Graph, *, targets: int = 500, seed: int = 0, among: Any | No
     n = int(graph.num_nodes)
     rng = np.random.default_rng([seed, 0x7A])
     drawn = np.arange(n) if among is None else np.sort(np.asarray(among))
+    # Nodes are drawn and not pairs: a sparse graph's random pairs hold next to no edge.
     nodes = drawn if len(drawn) <= targets else np.sort(rng.choice(drawn, targets, replace=False))
     inside = true_adjacency(graph)[nodes][:, nodes].toarray() > 0
     # Each pair once: a relationship is one secret, whichever list names it.

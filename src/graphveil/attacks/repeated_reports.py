@@ -18,7 +18,8 @@ from torch import Tensor
 from graphveil.attacks.limits import Limit
 from graphveil.attacks.result import AttackResult, auc_of, judge
 from graphveil.errors import InputError
-from graphveil.mechanisms import permanent_reports
+from graphveil.mechanisms import RandomizedResponse, permanent_reports
+from graphveil.mechanisms.permanent import Reporter
 from graphveil.privacy import PermanentRandomness, Randomness
 from graphveil.privacy.permanent import SECRET_BYTES
 from graphveil.privacy.printed import rounded_up
@@ -27,7 +28,7 @@ Device = Callable[[Tensor, int], Any]
 
 
 def averaging(
-    mechanism: Any,
+    mechanism: Reporter,
     *,
     randomness: Randomness,
     rounds: int = 21,
@@ -92,7 +93,7 @@ def averaging(
     )
 
 
-def _permanent(mechanism: Any, one: Tensor, other: Tensor, randomness: Randomness) -> Device:
+def _permanent(mechanism: Reporter, one: Tensor, other: Tensor, randomness: Randomness) -> Device:
     """Return devices that answer an equal value with an equal report, each by a secret of its own."""
     groups = {
         id(held): [PermanentRandomness(randomness.bytes(SECRET_BYTES), "averaging") for _ in held]
@@ -101,18 +102,17 @@ def _permanent(mechanism: Any, one: Tensor, other: Tensor, randomness: Randomnes
     return lambda held, _: permanent_reports(mechanism, held, groups[id(held)], field="value")
 
 
-def extremes(mechanism: Any, people: int) -> tuple[Tensor, Tensor]:
+def extremes(mechanism: Reporter, people: int) -> tuple[Tensor, Tensor]:
     """Return the two values that are farthest apart, each held by everybody.
 
     Args:
-        mechanism: a label mechanism (has `classes`) or a feature mechanism (has `dimension`, `low`, `high`).
+        mechanism: of labels or of features.
         people: how many hold each value.
 
     Returns:
         Classes 0 and 1 [people], int64; or rows of the lowest and the highest feature value [people, d].
     """
-    classes = getattr(mechanism, "classes", None)
-    if classes is not None:
+    if isinstance(mechanism, RandomizedResponse):
         return torch.zeros(people, dtype=torch.int64), torch.ones(people, dtype=torch.int64)
     shape = (people, mechanism.dimension)
-    return torch.full(shape, float(mechanism.low)), torch.full(shape, float(mechanism.high))
+    return torch.full(shape, float(mechanism.domain.low)), torch.full(shape, float(mechanism.domain.high))

@@ -15,7 +15,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -27,11 +27,14 @@ from graphveil.audit.verdict import Audit, judge
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema, Split, make_graph, normalise_edges
 from graphveil.methods import METHODS
+from graphveil.methods.base.core import Core
+from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.curator.class_sums import messages
 from graphveil.methods.curator.training import blocks
 from graphveil.methods.registry import build_method
 from graphveil.privacy import Randomness, SeededRandomness
 
+C = TypeVar("C", bound=Core[Any])
 Bits = npt.NDArray[np.bool_]
 Scores = npt.NDArray[np.float64]
 
@@ -112,7 +115,7 @@ def audit_edge_canaries(
     guesses: int | None = None,
     false_alarm: float = FALSE_ALARM,
     seed: int = 0,
-    **settings: Any,
+    **settings: object,
 ) -> Audit:
     """Train `name` once on a graph of disjoint edges that are there or not, and guess which from what it publishes.
 
@@ -174,6 +177,7 @@ def audit_people_canaries(
     features, labels = method.privacy.features(_SCHEMA), method.privacy.labels(len(_SCHEMA.classes))
     low, high = (end.expand(canaries, -1) for end in ends)
     ratio = features.log_likelihood(sent.features, high) - features.log_likelihood(sent.features, low)
+    # The class of the mechanism's reports, made from nobody's label: nothing is drawn for it.
     reports = labels.randomize(bits[:0].long(), randomness=randomness).from_tensors({"labels": sent.labels})
     ones = torch.ones(canaries, dtype=torch.int64)
     ratio = ratio + labels.log_likelihood(reports, ones) - labels.log_likelihood(reports, 0 * ones)
@@ -195,12 +199,13 @@ def _verdict(
     return judge(target, epsilon, delta, bound, false_alarm, notes=notes)
 
 
-def _edges_graph(truth: Bits, randomness: Randomness) -> tuple[Any, Split]:
+def _edges_graph(truth: Bits, randomness: Randomness) -> tuple[Graph, Split]:
     """Pairs 2k, 2k + 1 joined where the coin says so, random features and labels, and a few people to validate."""
     nodes = 2 * len(truth) + _OTHERS
     # Disjoint edges: neighbourhoods do not overlap, so the canaries' outputs differ by their own coin alone.
     pairs = 2 * np.flatnonzero(truth)
     edges, _ = normalise_edges(pairs, pairs + 1, nodes, directed=False)
+    # Features and labels at random: were they alike within pairs, they would tell the coin without any edge.
     rng = np.random.default_rng(randomness.uint64(4))
     x = torch.from_numpy(rng.integers(0, 2, (nodes, _DIMENSION)).astype(np.float32))
     train = torch.arange(nodes) < nodes - _OTHERS
@@ -212,12 +217,12 @@ def _edges_graph(truth: Bits, randomness: Randomness) -> tuple[Any, Split]:
 # ---- what each method publishes about a pair ----
 
 
-def _of_gap(method: Any, graph: Graph, split: Split, randomness: Randomness) -> Scores:
+def _of_gap(method: Estimator[C], graph: Graph, split: Split, randomness: Randomness) -> Scores:
     parts = method.fit(graph, split=split, randomness=randomness).published.parts
     return np.asarray(sum(_agreement(after, before) for before, after in itertools.pairwise(parts)))
 
 
-def _of_progap(method: Any, graph: Graph, split: Split, randomness: Randomness) -> Scores:
+def _of_progap(method: Estimator[C], graph: Graph, split: Split, randomness: Randomness) -> Scores:
     published = method.fit(graph, split=split, randomness=randomness).published
     found = np.zeros(int(graph.num_nodes) // 2)
     for hop, stage in enumerate(published.networks[:-1], start=1):
@@ -227,7 +232,7 @@ def _of_progap(method: Any, graph: Graph, split: Split, randomness: Randomness) 
     return found
 
 
-def _of_class_sums(method: Any, graph: Graph, split: Split, randomness: Randomness) -> Scores:
+def _of_class_sums(method: Estimator[C], graph: Graph, split: Split, randomness: Randomness) -> Scores:
     published = method.fit(graph, split=split, randomness=randomness).published
     return _agreement(published.sums, messages(published.people))
 
@@ -238,13 +243,13 @@ def _agreement(sums: Tensor, sent: Tensor) -> Scores:
     return np.asarray(each.view(-1, 2).sum(dim=1))
 
 
-def _of_lists(method: Any, graph: Graph, split: Split, randomness: Randomness) -> Scores:
+def _of_lists(method: Estimator[C], graph: Graph, split: Split, randomness: Randomness) -> Scores:
     """Whether the lower id of a pair names the higher one."""
     lists = method.randomize(graph, split=split, randomness=randomness).lists["lists"]
     return _named(lists.to_edge_index(), int(graph.num_nodes))
 
 
-def _of_release(method: Any, graph: Graph, split: Split, randomness: Randomness) -> Scores:
+def _of_release(method: Estimator[C], graph: Graph, split: Split, randomness: Randomness) -> Scores:
     """Whether a pair is an edge of the released graph."""
     return _named(method.release(graph, randomness=randomness).edge_index, int(graph.num_nodes))
 
@@ -256,7 +261,7 @@ def _named(edges: Tensor, nodes: int) -> Scores:
     return scores
 
 
-Score = Callable[[Any, Any, Split, Randomness], Scores]
+Score = Callable[[Any, Graph, Split, Randomness], Scores]
 #: Methods with canary edges: the setting that holds their epsilon, and how a pair is scored.
 EDGE_CANARIES: Final[dict[str, tuple[str, Score]]] = {
     "gap": ("epsilon", _of_gap),

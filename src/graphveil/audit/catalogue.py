@@ -81,6 +81,7 @@ def run_audits(name: str, *, seed: int = 0, progress: ProgressCallback | None = 
         InputError: no such target.
     """
     known, name = targets(), current_name(name)
+    # Refused rather than passed: "holds" beside a method without a claim would be taken for one.
     if name in CATALOGUE and CATALOGUE[name].trust == "none":
         what = f"{name} promises nothing: there is no claim to audit"
         raise InputError(what, remedy="graphveil attack says what it leaks")

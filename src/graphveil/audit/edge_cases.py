@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -28,6 +28,22 @@ from graphveil.mechanisms import (
 )
 from graphveil.privacy import Randomness
 
+A = TypeVar("A")
+
+
+class _Lists(Protocol[A]):
+    """A mechanism on neighbour lists, or on what is counted in them."""
+
+    @property
+    def mode(self) -> str: ...
+
+    def randomize(self, lists: Tensor, /, *, randomness: Randomness) -> A: ...
+
+    def log_likelihood(self, reports: A, lists: Tensor, /) -> Tensor: ...
+
+
+L = TypeVar("L", bound=_Lists[Any])
+P = TypeVar("P", bound=EdgeRand | LapGraph)
 _USERS: Final = 3
 #: Users of the sampled graphs, in which everybody knows the next one, or nobody anybody.
 _MANY: Final = 400
@@ -62,15 +78,15 @@ def _both(pairs: Sequence[tuple[int, int]]) -> Tensor:
 
 def _lists(
     name: str,
-    kind: Callable[..., Any],
+    kind: Callable[..., L],
     epsilon: float,
     mode: str,
-    outputs: Callable[[Any], Sequence[Any]],
+    outputs: Callable[[L], Sequence[EdgeReports] | Sequence[DegreePreservingReports]],
     *,
     independent: bool = True,
     **options: Any,
 ) -> Case:
-    def table(mechanism: Any) -> Table:
+    def table(mechanism: L) -> Table:
         found = graph_table(mechanism.log_likelihood, all_graphs(), outputs(mechanism))
         return found if independent else np.asarray(found.sum(axis=2))
 
@@ -117,17 +133,19 @@ def _chain() -> Tensor:
     return _both([(i, i + 1) for i in range(_MANY - 1)])
 
 
-def _list_scores(mechanism: Any, first: Any, second: Any) -> sampled.Draw:
+def _list_scores(mechanism: _Lists[A], first: Tensor, second: Tensor) -> sampled.Draw:
     """Log-likelihood ratios of relationships, as many as users in one collection: each is one pair of neighbours.
 
     With "both" a relationship stands in two lists; the ends of every other link of the chain are scored together.
     """
     both = mechanism.mode == "both"
+    # One score a relationship and not one a list: what is audited is 2 epsilon for the pair, which one list alone
+    # cannot show.
     if both:
         first = _both([(i, i + 1) for i in range(0, _MANY - 1, 2)])
 
     def draw(is_first: bool, count: int, randomness: Randomness) -> sampled.Scores:
-        found: list[np.ndarray[Any, np.dtype[np.float64]]] = []
+        found: list[sampled.Scores] = []
         while sum(map(len, found)) < count:
             reports = mechanism.randomize(first if is_first else second, randomness=randomness)
             change = mechanism.log_likelihood(reports, first) - mechanism.log_likelihood(reports, second)
@@ -147,13 +165,14 @@ def _reports(lists: Sequence[Sequence[int]]) -> EdgeReports:
     return EdgeReports(starts, torch.tensor([j for named in lists for j in named], dtype=torch.int32))
 
 
-def _all_lists(mechanism: Any) -> list[EdgeReports]:
+def _all_lists(mechanism: AdjacencyRR) -> list[EdgeReports]:
     """Every collection of lists."""
     return [_reports(lists) for lists in itertools.product(*(_lists_of(u, mechanism.mode) for u in range(_USERS)))]
 
 
 def _levels_and_lists(mechanism: DegreePreservingRR) -> list[DegreePreservingReports]:
     """Every level with every list of each user; lists repeat where a user has fewer than another."""
+    # Users report independently, so each one's lists are enumerated beside the others' and not in all combinations.
     lists = [_lists_of(user, mechanism.mode) for user in range(_USERS)]
     return [
         DegreePreservingReports(_same_level(level), _reports([own[k % len(own)] for own in lists]))
@@ -174,12 +193,12 @@ def _range(mechanism: NoisyDegree) -> range:
 # ---- a curator's pairs ----
 
 
-def _pairs(name: str, kind: Callable[..., Any], draw: Callable[[Any], sampled.Draw], *, samples: int) -> Case:
+def _pairs(name: str, kind: Callable[..., P], draw: Callable[[P], sampled.Draw], *, samples: int) -> Case:
     """Five protected pairs of four nodes (the sixth is a public edge): 32 graphs, 32 releases."""
     domain = PairDomain(4, None, torch.tensor([[0], [2]]))
     wide = PairDomain(_MANY) if draw is _independent_pairs else domain
 
-    def table(mechanism: Any) -> Table:
+    def table(mechanism: P) -> Table:
         sets = _all_sets(domain)
         return graph_table(mechanism.log_likelihood, sets, sets)
 

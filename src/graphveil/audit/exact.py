@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Sequence, Sized
+from typing import Final, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -26,13 +26,30 @@ from graphveil.privacy import Guarantee
 
 Table = npt.NDArray[np.float64]
 Pair = tuple[int, int]
+#: What a mechanism answers, and what it is asked with.
+A = TypeVar("A")
+V = TypeVar("V")
+Rows = TypeVar("Rows", bound=Sized)
+A_contra = TypeVar("A_contra", contravariant=True)
+V_contra = TypeVar("V_contra", contravariant=True)
 
 # What the probabilities of all outputs may differ from 1 by: the rounding of sums of logarithms.
 _WHOLE: Final = 1e-6
 _LARGEST: Final = 1e4
 
 
-def row_table(mechanism: Any, inputs: Tensor, outputs: Any) -> Table:
+class Likely(Protocol[A_contra, V_contra]):
+    """A mechanism that says what it protects and how likely each answer is."""
+
+    @property
+    def guarantee(self) -> Guarantee: ...
+
+    def log_likelihood(self, reports: A_contra, values: V_contra, /) -> Tensor:
+        """log Pr[report | value]."""
+        ...
+
+
+def row_table(mechanism: Likely[Rows, Tensor], inputs: Tensor, outputs: Rows) -> Table:
     """Return log Pr[output | input] of a mechanism of single users, [inputs, outputs].
 
     Args:
@@ -44,7 +61,7 @@ def row_table(mechanism: Any, inputs: Tensor, outputs: Any) -> Table:
     return np.stack([row.numpy() for row in rows])
 
 
-def graph_table(log_likelihood: Callable[[Any, Any], Tensor], graphs: Sequence[Any], outputs: Sequence[Any]) -> Table:
+def graph_table(log_likelihood: Callable[[A, V], Tensor], graphs: Sequence[V], outputs: Sequence[A]) -> Table:
     """Return log Pr[output | graph], for each user apart where users report apart.
 
     Args:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import torch
@@ -16,11 +16,14 @@ from torch import Tensor
 from graphveil.audit import sampled
 from graphveil.audit.cases import Case
 from graphveil.audit.exact import Table, row_table
-from graphveil.mechanisms import MechanismInfo, catalogue, permanent_guarantee, permanent_reports
+from graphveil.mechanisms import MechanismInfo, RandomizedResponse, catalogue, permanent_guarantee, permanent_reports
+from graphveil.mechanisms.base.mechanism import FeatureMechanism
 from graphveil.mechanisms.catalogue import AuditSize
+from graphveil.mechanisms.permanent import Reporter
 from graphveil.privacy import Guarantee, PermanentRandomness, Randomness
 from graphveil.privacy.permanent import SECRET_BYTES
 
+R = TypeVar("R")
 _LOW, _HIGH = -1.0, 3.0
 #: The labels whose reports are compared.
 _LABELS: Final = (2, 5)
@@ -51,20 +54,21 @@ def _permanent(case: Case) -> Case:
 class _Devices:
     """A mechanism as many devices run it, each with a secret of its own."""
 
-    mechanism: Any
+    mechanism: Reporter
 
     @property
     def guarantee(self) -> Guarantee:
         return permanent_guarantee(self.mechanism)
 
     def randomize(self, values: Tensor, *, randomness: Randomness) -> Any:
+        # A secret for each report: with one for all, equal values would give equal reports, and one draw stand for
+        # thousands.
         secrets = (randomness.bytes(SECRET_BYTES) for _ in range(len(values)))
         devices = [PermanentRandomness(secret, "audit") for secret in secrets]
         return permanent_reports(self.mechanism, values, devices, field="audit")
 
     def log_likelihood(self, reports: Any, values: Tensor) -> Tensor:
-        likelihood: Tensor = self.mechanism.log_likelihood(reports, values)
-        return likelihood
+        return self.mechanism.log_likelihood(reports, values)
 
 
 def corners(dimension: int) -> Tensor:
@@ -84,12 +88,12 @@ def _case(info: MechanismInfo, size: AuditSize) -> Case:
             return info.mechanism(epsilon=epsilon, classes=dimension, **size.options)
         return info.mechanism(epsilon=epsilon, dimension=dimension, low=_LOW, high=_HIGH, **size.options)
 
-    def table(mechanism: Any) -> Table:
+    def table(mechanism: Reporter) -> Table:
         return row_table(mechanism, _inputs(info, size.dimension), mechanism.every_report())
 
-    def draw(mechanism: Any) -> sampled.Draw:
+    def draw(mechanism: Reporter) -> sampled.Draw:
         first, second = _farthest(info, large)
-        if "normal" in info.tags:
+        if "normal" in info.tags and not isinstance(mechanism, RandomizedResponse):
             return _sums(mechanism, first, second)
         return sampled.ratio_scores(mechanism, first, second)
 
@@ -118,7 +122,7 @@ def _farthest(info: MechanismInfo, dimension: int) -> tuple[Tensor, Tensor]:
     return inputs[2**dimension - 1], inputs[0]
 
 
-def _sums(mechanism: Any, first: Tensor, second: Tensor) -> sampled.Draw:
+def _sums(mechanism: FeatureMechanism[R], first: Tensor, second: Tensor) -> sampled.Draw:
     """Sums of a vector's noisy coordinates: with normal noise they tell as much as all coordinates do."""
 
     def scores(is_first: bool, count: int, randomness: Randomness) -> sampled.Scores:

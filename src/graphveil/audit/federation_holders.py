@@ -53,6 +53,8 @@ class _Noted:
     def bytes(self, count: int) -> builtins.bytes:
         found = self._source.bytes(count)
         place = len(self.drawn)
+        # The same keys to the others and new ones to the one: what still agrees between the runs was never the one's
+        # secret.
         if self._given is not None and place < len(self._given) and self._given[place] in self._known:
             found = self._given[place]
         self.drawn.append(found)

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from graphveil.audit.federation_cases import audit_uniform
 from graphveil.audit.hooks import all_taps
-from graphveil.audit.replay import Evidence, Pipeline, Question, audit_replay
+from graphveil.audit.replay import Arguments, Evidence, Pipeline, Question, audit_replay
 from graphveil.audit.verdict import Audit
 from graphveil.federation.core.context import RunContext
 from graphveil.federation.core.messages import KINDS, SEALED, UNIFORM
@@ -123,10 +123,10 @@ def audit_shares(mode: str, *, seed: int = 0) -> Audit:
 class PublishTap:
     """`Publisher.publish`: a holder's rows are private."""
 
-    owner: type[Any] = Publisher
+    owner: type = Publisher
     attribute: str = "publish"
 
-    def read(self, mechanism: Publisher, arguments: Mapping[str, Any]) -> Question:
+    def read(self, mechanism: Publisher, arguments: Arguments) -> Question[Tensor]:
         """Round and shape are public, and so are price and noise."""
         x = arguments["x"].detach().clone()
         return Question((mechanism.publication, arguments["round"], tuple(x.shape)), (), x)
@@ -148,10 +148,10 @@ class PublishTap:
 class NoiseTap:
     """`Publisher.noise_for`: noise within shares, keyed by the name of the publication."""
 
-    owner: type[Any] = Publisher
+    owner: type = Publisher
     attribute: str = "noise_for"
 
-    def read(self, mechanism: Publisher, arguments: Mapping[str, Any]) -> Question:
+    def read(self, mechanism: Publisher, arguments: Arguments) -> Question[None]:
         """All but the key is public."""
         return Question((mechanism.publication, arguments["label"], arguments["shape"]), (), None)
 

@@ -123,6 +123,7 @@ def _kept(before: Run, setting: Setting, *, changed: bool) -> dict[str, State]:
     """Return what each party kept; with `changed` a share of W that is another one, as after an older checkpoint."""
     states, last = dict(before.states[AGAIN - 1]), setting.names[-1]
     if changed and "w" in states[last]:
+        # One unit in the last place is enough: under the same masks it would show as a difference of exactly 1.
         states[last] = {**states[last], "w": states[last]["w"] + 1}
     return states
 

@@ -3,36 +3,42 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
-import scipy.sparse as sp
+import numpy.typing as npt
 import torch
 from scipy import stats
 from torch import Tensor
 
-from graphveil.aggregation import PerturbedSum
+from graphveil.aggregation import PerturbedSum, ReceiverRows
 from graphveil.aggregation.grid import quantise
-from graphveil.audit.replay import Evidence, Question, Tap
+from graphveil.audit.exact import Likely
+from graphveil.audit.replay import AnyTap, Arguments, Evidence, Question
 from graphveil.hierarchy import markov
 from graphveil.mechanisms import MechanismInfo, SampledVectors, catalogue
+from graphveil.mechanisms.base.values import Values
 from graphveil.mechanisms.catalogue import Kind
 from graphveil.training.noisy_updates import NoisyUpdates
 
+A = TypeVar("A")
+#: Edges, rows and hop of a noisy sum.
+Summed: TypeAlias = tuple[ReceiverRows, Tensor, int]
+#: The budget of a drawn tree, and the private edges [2, S].
+Drawn: TypeAlias = tuple[float, npt.NDArray[np.int64]]
 #: The probability that the measured noise is taken for smaller than it is.
 _FALSE_ALARM = 1e-6
 
 
-def all_taps() -> tuple[Tap, ...]:
+def all_taps() -> tuple[AnyTap, ...]:
     """Return the taps of all mechanisms: the catalogue's, noisy sums over neighbours, private descent, drawn trees."""
     kinds = {_owner(info): info.kind for info in catalogue()}
     return (*(ReportTap(owner, kind) for owner, kind in kinds.items()), SumTap(), DescentTap(), TreeTap())
 
 
-def _owner(info: MechanismInfo) -> type[Any]:
+def _owner(info: MechanismInfo) -> type:
     """The class whose `randomize` a mechanism of the catalogue has."""
     return info.mechanism if isinstance(info.mechanism, type) else SampledVectors
 
@@ -45,11 +51,11 @@ class ReportTap:
         kind: what it randomizes, as the catalogue says.
     """
 
-    owner: type[Any]
+    owner: type
     kind: Kind
     attribute: str = "randomize"
 
-    def read(self, mechanism: Any, arguments: Mapping[str, Any]) -> Question:
+    def read(self, mechanism: object, arguments: Arguments) -> Question[Values]:
         """The values are private; how many there are is a setting where each is one user's.
 
         Args:
@@ -61,7 +67,7 @@ class ReportTap:
         constants = (mechanism,) if self._is_set else (mechanism, tuple(values.shape))
         return Question(constants, (), kept)
 
-    def weigh(self, mechanism: Any, answer: Any, first: Any, second: Any) -> Evidence:
+    def weigh(self, mechanism: Likely[A, Values], answer: A, first: Values, second: Values) -> Evidence:
         """Count what changed in units of the guarantee, and the log-likelihood ratio of the answer.
 
         Args:
@@ -84,7 +90,7 @@ class ReportTap:
     def _is_set(self) -> bool:
         return self.kind in ("lists", "edges")
 
-    def _change(self, mechanism: Any, first: Any, second: Any) -> float:
+    def _change(self, mechanism: object, first: Values, second: Values) -> float:
         if self.kind == "counts":
             moved = np.abs(np.asarray(first, np.int64) - np.asarray(second, np.int64)).sum()
             return float(moved) / (2 if getattr(mechanism, "mode", "") == "both" else 1)
@@ -99,10 +105,10 @@ class ReportTap:
 class SumTap:
     """`PerturbedSum.perturb`: edges are private, the rows that are summed are not (units of edges)."""
 
-    owner: type[Any] = PerturbedSum
+    owner: type = PerturbedSum
     attribute: str = "perturb"
 
-    def read(self, mechanism: PerturbedSum, arguments: Mapping[str, Any]) -> Question:
+    def read(self, mechanism: PerturbedSum, arguments: Arguments) -> Question[Summed]:
         """Rows are public where edges are protected, and part of what is protected where nodes are.
 
         Args:
@@ -113,7 +119,7 @@ class SumTap:
         constants = (mechanism, arguments["hop"], tuple(x.shape), rows.num_nodes, rows.weight_bits, rows.w_max)
         return Question(constants, () if mechanism.unit == "node" else (x,), (rows, x, arguments["hop"]))
 
-    def weigh(self, mechanism: PerturbedSum, answer: Tensor, first: Any, second: Any) -> Evidence:
+    def weigh(self, mechanism: PerturbedSum, answer: Tensor, first: Summed, second: Summed) -> Evidence:
         """Measure how far the exact sums moved, and the spread of the noise around them.
 
         Args:
@@ -141,10 +147,10 @@ class DescentTap:
     edge changes the sample at either end.
     """
 
-    owner: type[Any] = NoisyUpdates
+    owner: type = NoisyUpdates
     attribute: str = "add_noise"
 
-    def read(self, mechanism: NoisyUpdates, arguments: Mapping[str, Any]) -> Question:
+    def read(self, mechanism: NoisyUpdates, arguments: Arguments) -> Question[Tensor]:
         """Batches are drawn from the same noise in both runs, so that steps and shapes have to agree.
 
         Args:
@@ -174,7 +180,7 @@ class TreeTap:
     owner: ModuleType = markov
     attribute: str = "fit_markov"
 
-    def read(self, mechanism: int, arguments: Mapping[str, Any]) -> Question:
+    def read(self, mechanism: int, arguments: Arguments) -> Question[Drawn]:
         """The number of nodes stands in for the mechanism.
 
         Args:
@@ -185,7 +191,7 @@ class TreeTap:
         constants = tuple(arguments.get(name) for name in names)
         return Question(constants, (), (arguments["epsilon"], np.array(arguments["private"])))
 
-    def weigh(self, mechanism: int, answer: Any, first: Any, second: Any) -> Evidence:
+    def weigh(self, mechanism: int, answer: object, first: Drawn, second: Drawn) -> Evidence:
         """Count the edges that changed; what a tree of many nodes says about one cannot be computed.
 
         Args:
@@ -197,7 +203,7 @@ class TreeTap:
         return Evidence(change, first[0]) if change else Evidence(0.0)
 
 
-def _exact_sums(mechanism: PerturbedSum, private: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
+def _exact_sums(mechanism: PerturbedSum, private: Summed) -> npt.NDArray[np.float64]:
     """The sums without noise, in the answer's unit."""
     rows, x, _ = private
     bits = mechanism.row_bits(rows.weight_bits)
@@ -207,18 +213,16 @@ def _exact_sums(mechanism: PerturbedSum, private: Any) -> np.ndarray[Any, np.dty
     return np.asarray(values * 2.0 ** -(bits + rows.weight_bits))
 
 
-def _pairs(edges: Any, directed: bool) -> set[tuple[int, int]]:
+def _pairs(edges: Values, directed: bool) -> set[tuple[int, int]]:
     columns = np.asarray(edges, np.int64)
     if not directed:
         columns = np.sort(columns, axis=0)
     return set(zip(*columns.tolist(), strict=True)) if columns.size else set()
 
 
-def _dense(values: Any) -> np.ndarray[Any, Any]:
+def _dense(values: Values) -> npt.NDArray[Any]:
     """Users' values as rows."""
     if isinstance(values, Tensor):
-        values = values.to_dense() if values.layout != torch.strided else values
-        values = values.numpy()
-    if sp.issparse(values):
-        values = values.toarray()
-    return np.asarray(values).reshape(len(values), -1)
+        values = (values if values.layout == torch.strided else values.to_dense()).numpy()
+    rows = values if isinstance(values, np.ndarray) else np.asarray(values.toarray())
+    return rows.reshape(len(rows), -1)

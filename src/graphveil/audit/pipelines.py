@@ -6,7 +6,7 @@ import re
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias, TypeVar
 
 import torch
 from torch import Tensor
@@ -16,11 +16,15 @@ from graphveil.audit.replay import Pipeline
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, draw_private, make_graph, normalise_edges, random_split, social_graph
 from graphveil.methods import METHODS
+from graphveil.methods.base.core import Core
+from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.method import Replay
 from graphveil.methods.base.storage import read_method
 from graphveil.methods.registry import build_method
 from graphveil.privacy import Guarantee, Randomness
 
+C = TypeVar("C", bound=Core[Any])
+Fitted: TypeAlias = Estimator[Core[Any]]
 _INFINITE: Final = float("inf")
 _MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d")
 #: What can be replayed, by the method's name and, after a comma, the variant; see `methods.base.method.Replay`.
@@ -32,7 +36,7 @@ PIPELINES: Final[Mapping[str, Replay]] = {
 _QUICK: Final = {"epochs": 3, "hidden": 8, "steps_x": 2, "steps_y": 2}
 
 
-def pipeline(name: str, *, nodes: int = 120, seed: int = 0, **settings: Any) -> Pipeline:
+def pipeline(name: str, *, nodes: int = 120, seed: int = 0, **settings: object) -> Pipeline[Graph, Fitted]:
     """Return a method, or a release with training on it, to be replayed.
 
     Args:
@@ -55,8 +59,8 @@ def pipeline(name: str, *, nodes: int = 120, seed: int = 0, **settings: Any) -> 
         first = draw_private(first, 0.5, seed=seed)
     split = random_split(first, seed)
 
-    def run(graph: Graph, randomness: Randomness) -> Any:
-        method = build_method(method_name, chosen, len(graph.schema.classes), seed=seed)
+    def run(graph: Graph, randomness: Randomness) -> Fitted:
+        method: Fitted = build_method(method_name, chosen, len(graph.schema.classes), seed=seed)
         return method.fit(graph, split=split, randomness=randomness)
 
     made = build_method(method_name, chosen, len(first.schema.classes), seed=seed)
@@ -75,7 +79,7 @@ def pipeline(name: str, *, nodes: int = 120, seed: int = 0, **settings: Any) -> 
     )
 
 
-def outcome_of(method: Any, without: int | None = None) -> dict[str, Any]:
+def outcome_of(method: Estimator[C], without: int | None = None) -> dict[str, object]:
     """Return what a fitted method shows: predictions, history, ledger, guarantee and the file it is saved to.
 
     Args:
@@ -83,7 +87,7 @@ def outcome_of(method: Any, without: int | None = None) -> dict[str, Any]:
     """
     guarantee: Guarantee = method.guarantee
     found = method.predict_proba()
-    shown = {
+    shown: dict[str, object] = {
         "predictions": found if without is None else torch.cat([found[:without], found[without + 1 :]]),
         "history": tuple(method.history),
         "ledger": method.ledger.to_dict(),
@@ -95,13 +99,15 @@ def outcome_of(method: Any, without: int | None = None) -> dict[str, Any]:
     return shown
 
 
-def _timeless(value: Any) -> Any:
+def _timeless(value: object) -> object:
     """Return what was read from a file without the moments at which anything was made, which no data moves."""
     if isinstance(value, str):
         return _MOMENT.sub("then", value)
     if isinstance(value, Mapping):
         return {name: _timeless(part) for name, part in value.items()}
-    return type(value)(map(_timeless, value)) if isinstance(value, list | tuple) else value
+    if isinstance(value, list):
+        return [_timeless(part) for part in value]
+    return tuple(_timeless(part) for part in value) if isinstance(value, tuple) else value
 
 
 def neighbour(graph: Graph, unit: str, train: Tensor) -> Graph:
@@ -136,6 +142,7 @@ def neighbour(graph: Graph, unit: str, train: Tensor) -> Graph:
         labels[person] = (labels[person] + 1) % len(graph.schema.classes)
     changed = make_graph(values, graph.edge_index, labels, graph.schema)
     if unit == "node":
+        # The person's own list alone: that others list them stays in their lists, which the unit does not cover.
         changed.edge_index = graph.edge_index[:, graph.edge_index[0] != person]
     return changed
 
@@ -165,7 +172,7 @@ def _person(train: Tensor) -> int:
     return int(train.nonzero()[0])
 
 
-def _claimed(method: Any, unit: str) -> tuple[float, float]:
+def _claimed(method: Estimator[C], unit: str) -> tuple[float, float]:
     """The budget that a method declares for everything that one unit is part of."""
     parts = {
         "label": ("labels",),

@@ -16,7 +16,8 @@ import inspect
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from types import ModuleType
+from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import torch
@@ -25,8 +26,15 @@ from graphveil.audit.verdict import Audit, judge
 from graphveil.errors import GraphveilError
 from graphveil.privacy import Randomness, SeededRandomness, gaussian_epsilon
 
-#: Runs a pipeline on a graph; what it returns is for `Pipeline.outcome`.
-Run = Callable[[Any, Randomness], Any]
+#: The graph of a pipeline, and what a run on it leaves.
+G = TypeVar("G")
+R = TypeVar("R")
+#: The mechanism that a tap watches, its answer, and the private part of a question to it.
+M_contra = TypeVar("M_contra", contravariant=True)
+A_contra = TypeVar("A_contra", contravariant=True)
+P = TypeVar("P")
+#: The arguments of a call by their names.
+Arguments: TypeAlias = Mapping[str, Any]
 # Room for the rounding of measured changes.
 _UP: Final = 1 + 1e-9
 
@@ -49,24 +57,24 @@ class Evidence:
 
 
 @dataclass(frozen=True)
-class Question:
+class Question(Generic[P]):
     """The arguments of a call: settings and public tensors, which may not differ between neighbours, and the rest."""
 
-    constants: tuple[Any, ...]
-    public: tuple[Any, ...]
-    private: Any
+    constants: tuple[object, ...]
+    public: tuple[object, ...]
+    private: P
 
 
-class Tap(Protocol):
+class Tap(Protocol[M_contra, A_contra, P]):
     """A method of a class, or a function of a module, through which a mechanism reads private data."""
 
     @property
-    def owner(self) -> Any: ...
+    def owner(self) -> type | ModuleType: ...
 
     @property
     def attribute(self) -> str: ...
 
-    def read(self, mechanism: Any, arguments: Mapping[str, Any]) -> Question:
+    def read(self, mechanism: M_contra, arguments: Arguments) -> Question[P]:
         """Take the arguments apart; what is kept of them is copied.
 
         Args:
@@ -74,7 +82,7 @@ class Tap(Protocol):
             arguments: of the call, by name.
         """
 
-    def weigh(self, mechanism: Any, answer: Any, first: Any, second: Any) -> Evidence:
+    def weigh(self, mechanism: M_contra, answer: A_contra, first: P, second: P) -> Evidence:
         """Compare the private parts of two questions that got the same answer.
 
         Args:
@@ -84,14 +92,18 @@ class Tap(Protocol):
         """
 
 
+#: A tap of any mechanism: what it reads of a call is weighed by itself alone.
+AnyTap: TypeAlias = Tap[Any, Any, Any]
+
+
 @dataclass(frozen=True)
 class Call:
     """A question, who was asked, and the answer."""
 
-    tap: Tap
-    mechanism: Any
-    question: Question
-    answer: Any
+    tap: AnyTap
+    mechanism: object
+    question: Question[Any]
+    answer: object
 
     @property
     def name(self) -> str:
@@ -100,12 +112,12 @@ class Call:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pipeline:
+class Pipeline(Generic[G, R]):
     """What is replayed.
 
     Attributes:
         target: its name.
-        run: the pipeline.
+        run: the pipeline; what it returns is for `outcome`.
         first, second: two graphs that differ in one protected unit.
         epsilon, delta: what it claims for that unit.
         outcome: everything that comes out, by name: compared between the runs.
@@ -113,13 +125,13 @@ class Pipeline:
     """
 
     target: str
-    run: Run
-    first: Any
-    second: Any
+    run: Callable[[G, Randomness], R]
+    first: G
+    second: G
     epsilon: float
     delta: float
-    outcome: Callable[[Any], Mapping[str, Any]]
-    taps: Sequence[Tap]
+    outcome: Callable[[R], Mapping[str, object]]
+    taps: Sequence[AnyTap]
 
 
 class _Differs(Exception):
@@ -136,7 +148,7 @@ class _Tape:
     inside: bool = False
 
 
-def audit_replay(pipeline: Pipeline, *, seed: int = 0, false_alarm: float = 1e-6) -> Audit:
+def audit_replay(pipeline: Pipeline[G, R], *, seed: int = 0, false_alarm: float = 1e-6) -> Audit:
     """Run on both graphs and compare.
 
     Not for several threads at once: the mechanisms' methods are replaced while it runs, and put back afterwards.
@@ -166,7 +178,7 @@ def audit_replay(pipeline: Pipeline, *, seed: int = 0, false_alarm: float = 1e-6
     return _judged(pipeline, first.calls, second.calls, findings, false_alarm)
 
 
-def same(first: Any, second: Any) -> bool:
+def same(first: object, second: object) -> bool:
     """Return whether two values are equal, element by element, NaN being equal to itself.
 
     Args:
@@ -174,28 +186,28 @@ def same(first: Any, second: Any) -> bool:
     """
     if type(first) is not type(second):
         return False
-    if isinstance(first, torch.Tensor):
+    if isinstance(first, torch.Tensor) and isinstance(second, torch.Tensor):
         if first.layout != torch.strided:
             return bool(first.layout == second.layout) and same(first.to_dense(), second.to_dense())
         return same(first.detach().cpu().numpy(), second.detach().cpu().numpy())
-    if isinstance(first, np.ndarray):
+    if isinstance(first, np.ndarray) and isinstance(second, np.ndarray):
         alike = first.shape == second.shape and first.dtype == second.dtype
         # Bytes and not numbers: 0.0 and -0.0 compare equal and are told apart by whoever reads the file.
         return bool(alike and first.tobytes() == second.tobytes())
     if dataclasses.is_dataclass(first):
         names = [part.name for part in dataclasses.fields(first)]
         return all(same(getattr(first, name), getattr(second, name)) for name in names)
-    if isinstance(first, Mapping):
+    if isinstance(first, Mapping) and isinstance(second, Mapping):
         return first.keys() == second.keys() and all(same(first[name], second[name]) for name in first)
-    if isinstance(first, list | tuple):
+    if isinstance(first, list | tuple) and isinstance(second, list | tuple):
         return len(first) == len(second) and all(same(a, b) for a, b in zip(first, second, strict=True))
-    if isinstance(first, float) and math.isnan(first):
-        return math.isnan(float(second))
+    if isinstance(first, float) and isinstance(second, float) and math.isnan(first):
+        return math.isnan(second)
     return bool(first == second)
 
 
 def _judged(
-    pipeline: Pipeline, first: Sequence[Call], second: Sequence[Call], findings: list[str], false_alarm: float
+    pipeline: Pipeline[G, R], first: Sequence[Call], second: Sequence[Call], findings: list[str], false_alarm: float
 ) -> Audit:
     found = [
         (one.name, one.tap.weigh(one.mechanism, one.answer, one.question.private, other.question.private))
@@ -210,7 +222,8 @@ def _judged(
     mu = math.sqrt(math.fsum(part.mu**2 for _, part in found))
     # The answers are one draw, so the sum of their log ratios is the loss that this draw really shows.
     pure = abs(math.fsum(part.pure for _, part in found))
-    normal = gaussian_epsilon(1.0 / mu, pipeline.delta) if mu > 0.0 and pipeline.delta > 0.0 else 0.0
+    # Normal noise has no epsilon without a delta: a claim of pure privacy on it is broken, however much of it there is.
+    normal = 0.0 if mu == 0.0 else gaussian_epsilon(1.0 / mu, pipeline.delta) if pipeline.delta > 0.0 else math.inf
     seen = max((part.change for _, part in found), default=0.0)
     # Without a call there was nothing to compare, and silence would read as "holds".
     if not first:
@@ -231,7 +244,7 @@ def _judged(
 
 
 @contextlib.contextmanager
-def _tapped(taps: Sequence[Tap], tape: _Tape) -> Iterator[None]:
+def _tapped(taps: Sequence[AnyTap], tape: _Tape) -> Iterator[None]:
     """Every tap writes to the tape while the block runs."""
     # Statically, so that a static or class method is put back as what it was and not as the function it wraps.
     kept = [(tap.owner, tap.attribute, inspect.getattr_static(tap.owner, tap.attribute)) for tap in taps]
@@ -244,16 +257,16 @@ def _tapped(taps: Sequence[Tap], tape: _Tape) -> Iterator[None]:
             setattr(owner, attribute, real)
 
 
-def _watched(tap: Tap, real: Callable[..., Any], tape: _Tape) -> Callable[..., Any]:
+def _watched(tap: AnyTap, real: Callable[..., object], tape: _Tape) -> Callable[..., object]:
     signature = inspect.signature(real)
 
-    def method(me: Any, *arguments: Any, **named: Any) -> Any:
+    def method(me: object, *arguments: object, **named: object) -> object:
         if tape.inside:  # a part of a mechanism that is watched as a whole
             return real(me, *arguments, **named)
         bound = signature.bind(me, *arguments, **named)
         question = tap.read(me, bound.arguments)
         if tape.frozen is not None:
-            answer = _frozen_answer(tap, me, question, tape)
+            answer = _frozen_answer(tap, question, tape)
         else:
             # Noise of its own, so that what else is drawn stays the same when this call is not made.
             bound.arguments["randomness"] = SeededRandomness((tape.seed << 32) + len(tape.calls) + 1)
@@ -268,7 +281,7 @@ def _watched(tap: Tap, real: Callable[..., Any], tape: _Tape) -> Callable[..., A
     return method
 
 
-def _frozen_answer(tap: Tap, me: Any, question: Question, tape: _Tape) -> Any:
+def _frozen_answer(tap: AnyTap, question: Question[Any], tape: _Tape) -> object:
     """The recorded answer, if the question is the recorded one but for what is private."""
     frozen, place = tape.frozen or (), len(tape.calls)
     name = f"{tap.owner.__name__}.{tap.attribute}"
@@ -285,14 +298,14 @@ def _frozen_answer(tap: Tap, me: Any, question: Question, tape: _Tape) -> Any:
     return call.answer
 
 
-def _copy(answer: Any, arguments: Mapping[str, Any]) -> Any:
+def _copy(answer: object, arguments: Arguments) -> object:
     """What a call gave back; where it works in place (returns None), the tensor it worked on."""
     if answer is None:
         return next(value for value in arguments.values() if isinstance(value, torch.Tensor)).clone()
     return answer.clone() if isinstance(answer, torch.Tensor) else answer
 
 
-def _handed_out(answer: Any, arguments: Mapping[str, Any]) -> Any:
+def _handed_out(answer: object, arguments: Arguments) -> object:
     """The answer as the caller expects it; writes into the argument what a call in place would have written."""
     if "totals" in arguments:
         arguments["totals"].copy_(answer)

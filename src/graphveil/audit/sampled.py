@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,7 @@ from graphveil.audit.verdict import Audit, judge
 from graphveil.errors import InputError
 from graphveil.privacy import Guarantee, Randomness, SeededRandomness, gaussian_epsilon
 
+A = TypeVar("A")
 Scores = npt.NDArray[np.float64]
 #: Scores of outputs drawn for one of two inputs: (is it the first?, how many, noise) -> scores.
 Draw = Callable[[bool, int, Randomness], Scores]
@@ -158,7 +159,19 @@ def audit_mu(
     return judge(f"{target} (mu)", claimed, delta, bound, false_alarm, notes=notes)
 
 
-def ratio_scores(mechanism: Any, first: Tensor, second: Tensor) -> Draw:
+class Reporting(Protocol[A]):
+    """A mechanism of single users that says how likely each report is."""
+
+    def randomize(self, values: Tensor, /, *, randomness: Randomness) -> A:
+        """What devices send of values, one a row."""
+        ...
+
+    def log_likelihood(self, reports: A, values: Tensor, /) -> Tensor:
+        """log Pr[report | value] for each row."""
+        ...
+
+
+def ratio_scores(mechanism: Reporting[A], first: Tensor, second: Tensor) -> Draw:
     """Return the scores of a mechanism of single users: log-likelihood ratios of reports of two inputs.
 
     Args:

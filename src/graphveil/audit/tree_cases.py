@@ -252,6 +252,7 @@ def audit_walks(
     def run() -> Audit:
         law = Trees(case.nodes).law(case.scores())
         first, second = np.array(case.world.neighbours).T
+        # The pair of graphs whose laws lie furthest apart: samples of any other would prove less.
         best = int(np.abs(np.exp(law[first]) - np.exp(law[second])).sum(axis=1).argmax())
         graphs = first[best], second[best]
         ratio = law[graphs[0]] - law[graphs[1]]

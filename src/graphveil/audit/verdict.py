@@ -48,6 +48,7 @@ class Audit:
         if not self.target:
             raise InputError("the target has no name", where="Audit")
         for name in ("claimed_epsilon", "lower_bound", "seconds"):
+            # NaN fails this too: a bound that is no number must not be printed as one that holds.
             if not getattr(self, name) >= 0.0:
                 raise InputError(f"{name} is {getattr(self, name)!r}", where="Audit", allowed="a number of at least 0")
         for name in ("delta", "false_alarm"):

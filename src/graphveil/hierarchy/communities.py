@@ -48,6 +48,7 @@ def nested_communities(adjacency: csr_matrix, *, smallest: int, rng: np.random.G
         if finer.max() == groups.max():
             return levels
         levels.append(finer)
+        # Edges that an outer division cut are gone for good: no later one can join what lies in two groups.
         adjacency = inside
 
 
@@ -67,6 +68,7 @@ def louvain(adjacency: csr_matrix, groups: IntArray, rng: np.random.Generator) -
     result = np.arange(len(groups))
     while True:
         weight = np.asarray(adjacency.sum(axis=1), np.float64).ravel()
+        # Each group's own sum: with that of all nodes, small groups would see no reason to divide.
         total = np.bincount(groups, weight)[groups]
         community = np.arange(len(groups))
         # A public seed shuffles the order: in the order of ids, low ids would be asked first and pull the others to

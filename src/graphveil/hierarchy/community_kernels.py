@@ -42,6 +42,7 @@ def move_nodes(
     for _ in range(sweeps):
         moved = 0
         for node in order:
+            # A node without an edge in its group has nowhere to go, and its rate would be 0 / 0.
             if total[node] == 0:
                 continue
             own, many = community[node], 0

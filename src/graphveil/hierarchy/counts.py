@@ -187,6 +187,7 @@ def member_mask(members: npt.ArrayLike | None, nodes: int) -> BoolArray:
         raise InputError("the private nodes are no list of nodes", where="members", allowed=f"ids 0 to {nodes - 1}")
     result = np.zeros(nodes, np.bool_)
     result[ids.astype(np.int64)] = True
+    # A node that is declared twice would be counted twice in k, from which sizes and sensitivities follow.
     if np.count_nonzero(result) != len(ids):
         raise InputError("a private node stands twice", where="members", allowed="each id once")
     return result

@@ -134,6 +134,8 @@ def dendrogram_of(left: npt.ArrayLike, right: npt.ArrayLike) -> Dendrogram:
     """
     from graphveil.hierarchy.kernels import children_first_numbers
 
+    # Anybody's arrays may come in here, from a file too: they are checked before compiled loops, which check nothing,
+    # follow them.
     lefts, rights = _ids("left", left), _ids("right", right)
     nodes = 2 * len(lefts) + 1
     children = np.concatenate([lefts, rights])
@@ -171,6 +173,7 @@ def balanced_dendrogram(leaves: npt.ArrayLike) -> Dendrogram:
         pairs = len(level) // 2
         lefts.append(level[0 : 2 * pairs : 2])
         rights.append(level[1 : 2 * pairs : 2])
+        # An odd one is carried over at the end, so that the row keeps its order and the depth stays log2 n.
         level = np.concatenate([np.arange(nodes, nodes + pairs), level[2 * pairs :]])
         nodes += pairs
     none = np.empty(0, np.int64)

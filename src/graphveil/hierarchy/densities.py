@@ -65,9 +65,11 @@ def informed_density(blocks: Blocks, *, variance: float) -> Callable[[FloatArray
 
     def density(noisy: FloatArray, pairs: IntArray) -> FloatArray:
         total = max(float(noisy.sum()), 0.0)
+        # Noise alone can make the total negative: no edges at all is then the best that can be said.
         if total == 0:
             return np.zeros(len(noisy))
         rate = total / weight.sum()
+        # No block holds more edges than pairs, whatever the total says.
         expected = np.minimum(rate * weight, pairs)
         spread = expected * (1 + rate)
         # phi by the method of moments: what the squared deviations have beyond noise and Poisson spread.

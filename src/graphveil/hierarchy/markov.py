@@ -114,6 +114,8 @@ def fit_markov(
     # The declared nodes, not those with an edge: how many have one is private.
     weight = private_weight(epsilon, int(np.count_nonzero(inside)))
     none = Layer(np.zeros((2, 0), np.int64), np.zeros(nodes, np.bool_))
+    # Public pairs are counted among nodes with a public edge: all others would only dilute the densities, and they are
+    # known.
     public_layer = Layer(known, _touched(known, nodes))
     tell = progress if progress is not None else _tell_nobody
     first = _first_tree(start, nodes, randomness)

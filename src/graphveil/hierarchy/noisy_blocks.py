@@ -169,6 +169,7 @@ def release_counts(
     """
     # The one line that reads private edges: all counts in one draw, as one edge moves one of them by one.
     noisy = np.asarray(noise(blocks.counts(edges)), np.float64)
+    # What comes back is published: a noise function that failed halfway must not pass as noise.
     if noisy.shape != (len(blocks),) or not np.isfinite(noisy).all():
         raise InputError(f"noisy counts have shape {list(noisy.shape)}", allowed=f"{len(blocks)} numbers")
     return NoisyBlocks(blocks, noisy, share(noisy, blocks.pairs))

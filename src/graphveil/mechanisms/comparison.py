@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,9 @@ _USERS: Final = 10_000
 _NUMBERS: Final = 5_000_000
 # Speed is that of the quickest of so many trials, as far as they fit into so many seconds.
 _TRIALS, _SECONDS = 5, 0.2
+
+
+R = TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -82,6 +85,7 @@ class Question:
     delta: float = 1e-10
 
     def __post_init__(self) -> None:
+        # Twice the same epsilon would show two rows that differ by noise, as if that meant something.
         if not self.epsilons or len(set(self.epsilons)) != len(self.epsilons):
             raise InputError(f"epsilons are {list(self.epsilons)}", allowed="one or more, each once")
         for epsilon in self.epsilons:
@@ -163,7 +167,7 @@ def _try(
     return _measure(info.name, mechanism, values, randomness)
 
 
-def _measure(name: str, mechanism: FeatureMechanism[Any], values: FloatArray, randomness: Randomness) -> Measurement:
+def _measure(name: str, mechanism: FeatureMechanism[R], values: FloatArray, randomness: Randomness) -> Measurement:
     mechanism.randomize(values[:1], randomness=randomness)  # tables that are made once do not count
     seconds: list[float] = []
     while sum(seconds) < _SECONDS and len(seconds) < _TRIALS:

@@ -212,7 +212,7 @@ def _codebook(mechanism: object, user: int | None) -> Context:
 
 
 def _encode(
-    mechanism: Any, value: Any, device: PermanentRandomness, law: Context, user: int | None
+    mechanism: Reporter, value: npt.ArrayLike, device: PermanentRandomness, law: Context, user: int | None
 ) -> tuple[Any, list[Context]]:
     """One device's report, and the context of each of its parts, present value included."""
     if isinstance(mechanism, RandomizedResponse):

@@ -35,6 +35,7 @@ class Assumption:
             if not (isinstance(self.words, str) and self.words.strip()) or self.facts:
                 raise InputError("an assumption has no text", where="assumes", allowed="a sentence")
             return
+        # A known code with words of its own could print a weaker assumption than programs read from the code.
         if self.code not in ASSUMPTION_CODES or self.words:
             raise InputError(f"assumption {self.code!r} is not known", where="assumes", remedy="graphveil explain")
         names = names_in(ASSUMPTION_CODES[self.code].sentence)

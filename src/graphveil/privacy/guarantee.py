@@ -121,6 +121,7 @@ class Guarantee:
         # All codes or none: with one of three taken out, the text beside it would be believed unchecked.
         coded = isinstance(fields, Mapping) and any(name in fields for name in _CODES)
         require_fields("guarantee", fields, names | set(_CODES) if coded else names)
+        # A text is a sequence of letters to Python: taken for a list, it would become one assumption a letter.
         assumes, parts = fields["assumes"], fields["parts"]
         if not isinstance(assumes, list | tuple):
             raise _bad("assumes", assumes, "a list of sentences")
@@ -146,7 +147,7 @@ class Guarantee:
         return guarantee
 
 
-def _require_codes(fields: Mapping[str, Any], guarantee: Guarantee) -> None:
+def _require_codes(fields: Mapping[str, object], guarantee: Guarantee) -> None:
     """Refuse codes that are not those of the texts beside them."""
     known = (guarantee.unit.code, guarantee.against.code, [fact.code for fact in guarantee.assumes])
     for name, code in zip(_CODES, known, strict=True):
@@ -171,7 +172,7 @@ def number_from_json(name: str, value: object) -> float:
     raise _bad(name, value, 'a number or "inf"')
 
 
-def require_fields(what: str, fields: Mapping[str, Any], names: set[str]) -> None:
+def require_fields(what: str, fields: Mapping[str, object], names: set[str]) -> None:
     """Refuse a mapping whose keys are not exactly `names`, naming the difference.
 
     Args:

@@ -162,7 +162,7 @@ def _merged(stored: tuple[Budget, ...], paid: tuple[Budget, ...]) -> tuple[Budge
     return tuple(budgets.values())
 
 
-def _lock(file: IO[Any]) -> None:
+def _lock(file: IO[bytes]) -> None:
     """Wait until nobody else holds the file; closing it, or dying, lets go."""
     try:
         import fcntl

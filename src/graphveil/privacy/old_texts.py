@@ -20,6 +20,7 @@ from graphveil.privacy.unit import SIMPLE_UNITS, ProtectedUnit, other_unit, toge
 
 _UNITS: Final[Mapping[str, ProtectedUnit]] = MappingProxyType({unit.text: unit for unit in SIMPLE_UNITS})
 _OBSERVERS: Final = MappingProxyType({entry.sentence: Observer(code) for code, entry in OBSERVER_CODES.items()})
+# At most nine digits: a count from a file is turned into an integer, and a text of millions of digits takes minutes.
 _SEVERAL: Final = re.compile(r"(\d{1,9}) at once of: (.+)", re.DOTALL)
 _WHETHER: Final = re.compile(r"whether (.+) exists", re.DOTALL)
 _OF_THAT_USER: Final = re.compile(r"(.+), and whether (.+) of that user exists", re.DOTALL)

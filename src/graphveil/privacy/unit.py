@@ -96,6 +96,7 @@ class ProtectedUnit:
         elif self.kind == "other":
             right = isinstance(self.words, str) and bool(self.words.strip())
         else:
+            # Only what stands in the table exists: a kind with a wrong owner would print a sentence that no test backs.
             right = (self.kind, self.whose) in _FORMS and not self.parts and not self.words
         if not right:
             raise InputError(

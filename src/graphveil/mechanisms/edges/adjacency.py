@@ -140,6 +140,8 @@ class AdjacencyRR:
         source, target, count = (part.numpy() for part in named_pairs(self._lists, reports))
         values = count / (self._gap * self._lists.reports_per_unit)
         if self.mode != "directed":
+            # Averaged before it is mirrored: with both ends reporting, each direction holds the mean of the same two
+            # bits.
             source, target = np.concatenate([source, target]), np.concatenate([target, source])
             values = np.concatenate([values, values])
         matrix = scipy.sparse.csr_matrix((values, (source, target)), shape=(self.nodes, self.nodes))
@@ -159,6 +161,8 @@ class AdjacencyRR:
         lists = self._lists
         sent, true, both = lists.overlap(reports, lists.open(edge_index))
         # All bits that are wrong were flipped, all others not, independently of each other.
+        # Counted and not looked at bit by bit: n bits a user would be n squared in all, and entries that agree on 0 are
+        # nearly all.
         wrong = sent + true - 2 * both
         right = lists.lengths - wrong
         return torch.from_numpy(wrong * math.log(self.flip) + right * math.log1p(-self.flip))
@@ -176,6 +180,8 @@ class AdjacencyRR:
     @property
     def _log_odds(self) -> float:
         """log((1 - p) / p), what one report is worth; at most epsilon."""
+        # log((1 - p) / p) from integers: at a large epsilon 1 - p is 1 in floating point, and at a small one the two
+        # cancel.
         return math.log1p(bit_law(self.epsilon, 1).span / self.threshold)
 
     @property

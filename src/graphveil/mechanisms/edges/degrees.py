@@ -114,6 +114,7 @@ class NoisyDegree:
         self._check(reports)
         levels = reports.levels.numpy().astype(np.int64)
         distance = np.abs(levels - self._open(degrees))
+        # Clamping gathers the whole tail in the two end reports, so their probability is a tail and no single mass.
         at_end = np.isin(levels, self.ends)
         return torch.from_numpy(np.where(at_end, self._noise.log_tail(distance), self._noise.log_pmf(distance)))
 

@@ -129,6 +129,7 @@ class LapGraph:
         if not self.domain.size:
             return 0.0
         noise, distance = self._count_noise, np.array([abs(sent - true)])
+        # Cut at both ends: these two numbers stand for all noise beyond them.
         at_end = sent in (0, self.domain.size)
         return float((noise.log_tail(distance) if at_end else noise.log_pmf(distance))[0])
 

@@ -153,6 +153,7 @@ class NeighbourLists:
         if outside.size:
             where = f"edge_index, column {int(outside[0])}"
             raise InputError("an id is no declared user", where=where, allowed=f"0 to {self.nodes - 1}")
+        # The diagonal has no place in any list; taken on silently it would be the bit of another pair.
         loops = np.flatnonzero(array[0] == array[1])
         if loops.size:
             where = f"edge_index, column {int(loops[0])}"
@@ -173,6 +174,8 @@ def owners(places: Ids, starts: Ids) -> Ids:
     """
     if not places.size:
         return np.zeros(0, np.int64)
+    # Only the lists between the first and the last place are searched: callers come block by block, and all starts each
+    # time would be n a block.
     first, last = (int(np.searchsorted(starts, place, side="right")) - 1 for place in (places[0], places[-1]))
     ends = np.searchsorted(places, starts[first : last + 2])
     return np.repeat(np.arange(first, last + 1), np.diff(ends))

@@ -90,10 +90,12 @@ def named_pairs(lists: NeighbourLists, reports: EdgeReports) -> tuple[Tensor, Te
     """
     users, named = lists.check(reports)
     if lists.mode != "both":
+        # Each pair has one place in these modes, so no other report can name it.
         return torch.from_numpy(users), torch.from_numpy(named), torch.ones(len(users), dtype=torch.int64)
     # Both ends may name a pair: count it once, under the place of its lower end.
     lower = NeighbourLists(lists.nodes, "lower")
     places = np.sort(lower.places(np.minimum(users, named), np.maximum(users, named)))
+    # Places of one pair stand together once sorted: where a new one begins, the last one's reports are counted.
     first = np.flatnonzero(np.diff(places, prepend=-1))
     low = owners(places[first], lower.starts)
     high = lower.named(places[first], low)
@@ -115,5 +117,6 @@ def either_end(lists: NeighbourLists, reports: EdgeReports) -> Tensor:
         return torch.stack([source, target])
     places = NeighbourLists(lists.nodes, "both")
     both = torch.cat([torch.stack([source, target]), torch.stack([target, source])], dim=1).numpy()
+    # In the order of places: the column of an edge must not tell which end named it.
     order = np.argsort(places.places(both[0], both[1]), kind="stable")
     return torch.from_numpy(both[:, order])

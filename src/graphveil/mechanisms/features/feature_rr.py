@@ -73,6 +73,8 @@ class FeatureRR(InRange):
         _validate.positive_epsilon(self.epsilon)
         if self.shares is not None:
             _check_shares(self.shares, self.dimension)
+        # Every feature is checked by its own part: a share that is all but 0 would divide the estimate by rounding
+        # errors.
         least = min(self._epsilons)
         if least < SMALLEST_SHARE:
             raise InputError(
@@ -110,6 +112,7 @@ class FeatureRR(InRange):
     @property
     def worst_variance(self) -> float:
         """The largest variance of one coordinate's estimate over all inputs; infinite if a feature is not sent."""
+        # Nothing is known of a feature that nobody sends: no finite number bounds its error.
         if len(self.sent) < self.dimension:
             return math.inf
         squares, ends = self._laws.second_moments(), np.linspace(0.0, 1.0, self.bins)

@@ -86,6 +86,7 @@ class OneBit(InRange):
             InputError: an entry is NaN, infinite or out of range; it is named and nothing is encoded.
         """
         rows = self.domain.open(values)
+        # Eight answers a byte: an unpacked report of d coordinates would be the size of the vector itself.
         packed = np.empty((rows.shape[0], self._bytes), np.uint8)
         for start, stop in blocks(*rows.shape):
             bits = self.law.draw(self.domain.fractions(rows.block(start, stop)), randomness)
@@ -154,6 +155,7 @@ class OneBit(InRange):
 
     def _bits(self, reports: OneBitReports, start: int, stop: int) -> BitArray:
         packed = reports.packed.numpy()
+        # Too short a report would otherwise be filled up with answers that its user never gave.
         if packed.shape[1] != self._bytes:
             raise InputError(f"reports hold {packed.shape[1]} bytes", allowed=f"{self._bytes}")
         return np.unpackbits(packed[start:stop], axis=1, count=self.dimension)

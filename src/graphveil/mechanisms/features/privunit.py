@@ -217,6 +217,7 @@ class PrivUnit(InRange):
         rows = self.domain.open(values)
         for start, stop in self._blocks(rows) if self.radius is not None else ():
             lengths = np.linalg.norm(rows.block(start, stop) - self.midpoint, axis=1)
+            # A longer vector leaves the ball: closeness sees its direction alone, so the estimate would be too short.
             if lengths.size and lengths.max() > self.length * (1 + _SLACK):
                 raise InputError(
                     "the vector is too far from the middle of the range",

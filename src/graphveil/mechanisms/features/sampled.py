@@ -185,6 +185,7 @@ class SampledVectors(InRange):
         half = self.domain.width / 2
         place = (self.domain.open_dense(values, "the variance") - self.midpoint) / half
         steps = self.law.steps
+        # Rounding at random makes E[v^2 | x] linear between two positions, so interpolating it is exact.
         square = np.interp((place + 1) / 2 * steps, np.arange(steps + 1), self.law.second_moments())
         return torch.from_numpy((self.dimension / self.coordinates * square - place**2) * half**2)
 
@@ -201,6 +202,7 @@ class SampledVectors(InRange):
 
     def _worth(self, reports: SampledReports) -> Worth:
         self._check(reports)
+        # One rounding a level and not one a report: equal reports are worth exactly the same.
         table = (self.law.values() * self.scale).astype(np.float32)
         worth: Worth = table[reports.levels.numpy()]
         return worth

@@ -119,6 +119,7 @@ def three_outputs_law(epsilon: float, parts: int) -> ThreeOutputsLaw:
         # Silence is e^epsilon times as likely in the middle as at the ends, and no more: the rarer of both is rounded
         # up.
         at_end = round_up(nothing / ratio) if nothing else 0
+        # The right end gets e^epsilon times as many words as the wrong one, of those that silence leaves.
         wrong = round_up((WORD - at_end) / (ratio + 1))
     # Only where the ratio exceeds 2^64 / 2 is the middle left with fewer words for an end than the far end has.
     return ThreeOutputsLaw(min(nothing, WORD - 2 * wrong), at_end, wrong)
