@@ -62,6 +62,7 @@ class Inputs:
         if self.p is not None:
             out = propagate(self.p, out, self.hops)
         if self.offset is not None:
+            # The constant goes through the propagation as one column, P^K 1, and never as d of them.
             out = out + self.ones * (self.offset @ weight)
         if self.mean is not None:
             out = out - self.mean @ weight

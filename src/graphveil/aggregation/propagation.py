@@ -79,6 +79,7 @@ def normalised(
     """
     a = adjacency(edge_index, num_nodes, weights=weights)
     if self_loops:
+        # Before degrees are taken, so that rows still add up to what they should with the loop among their entries.
         a = a + sp.identity(num_nodes, dtype=np.float32, format="csr")
     # Degrees are read as they are: this is for topologies that are declared public. Private edges have `perturbed`,
     # which sums.

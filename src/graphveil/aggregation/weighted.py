@@ -233,6 +233,7 @@ class _Normalised(torch.autograd.Function):
         left = received.pow(power).masked_fill_(received <= 0, 0.0)
         factor, diagonal, right, sent = left.index_select(0, support.target), left, None, None
         if not mean:
+            # Row and column sums apart: a support need not be symmetric, and with learned weights hardly any matrix is.
             sent = support.column_sums(weights) + float(self_loops)
             right = sent.pow(power).masked_fill_(sent <= 0, 0.0)
             factor, diagonal = factor.mul_(right.index_select(0, support.source)), left * right
@@ -252,6 +253,7 @@ class _Normalised(torch.autograd.Function):
             # that degree.
             return sums.add_(loops).mul_(ctx.power).div_(degrees).masked_fill_(degrees <= 0, 0.0)
 
+        # The direct part first, each entry by its own factor; then what it adds to both of its degrees.
         found = slope * factor
         found += through(received, support.row_sums(weighed)).index_select(0, support.target)
         if sent is not None:

@@ -144,8 +144,10 @@ def solve_features(view: View, victim: str) -> Tensor | None:
     # Weights are handed out after a round, so the layer of the first round has none to go with.
     h, mine = view.first_layers()[1:], as_dense(view.holding.features)
     weights = {name: each[: len(h)] for name, each in view.weights.items()}
+    # The spy's own part is known exactly and comes off: what is left is linear in the victims' features alone.
     rest = [layer - mine @ own for layer, own in zip(h, weights[view.party], strict=False)]
     others = [name for name in view.setting.names if name != view.party]
+    # All others are solved for at once, since the opened layer is the sum of their parts and shows none of them alone.
     stacked = torch.cat([torch.cat(weights[name], dim=1) for name in others])
     found: Tensor = torch.linalg.lstsq(stacked.T, torch.cat(rest, dim=1).T, driver="gelsd").solution.T
     start = sum(view.weights[name][0].shape[0] for name in others[: others.index(victim)])

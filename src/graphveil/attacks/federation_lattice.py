@@ -128,6 +128,7 @@ def solved(equations: Equations) -> tuple[np.ndarray, np.ndarray]:
     inside = odd_columns(v)
     beside = np.setdiff1d(np.arange(v.shape[1]), inside)
     ratio = inverse(v[:, inside]) @ v[:, beside]  # y[beside] - y[inside] ratio = q (W[beside] - W[inside] ratio)
+    # Only as many rows as unknowns, chosen so that the matrix is odd: an even one has no inverse among words.
     rows = odd_columns(q.T)
     target = inverse(q[rows]) @ (y[np.ix_(rows, beside)] - y[np.ix_(rows, inside)] @ ratio)
     small = from_nearest(np.concatenate([np.zeros_like(q[rows]), target], axis=1), reduced(1, ratio))

@@ -103,6 +103,7 @@ class View:
         """Return a body as float64 numbers [., .]: ring elements at their scale, class numbers [n] as indicators."""
         body = message.body
         if body.dtype == torch.int64 and body.dim() == 1:
+            # Classes start at -1, for nobody's: shifted by one and cut again, such a row is all zeros.
             return functional.one_hot(body + 1, self.setting.classes + 1).double()[:, 1:]
         return body.double() * 2.0**-self.setting.protocol.bits if body.dtype == torch.int64 else body.double()
 
@@ -234,6 +235,8 @@ def record(
 
     def watch(name: str, effect: Effect) -> None:
         if isinstance(effect, Send):
+            # A party's own count of rounds: in one process some are ahead of others, and a common count would mix
+            # rounds.
             number = at.get(name, 0)
             wanted = rounds is None or effect.kind == "mask-keys" or (number in rounds and len(effect.body) in rows)
             if wanted:
@@ -258,6 +261,7 @@ def _copied(effect: Checkpoint) -> Mapping[str, Tensor]:
 
 def agreed_rounds(setting: Setting) -> frozenset[int]:
     """Return the rounds that an adversary keeps: the first ones, and others evenly spread."""
+    # Early rounds move most and say most; all of them would be gigabytes in long runs.
     begun = range(1, min(_FIRST_ROUNDS, setting.rounds) + 1)
     spread = np.linspace(begun[-1], setting.rounds, min(KEPT_ROUNDS, setting.rounds) - len(begun) + 1)
     return frozenset(begun) | frozenset(round(number) for number in spread)

@@ -117,6 +117,8 @@ def limit_of(method: object, secret: str) -> Limit:
             # Two nodes' lists change with one relationship: group privacy for two, delta growing by e^epsilon at the
             # second step.
             return Limit(2 * epsilon, min(1.0, delta * (1 + math.exp(min(epsilon, 700.0)))), note)
+        # A node's epsilon bounds every part of the node: whoever cannot tell that it is there cannot tell its label
+        # either.
         return Limit(guarantee.epsilon, guarantee.delta, f"epsilon of {guarantee.unit.text}{caveat}")
     # The part that covers the secret and no other: the sum of all parts would allow more than this secret was promised.
     for part in _parts(guarantee):

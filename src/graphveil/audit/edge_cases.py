@@ -142,6 +142,7 @@ def _list_scores(mechanism: _Lists[A], first: Tensor, second: Tensor) -> sampled
     # One score a relationship and not one a list: what is audited is 2 epsilon for the pair, which one list alone
     # cannot show.
     if both:
+        # Every other link, so that no user stands in two pairs: the scores of one collection are then independent.
         first = _both([(i, i + 1) for i in range(0, _MANY - 1, 2)])
 
     def draw(is_first: bool, count: int, randomness: Randomness) -> sampled.Scores:
@@ -195,6 +196,7 @@ def _range(mechanism: NoisyDegree) -> range:
 
 def _pairs(name: str, kind: Callable[..., P], draw: Callable[[P], sampled.Draw], *, samples: int) -> Case:
     """Five protected pairs of four nodes (the sixth is a public edge): 32 graphs, 32 releases."""
+    # A public edge among the pairs, so that ranks and positions differ: one taken for the other would show.
     domain = PairDomain(4, None, torch.tensor([[0], [2]]))
     wide = PairDomain(_MANY) if draw is _independent_pairs else domain
 

@@ -133,6 +133,7 @@ def least_epsilon(table: Table, delta: float, neighbours: Iterable[Pair] | None 
     low, high = 0.0, 1.0
     if spent(0.0) <= delta:
         return 0.0
+    # The spent delta falls with epsilon, so doubling brackets the least one and halving finds it.
     while spent(high) > delta:
         low, high = high, 2 * high
         if high > _LARGEST:

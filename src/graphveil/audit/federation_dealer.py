@@ -122,6 +122,7 @@ def _noise(run: Run, other: Run, setting: Setting) -> list[str]:
     # Too small and not merely different: masks that do not cancel only add, and what protects is that none is missing.
     if _too_small(noise, scale):
         findings.append("the sum has less noise than all holders owe it")
+    # The four bits right below the noise's steps: without dither they are those of the data itself.
     low = (noise & ((1 << step) - 1)) >> (step - 4)
     if stats.chisquare(torch.bincount(low.flatten(), minlength=16).numpy()).pvalue < _LEVEL:
         findings.append("bits of the sum below the steps of the noise are not random")

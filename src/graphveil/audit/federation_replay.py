@@ -55,6 +55,8 @@ def audit_features(mode: str, *, seed: int = 0) -> Audit:
     """
     setting = made_setting(mode)
     shares = _Shares()
+    # Masked bodies differ by their masks alone, and are judged by `audit_shares`: here they would only hide what else
+    # moved.
     hidden = {kind for kind, known in KINDS.items() if known.reveals in (UNIFORM, SEALED)} | {*_OPENED.get(mode, ())}
     # In paper mode h0 is everybody's: each holder publishes a row that depends on the person.
     units = len(setting.members) if mode == "paper" else 1
@@ -133,6 +135,8 @@ class PublishTap:
 
     def weigh(self, mechanism: Publisher, answer: Tensor, first: Tensor, second: Tensor) -> Evidence:
         """Measure how far the clipped row moved, in units of 2 C (rows, where several did), and the noise."""
+        # The mechanism's own clip is applied again here: rows as they came in may differ by more than is ever
+        # published.
         clip = mechanism.publication.clip
         one, other = (clip_rows(x.double(), clip) for x in (first, second))
         lengths = (one - other).norm(dim=1)

@@ -63,6 +63,7 @@ def apart_setting(mode: str, holders: int) -> Setting:
 
 def _holdings(setting: Setting, *, changed: bool) -> dict[str, Holding]:
     """Return what holders have; with `changed` other features of one person at the last holder."""
+    # Data of an own seed: they stay the same whatever secrets the parties of a run draw.
     generator = torch.Generator().manual_seed(23)
     labels, place = torch.randint(setting.classes, (NODES,), generator=generator), torch.arange(NODES)
     train, val = place < 20, (place >= 20) & (place < 30)

@@ -93,6 +93,7 @@ class ReportTap:
     def _change(self, mechanism: object, first: Values, second: Values) -> float:
         if self.kind == "counts":
             moved = np.abs(np.asarray(first, np.int64) - np.asarray(second, np.int64)).sum()
+            # Where both ends count a relationship it moves two counts, and the guarantee charges for both.
             return float(moved) / (2 if getattr(mechanism, "mode", "") == "both" else 1)
         if self._is_set:
             directed = getattr(mechanism, "mode", "") == "directed"
@@ -115,6 +116,7 @@ class SumTap:
             mechanism: the noisy sums.
             arguments: of `perturb`, by name.
         """
+        # Cloned: the caller may overwrite the tensor with the next hop before both runs are compared.
         rows, x = arguments["rows"], arguments["x"].detach().clone()
         constants = (mechanism, arguments["hop"], tuple(x.shape), rows.num_nodes, rows.weight_bits, rows.w_max)
         return Question(constants, () if mechanism.unit == "node" else (x,), (rows, x, arguments["hop"]))

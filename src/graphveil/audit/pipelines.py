@@ -57,6 +57,7 @@ def pipeline(name: str, *, nodes: int = 120, seed: int = 0, **settings: object) 
     first = social_graph(nodes, 6, 40, 3, apps=4, seed=seed)
     if unit == "private edge":
         first = draw_private(first, 0.5, seed=seed)
+    # One split for both runs: who trains is public, and drawn anew it would differ whatever the method does.
     split = random_split(first, seed)
 
     def run(graph: Graph, randomness: Randomness) -> Fitted:

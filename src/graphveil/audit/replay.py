@@ -161,6 +161,7 @@ def audit_replay(pipeline: Pipeline[G, R], *, seed: int = 0, false_alarm: float 
     first = _Tape(seed)
     with _tapped(pipeline.taps, first):
         before = pipeline.outcome(pipeline.run(pipeline.first, SeededRandomness(seed)))
+    # The same seed, so that weights and batches agree and what differs is what the data moved.
     second = _Tape(seed, first.calls)
     findings: list[str] = []
     try:
@@ -263,6 +264,7 @@ def _watched(tap: AnyTap, real: Callable[..., object], tape: _Tape) -> Callable[
     def method(me: object, *arguments: object, **named: object) -> object:
         if tape.inside:  # a part of a mechanism that is watched as a whole
             return real(me, *arguments, **named)
+        # By name: callers may pass arguments in either way, and a tap must find them in both.
         bound = signature.bind(me, *arguments, **named)
         question = tap.read(me, bound.arguments)
         if tape.frozen is not None:

@@ -63,6 +63,7 @@ def epsilon_of_rates(tpr: tuple[float, float], fpr: tuple[float, float], delta: 
         tpr, fpr: intervals of the event's probability under the first and the second input.
         delta: what is claimed.
     """
+    # The worst ends of both intervals: the rates themselves would give a bound that is too high half of the time.
     event = _log_ratio(tpr[0] - delta, fpr[1])
     complement = _log_ratio(1.0 - fpr[1] - delta, 1.0 - tpr[0])
     return max(event, complement, 0.0)
@@ -190,6 +191,7 @@ def ratio_scores(mechanism: Reporting[A], first: Tensor, second: Tensor) -> Draw
 
 def _both(draw: Draw, samples: int, seed: int) -> tuple[Scores, Scores]:
     randomness = SeededRandomness(seed)
+    # One stream for both: with the same seed twice, both inputs would get the same noise and no bound would hold.
     return draw(True, samples, randomness), draw(False, samples, randomness)
 
 

@@ -144,6 +144,7 @@ class TreeCase:
         """What the chain weighs trees by, [graphs, trees], if the tree may cost `epsilon`; default: what is claimed."""
         world, trees = self.world, Trees(self.nodes)
         weight = private_weight(self.epsilon if epsilon is None else epsilon, self.nodes)
+        # All nodes are declared private: how many have a private edge is what the law may not depend on.
         everybody = np.ones((len(world.private), self.nodes), np.bool_)
         return trees.scores(world.public, world.known) + weight * trees.scores(world.private, everybody)
 
@@ -210,6 +211,8 @@ def audit_steps(case: TreeCase, *, steps: int | None = None, actual: float | Non
 
     def run() -> Audit:
         trees, scores, many = Trees(case.nodes), case.scores(actual), case.steps if steps is None else steps
+        # The claim is made of the limit and of how far the chain is from it, so both are enumerated and neither is
+        # believed.
         limit, first = np.exp(trees.law(scores)), _first_law(case)
         moments = sorted({1, max(1, many // 100), max(1, many // 10), many})
         tables = {k: _after(trees, scores, first, k) for k in moments}
@@ -255,6 +258,7 @@ def audit_walks(
         # The pair of graphs whose laws lie furthest apart: samples of any other would prove less.
         best = int(np.abs(np.exp(law[first]) - np.exp(law[second])).sum(axis=1).argmax())
         graphs = first[best], second[best]
+        # The log ratio of the limit is the best score for telling the two graphs by one tree (Neyman and Pearson).
         ratio = law[graphs[0]] - law[graphs[1]]
         epsilon = case.epsilon if actual is None else actual
 

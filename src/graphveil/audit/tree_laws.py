@@ -55,6 +55,7 @@ class Trees:
         """Which of all a tree is."""
         below = [1 << leaf for leaf in range(self.leaves)]
         for one, other in zip(tree.left.tolist(), tree.right.tolist(), strict=True):
+            # A tree is told by its clusters alone: the chain's numbering of inner nodes and of sides plays no part.
             below.append(below[one] | below[other])
         return _numbers(self.leaves)[frozenset(below[self.leaves :])]
 

@@ -94,6 +94,7 @@ def join_intervals(row: IntArray, firsts: IntArray, children: IntArray, made: in
     roots = np.empty(len(firsts) - 1, np.int64)
     for interval in range(len(firsts) - 1):
         first, count = firsts[interval], firsts[interval + 1] - firsts[interval]
+        # Level by level and in place: an interval of k trees is used up without room for any list of its own.
         while count > 1:
             pairs = count // 2
             for pair in range(pairs):

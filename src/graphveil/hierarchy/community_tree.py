@@ -109,6 +109,7 @@ def _joined(adjacency: csr_matrix, levels: list[IntArray], rank: IntArray) -> De
     groups = levels[-1]
     children = np.empty((2, len(groups) - 1), np.int64)
     roots = join_intervals(np.lexsort((rank, groups)), bounds(groups), children, 0)
+    # From the finest level up, so that children have their numbers before a parent needs them.
     for coarser in reversed(levels[:-1]):
         parents = np.empty(len(roots), np.int64)
         parents[groups] = coarser

@@ -136,6 +136,8 @@ def move_interval(tree: Tree, inner: int, outer: int, keep: int, leave: int, oth
     first, last = tree.first, tree.last
     # The smallest moves: each leaf is dealt a new place only when its subtree is the smaller side, so rarely.
     small = least_work(tree, keep, leave, other)
+    # Left and right are sides of the row and not of the tree: which way a bracket has to grow depends on where `other`
+    # stands.
     after = first[other] > last[inner]
     if small == other:  # goes beside `keep`, away from `leave`, and a bracket goes between those two
         closing = first[keep] < first[leave]

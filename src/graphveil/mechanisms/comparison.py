@@ -115,6 +115,8 @@ class Question:
 
     def values(self) -> FloatArray:
         """The synthetic input [users, dimension], always the same; it is nobody's."""
+        # Half of the range, shifted with the coordinate: at one value for all, mechanisms that favour the middle would
+        # look best.
         place = np.linspace(0.0, 0.5, self.dimension)
         # A fixed generator is right here: the input is made up, and the same for every mechanism that is compared.
         shares = np.random.default_rng(0).random((self.count, self.dimension)) / 2 + place

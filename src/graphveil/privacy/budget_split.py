@@ -130,6 +130,7 @@ def _search(
     mu = 1.0 / analytic_gaussian_sigma(epsilon, delta, 1.0) if allowed is None else allowed.mu
     base = tuple(_alone(part, math.sqrt(share) * mu, delta) for part, share in zip(parts, shares, strict=True))
 
+    # One factor on all parts: the split's proportions are a choice of use, and only the size is a matter of privacy.
     def scaled(factor: float) -> Sigmas:
         return tuple(tuple(factor * sigma for sigma in sigmas) for sigmas in base)
 

@@ -111,6 +111,7 @@ class ProtectedUnit:
         """The stable name: "one-relationship"; units together are joined by "+", a count stands before "*"."""
         if self.kind == "together":
             one = "+".join(part.code for part in self.parts)
+            # Brackets, or 2*a+b would read as two of a and one b: codes are taken apart again by `explained`.
             one = f"({one})" if self.count > 1 else one
         else:
             one = "other" if self.kind == "other" else self._form.entry.code
@@ -225,6 +226,7 @@ def _joined(parts: tuple[ProtectedUnit, ...]) -> str:
 
 def _missing(covers: frozenset[Aspect]) -> list[str]:
     """What a person has that is not covered."""
+    # Said of what is missing, since a reader who sees only what is covered takes the rest for granted.
     lacking = [name for name in ("features", "label") if name not in covers]
     if "edges" not in covers:
         lacking.append("other connections" if covers & {"edge", "entry"} else "connections")

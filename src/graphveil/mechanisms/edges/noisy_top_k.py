@@ -185,6 +185,7 @@ def top_k(levels: Levels, wanted: int, randomness: Randomness) -> Ids:
     if wanted in (0, len(levels)):
         return np.arange(wanted)
     cut = np.partition(levels, len(levels) - wanted)[len(levels) - wanted]
+    # Only ties at the cut need a lot: all that lie higher are in, whatever order they have among themselves.
     above, tied = np.flatnonzero(levels > cut), np.flatnonzero(levels == cut)
     return np.concatenate([above, tied[uniform_subset(len(tied), wanted - len(above), randomness)]])
 

@@ -119,6 +119,7 @@ class OneBit(InRange):
         result = np.empty(rows.shape[0])
         for start, stop in blocks(*rows.shape):
             bits, fractions = self._bits(reports, start, stop), self.domain.fractions(rows.block(start, stop))
+            # Coordinates draw words of their own, so the log of a report is the sum of theirs.
             result[start:stop] = self.law.log_probability(fractions, bits).sum(axis=1)
         return torch.from_numpy(result)
 

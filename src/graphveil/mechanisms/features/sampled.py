@@ -94,6 +94,7 @@ class SampledVectors(InRange):
     @property
     def coordinates(self) -> int:
         """k, the coordinates in one report."""
+        # From epsilon and d alone: a number read off the data would be told by the length of every report.
         return self.sampled or self.kind.best(self.epsilon, self.dimension)
 
     @property
@@ -109,6 +110,7 @@ class SampledVectors(InRange):
     @property
     def scale(self) -> float:
         """What a value of 1 adds to an estimate: d/k half-ranges."""
+        # d/k undoes the sampling: a coordinate is sent by k of d users on average.
         return self.dimension / self.coordinates * (self.high - self.low) / 2
 
     @property
