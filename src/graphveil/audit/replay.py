@@ -283,7 +283,7 @@ def _watched(tap: AnyTap, real: Callable[..., object], tape: _Tape) -> Callable[
     return method
 
 
-def _frozen_answer(tap: AnyTap, question: Question[Any], tape: _Tape) -> object:
+def _frozen_answer(tap: AnyTap, question: Question[P], tape: _Tape) -> object:
     """The recorded answer, if the question is the recorded one but for what is private."""
     frozen, place = tape.frozen or (), len(tape.calls)
     name = f"{tap.owner.__name__}.{tap.attribute}"

@@ -252,14 +252,14 @@ def _sparse_reader(values: scipy.sparse.csr_matrix) -> Rows:
     return SparseRows(values.indptr, values.indices, values.data, values.shape[1])
 
 
-def _dense_reader(values: npt.NDArray[Any]) -> Rows:
+def _dense_reader(values: npt.NDArray[np.generic]) -> Rows:
     if values.ndim != 2:
         raise InputError(f"values have shape {values.shape}", allowed="two dimensions: users x coordinates")
     _require_real(values)
     return DenseRows(values)
 
 
-def _require_real(values: npt.NDArray[Any]) -> None:
+def _require_real(values: npt.NDArray[np.generic]) -> None:
     # Complex numbers and objects have no order, so no comparison with the declared range could refuse them.
     if values.dtype.kind not in "fiub":
         raise InputError(f"values are {values.dtype}", allowed="real numbers")

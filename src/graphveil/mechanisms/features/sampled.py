@@ -110,7 +110,7 @@ class SampledVectors(InRange):
     @property
     def scale(self) -> float:
         """What a value of 1 adds to an estimate: d/k half-ranges."""
-        # d/k undoes the sampling: a coordinate is sent by k of d users on average.
+        # d/k undoes the sampling: a coordinate is sent by a share k/d of the users.
         return self.dimension / self.coordinates * (self.high - self.low) / 2
 
     @property
