@@ -1,0 +1,152 @@
+"""What a party needs to go on: networks, Adam and the publisher's key come back so that nothing differs afterwards."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from graphveil.errors import BudgetError, InputError
+from graphveil.federation.core import states
+from graphveil.federation.core.networks import (
+    AGGREGATORS,
+    COMBINES,
+    Combination,
+    OutputLayer,
+    Propagation,
+    holder_structure,
+)
+from graphveil.federation.core.publication import Publication, Publisher
+from graphveil.federation.crypto.masks import MaskKey
+from graphveil.privacy import SeededRandomness
+
+RING = torch.tensor([[0, 1, 1, 2, 2, 3, 3, 0], [1, 0, 2, 1, 3, 2, 0, 3]])
+TRAINED = [*(("holder", kind) for kind in AGGREGATORS), *(("server", kind) for kind in COMBINES)]
+
+
+def seeded(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def network(role: str, kind: str, seed: int = 0) -> nn.Module:
+    if role == "holder":
+        return Propagation(kind, 3, 2, generator=seeded(seed))
+    return Combination(kind, 2, 3, 2, 0.0, generator=seeded(seed))
+
+
+def said(model: nn.Module, h: Tensor) -> Tensor:
+    if isinstance(model, Propagation):
+        found: Tensor = model(h, holder_structure(model.kind, RING, 4))
+    else:
+        found = model([h, h.flip(0)])
+    return found
+
+
+def step(model: nn.Module, optimiser: torch.optim.Optimizer, h: Tensor) -> None:
+    optimiser.zero_grad()
+    (said(model, h) ** 2 * torch.arange(12.0).view(4, 3)).sum().backward()
+    optimiser.step()
+
+
+@pytest.mark.parametrize(("role", "kind"), TRAINED)
+def test_training_goes_on_as_if_it_had_never_stopped(role: str, kind: str) -> None:
+    h = torch.randn(4, 3, generator=seeded(5))
+    model = network(role, kind)
+    optimiser = torch.optim.Adam(model.parameters(), lr=0.05)
+    for _ in range(3):
+        step(model, optimiser, h)
+    state = states.network_state(model, optimiser)
+    step(model, optimiser, h)
+    again = network(role, kind, seed=8)
+    assert not torch.equal(said(again, h), said(model, h))
+    resumed = torch.optim.Adam(again.parameters(), lr=0.05)
+    states.load_network(again, resumed, state)
+    step(again, resumed, h)
+    assert torch.equal(said(again, h), said(model, h))
+
+
+def test_without_the_moments_of_adam_the_next_step_differs() -> None:
+    """What makes the test above able to fail: parameters alone are not enough."""
+    h = torch.randn(4, 3, generator=seeded(5))
+    model = network("holder", "sage")
+    optimiser = torch.optim.Adam(model.parameters(), lr=0.05)
+    for _ in range(3):
+        step(model, optimiser, h)
+    state = states.network_state(model, optimiser)
+    step(model, optimiser, h)
+    again = network("holder", "sage", seed=8)
+    states.load_module("network", again, state)
+    step(again, torch.optim.Adam(again.parameters(), lr=0.05), h)
+    assert not torch.equal(said(again, h), said(model, h))
+
+
+def test_a_state_is_a_copy() -> None:
+    model = OutputLayer(3, 2, generator=seeded())
+    state = states.module_state("out", model)
+    before = {name: value.clone() for name, value in state.items()}
+    with torch.no_grad():
+        model.weight.zero_()
+    assert all(torch.equal(state[name], before[name]) for name in before)
+    assert set(state) == {"out/weight", "out/bias"}
+
+
+def test_a_checkpoint_of_another_network_is_refused() -> None:
+    state = states.module_state("network", network("holder", "sage"))
+    for other in (network("holder", "gcn"), network("server", "concat"), OutputLayer(3, 2, generator=seeded())):
+        with pytest.raises(InputError, match="network: this checkpoint is of another network; start the run anew"):
+            states.load_module("network", other, state)
+
+
+def test_a_publisher_that_comes_back_sends_the_same_bytes_and_charges_nothing_twice() -> None:
+    """Two of three publications are made before the stop; afterwards one is made again, one anew, and no further."""
+    price, rows = Publication(8.0, 1e-4, 3, 2, 1.0), torch.ones(4, 2)
+    publisher = Publisher(price, MaskKey.fresh(SeededRandomness(1)))
+    sent = [publisher.publish(rows, round) for round in (1, 2)]
+    again = Publisher(price, MaskKey.fresh(SeededRandomness(2)))
+    states.load_publisher(again, states.publisher_state(publisher))
+    assert again.spent == publisher.spent > 0
+    assert torch.equal(again.publish(rows, 2), sent[1]) and not torch.equal(*sent)
+    assert again.spent == publisher.spent
+    again.publish(rows, 3)
+    with pytest.raises(BudgetError):
+        again.publish(rows, 4)
+    assert torch.equal(again.publish(rows, 1), sent[0])
+
+
+@pytest.mark.parametrize("kind", AGGREGATORS)
+def test_rows_of_a_holder_have_length_1(kind: str) -> None:
+    """Clipping to C = 1 cuts nothing, and one holder weighs as much as another."""
+    found = said(network("holder", kind), 100 * torch.randn(4, 3, generator=seeded(2)))
+    assert torch.linalg.vector_norm(found, dim=1).tolist() == pytest.approx([1.0] * 4, abs=1e-5)
+
+
+def test_combinations_begin_as_they_are_written() -> None:
+    """Mean and regression agree before training; concatenation reads both holders' numbers apart."""
+    h = [torch.randn(4, 3, generator=seeded(seed)) for seed in (1, 2)]
+    mean, regression = (Combination(kind, 2, 3, 1, 0.0, generator=seeded()) for kind in ("mean", "regression"))
+    assert torch.allclose(mean(h), regression(h))
+    by_hand = torch.sigmoid((h[0] + h[1]) / 2 @ mean.weights[0] + mean.biases[0])
+    assert torch.allclose(mean(h), by_hand)
+    concat = Combination("concat", 2, 3, 1, 0.0, generator=seeded())
+    assert concat.weights[0].shape == (6, 3)
+    assert not torch.allclose(concat(h), concat(h[::-1]))
+    assert torch.allclose(mean(h), mean(h[::-1]))
+
+
+def test_unknown_networks_are_named() -> None:
+    with pytest.raises(InputError, match=f"aggregator 'mean' is not known; allowed: {', '.join(AGGREGATORS)}"):
+        Propagation("mean", 2, 1, generator=seeded())
+    with pytest.raises(InputError, match=f"combination 'sage' is not known; allowed: {', '.join(COMBINES)}"):
+        Combination("sage", 2, 2, 1, 0.5, generator=seeded())
+
+
+def test_dropout_is_for_training_alone() -> None:
+    model = Combination("mean", 2, 64, 1, 0.5, generator=seeded())
+    h = [torch.randn(20, 64, generator=seeded(3))] * 2
+    model.eval()
+    assert torch.equal(model(h), model(h)) and float((model(h) == 0).float().mean()) == 0
+    model.train()
+    share = float((model(h) == 0).float().mean())
+    assert abs(share - 0.5) < 5.5 * math.sqrt(0.25 / h[0].numel())  # 5.5 standard errors: false-alarm rate 4e-8
