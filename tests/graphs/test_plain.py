@@ -47,3 +47,13 @@ def test_commands_never_load_pyg() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "0 set()"
+
+
+def test_a_plain_graph_is_asked_like_a_mapping_and_shows_no_content() -> None:
+    graph = plain_graph(load_parts("social-100"))
+    assert "x" in graph and "release" not in graph
+    assert graph["y"] is graph.get("y") is graph.y
+    assert graph.get("release", "none") == "none"
+    assert repr(graph) == f"PlainGraph({', '.join(graph.keys())})"
+    with pytest.raises(KeyError):
+        graph["release"]

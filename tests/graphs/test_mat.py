@@ -1,0 +1,67 @@
+"""MATLAB files: numbers come back as SciPy wrote them, and what claims more than it holds is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from scipy.io import savemat
+from scipy.sparse import csc_matrix, issparse
+
+from graphveil.errors import DataError
+from graphveil.graphs.mat import read_mat
+
+KINDS = [np.uint8, np.int16, np.int32, np.float32, np.float64]
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.integers(0, 6), st.integers(0, 5), st.sampled_from(KINDS), st.booleans(), st.integers(0, 99))
+def test_matrices_come_back_dense_and_sparse(
+    tmp_path: Path, rows: int, columns: int, kind: type, packed: bool, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    values = rng.integers(0, 100, (rows, columns)).astype(kind)
+    thin = csc_matrix(values.astype(np.float64) * (rng.random((rows, columns)) < 0.4))
+    file = tmp_path / "made.mat"
+    savemat(file, {"A": thin, "info": values, "said": "a text"}, do_compression=packed)
+    found = read_mat(file)
+    assert issparse(found["A"]) and (found["A"].toarray() == thin.toarray()).all()
+    assert found["info"].shape == values.shape and (found["info"] == values).all()
+    assert "said" not in found, "texts, cells and structures are passed over"
+
+
+@pytest.mark.parametrize("keep", [0, 50, 128, 132, 136, 150, 200, 300])
+def test_a_file_that_ends_early_is_refused_by_name(tmp_path: Path, keep: int) -> None:
+    file = tmp_path / "made.mat"
+    savemat(file, {"A": csc_matrix(np.eye(6)), "info": np.arange(60.0).reshape(6, 10)})
+    whole = file.read_bytes()
+    assert len(whole) > keep
+    file.write_bytes(whole[:keep])
+    try:
+        found = read_mat(file)
+    except DataError as error:
+        assert str(file) in str(error) and "\n" not in str(error)
+    else:
+        assert not found, "nothing is made of half a matrix"
+
+
+def test_every_single_damaged_byte_is_read_or_refused(tmp_path: Path) -> None:
+    """No damage gets past the reader as any other exception, nor makes more numbers than the file has bytes."""
+    file = tmp_path / "made.mat"
+    savemat(file, {"A": csc_matrix(np.eye(3)), "info": np.arange(6, dtype=np.int32).reshape(2, 3)})
+    whole = file.read_bytes()
+    refused = 0
+    for place in range(124, len(whole)):
+        damaged = bytearray(whole)
+        damaged[place] ^= 0x5A
+        file.write_bytes(damaged)
+        try:
+            found = read_mat(file)
+        except DataError:
+            refused += 1
+        else:
+            assert all(value.size <= len(whole) for value in found.values())
+    assert refused > 20

@@ -1,0 +1,151 @@
+"""What users send: tensors of the right kind alone, and parameters that no mechanism can have, refused by name."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from graphveil.errors import InputError
+from graphveil.mechanisms import LabelReports, LatticeReports, MultiBitReports, OneBitReports
+from graphveil.mechanisms.base._validate import (
+    between,
+    delta_from,
+    fits_in_memory,
+    integers,
+    one_of,
+    positive_epsilon,
+    whole,
+)
+from graphveil.mechanisms.base.domain import VectorDomain
+from graphveil.mechanisms.base.reports import require_inside, require_pairs
+
+RIGHT: dict[type[Any], dict[str, Tensor]] = {
+    MultiBitReports: {"indices": torch.zeros(3, 2, dtype=torch.int32), "bits": torch.ones(3, 2, dtype=torch.uint8)},
+    OneBitReports: {"packed": torch.zeros(3, 1, dtype=torch.uint8)},
+    LatticeReports: {"levels": torch.zeros(3, 4, dtype=torch.int32)},
+    LabelReports: {"labels": torch.zeros(3, dtype=torch.int64)},
+}
+
+
+@pytest.mark.parametrize("kind", RIGHT, ids=lambda kind: kind.__name__)
+def test_reports_are_stored_and_read_back(kind: type[Any]) -> None:
+    reports = kind.from_tensors(RIGHT[kind])
+    assert len(reports) == 3
+    assert all(torch.equal(tensor, RIGHT[kind][name]) for name, tensor in reports.to_tensors().items())
+
+
+@pytest.mark.parametrize("kind", RIGHT, ids=lambda kind: kind.__name__)
+def test_no_other_kind_of_tensor_is_a_report(kind: type[Any]) -> None:
+    """Each tensor in turn is of another type, of another shape, no tensor, missing, or one too many."""
+    for name, tensor in RIGHT[kind].items():
+        for wrong in (tensor.double(), tensor[..., None], tensor.numpy(), None):
+            given = "is " + ("torch" if torch.is_tensor(wrong) else type(wrong).__name__)
+            with pytest.raises(InputError, match=rf"reports: {name} {given}.*; allowed: a {tensor.dtype} tensor with"):
+                kind.from_tensors({**RIGHT[kind], name: wrong})
+    fewer = dict(list(RIGHT[kind].items())[1:])
+    for tensors in (fewer, {**RIGHT[kind], "noise": torch.zeros(1)}):
+        with pytest.raises(InputError, match=rf"reports: tensors .*; allowed: {', '.join(RIGHT[kind])}$"):
+            kind.from_tensors(tensors)
+
+
+def test_indices_and_bits_belong_together() -> None:
+    with pytest.raises(InputError, match=r"\(3, 2\) indices with \(3, 1\) bits"):
+        MultiBitReports(RIGHT[MultiBitReports]["indices"], torch.ones(3, 1, dtype=torch.uint8))
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.lists(st.integers(-4, 4), max_size=6), st.integers(-3, 0), st.integers(0, 3))
+def test_a_number_that_no_device_sends_is_forged(sent: list[int], low: int, high: int) -> None:
+    reports = torch.tensor(sent, dtype=torch.int64)
+    if all(low <= number <= high for number in sent):
+        require_inside(reports, low, high, "a level")
+        return
+    with pytest.raises(InputError, match=f"a report holds a level that no device sends; allowed: {low} to {high}"):
+        require_inside(reports, low, high, "a level")
+
+
+def test_reports_and_values_come_in_pairs() -> None:
+    require_pairs(0, 0)
+    with pytest.raises(InputError, match="3 reports come with 2 rows of values; allowed: as many of both"):
+        require_pairs(3, 2)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, -1.0, math.nan, math.inf, True, "1", None, 1e-13])
+def test_an_epsilon_that_carries_nothing_is_refused(epsilon: Any) -> None:
+    positive_epsilon(1e-12)
+    with pytest.raises(InputError, match="epsilon"):
+        positive_epsilon(epsilon)
+
+
+def test_draws_that_share_an_epsilon_each_need_enough() -> None:
+    positive_epsilon(1e-9, per=1000)
+    with pytest.raises(InputError, match="epsilon 1e-09 is too small to carry anything; allowed: at least 1e-08"):
+        positive_epsilon(1e-9, per=10_000)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-21, 1.0, math.nan, True, None])
+def test_a_delta_below_what_the_tails_cost_is_refused(delta: Any) -> None:
+    delta_from(1e-20, delta=1e-20)
+    with pytest.raises(InputError, match=r"delta is .*; allowed: a number in \[1e-20, 1\)"):
+        delta_from(1e-20, delta=delta)
+
+
+def test_what_is_checked_is_named_as_users_know_it() -> None:
+    for refused, said in (
+        (lambda: between(0.0, 1.0, "a share", degree_share=1.5), "degree_share is 1.5; allowed: a share"),
+        (lambda: between(0.0, 1.0, "a share", degree_share=math.nan), "degree_share is nan"),
+        (lambda: whole(1, 9, sampled=10), "sampled is 10; allowed: an integer of at least 1 and at most 9"),
+        (lambda: whole(1, sampled=True), "sampled is True; allowed: an integer of at least 1"),
+        (lambda: whole(1, sampled=2.0), "sampled is 2.0"),
+        (lambda: one_of(("lower", "both"), mode="all"), "mode is 'all'; allowed: lower, both"),
+        (lambda: fits_in_memory(10**6, 51, "estimates"), "51,000,000 dense numbers; allowed: at most 50,000"),
+    ):
+        with pytest.raises(InputError, match=said):
+            refused()
+
+
+@pytest.mark.parametrize(("low", "high"), [(1.0, 1.0), (2.0, 1.0), (math.nan, 1.0), (-1e308, 1e308), (0.0, math.inf)])
+def test_a_range_is_two_finite_numbers_in_order(low: float, high: float) -> None:
+    with pytest.raises(InputError, match="the declared range is"):
+        VectorDomain(3, low, high)
+
+
+@pytest.mark.parametrize("dimension", [0, -1, 2.0, True, 2**31])
+def test_a_dimension_is_a_whole_number(dimension: Any) -> None:
+    with pytest.raises(InputError, match="dimension is"):
+        VectorDomain(dimension, 0.0, 1.0)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e6), st.floats(0, 1), st.integers(1, 5000))
+def test_a_value_lies_between_its_two_grid_points(low: float, width: float, share: float, steps: int) -> None:
+    """Rounded at random it stays unbiased: below + chance of rounding up is the value itself, in steps."""
+    domain = VectorDomain(1, low, low + width)
+    value = np.array([min(max(low + share * width, low), low + width)])
+    below, up = domain.split(value, steps)
+    assert 0 <= below[0] <= steps and (below[0] < steps or up[0] == 0)
+    mean = (float(below[0]) + float(up[0]) / 2.0**64) / steps
+    assert mean == pytest.approx(float(domain.fractions(value)[0]), abs=1e-12)
+
+
+def test_both_ends_of_a_range_are_grid_points() -> None:
+    domain = VectorDomain(2, -1e308 / 2, 1e308 / 4)
+    below, up = domain.split(np.array([domain.low, domain.high]), 7)
+    assert below.tolist() == [0, 7] and up.tolist() == [0, 0]
+    assert domain.low < domain.midpoint < domain.high
+
+
+def test_integers_are_taken_in_the_shape_that_was_asked_for() -> None:
+    allowed = "whole numbers"
+    assert integers(torch.tensor([1, 2]), "labels are", allowed).tolist() == [1, 2]
+    assert integers([[1], [2]], "edges are", allowed, rows=2).shape == (2, 1)
+    for values, how in (([0.5], {}), ([[1]], {}), ([1, 2], {"count": 3}), ([[1]], {"rows": 2}), ([True], {})):
+        with pytest.raises(InputError, match=r"there: labels are \w+ with shape .*; allowed: whole numbers"):
+            integers(values, "labels are", allowed, where="there", **how)
