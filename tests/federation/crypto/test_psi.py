@@ -31,6 +31,16 @@ def aligned(sets: dict[str, list[str]], sent: list[tuple[str, Send]] | None = No
     return simulate(programs, watch=watch)[0]
 
 
+def message(points: bytes) -> torch.Tensor:
+    """Points as they travel, uint8 [points, 32]."""
+    return torch.frombuffer(bytearray(points), dtype=torch.uint8).view(-1, curve.POINT)
+
+
+def rows(points: torch.Tensor) -> list[bytes]:
+    """The points of a message."""
+    return [bytes(row) for row in points.numpy()]
+
+
 def people(first: int, last: int) -> list[str]:
     """Ids in an order of their own."""
     return sorted((f"person-{number}" for number in range(first, last)), key=lambda text: hash((first, text)))
@@ -70,7 +80,7 @@ def test_nothing_of_the_ids_is_on_the_wire() -> None:
     assert {effect.kind for _, effect in sent} == {"blinded-ids", "blinded-set"}
     assert all(KINDS[effect.kind].receiver == "holder" for _, effect in sent)  # the server sees none of it
     for name in sets:
-        blinded = [psi._rows(effect.body) for who, effect in sent if who == name and effect.kind == "blinded-ids"]
+        blinded = [rows(effect.body) for who, effect in sent if who == name and effect.kind == "blinded-ids"]
         assert not set(blinded[0]) & set(blinded[1])
 
 
@@ -78,7 +88,7 @@ def test_the_same_ids_blinded_anew_look_new() -> None:
     sets, first, second = {"a": people(0, 20), "b": people(0, 20)}, [], []
     aligned(sets, first)
     aligned(sets, second)
-    seen = [{row for _, effect in sent for row in psi._rows(effect.body)} for sent in (first, second)]
+    seen = [{row for _, effect in sent for row in rows(effect.body)} for sent in (first, second)]
     assert not seen[0] & seen[1]
 
 
@@ -90,8 +100,8 @@ def test_the_order_of_rows_is_not_shown() -> None:
         randomness = SeededRandomness(seed)
         first = next(align(Roster("a", ("a", "b")), ids, randomness=randomness))
         secret = SeededRandomness(seed).bytes(32)
-        points = psi._rows(psi._tensor(curve.multiplied(secret, curve.hashed([text.encode() for text in ids]))))
-        return [points.index(row) for row in psi._rows(first.body)]
+        points = rows(message(curve.multiplied(secret, curve.hashed([text.encode() for text in ids]))))
+        return [points.index(row) for row in rows(first.body)]
 
     orders = [order(seed) for seed in range(20)]
     assert all(sorted(found) == list(range(50)) for found in orders)
@@ -247,7 +257,7 @@ def answered(first: torch.Tensor, *, ids: int = 2) -> None:
 
 
 def encoded(*numbers: int) -> torch.Tensor:
-    return psi._tensor(b"".join(number.to_bytes(32, "little") for number in numbers))
+    return message(b"".join(number.to_bytes(32, "little") for number in numbers))
 
 
 def the_twist() -> int:
@@ -291,7 +301,7 @@ def test_what_is_small_in_a_point_is_gone_after_one_multiplication() -> None:
 
 def test_a_point_that_comes_twice_is_refused() -> None:
     """At any step: as a set to blind, as one's own set that comes home, as a finished set."""
-    point, other = psi._tensor(curve.hashed([b"y"])), psi._tensor(curve.hashed([b"z"]))
+    point, other = message(curve.hashed([b"y"])), message(curve.hashed([b"z"]))
     with pytest.raises(PeerError, match="b: a blinded id stands twice"):
         answered(torch.cat([point, point]))
 
