@@ -19,10 +19,10 @@ BARS = {
     "comments": (0.0295, 0.06),
     "any": (0, 0.0175),
     "any_inside": (0, 0.027),
-    "tests_by_source": (0.71, 2),
-    "code_tests_by_source": (0.88, 2),
+    "tests_by_source": (0.75, 2),
+    "code_tests_by_source": (0.94, 2),
     "ladders": (0, 0),
-    "privates": (0, 112),
+    "privates": (0, 104),
     "patches": (0, 162),
 }
 

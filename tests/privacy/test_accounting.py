@@ -185,3 +185,24 @@ def test_unknown_accountants_and_hopeless_targets_are_refused() -> None:
         epsilon_of(dp_accounting.GaussianDpEvent(1.0), 1e-5, "gdp")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="no noise level reaches"):
         calibrate(lambda _: dp_accounting.GaussianDpEvent(1.0), 0.1, 1e-5, accountant="rdp")
+
+
+def test_little_noise_is_found_where_much_epsilon_is_allowed() -> None:
+    """The search starts at 1 and must also go down: at epsilon 40 a twentieth of that noise would be too little."""
+    sigma = calibrate(dp_accounting.GaussianDpEvent, 40.0, DELTA, accountant="rdp")
+    assert 0.05 < sigma < 0.5
+    assert epsilon_of(dp_accounting.GaussianDpEvent(sigma), DELTA, "rdp") <= 40.0
+    assert epsilon_of(dp_accounting.GaussianDpEvent(sigma * 0.99), DELTA, "rdp") > 40.0
+
+
+@pytest.mark.parametrize("epsilon", [-1e-9, math.nan, math.inf])
+def test_a_delta_is_asked_for_at_a_finite_epsilon(epsilon: float) -> None:
+    with pytest.raises(InputError, match=r"epsilon is .*; allowed: a finite number of at least 0"):
+        gaussian_delta(1.0, epsilon)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 1.0, 1e200])
+def test_noise_beyond_all_numbers_leaves_all_or_nothing(epsilon: float) -> None:
+    """Where noise and sensitivity are so far apart that their quotient leaves the floating numbers."""
+    assert gaussian_delta(1e200, epsilon, 1e-200) == 0.0
+    assert gaussian_delta(1e-200, epsilon, 1e200) == 1.0

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphveil.errors import BudgetError
+from graphveil.errors import BudgetError, InputError
 from graphveil.privacy import Budget, Ledger, Spend
 
 #: Amounts as people write them: few decimals, so that sums are exact on paper.
@@ -151,3 +151,32 @@ def test_an_account_keeps_a_step_before_anybody_sees_it_paid() -> None:
     assert free.spends == ()
     assert free.detached().spend(spend("features", 1.0, 0.0)).total("features")[0] == 1.0
     assert account.seen[-1] == (0, 1), "a detached ledger asks no account"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"spends": None},
+        {"budget": 7},
+        {"budget": [None]},
+        {"spends": [{"name": "x"}]},
+        {"spends": ["x"]},
+        {"budget": []},
+        {"more": []},
+    ],
+)
+def test_what_is_no_ledger_is_refused_as_one(change: dict[str, object]) -> None:
+    written = opened(1.0, 0.0).spend(spend("features", 0.5, 0.0)).to_dict()
+    with pytest.raises(InputError, match="ledger"):
+        Ledger.from_dict({**written, **change})
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("epsilon", -1.0), ("epsilon", "much"), ("delta", 1.0), ("unit", " "), ("name", ""), ("parameters", {"k": [1]})],
+)
+def test_a_stored_spend_is_checked_like_a_new_one(field: str, value: object) -> None:
+    written = opened(1.0, 0.0).spend(spend("features", 0.5, 0.0)).to_dict()
+    written["spends"][0][field] = value
+    with pytest.raises(InputError):
+        Ledger.from_dict(written)

@@ -39,10 +39,13 @@ def gaussian_delta(sigma: float, epsilon: float, sensitivity: float = 1.0) -> fl
         raise InputError(f"epsilon is {epsilon!r}", allowed="a finite number of at least 0")
     # Only the ratio matters: noise and sensitivity in the same unit, whatever that is.
     shift = sensitivity / sigma
-    a, b = shift / 2 - epsilon / shift, -shift / 2 - epsilon / shift
-    # Noise so large against the sensitivity that epsilon s/D overflows: no delta is left.
-    if math.isinf(b):
+    # Noise so small against the sensitivity that D/s overflows hides nothing.
+    if math.isinf(shift):
+        return 1.0
+    # Noise so large that D/s underflows, or epsilon s/D overflows: no delta is left.
+    if shift == 0.0 or math.isinf(epsilon / shift):
         return 0.0
+    a, b = shift / 2 - epsilon / shift, -shift / 2 - epsilon / shift
     # R(-a) grows like e^(a^2/2) and would overflow; the first term is above 1/2 here, so the plain form keeps its
     # digits.
     if a > 0:
