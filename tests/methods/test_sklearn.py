@@ -12,13 +12,20 @@ import pytest
 import torch
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
-from sklearn.utils import estimator_checks as checks
+from sklearn.model_selection import (
+    GridSearchCV,
+    RandomizedSearchCV,
+    cross_val_predict,
+    cross_val_score,
+    cross_validate,
+)
 from sklearn.utils.validation import check_is_fitted
 
 from graphveil.errors import BudgetError, InputError
 from graphveil.graphs import random_split
 from graphveil.methods import DPMLP, GAP, LPGNN, ClassSums, HeteroRR, LabelPropagation, LinkBeliefs, ProGAP, Solitude
+from graphveil.methods.local.baselines import INFINITE
+from graphveil.methods.runs import experiment
 from graphveil.privacy import SeededRandomness
 from tests.methods import made
 
@@ -33,26 +40,7 @@ BUILT: dict[str, Any] = {
     "class-sums": lambda: ClassSums(epsilon=4.0, epochs=2, hidden=4),
     "heterorr": lambda: HeteroRR(epsilon_x=2.0, epsilon_a=4.0, epochs=2, hidden=4),
 }
-#: Checks of `check_estimator` that ask for nothing but settings. The others hand in arrays of rows without people,
-#: edges or a declared range (`fit(X, y)` with X [n, d]), fit the same rows several times, which is refused or charged
-#: here, or build an estimator without arguments: no epsilon has a default that is right for everybody.
-APPLICABLE = (
-    checks.check_estimator_cloneable,
-    checks.check_estimator_repr,
-    checks.check_valid_tag_types,
-    checks.check_estimator_tags_renamed,
-    checks.check_get_params_invariance,
-    checks.check_set_params,
-)
 ALL = pytest.mark.parametrize("name", BUILT)
-
-
-@ALL
-@pytest.mark.parametrize("check", APPLICABLE, ids=lambda check: str(check.__name__))
-def test_the_checks_that_apply_pass(name: str, check: Any) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        check(name, BUILT[name]())
 
 
 @ALL
@@ -125,6 +113,39 @@ def test_a_search_is_refused_with_the_accounted_way(name: str, search: Any, jobs
     assert method.ledger.spends == () and not method.core.fitted
 
 
+@pytest.mark.parametrize("given", [None, "y"])
+def test_cross_validation_asks_nobody(given: str | None) -> None:
+    """Of rows the estimator says why not; of a graph scikit-learn cuts no folds."""
+    method, graph = BUILT["lpgnn"](), made.graph()
+    rows = {"X": graph} if given is None else {"X": graph.x.to_dense().numpy(), "y": graph.y.numpy()}
+    said = (
+        (KeyError, r"\d") if given is None else (InputError, r"fit: .* with labels apart.*repeats=5.*`graphveil tune`")
+    )
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="The least populated class")
+        for validate in (cross_val_score, cross_validate, cross_val_predict):
+            told = {} if validate is cross_val_predict else {"error_score": "raise"}
+            with pytest.raises(said[0], match=said[1]):
+                validate(method, **rows, cv=2, **told)
+    assert method.ledger.spends == () and not method.core.fitted
+
+
+def test_labels_beside_a_graph_are_refused_before_anything_is_paid() -> None:
+    method, graph = BUILT["lpgnn"](), made.graph()
+    with pytest.raises(InputError, match="labels apart"):
+        method.fit(graph, graph.y)
+    assert method.ledger.spends == ()
+    assert method.fit(graph, None, randomness=SeededRandomness(1)) is method
+
+
+@ALL
+def test_predicting_before_fitting_is_the_error_that_others_know(name: str) -> None:
+    for ask in (BUILT[name]().predict, BUILT[name]().predict_proba):
+        with pytest.raises(NotFittedError) as caught:
+            ask()
+        assert isinstance(caught.value, InputError) and "has not been fitted; call fit" in str(caught.value)
+
+
 def test_nothing_of_the_core_is_hidden_by_setting_it_on_the_estimator() -> None:
     method = BUILT["lpgnn"]()
     with pytest.raises(AttributeError):
@@ -151,11 +172,23 @@ def test_a_notebook_shows_the_guarantee_and_the_lift_escaped() -> None:
     assert "NO GUARANTEE: noise was reproducible" in shown and "Lift: not measured" in shown
     assert "&#x27;" in shown and "'" not in shown
 
-    class Lift:
-        mean, low, high = 0.123, -0.01, 0.25
 
-    method.lift = Lift()
-    assert "+12.3 points (-1.0 to +25.0)" in method._repr_html_()
+def test_a_run_with_controls_leaves_its_lift() -> None:
+    """Shown in a notebook, gone with the next fit, and never in a saved file: it was measured against true labels."""
+    graph = made.graph()
+    settings = {"epsilon_x": 1.0, "epsilon_y": 2.0, "epochs": 2, "hidden": 4}
+    result = experiment.run("lpgnn", graph, settings=settings, randomness=SeededRandomness(1))
+    lift = result.scores.lift
+    assert result.model.lift is lift and lift is not None
+    shown = [f"{100 * value:+.1f}" for value in (lift.mean, lift.low, lift.high)]
+    assert f"{shown[0]} points ({shown[1]} to {shown[2]})" in result.model._repr_html_()
+    assert "lift" not in str(result.model.core.stored().facts).lower() and clone(result.model).lift is None
+    bare = experiment.run("lpgnn", graph, settings=settings, randomness=SeededRandomness(1), controls=False)
+    assert bare.model.lift is None and "Lift: not measured" in bare.model._repr_html_()
+
+    again = LPGNN(epsilon_x=INFINITE, epsilon_y=INFINITE, epochs=2, hidden=4).fit(graph)
+    again.lift = lift
+    assert again.fit(graph).lift is None
 
 
 def test_what_users_have_is_taken_as_a_graph() -> None:

@@ -26,6 +26,7 @@ from graphveil.graphs import Split, as_graph, random_split
 from graphveil.graphs.protocol import Graph
 from graphveil.graphs.schema import GraphSchema
 from graphveil.methods.base.core import Core, Stored, signature_of
+from graphveil.methods.base.not_fitted import not_fitted
 from graphveil.methods.base.scores import true_score
 from graphveil.methods.base.storage import read_method, restoring, save_method, without_answers
 from graphveil.privacy import Guarantee, Ledger, Randomness, SecureRandomness
@@ -60,7 +61,8 @@ class Estimator(Generic[C]):
 
     Attributes:
         core: the same; the method's own settings, halves and results are its attributes.
-        lift: accuracy above the best control, where a run with controls measured it, else None.
+        lift: accuracy above the best control, where `methods.runs.experiment.run` measured it with controls, else None;
+            never saved, since it is measured against true labels.
 
     Example:
         >>> from graphveil.graphs import load_graph
@@ -89,6 +91,7 @@ class Estimator(Generic[C]):
     def fit(
         self,
         graph: Graph,
+        y: None = None,
         *,
         split: Split | None = None,
         randomness: Randomness | None = None,
@@ -98,6 +101,7 @@ class Estimator(Generic[C]):
 
         Args:
             graph: with the truth at hand: n nodes, features [n, d], labels and edges; or what `graphs.as_graph` takes.
+            y: nothing but the None of scikit-learn's callers: labels are the graph's own.
             split: who trains, validates and tests, masks [n]; default: a random half trains, a quarter validates.
             randomness: the source of noise; default: the operating system's.
             progress: told how far it is.
@@ -107,12 +111,15 @@ class Estimator(Generic[C]):
 
         Raises:
             BudgetError: the ledger cannot pay, before anything is read.
-            InputError: for data outside what was declared, or a graph that the method cannot serve.
+            InputError: for data outside what was declared, a graph that the method cannot serve, or labels apart.
         """
+        if y is not None:
+            raise _labels_apart(graph)
         # The secure source unless another was handed over: no setting, and no `seed`, leads to known noise.
         source, graph = SecureRandomness() if randomness is None else randomness, _as_graph(graph)
         nodes = split or random_split(graph, self.core.seed)
         collected = self.core.collect(graph, split=nodes, randomness=source, progress=progress)
+        self.lift = None  # it was of the fit before
         self.core.train(collected, randomness=source, progress=progress)
         return self
 
@@ -133,8 +140,11 @@ class Estimator(Generic[C]):
 
         Raises:
             BudgetError: people would be asked again, and no room was declared; before data is read.
-            InputError: the method has not been fitted, or cannot predict for this graph.
+            InputError: the method has not been fitted (scikit-learn's NotFittedError as well), or cannot predict for
+                this graph.
         """
+        if not self.core.fitted:
+            self._refuse_unfitted()
         # None is what a caller passes on who says nothing; only what was said is refused where it says nothing.
         told = {name: value for name, value in who.items() if value is not None}
         for name in told:
@@ -305,6 +315,13 @@ class Estimator(Generic[C]):
         """The number of features of a node."""
         return self._after_fitting("n_features_in_").schema.dimension
 
+    def _refuse_unfitted(self) -> None:
+        """Raise what the core says before fitting, in a form that scikit-learn's callers know as well."""
+        try:
+            self.core.schema  # noqa: B018
+        except InputError as error:
+            raise not_fitted(error) from None
+
     def _after_fitting(self, name: str) -> C:
         if not self.core.fitted:
             raise AttributeError(f"{name} is there after fitting")
@@ -449,6 +466,18 @@ def _answering(estimator: Estimator[C], call: Callable[P, T]) -> Callable[P, Est
 
 def _defaults(core: Callable[..., object]) -> dict[str, Any]:
     return {name: one.default for name, one in signature_of(core).parameters.items()}
+
+
+def _labels_apart(rows: object) -> InputError:
+    return InputError(
+        f"a {type(rows).__name__} with labels apart, as cross-validation hands over: rows, dense or sparse, have no "
+        "people, edges or declared range",
+        where="fit",
+        allowed="one graph",
+        remedy="make one with graphveil.from_tables or from_adjacency; folds would ask the same people again: "
+        "methods.runs.experiment.run(..., repeats=5) measures on several splits, `graphveil tune` chooses settings on "
+        "one collection",
+    )
 
 
 def _would_ask_again(name: str, changes: Mapping[str, object]) -> InputError:

@@ -169,6 +169,7 @@ def _result(
     cost: Cost,
 ) -> Result:
     first, controlled = methods[0], bool(scores.controls)
+    first.lift = scores.lift
     return Result(
         method=name,
         built=choice.method.name,
