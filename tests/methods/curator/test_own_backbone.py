@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from graphveil.errors import InputError, ModelFileError
-from graphveil.methods import DPMLP, GAP, LPGNN, load_method
+from graphveil.methods import DPMLP, GAP, ProGAP, load_method
 from graphveil.privacy import SeededRandomness
 from tests.methods import made
 
@@ -84,6 +84,6 @@ def test_nothing_is_gained_by_one_without_noise() -> None:
 
 
 def test_other_methods_say_why_they_take_none() -> None:
-    for build in (lambda **own: LPGNN(epsilon_x=1.0, epsilon_y=1.0, **own), lambda **own: GAP(epsilon=1.0, **own)):
-        with pytest.raises(InputError, match="allowed: with dp-mlp, which reads rows alone"):
+    for build in (lambda **own: ProGAP(epsilon=1.0, **own), lambda **own: GAP(epsilon=1.0, **own)):
+        with pytest.raises(InputError, match="allowed: with lpgnn, solitude, class-sums and dp-mlp"):
             build(backbone=own())

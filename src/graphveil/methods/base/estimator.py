@@ -383,10 +383,10 @@ class Factory(Generic[P, C]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Estimator[C]:
         if "backbone" in kwargs and "backbone" not in signature_of(self._core).parameters:
             raise InputError(
-                "this method's network reads features and edges in parts (hops, noisy sums, reports) that a module of "
-                "plain rows does not take",
+                "this method trains no network, or one that reads hops, noisy sums or a release in parts that a "
+                "module of plain rows does not take",
                 where="backbone",
-                allowed="with dp-mlp, which reads rows alone",
+                allowed="with lpgnn, solitude, class-sums and dp-mlp",
             )
         return Estimator(self._core(*args, **kwargs))
 

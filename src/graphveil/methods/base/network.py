@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeAlias, cast
 import numpy as np
 import scipy.sparse as sp
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from graphveil.aggregation import Inputs, SparseMatrix, Support, build_inputs, standardise
 from graphveil.errors import InputError
@@ -21,6 +21,7 @@ from graphveil.methods.base.released import Topology
 from graphveil.methods.base.settings import NetworkSettings
 from graphveil.methods.base.smooth_labels import smooth_labels
 from graphveil.models import Backbone, build_backbone, first_width
+from graphveil.models.own import Links, OwnBackbone, as_rows, require_weights
 from graphveil.progress import ProgressCallback
 from graphveil.training import Calibration, Epoch, Schedule, train, train_calibrated
 
@@ -93,6 +94,7 @@ def train_network(
     *,
     calibration: Calibration | None = None,
     label_smoothing: bool = False,
+    backbone: nn.Module | None = None,
     progress: ProgressCallback | None = None,
 ) -> Network:
     """Train on centred features [n, d] (sparse or dense; `offset` is added to every coordinate) and noisy labels.
@@ -102,6 +104,8 @@ def train_network(
     Args:
         calibration: learn the weights of the topology's edges as well (Solitude); None: they stay as they are.
         label_smoothing: steps_y smooths public labels alone (see `methods.base.smooth_labels`) in place of Drop.
+        backbone: a module of a user's own in place of the settings' model, see `models.own`; with it no weights of
+            edges are learned.
 
     Raises:
         InputError: when no training node carries a label, or none is reached by label propagation.
@@ -114,22 +118,15 @@ def train_network(
     generator = torch.Generator().manual_seed(settings.seed)
     if settings.scaling == "standard":
         inputs = standardise(inputs, generator=generator)
-    model = build_backbone(
-        settings.model,
-        inputs.dimension,
-        settings.hidden,
-        labels.classes,
-        settings.dropout,
-        generator=generator,
-    ).to(device)
+    model, read = _model(inputs, labels.classes, settings, backbone, generator)
     objective = _objective(labels, p, settings, label_smoothing)
     # Choosing by the training labels would keep the epoch that has learned most of their noise.
     selection = settings.selection if bool(labels.val.any()) else "last"
     schedule = Schedule(settings.epochs, settings.learning_rate, settings.weight_decay, selection)
     run: dict[str, Any] = {"seed": settings.seed, "progress": progress}
-    if calibration is None or settings.model == "mlp":
-        structure = topology.structure(settings.model, device)
-        trained, learned = train(model, inputs, structure, objective, schedule, **run), None
+    if calibration is None or settings.model == "mlp" or backbone is not None:
+        structure = _structure(topology, settings, backbone)
+        trained, learned = train(model, read, structure, objective, schedule, **run), None
     else:
         support = Support.of(cast(Topology, topology).edge_index, topology.num_nodes).to(device)
         found = train_calibrated(model, settings.model, inputs, support, objective, schedule, calibration, **run)
@@ -139,6 +136,25 @@ def train_network(
     weights = {name: value.detach().cpu().clone() for name, value in model.state_dict().items()}
     mean = None if inputs.mean is None else inputs.mean.cpu()
     return Network(weights, mean, inputs.scale, trained.epoch, trained.logits.cpu(), trained.history, learned)
+
+
+def _model(
+    inputs: Inputs, classes: int, settings: NetworkSettings, backbone: nn.Module | None, generator: torch.Generator
+) -> tuple[nn.Module, Inputs]:
+    """Return the network, with fresh weights unless they are a user's own, and the features as it reads them."""
+    if backbone is not None:
+        return OwnBackbone(backbone).to(settings.device), as_rows(inputs)
+    hidden, dropout = settings.hidden, settings.dropout
+    model = build_backbone(settings.model, inputs.dimension, hidden, classes, dropout, generator=generator)
+    return model.to(settings.device), inputs
+
+
+def _structure(topology: Structured, settings: NetworkSettings, backbone: nn.Module | None) -> Any:
+    """Return what the network reads of the topology."""
+    if backbone is None:
+        return topology.structure(settings.model, settings.device)
+    edges = cast(Topology, topology)
+    return Links(edges.edge_index, edges.weights).to(settings.device)
 
 
 def _objective(labels: Labels, p: SparseMatrix, settings: NetworkSettings, label_smoothing: bool) -> Any:
@@ -173,12 +189,17 @@ def _objective(labels: Labels, p: SparseMatrix, settings: NetworkSettings, label
     return objective
 
 
-def require_shapes(network: Network, settings: NetworkSettings, *, dimension: int, classes: int) -> None:
-    """Refuse a stored network whose tensors are not those of its settings.
+def require_shapes(
+    network: Network, settings: NetworkSettings, *, dimension: int, classes: int, backbone: nn.Module | None = None
+) -> None:
+    """Refuse a stored network whose tensors are not those of its settings, or of a user's own module.
 
     Raises:
         InputError: naming the first tensor that is missing, left over or of another shape.
     """
+    if backbone is not None:
+        require_weights(OwnBackbone(backbone), network.weights)
+        return _require_logits(network, classes)
     tensors = network.weights if network.mean is None else {**network.weights, "mean": network.mean}
     found = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
     wide = (dimension, first_width(settings.model, settings.hidden))
@@ -191,6 +212,10 @@ def require_shapes(network: Network, settings: NetworkSettings, *, dimension: in
     for name in sorted({*found, *expected}):
         if found.get(name) != expected.get(name):
             raise InputError(f"{name} is {found.get(name)}", allowed=str(expected.get(name)))
+    return _require_logits(network, classes)
+
+
+def _require_logits(network: Network, classes: int) -> None:
     if network.logits.dim() != 2 or network.logits.shape[1] != classes:
         raise InputError(f"logits are {tuple(network.logits.shape)}", allowed=f"(nodes, {classes})")
 
@@ -203,6 +228,7 @@ def apply_network(
     settings: NetworkSettings,
     *,
     classes: int,
+    backbone: nn.Module | None = None,
 ) -> Tensor:
     """Return logits [n, c] of a trained network on (other) features and another topology.
 
@@ -211,21 +237,18 @@ def apply_network(
     """
     p = topology.propagation().to(settings.device)
     inputs = feature_inputs(features, offset, p, settings)
-    dimension = network.weights["weight1"].shape[0]
+    dimension = inputs.dimension if backbone is not None else network.weights["weight1"].shape[0]
     if inputs.dimension != dimension:
         raise InputError(f"features have {inputs.dimension} columns", allowed=f"{dimension}, as in training")
     mean = None if network.mean is None else network.mean.to(settings.device)
     # Shifted and scaled as in training: statistics of the new graph would be another function of people's data.
     inputs = replace(inputs, mean=mean, scale=network.scale)
-    model = build_backbone(
-        settings.model, dimension, settings.hidden, classes, settings.dropout, generator=torch.Generator()
-    )
+    model, read = _model(inputs, classes, settings, backbone, torch.Generator())
     model.load_state_dict(network.weights)
-    model.to(settings.device).eval()
-    structure = topology.structure(settings.model, settings.device)
-    backbone = cast(Backbone, model)
+    model.eval()
+    structure, trained = _structure(topology, settings, backbone), cast(Backbone, model)
     with torch.no_grad():
-        return backbone.rest(backbone.first(inputs, structure), structure).cpu()
+        return trained.rest(trained.first(read, structure), structure).cpu()
 
 
 def feature_inputs(features: FeatureMatrix, offset: float, p: SparseMatrix, settings: NetworkSettings) -> Inputs:

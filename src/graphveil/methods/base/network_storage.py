@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from graphveil.methods.base.network import Network
 from graphveil.methods.base.storage import require_numbers
@@ -24,6 +24,11 @@ def network_facts(network: Network) -> dict[str, Any]:
     }
 
 
+def backbone_facts(backbone: nn.Module | None) -> dict[str, str]:
+    """Return the class of a user's own module, by which a file says that it is needed to load; else nothing."""
+    return {} if backbone is None else {"backbone": type(backbone).__name__}
+
+
 def network_tensors(network: Network) -> dict[str, Tensor]:
     """Return the tensors of a network by name."""
     tensors = {f"{_WEIGHTS}{name}": value for name, value in network.weights.items()}
@@ -34,9 +39,16 @@ def network_tensors(network: Network) -> dict[str, Tensor]:
 
 
 def restored_network(facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Network:
-    """Return the network saved with the two functions above; its shapes are still to be checked."""
+    """Return the network saved with the two functions above; its shapes are still to be checked.
+
+    Args:
+        facts: with "backbone" where the weights are those of a user's own module, whose numbers are still to be checked
+            as well.
+        tensors: by name.
+    """
     for name, tensor in tensors.items():
-        if name in ("logits", "mean") or name.startswith(_WEIGHTS):
+        own = name.startswith(_WEIGHTS) and "backbone" in facts  # its module says which types it has
+        if not own and (name in ("logits", "mean") or name.startswith(_WEIGHTS)):
             require_numbers(name, tensor)
     return Network(
         {name.removeprefix(_WEIGHTS): t for name, t in tensors.items() if name.startswith(_WEIGHTS)},

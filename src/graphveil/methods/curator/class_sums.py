@@ -14,12 +14,12 @@ Shapes: x [n, d], M and H [n, c], z [n, 2 c].
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from graphveil.aggregation import ReceiverRows, SparseMatrix, build_inputs
 from graphveil.errors import InputError
@@ -29,16 +29,17 @@ from graphveil.methods.base.core import Stored, fitted_or_refuse
 from graphveil.methods.base.drop import drop_objective
 from graphveil.methods.base.estimator import Factory
 from graphveil.methods.base.network import Network
-from graphveil.methods.base.network_storage import network_facts, network_tensors, restored_network
+from graphveil.methods.base.network_storage import backbone_facts, network_facts, network_tensors, restored_network
 from graphveil.methods.base.storage import number, schema_facts, schema_from
 from graphveil.methods.curator.privacy import CuratorPrivacy, Noise
 from graphveil.methods.curator.settings import SumsSettings
 from graphveil.methods.curator.training import NodeData, read_people
 from graphveil.methods.links.collection import people_key
 from graphveil.models.fusion import Fusion
+from graphveil.models.own import OwnBackbone, as_rows, require_scores, require_weights
 from graphveil.privacy import Guarantee, Randomness
 from graphveil.progress import ProgressCallback
-from graphveil.training import Epoch, Schedule, train
+from graphveil.training import Epoch, Objective, Schedule, train
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,9 @@ class ClassSumsCore:
 
     Args:
         epsilon, delta, unit: see `CuratorPrivacy`; unit "edge" or "directed-edge".
+        backbone: a module of your own in place of the network: features beside z, rows [n, d + 2 c] -> scores [n, c],
+            any layers, since all that it reads is public or released. It is copied, never trained itself, and is
+            given again to load a saved model.
         settings: any field of `SumsSettings`.
 
     After fitting: `guarantee`, `ledger`, `history`, `published`.
@@ -91,7 +95,15 @@ class ClassSumsCore:
     several = False
     settings_type = SumsSettings
 
-    def __init__(self, *, epsilon: float, delta: float = 1e-5, unit: str | None = None, **settings: Any) -> None:
+    def __init__(
+        self,
+        *,
+        epsilon: float,
+        delta: float = 1e-5,
+        unit: str | None = None,
+        backbone: nn.Module | None = None,
+        **settings: Any,
+    ) -> None:
         known = SumsSettings.__dataclass_fields__
         for name in settings:
             if name not in known:
@@ -104,7 +116,7 @@ class ClassSumsCore:
                 remedy="train gap or progap with unit node",
             )
         self.privacy = CuratorPrivacy(epsilon, delta, unit)
-        self.settings = SumsSettings(**settings)
+        self.settings, self.backbone = SumsSettings(**settings), backbone
         self.account = Account(self.privacy.open_ledger())
         self.published: PublishedSums | None = None
         self._fitted: FittedSums | None = None
@@ -120,6 +132,8 @@ class ClassSumsCore:
         """
         schema, columns = graph.schema, len(graph.schema.classes)
         noise = self.privacy.noise(schema, hops=1, columns=columns)
+        if self.backbone is not None:
+            require_scores(self.backbone, schema.dimension + 2 * columns, columns, edges=False)
         # Before `read_people`: a crash between the two has spent for nothing, the other way round it had read for
         # nothing.
         self.account.pay(*self.privacy.spend("class sums", schema, noise, columns=columns))
@@ -152,7 +166,8 @@ class ClassSumsCore:
         self.account.recognise(
             published.digest, self.privacy.spend("class sums", schema, published.noise, columns=columns)
         )
-        network = train_fusion(published.people, beside(published.sums, published.noise), self.settings, progress)
+        z = beside(published.sums, published.noise)
+        network = train_fusion(published.people, z, self.settings, progress, backbone=self.backbone)
         self._fitted = FittedSums(
             schema,
             published.people.key,
@@ -211,7 +226,7 @@ class ClassSumsCore:
     def parameters(self) -> dict[str, Any]:
         """Return the settings that build the core once more."""
         budget = {"epsilon": self.privacy.epsilon, "delta": self.privacy.delta, "unit": self.privacy.unit}
-        return {**budget, **asdict(self.settings)}
+        return {**budget, "backbone": self.backbone, **asdict(self.settings)}
 
     @property
     def schema(self) -> GraphSchema:
@@ -249,6 +264,7 @@ class ClassSumsCore:
             "people": fitted.people,
             "epsilon_relationship": number(fitted.epsilon_relationship),
             **network_facts(fitted.network),
+            **backbone_facts(self.backbone),
             "collections": sorted(self.account.collections),
             "ledger": self.account.ledger.to_dict(),
             "guarantee": fitted.guarantee.to_dict(),
@@ -262,16 +278,22 @@ class ClassSumsCore:
         """Find nothing: nothing is kept."""
 
     @classmethod
-    def restore(cls, stored: Stored) -> ClassSumsCore:
+    def restore(cls, stored: Stored, *, backbone: nn.Module | None = None) -> ClassSumsCore:
         """Return what `stored` gave, able to predict for its own nodes.
+
+        Args:
+            stored: the facts and tensors of a file.
+            backbone: the module that was trained, where it was a user's own; its weights come from the file.
 
         Raises:
             KeyError, TypeError, ValueError: for anything else.
         """
         facts, tensors = stored.facts, stored.tensors
         options = {**facts["options"], "epsilon": float(facts["options"]["epsilon"])}
-        method = cls(**options, **{**facts["settings"], "device": "cpu"})
+        method = cls(**options, backbone=backbone, **{**facts["settings"], "device": "cpu"})
         network, schema = restored_network(facts, tensors), schema_from(facts["schema"])
+        if backbone is not None:
+            require_weights(OwnBackbone(backbone), network.weights)
         if network.logits.dim() != 2 or network.logits.shape[1] != len(schema.classes):
             raise InputError(f"logits are {tuple(network.logits.shape)}", allowed=f"(nodes, {len(schema.classes)})")
         price, guarantee = facts["epsilon_relationship"], Guarantee.from_dict(facts["guarantee"])
@@ -319,24 +341,46 @@ def beside(sums: Tensor, noise: Noise) -> Tensor:
 
 
 def train_fusion(
-    people: NodeData, z: Tensor, settings: SumsSettings, progress: ProgressCallback | None = None
+    people: NodeData,
+    z: Tensor,
+    settings: SumsSettings,
+    progress: ProgressCallback | None = None,
+    *,
+    backbone: nn.Module | None = None,
 ) -> Network:
-    """Return the network trained on features and z [n, k]; k = 0 trains on features alone."""
+    """Return the network trained on features and z [n, k]; k = 0 trains on features alone.
+
+    Args:
+        backbone: a module of a user's own that reads both side by side, [n, d + k], in place of the network.
+    """
     device = settings.device
     inputs = build_inputs(people.features, None, 0, width=settings.hidden, device=device)
-    generator = torch.Generator().manual_seed(settings.seed)
-    model = Fusion(
-        inputs.dimension, z.shape[1], settings.hidden, people.classes, settings.dropout, generator=generator
-    ).to(device)
-    train_mask, val_mask = (mask_of(nodes, people.nodes).to(device) for nodes in (people.train, people.val))
-    unused = cast(SparseMatrix, None)  # nothing is propagated
-    labels, classes = people.labels.to(device), people.classes
-    objective = drop_objective(labels, train_mask, val_mask, unused, 0, classes=classes, keep=1.0, flip=0.0)
-    selection = "robust" if len(people.val) else "last"
-    schedule = Schedule(settings.epochs, settings.learning_rate, settings.weight_decay, selection)
-    trained = train(model, inputs, z.to(device), objective, schedule, seed=settings.seed, progress=progress)
+    z = z.to(device)
+    if backbone is None:
+        generator = torch.Generator().manual_seed(settings.seed)
+        size = inputs.dimension, z.shape[1], settings.hidden, people.classes
+        model: nn.Module = Fusion(*size, settings.dropout, generator=generator).to(device)
+    else:
+        rows = as_rows(inputs)
+        inputs = replace(rows, matrix=torch.cat([cast(Tensor, rows.matrix), z], dim=1))
+        model = OwnBackbone(backbone).to(device)
+    trained = train(
+        model, inputs, z, _objective(people, device), _schedule(people, settings), seed=settings.seed, progress=progress
+    )
     weights = {name: value.detach().cpu().clone() for name, value in model.state_dict().items()}
     return Network(weights, None, 1.0, trained.epoch, trained.logits.cpu(), trained.history)
+
+
+def _objective(people: NodeData, device: str) -> Objective:
+    """Return what is minimised: labels are public, and nothing is propagated."""
+    train_mask, val_mask = (mask_of(nodes, people.nodes).to(device) for nodes in (people.train, people.val))
+    unused, labels = cast(SparseMatrix, None), people.labels.to(device)
+    return drop_objective(labels, train_mask, val_mask, unused, 0, classes=people.classes, keep=1.0, flip=0.0)
+
+
+def _schedule(people: NodeData, settings: SumsSettings) -> Schedule:
+    selection = "robust" if len(people.val) else "last"
+    return Schedule(settings.epochs, settings.learning_rate, settings.weight_decay, selection)
 
 
 def mask_of(numbers: Tensor, nodes: int) -> Tensor:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema, Split
@@ -37,7 +37,7 @@ from graphveil.methods.base.estimator import Factory
 from graphveil.methods.base.features import features_of, labels_of
 from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.methods.base.network import Network, apply_network, require_shapes, train_network
-from graphveil.methods.base.network_storage import network_facts, network_tensors, restored_network
+from graphveil.methods.base.network_storage import backbone_facts, network_facts, network_tensors, restored_network
 from graphveil.methods.base.people import Identity, Kept, leans_on
 from graphveil.methods.base.released import Topology, require_one_label, require_same_features
 from graphveil.methods.base.settings import NetworkSettings
@@ -56,10 +56,14 @@ from graphveil.methods.links.collection import (
 from graphveil.methods.links.denoisers import SoftTopology, denoise
 from graphveil.methods.links.names import DENOISERS
 from graphveil.methods.links.privacy import LinkPrivacy
+from graphveil.models.own import require_scores
 from graphveil.privacy import Assumption, Guarantee, Randomness, SecureRandomness
 from graphveil.privacy.old_texts import assumption_of
 from graphveil.progress import ProgressCallback
 from graphveil.training import Calibration, Epoch
+
+#: Denoisers that train weights through a named model's layers, or weigh every pair.
+_NO_BACKBONE = ("calibration", "blink-soft")
 
 
 @dataclass(frozen=True)
@@ -92,6 +96,9 @@ class SolitudeCore:
         mechanism, delta: of the features, see `LPGNN`.
         queries: how many times a prediction may ask everybody again, at the price of the first report.
         lambda1, lambda2, learning_rate_a, complement: of the calibration, see `training.Calibration`.
+        backbone: a module of your own in place of `model`, see `LPGNN`; its `forward` may name `edge_index` [2, E] and
+            `edge_weight` [E] of the denoised graph. Not with calibration, which learns weights through a named model's
+            layers, nor with blink-soft, whose edges are all pairs.
         settings: any field of `NetworkSettings`; `steps_x` (l_x) defaults to 4 where features are private, else 0,
             `steps_y` (l_y) to 0 where labels are public, else 4.
 
@@ -123,6 +130,7 @@ class SolitudeCore:
         lambda2: float = 1e-5,
         learning_rate_a: float = 0.01,
         complement: int = 0,
+        backbone: nn.Module | None = None,
         **settings: Any,
     ) -> None:
         known = [field.name for field in fields(NetworkSettings)]
@@ -145,7 +153,13 @@ class SolitudeCore:
             raise InputError("blink-soft weighs every pair and does not propagate", allowed="steps_x = 0, steps_y = 0")
         if denoiser == "blink-soft" and self.settings.model == "gat":
             raise InputError("blink-soft weighs every pair, which model gat cannot read", allowed="sage, gcn, mlp")
-        self.queries = require_queries(queries)
+        if backbone is not None and denoiser in _NO_BACKBONE:
+            raise InputError(
+                f"a backbone of your own with denoiser {denoiser}",
+                where="Solitude",
+                allowed=", ".join(name for name in DENOISERS if name not in _NO_BACKBONE),
+            )
+        self.queries, self.backbone = require_queries(queries), backbone
         self._given = {name: settings.get(name) for name in hops}
         self.account = Account(open_ledger(self.privacy, self.links, queries))
         self._fitted: FittedGraph | None = None
@@ -166,7 +180,9 @@ class SolitudeCore:
         spends = spends_of(self.privacy, self.links, graph.schema, int(graph.num_nodes))
         # Asked before the graph is looked at, paid after: a graph that the method cannot serve costs nothing.
         self.account.afford(*spends)
-        require_one_label(graph)
+        schema = require_one_label(graph)
+        if self.backbone is not None:
+            require_scores(self.backbone, schema.dimension, len(schema.classes), edges=True)
         self.account.pay(*spends)
         released = randomize_graph(graph, split, self.privacy, self.links, randomness=randomness)
         self.account.made(released.digest)
@@ -194,6 +210,7 @@ class SolitudeCore:
             self.settings,
             calibration=self._calibration_for(schema),
             label_smoothing=math.isinf(self.privacy.epsilon_y) and self.settings.steps_y > 0,
+            backbone=self.backbone,
             progress=progress,
         )
         if network.learned is not None:
@@ -276,10 +293,10 @@ class SolitudeCore:
 
     def parameters(self) -> dict[str, Any]:
         """Return the settings that build the core once more; hops that were left to the budgets are None."""
-        return {**self._options(), **asdict(self.settings), **self._given}
+        return {**self._options(), "backbone": self.backbone, **asdict(self.settings), **self._given}
 
     def _options(self) -> dict[str, Any]:
-        """Return all settings but those of the network."""
+        """Return all settings but those of the network and the network itself."""
         return {
             "epsilon_x": self.privacy.epsilon_x,
             "epsilon_a": self.links.epsilon_a,
@@ -295,6 +312,10 @@ class SolitudeCore:
             "learning_rate_a": self.calibration.learning_rate,
             "complement": self.calibration.complement,
         }
+
+    def _built(self, schema: GraphSchema) -> dict[str, Any]:
+        """Return what the network is built with beside the settings."""
+        return {"classes": len(schema.classes), "backbone": self.backbone}
 
     @property
     def schema(self) -> GraphSchema:
@@ -331,6 +352,7 @@ class SolitudeCore:
             "schema": schema_facts(fitted.schema),
             "people": fitted.people,
             **network_facts(fitted.network),
+            **backbone_facts(self.backbone),
             "notes": [fact.sentence for fact in fitted.notes],
             "collections": sorted(self.account.collections),
             "ledger": self.account.ledger.to_dict(),
@@ -349,8 +371,12 @@ class SolitudeCore:
             self.kept = read_people(model, self.kind, of=self.result.people)
 
     @classmethod
-    def restore(cls, stored: Stored) -> SolitudeCore:
+    def restore(cls, stored: Stored, *, backbone: nn.Module | None = None) -> SolitudeCore:
         """Return what `stored` gave, able to predict; its collection cannot be repeated.
+
+        Args:
+            stored: the facts and tensors of a file.
+            backbone: the module that was trained, where it was a user's own; its weights come from the file.
 
         Raises:
             KeyError, TypeError, ValueError: for anything else.
@@ -360,10 +386,10 @@ class SolitudeCore:
         for name in ("epsilon_x", "epsilon_y", "epsilon_a"):
             options[name] = None if options[name] is None else float(options[name])
         # A saved model must load where there is no GPU.
-        method = cls(**options, **{**facts["settings"], "device": "cpu"})
+        method = cls(**options, backbone=backbone, **{**facts["settings"], "device": "cpu"})
         network = restored_network(facts, tensors)
         schema = schema_from(facts["schema"])
-        require_shapes(network, method.settings, dimension=schema.dimension, classes=len(schema.classes))
+        require_shapes(network, method.settings, dimension=schema.dimension, **method._built(schema))
         void = Guarantee.from_dict(facts["guarantee"]).void
         notes = tuple(map(assumption_of, facts.get("notes", ())))
         method._fitted = FittedGraph(schema, void, facts["people"], network, notes)
@@ -419,8 +445,7 @@ class SolitudeCore:
         fitted = self.result
         topology = denoise(released, self.denoiser, self.settings.seed)
         features, offset = features_of(released.people, self.settings.seed)
-        classes = len(fitted.schema.classes)
-        logits = apply_network(fitted.network, features, offset, topology, self.settings, classes=classes)
+        logits = apply_network(fitted.network, features, offset, topology, self.settings, **self._built(fitted.schema))
         return torch.softmax(logits, dim=1)
 
     def _note(self, said: Assumption | None, void: str | None = None) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema, Split, node_names
@@ -40,7 +40,7 @@ from graphveil.methods.base.estimator import Factory
 from graphveil.methods.base.features import features_of, labels_of
 from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.methods.base.network import Network, apply_network, require_shapes, train_network
-from graphveil.methods.base.network_storage import network_facts, network_tensors, restored_network
+from graphveil.methods.base.network_storage import backbone_facts, network_facts, network_tensors, restored_network
 from graphveil.methods.base.people import Identity, Kept, leans_on
 from graphveil.methods.base.released import (
     LocalCollection,
@@ -54,6 +54,7 @@ from graphveil.methods.base.released import (
 )
 from graphveil.methods.base.settings import NetworkSettings
 from graphveil.methods.base.storage import number, restoring, schema_facts, schema_from
+from graphveil.models.own import require_scores
 from graphveil.privacy import Assumption, Guarantee, Randomness
 from graphveil.privacy.old_texts import assumption_of
 from graphveil.progress import ProgressCallback
@@ -89,6 +90,9 @@ class LPGNNCore:
         epsilon_y: budget of one label report; inf for public labels.
         mechanism: one of `FEATURE_MECHANISMS`; delta belongs to "gaussian" alone.
         queries: how many times a prediction may ask for everybody's features again, at epsilon_x each.
+        backbone: a module of your own in place of `model`: propagated features [n, d] -> scores [n, c], any layers,
+            since all that it reads is released; its `forward` may name `edge_index` [2, E] as well. It is copied, never
+            trained itself, and is given again to load a saved model.
         settings: any field of `NetworkSettings`; `steps_x` and `steps_y` default to 8 and 4, and to 0 for a part that
             is public and needs no denoising.
 
@@ -112,6 +116,7 @@ class LPGNNCore:
         mechanism: str = "multi-bit",
         delta: float = 1e-10,
         queries: int = 0,
+        backbone: nn.Module | None = None,
         **settings: Any,
     ) -> None:
         known = [field.name for field in fields(NetworkSettings)]
@@ -123,7 +128,7 @@ class LPGNNCore:
         hops = {"steps_x": 0 if epsilon_x == math.inf else 8, "steps_y": 0 if epsilon_y == math.inf else 4}
         chosen = {name: value for name, value in settings.items() if value is not None or name not in hops}
         self.settings = NetworkSettings(**{**hops, **chosen})
-        self.queries = require_queries(queries)
+        self.queries, self.backbone = require_queries(queries), backbone
         # As given and not as used: a clone with other budgets must choose its hops anew.
         self._given = {name: settings.get(name) for name in hops}
         self.account = Account(self.privacy.open_ledger(queries))
@@ -144,7 +149,9 @@ class LPGNNCore:
         spends = self.privacy.spends(graph.schema)
         # Asked before the graph is looked at, paid after: a graph that the method cannot serve costs nothing.
         self.account.afford(*spends)
-        require_servable(graph, several=math.isinf(self.privacy.epsilon_y))
+        schema = require_servable(graph, several=math.isinf(self.privacy.epsilon_y))
+        if self.backbone is not None:
+            require_scores(self.backbone, schema.dimension, len(schema.classes), edges=True)
         self.account.pay(*spends)
         released = randomize_people(graph, split, self.privacy, randomness=randomness)
         self.account.made(released.digest)
@@ -168,7 +175,9 @@ class LPGNNCore:
         else:
             self.account.adopt(released.published_as(topology), origin.ledger)
         features, offset = features_of(released, self.settings.seed)
-        network = train_network(features, offset, labels_of(released), topology, self.settings, progress=progress)
+        network = train_network(
+            features, offset, labels_of(released), topology, self.settings, backbone=self.backbone, progress=progress
+        )
         published = None if origin is None else origin.guarantee
         several, notes = released.labels.dim() == 2, () if self._fitted is None else self._fitted.notes
         self._fitted = Fitted(released.schema, released.void, topology.fingerprint, network, published, several, notes)
@@ -237,8 +246,7 @@ class LPGNNCore:
         else:
             sent = self._handed_in(graph, reports) if reports else self._sent(graph, topology, randomness, people)
             features, offset = mechanism.centred(sent), mechanism.midpoint
-        classes = len(fitted.schema.classes)
-        logits = apply_network(fitted.network, features, offset, topology, self.settings, classes=classes)
+        logits = apply_network(fitted.network, features, offset, topology, self.settings, **self._built(fitted.schema))
         return fitted.probabilities(logits)
 
     @property
@@ -259,7 +267,7 @@ class LPGNNCore:
     def parameters(self) -> dict[str, Any]:
         """Return the settings that build the core once more; hops that were left to the budgets are None."""
         privacy = {name: getattr(self.privacy, name) for name in ("epsilon_x", "epsilon_y", "mechanism", "delta")}
-        return {**privacy, "queries": self.queries, **asdict(self.settings), **self._given}
+        return {**privacy, "queries": self.queries, "backbone": self.backbone, **asdict(self.settings), **self._given}
 
     @property
     def schema(self) -> GraphSchema:
@@ -315,6 +323,7 @@ class LPGNNCore:
             "collections": sorted(self.account.collections),
             "published": None if fitted.published is None else fitted.published.to_dict(),
             **network_facts(fitted.network),
+            **backbone_facts(self.backbone),
             "ledger": self.account.ledger.to_dict(),
             "guarantee": self.guarantee.to_dict(),
         }
@@ -324,8 +333,12 @@ class LPGNNCore:
         return network_tensors(self.result.network)
 
     @classmethod
-    def restore(cls, stored: Stored) -> LPGNNCore:
+    def restore(cls, stored: Stored, *, backbone: nn.Module | None = None) -> LPGNNCore:
         """Return what `stored` gave, able to predict; its collection cannot be repeated.
+
+        Args:
+            stored: the facts and tensors of a file.
+            backbone: the module that was trained, where it was a user's own; its weights come from the file.
 
         Raises:
             KeyError, TypeError, ValueError: for anything else.
@@ -336,10 +349,10 @@ class LPGNNCore:
             privacy[name] = None if privacy[name] is None else float(privacy[name])
         # A saved model must load where there is no GPU.
         settings = {**facts["settings"], "device": "cpu"}
-        method = cls(**privacy, **settings)
+        method = cls(**privacy, backbone=backbone, **settings)
         network = restored_network(facts, tensors)
         schema = schema_from(facts["schema"])
-        require_shapes(network, method.settings, dimension=schema.dimension, classes=len(schema.classes))
+        require_shapes(network, method.settings, dimension=schema.dimension, **method._built(schema))
         published = facts.get("published")
         guarantee = None if published is None else Guarantee.from_dict(published)
         several = bool(facts.get("several"))
@@ -362,6 +375,10 @@ class LPGNNCore:
             raise InputError(
                 "this model was trained without features, so it cannot predict on a new graph", where=found.name
             )
+
+    def _built(self, schema: GraphSchema) -> dict[str, Any]:
+        """Return what the network is built with beside the settings."""
+        return {"classes": len(schema.classes), "backbone": self.backbone}
 
     def _is_own(self, graph: Graph, topology: Topology, people: Identity | None) -> bool:
         """Whether this is the graph of the run, with its own people as far as ids tell."""

@@ -1,0 +1,132 @@
+"""A module of a user's own where a backbone stands, on features that are brought to rows first.
+
+    z = module(X)      or, as its `forward` names them,      z = module(X, edge_index=..., edge_weight=...)
+
+Shapes: X [n, d], edge_index [2, E], edge_weight [E] (1 where edges do not differ), z [n, classes].
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor, nn
+
+from graphveil.aggregation import Inputs
+from graphveil.errors import InputError
+
+#: What a module may ask for by name beside the rows.
+EDGES = ("edge_index", "edge_weight")
+#: More than this many numbers are not made dense (2 GB).
+MOST_DENSE = 500_000_000
+
+
+@dataclass(frozen=True)
+class Links:
+    """What a module may read of the topology: edges [2, E] and their weights [E] (None: all 1)."""
+
+    edge_index: Tensor
+    weights: Tensor | None = None
+
+    def to(self, device: str) -> Links:
+        """Return the same on a device."""
+        return Links(self.edge_index.to(device), None if self.weights is None else self.weights.to(device))
+
+
+class OwnBackbone(nn.Module):
+    """A copy of a user's module; the module itself is never trained.
+
+    Args:
+        module: rows [n, d] -> scores [n, c].
+    """
+
+    def __init__(self, module: nn.Module) -> None:
+        super().__init__()
+        self.module = copy.deepcopy(module)
+        self.asks = asks_for(module)
+
+    def first(self, inputs: Inputs, structure: Links) -> Tensor:
+        """Return the rows [n, d]: nothing of a module is linear for certain."""
+        rows = inputs.matrix
+        return rows if isinstance(rows, Tensor) else inputs.linear(torch.eye(inputs.dimension))
+
+    def rest(self, first: Tensor, structure: Links) -> Tensor:
+        """Return the scores [n, classes] of rows [n, d]."""
+        beside = {}
+        if "edge_index" in self.asks:
+            beside["edge_index"] = structure.edge_index
+        if "edge_weight" in self.asks:
+            weights = structure.weights
+            beside["edge_weight"] = first.new_ones(structure.edge_index.shape[1]) if weights is None else weights
+        scores: Tensor = self.module(first, **beside)
+        return scores
+
+
+def asks_for(module: nn.Module) -> tuple[str, ...]:
+    """Return what a module's `forward` names of `EDGES`."""
+    named = inspect.signature(module.forward).parameters
+    return tuple(name for name in EDGES if name in named)
+
+
+def as_rows(inputs: Inputs) -> Inputs:
+    """Return features as a dense matrix [n, d], propagated, shifted and scaled.
+
+    Raises:
+        InputError: they would take too much memory.
+    """
+    if inputs.num_nodes * inputs.dimension > MOST_DENSE:
+        raise InputError(
+            f"{inputs.num_nodes} rows of {inputs.dimension} features", where="backbone", remedy="use a named model"
+        )
+    rows = inputs.linear(torch.eye(inputs.dimension, device=inputs.ones.device))
+    return replace(inputs, matrix=rows, p=None, hops=0, offset=None, mean=None, scale=1.0)
+
+
+def require_scores(module: nn.Module, dimension: int, classes: int, *, edges: bool) -> None:
+    """Refuse a module that does not give one score for each class, by public zeros; looks at no data.
+
+    Args:
+        module: a user's own; it is copied and left as it is.
+        dimension: d, columns of the rows that it will read.
+        classes: c.
+        edges: whether there are edges that it may ask for.
+
+    Raises:
+        InputError: it asks for edges where there are none, has no weights to train, fails on rows of that width, or
+            gives other scores.
+    """
+    if asks_for(module) and not edges:
+        raise InputError(
+            f"forward names {', '.join(asks_for(module))}", where="backbone", allowed="rows alone: no edge is published"
+        )
+    if not any(parameter.requires_grad for parameter in module.parameters()):
+        raise InputError("it has no weights to train", where="backbone")
+    own = OwnBackbone(module).eval()
+    both = Links(torch.tensor([[0, 1], [1, 0]]))
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        try:
+            scores = own.rest(torch.zeros(2, dimension), both)
+        except (RuntimeError, TypeError, ValueError, IndexError) as error:
+            raise InputError(
+                f"it cannot read rows of {dimension} numbers ({error})", where="backbone", allowed=f"[n, {dimension}]"
+            ) from error
+    if not isinstance(scores, Tensor) or tuple(scores.shape) != (2, classes):
+        found = tuple(scores.shape) if isinstance(scores, Tensor) else type(scores).__name__
+        raise InputError(f"2 rows gave scores {found}", where="backbone", allowed=f"(2, {classes})")
+
+
+def require_weights(module: nn.Module, weights: dict[str, Tensor]) -> None:
+    """Refuse stored weights that are not those of a module.
+
+    Raises:
+        InputError: naming the first tensor that is missing, left over, of another shape or type, or not finite.
+    """
+    expected = {name: (tuple(value.shape), value.dtype) for name, value in module.state_dict().items()}
+    found = {name: (tuple(value.shape), value.dtype) for name, value in weights.items()}
+    for name in sorted({*found, *expected}):
+        if found.get(name) != expected.get(name):
+            raise InputError(f"{name} is {found.get(name)}", where="backbone", allowed=str(expected.get(name)))
+        if not bool(torch.isfinite(weights[name]).all()):
+            raise InputError(f"{name} holds what is no number", where="backbone")

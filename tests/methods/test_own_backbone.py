@@ -1,0 +1,180 @@
+"""A user's own module on what was released: any layers, the same guarantee, and its class given again to load it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from graphveil.errors import InputError, ModelFileError
+from graphveil.methods import LPGNN, ClassSums, LabelPropagation, Solitude, load_method
+from graphveil.privacy import SeededRandomness
+from tests.methods import curator_made, links_made, made
+
+GRAPH = made.graph()
+D, C = GRAPH.schema.dimension, len(GRAPH.schema.classes)
+
+
+class OverEdges(nn.Module):
+    """A layer on rows plus the mean of the neighbours' rows, with batch normalisation: rows mix as they like."""
+
+    def __init__(self, width: int = D) -> None:
+        super().__init__()
+        self.norm, self.last = nn.BatchNorm1d(width), nn.Linear(width, C)
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        around = torch.zeros_like(x).index_add(0, edge_index[1], x[edge_index[0]])
+        scores: Tensor = self.last(self.norm(x + around))
+        return scores
+
+
+class Weighted(OverEdges):
+    """The same, with the weights of edges."""
+
+    def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:  # type: ignore[override]
+        assert edge_weight is not None
+        around = torch.zeros_like(x).index_add(0, edge_index[1], x[edge_index[0]] * edge_weight[:, None])
+        scores: Tensor = self.last(self.norm(x + around))
+        return scores
+
+
+def rows(width: int) -> nn.Module:
+    """A perceptron on rows alone, with batch normalisation and always the same weights."""
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(width, 6), nn.BatchNorm1d(6), nn.ReLU(), nn.Dropout(0.1), nn.Linear(6, C))
+
+
+@dataclass(frozen=True)
+class Case:
+    """A method, a graph that it serves, and the module that it takes there."""
+
+    build: Callable[..., Any]
+    graph: Any
+    module: Callable[[], nn.Module]
+
+
+def lpgnn(**own: Any) -> Any:
+    return LPGNN(epsilon_x=1.0, epsilon_y=2.0, epochs=4, **own)
+
+
+def solitude(**own: Any) -> Any:
+    return Solitude(epsilon_x=1.0, epsilon_a=4.0, denoiser="blink-hybrid", epochs=4, **own)
+
+
+def class_sums(**own: Any) -> Any:
+    return ClassSums(epsilon=4.0, epochs=4, **own)
+
+
+def of_seed(module: Callable[[], nn.Module]) -> Callable[[], nn.Module]:
+    def build() -> nn.Module:
+        torch.manual_seed(0)
+        return module()
+
+    return build
+
+
+CURATED = curator_made.graph()
+LINKED = links_made.graph()
+CASES = {
+    "lpgnn rows": Case(lpgnn, GRAPH, lambda: rows(D)),
+    "lpgnn edges": Case(lpgnn, GRAPH, of_seed(OverEdges)),
+    "solitude rows": Case(solitude, LINKED, lambda: rows(LINKED.schema.dimension)),
+    "solitude weights": Case(solitude, LINKED, of_seed(lambda: Weighted(LINKED.schema.dimension))),
+    "class-sums rows": Case(class_sums, CURATED, lambda: rows(CURATED.schema.dimension + 2 * C)),
+}
+LOADS: dict[str, Callable[..., Any]] = {"lpgnn": LPGNN.load, "solitude": Solitude.load, "class-sums": ClassSums.load}
+ALL = pytest.mark.parametrize("name", CASES)
+
+
+def fitted(case: Case, module: nn.Module) -> Any:
+    return case.build(backbone=module).fit(case.graph, randomness=SeededRandomness(1))
+
+
+@ALL
+def test_it_is_trained_as_a_copy_at_the_same_price(name: str) -> None:
+    case = CASES[name]
+    module = case.module()
+    method = fitted(case, module)
+    assert method.predict_proba().shape == (case.graph.num_nodes, C)
+    for mine, first in zip(module.state_dict().values(), case.module().state_dict().values(), strict=True):
+        assert torch.equal(mine, first)
+    plain = case.build().fit(case.graph, randomness=SeededRandomness(1))
+    assert method.guarantee == plain.guarantee and method.ledger == plain.ledger
+    weights = method.core.result.network.weights
+    moved = [key for key, value in module.state_dict().items() if not torch.equal(weights[f"module.{key}"], value)]
+    assert any("weight" in key for key in moved)
+
+
+@ALL
+def test_it_comes_back_with_the_module_alone(name: str, tmp_path: Path) -> None:
+    case = CASES[name]
+    method = fitted(case, case.module())
+    file = method.save(tmp_path)
+    load = LOADS[name.split()[0]]
+    again = load(file, backbone=case.module())
+    assert torch.equal(again.predict_proba(), method.predict_proba())
+    assert again.get_params().keys() == method.get_params().keys()
+    for without in (load, load_method):
+        with pytest.raises(ModelFileError, match=r"holds weights of a module of yours, \w+; load it with backbone="):
+            without(file)
+    with pytest.raises(ModelFileError, match="backbone: "):
+        load(file, backbone=nn.Linear(3, C))
+    plain = case.build().fit(case.graph, randomness=SeededRandomness(1)).save(tmp_path / "plain")
+    with pytest.raises(ModelFileError, match="its own network"):
+        load(plain, backbone=case.module())
+
+
+def test_other_people_are_answered_by_the_module(tmp_path: Path) -> None:
+    """A public-features LPGNN reads any graph; predictions of the training graph come back through the module."""
+    inf = float("inf")
+    method = LPGNN(epsilon_x=inf, epsilon_y=2.0, epochs=4, backbone=CASES["lpgnn edges"].module())
+    method.fit(GRAPH, randomness=SeededRandomness(1))
+    again = LPGNN.load(method.save(tmp_path), backbone=CASES["lpgnn edges"].module())
+    fewer = made.graph()
+    fewer.edge_index = fewer.edge_index[:, :-2]
+    assert torch.allclose(again.predict_proba(fewer), method.predict_proba(fewer))
+    assert not torch.allclose(again.predict_proba(fewer), method.predict_proba())
+
+
+@ALL
+@pytest.mark.parametrize(
+    ("module", "said"),
+    [
+        (nn.Linear(3, C), "it cannot read rows of"),
+        (nn.Flatten(), "it has no weights to train"),
+        (None, "2 rows gave scores"),
+    ],
+    ids=["width", "nothing", "scores"],
+)
+def test_what_cannot_be_trained_is_refused_before_anything_is_paid(
+    name: str, module: nn.Module | None, said: str
+) -> None:
+    case = CASES[name]
+    width = case.graph.schema.dimension + (2 * C if "sums" in name else 0)
+    method = case.build(backbone=nn.Linear(width, C + 1) if module is None else module)
+    with pytest.raises(InputError, match=f"backbone: {said}"):
+        method.fit(case.graph, randomness=SeededRandomness(1))
+    assert method.ledger.spends == ()
+
+
+def test_private_edges_are_not_handed_to_a_module() -> None:
+    method = class_sums(backbone=OverEdges(CURATED.schema.dimension + 2 * C))
+    with pytest.raises(InputError, match="backbone: forward names edge_index; allowed: rows alone"):
+        method.fit(CURATED, randomness=SeededRandomness(1))
+    assert method.ledger.spends == ()
+
+
+@pytest.mark.parametrize("denoiser", ["calibration", "blink-soft"])
+def test_solitude_says_with_which_denoisers(denoiser: str) -> None:
+    with pytest.raises(InputError, match=f"with denoiser {denoiser}; allowed: .*blink-hybrid"):
+        Solitude(epsilon_x=1.0, epsilon_a=4.0, denoiser=denoiser, backbone=rows(D))
+
+
+def test_without_a_network_there_is_no_place_for_one() -> None:
+    with pytest.raises(InputError, match=r"trains no network.*allowed: with lpgnn, solitude, class-sums and dp-mlp"):
+        LabelPropagation(epsilon_y=1.0, backbone=rows(D))
