@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
 from importlib import import_module
+from pathlib import Path
 
 import pytest
+
+import graphveil
+from graphveil import aggregation, privacy, training
+from graphveil.methods.runs import experiment
 
 #: Modules whose docstrings hold examples.
 MODULES = (
@@ -19,6 +25,7 @@ MODULES = (
     "graphveil.graphs.description",
     "graphveil.graphs.edges",
     "graphveil.graphs.load",
+    "graphveil.graphs.schema",
     "graphveil.graphs.social",
     "graphveil.graphs.splits",
     "graphveil.graphs.value",
@@ -42,10 +49,56 @@ MODULES = (
     "graphveil.mechanisms.labels.randomized_response",
     "graphveil.mechanisms.public",
     "graphveil.methods.base.estimator",
+    "graphveil.methods.curator.class_sums",
+    "graphveil.methods.curator.dp_mlp",
+    "graphveil.methods.curator.gap",
+    "graphveil.methods.curator.progap",
+    "graphveil.methods.links.link_beliefs",
+    "graphveil.methods.links.solitude",
+    "graphveil.methods.local.label_propagation",
+    "graphveil.methods.local.lpgnn",
+    "graphveil.methods.registry",
+    "graphveil.methods.release.heterorr",
+    "graphveil.methods.runs.experiment",
+    "graphveil.privacy.accountant",
+    "graphveil.privacy.guarantee",
+    "graphveil.privacy.ledger",
+    "graphveil.privacy.randomness",
+    "graphveil.training.loop",
 )
+
+#: What users need most beside the names of the root, and where they find it.
+MOST_USED = {
+    privacy: ("Guarantee", "Ledger", "SecureRandomness", "SeededRandomness", "compose"),
+    aggregation: ("PerturbedSum",),
+    training: ("train",),
+    experiment: ("run",),
+}
 
 
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_of_docstrings(name: str) -> None:
     failed, tried = doctest.testmod(import_module(name), optionflags=doctest.NORMALIZE_WHITESPACE)
     assert tried and not failed
+
+
+def test_every_module_with_an_example_is_listed() -> None:
+    source = Path(graphveil.__file__).parent
+    holding = {
+        "graphveil." + ".".join(path.relative_to(source).with_suffix("").parts)
+        for path in source.rglob("*.py")
+        if any(
+            ">>> " in (ast.get_docstring(node) or "")
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+        )
+    }
+    assert holding == set(MODULES)
+
+
+def test_the_names_that_users_need_most_have_an_example() -> None:
+    rooms = {"__version__", "federation", "graphs", "mechanisms", "methods", "privacy"}
+    asked = [(graphveil, name) for name in graphveil.__all__ if name not in rooms]
+    asked += [(room, name) for room, names in MOST_USED.items() for name in names]
+    assert len(asked) >= 25
+    assert [name for room, name in asked if ">>> " not in (getattr(room, name).__doc__ or "")] == []

@@ -108,6 +108,17 @@ class PerturbedSum:
 
     Raises:
         InputError: an argument is outside its range.
+
+    Example:
+        >>> import torch
+        >>> from graphveil.aggregation import PerturbedSum, ReceiverRows
+        >>> from graphveil.privacy import SecureRandomness
+        >>> hop = PerturbedSum(unit="edge", sigmas=(8.0,))
+        >>> rows = ReceiverRows.of(torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), 3)
+        >>> tuple(hop.perturb(rows, torch.randn(3, 4), 1, SecureRandomness()).shape)
+        (3, 4)
+        >>> round(hop.sensitivity, 4), round(hop.epsilon(1e-5, columns=4), 2)
+        (1.4142, 0.63)
     """
 
     unit: Unit = "edge"

@@ -58,6 +58,12 @@ class GraphSchema:
 
     Raises:
         InputError: a field that cannot be used, named.
+
+    Example:
+        >>> from graphveil.graphs import GraphSchema
+        >>> schema = GraphSchema("clubs", 6, 0.0, 40.0, ("runs", "swims"), private=("features", "labels"))
+        >>> schema.dimension, "edges" in schema.private
+        (6, False)
     """
 
     name: str

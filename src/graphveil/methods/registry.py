@@ -175,6 +175,17 @@ def load_method(path: str | Path) -> Any:
 
     Raises:
         ModelFileError: when the file is missing, damaged or not ours.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from tempfile import TemporaryDirectory
+        >>> from graphveil.graphs import social_graph
+        >>> from graphveil.methods import LabelPropagation, load_method
+        >>> model = LabelPropagation(epsilon_y=2.0).fit(social_graph(100, seed=1))
+        >>> with TemporaryDirectory() as folder:
+        ...     again = load_method(model.save(Path(folder)))
+        >>> again.kind, again.guarantee == model.guarantee
+        ('label-propagation', True)
     """
     from graphveil.methods.base.storage import ledger_of, read_method
 

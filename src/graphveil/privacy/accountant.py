@@ -35,6 +35,12 @@ def compose(guarantees: Iterable[Guarantee], *, unit: ProtectedUnit | None = Non
 
     Raises:
         InputError: there are none, or they differ in relation, model or observers.
+
+    Example:
+        >>> from graphveil.mechanisms import MultiBit, RandomizedResponse
+        >>> features = MultiBit(epsilon=1.0, dimension=6, low=0.0, high=40.0)
+        >>> compose([features.guarantee, RandomizedResponse(epsilon=2.0, classes=3).guarantee]).epsilon
+        3.0
     """
     parts = tuple(guarantees)
     if not parts:

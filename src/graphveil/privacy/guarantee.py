@@ -44,6 +44,12 @@ class Guarantee:
 
     Raises:
         InputError: a field is empty, of the wrong kind or outside its range.
+
+    Example:
+        >>> from graphveil.mechanisms import RandomizedResponse
+        >>> guarantee = RandomizedResponse(epsilon=2.0, classes=3).guarantee
+        >>> guarantee.epsilon, guarantee.delta, str(guarantee.unit), guarantee.void
+        (2.0, 0.0, "one user's label", None)
     """
 
     unit: ProtectedUnit

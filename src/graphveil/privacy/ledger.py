@@ -100,6 +100,13 @@ class Ledger:
     """Budgets and what was spent of them, in order; spending gives a new ledger.
 
     With an `account`, a spend is kept there for good before `spend` returns, so before any data is read.
+
+    Example:
+        >>> from graphveil.privacy import Ledger, Spend
+        >>> ledger = Ledger.open({"features": (1.0, 0.0)})
+        >>> ledger = ledger.spend(Spend("first half", "features", "multi-bit", {"dimension": 6}, 0.4))
+        >>> ledger.total("features"), ledger.remaining("features")
+        ((0.4, 0.0), (0.6, 0.0))
     """
 
     budget: tuple[Budget, ...]

@@ -49,6 +49,12 @@ class SecureRandomness:
 
     A forked child gets a new key before its first number (forking copies a generator with its state, and two
     processes with the same noise protect nobody). Several threads may draw from one instance.
+
+    Example:
+        >>> from graphveil.privacy import SecureRandomness
+        >>> source = SecureRandomness()
+        >>> source.void, source.uint64(3).shape
+        (None, (3,))
     """
 
     def __init__(self) -> None:
@@ -95,6 +101,13 @@ class SeededRandomness:
 
     Args:
         seed: any integer.
+
+    Example:
+        >>> from graphveil.privacy import SeededRandomness
+        >>> bool((SeededRandomness(7).uint64(3) == SeededRandomness(7).uint64(3)).all())
+        True
+        >>> SeededRandomness(7).void is None
+        False
     """
 
     def __init__(self, seed: int) -> None:

@@ -86,6 +86,14 @@ class ClassSumsCore:
 
     Raises:
         InputError: for a value outside its range, or unit "node".
+
+    Example:
+        >>> from graphveil.graphs import social_graph
+        >>> from graphveil.methods import ClassSums
+        >>> graph = social_graph(200, average_degree=8, dimension=20, classes=3, seed=1)
+        >>> model = ClassSums(epsilon=2.0, epochs=2).fit(graph)
+        >>> model.epsilon_relationship, model.guarantee.unit.code
+        (2.0, 'one-undirected-edge')
     """
 
     kind = "class-sums"

@@ -73,6 +73,14 @@ class DPMLPCore:
 
     Raises:
         InputError: for budgets and settings outside their range, or unknown settings.
+
+    Example:
+        >>> from graphveil.graphs import social_graph
+        >>> from graphveil.methods import DPMLP
+        >>> graph = social_graph(200, average_degree=8, dimension=20, classes=3, seed=1)
+        >>> model = DPMLP(epsilon=2.0, passes=1).fit(graph)
+        >>> model.guarantee.epsilon <= 2.0, model.guarantee.unit.code, model.history
+        (True, 'one-node-without-edges', ())
     """
 
     kind = "dp-mlp"

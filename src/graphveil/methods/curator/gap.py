@@ -67,7 +67,16 @@ class GapRecipe:
 
 
 class GAPCore(StagedCore):
-    """GAP, see `StagedCore`; `publish` gives X_0..X_K."""
+    """GAP, see `StagedCore`; `publish` gives X_0..X_K.
+
+    Example:
+        >>> from graphveil.graphs import social_graph
+        >>> from graphveil.methods import GAP
+        >>> graph = social_graph(200, average_degree=8, dimension=20, classes=3, seed=1)
+        >>> model = GAP(epsilon=2.0, hops=2, epochs=2).fit(graph)
+        >>> model.epsilon_relationship, len(model.published.noise.sigmas)
+        (2.0, 2)
+    """
 
     kind = "gap"
     recipe: ClassVar[Recipe] = GapRecipe()

@@ -69,7 +69,16 @@ class ProgapRecipe:
 
 
 class ProGAPCore(StagedCore):
-    """ProGAP, see `StagedCore`; `publish` trains all stages but the last and gives X_1..X_K."""
+    """ProGAP, see `StagedCore`; `publish` trains all stages but the last and gives X_1..X_K.
+
+    Example:
+        >>> from graphveil.graphs import social_graph
+        >>> from graphveil.methods import ProGAP
+        >>> graph = social_graph(200, average_degree=8, dimension=20, classes=3, seed=1)
+        >>> model = ProGAP(epsilon=2.0, epochs=2).fit(graph)
+        >>> model.guarantee.epsilon <= 2.0, model.guarantee.unit.code
+        (True, 'one-undirected-edge')
+    """
 
     kind = "progap"
     recipe: ClassVar[Recipe] = ProgapRecipe()

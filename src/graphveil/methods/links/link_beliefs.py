@@ -82,6 +82,14 @@ class LinkBeliefsCore:
 
     Raises:
         InputError: for budgets and settings outside their range.
+
+    Example:
+        >>> from graphveil.graphs import social_graph
+        >>> from graphveil.methods import LinkBeliefs
+        >>> graph = social_graph(200, average_degree=8, dimension=20, classes=3, seed=1)
+        >>> model = LinkBeliefs(epsilon_x=1.0, epsilon_a=4.0, rounds=2).fit(graph)
+        >>> model.guarantee.epsilon, tuple(model.predict_proba().shape)
+        (5.0, (200, 3))
     """
 
     kind = "link-beliefs"

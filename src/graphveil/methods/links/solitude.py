@@ -106,6 +106,14 @@ class SolitudeCore:
 
     Raises:
         InputError: for budgets and settings outside their range, or unknown settings.
+
+    Example:
+        >>> from graphveil.graphs import social_graph
+        >>> from graphveil.methods import Solitude
+        >>> graph = social_graph(200, average_degree=8, dimension=20, classes=3, seed=1)
+        >>> model = Solitude(epsilon_x=1.0, epsilon_a=4.0, epochs=2).fit(graph)
+        >>> model.guarantee.epsilon, model.epsilon_relationship
+        (5.0, 4.0)
     """
 
     kind = "solitude"

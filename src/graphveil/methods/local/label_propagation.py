@@ -121,6 +121,14 @@ class LabelPropagationCore:
 
     Raises:
         InputError: for a budget outside its range or a device that is not there.
+
+    Example:
+        >>> from graphveil.graphs import social_graph
+        >>> from graphveil.methods import LabelPropagation
+        >>> graph = social_graph(200, average_degree=8, dimension=20, classes=3, seed=1)
+        >>> model = LabelPropagation(epsilon_y=2.0).fit(graph)
+        >>> model.guarantee.epsilon, str(model.guarantee.unit)
+        (2.0, "one user's label")
     """
 
     kind = "label-propagation"

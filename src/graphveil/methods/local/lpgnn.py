@@ -100,6 +100,16 @@ class LPGNNCore:
 
     Raises:
         InputError: for budgets and settings outside their range, or unknown settings.
+
+    Example:
+        >>> from graphveil.graphs import social_graph
+        >>> from graphveil.methods import LPGNN
+        >>> graph = social_graph(200, average_degree=8, dimension=20, classes=3, seed=1)
+        >>> model = LPGNN(epsilon_x=1.0, epsilon_y=2.0, epochs=2).fit(graph)
+        >>> model.guarantee.epsilon, [spend.name for spend in model.ledger.spends]
+        (3.0, ['feature report', 'label report'])
+        >>> tuple(model.predict_proba().shape)
+        (200, 3)
     """
 
     kind = "lpgnn"

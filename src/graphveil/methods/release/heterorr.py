@@ -87,6 +87,15 @@ class HeteroRRCore:
 
     Raises:
         InputError: for a value outside its range, or unknown settings.
+
+    Example:
+        >>> from graphveil.graphs import social_graph
+        >>> from graphveil.methods import HeteroRR
+        >>> graph = social_graph(200, average_degree=8, dimension=20, classes=3, seed=1)
+        >>> from graphveil.privacy import SecureRandomness
+        >>> published = HeteroRR(epsilon_x=2.0, epsilon_a=1.0).release(graph, randomness=SecureRandomness())
+        >>> published.release.guarantee.epsilon, published.num_nodes
+        (3.0, 200)
     """
 
     kind = "heterorr"

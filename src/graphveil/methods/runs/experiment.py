@@ -58,6 +58,16 @@ def run(
 
     Raises:
         InputError: for an unknown method or setting, or a graph without test nodes.
+
+    Example:
+        >>> from graphveil.graphs import social_graph
+        >>> from graphveil.methods.runs import experiment
+        >>> from graphveil.privacy import SecureRandomness
+        >>> graph = social_graph(200, average_degree=8, dimension=20, classes=3, seed=1)
+        >>> settings = {"epsilon_x": 1.0, "epsilon_y": 2.0, "epochs": 2}
+        >>> result = experiment.run("lpgnn", graph, settings=settings, randomness=SecureRandomness())
+        >>> sorted(result.scores.controls), result.model.lift == result.scores.lift
+        (['label-propagation', 'no-edges', 'public-only', 'random-features'], True)
     """
     entry = find_method(name)
     if repeats < 1:
