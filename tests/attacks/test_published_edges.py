@@ -38,7 +38,7 @@ def published(epsilon: float = 2.0, edges: str = "public-tree", seed: int = 3) -
     return maker.release(truth(), randomness=SeededRandomness(seed))
 
 
-@pytest.mark.parametrize("edges", ["public-tree", "edge-rand", "lap-graph"])
+@pytest.mark.parametrize("edges", [pytest.param("public-tree", marks=pytest.mark.slow), "edge-rand", "lap-graph"])
 def test_made_edges_tell_no_more_than_epsilon_allows(edges: str) -> None:
     found = published_edges(made.graph(), published(edges=edges))
     assert found.epsilon == 2.0 and found.limit is not None and found.limit < 0.1

@@ -58,6 +58,7 @@ def test_version(tmp_path: Path) -> None:
     assert err == ""
 
 
+@pytest.mark.slow
 def test_stdout_is_one_object_and_nothing_else(tmp_path: Path) -> None:
     with start("train", "lpgnn", "digits", "--epochs", "2", "--no-controls", "--json", cwd=tmp_path) as process:
         out, err = process.communicate(timeout=FOREVER)
@@ -67,6 +68,7 @@ def test_stdout_is_one_object_and_nothing_else(tmp_path: Path) -> None:
     assert "Warning" not in err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["lpgnn", "solitude"])
 def test_an_interrupt_leaves_nothing(tmp_path: Path, method: str) -> None:
     words = ("--epsilon-y", "1", "--epsilon-x", "1", *(("--epsilon-a", "8") if method == "solitude" else ()))
@@ -91,6 +93,7 @@ def test_a_reader_that_goes_away_is_no_fault(tmp_path: Path) -> None:
     assert "Traceback" not in complaints
 
 
+@pytest.mark.slow
 def test_a_terminal_of_another_alphabet_shows_question_marks(tmp_path: Path) -> None:
     folder = tmp_path / "d\u00e4ten"
     folder.mkdir()

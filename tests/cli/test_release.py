@@ -246,6 +246,7 @@ def test_attacks_on_a_release_are_refused_in_one_line(type_in: Terminal) -> None
     assert not Path("out.curator").exists() and not Path("x").exists()
 
 
+@pytest.mark.slow
 def test_a_run_on_a_release_is_attacked_with_the_truth(type_in: Terminal) -> None:
     type_in(*RELEASE)
     type_in("train", "gcn", "out", "--epochs", 5, "--no-controls", "--out", "run")

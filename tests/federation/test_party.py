@@ -137,6 +137,7 @@ class Started:
         return found
 
 
+@pytest.mark.slow
 def test_three_processes_one_killed_and_started_again(tmp_path: Path) -> None:
     """Split, init, serve, join, join; holder 2 is killed in the middle, comes back, and all end with exit code 0."""
     path = folders(tmp_path, "mode=individual", "epochs=40")

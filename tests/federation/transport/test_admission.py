@@ -80,6 +80,7 @@ def limited(place: Place) -> tuple[Any, Any]:
     return server, said
 
 
+@pytest.mark.slow
 def test_a_run_completes_among_2000_idle_connections_at_256_files(tmp_path: Path) -> None:
     """From the parties' own address, before the run and all through it; a holder comes anew in the middle."""
     place = Place(tmp_path)
