@@ -314,6 +314,22 @@ def test_a_run_that_fails_on_the_neighbour_alone_is_a_finding() -> None:
     assert not audit_replay(replace(planted, run=lambda *_: None, second=3)).holds  # no mechanism was called
 
 
+def test_an_outcome_that_the_neighbour_alone_has_is_a_finding() -> None:
+    start = pipeline("label-propagation")
+
+    def run(labels: Any, randomness: Any) -> Any:
+        RandomizedResponse(epsilon=1.0, classes=6).randomize(torch.tensor([labels]), randomness=randomness)
+        return labels
+
+    def outcome(labels: Any) -> Any:
+        return {"extra": 1} if labels == 4 else {}
+
+    for first, second in ((5, 4), (4, 5)):
+        planted = replace(start, run=run, first=first, second=second, outcome=outcome)
+        assert "extra differs on the neighbour" in audit_replay(planted).notes[0]
+    assert audit_replay(replace(start, run=run, first=5, second=3, outcome=outcome)).holds
+
+
 def test_sums_are_kept_as_they_were_before_noise_was_added_in_place() -> None:
     for kind in (torch.float32, torch.float64):
         totals = torch.zeros(3, dtype=kind)

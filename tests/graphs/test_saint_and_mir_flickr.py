@@ -30,7 +30,14 @@ def test_standardised_features_are_clipped_to_a_fixed_range(tmp_path):
 
 @pytest.mark.parametrize(
     "file, content",
-    [("role.json", b"{}"), ("class_map.json", b'{"9": [0]}'), ("feats.npy", b"no"), ("adj_full.npz", b"no")],
+    [
+        ("role.json", b"{}"),
+        ("role.json", b'{"tr": [-1], "va": [1], "te": [2]}'),
+        ("class_map.json", b'{"9": [0]}'),
+        ("class_map.json", b'{"-1": [0]}'),
+        ("feats.npy", b"no"),
+        ("adj_full.npz", b"no"),
+    ],
 )
 def test_damaged_graphsaint_files_are_refused(tmp_path, file, content):
     (saint(tmp_path) / file).write_bytes(content)

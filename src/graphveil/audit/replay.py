@@ -175,7 +175,11 @@ def audit_replay(pipeline: Pipeline[G, R], *, seed: int = 0, false_alarm: float 
     else:
         if len(second.calls) < len(first.calls):
             findings.append(f"{len(first.calls)} calls became {len(second.calls)} on the neighbour")
-        findings += [f"{name} differs on the neighbour" for name in before if not same(before[name], after.get(name))]
+        # Both ways: an outcome that only one of the two graphs has tells them apart as well as its value would.
+        names = dict.fromkeys((*before, *after))
+        findings += [
+            f"{name} differs on the neighbour" for name in names if not same(before.get(name), after.get(name))
+        ]
     return _judged(pipeline, first.calls, second.calls, findings, false_alarm)
 
 

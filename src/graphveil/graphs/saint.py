@@ -81,7 +81,7 @@ def _edges(path: Path) -> tuple[np.ndarray, np.ndarray]:
 def _labels(folder: Path, nodes: int) -> np.ndarray:
     labels = np.zeros((nodes, CLASSES), dtype=np.float32)
     for node, row in read_json(folder / "class_map.json", largest=LARGEST_DATA).items():
-        labels[int(node)] = row
+        labels[_node(int(node))] = row
     return labels
 
 
@@ -90,5 +90,12 @@ def _masks(folder: Path, nodes: int) -> dict[Mask, np.ndarray]:
     masks: dict[Mask, np.ndarray] = {}
     for name, role in zip(MASKS, _ROLES, strict=True):
         masks[name] = np.zeros(nodes, dtype=bool)
-        masks[name][np.array(roles[role], dtype=np.int64)] = True
+        masks[name][[_node(node) for node in roles[role]]] = True
     return masks
+
+
+def _node(number: int) -> int:
+    """Return a node's number; NumPy would count a negative one from the end."""
+    if number < 0:
+        raise ValueError(f"{number} is no node")
+    return number

@@ -217,7 +217,7 @@ class Session:
         rounds = {-1, *self._store.rounds()}
         for word in ready.values():
             # -1, the very beginning, is what all have, so there is always a common round; `_go_on_from` may refuse it.
-            rounds &= {-1, *word.get("rounds", [])}
+            rounds &= {-1, *_saved(word)}
         done, session = max(rounds), secrets.token_bytes(16)
         self._go_on_from(done)
         self._begin(session, done)
@@ -475,6 +475,14 @@ def _whole(word: Mapping[str, Any], name: str) -> int:
     if not isinstance(word.get(name), int):
         raise WireError(f"a word without {name!r}", where="session")
     return int(word[name])
+
+
+def _saved(word: Mapping[str, Any]) -> list[int]:
+    """Return the rounds that a party says it has saved."""
+    rounds = word.get("rounds", [])
+    if not isinstance(rounds, list) or not all(isinstance(one, int) for one in rounds):
+        raise WireError("a word without 'rounds'", where="session")
+    return rounds
 
 
 def _session(word: Mapping[str, Any]) -> bytes:

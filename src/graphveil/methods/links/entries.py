@@ -26,7 +26,7 @@ _LISTS = {
 }
 _BOTH_REPORT = {**_LISTS, "mode": Option("both", str, _LISTS["mode"].help)}
 _DENOISER = {"denoiser": Option("calibration", str, ", ".join(DENOISERS))}
-_DEGREE_SHARE = {"degree_share": Option(0.1, float, "part of epsilon_a for a noisy degree (blink, dprr)")}
+_DEGREE_SHARE = {"degree_share": Option(0.1, float, "part of epsilon_a for a noisy degree (blink, dprr), 0.01 to 0.99")}
 _CALIBRATION = {
     "lambda1": Option(1e-4, float, "price of the distance from the reported lists (calibration)"),
     "lambda2": Option(1e-5, float, "price of the weights themselves (calibration)"),
