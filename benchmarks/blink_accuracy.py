@@ -24,7 +24,7 @@ from scipy import stats
 from blink import rows_add_up_to_one
 from graphveil.graphs import load_graph, random_split
 from graphveil.methods.base.estimator import Estimator
-from graphveil.methods.links.solitude import Solitude, SolitudeCore
+from graphveil.methods.links.solitude import SolitudeCore
 from graphveil.privacy import SeededRandomness
 
 #: Published means of 30 trials on one split, in %, by the epsilon of a list (authors' repository, results.json).
@@ -101,9 +101,9 @@ def build(epsilon: int, share: float, learning: dict[str, Any]) -> Estimator[Sol
     """Return the method, or for epsilon 0 a network that reads no links."""
     common: dict[str, Any] = {"epsilon_x": math.inf, "scaling": "published", "epochs": 300, **learning}
     if not epsilon:
-        return Solitude(epsilon_a=math.inf, denoiser="none", model="mlp", **common)
+        return Estimator(SolitudeCore(epsilon_a=math.inf, denoiser="none", model="mlp", **common))
     links = {"epsilon_a": float(epsilon), "mode": "both", "degree_share": share}
-    return Solitude(denoiser="blink-hybrid", model="gcn", **links, **common)
+    return Estimator(SolitudeCore(denoiser="blink-hybrid", model="gcn", **links, **common))
 
 
 def key_of(row: dict[str, Any]) -> tuple[Any, ...]:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from graphveil.aggregation import normalised
 from graphveil.graphs import random_split, social_graph
-from graphveil.methods.local.baselines import baseline
+from graphveil.methods.baselines.network import baseline
 from graphveil.privacy import SeededRandomness
 
 

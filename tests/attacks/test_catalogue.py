@@ -10,8 +10,7 @@ import pytest
 from graphveil.attacks.catalogue import ATTACKS, PUBLISHED, SHADOW, Target, attack
 from graphveil.errors import InputError
 from graphveil.graphs import Split, random_split
-from graphveil.methods import LPGNN
-from graphveil.methods.release.heterorr import HeteroRR
+from graphveil.methods import LPGNN, HeteroRR
 from graphveil.privacy import SeededRandomness
 from tests.attacks import made
 

@@ -15,7 +15,7 @@ from graphveil.attacks.service import deployed, service_of
 from graphveil.errors import InputError
 from graphveil.graphs import random_split, social_graph
 from graphveil.methods import GAP, LPGNN
-from graphveil.methods.local.baselines import baseline
+from graphveil.methods.baselines.network import baseline
 from graphveil.privacy import SeededRandomness
 from tests.attacks import made
 

@@ -13,7 +13,7 @@ from graphveil.attacks.membership_inference import confidence
 from graphveil.errors import InputError
 from graphveil.graphs import Split, random_split
 from graphveil.methods import GAP
-from graphveil.methods.local.baselines import baseline
+from graphveil.methods.baselines.network import baseline
 from graphveil.privacy import SeededRandomness
 from tests.attacks import made
 

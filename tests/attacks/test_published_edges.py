@@ -24,7 +24,7 @@ from graphveil.attacks.release_edges import (
 from graphveil.attacks.stolen_links import link_stealing, public_network
 from graphveil.errors import InputError
 from graphveil.graphs import draw_private, random_split
-from graphveil.methods.release.heterorr import HeteroRR
+from graphveil.methods import HeteroRR
 from graphveil.privacy import SeededRandomness
 from tests.attacks import made
 

@@ -15,10 +15,8 @@ from graphveil.attacks.feature_reconstruction import shows_features
 from graphveil.attacks.inversion import Shown, inverted
 from graphveil.errors import InputError
 from graphveil.graphs import digits_graph, random_split
-from graphveil.methods import LPGNN
-from graphveil.methods.local.label_propagation import LabelPropagation
+from graphveil.methods import LPGNN, HeteroRR, LabelPropagation
 from graphveil.methods.registry import build_method
-from graphveil.methods.release.heterorr import HeteroRR
 from graphveil.privacy import SeededRandomness
 from tests.attacks import made
 

@@ -18,8 +18,7 @@ from graphveil.audit.pipelines import PIPELINES
 from graphveil.audit.tree_cases import tree_cases
 from graphveil.errors import InputError
 from graphveil.mechanisms import EdgeRand, RandomizedResponse
-from graphveil.mechanisms.edges import adjacency as edges
-from graphveil.mechanisms.edges import edge_rand
+from graphveil.mechanisms.edges import bit_flips
 from graphveil.mechanisms.labels import randomized_response as labels
 from graphveil.mechanisms.samplers.bits import BitLaw, bit_law
 from graphveil.methods import METHODS
@@ -90,8 +89,7 @@ def test_flips_that_are_too_rare_are_found(name: str, monkeypatch: pytest.Monkey
     def rare(epsilon: float, count: int) -> BitLaw:
         return BitLaw(bit_law(epsilon, count).low // 5)
 
-    monkeypatch.setattr(edges, "bit_law", rare)
-    monkeypatch.setattr(edge_rand, "bit_law", rare)
+    monkeypatch.setattr(bit_flips, "bit_law", rare)
     assert not audit_edge_canaries(name).holds
 
 

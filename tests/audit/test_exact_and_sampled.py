@@ -18,7 +18,7 @@ from graphveil.audit.sampled import epsilon_of_rates, rate_interval
 from graphveil.audit.verdict import judge
 from graphveil.errors import InputError
 from graphveil.mechanisms import RandomizedResponse, catalogue
-from graphveil.mechanisms.edges import adjacency as edges
+from graphveil.mechanisms.edges import bit_flips
 from graphveil.mechanisms.labels import randomized_response as labels
 from graphveil.mechanisms.samplers import bits
 from graphveil.mechanisms.samplers.bits import BitLaw, bit_law
@@ -69,7 +69,7 @@ def test_permanent_reports_pass_and_half_the_noise_is_found(case: Case) -> None:
 
 def test_flips_that_are_too_rare_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Mutants in the code, not in the epsilon: half the flips of lists, and of labels."""
-    monkeypatch.setattr(edges, "bit_law", lambda epsilon, count: BitLaw(bit_law(epsilon, count).low // 2))
+    monkeypatch.setattr(bit_flips, "bit_law", lambda epsilon, count: BitLaw(bit_law(epsilon, count).low // 2))
     monkeypatch.setattr(labels, "_class_width", lambda epsilon, classes: bits.WORD // 20)
     for name in ("adjacency-rr", "adjacency-rr, both ends", "randomized-response"):
         assert not audit_exactly(CASES[name]).holds

@@ -22,7 +22,7 @@ from graphveil.audit.replay import same
 from graphveil.errors import InputError
 from graphveil.graphs import keep_lists
 from graphveil.mechanisms import MultiBit, NoisyCounts, RandomizedResponse
-from graphveil.mechanisms.edges import adjacency as edges
+from graphveil.mechanisms.edges import bit_flips
 from graphveil.mechanisms.samplers.bits import BitLaw, bit_law
 from graphveil.methods.curator import class_sums
 from graphveil.methods.curator import recipe as curator_method
@@ -30,7 +30,7 @@ from graphveil.methods.curator import training as curator
 from graphveil.methods.curator.class_sums import ClassSumsCore
 from graphveil.methods.curator.recipe import StagedCore
 from graphveil.methods.links import collection as private_links
-from graphveil.methods.local import label_propagation
+from graphveil.methods.local import reports_core
 from graphveil.methods.local.lpgnn import LPGNNCore
 from graphveil.methods.release import edges as release_edges
 from graphveil.privacy import SeededRandomness
@@ -144,13 +144,13 @@ def lists_are_sent_twice(patch: Patch) -> None:
 
 
 def labels_are_sent_twice(patch: Patch) -> None:
-    real = label_propagation.randomize_people
+    real = reports_core.randomize_people
 
     def twice(graph: Any, split: Any, privacy: Any, *, randomness: Any) -> Any:
         real(graph, split, privacy, randomness=randomness)
         return real(graph, split, privacy, randomness=randomness)
 
-    patch.setattr(label_propagation, "randomize_people", twice)
+    patch.setattr(reports_core, "randomize_people", twice)
 
 
 def features_leak_into_the_weights(patch: Patch) -> None:
@@ -171,7 +171,7 @@ def features_leak_into_the_weights(patch: Patch) -> None:
 
 
 def bits_are_flipped_half_as_often(patch: Patch) -> None:
-    patch.setattr(edges, "bit_law", lambda epsilon, count: BitLaw(bit_law(epsilon, count).low // 2))
+    patch.setattr(bit_flips, "bit_law", lambda epsilon, count: BitLaw(bit_law(epsilon, count).low // 2))
 
 
 def lists_keep_one_too_many(patch: Patch) -> None:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import math
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from graphveil import methods
 from graphveil.errors import InputError
 from graphveil.methods import METHODS
 from graphveil.methods.links.link_beliefs import LinkBeliefsCore
 from graphveil.methods.links.solitude import SolitudeCore
 from graphveil.methods.local.label_propagation import LabelPropagationCore
 from graphveil.methods.local.lpgnn import LPGNNCore
-from graphveil.methods.registry import advised, build_method, chosen_settings
+from graphveil.methods.registry import PUBLIC, advised, build_method, chosen_settings
 
 
 def test_the_catalogue_names_every_method() -> None:
@@ -26,7 +29,7 @@ def test_the_catalogue_names_every_method() -> None:
 def test_every_method_is_built_from_its_defaults_with_seed_and_device(name: str) -> None:
     method = build_method(name, {}, 5, seed=3, device="cpu")
     entry = METHODS[name]
-    assert type(method.core).__name__.removesuffix("Core") == entry.core.rpartition(":")[2]
+    assert type(method.core) is entry.load_core()
     assert (getattr(method, "settings", method).seed, getattr(method, "settings", method).device) == (3, "cpu")
 
 
@@ -59,7 +62,7 @@ def test_settings_exclude_what_a_run_decides() -> None:
 
 @pytest.mark.parametrize("name", ["gcn", "sage", "gat", "mlp"])
 def test_baselines_take_no_epsilon_and_protect_nothing(name: str) -> None:
-    method = METHODS[name].build(**METHODS[name].settle({}))
+    method = METHODS[name](**METHODS[name].settle({}))
     assert not {"epsilon_x", "epsilon_y"} & set(METHODS[name].options)
     assert math.isinf(method.privacy.epsilon_x) and math.isinf(method.privacy.epsilon_y)
     assert METHODS[name].trust == "none"
@@ -176,11 +179,9 @@ def test_what_methods_there_are_is_read_without_loading_any() -> None:
 def test_every_entry_finds_its_core_which_takes_its_options(name: str) -> None:
     entry = METHODS[name]
     assert entry.name == name
-    assert entry.load_core().core.__name__.removesuffix("Core") == entry.core.rpartition(":")[2]
+    assert entry.load_core().__name__ == entry.core.rpartition(":")[2]
     assert not set(entry.fixed) & set(entry.options)
-    entry.build(
-        **{key: value for key, value in entry.settle({}).items() if key != "epsilon" or entry.trust == "central"}
-    )
+    entry(**{key: value for key, value in entry.settle({}).items() if key != "epsilon" or entry.trust == "central"})
 
 
 def test_what_a_total_really_builds_is_said() -> None:
@@ -189,3 +190,20 @@ def test_what_a_total_really_builds_is_said() -> None:
     assert large.method.name == "lpgnn"
     assert large.settings["epsilon_x"] + large.settings["epsilon_y"] == pytest.approx(8.0)
     assert advised("gap", {"epsilon": 2.0}, 7).settings["epsilon"] == 2.0
+
+
+def test_a_public_name_is_the_entry_itself() -> None:
+    import graphveil
+
+    assert graphveil.LPGNN is graphveil.methods.LPGNN is METHODS["lpgnn"]
+    assert graphveil.ClassSums is METHODS["class-sums"] and METHODS["class-sums"].public_name == "ClassSums"
+    assert METHODS["blink"].public_name is None  # Solitude with settings fixed
+    assert (graphveil.LPGNN.__doc__ or "").startswith("Locally private graph neural network")
+    assert list(inspect.signature(graphveil.LPGNN).parameters)[:2] == ["epsilon_x", "epsilon_y"]
+
+
+def test_public_names_are_what_type_checkers_are_told() -> None:
+    source = ast.parse(Path(methods.__file__).read_text(encoding="utf-8"))
+    block = next(node for node in source.body if isinstance(node, ast.If))
+    told = {ast.unparse(node.targets[0]) for node in block.body if isinstance(node, ast.Assign)}
+    assert told == set(PUBLIC) and told <= set(methods.__all__)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from graphveil.methods.local.baselines import INFINITE
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import (
@@ -24,7 +25,6 @@ from sklearn.utils.validation import check_is_fitted
 from graphveil.errors import BudgetError, InputError
 from graphveil.graphs import random_split
 from graphveil.methods import DPMLP, GAP, LPGNN, ClassSums, HeteroRR, LabelPropagation, LinkBeliefs, ProGAP, Solitude
-from graphveil.methods.local.baselines import INFINITE
 from graphveil.methods.runs import experiment
 from graphveil.privacy import SeededRandomness
 from tests.methods import made

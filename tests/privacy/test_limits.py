@@ -8,9 +8,7 @@ import pytest
 
 from graphveil.errors import InputError
 from graphveil.federation.estimator import VFGNN
-from graphveil.methods import GAP, LPGNN, HeteroRR, LinkBeliefs, Solitude
-from graphveil.methods.curator.class_sums import ClassSums
-from graphveil.methods.curator.dp_mlp import DPMLP
+from graphveil.methods import DPMLP, GAP, LPGNN, ClassSums, HeteroRR, LinkBeliefs, Solitude
 from graphveil.privacy import require_budget
 from graphveil.privacy.limits import LARGEST_EPSILON, what_was_collected
 

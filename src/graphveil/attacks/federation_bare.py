@@ -44,10 +44,10 @@ def bare(recorded: Recorded, *, randomness: Randomness) -> Recorded:
 def _dealt_shares(dealt: DealerView, p: Tensor) -> dict[str, Tensor]:
     """Return shares of P of which all but the first were dealt."""
     first, *others = dealt.setting.names
-    found = {name: dealt.share(name) for name in others}
+    shares = {name: dealt.share(name) for name in others}
     # The first holder's share is what makes the sum right, as in the protocol: the others' are expanded from dealt
     # keys.
-    return {first: p - torch.stack(list(found.values())).sum(dim=0), **found}
+    return {first: p - torch.stack(list(shares.values())).sum(dim=0), **shares}
 
 
 def _noise(to: Publication, like: Tensor, bits: int, randomness: Randomness) -> Tensor:

@@ -70,7 +70,7 @@ def feature_recovery(view: View, recorded: Recorded, *, victim: str, known: floa
     # The control may choose its ridge as the attack does: a weaker control would turn chance into a finding.
     control, _ = _best_guess({"control": _control(view, recorded)}, truth, public, rng)
     scores, without = (_beyond_mean(rows, truth[public]) for rows in (guess, control))
-    found = [_sample(scores[side], rng) for side in (above, ~above)]
+    samples = [_sample(scores[side], rng) for side in (above, ~above)]
     missing = [_sample(without[side], rng) for side in (above, ~above)]
     figures = {
         "variance explained beyond the mean": _explained(guess, truth, public),
@@ -81,7 +81,7 @@ def feature_recovery(view: View, recorded: Recorded, *, victim: str, known: floa
     return judge(
         "feature-recovery",
         f"a feature that {victim} alone holds, by {'the server' if view.is_server else view.party}",
-        *found,
+        *samples,
         limit=limit_of_rows(view),
         seed=seed,
         baseline=auc_of(*missing),
@@ -108,8 +108,8 @@ def rows_alike(view: View, recorded: Recorded, *, victim: str, nodes: int = 500,
     alike = true > np.quantile(true, 1 - _ALIKE) if len(true) else np.zeros(0, dtype=bool)
     if len(places) < 10 or not alike.any():
         raise InputError("the rows of all pairs are alike", where="gram", allowed="ten people with different features")
-    found, source = _best_similarity(view, victim)
-    scores = found[places][:, places].numpy()[first, second]
+    similarity, source = _best_similarity(view, victim)
+    scores = similarity[places][:, places].numpy()[first, second]
     known = _inner(_control(view, recorded)).numpy()[places][:, places][first, second]
     figures = {"correlation with the true inner products": _correlation(scores, true)}
     if view.is_server and view.setting.protocol.mode == "shared-linear":
@@ -149,9 +149,9 @@ def solve_features(view: View, victim: str) -> Tensor | None:
     others = [name for name in view.setting.names if name != view.party]
     # All others are solved for at once, since the opened layer is the sum of their parts and shows none of them alone.
     stacked = torch.cat([torch.cat(weights[name], dim=1) for name in others])
-    found: Tensor = torch.linalg.lstsq(stacked.T, torch.cat(rest, dim=1).T, driver="gelsd").solution.T
+    solution: Tensor = torch.linalg.lstsq(stacked.T, torch.cat(rest, dim=1).T, driver="gelsd").solution.T
     start = sum(view.weights[name][0].shape[0] for name in others[: others.index(victim)])
-    return found[:, start : start + view.weights[victim][0].shape[0]]
+    return solution[:, start : start + view.weights[victim][0].shape[0]]
 
 
 def unmask_features(view: View, victim: str) -> Tensor | None:
@@ -181,9 +181,9 @@ def solved_features(view: View, victim: str) -> tuple[Tensor | None, str]:
     Args:
         view: of a party. victim: a holder's name.
     """
-    found = unmask_features(view, victim)
-    if found is not None:
-        return found, "masked matrices and their masks"
+    features = unmask_features(view, victim)
+    if features is not None:
+        return features, "masked matrices and their masks"
     return solve_features(view, victim), "weights that were handed out"
 
 
@@ -218,8 +218,8 @@ def similarities_of(steps: Sequence[tuple[Tensor, Tensor]]) -> Tensor:
     d = torch.cat([moved for moved, _ in steps], dim=1)
     middle = torch.cat([slope.double() for _, slope in steps], dim=1).T @ d
     # Symmetrised first, as G^T X X^T G is: rounding leaves a part that is not, and the inverse would blow it up.
-    found: Tensor = d @ torch.linalg.pinv((middle + middle.T) / 2, rtol=1e-5) @ d.T
-    return found
+    similarities: Tensor = d @ torch.linalg.pinv((middle + middle.T) / 2, rtol=1e-5) @ d.T
+    return similarities
 
 
 def limit_of_rows(view: View) -> Limit:
@@ -236,10 +236,10 @@ def limit_of_rows(view: View) -> Limit:
 def _inputs(view: View, victim: str) -> dict[str, Tensor]:
     """Return what can be read of every person [n, k], by name: own data alone, and with each kind of message."""
     own = own_rows(view)
-    found = {"own data": torch.cat(own, dim=1) if own else torch.zeros(view.nodes, 1, dtype=torch.float64)}
+    inputs = {"own data": torch.cat(own, dim=1) if own else torch.zeros(view.nodes, 1, dtype=torch.float64)}
     for kind, bodies in {**view.rows(), **_opened(view, victim)}.items():
-        found[kind] = torch.cat([*own[:1], *bodies], dim=1)
-    return found
+        inputs[kind] = torch.cat([*own[:1], *bodies], dim=1)
+    return inputs
 
 
 def _opened(view: View, victim: str) -> dict[str, list[Tensor]]:
@@ -290,16 +290,16 @@ def _fitted(rows: np.ndarray, truth: np.ndarray, fits: np.ndarray) -> Callable[[
     def guess(ridge: float, places: np.ndarray) -> np.ndarray:
         # Directions that the known people do not span would be divided by rounding errors: they are left out.
         shrunk = np.where(s > 1e-13, s / (s**2 + ridge), 0.0)
-        found: np.ndarray = centred[places] @ (vt.T @ (shrunk[:, None] * target)) + mean
-        return found
+        guessed: np.ndarray = centred[places] @ (vt.T @ (shrunk[:, None] * target)) + mean
+        return guessed
 
     return guess
 
 
 def _beyond_mean(guess: np.ndarray, known: np.ndarray) -> np.ndarray:
     """What is said beyond the mean of the known people, in deviations of each column."""
-    found: np.ndarray = (guess - known.mean(axis=0)) / np.maximum(known.std(axis=0), 1e-6)
-    return found
+    standard: np.ndarray = (guess - known.mean(axis=0)) / np.maximum(known.std(axis=0), 1e-6)
+    return standard
 
 
 def _explained(guess: np.ndarray, truth: np.ndarray, public: np.ndarray) -> float:
@@ -335,9 +335,9 @@ def _best_similarity(view: View, victim: str) -> tuple[Tensor, str]:
         steps = view.steps()
         if steps:
             return similarities_of(steps), "z and its gradients, round by round"
-    found = _opened(view, victim) or view.rows()
-    rows = [body for bodies in found.values() for body in bodies]
-    return _inner(unit_rows(rows, view.nodes)), ", ".join(found) or "nothing"
+    tables = _opened(view, victim) or view.rows()
+    rows = [body for bodies in tables.values() for body in bodies]
+    return _inner(unit_rows(rows, view.nodes)), ", ".join(tables) or "nothing"
 
 
 def _correlation(scores: np.ndarray, true: np.ndarray) -> float:

@@ -51,12 +51,12 @@ def label_inference(view: View, recorded: Recorded, *, nodes: int = 500, seed: i
     places = np.sort(rng.permutation(len(train))[:nodes])
     labels = recorded.labels[train[places]].numpy()
     if len(places) < 4 or len(set(labels.tolist())) in (1, len(places)):
-        said = f"{len(places)} training nodes of {len(set(labels.tolist()))} labels"
-        raise InputError(said, where="label-inference", allowed="four or more of two labels or more, some alike")
+        who = f"{len(places)} training nodes of {len(set(labels.tolist()))} labels"
+        raise InputError(who, where="label-inference", allowed="four or more of two labels or more, some alike")
     gradients = unit_rows(gradient_rows(view, recorded.train), len(train))[places]
     before = unit_rows([part[train] for part in without_gradients(view)], len(train))[places]
     alike, apart = matched_pairs(labels, rng)
-    found, control = ([(rows @ rows.T).numpy()[pairs] for pairs in (alike, apart)] for rows in (gradients, before))
+    products, control = ([(rows @ rows.T).numpy()[pairs] for pairs in (alike, apart)] for rows in (gradients, before))
     classes = recorded.setting.classes
     figures = {
         "labels right up to names": matched(groups(gradients, classes, seed), labels),
@@ -69,7 +69,7 @@ def label_inference(view: View, recorded: Recorded, *, nodes: int = 500, seed: i
     result = judge(
         "label-inference",
         target,
-        *found,
+        *products,
         limit=limit,
         seed=seed,
         baseline=without.auc.mean,
@@ -110,8 +110,8 @@ def gradient_rows(view: View, train: Tensor) -> list[Tensor]:
     Args:
         view: of a party. train: who trains, bool [n].
     """
-    found = [body for kind in _TELLING for body in view.received(kind)]
-    return [body[train] if len(body) == view.nodes else body for body in found]
+    bodies = [body for kind in _TELLING for body in view.received(kind)]
+    return [body[train] if len(body) == view.nodes else body for body in bodies]
 
 
 def without_gradients(view: View) -> list[Tensor]:
@@ -168,17 +168,17 @@ def groups(rows: Tensor, classes: int, seed: int = 0) -> np.ndarray:
     return np.asarray(KMeans(min(classes, different), n_init=8, random_state=seed).fit_predict(rows.numpy()))
 
 
-def matched(found: np.ndarray, labels: np.ndarray) -> float:
+def matched(groups: np.ndarray, labels: np.ndarray) -> float:
     """Return the share of rows whose group names their label, each group named after one label as well as can be.
 
     Args:
-        found: the group of every row, int64 [m]. labels: the truth, int64 [m].
+        groups: the group of every row, int64 [m]. labels: the truth, int64 [m].
 
     Returns:
         A fraction.
     """
-    table = np.zeros((found.max() + 1, labels.max() + 1))
-    np.add.at(table, (found, labels), 1)
+    table = np.zeros((groups.max() + 1, labels.max() + 1))
+    np.add.at(table, (groups, labels), 1)
     return float(table[linear_sum_assignment(-table)].sum() / len(labels))
 
 

@@ -182,8 +182,8 @@ def _enough(view: View) -> int:
     room = _WORD - noise - _ROOM
     count = math.ceil(view.setting.columns * (_LARGEST_WEIGHT + _ROOM) / max(room, 1e-9)) + 1
     if count + view.setting.columns > min(2 * MOST_COLUMNS, view.nodes - 2):
-        said = f"noise of 2^{noise:.0f} over {view.setting.columns} columns needs {count} known people"
-        raise InputError(said, where="lattice", remedy="try a larger epsilon, or fewer columns")
+        what = f"noise of 2^{noise:.0f} over {view.setting.columns} columns needs {count} known people"
+        raise InputError(what, where="lattice", remedy="try a larger epsilon, or fewer columns")
     return count
 
 
@@ -192,15 +192,15 @@ def _step(view: View) -> int:
     publication = view.setting.publication
     step = publication.clip * 2.0 ** (2 * view.setting.protocol.bits - publication.bits)
     if publication.public or not step.is_integer() or int(step) & (int(step) - 1):
-        said = f"noise at epsilon {rounded_up(publication.epsilon)}, clip {publication.clip:g}"
-        raise InputError(said, where="low-bits", allowed="a finite epsilon, a clip that is a power of two")
+        what = f"noise at epsilon {rounded_up(publication.epsilon)}, clip {publication.clip:g}"
+        raise InputError(what, where="low-bits", allowed="a finite epsilon, a clip that is a power of two")
     return int(step)
 
 
 def _centred(words: np.ndarray, step: int) -> np.ndarray:
     """Return words modulo a step, between -step / 2 and step / 2."""
-    found: np.ndarray = ((words + step // 2) & (step - 1)) - step // 2
-    return found
+    centred: np.ndarray = ((words + step // 2) & (step - 1)) - step // 2
+    return centred
 
 
 def _pairs(p: np.ndarray, judged: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -213,8 +213,8 @@ def _pairs(p: np.ndarray, judged: np.ndarray, rng: np.random.Generator) -> tuple
 
 def _smallness(words: np.ndarray) -> np.ndarray:
     """Return a score of each row [n]: bits that its largest entry is shorter than a word."""
-    found: np.ndarray = _WORD - np.log2(1.0 + np.abs(words.astype(np.float64)).max(axis=1))
-    return found
+    smallness: np.ndarray = _WORD - np.log2(1.0 + np.abs(words.astype(np.float64)).max(axis=1))
+    return smallness
 
 
 def _result(

@@ -93,11 +93,11 @@ class View:
 
     def rows(self) -> dict[str, list[Tensor]]:
         """Everything that reached this party with a row a node, float64 [n, .], by kind."""
-        found: dict[str, list[Tensor]] = {}
+        rows: dict[str, list[Tensor]] = {}
         for message in self.messages:
             if message.to == self.party and len(message.body) == self.nodes:
-                found.setdefault(message.kind, []).append(self.numbers(message))
-        return found
+                rows.setdefault(message.kind, []).append(self.numbers(message))
+        return rows
 
     def numbers(self, message: Message) -> Tensor:
         """Return a body as float64 numbers [., .]: ring elements at their scale, class numbers [n] as indicators."""
@@ -198,12 +198,12 @@ class Recorded:
     def _weights(self) -> dict[str, tuple[Tensor, ...]]:
         """W of each block after every round."""
         rounds = zip(*self.states.values(), strict=True) if self.states else ()
-        found: dict[str, list[Tensor]] = {name: [] for name in self.setting.names}
+        weights: dict[str, list[Tensor]] = {name: [] for name in self.setting.names}
         for states in rounds:
-            for name in found:
+            for name in weights:
                 shares = [state[f"first/shares/{name}"] for state in states]
-                found[name].append(torch.stack(shares).sum(dim=0).double() * 2.0**-self.setting.protocol.bits)
-        return {name: tuple(each) for name, each in found.items()}
+                weights[name].append(torch.stack(shares).sum(dim=0).double() * 2.0**-self.setting.protocol.bits)
+        return {name: tuple(each) for name, each in weights.items()}
 
     def _slopes(self) -> dict[str, tuple[Tensor, ...]]:
         return {name: tuple(state["first/pull"] for state in each) for name, each in self.states.items()}

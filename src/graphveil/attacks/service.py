@@ -25,9 +25,8 @@ from graphveil.graphs.features import features_from_rows, to_rows
 from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.network import as_matrix
 from graphveil.methods.base.released import Topology, topology_of
-from graphveil.methods.local.label_propagation import LabelPropagation
+from graphveil.methods.local.label_propagation import LabelPropagationCore
 from graphveil.methods.local.lpgnn import LPGNNCore
-from graphveil.methods.registry import METHODS
 from graphveil.models import Backbone, build_backbone
 from graphveil.privacy import SeededRandomness
 
@@ -74,9 +73,8 @@ def service_of(method: Answering, graph: Graph) -> Service:
         InputError: for a method that was not fitted, or a plain network whose graph is another than `graph` after
             the graph of its training is gone (a loaded model).
     """
-    entry = METHODS.get(getattr(method, "kind", ""))  # none for what is not ours: it is asked like any other
-    if entry is not None and entry.load_family().answers_features(method):
-        network = deployed(cast(Estimator[LPGNNCore], method), graph)  # no other family says yes
+    if getattr(method, "answers_features", False):  # what is not ours, or is asked at a price, says nothing of it
+        network = deployed(cast(Estimator[LPGNNCore], method), graph)  # no other core says yes
         reach = reach_of(network.topology)
         answer, hops = network.probabilities, network.hops
         note = "the plain network answers for any features, over the edges it has"
@@ -245,7 +243,7 @@ def labels_alone(graph: Graph, split: Split | None, seed: int) -> np.ndarray:
         split: who gives labels; None: drawn by `seed`.
         seed: fixes the split and the propagation.
     """
-    method = LabelPropagation(epsilon_y=math.inf)
+    method = Estimator(LabelPropagationCore(epsilon_y=math.inf))
     try:
         method.fit(graph, split=split or random_split(graph, seed), randomness=SeededRandomness(seed))
     except InputError:

@@ -27,7 +27,7 @@ from graphveil.attacks.result import AttackResult, auc_of, judge
 from graphveil.attacks.service import Answering, known_answers
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, Split, random_split
-from graphveil.methods.local.baselines import baseline
+from graphveil.methods.baselines.network import baseline
 from graphveil.privacy import SeededRandomness
 
 DISTANCES = (

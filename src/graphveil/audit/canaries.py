@@ -224,12 +224,12 @@ def _of_gap(method: Estimator[C], graph: Graph, split: Split, randomness: Random
 
 def _of_progap(method: Estimator[C], graph: Graph, split: Split, randomness: Randomness) -> Scores:
     published = method.fit(graph, split=split, randomness=randomness).published
-    found = np.zeros(int(graph.num_nodes) // 2)
+    scores = np.zeros(int(graph.num_nodes) // 2)
     for hop, stage in enumerate(published.networks[:-1], start=1):
         with torch.no_grad():
             sent = torch.nn.functional.normalize(stage.embed(blocks(published.parts[:hop])))
-        found += _agreement(published.parts[hop], sent)
-    return found
+        scores += _agreement(published.parts[hop], sent)
+    return scores
 
 
 def _of_class_sums(method: Estimator[C], graph: Graph, split: Split, randomness: Randomness) -> Scores:

@@ -89,12 +89,12 @@ def run_audits(name: str, *, seed: int = 0, progress: ProgressCallback | None = 
         raise InputError(f"audit target {name!r} is not known", allowed=", ".join((*GROUPS, *known)))
     group = name if name in GROUPS else ALL
     chosen = [one for one in known.values() if name in (one.name, *GROUPS) and one.audits(group)]
-    found: list[Audit] = []
+    audits: list[Audit] = []
     for done, target in enumerate(chosen):
         if progress is not None:
             progress(Progress(done, len(chosen), f"audit {target.name}"))
-        found += [audit(seed) for audit in target.audits(group)]
-    return tuple(found)
+        audits += [audit(seed) for audit in target.audits(group)]
+    return tuple(audits)
 
 
 def _exactly(case: Case) -> Run:

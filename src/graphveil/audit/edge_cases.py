@@ -87,8 +87,8 @@ def _lists(
     **options: Any,
 ) -> Case:
     def table(mechanism: L) -> Table:
-        found = graph_table(mechanism.log_likelihood, all_graphs(), outputs(mechanism))
-        return found if independent else np.asarray(found.sum(axis=2))
+        probabilities = graph_table(mechanism.log_likelihood, all_graphs(), outputs(mechanism))
+        return probabilities if independent else np.asarray(probabilities.sum(axis=2))
 
     return Case(
         name=name,
@@ -146,12 +146,12 @@ def _list_scores(mechanism: _Lists[A], first: Tensor, second: Tensor) -> sampled
         first = _both([(i, i + 1) for i in range(0, _MANY - 1, 2)])
 
     def draw(is_first: bool, count: int, randomness: Randomness) -> sampled.Scores:
-        found: list[sampled.Scores] = []
-        while sum(map(len, found)) < count:
+        scores: list[sampled.Scores] = []
+        while sum(map(len, scores)) < count:
             reports = mechanism.randomize(first if is_first else second, randomness=randomness)
             change = mechanism.log_likelihood(reports, first) - mechanism.log_likelihood(reports, second)
-            found.append(change.reshape(-1, 2).sum(dim=1).numpy() if both else change[:-1].numpy())
-        return np.concatenate(found)[:count]
+            scores.append(change.reshape(-1, 2).sum(dim=1).numpy() if both else change[:-1].numpy())
+        return np.concatenate(scores)[:count]
 
     return draw
 

@@ -140,8 +140,8 @@ def _draw(publication: Publication, release: Release) -> sampled.Draw:
     def draw(is_first: bool, count: int, randomness: Randomness) -> sampled.Scores:
         rows = torch.zeros(count, publication.columns)
         rows[:, 0] = 1.0 if is_first else -1.0
-        found: sampled.Scores = release(publication, rows, MaskKey.fresh(randomness)).numpy()
-        return found
+        drawn: sampled.Scores = release(publication, rows, MaskKey.fresh(randomness)).numpy()
+        return drawn
 
     return draw
 

@@ -58,12 +58,12 @@ def audit_dealer(mode: str, holders: int = 2, *, seed: int = 0) -> Audit:
         findings += _noise(run, other, setting)
     elif mode != "guesses":
         findings += _grid(run, other, setting)
-    found = audit_uniform(
+    uniform = audit_uniform(
         f"federation {mode}, {holders} holders, server with dealt keys", words, false_alarm=_FALSE_ALARM
     )
-    verdict = "broken" if findings else found.verdict
+    verdict = "broken" if findings else uniform.verdict
     return replace(
-        found, target=found.target.removesuffix(" (shares)"), verdict=verdict, notes=(*findings, *found.notes)
+        uniform, target=uniform.target.removesuffix(" (shares)"), verdict=verdict, notes=(*findings, *uniform.notes)
     )
 
 
@@ -93,21 +93,21 @@ def _added(run: Run, setting: Setting) -> dict[tuple[str, int], Tensor]:
     begun = min(run.states)
     dealt = run.dealt(setting)
     p = {name: run.states[begun][name]["p"] for name in setting.names}
-    found = {}
+    sums = {}
     for number, sender, sent in run.messages:
         if sent.kind == "noisy-share":
             w = {name: run.states[number - 1][name]["w"] for name in setting.names}
-            found[sender, number] = sent.body - dealt.share_of_z(sender, p, w, number)
-    return found
+            sums[sender, number] = sent.body - dealt.share_of_z(sender, p, w, number)
+    return sums
 
 
 def _sums(run: Run, setting: Setting) -> dict[int, Tensor]:
     """Return what the server opens in each round, words [n, h]."""
-    found: dict[int, Tensor] = {}
+    totals: dict[int, Tensor] = {}
     for number, _, sent in run.messages:
         if sent.kind == "noisy-share":
-            found[number] = found.get(number, torch.zeros_like(sent.body)) + sent.body
-    return found
+            totals[number] = totals.get(number, torch.zeros_like(sent.body)) + sent.body
+    return totals
 
 
 def _noise(run: Run, other: Run, setting: Setting) -> list[str]:

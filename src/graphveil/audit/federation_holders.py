@@ -51,14 +51,14 @@ class _Noted:
         return self._source.uint64(count)
 
     def bytes(self, count: int) -> builtins.bytes:
-        found = self._source.bytes(count)
+        drawn = self._source.bytes(count)
         place = len(self.drawn)
         # The same keys to the others and new ones to the one: what still agrees between the runs was never the one's
         # secret.
         if self._given is not None and place < len(self._given) and self._given[place] in self._known:
-            found = self._given[place]
-        self.drawn.append(found)
-        return found
+            drawn = self._given[place]
+        self.drawn.append(drawn)
+        return drawn
 
 
 def audit_holders(mode: str, holders: int = 2, *, victim: int = 1, seed: int = 0) -> Audit:
@@ -81,18 +81,18 @@ def audit_holders(mode: str, holders: int = 2, *, victim: int = 1, seed: int = 0
     if mode == "shared-linear":
         words |= _cuts(run, again, setting)
     named = f"federation {mode}, {holders} holders, all but {one} together"
-    found = audit_uniform(named, words, false_alarm=_FALSE_ALARM)
+    uniform = audit_uniform(named, words, false_alarm=_FALSE_ALARM)
     unexpected = same - _own_corrections(setting)
     findings = (f"{unexpected} corrections more than their own follow from what they were dealt",) if unexpected else ()
-    verdict = "broken" if findings else found.verdict
-    return replace(found, target=named, verdict=verdict, notes=(*findings, *found.notes))
+    verdict = "broken" if findings else uniform.verdict
+    return replace(uniform, target=named, verdict=verdict, notes=(*findings, *uniform.notes))
 
 
 def _keys(run: Run, setting: Setting, to: str) -> list[Tensor]:
-    found: list[Tensor] = []
+    keys: list[Tensor] = []
     for round in range(setting.publications + 1):
-        found += run.bodies(round, "mask-keys").get((setting.server, to, "mask-keys"), [])
-    return found
+        keys += run.bodies(round, "mask-keys").get((setting.server, to, "mask-keys"), [])
+    return keys
 
 
 def _moved(run: Run, again: Run, setting: Setting, one: str) -> tuple[dict[str, list[Tensor]], int]:
@@ -123,14 +123,14 @@ def _held(run: Run, setting: Setting, one: str, round: int, to: str, kind: str, 
     """Return the sum of the others' shares of what the one sends a masked share of; zeros where they have none."""
     others, before = [name for name in setting.names if name != one], max(round - 1, 0)
     states = run.states[before]
-    found: list[Tensor] = []
+    held: list[Tensor] = []
     if kind == "masked-left" and setting.protocol.mode == "shared-linear":
-        found = [states[name]["p"] for name in others]
+        held = [states[name]["p"] for name in others]
     elif kind == "masked-right" and round:
         part = "w" if setting.protocol.mode == "shared-linear" else f"first/shares/{to}"
         slopes = [sent for (_, name, _), (sent,) in run.bodies(round, "gradient-share").items() if name != one]
-        found = [states[name][part] for name in others] if len(like) < NODES else slopes
-    shares = [share for share in found if share.shape == like.shape]
+        held = [states[name][part] for name in others] if len(like) < NODES else slopes
+    shares = [share for share in held if share.shape == like.shape]
     return torch.stack(shares).sum(dim=0) if shares else torch.zeros_like(like)
 
 

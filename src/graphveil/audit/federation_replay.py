@@ -60,7 +60,7 @@ def audit_features(mode: str, *, seed: int = 0) -> Audit:
     hidden = {kind for kind, known in KINDS.items() if known.reveals in (UNIFORM, SEALED)} | {*_OPENED.get(mode, ())}
     # In paper mode h0 is everybody's: each holder publishes a row that depends on the person.
     units = len(setting.members) if mode == "paper" else 1
-    found = audit_replay(
+    verdict = audit_replay(
         Pipeline(
             target=f"federation {mode}, one row",
             run=lambda holdings, randomness: run_parties(setting, holdings, randomness, shares),
@@ -73,7 +73,7 @@ def audit_features(mode: str, *, seed: int = 0) -> Audit:
         ),
         seed=seed,
     )
-    return _with_opened(found, shares.moved(setting))
+    return _with_opened(verdict, shares.moved(setting))
 
 
 def audit_label(mode: str, *, seed: int = 0) -> Audit:
@@ -174,11 +174,11 @@ class _Shares:
         """Return how far the person's opened row moved between the two runs, and any other, in units of C."""
         if len(self.runs) != 2 or not all(self.runs[0].values()):
             return 0.0, 0.0
-        found = []
+        moved = []
         for before, after in zip(*(zip(*run.values(), strict=True) for run in self.runs), strict=False):
             change = torch.stack([*after, *(-share for share in before)]).sum(dim=0)
-            found.append(ring.decode(change, 2 * setting.protocol.bits).norm(dim=1) / setting.privacy.clip)
-        lengths = torch.stack(found).amax(dim=0)
+            moved.append(ring.decode(change, 2 * setting.protocol.bits).norm(dim=1) / setting.privacy.clip)
+        lengths = torch.stack(moved).amax(dim=0)
         return float(lengths[PERSON]), float(lengths[:PERSON].max())
 
 
@@ -206,7 +206,7 @@ def made_holdings(changed: str = "") -> dict[str, Holding]:
         labels[0] = (labels[0] + 1) % _CLASSES
     place = torch.arange(_NODES)
     train, val = place < 20, (place >= 20) & (place < 30)
-    found = {}
+    holdings = {}
     for name in ("holder1", "holder2"):
         x = torch.rand(_NODES, _COLUMNS, generator=generator).round(decimals=3)
         # The last person stays without edges, so that one published row is all that their features move.
@@ -215,8 +215,8 @@ def made_holdings(changed: str = "") -> dict[str, Holding]:
         if changed == "features" and name == "holder2":
             x[PERSON] = torch.eye(_COLUMNS)[0] * float(x[PERSON, 0] < 0.5)
         head = LabelHead(labels, train, val, ~(train | val)) if name == "holder1" else None
-        found[name] = Holding(x, torch.cat([pairs, pairs.flip(0)], dim=1), 1.0, head)
-    return found
+        holdings[name] = Holding(x, torch.cat([pairs, pairs.flip(0)], dim=1), 1.0, head)
+    return holdings
 
 
 def run_parties(setting: Setting, holdings: Mapping[str, Holding], randomness: Randomness, shares: _Shares) -> Seen:
@@ -268,11 +268,11 @@ def _again(program: Program[T], own: list[Tensor], kept: Sequence[Tensor] | None
 def _outcome(seen: Seen, hidden: set[str]) -> dict[str, Any]:
     """What may not differ between neighbours, by name."""
     sizes = tuple((name, s.to, s.kind, str(s.body.dtype), tuple(s.body.shape)) for name, s in seen.messages)
-    found: dict[str, Any] = {"number, order or size of messages": sizes}
+    outcome: dict[str, Any] = {"number, order or size of messages": sizes}
     for name, sent in seen.messages:
         if sent.kind not in hidden:
-            found.setdefault(f"{sent.kind} from {name} to {sent.to}", []).append(sent.body)
-    return found | {"predictions": seen.head.predictions, "history": tuple(seen.head.history)}
+            outcome.setdefault(f"{sent.kind} from {name} to {sent.to}", []).append(sent.body)
+    return outcome | {"predictions": seen.head.predictions, "history": tuple(seen.head.history)}
 
 
 def _with_opened(audit: Audit, moved: tuple[float, float]) -> Audit:

@@ -40,11 +40,11 @@ class Run:
 
     def bodies(self, round: int, *kinds: str) -> dict[tuple[str, str, str], list[Tensor]]:
         """Return what was sent in a round, by sender, receiver and kind."""
-        found: dict[tuple[str, str, str], list[Tensor]] = {}
+        bodies: dict[tuple[str, str, str], list[Tensor]] = {}
         for number, sender, sent in self.messages:
             if number == round and sent.kind in kinds:
-                found.setdefault((sender, sent.to, sent.kind), []).append(sent.body)
-        return found
+                bodies.setdefault((sender, sent.to, sent.kind), []).append(sent.body)
+        return bodies
 
     def dealt(self, setting: Setting) -> DealerView:
         """Return what the server of mode shared-linear dealt."""
@@ -67,15 +67,15 @@ def _holdings(setting: Setting, *, changed: bool) -> dict[str, Holding]:
     generator = torch.Generator().manual_seed(23)
     labels, place = torch.randint(setting.classes, (NODES,), generator=generator), torch.arange(NODES)
     train, val = place < 20, (place >= 20) & (place < 30)
-    found = {}
+    holdings = {}
     for member in setting.members:
         x = torch.rand(NODES, member.columns, generator=generator)
         pairs = torch.randint(NODES, (2, 80), generator=generator)
         if changed and member is setting.members[-1]:
             x[0] = 1 - x[0]
         head = LabelHead(labels, train, val, ~(train | val)) if member.labels else None
-        found[member.name] = Holding(x, torch.cat([pairs, pairs.flip(0)], dim=1), 1.0, head)
-    return found
+        holdings[member.name] = Holding(x, torch.cat([pairs, pairs.flip(0)], dim=1), 1.0, head)
+    return holdings
 
 
 def run_apart(
@@ -139,5 +139,5 @@ def sources_of(setting: Setting, server: int, holders: int) -> dict[str, Randomn
         By name.
     """
     # Seeds a thousand apart, so that no two parties of any run draw the same words.
-    found: dict[str, Randomness] = {setting.server: SeededRandomness(1_000 * server)}
-    return found | {name: SeededRandomness(1_000 * holders + n) for n, name in enumerate(setting.names, start=1)}
+    sources: dict[str, Randomness] = {setting.server: SeededRandomness(1_000 * server)}
+    return sources | {name: SeededRandomness(1_000 * holders + n) for n, name in enumerate(setting.names, start=1)}

@@ -209,9 +209,9 @@ def _exact_sums(mechanism: PerturbedSum, private: Summed) -> npt.NDArray[np.floa
     """The sums without noise, in the answer's unit."""
     rows, x, _ = private
     bits = mechanism.row_bits(rows.weight_bits)
-    found = rows.sums(quantise(x, bits=bits))
-    values = found.values.numpy().astype(np.float64)
-    values[found.long.numpy()] = found.totals.numpy()
+    sums = rows.sums(quantise(x, bits=bits))
+    values = sums.values.numpy().astype(np.float64)
+    values[sums.long.numpy()] = sums.totals.numpy()
     return np.asarray(values * 2.0 ** -(bits + rows.weight_bits))
 
 

@@ -87,9 +87,9 @@ def outcome_of(method: Estimator[C], without: int | None = None) -> dict[str, ob
         without: a node whose prediction is for that node alone; the file that may be handed on must not hold it.
     """
     guarantee: Guarantee = method.guarantee
-    found = method.predict_proba()
+    answers = method.predict_proba()
     shown: dict[str, object] = {
-        "predictions": found if without is None else torch.cat([found[:without], found[without + 1 :]]),
+        "predictions": answers if without is None else torch.cat([answers[:without], answers[without + 1 :]]),
         "history": tuple(method.history),
         "ledger": method.ledger.to_dict(),
         "guarantee": guarantee.to_dict(),

@@ -214,22 +214,22 @@ def same(first: object, second: object) -> bool:
 def _judged(
     pipeline: Pipeline[G, R], first: Sequence[Call], second: Sequence[Call], findings: list[str], false_alarm: float
 ) -> Audit:
-    found = [
+    changes = [
         (one.name, one.tap.weigh(one.mechanism, one.answer, one.question.private, other.question.private))
         for one, other in zip(first, second, strict=False)
     ]
     findings += [
-        f"{name} hides a change of 1 and saw one of {part.change:.4g}" for name, part in found if part.change > _UP
+        f"{name} hides a change of 1 and saw one of {part.change:.4g}" for name, part in changes if part.change > _UP
     ]
-    declared = math.fsum(part.declared for _, part in found)
+    declared = math.fsum(part.declared for _, part in changes)
     if declared > pipeline.epsilon * _UP:
         findings.append(f"the calls that saw the difference declare {declared:.4g} together")
-    mu = math.sqrt(math.fsum(part.mu**2 for _, part in found))
+    mu = math.sqrt(math.fsum(part.mu**2 for _, part in changes))
     # The answers are one draw, so the sum of their log ratios is the loss that this draw really shows.
-    pure = abs(math.fsum(part.pure for _, part in found))
+    pure = abs(math.fsum(part.pure for _, part in changes))
     # Normal noise has no epsilon without a delta: a claim of pure privacy on it is broken, however much of it there is.
     normal = 0.0 if mu == 0.0 else gaussian_epsilon(1.0 / mu, pipeline.delta) if pipeline.delta > 0.0 else math.inf
-    seen = max((part.change for _, part in found), default=0.0)
+    seen = max((part.change for _, part in changes), default=0.0)
     # Without a call there was nothing to compare, and silence would read as "holds".
     if not first:
         findings.append("no mechanism was called")

@@ -183,8 +183,8 @@ def ratio_scores(mechanism: Reporting[A], first: Tensor, second: Tensor) -> Draw
         one, other = (row[None].expand(count, *row.shape).contiguous() for row in (first, second))
         reports = mechanism.randomize(one if is_first else other, randomness=randomness)
         score = mechanism.log_likelihood(reports, one) - mechanism.log_likelihood(reports, other)
-        found: Scores = score.numpy()
-        return found
+        scores: Scores = score.numpy()
+        return scores
 
     return draw
 

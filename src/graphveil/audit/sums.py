@@ -50,10 +50,10 @@ def audit_sums(
         entries = torch.arange(2 * count).view(-1, 2).T
         edges = entries if directed else torch.cat([entries, entries.flip(0)], dim=1)
         rows = ReceiverRows.of(edges if is_first else edges[:, :0], 2 * count)
-        found = mechanism.perturb(rows, sent[: 2 * count], 1, randomness)[:, 0].double().view(-1, 2)
+        sums = mechanism.perturb(rows, sent[: 2 * count], 1, randomness)[:, 0].double().view(-1, 2)
         # Both ends together where both receive: their noises are independent, and the sum is the best test of both
         # shifts.
-        scores: sampled.Scores = np.asarray(found[:, 1] if directed else found.sum(dim=1))
+        scores: sampled.Scores = np.asarray(sums[:, 1] if directed else sums.sum(dim=1))
         return scores
 
     target = f"noisy sums, one {unit}"

@@ -56,8 +56,8 @@ def block_case() -> Case:
         counts = _all_counts(domain, public)
         levels = torch.arange(-40, 41 + int(counts.max()))
         each = [mechanism.log_likelihood(levels, torch.full_like(levels, c)).numpy() for c in range(counts.max() + 1)]
-        found: exact.Table = np.stack(each)[counts].transpose(0, 2, 1)
-        return found
+        probabilities: exact.Table = np.stack(each)[counts].transpose(0, 2, 1)
+        return probabilities
 
     return Case(
         name="edge-rr, block counts",
@@ -74,8 +74,8 @@ def block_case() -> Case:
 
 def _all_counts(domain: PairDomain, public: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """How many private edges each block of every graph has, [graphs, blocks], in the finest blocks that there are."""
-    found = pair_tree(public_tree(domain.nodes, public), public=public)
-    blocks = choose_blocks(found, np.zeros(domain.nodes - 1, np.bool_))  # all others are sums of these
+    tree = pair_tree(public_tree(domain.nodes, public), public=public)
+    blocks = choose_blocks(tree, np.zeros(domain.nodes - 1, np.bool_))  # all others are sums of these
     ranks = [[k for k in range(domain.size) if g >> k & 1] for g in range(1 << domain.size)]
     edges = (domain.unrank(torch.tensor(own, dtype=torch.int64)) for own in ranks)
     return np.array([blocks.counts(own.numpy()) for own in edges])
@@ -95,10 +95,10 @@ def _block_scores(mechanism: NoisyCounts) -> sampled.Draw:
 
         none = np.zeros((2, 0), np.int64)
         edges = _one_edge_each(release(none).blocks) if is_first else none
-        found = [release(edges).noisy]
-        while sum(map(len, found)) < count:
-            found.append(release(edges).noisy)
-        return np.concatenate(found)[:count]
+        counts = [release(edges).noisy]
+        while sum(map(len, counts)) < count:
+            counts.append(release(edges).noisy)
+        return np.concatenate(counts)[:count]
 
     return draw
 
@@ -159,8 +159,8 @@ class TreeCase:
         world = self.world
         public, private = (np.array(pairs_of(self.nodes)).T[:, own[graph]] for own in (world.public, world.private))
         how: dict[str, Any] = {"steps": self.steps, "chains": 1, "start": world.starts[graph]}
-        found = fit_markov(self.nodes, None, public, private, epsilon=epsilon, randomness=randomness, **how)
-        return Trees(self.nodes).number(found.dendrogram)
+        fitted = fit_markov(self.nodes, None, public, private, epsilon=epsilon, randomness=randomness, **how)
+        return Trees(self.nodes).number(fitted.dendrogram)
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,17 +219,17 @@ def audit_steps(case: TreeCase, *, steps: int | None = None, actual: float | Non
         far = {k: _distance(np.exp(table), limit) for k, table in tables.items()}
         # Both laws may be off by t: once in the probability itself, and once e^epsilon-fold in the neighbour's.
         delta = (1.0 + math.exp(case.epsilon)) * far[many]
-        said = (
+        claim = (
             f"from the limit in total variation after {_listed(moments, ',')} steps: {_listed(far.values(), '.1g')}",
             f"worst ratio of any tree then: {_listed([_worst(case, table) for table in tables.values()], '.3g')}",
         )
         target = f"{case.name}, tree after {many:,} steps (exact)"
         if delta >= 1.0:
             finding = f"the chain is {far[many]:.1g} from its limit: nothing is promised"
-            return judge(target, case.epsilon, 0.0, math.inf, 0.0, notes=said, findings=(finding,))
+            return judge(target, case.epsilon, 0.0, math.inf, 0.0, notes=claim, findings=(finding,))
         both = [pair for g, h in case.world.neighbours for pair in ((g, h), (h, g))]
         bound = exact.least_epsilon(tables[many], delta, both)
-        return judge(target, case.epsilon, delta, bound, 0.0, notes=said)
+        return judge(target, case.epsilon, delta, bound, 0.0, notes=claim)
 
     return timed(run)
 
@@ -264,8 +264,8 @@ def audit_walks(
 
         def draw(is_first: bool, count: int, randomness: Randomness) -> sampled.Scores:
             graph = int(graphs[0 if is_first else 1])
-            found: sampled.Scores = ratio[[case.draw(graph, epsilon, randomness) for _ in range(count)]]
-            return found
+            scores: sampled.Scores = ratio[[case.draw(graph, epsilon, randomness) for _ in range(count)]]
+            return scores
 
         how: dict[str, Any] = {"samples": samples, "false_alarm": false_alarm, "seed": seed}
         return sampled.audit_events(f"{case.name}, tree", case.claim, draw, **how)

@@ -67,13 +67,13 @@ class Trees:
             members: [graphs, leaves], among whom pairs are counted.
         """
         nats = _node_scores(self.leaves)
-        found = np.zeros((len(graphs), len(self.clusters)))
+        scores = np.zeros((len(graphs), len(self.clusters)))
         for tree, clusters in enumerate(self.clusters):
             for one, other in (_halves(cluster, clusters) for cluster in clusters):
                 crossing = [_joins(pair, one, other) for pair in pairs_of(self.leaves)]
                 ends = [members[:, _leaves_of(half, self.leaves)].sum(axis=1) for half in (one, other)]
-                found[:, tree] += nats[ends[0] * ends[1], graphs[:, crossing].sum(axis=1)]
-        return found
+                scores[:, tree] += nats[ends[0] * ends[1], graphs[:, crossing].sum(axis=1)]
+        return scores
 
     def law(self, scores: Table) -> Table:
         """Return the log of the chain's limit, [graphs, trees], from its scores."""
@@ -143,14 +143,14 @@ def _numbers(leaves: int) -> dict[Clusters, int]:
 def _moves(leaves: int) -> npt.NDArray[np.int64]:
     """In how many of its 2 (n - 2) proposals a step leads from one tree to another, [trees, trees]."""
     numbers = _numbers(leaves)
-    found = np.zeros((len(numbers), len(numbers)), np.int64)
+    moves = np.zeros((len(numbers), len(numbers)), np.int64)
     for clusters, number in numbers.items():
         for outer in clusters:
             for inner, sibling in itertools.permutations(_halves(outer, clusters)):
                 if inner in clusters:
                     for kept in _halves(inner, clusters):
-                        found[number, numbers[clusters - {inner} | {kept | sibling}]] += 1
-    return found
+                        moves[number, numbers[clusters - {inner} | {kept | sibling}]] += 1
+    return moves
 
 
 @lru_cache(maxsize=4)
@@ -165,14 +165,14 @@ def _trees_over(cluster: int) -> list[Clusters]:
     if cluster & (cluster - 1) == 0:
         return [frozenset()]
     lowest = cluster & -cluster
-    found, rest = [], cluster ^ lowest
+    trees, rest = [], cluster ^ lowest
     part = rest
     while part:  # every part of the rest but none; the lowest leaf is in the other half
-        found += [
+        trees += [
             frozenset({cluster}) | one | other for one in _trees_over(cluster ^ part) for other in _trees_over(part)
         ]
         part = (part - 1) & rest
-    return found
+    return trees
 
 
 def _halves(cluster: int, clusters: Clusters) -> tuple[int, int]:

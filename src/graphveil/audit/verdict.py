@@ -108,5 +108,5 @@ def judge(
 def timed(run: Callable[[], Audit]) -> Audit:
     """Return what `run` returns, with the seconds it took."""
     start = perf_counter()
-    found = run()
-    return replace(found, seconds=perf_counter() - start)
+    result = run()
+    return replace(result, seconds=perf_counter() - start)

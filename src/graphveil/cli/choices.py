@@ -15,7 +15,7 @@ from graphveil.progress import Progress, ProgressCallback
 
 if TYPE_CHECKING:
     from graphveil.cli.groups import Source
-    from graphveil.methods import Method
+    from graphveil.methods.base.method import AnyMethod
     from graphveil.privacy import Randomness
     from graphveil.reports.compare.cells import Comparison
 
@@ -40,7 +40,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     return f"did you mean {near[0]}?" if near else None
 
 
-def find_method(name: str) -> Method:
+def find_method(name: str) -> AnyMethod:
     """The method called ``name``.
 
     Raises:
@@ -53,7 +53,7 @@ def find_method(name: str) -> Method:
     return METHODS[name]
 
 
-def collect(method: str, info: Method, typed: Mapping[str, Any]) -> dict[str, Any]:
+def collect(method: str, info: AnyMethod, typed: Mapping[str, Any]) -> dict[str, Any]:
     """The settings a user gave for ``method``, by option of their own or by ``--set``.
 
     Args:
@@ -89,7 +89,7 @@ def _refuse_bad_values(method: str, settings: Mapping[str, Any]) -> None:
     build_method(method, settings, classes=2)
 
 
-def _does_not_apply(method: str, info: Method, key: str) -> InputError:
+def _does_not_apply(method: str, info: AnyMethod, key: str) -> InputError:
     own = ", ".join(flag(name) for name in NAMED if name in info.options) or "none of the options of its own"
     return InputError(f"{flag(key)} does not apply to {method}", allowed=own)
 
@@ -112,7 +112,7 @@ def split_pair(pair: str) -> tuple[str, str]:
     return key, value.strip()
 
 
-def read_value(method: str, info: Method, key: str, text: str) -> Any:
+def read_value(method: str, info: AnyMethod, key: str, text: str) -> Any:
     """The value of setting ``key`` written as ``text``.
 
     Args:
@@ -138,7 +138,7 @@ def read_value(method: str, info: Method, key: str, text: str) -> Any:
 
 
 def grid(
-    method: str, info: Method, over: Iterable[str], chosen: Mapping[str, Any], require: Callable[[Grid], None]
+    method: str, info: AnyMethod, over: Iterable[str], chosen: Mapping[str, Any], require: Callable[[Grid], None]
 ) -> Grid:
     """The settings to choose and the values to try, each written ``key=v1,v2``.
 
@@ -247,7 +247,7 @@ def comparison(methods: str, data: str, typed: Mapping[str, Any]) -> Comparison:
     return made
 
 
-def _takes(axes: Mapping[str, Any], infos: Mapping[str, Method]) -> dict[str, list[str]]:
+def _takes(axes: Mapping[str, Any], infos: Mapping[str, AnyMethod]) -> dict[str, list[str]]:
     """The epsilons each method takes part in: those of its parts where they are given, else the total.
 
     A total that no method is left for goes to all that know it, and is refused there.
@@ -260,14 +260,14 @@ def _takes(axes: Mapping[str, Any], infos: Mapping[str, Method]) -> dict[str, li
     return less if any("epsilon" in keys for keys in less.values()) else own
 
 
-def _takes_delta(info: Method, pairs: Mapping[str, str]) -> bool:
+def _takes_delta(info: AnyMethod, pairs: Mapping[str, str]) -> bool:
     """Whether a method has a delta in any case, or because its features are given Gaussian noise."""
     optional = {"mechanism", "features"} & set(info.options)
     chosen = {pairs.get(key) for key in optional}
     return "delta" in info.options and (not optional or bool(chosen & set(feature_names_with("delta"))))
 
 
-def _refuse_useless(infos: Mapping[str, Method], typed: Mapping[str, Any]) -> None:
+def _refuse_useless(infos: Mapping[str, AnyMethod], typed: Mapping[str, Any]) -> None:
     """Refuse an option or ``--set`` key that none of the methods takes."""
     known = set().union(*(info.options for info in infos.values()))
     for key in NAMED:

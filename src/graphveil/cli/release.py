@@ -13,8 +13,8 @@ from graphveil.errors import InputError
 from graphveil.graphs import Graph
 
 if TYPE_CHECKING:
-    from graphveil.methods import Method as MethodEntry
     from graphveil.methods.base.estimator import Estimator
+    from graphveil.methods.base.method import AnyMethod
 
 Method = Annotated[
     str,
@@ -92,7 +92,7 @@ def release(
     emit(answer, as_json=as_json, screen=lambda: release_screen.released(released, out, curator))
 
 
-def find_release(name: str) -> MethodEntry:
+def find_release(name: str) -> AnyMethod:
     """The way to publish called ``name``, with the settings that publishing takes.
 
     Raises:

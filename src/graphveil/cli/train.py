@@ -10,6 +10,7 @@ import typer
 
 from graphveil.cli import choices, groups, options
 from graphveil.cli.console import emit, working
+from graphveil.cli.running import run_method
 
 Out = Annotated[Path | None, typer.Option("--out", help="Run folder to create. Default: runs/<data>-<method>-<time>.")]
 
@@ -33,7 +34,6 @@ def train(
     choices.prepare(speed.device, speed.threads)
 
     from graphveil.cli import screens
-    from graphveil.methods.runs import experiment
     from graphveil.reports.base import files
     from graphveil.reports.runs import folder as run_folder
     from graphveil.writing import room_for
@@ -45,21 +45,6 @@ def train(
         graph = choices.load(data, source, repetition.seed, tell)
         # Space first: a private run that cannot be saved has spent its budget for nothing.
         with room_for(folder, choices.room_of(graph, repetition.repeats)):
-            defaults = choices.Defaults({method: chosen}, tell)
-            choices.warn_of_size([(method, chosen)], graph)
-            choices.settle_threads(speed.threads, graph)
-            result = experiment.run(
-                method,
-                graph,
-                settings=chosen,
-                repeats=repetition.repeats,
-                seed=repetition.seed,
-                controls=not repetition.no_controls,
-                randomness=choices.noise(repetition.reproducible_noise),
-                device=speed.device,
-                split=repetition.split,
-                progress=defaults,
-            )
-            defaults.say()
+            result, taken = run_method(method, graph, chosen, repetition, speed, tell)
         record = run_folder.write_run(result, folder, options=choices.kept(context.params))
-    emit(record.to_dict(), as_json=as_json, screen=lambda: screens.run(record), first=defaults.said)
+    emit(record.to_dict(), as_json=as_json, screen=lambda: screens.run(record), first=taken)

@@ -12,14 +12,20 @@ import typer
 
 from graphveil.cli import choices, groups, options
 from graphveil.cli.console import complain, emit, working
+from graphveil.cli.running import run_method
 from graphveil.cli.train import Out
 from graphveil.errors import InputError
+from graphveil.methods.base.method import PAID_TUNING
+from graphveil.methods.registry import tagged
 
 if TYPE_CHECKING:
-    from graphveil.methods import Method
+    from graphveil.methods.base.method import AnyMethod
     from graphveil.methods.runs.search import Search
     from graphveil.reports.runs.trial_log import TrialLog
 
+#: The methods whose trials have a price, in one list.
+*_FIRST, _LAST = tagged(PAID_TUNING)
+_PAID = f"{', '.join(_FIRST)} or {_LAST}"
 _LOG_ROOM = 4 << 20  # a line takes less than a kilobyte
 
 Over = Annotated[
@@ -31,8 +37,8 @@ Trials = Annotated[
     typer.Option(
         "--trials",
         min=1,
-        help="Maximum number of combinations, drawn by --seed (default 20). Where trials have a price (gap, progap, "
-        "dp-mlp): the mean of their random number (default 10).",
+        help=f"Maximum number of combinations, drawn by --seed (default 20). Where trials have a price ({_PAID}): "
+        "the mean of their random number (default 10).",
     ),
 ]
 Law = Annotated[
@@ -68,7 +74,7 @@ def tune(
     out: Out = None,
     as_json: options.Json = False,
 ) -> None:
-    """Choose settings and train with the best: free on one collection, at a price with gap, progap and dp-mlp."""
+    """Choose settings and train with the best: free on one collection, at a price where each trial reads anew."""
     info = choices.find_method(method)
     chosen = choices.collect(method, info, context.params)
     search = _search(method, info, over, chosen, context.params)
@@ -76,7 +82,6 @@ def tune(
 
     from graphveil.cli import screens
     from graphveil.graphs import load_plain
-    from graphveil.methods.runs import experiment
     from graphveil.reports.base import files
     from graphveil.reports.runs import folder as run_folder
     from graphveil.writing import room_for
@@ -93,35 +98,20 @@ def tune(
         with contextlib.ExitStack() as held:
             log = _log(folder, held) if search.paid(method) else None
             held.enter_context(room_for(folder, choices.room_of(graph, repetition.repeats)))
-            defaults = choices.Defaults({method: {**chosen, **search.over}}, tell)
-            choices.warn_of_size([(method, chosen)], graph)
-            choices.settle_threads(speed.threads, graph)
-            result = experiment.run(
-                method,
-                graph,
-                settings=chosen,
-                search=replace(search, log=log),
-                repeats=repetition.repeats,
-                seed=repetition.seed,
-                controls=not repetition.no_controls,
-                randomness=choices.noise(repetition.reproducible_noise),
-                device=speed.device,
-                split=repetition.split,
-                progress=defaults,
-            )
-            defaults.say()
+            logged = replace(search, log=log)
+            result, taken = run_method(method, graph, chosen, repetition, speed, tell, logged)
             if log is not None:
                 log.end()
-        kept = {**choices.kept(context.params), **_said(search, method, proxy)}
+        kept = {**choices.kept(context.params), **_kept_of(search, method, proxy)}
         if log is not None:
             complain(f"log of all trials, for the curator alone: {log.path}")
             # The time at which the tuning began is not told: how long it took says how many trials there were.
             folder = out or run_folder.default_folder(data, f"{method}-tuned", datetime.now())
         record = run_folder.write_run(result, folder, options=kept)
-    emit(record.to_dict(), as_json=as_json, screen=lambda: screens.run(record), first=defaults.said)
+    emit(record.to_dict(), as_json=as_json, screen=lambda: screens.run(record), first=taken)
 
 
-def _search(method: str, info: Method, over: list[str], chosen: dict[str, Any], typed: dict[str, Any]) -> Search:
+def _search(method: str, info: AnyMethod, over: list[str], chosen: dict[str, Any], typed: dict[str, Any]) -> Search:
     """What to try, checked; the proxy is still a name.
 
     Raises:
@@ -133,7 +123,7 @@ def _search(method: str, info: Method, over: list[str], chosen: dict[str, Any], 
         return Search(grid, typed["trials"], typed["law"] or "logarithmic", typed["proxy"])
 
     if typed["law"] is not None and not search({}).paid(method):
-        raise InputError("trials cost nothing", where="--law", allowed="with gap, progap or dp-mlp, without --proxy")
+        raise InputError("trials cost nothing", where="--law", allowed=f"with {_PAID}, without --proxy")
     if typed["proxy"] is not None and typed["proxy"] == typed["data"]:
         raise InputError("the proxy is the private graph itself", where="--proxy", remedy="name a public graph like it")
     grid = choices.grid(method, info, over, chosen, lambda grid: search(grid).require(method, chosen))
@@ -154,7 +144,7 @@ def _log(folder: Path, held: contextlib.ExitStack | None = None) -> TrialLog:
     return TrialLog(path, None if held is None else held.enter_context(room_for(path, _LOG_ROOM)))
 
 
-def _said(search: Search, method: str, proxy: str | None) -> dict[str, Any]:
+def _kept_of(search: Search, method: str, proxy: str | None) -> dict[str, Any]:
     """What a run folder keeps of the search."""
     if search.paid(method):
         return {"law": search.tuning.law, "mean_trials": search.tuning.mean}

@@ -1,60 +1,66 @@
 """The systems: estimators with scikit-learn's manners, their controls and whole runs.
 
-The names below load on first use: what methods there are, and which settings they take, needs no torch.
+A public name such as `LPGNN` is the method's entry in the registry. The other names load on first use: what methods
+there are, and which settings they take, needs no torch.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from graphveil.exports import lazy_names
+from graphveil.methods.registry import METHODS as METHODS
+from graphveil.methods.registry import PUBLIC
+from graphveil.methods.registry import load_method as load_method
 
 if TYPE_CHECKING:
+    from graphveil.methods.base.method import C, P
     from graphveil.methods.base.method import Method as Method
     from graphveil.methods.base.method import Option as Option
     from graphveil.methods.base.released import LocalReports as LocalReports
     from graphveil.methods.base.released import Topology as Topology
-    from graphveil.methods.curator.class_sums import ClassSums as ClassSums
-    from graphveil.methods.curator.dp_mlp import DPMLP as DPMLP
-    from graphveil.methods.curator.gap import GAP as GAP
-    from graphveil.methods.curator.progap import ProGAP as ProGAP
+    from graphveil.methods.baselines.network import baseline as baseline
+    from graphveil.methods.curator.class_sums import ClassSumsCore
+    from graphveil.methods.curator.dp_mlp import DPMLPCore
+    from graphveil.methods.curator.gap import GAPCore
+    from graphveil.methods.curator.progap import ProGAPCore
     from graphveil.methods.links.collection import LinkReports as LinkReports
-    from graphveil.methods.links.link_beliefs import LinkBeliefs as LinkBeliefs
-    from graphveil.methods.links.solitude import Solitude as Solitude
-    from graphveil.methods.local.baselines import baseline as baseline
-    from graphveil.methods.local.label_propagation import LabelPropagation as LabelPropagation
-    from graphveil.methods.local.lpgnn import LPGNN as LPGNN
-    from graphveil.methods.registry import METHODS as METHODS
-    from graphveil.methods.registry import load_method as load_method
-    from graphveil.methods.release.heterorr import HeteroRR as HeteroRR
+    from graphveil.methods.links.link_beliefs import LinkBeliefsCore
+    from graphveil.methods.links.solitude import SolitudeCore
+    from graphveil.methods.local.label_propagation import LabelPropagationCore
+    from graphveil.methods.local.lpgnn import LPGNNCore
+    from graphveil.methods.release.heterorr import HeteroRRCore
     from graphveil.methods.runs import experiment as experiment
     from graphveil.methods.runs.intervals import Interval as Interval
     from graphveil.methods.runs.intervals import interval as interval
 
+    # When the program runs each public name is the registry's entry, and this is its type.
+    def _typed(core: Callable[P, C]) -> Method[P, C]: ...
+
+    ClassSums = _typed(ClassSumsCore)
+    DPMLP = _typed(DPMLPCore)
+    GAP = _typed(GAPCore)
+    HeteroRR = _typed(HeteroRRCore)
+    LabelPropagation = _typed(LabelPropagationCore)
+    LinkBeliefs = _typed(LinkBeliefsCore)
+    LPGNN = _typed(LPGNNCore)
+    ProGAP = _typed(ProGAPCore)
+    Solitude = _typed(SolitudeCore)
+
 _HOMES = {
-    "DPMLP": "curator.dp_mlp",
-    "GAP": "curator.gap",
-    "LPGNN": "local.lpgnn",
-    "METHODS": "registry",
-    "ClassSums": "curator.class_sums",
-    "HeteroRR": "release.heterorr",
     "Interval": "runs.intervals",
-    "LabelPropagation": "local.label_propagation",
-    "LinkBeliefs": "links.link_beliefs",
     "LinkReports": "links.collection",
     "LocalReports": "base.released",
     "Method": "base.method",
     "Option": "base.method",
-    "ProGAP": "curator.progap",
-    "Solitude": "links.solitude",
     "Topology": "base.released",
-    "baseline": "local.baselines",
+    "baseline": "baselines.network",
     "experiment": "runs.experiment",
     "interval": "runs.intervals",
-    "load_method": "registry",
 }
 
-__all__ = list(_HOMES)
+__all__ = sorted(["METHODS", "load_method", *_HOMES, *PUBLIC])
 
 
 _load, __dir__ = lazy_names(__name__, _HOMES)
@@ -62,6 +68,8 @@ _load, __dir__ = lazy_names(__name__, _HOMES)
 
 def __getattr__(name: str) -> Any:
     """Load a name of this room, or hand on a system of a later one: the package's root knows where it is."""
+    if name in PUBLIC:
+        return PUBLIC[name]
     if name in _HOMES:
         return _load(name)
     import graphveil

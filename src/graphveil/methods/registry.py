@@ -10,21 +10,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import graphveil
 from graphveil.errors import InputError, ModelFileError
-from graphveil.methods.base.method import Method
+from graphveil.methods.base.method import AnyMethod
+from graphveil.methods.baselines.entries import BASELINE_METHODS
 from graphveil.methods.curator.entries import CURATOR_METHODS
 from graphveil.methods.links.entries import LINK_METHODS
-from graphveil.methods.local.entries import BASELINE_METHODS, LOCAL_METHODS
+from graphveil.methods.local.entries import LOCAL_METHODS
 from graphveil.methods.release.entries import RELEASE_METHODS
 
 if TYPE_CHECKING:
     from graphveil.graphs import Graph
 
 #: What methods of a kind have in common, in words, and the methods.
-KINDS: Mapping[str, tuple[Method, ...]] = MappingProxyType(
+KINDS: Mapping[str, tuple[AnyMethod, ...]] = MappingProxyType(
     {
         "private features and labels": LOCAL_METHODS,
         "private connections too": LINK_METHODS,
@@ -33,7 +34,12 @@ KINDS: Mapping[str, tuple[Method, ...]] = MappingProxyType(
         "not private": BASELINE_METHODS,
     }
 )
-METHODS: Mapping[str, Method] = MappingProxyType({one.name: one for kind in KINDS.values() for one in kind})
+METHODS: Mapping[str, AnyMethod] = MappingProxyType({one.name: one for kind in KINDS.values() for one in kind})
+
+#: The methods that the library exports, by the name that it gives them.
+PUBLIC: Mapping[str, AnyMethod] = MappingProxyType(
+    {method.public_name: method for method in METHODS.values() if method.public_name is not None}
+)
 
 
 def listing() -> str:
@@ -43,7 +49,7 @@ def listing() -> str:
     return f"{sentence[0].upper()}{sentence[1:]}."
 
 
-def find_method(name: str) -> Method:
+def find_method(name: str) -> AnyMethod:
     """Return the method called `name`.
 
     Raises:
@@ -54,7 +60,7 @@ def find_method(name: str) -> Method:
     return METHODS[name]
 
 
-def require_trainable(method: Method, graph: Graph) -> None:
+def require_trainable(method: AnyMethod, graph: Graph) -> None:
     """Refuse to protect again what was published already.
 
     Args:
@@ -77,18 +83,6 @@ def tagged(tag: str) -> tuple[str, ...]:
     return tuple(name for name, method in METHODS.items() if tag in method.tags)
 
 
-class Kinded(Protocol):
-    """What is saved under the name of a method."""
-
-    @property
-    def kind(self) -> str: ...
-
-
-def method_of(estimator: Kinded) -> Method:
-    """Return the entry that an estimator's kind is named for; several entries may share a core."""
-    return METHODS[estimator.kind]
-
-
 @dataclass(frozen=True)
 class Advised:
     """What a choice of method and settings comes to once a total budget is split.
@@ -98,7 +92,7 @@ class Advised:
         settings: of its core, defaults filled in.
     """
 
-    method: Method
+    method: AnyMethod
     settings: Mapping[str, Any]
 
 
@@ -146,7 +140,7 @@ def build_method(name: str, settings: Mapping[str, Any], classes: int, *, seed: 
         InputError: for an unknown method, setting or value.
     """
     choice = advised(name, settings, classes)
-    return choice.method.build(**choice.settings, seed=seed, device=device)
+    return choice.method(**choice.settings, seed=seed, device=device)
 
 
 def chosen_settings(name: str, used: Mapping[str, Any]) -> dict[str, Any]:
@@ -191,13 +185,13 @@ def load_method(path: str | Path) -> Any:
 
     kind, facts, _ = read_method(path)
     # A method that fixes settings of another's core is saved under that core's name.
-    stored = {method.name: method for method in METHODS.values() if not method.fixed}
+    stored = {method.name: method for method in PUBLIC.values()}
     later = graphveil.method_of_kind(kind)
     if later is not None:
         return later.load(path)
     if kind not in stored:
         raise ModelFileError(f"holds a {kind!r} model", where=str(path), allowed=", ".join(stored))
-    loaded = stored[kind].load_core().load(path)
+    loaded = stored[kind].load(path)
     # From the file and not from the model: copies of a model must not each have the whole budget.
     loaded.ledger = ledger_of(path, facts)
     return loaded

@@ -10,7 +10,7 @@ import torch
 
 from graphveil.errors import InputError
 from graphveil.mechanisms import AdjacencyRR
-from graphveil.mechanisms.edges import adjacency as edges
+from graphveil.mechanisms.edges import bit_flips
 from graphveil.mechanisms.samplers.bits import BitLaw, bit_law
 from graphveil.privacy import SecureRandomness, SeededRandomness
 from graphveil.privacy.unit import DIRECTED_LINK, LIST_ENTRY, RELATIONSHIP
@@ -31,7 +31,7 @@ def worst(mechanism: AdjacencyRR) -> float:
 
 def halve(monkeypatch: pytest.MonkeyPatch) -> None:
     """A weakened copy: bits are flipped half as often as they should be."""
-    monkeypatch.setattr(edges, "bit_law", lambda epsilon, bits: BitLaw(bit_law(epsilon, bits).low // 2))
+    monkeypatch.setattr(bit_flips, "bit_law", lambda epsilon, bits: BitLaw(bit_law(epsilon, bits).low // 2))
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -15,7 +15,7 @@ from torch import Tensor
 from graphveil.errors import InputError
 from graphveil.methods import LPGNN
 from graphveil.methods.base.many_labels import f1_by_label, f1_shares, many_labels, micro_f1
-from graphveil.methods.local.baselines import baseline
+from graphveil.methods.baselines.network import baseline
 from graphveil.methods.runs.experiment import run
 from graphveil.privacy import SeededRandomness
 from tests.methods import made

@@ -13,9 +13,8 @@ from safetensors.torch import save_file
 
 from graphveil.errors import ModelFileError
 from graphveil.graphs import GraphSchema
-from graphveil.methods import LPGNN, LabelPropagation, LinkBeliefs, load_method
+from graphveil.methods import DPMLP, LPGNN, LabelPropagation, LinkBeliefs, load_method
 from graphveil.methods.base.storage import FORMAT, KEY, number, read_method, save_method, schema_facts, schema_from
-from graphveil.methods.curator.dp_mlp import DPMLP
 from graphveil.models import BACKBONES
 from graphveil.privacy import SeededRandomness
 from tests.methods import made

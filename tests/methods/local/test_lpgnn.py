@@ -16,7 +16,7 @@ from graphveil.graphs import Split
 from graphveil.methods import LPGNN, baseline
 from graphveil.methods.base.local_privacy import FEATURE_MECHANISMS
 from graphveil.methods.base.released import topology_of
-from graphveil.methods.local.entries import BASELINES
+from graphveil.methods.registry import tagged
 from graphveil.models import BACKBONES
 from graphveil.privacy import SecureRandomness, SeededRandomness
 from tests.methods import made
@@ -45,7 +45,7 @@ CASES = {
     "several bits": private(8.0, 1.0, steps_x=0, steps_y=0, scaling="published", selection="published"),
     **{
         f"plain {model}": Case(partial(baseline, model, epochs=3, hidden=4), math.inf, math.inf, "public", dimension)
-        for model, dimension in zip(BASELINES, (100, 20, 100, 20), strict=True)
+        for model, dimension in zip(tagged("baseline"), (100, 20, 100, 20), strict=True)
     },
 }
 

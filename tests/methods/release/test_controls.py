@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from graphveil.errors import InputError
-from graphveil.methods import LPGNN, LabelPropagation
+from graphveil.methods import LPGNN, HeteroRR, LabelPropagation
 from graphveil.methods.registry import METHODS, require_trainable
 from graphveil.methods.release.controls import (
     made_edge_controls,
@@ -20,7 +20,6 @@ from graphveil.methods.release.controls import (
     release_rivals_left_out,
 )
 from graphveil.methods.release.family import RELEASES
-from graphveil.methods.release.heterorr import HeteroRR
 from graphveil.methods.release.report import kept_structure, pairs_of, with_statistics
 from graphveil.methods.runs import experiment
 from graphveil.methods.runs.search import Search

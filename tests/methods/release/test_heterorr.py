@@ -14,9 +14,9 @@ import torch
 from graphveil.errors import BudgetError, DataError, InputError, ModelFileError
 from graphveil.graphs import load_graph, normalise_edges, validate, write_release
 from graphveil.mechanisms import NoisyCounts
-from graphveil.methods import load_method
+from graphveil.methods import HeteroRR, load_method
 from graphveil.methods.release.features import bound_of, published_features
-from graphveil.methods.release.heterorr import HeteroRR, domain_of
+from graphveil.methods.release.heterorr import domain_of
 from graphveil.methods.release.names import EDGE_METHODS, RELEASE_FEATURES
 from graphveil.methods.release.privacy import ReleasePrivacy
 from graphveil.methods.release.scores import declared_scores

@@ -86,7 +86,7 @@ def test_unknown_methods_and_settings_are_refused() -> None:
 def test_the_guarantee_is_that_of_the_run_that_follows(epsilon_x: float | None, epsilon_y: float) -> None:
     graph = made.graph()
     found = planned(graph, epsilon_x=epsilon_x, epsilon_y=epsilon_y)
-    method = METHODS["lpgnn"].build(epsilon_x=epsilon_x, epsilon_y=epsilon_y, epochs=1)
+    method = METHODS["lpgnn"](epsilon_x=epsilon_x, epsilon_y=epsilon_y, epochs=1)
     assert found.guarantee == method.fit(graph, randomness=SecureRandomness()).guarantee
     assert found.epsilon == {"features": epsilon_x or 0.0, "labels": epsilon_y}
 
@@ -232,7 +232,7 @@ def test_the_plan_of_lists_is_the_mechanisms_own_and_the_guarantee_that_of_the_r
     assert found.figures.warning == mechanism.warning
     price = 6.0 if mode == "both" else 3.0
     assert found.epsilon == {"features": 1.0, "labels": 2.0, "one bit of a list": 3.0, "one relationship": price}
-    run = METHODS["link-beliefs"].build(**settings).fit(graph, randomness=SecureRandomness())
+    run = METHODS["link-beliefs"](**settings).fit(graph, randomness=SecureRandomness())
     assert found.guarantee == run.guarantee
     assert found.guarantee.epsilon == pytest.approx(3.0 + price)
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from graphveil.methods.release.heterorr import HeteroRR
+from graphveil.methods import HeteroRR
 from graphveil.methods.release.report import kept_structure, with_statistics
 from graphveil.methods.runs.intervals import Interval
 from graphveil.privacy import SeededRandomness

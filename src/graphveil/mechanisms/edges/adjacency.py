@@ -19,11 +19,11 @@ from torch import Tensor
 
 from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.guarantees import entry_guarantee, list_guarantee
+from graphveil.mechanisms.edges.bit_flips import BitFlips
 from graphveil.mechanisms.edges.edge_sampling import sample_lists
 from graphveil.mechanisms.edges.neighbour_lists import EdgeIndex, NeighbourLists
 from graphveil.mechanisms.edges.pairs import AdjacencyEstimate, PairEvidence, either_end, named_pairs
 from graphveil.mechanisms.edges.reports import EdgeReports
-from graphveil.mechanisms.samplers.bits import WORD, bit_law
 from graphveil.privacy import Guarantee, Randomness
 from graphveil.privacy.printed import rounded_up
 
@@ -32,7 +32,7 @@ FALSE_EDGES_WARNING: Final = 20_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class AdjacencyRR:
+class AdjacencyRR(BitFlips):
     """Every bit of every neighbour list is flipped with probability 1 / (e^epsilon + 1).
 
     Formal guarantees: epsilon for one reported bit, exactly: the flip probability is an integer multiple of 2^-64
@@ -68,11 +68,6 @@ class AdjacencyRR:
     def __post_init__(self) -> None:
         _validate.positive_epsilon(self.epsilon)
         NeighbourLists(self.nodes, self.mode)
-
-    @property
-    def flip(self) -> float:
-        """p: the probability that a bit is flipped."""
-        return self.threshold / WORD
 
     @property
     def guarantee(self) -> Guarantee:
@@ -168,21 +163,11 @@ class AdjacencyRR:
         return torch.from_numpy(wrong * math.log(self.flip) + right * math.log1p(-self.flip))
 
     @property
-    def threshold(self) -> int:
-        """2^64 p, a whole number: a bit is flipped if a random word lies below."""
-        return bit_law(self.epsilon, 1).low
-
-    @property
-    def _gap(self) -> float:
-        """1 - 2p."""
-        return bit_law(self.epsilon, 1).span / WORD
-
-    @property
     def _log_odds(self) -> float:
         """log((1 - p) / p), what one report is worth; at most epsilon."""
         # log((1 - p) / p) from integers: at a large epsilon 1 - p is 1 in floating point, and at a small one the two
         # cancel.
-        return math.log1p(bit_law(self.epsilon, 1).span / self.threshold)
+        return math.log1p(self._law.span / self.threshold)
 
     @property
     def _lists(self) -> NeighbourLists:

@@ -17,17 +17,17 @@ from torch import Tensor
 from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.guarantees import pair_guarantee
 from graphveil.mechanisms.edges.adjacency import FALSE_EDGES_WARNING
+from graphveil.mechanisms.edges.bit_flips import BitFlips
 from graphveil.mechanisms.edges.edge_sampling import false_places, survives
 from graphveil.mechanisms.edges.neighbour_lists import Ids, contains
 from graphveil.mechanisms.edges.pair_domain import PairDomain, Pairs
 from graphveil.mechanisms.edges.pairs import PairEstimate
-from graphveil.mechanisms.samplers.bits import WORD, bit_law
 from graphveil.privacy import Guarantee, Randomness
 from graphveil.privacy.printed import rounded_up
 
 
 @dataclass(frozen=True, kw_only=True)
-class EdgeRand:
+class EdgeRand(BitFlips):
     """Every protected pair is flipped, related or not, with probability 1 / (e^epsilon + 1).
 
     Formal guarantees: epsilon for one private undirected edge, exactly: the flip probability is an integer multiple of
@@ -58,11 +58,6 @@ class EdgeRand:
 
     def __post_init__(self) -> None:
         _validate.positive_epsilon(self.epsilon)
-
-    @property
-    def flip(self) -> float:
-        """p: the probability that a pair is flipped."""
-        return self.threshold / WORD
 
     @property
     def guarantee(self) -> Guarantee:
@@ -131,13 +126,3 @@ class EdgeRand:
     def _ranks(self, pairs: Pairs) -> Ids:
         # Each pair once, so that one edge flips one bit and no other.
         return np.unique(self.domain.rank(pairs).numpy())
-
-    @property
-    def threshold(self) -> int:
-        """2^64 p, a whole number: a pair is flipped if a random word lies below."""
-        return bit_law(self.epsilon, 1).low
-
-    @property
-    def _gap(self) -> float:
-        """1 - 2p."""
-        return bit_law(self.epsilon, 1).span / WORD

@@ -11,15 +11,27 @@ A collection is known by a digest of what was sent, which is public wherever the
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import torch
 from torch import Tensor
 
 from graphveil.errors import BudgetError
 from graphveil.privacy import Ledger, Spend
+
+
+class Collection(Protocol):
+    """What people sent, or a curator published."""
+
+    @property
+    def digest(self) -> str:
+        """A hash that tells it from any other one."""
+
+
+Made = TypeVar("Made")
+Kept = TypeVar("Kept", bound=Collection)
 
 
 @dataclass(eq=False)
@@ -51,9 +63,48 @@ class Account:
         """Spend, for good, before anything is read; what fails afterwards is not paid back."""
         self.ledger = self.ledger.spend(*spends) if spends else self.ledger
 
+    def buy(
+        self, spends: Iterable[Spend], read: Callable[[], Made], *, check: Callable[[], object] | None = None
+    ) -> Made:
+        """Return what `read` makes of private data, once it is paid for: the one order in which data may be read.
+
+        What the ledger cannot pay is refused first, then what `check` refuses; neither costs anything. Then the price
+        is paid, for good and on disk before anything is read, and whatever happens to `read` does not pay it back.
+
+        Args:
+            spends: what it costs.
+            read: reads private data through mechanisms.
+            check: looks at public facts alone, and raises for data that `read` could not serve.
+
+        Raises:
+            BudgetError: the ledger cannot pay.
+        """
+        priced = tuple(spends)
+        self.afford(*priced)
+        if check is not None:
+            check()
+        self.pay(*priced)
+        return read()
+
+    def collect(
+        self, spends: Iterable[Spend], read: Callable[[], Kept], *, check: Callable[[], object] | None = None
+    ) -> Kept:
+        """Return a collection that was bought and is remembered, so that training on it again is free.
+
+        Args:
+            spends, read, check: see `buy`.
+        """
+        collected = self.buy(spends, read, check=check)
+        self.made(collected.digest)
+        return collected
+
     def made(self, digest: str) -> None:
         """Remember a collection that has just been paid for and made."""
         self.collections |= {digest}
+
+    def facts(self) -> dict[str, Any]:
+        """Return the account as JSON values, from which `restored_account` makes it once more."""
+        return {"collections": sorted(self.collections), "ledger": self.ledger.to_dict()}
 
     def recognise(self, digest: str, spends: Iterable[Spend]) -> None:
         """Book a collection that was handed in, unless this account has paid for that very one.
@@ -97,15 +148,15 @@ def restored_account(facts: Mapping[str, Any]) -> Account:
 
 def digest_of(parts: Mapping[str, Tensor]) -> str:
     """Return a hash that tells one collection from another: 32 hexadecimal digits."""
-    found = hashlib.blake2b(digest_size=16)
+    digest = hashlib.blake2b(digest_size=16)
     for name in sorted(parts):
         value = parts[name].detach().cpu()
         # Shape and type beside the bytes: the same bytes in another shape are other reports.
-        found.update(f"{name}{tuple(value.shape)}{value.dtype}".encode())
+        digest.update(f"{name}{tuple(value.shape)}{value.dtype}".encode())
         csr = value.layout == torch.sparse_csr
         for part in (value.crow_indices(), value.col_indices(), value.values()) if csr else (value,):
-            found.update(part.contiguous().numpy().tobytes())
-    return found.hexdigest()
+            digest.update(part.contiguous().numpy().tobytes())
+    return digest.hexdigest()
 
 
 def _another(error: BudgetError) -> BudgetError:

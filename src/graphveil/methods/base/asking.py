@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from torch import Tensor
 from graphveil.errors import BudgetError, InputError
 from graphveil.graphs import Graph
 from graphveil.mechanisms import catalogue
+from graphveil.methods.base.account import Account
 from graphveil.methods.base.network import as_matrix
 from graphveil.methods.base.people import BY_ID, Found, Kept, pay_again, pay_as_new
 from graphveil.methods.base.released import LocalReports
@@ -22,12 +23,12 @@ from graphveil.privacy import Assumption, Ledger, Randomness, Spend, assume
 
 
 def pay_for(
-    ledger: Ledger, found: Found | None, spends: Sequence[Spend], *, name: str, group: str, queries: int
+    ledger: Ledger, known: Found | None, spends: Sequence[Spend], *, name: str, group: str, queries: int
 ) -> tuple[Ledger, frozenset[str]]:
     """Return the ledger after those who have to be asked have paid, and the budgets of the new ones among them.
 
     Args:
-        found: who they are; None: nothing tells, and everybody who ever reported pays again.
+        known: who they are; None: nothing tells, and everybody who ever reported pays again.
         spends: what one report of each kind costs.
         name, group: of their graph, and a hash that tells it from others.
 
@@ -35,22 +36,60 @@ def pay_for(
         BudgetError: everybody would be asked again, and no room was declared for that; or another process has asked
             people meanwhile, who may be the same.
     """
-    if found is None:
+    if known is None:
         return pay_again(ledger, spends, name=name), frozenset()
-    asked = [one for one, new in zip(found.names, found.new.tolist(), strict=True) if new]
+    asked = [one for one, new in zip(known.names, known.new.tolist(), strict=True) if new]
     # Of those who are asked and of nobody else: the budget belongs to them, not to everybody in the file.
     key = hashlib.sha256(group.encode() + b"".join(asked)).hexdigest()
-    said = found.said or BY_ID
-    paid, own = pay_as_new(ledger, spends, key, name=name, queries=queries, said=said)
+    reason = known.said or BY_ID
+    paid, own = pay_as_new(ledger, spends, key, name=name, queries=queries, reason=reason)
     # The ledger was read anew while paying. A spend of somebody else since then may be of these very people, who are
     # then not new.
-    if said == BY_ID and len(paid.spends) > len(ledger.spends) + len(own):
+    if reason == BY_ID and len(paid.spends) > len(ledger.spends) + len(own):
         raise BudgetError(
             f"another process asked people of this run while {name} was looked at, and they may be the same",
             where="ledger",
             remedy="nothing was read, but what was paid stays paid: load the run again",
         )
     return paid, own
+
+
+def ask(
+    account: Account,
+    kept: Kept,
+    graph: Graph,
+    known: Found | None,
+    spends: Callable[[int], Sequence[Spend]],
+    read: Callable[[Tensor], dict[str, Tensor]],
+    *,
+    group: str,
+    queries: int,
+) -> tuple[Kept, dict[str, Tensor]]:
+    """Ask those of a graph's people who have not reported, once they have paid.
+
+    Args:
+        account: what pays.
+        kept: what people sent so far, or were answered.
+        graph: theirs.
+        known: who of them is known; None: nothing tells, and everybody is asked.
+        spends: takes how many are asked, and returns what one report of each kind costs.
+        read: takes the mask [n] of those who are asked, and returns what came of it, a row for each, by name.
+        group: a hash that tells the graph from others.
+        queries: how often everybody may be asked again.
+
+    Returns:
+        What is kept from now on, and rows [n] of everybody, by name.
+
+    Raises:
+        BudgetError: see `pay_for`; nothing is read then.
+    """
+    asked = torch.ones(int(graph.num_nodes), dtype=torch.bool) if known is None else known.new
+    priced, name = spends(int(asked.sum())), graph.schema.name
+    account.ledger, own = pay_for(account.ledger, known, priced, name=name, group=group, queries=queries)
+    sent = read(asked)
+    if known is None:
+        return kept.add_group(graph, group, sent), sent
+    return kept.add_new(known, sent, own), side_by_side(known, kept.rows, sent)
 
 
 def randomize_features(graph: Graph, mechanism: Any, chosen: Tensor, *, randomness: Randomness) -> Any:
@@ -76,14 +115,14 @@ def reports_from(tensors: Mapping[str, Tensor]) -> Any:
     raise InputError(f"no feature report has tensors {sorted(tensors)}", where="reports")
 
 
-def side_by_side(found: Found, kept: Mapping[str, Tensor], sent: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def side_by_side(known: Found, kept: Mapping[str, Tensor], sent: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Return rows [n] of everybody: what was kept of those who are known, what was sent by the new ones."""
     joined = {}
     for name, fresh in sent.items():
-        rows = torch.empty((len(found.rows), *fresh.shape[1:]), dtype=fresh.dtype)
-        rows[found.new] = fresh
+        rows = torch.empty((len(known.rows), *fresh.shape[1:]), dtype=fresh.dtype)
+        rows[known.new] = fresh
         if name in kept:
-            rows[~found.new] = kept[name][found.rows[~found.new]]
+            rows[~known.new] = kept[name][known.rows[~known.new]]
         joined[name] = rows
     return joined
 
@@ -142,8 +181,8 @@ def read_people(path: str | Path, kind: str, *, of: str | None) -> Kept:
     Raises:
         ModelFileError: the file is damaged.
     """
-    found = read_kept(path, kind)
-    if found is None or found[0].get("of") != of:
+    stored = read_kept(path, kind)
+    if stored is None or stored[0].get("of") != of:
         return Kept()
     with restoring(path):
-        return Kept.restore(*found)
+        return Kept.restore(*stored)

@@ -13,7 +13,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 from torch import Tensor
 
@@ -114,6 +114,58 @@ class Core(Protocol[Collected]):
         """Read what was kept beside a saved model; nothing where the model alone was handed on."""
 
 
+class Fitted(Protocol):
+    """What fitting leaves of a collection."""
+
+    @property
+    def schema(self) -> GraphSchema:
+        """The public facts of the collection."""
+
+
+F = TypeVar("F", bound=Fitted)
+
+
+class FittedCore(Generic[F]):
+    """What all cores say of what fitting left.
+
+    Attributes:
+        written: the method's name, as users write it.
+        fits: the call that fits, beside `fit`; "" where there is no other.
+    """
+
+    written: ClassVar[str]
+    fits: ClassVar[str]
+    _fitted: F | None = None
+
+    @property
+    def fitted(self) -> bool:
+        """Whether there is anything to predict with."""
+        return self._fitted is not None
+
+    @property
+    def result(self) -> F:
+        """What fitting left; raises InputError before."""
+        if self._fitted is None:
+            calls = f"fit or {self.fits}" if self.fits else "fit"
+            raise InputError(f"this {self.written} has not been fitted", remedy=f"call {calls} first")
+        return self._fitted
+
+    @property
+    def schema(self) -> GraphSchema:
+        """The public facts of what was collected."""
+        return self.result.schema
+
+
+class ForgetsPeople:
+    """What files a core has that keeps nothing of people beside its model: nobody is asked again."""
+
+    def keep(self, model: Path) -> None:
+        """Write nothing."""
+
+    def recall(self, model: Path) -> None:
+        """Read nothing."""
+
+
 def signature_of(core: Callable[..., object]) -> inspect.Signature:
     """Return how a core is built, with the fields of its `settings_type` in the place of `**settings`.
 
@@ -137,22 +189,6 @@ def signature_of(core: Callable[..., object]) -> inspect.Signature:
     return plain.replace(parameters=spelt)
 
 
-def fitted_or_refuse(fitted: Collected | None, name: str, half: str) -> Collected:
-    """Return what a fitted core keeps.
-
-    Args:
-        fitted: what it keeps, or None.
-        name: the method's, as users write it.
-        half: the call that fits, beside `fit`.
-
-    Raises:
-        InputError: it has not been fitted.
-    """
-    if fitted is None:
-        raise InputError(f"this {name} has not been fitted", remedy=f"call fit or {half} first")
-    return fitted
-
-
 def stored_probabilities(stored: Stored, classes: int) -> Tensor:
     """Return the probabilities [n, c] that were stored.
 
@@ -164,7 +200,7 @@ def stored_probabilities(stored: Stored, classes: int) -> Tensor:
         InputError: they are of another shape, or no finite numbers.
     """
     # A file of another shape would answer for other people by their row.
-    found = require_numbers("probabilities", stored.tensors["probabilities"])
-    if found.dim() != 2 or found.shape[1] != classes:
-        raise InputError(f"probabilities are {tuple(found.shape)}", allowed=f"(nodes, {classes})")
-    return found
+    probabilities = require_numbers("probabilities", stored.tensors["probabilities"])
+    if probabilities.dim() != 2 or probabilities.shape[1] != classes:
+        raise InputError(f"probabilities are {tuple(probabilities.shape)}", allowed=f"(nodes, {classes})")
+    return probabilities

@@ -162,8 +162,8 @@ class Estimator(Generic[C]):
         Args:
             graph: see `predict_proba`, as `randomness` and `who`.
         """
-        found = self.predict_proba(graph, randomness=randomness, **who)
-        return (found > 0.5).long() if self.core.several else found.argmax(dim=1)
+        probabilities = self.predict_proba(graph, randomness=randomness, **who)
+        return (probabilities > 0.5).long() if self.core.several else probabilities.argmax(dim=1)
 
     def score(
         self, graph: Graph, mask: Tensor | None = None, *, randomness: Randomness | None = None, **who: object
@@ -349,8 +349,8 @@ class Estimator(Generic[C]):
 
     def __repr__(self) -> str:
         defaults = _defaults(type(self.core))
-        said = {name: value for name, value in self.get_params().items() if defaults.get(name, _NONE) != value}
-        return f"{self._name}({', '.join(f'{name}={value!r}' for name, value in said.items())})"
+        chosen = {name: value for name, value in self.get_params().items() if defaults.get(name, _NONE) != value}
+        return f"{self._name}({', '.join(f'{name}={value!r}' for name, value in chosen.items())})"
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows: the method, what it protects, and its lift where a run measured it."""
@@ -367,57 +367,6 @@ class Estimator(Generic[C]):
 
 
 _NONE = object()
-
-
-class Factory(Generic[P, C]):
-    """What users call to get an estimator: the method's name.
-
-    Args:
-        core: the class of the core that it builds.
-    """
-
-    def __init__(self, core: Callable[P, C]) -> None:
-        self._core = core
-        self.__doc__ = core.__doc__
-
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Estimator[C]:
-        if "backbone" in kwargs and "backbone" not in signature_of(self._core).parameters:
-            raise InputError(
-                "this method trains no network, or one that reads hops, noisy sums or a release in parts that a "
-                "module of plain rows does not take",
-                where="backbone",
-                allowed="with lpgnn, solitude, class-sums and dp-mlp",
-            )
-        return Estimator(self._core(*args, **kwargs))
-
-    def load(self, path: str | Path, *, backbone: nn.Module | None = None) -> Estimator[C]:
-        """Return a saved estimator, able to predict; what it spent stays spent.
-
-        Args:
-            path: the file, or the folder that holds `model.safetensors`.
-            backbone: the module that was trained, where it was a user's own.
-
-        Raises:
-            ModelFileError: for a file that is missing, damaged or of another method.
-        """
-        return load_estimator(self.core, path, backbone=backbone)
-
-    @property
-    def core(self) -> type[C]:
-        """The class of the core."""
-        core: Any = self._core
-        found: type[C] = core
-        return found
-
-    @property
-    def kind(self) -> str:
-        """The name under which the method is saved."""
-        kind: Any = self.core.kind
-        return str(kind)
-
-    @property
-    def __signature__(self) -> inspect.Signature:
-        return signature_of(self._core)
 
 
 def load_estimator(core: type[C], path: str | Path, *, backbone: nn.Module | None = None) -> Estimator[C]:
@@ -438,14 +387,14 @@ def load_estimator(core: type[C], path: str | Path, *, backbone: nn.Module | Non
     own = facts.get("backbone")
     # Code is never read from a file: a module of the user's own must come from the user.
     if (own is None) != (backbone is None):
-        said = "holds weights of its own network" if own is None else f"holds weights of a module of yours, {own}"
-        raise ModelFileError(said, where=str(path), remedy="load it with backbone=... as it was trained, or without")
+        held = "holds weights of its own network" if own is None else f"holds weights of a module of yours, {own}"
+        raise ModelFileError(held, where=str(path), remedy="load it with backbone=... as it was trained, or without")
     restore: Any = core.restore
     build = restore if backbone is None else partial(restore, backbone=backbone)
     with restoring(path):
-        found: C = build(Stored(facts, tensors))
-    found.recall(Path(path))
-    return Estimator(found)
+        restored: C = build(Stored(facts, tensors))
+    restored.recall(Path(path))
+    return Estimator(restored)
 
 
 def _as_graph(value: Graph) -> Graph:
@@ -458,8 +407,8 @@ def _answering(estimator: Estimator[C], call: Callable[P, T]) -> Callable[P, Est
 
     @wraps(call)
     def answer(*args: P.args, **kwargs: P.kwargs) -> Estimator[C] | T:
-        found = call(*args, **kwargs)
-        return estimator if found is estimator.core else found
+        given = call(*args, **kwargs)
+        return estimator if given is estimator.core else given
 
     return answer
 

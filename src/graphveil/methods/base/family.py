@@ -1,9 +1,10 @@
 """What a family of methods tells a run, a plan, a tuning and a command: everything that differs between families.
 
-    LOCAL     labels, or features and labels, on a public topology; the non-private baselines too
+    LOCAL     labels, or features and labels, on a public topology
     LINKS     private neighbour lists
     CURATOR   a trusted curator trains
     RELEASES  a trusted curator publishes a graph
+    BASELINES plain networks that protect nothing
 
 A family is one object; `base.method.Method.family` says where.  Where methods of one family differ, their cores say so
 in attributes (`trains_network`, `reads_edges`, `counts_classes`).
@@ -12,7 +13,7 @@ in attributes (`trains_network`, `reads_edges`, `counts_classes`).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from torch import Tensor
@@ -74,5 +75,11 @@ class Family(Protocol[E_contra, Collected]):
     def train(self, estimator: E_contra, collected: Collected, graph: Graph) -> Tensor:
         """Train on what was collected and return the labels in it [n], as they were released."""
 
-    def answers_features(self, estimator: E_contra) -> bool:
-        """Whether the fitted method is applied, for nothing, to any features that somebody hands in."""
+
+#: The family of a method that is known by name alone.
+AnyFamily: TypeAlias = Family[Any, Any]
+
+
+def collection_repeats(repeats: int) -> str:
+    """Return what several runs of a collection are."""
+    return f"{repeats} repeats with fresh noise and splits: a simulation; a real collection has one report per person"

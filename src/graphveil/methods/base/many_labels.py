@@ -52,26 +52,26 @@ def many_labels(labels: Tensor, train: Tensor, val: Tensor) -> ManyLabels:
     return ManyLabels(nodes, labels[nodes].float(), val_nodes, labels[val_nodes].float())
 
 
-def micro_f1(found: Tensor, labels: Tensor) -> float:
+def micro_f1(predicted: Tensor, labels: Tensor) -> float:
     """Return the micro-averaged F1 of found labels (bool [m, c]); 0 where nothing is found and nothing was there."""
-    return float(f1_shares(found, labels).mean()) if len(labels) else 0.0
+    return float(f1_shares(predicted, labels).mean()) if len(labels) else 0.0
 
 
-def f1_shares(found: Tensor, labels: Tensor) -> np.ndarray:
+def f1_shares(predicted: Tensor, labels: Tensor) -> np.ndarray:
     """Return one number a node [m] with the micro-averaged F1 as mean: 2 TP_v / mean over nodes of (2 TP + FP + FN)."""
     there = labels > 0
-    hit = (found & there).sum(dim=1).double()
-    both = (found.sum(dim=1) + there.sum(dim=1)).double()
+    hit = (predicted & there).sum(dim=1).double()
+    both = (predicted.sum(dim=1) + there.sum(dim=1)).double()
     # Shares with this denominator average to the micro F1, so its interval follows from the nodes as for accuracy.
     total = float(both.mean())
     shares: np.ndarray = (2 * hit / total if total else torch.zeros_like(hit)).numpy()
     return shares
 
 
-def f1_by_label(found: Tensor, labels: Tensor) -> np.ndarray:
+def f1_by_label(predicted: Tensor, labels: Tensor) -> np.ndarray:
     """Return the F1 of every label [c]; 0 for a label that is neither found nor there."""
     there = labels > 0
-    hit = (found & there).sum(dim=0).double()
-    both = (found.sum(dim=0) + there.sum(dim=0)).double()
+    hit = (predicted & there).sum(dim=0).double()
+    both = (predicted.sum(dim=0) + there.sum(dim=0)).double()
     each: np.ndarray = torch.where(both > 0, 2 * hit / both.clamp_min(1), 0.0).numpy()
     return each

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeAlias, TypeVar
 
 from graphveil.errors import InputError
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from graphveil.methods.base.core import Core
+    from graphveil.methods.base.estimator import Estimator
+
+P = ParamSpec("P")
+C = TypeVar("C", bound="Core[Any]")
 
 #: Tags of methods.
 RELEASE, PAID_TUNING, BASELINE = "release", "paid tuning", "baseline"
@@ -41,15 +52,28 @@ def _refuse_nothing(given: Mapping[str, Any]) -> None:
     """Most methods take any of their options together."""
 
 
+class _Documented:
+    """What `help` shows: of the class its own text, of a method that of its core, which is loaded then."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __get__(self, entry: AnyMethod | None, kind: type) -> str:
+        return self._text if entry is None else str(entry.load_core().__doc__)
+
+
 @dataclass(frozen=True, eq=False)
-class Method:
-    """A method by name.  Help texts, tables, tuning and audits are derived from it; calling it builds the estimator.
+class Method(Generic[P, C]):
+    """A method: what commands call by `name` and the library under `public_name`; calling it builds the estimator.
+
+    Help texts, tables, tuning and audits are derived from it. To type checkers it is `Method[P, C]`: called with P, the
+    settings of its core, it gives an `Estimator[C]`.
 
     Attributes:
         name: as users type it.
         summary: one line.
         trust: "local" (nobody sees raw data), "central" (a curator does), "none" (nothing is protected).
-        core: where the class is that does the work, "module:Class".
+        core: where the class is that does the work, "module:Class"; its name without "Core" is the public one.
         family: where the methods of its kind meet runs, plans and tuning, "module:OBJECT"; see `base.family`.
         options: setting -> what it is, in the order in which they are listed; seed and device belong to a run.
         reads: what of a person it reads.
@@ -92,27 +116,72 @@ class Method:
         self.refuse(settings)
         return {**{name: option.default for name, option in self.options.items()}, **settings}
 
-    def load_core(self) -> Any:
+    @property
+    def public_name(self) -> str | None:
+        """What the library exports it as; None for another name of the same core with some settings fixed."""
+        return None if self.fixed else self.core.rpartition(":")[2].removesuffix("Core")
+
+    @property
+    def kind(self) -> str:
+        """The name under which models are saved, which is that of all methods with this core."""
+        return str(self.load_core().kind)
+
+    def load_core(self) -> type[C]:
         """Return the class that does the work."""
-        return load_path(self.core)
+        core: type[C] = load_path(self.core)
+        return core
 
     def load_family(self) -> Any:
         """Return the family's object, a `base.family.Family`."""
         return load_path(self.family)
 
-    def build(self, **settings: Any) -> Any:
+    def __call__(self, *args: P.args, **settings: P.kwargs) -> Estimator[C]:
         """Return an unfitted estimator.
 
         Args:
+            args: none; settings have names.
             settings: of the core; those that the method fixes are not taken from here.
 
         Raises:
             InputError: for an unknown setting or value.
         """
-        # Fixed settings last: what is not for users to choose cannot be chosen by a keyword either.
-        return self.load_core()(**{**settings, **self.fixed})
+        from graphveil.methods.base.estimator import Estimator
 
-    __call__ = build
+        if "backbone" in settings and "backbone" not in self.__signature__.parameters:
+            raise InputError(
+                "this method trains no network, or one that reads hops, noisy sums or a release in parts that a "
+                "module of plain rows does not take",
+                where="backbone",
+                allowed="with lpgnn, solitude, class-sums and dp-mlp",
+            )
+        # Fixed settings last: what is not for users to choose cannot be chosen by a keyword either.
+        return Estimator(self.load_core()(*args, **{**settings, **self.fixed}))
+
+    def load(self, path: str | Path, *, backbone: nn.Module | None = None) -> Estimator[C]:
+        """Return a saved estimator, able to predict; what it spent stays spent.
+
+        Args:
+            path: the file, or the folder that holds `model.safetensors`.
+            backbone: the module that was trained, where it was a user's own.
+
+        Raises:
+            ModelFileError: for a file that is missing, damaged or of another method.
+        """
+        from graphveil.methods.base.estimator import load_estimator
+
+        return load_estimator(self.load_core(), path, backbone=backbone)
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        from graphveil.methods.base.core import signature_of
+
+        return signature_of(self.load_core())
+
+    __doc__ = _Documented(str(__doc__))
+
+
+#: A method of which nothing more is known.
+AnyMethod: TypeAlias = Method[..., Any]
 
 
 def load_path(path: str) -> Any:

@@ -129,9 +129,9 @@ def train_network(
         trained, learned = train(model, read, structure, objective, schedule, **run), None
     else:
         support = Support.of(cast(Topology, topology).edge_index, topology.num_nodes).to(device)
-        found = train_calibrated(model, settings.model, inputs, support, objective, schedule, calibration, **run)
-        trained = found.trained
-        learned = LearnedLinks(found.edge_index.cpu(), found.weights.cpu(), found.violations)
+        calibrated = train_calibrated(model, settings.model, inputs, support, objective, schedule, calibration, **run)
+        trained = calibrated.trained
+        learned = LearnedLinks(calibrated.edge_index.cpu(), calibrated.weights.cpu(), calibrated.violations)
     # Copies: the model may be trained on, and what was fitted must stay what was validated.
     weights = {name: value.detach().cpu().clone() for name, value in model.state_dict().items()}
     mean = None if inputs.mean is None else inputs.mean.cpu()
@@ -201,17 +201,17 @@ def require_shapes(
         require_weights(OwnBackbone(backbone), network.weights)
         return _require_logits(network, classes)
     tensors = network.weights if network.mean is None else {**network.weights, "mean": network.mean}
-    found = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+    shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
     wide = (dimension, first_width(settings.model, settings.hidden))
-    if found.get("weight1") != wide:  # asked first: what is built below is then no larger than what was stored
-        raise InputError(f"weight1 is {found.get('weight1')}", allowed=str(wide))
+    if shapes.get("weight1") != wide:  # asked first: what is built below is then no larger than what was stored
+        raise InputError(f"weight1 is {shapes.get('weight1')}", allowed=str(wide))
     model = build_backbone(settings.model, dimension, settings.hidden, classes, 0.0, generator=torch.Generator())
     expected = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
     if settings.scaling == "standard":
         expected["mean"] = (1, dimension)
-    for name in sorted({*found, *expected}):
-        if found.get(name) != expected.get(name):
-            raise InputError(f"{name} is {found.get(name)}", allowed=str(expected.get(name)))
+    for name in sorted({*shapes, *expected}):
+        if shapes.get(name) != expected.get(name):
+            raise InputError(f"{name} is {shapes.get(name)}", allowed=str(expected.get(name)))
     return _require_logits(network, classes)
 
 

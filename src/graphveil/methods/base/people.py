@@ -101,30 +101,30 @@ class Kept:
         count, ids = int(graph.num_nodes), node_names(graph)
         # Declared and not checked, so it stands in the guarantee: who says so wrongly has people report twice.
         if people == "other":
-            said = assume("others-declared", graph=graph.schema.name, times="")
+            fact = assume("others-declared", graph=graph.schema.name, times="")
             if ids is None:
                 names = _names(f"other {group}", range(count))
-                return Found(self._rows(names), names, said)
+                return Found(self._rows(names), names, fact)
             names = _names(f"{graph.schema.name} id", ids)
-            return Found(self._rows(names), names, said, _names(_DECLARED, ids))
+            return Found(self._rows(names), names, fact, _names(_DECLARED, ids))
         if ids is not None and self.named:
             names = _names("id", ids)
-            found = Found(self._rows(names), names, BY_ID)
-            if people == "same" and bool(found.new.any()):
-                raise _not_the_same(graph, f"{int(found.new.sum())} of the ids have never reported")
+            known = Found(self._rows(names), names, BY_ID)
+            if people == "same" and bool(known.new.any()):
+                raise _not_the_same(graph, f"{int(known.new.sum())} of the ids have never reported")
             # An id that was declared to be somebody else's may be this person's all the same: then nothing tells, and
             # all pay.
             declared = self._rows(_names(_DECLARED, ids)) >= 0  # the same person, or another one with this id
             # A spend that left no rows behind may have been these people's: another process, or a step that failed
             # after paying.
-            told = self.knows_all(ledger) and not bool((found.new & declared).any())
-            return found if told or not bool(found.new.any()) else None
+            told = self.knows_all(ledger) and not bool((known.new & declared).any())
+            return known if told or not bool(known.new.any()) else None
         if people == "same":
             # Only the number can be checked; a permutation cannot, and so the guarantee says that rows were declared.
             if count != self.own:
                 raise _not_the_same(graph, f"{count} people, and reports of {self.own} were kept")
-            said = assume("rows-declared", graph=graph.schema.name, times="")
-            return Found(torch.arange(count), said=said)
+            fact = assume("rows-declared", graph=graph.schema.name, times="")
+            return Found(torch.arange(count), said=fact)
         rows = self._rows(_names(f"group {group}", range(count)))
         return None if bool((rows < 0).any()) else Found(rows)
 
@@ -147,13 +147,13 @@ class Kept:
         joined = {key: torch.cat([self.rows[key], t]) if self.rows else t for key, t in rows.items()}
         return replace(self, places=places, rows=joined, budgets=self.budgets | paid)
 
-    def add_new(self, found: Found, rows: Mapping[str, Tensor], paid: frozenset[str]) -> Kept:
-        """Return what is kept after the new ones among `found` were asked, in the order of their rows."""
-        asked = found.new.nonzero().squeeze(1).tolist()
-        joined = self.add([found.names[row] for row in asked], rows, paid)
-        if not found.declared:
+    def add_new(self, people: Found, rows: Mapping[str, Tensor], paid: frozenset[str]) -> Kept:
+        """Return what is kept after the new ones among `people` were asked, in the order of their rows."""
+        asked = people.new.nonzero().squeeze(1).tolist()
+        joined = self.add([people.names[row] for row in asked], rows, paid)
+        if not people.declared:
             return joined
-        known = {found.declared[row]: joined.places[found.names[row]] for row in asked}
+        known = {people.declared[row]: joined.places[people.names[row]] for row in asked}
         return replace(joined, places={**known, **joined.places})
 
     def add_group(self, graph: Graph, group: str, rows: Mapping[str, Tensor]) -> Kept:
@@ -171,9 +171,9 @@ class Kept:
     def tensors(self) -> dict[str, Tensor]:
         """Return the tensors of a file."""
         names = torch.frombuffer(bytearray(b"".join(self.places) or bytes(NAME_BYTES)), dtype=torch.uint8)
-        found = {f"rows.{name}": value for name, value in self.rows.items()}
+        rows = {f"rows.{name}": value for name, value in self.rows.items()}
         places = torch.tensor(list(self.places.values()), dtype=torch.int64)
-        return {**found, "names": names.view(-1, NAME_BYTES)[: len(places)], "places": places}
+        return {**rows, "names": names.view(-1, NAME_BYTES)[: len(places)], "places": places}
 
     @staticmethod
     def restore(facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Kept:
@@ -193,7 +193,7 @@ class Kept:
 
 
 def pay_as_new(
-    ledger: Ledger, spends: Iterable[Spend], key: str, *, name: str, queries: int, said: Assumption
+    ledger: Ledger, spends: Iterable[Spend], key: str, *, name: str, queries: int, reason: Assumption
 ) -> tuple[Ledger, frozenset[str]]:
     """Return the ledger after people who never reported paid for their first reports, and the names of their budgets.
 
@@ -201,7 +201,7 @@ def pay_as_new(
         key: a hash by which they are told from others in the ledger.
         name: of their graph.
         queries: how many further times each of them may be asked, as was declared.
-        said: what tells that they are new, which the guarantee will lean on.
+        reason: what tells that they are new, which the guarantee will lean on.
     """
     spends = tuple(spends)
     moved = []
@@ -210,7 +210,7 @@ def pay_as_new(
         own = _unused(ledger, f"{unit} of {name} ({key[:8]}")
         # A row of their own: people who never reported have their whole budget, whatever others have spent.
         ledger = ledger.declare(own, *_room(mine, queries))
-        moved += [replace(one, unit=own, parameters={**one.parameters, _SAID: said.sentence}) for one in mine]
+        moved += [replace(one, unit=own, parameters={**one.parameters, _SAID: reason.sentence}) for one in mine]
     return (ledger.spend(*moved) if moved else ledger), frozenset(one.unit for one in moved)
 
 
@@ -245,14 +245,14 @@ def leans_on(ledger: Ledger) -> tuple[Assumption, ...]:
     facts = [
         (str(one.parameters[_SAID]), one.unit.partition(" of ")[2]) for one in ledger.spends if _SAID in one.parameters
     ]
-    times = Counter(said for said, _ in dict.fromkeys(facts))
-    told = [_counted(assumption_of(said), many) for said, many in times.items()]
+    times = Counter(sentence for sentence, _ in dict.fromkeys(facts))
+    told = [_counted(assumption_of(sentence), many) for sentence, many in times.items()]
     return (*told, ONE_COPY) if told else ()
 
 
-def _counted(said: Assumption, many: int) -> Assumption:
+def _counted(fact: Assumption, many: int) -> Assumption:
     """The same fact with how often it was declared, where that is more than once."""
-    return said if said == BY_ID or many == 1 else said.with_facts(times=f" (said {many} times)")
+    return fact if fact == BY_ID or many == 1 else fact.with_facts(times=f" (said {many} times)")
 
 
 def times_paid(ledger: Ledger | None, unit: str) -> int:
@@ -293,12 +293,12 @@ def _names(group: str, ids: Iterable[object]) -> tuple[bytes, ...]:
     """Return the hash of every id within a group."""
     # The group's length comes first: no id of one group can spell a member of another.
     begun = hashlib.blake2b(f"{len(group)}:{group}:".encode(), digest_size=NAME_BYTES)
-    found = []
+    names = []
     for one in ids:
         digest = begun.copy()
         digest.update(str(one).encode())
-        found.append(digest.digest())
-    return tuple(found)
+        names.append(digest.digest())
+    return tuple(names)
 
 
 def _not_the_same(graph: Graph, why: str) -> InputError:

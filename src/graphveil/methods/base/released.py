@@ -158,16 +158,16 @@ def require_one_label(graph: Graph) -> GraphSchema:
     return schema
 
 
-def require_same_features(found: GraphSchema, trained: GraphSchema) -> None:
+def require_same_features(other: GraphSchema, trained: GraphSchema) -> None:
     """Refuse a new graph whose features are not those of training, before any is read.
 
     Raises:
         InputError: naming both dimensions and ranges.
     """
-    if (found.dimension, found.low, found.high) != (trained.dimension, trained.low, trained.high):
+    if (other.dimension, other.low, other.high) != (trained.dimension, trained.low, trained.high):
         raise InputError(
-            f"features are {found.dimension} numbers in [{found.low:g}, {found.high:g}]",
-            where=found.name,
+            f"features are {other.dimension} numbers in [{other.low:g}, {other.high:g}]",
+            where=other.name,
             allowed=f"{trained.dimension} numbers in [{trained.low:g}, {trained.high:g}], as in training",
         )
 

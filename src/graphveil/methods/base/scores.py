@@ -18,5 +18,5 @@ def true_score(predicted: Tensor, graph: Graph, mask: Tensor | None = None) -> f
         mask: bool [n], the nodes that count; those without a label never do.
     """
     known = known_labels(graph) if mask is None else mask & known_labels(graph)
-    found, true = predicted[known], graph.y[known]
-    return micro_f1(found > 0, true) if found.dim() == 2 else float((found == true).float().mean())
+    labels, true = predicted[known], graph.y[known]
+    return micro_f1(labels > 0, true) if labels.dim() == 2 else float((labels == true).float().mean())

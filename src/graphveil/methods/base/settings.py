@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from graphveil.errors import InputError
@@ -65,6 +66,23 @@ class NetworkSettings:
         if not 0 <= decay < math.inf:
             raise InputError(f"weight_decay = {self.weight_decay!r}", allowed="a finite number of at least 0")
         require_device(self.device)
+
+
+def require_known(given: Iterable[str], known: Iterable[str], where: str) -> None:
+    """Refuse settings that there are not.
+
+    Args:
+        given: their names.
+        known: all names that there are, in the order in which they are listed.
+        where: what they are settings of.
+
+    Raises:
+        InputError: naming the first one that is not known.
+    """
+    names = list(known)
+    for name in given:
+        if name not in names:
+            raise InputError(f"setting {name!r} is not known", where=where, allowed=", ".join(names))
 
 
 def number_or_nan(value: object) -> float:

@@ -78,14 +78,14 @@ def read_method(path: str | Path, kind: str | None = None) -> tuple[str, dict[st
     # Before the hash: a newer format may well be hashed in another way.
     if header.get("format") != FORMAT:
         raise ModelFileError(f"format {header.get('format')!r}", where=str(target), allowed=f"format {FORMAT}")
-    found, facts = header.get("kind"), header.get("facts")
-    if not isinstance(found, str) or not isinstance(facts, dict):
+    stored, facts = header.get("kind"), header.get("facts")
+    if not isinstance(stored, str) or not isinstance(facts, dict):
         raise ModelFileError("the header lacks the method's kind or facts", where=str(target))
-    if header.get("sha256") != digest_of(found, facts, tensors):
+    if header.get("sha256") != digest_of(stored, facts, tensors):
         raise ModelFileError("the content does not match its recorded hash", where=str(target), remedy="save it again")
-    if kind is not None and found != kind:
-        raise ModelFileError(f"holds a {found!r} model", where=str(target), allowed=f"a {kind!r} model")
-    return found, facts, tensors
+    if kind is not None and stored != kind:
+        raise ModelFileError(f"holds a {stored!r} model", where=str(target), allowed=f"a {kind!r} model")
+    return stored, facts, tensors
 
 
 def save_kept(model: Path, kind: str, facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
@@ -191,6 +191,15 @@ def schema_facts(schema: GraphSchema) -> dict[str, Any]:
 def number(value: float | None) -> float | str | None:
     """Return a number as a JSON value, None as it is."""
     return None if value is None else number_to_json(value)
+
+
+def number_from(stored: object) -> float | None:
+    """Return a number as `number` wrote it: infinity is a word, None stays None.
+
+    Raises:
+        TypeError, ValueError: for anything else.
+    """
+    return None if stored is None else float(stored)  # type: ignore[arg-type]
 
 
 def _read(target: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:

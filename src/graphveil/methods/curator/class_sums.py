@@ -15,7 +15,6 @@ Shapes: x [n, d], M and H [n, c], z [n, 2 c].
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Any, cast
 
 import torch
@@ -25,12 +24,12 @@ from graphveil.aggregation import ReceiverRows, SparseMatrix, build_inputs
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema, Split
 from graphveil.methods.base.account import Account, digest_of, restored_account
-from graphveil.methods.base.core import Stored, fitted_or_refuse
+from graphveil.methods.base.core import FittedCore, ForgetsPeople, Stored
 from graphveil.methods.base.drop import drop_objective
-from graphveil.methods.base.estimator import Factory
 from graphveil.methods.base.network import Network
 from graphveil.methods.base.network_storage import backbone_facts, network_facts, network_tensors, restored_network
-from graphveil.methods.base.storage import number, schema_facts, schema_from
+from graphveil.methods.base.settings import require_known
+from graphveil.methods.base.storage import number, number_from, schema_facts, schema_from
 from graphveil.methods.curator.privacy import CuratorPrivacy, Noise
 from graphveil.methods.curator.settings import SumsSettings
 from graphveil.methods.curator.training import NodeData, read_people
@@ -72,7 +71,7 @@ class FittedSums:
     network: Network
 
 
-class ClassSumsCore:
+class ClassSumsCore(FittedCore[FittedSums], ForgetsPeople):
     """Noisy sums of neighbours' classes: `fit` is `publish` (the curator), then `fit_published` (anybody).
 
     Args:
@@ -97,6 +96,7 @@ class ClassSumsCore:
     """
 
     kind = "class-sums"
+    written, fits = "ClassSums", "fit_published"
     reads_edges = counts_classes = True
     hops, w_max = 1, 1.0
     says_who: tuple[str, ...] = ()
@@ -112,10 +112,7 @@ class ClassSumsCore:
         backbone: nn.Module | None = None,
         **settings: Any,
     ) -> None:
-        known = SumsSettings.__dataclass_fields__
-        for name in settings:
-            if name not in known:
-                raise InputError(f"setting {name!r} is not known", where="ClassSums", allowed=", ".join(known))
+        require_known(settings, SumsSettings.__dataclass_fields__, "ClassSums")
         # Labels go into the messages as they are: noise for one edge does not hide a node in all its neighbours' sums.
         if unit == "node":
             raise InputError(
@@ -127,7 +124,6 @@ class ClassSumsCore:
         self.settings, self.backbone = SumsSettings(**settings), backbone
         self.account = Account(self.privacy.open_ledger())
         self.published: PublishedSums | None = None
-        self._fitted: FittedSums | None = None
 
     # ---- the curator ----
 
@@ -142,17 +138,16 @@ class ClassSumsCore:
         noise = self.privacy.noise(schema, hops=1, columns=columns)
         if self.backbone is not None:
             require_scores(self.backbone, schema.dimension + 2 * columns, columns, edges=False)
-        # Before `read_people`: a crash between the two has spent for nothing, the other way round it had read for
-        # nothing.
-        self.account.pay(*self.privacy.spend("class sums", schema, noise, columns=columns))
-        people = read_people(graph, split)
-        rows = ReceiverRows.of(graph.edge_index, people.nodes)
-        found = self.privacy.sums(schema, noise).perturb(rows, messages(people), 1, randomness)
-        # Without noise nothing was promised, so a known seed takes nothing away.
-        void = None if self.privacy.public else randomness.void
-        made = PublishedSums(people, found, noise, self.privacy, void)
-        self.account.made(made.digest)
-        return made
+
+        def read() -> PublishedSums:
+            people = read_people(graph, split)
+            rows = ReceiverRows.of(graph.edge_index, people.nodes)
+            sums = self.privacy.sums(schema, noise).perturb(rows, messages(people), 1, randomness)
+            # Without noise nothing was promised, so a known seed takes nothing away.
+            void = None if self.privacy.public else randomness.void
+            return PublishedSums(people, sums, noise, self.privacy, void)
+
+        return self.account.collect(self.privacy.spend("class sums", schema, noise, columns=columns), read)
 
     # ---- anybody ----
 
@@ -222,11 +217,6 @@ class ClassSumsCore:
         return torch.softmax(fitted.network.logits, dim=1)
 
     @property
-    def fitted(self) -> bool:
-        """Whether there is a trained network."""
-        return self._fitted is not None
-
-    @property
     def seed(self) -> int:
         """What fixes the default split and initial weights, never privacy noise."""
         return self.settings.seed
@@ -235,11 +225,6 @@ class ClassSumsCore:
         """Return the settings that build the core once more."""
         budget = {"epsilon": self.privacy.epsilon, "delta": self.privacy.delta, "unit": self.privacy.unit}
         return {**budget, "backbone": self.backbone, **asdict(self.settings)}
-
-    @property
-    def schema(self) -> GraphSchema:
-        """The public facts of the graph that was published."""
-        return self.result.schema
 
     @property
     def guarantee(self) -> Guarantee:
@@ -273,17 +258,10 @@ class ClassSumsCore:
             "epsilon_relationship": number(fitted.epsilon_relationship),
             **network_facts(fitted.network),
             **backbone_facts(self.backbone),
-            "collections": sorted(self.account.collections),
-            "ledger": self.account.ledger.to_dict(),
+            **self.account.facts(),
             "guarantee": fitted.guarantee.to_dict(),
         }
         return Stored(facts, network_tensors(fitted.network))
-
-    def keep(self, model: Path) -> None:
-        """Keep nothing: nobody is asked again."""
-
-    def recall(self, model: Path) -> None:
-        """Find nothing: nothing is kept."""
 
     @classmethod
     def restore(cls, stored: Stored, *, backbone: nn.Module | None = None) -> ClassSumsCore:
@@ -304,19 +282,10 @@ class ClassSumsCore:
             require_weights(OwnBackbone(backbone), network.weights)
         if network.logits.dim() != 2 or network.logits.shape[1] != len(schema.classes):
             raise InputError(f"logits are {tuple(network.logits.shape)}", allowed=f"(nodes, {len(schema.classes)})")
-        price, guarantee = facts["epsilon_relationship"], Guarantee.from_dict(facts["guarantee"])
-        price = None if price is None else float(price)
+        price, guarantee = number_from(facts["epsilon_relationship"]), Guarantee.from_dict(facts["guarantee"])
         method._fitted = FittedSums(schema, str(facts["people"]), guarantee, price, network)
         method.account = restored_account(facts)
         return method
-
-    @property
-    def result(self) -> FittedSums:
-        """What fitting left; raises InputError before."""
-        return fitted_or_refuse(self._fitted, "ClassSums", "fit_published")
-
-
-ClassSums = Factory(ClassSumsCore)
 
 
 def corners(classes: int) -> Tensor:
@@ -330,10 +299,10 @@ def corners(classes: int) -> Tensor:
 
 def messages(people: NodeData) -> Tensor:
     """Return M [n, c]: the corner of every public label, zero rows elsewhere."""
-    found = torch.zeros(people.nodes, people.classes)
+    rows = torch.zeros(people.nodes, people.classes)
     known = people.labels >= 0
-    found[known] = corners(people.classes)[people.labels[known]]
-    return found
+    rows[known] = corners(people.classes)[people.labels[known]]
+    return rows
 
 
 def beside(sums: Tensor, noise: Noise) -> Tensor:

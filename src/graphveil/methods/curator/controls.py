@@ -22,9 +22,9 @@ from torch import Tensor
 from graphveil.graphs import Graph, Split
 from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.family import Control
-from graphveil.methods.base.method import PAID_TUNING, Method
+from graphveil.methods.base.method import PAID_TUNING, AnyMethod
 from graphveil.methods.curator.class_sums import ClassSumsCore, train_fusion
-from graphveil.methods.curator.dp_mlp import DPMLP, DPMLPCore
+from graphveil.methods.curator.dp_mlp import DPMLPCore
 from graphveil.methods.curator.entries import CURATOR_METHODS
 from graphveil.methods.curator.recipe import StagedCore
 from graphveil.methods.curator.settings import CuratorSettings
@@ -48,7 +48,7 @@ def curator_controls_of(
         return {"public-only": lambda: np.full(int(split.test.sum()), 1.0 / len(graph.schema.classes))}
     # Where nodes are protected a control that reads features has to pay too, or it would win by looking.
     if privacy.nodes and not privacy.public:
-        rival = DPMLP(epsilon=privacy.epsilon, delta=privacy.delta, **asdict(settings))
+        rival = Estimator(DPMLPCore(epsilon=privacy.epsilon, delta=privacy.delta, **asdict(settings)))
         fit = partial(rival.fit, graph, split=split, randomness=randomness)
         return {"no-edges": lambda: hits(fit().predict_proba(), graph, split)}
     return {"no-edges": lambda: hits(_hop_zero(method, graph, split), graph, split)}
@@ -73,8 +73,8 @@ def curator_rivals_of(
     shared: dict[str, Any] = {"epsilon": privacy.epsilon, "delta": privacy.delta, "unit": privacy.unit}
     shared["seed"] = method.settings.seed
 
-    def run(entry: Method) -> np.ndarray:
-        rival = entry.build(**shared).fit(graph, split=split, randomness=randomness)
+    def run(entry: AnyMethod) -> np.ndarray:
+        rival = entry(**shared).fit(graph, split=split, randomness=randomness)
         return hits(rival.predict_proba(), graph, split)
 
     others = [entry for entry in CURATOR_METHODS if "edges" in entry.reads and entry.name != method.kind]

@@ -7,8 +7,7 @@ beat. Source of the descent: see `training.dp_sgd`.
 from __future__ import annotations
 
 import copy
-from dataclasses import asdict, dataclass, fields
-from pathlib import Path
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
@@ -17,9 +16,9 @@ from torch import Tensor, nn
 from graphveil.errors import BudgetError, InputError
 from graphveil.graphs import Graph, GraphSchema, Split
 from graphveil.methods.base.account import Account, restored_account
-from graphveil.methods.base.core import Stored
-from graphveil.methods.base.estimator import Factory
+from graphveil.methods.base.core import FittedCore, ForgetsPeople, Stored
 from graphveil.methods.base.released import require_same_features
+from graphveil.methods.base.settings import require_known
 from graphveil.methods.base.storage import number, schema_facts, schema_from
 from graphveil.methods.curator.privacy import CuratorPrivacy, Noise, budget_from
 from graphveil.methods.curator.settings import CuratorSettings
@@ -58,7 +57,7 @@ class PaidNodes:
     noise: Noise
 
 
-class DPMLPCore:
+class DPMLPCore(FittedCore[FittedCurator], ForgetsPeople):
     """A perceptron by private gradient descent; the unit is one node's features and label.
 
     Args:
@@ -84,6 +83,7 @@ class DPMLPCore:
     """
 
     kind = "dp-mlp"
+    written, fits = "dp-mlp", ""
     reads_edges = counts_classes = False
     hops, w_max = 0, 1.0
     says_who: tuple[str, ...] = ()
@@ -101,10 +101,7 @@ class DPMLPCore:
         backbone: nn.Module | None = None,
         **settings: Any,
     ) -> None:
-        known = [field.name for field in fields(CuratorSettings)]
-        for name in settings:
-            if name not in known:
-                raise InputError(f"setting {name!r} is not known", where=self.kind, allowed=", ".join(known))
+        require_known(settings, CuratorSettings.__dataclass_fields__, self.kind)
         if unit != "node":
             raise InputError(
                 f"unit {unit!r} says nothing to {self.kind}, which reads no edges",
@@ -122,7 +119,6 @@ class DPMLPCore:
         self.settings, self.backbone = CuratorSettings(**settings), backbone
         self.account = Account(self.privacy.open_ledger())
         self._untrained: PaidNodes | None = None
-        self._fitted: FittedCurator | None = None
 
     def planned_noise(self, schema: GraphSchema, people: int) -> Noise:
         """Return the noise of a training with so many training nodes, from public facts alone."""
@@ -142,8 +138,8 @@ class DPMLPCore:
         # Before paying: a module that mixes rows would make the whole price meaningless.
         self._require_rows_alone(network, schema)
         noise = self._noise(schema, network, int(split.train.sum()))
-        self.account.pay(*self.privacy.spend("training", schema, noise))
-        self._untrained = PaidNodes(read_people(graph, split), noise)
+        spends = self.privacy.spend("training", schema, noise)
+        self._untrained = self.account.buy(spends, lambda: PaidNodes(read_people(graph, split), noise))
         return self._untrained
 
     def train(
@@ -215,11 +211,6 @@ class DPMLPCore:
         return torch.softmax(fitted.logits, dim=1)
 
     @property
-    def fitted(self) -> bool:
-        """Whether there is a trained network."""
-        return self._fitted is not None
-
-    @property
     def seed(self) -> int:
         """What fixes the default split and initial weights, never privacy noise."""
         return self.settings.seed
@@ -228,11 +219,6 @@ class DPMLPCore:
         """Return the settings that build the core once more."""
         budget = {"epsilon": self.privacy.epsilon, "delta": self.privacy.delta, "unit": "node"}
         return {**budget, "tuning": self.privacy.tuning, "backbone": self.backbone, **asdict(self.settings)}
-
-    @property
-    def schema(self) -> GraphSchema:
-        """The public facts of the graph that was fitted."""
-        return self.result.schema
 
     @property
     def guarantee(self) -> Guarantee:
@@ -268,12 +254,6 @@ class DPMLPCore:
         # does not cover.
         return Stored(facts, prefixed("network", fitted.networks[0].state_dict()))
 
-    def keep(self, model: Path) -> None:
-        """Keep nothing: nobody is asked again."""
-
-    def recall(self, model: Path) -> None:
-        """Find nothing: nothing is kept."""
-
     @classmethod
     def restore(cls, stored: Stored, *, backbone: nn.Module | None = None) -> DPMLPCore:
         """Return what `stored` gave, able to predict on a graph.
@@ -308,11 +288,11 @@ class DPMLPCore:
             # private data.
             return copy.deepcopy(self.backbone)
         settings, open_training = self.settings, self.privacy.public
-        found: Encoder = build_seeded(
+        perceptron: Encoder = build_seeded(
             lambda: Encoder(schema.dimension, settings.hidden, len(schema.classes), batch_norm=open_training),
             settings.seed,
         )
-        return found
+        return perceptron
 
     def _scores(self, network: nn.Module, features: FeatureBlock) -> Tensor:
         """Return the scores [n, c] of all nodes, each from its own features [n, d]."""
@@ -341,13 +321,3 @@ class DPMLPCore:
     def _noise(self, schema: GraphSchema, network: nn.Module, people: int) -> Noise:
         trained = {_NAME: (self.settings.descent(_NAME, people), parameters_of(network))}
         return self.privacy.noise(schema, hops=0, trained=trained)
-
-    @property
-    def result(self) -> FittedCurator:
-        """What fitting left; raises InputError before."""
-        if self._fitted is None:
-            raise InputError(f"this {self.kind} has not been fitted", remedy="call fit first")
-        return self._fitted
-
-
-DPMLP = Factory(DPMLPCore)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from graphveil.aggregation.names import UNITS, WEIGHT_KINDS
 from graphveil.graphs.bound_rules import RULES
-from graphveil.methods.base.method import PAID_TUNING, Method, Option, Replay
+from graphveil.methods.base.method import PAID_TUNING, AnyMethod, Method, Option, Replay
 from graphveil.methods.base.options import NETWORK_HELP, field_options
 from graphveil.methods.curator.settings import CuratorSettings, SumsSettings
 
@@ -46,12 +46,12 @@ _UNIT = {
 }
 _EDGE_UNITS = {"unit": Option(None, str, "edge or directed-edge; default: edge, in a directed graph directed-edge")}
 
-CURATOR_METHODS = (
+CURATOR_METHODS: tuple[AnyMethod, ...] = (
     Method(
         "class-sums",
         "a curator releases one noisy count of neighbours by class; the strongest where labels are public",
         "central",
-        "graphveil.methods.curator.class_sums:ClassSums",
+        "graphveil.methods.curator.class_sums:ClassSumsCore",
         _FAMILY,
         {**_BUDGET, **_EDGE_UNITS, **field_options(SumsSettings, NETWORK_HELP)},
         free=tuple(field_options(SumsSettings, NETWORK_HELP)),
@@ -61,7 +61,7 @@ CURATOR_METHODS = (
         "gap",
         "a curator trains on noisy sums over neighbours, made once (USENIX Security 2023)",
         "central",
-        "graphveil.methods.curator.gap:GAP",
+        "graphveil.methods.curator.gap:GAPCore",
         _FAMILY,
         {**_BUDGET, **_UNIT, **_NETWORK},
         tags=_PAID,
@@ -71,7 +71,7 @@ CURATOR_METHODS = (
         "progap",
         "a curator trains in stages, each on noisy sums of what the last one learned (WSDM 2024)",
         "central",
-        "graphveil.methods.curator.progap:ProGAP",
+        "graphveil.methods.curator.progap:ProGAPCore",
         _FAMILY,
         {**_BUDGET, **_UNIT, **_NETWORK},
         tags=_PAID,
@@ -81,7 +81,7 @@ CURATOR_METHODS = (
         "dp-mlp",
         "a curator trains a perceptron by private gradient descent; no edges",
         "central",
-        "graphveil.methods.curator.dp_mlp:DPMLP",
+        "graphveil.methods.curator.dp_mlp:DPMLPCore",
         _FAMILY,
         {
             **_BUDGET,

@@ -11,12 +11,11 @@ from torch import Tensor
 
 from graphveil.graphs import Graph, Split
 from graphveil.methods.base.cost import BASE_MEMORY_MB
-from graphveil.methods.base.family import Control
+from graphveil.methods.base.family import Control, collection_repeats
 from graphveil.methods.base.plan import Plan
 from graphveil.methods.base.released import require_one_label
 from graphveil.methods.curator.controls import CuratorEstimator, curator_ceiling, curator_controls_of, curator_rivals_of
 from graphveil.methods.curator.plan import curator_plan
-from graphveil.methods.local.family import collection_repeats
 from graphveil.privacy import Randomness
 
 
@@ -76,9 +75,6 @@ class CuratorFamily:
     def train(self, estimator: CuratorEstimator, collected: Any, graph: Graph) -> Tensor:
         estimator.fit_published(collected)
         return torch.as_tensor(collected.people.labels)
-
-    def answers_features(self, estimator: CuratorEstimator) -> bool:
-        return False
 
 
 CURATOR = CuratorFamily()

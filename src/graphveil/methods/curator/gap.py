@@ -20,7 +20,6 @@ from torch import Tensor, nn
 
 from graphveil.aggregation import unit_rows
 from graphveil.graphs import GraphSchema
-from graphveil.methods.base.estimator import Factory
 from graphveil.methods.curator.recipe import StagedCore
 from graphveil.methods.curator.settings import CuratorSettings
 from graphveil.methods.curator.stages import AddUp, Recipe, Steps, Train
@@ -78,8 +77,5 @@ class GAPCore(StagedCore):
         (2.0, 2)
     """
 
-    kind = "gap"
+    kind = written = "gap"
     recipe: ClassVar[Recipe] = GapRecipe()
-
-
-GAP = Factory(GAPCore)

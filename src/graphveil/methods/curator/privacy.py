@@ -88,10 +88,10 @@ class Noise:
         return replace(self, multipliers={}, changed=None, score=0.0, trial=0.0)
 
     @staticmethod
-    def from_dict(said: Mapping[str, Any]) -> Noise:
+    def from_dict(facts: Mapping[str, Any]) -> Noise:
         """Return the noise from what `dataclasses.asdict` made of it."""
-        changed = None if said.get("changed") is None else ChangedSamples(**said["changed"])
-        return Noise(tuple(said["sigmas"]), said["multipliers"], float(said["epsilon"]), said["delta"], changed)
+        changed = None if facts.get("changed") is None else ChangedSamples(**facts["changed"])
+        return Noise(tuple(facts["sigmas"]), facts["multipliers"], float(facts["epsilon"]), facts["delta"], changed)
 
 
 @dataclass(frozen=True)
@@ -214,9 +214,7 @@ class CuratorPrivacy:
         Raises:
             InputError: no noise reaches the target.
         """
-        charged = {
-            name: found for name, found in (trained or {}).items() if isinstance(found[0], Descent) == self.nodes
-        }
+        charged = {name: part for name, part in (trained or {}).items() if isinstance(part[0], Descent) == self.nodes}
         if self.public or not (hops or charged):
             return Noise((0.0,) * hops)
         unit, descents = self.unit_for(schema), [descent for descent, _ in charged.values()]
@@ -232,13 +230,13 @@ class CuratorPrivacy:
         if self.tuning is not None and self.nodes:
             split = _beside_score(split or default_split(every))
             every.append(_SCORE)
-        found = calibrate_pipeline(target, self.delta, every, split=split, reserved=reserved, tuning=self.tuning)
-        sigmas = found.sigmas("hops") if hops else ()
-        epsilon, delta = found.epsilon, found.delta - found.reserved
+        calibrated = calibrate_pipeline(target, self.delta, every, split=split, reserved=reserved, tuning=self.tuning)
+        sigmas = calibrated.sigmas("hops") if hops else ()
+        epsilon, delta = calibrated.epsilon, calibrated.delta - calibrated.reserved
         # Calibration knows ideal normals. What drawing them from tables adds is charged on top, by each mechanism
         # itself.
         for descent, parameters in charged.values():
-            epsilon, delta = _schedule(descent, found.sigmas(descent.name)[0]).price(
+            epsilon, delta = _schedule(descent, calibrated.sigmas(descent.name)[0]).price(
                 epsilon, delta, many * (parameters + 1)
             )
         if hops:
@@ -251,14 +249,14 @@ class CuratorPrivacy:
             raise InputError(
                 f"delta = {rounded_up(self.delta)} is less than the noise's cut tails weigh", remedy="raise delta"
             )
-        multipliers = {name: found.sigmas(descent.name)[0] for name, (descent, _) in charged.items()}
+        multipliers = {name: calibrated.sigmas(descent.name)[0] for name, (descent, _) in charged.items()}
         changed = next((part for part in descents if isinstance(part, ChangedSamples)), None)
         if self.tuning is None:
             return Noise(sigmas, multipliers, epsilon, self.delta, changed)
         # A single run costs less than the whole search; it is shown beside it and never in its place.
         alone: Any = "pld" if all(part.exact for part in every) else "rdp"
-        trial = pipeline_epsilon(found.parts, found.noise, self.delta, accountant=alone)
-        score = found.sigmas(_SCORE.name)[0] if self.nodes else 0.0
+        trial = pipeline_epsilon(calibrated.parts, calibrated.noise, self.delta, accountant=alone)
+        score = calibrated.sigmas(_SCORE.name)[0] if self.nodes else 0.0
         return Noise(sigmas, multipliers, epsilon, self.delta, changed, score, trial)
 
     def _less_rounding(self, charged: Sequence[tuple[Descent | ChangedSamples, int]], many: int) -> tuple[float, float]:
@@ -279,21 +277,21 @@ class CuratorPrivacy:
         """Return what one training, or one query, spends: one row, or none where nothing is protected."""
         if self.public or math.isinf(noise.epsilon):
             return ()
-        said: dict[str, float | int | str] = {"unit": self.unit_for(schema), "hops": len(noise.sigmas), **facts}
-        said |= {f"sigma_{hop}": sigma for hop, sigma in enumerate(noise.sigmas, start=1)}
-        said |= {f"multiplier_{part}": value for part, value in noise.multipliers.items()}
+        parameters: dict[str, float | int | str] = {"unit": self.unit_for(schema), "hops": len(noise.sigmas), **facts}
+        parameters |= {f"sigma_{hop}": sigma for hop, sigma in enumerate(noise.sigmas, start=1)}
+        parameters |= {f"multiplier_{part}": value for part, value in noise.multipliers.items()}
         if self.nodes and noise.sigmas:
-            said |= {"degree": self.degree or 0, "rule": self.rule}
+            parameters |= {"degree": self.degree or 0, "rule": self.rule}
         if self.tuning is not None and noise.trial:
-            said |= {"law": self.tuning.law, "mean_trials": self.tuning.mean, "epsilon_of_one_trial": noise.trial}
-            said |= {"sigma_score": noise.score} if noise.score else {}
+            parameters |= {"law": self.tuning.law, "mean_trials": self.tuning.mean, "epsilon_of_one_trial": noise.trial}
+            parameters |= {"sigma_score": noise.score} if noise.score else {}
         mechanism = "noisy sums" if noise.sigmas else "dp-sgd"
         if noise.changed is not None:
             mechanism, part = "noisy sums and dp-sgd on edges", noise.changed
-            said |= {"steps": part.steps, "rate": part.rate, "targets_of_an_edge": part.samples}
+            parameters |= {"steps": part.steps, "rate": part.rate, "targets_of_an_edge": part.samples}
         # What was declared and not the little less that was reached: a ledger's sums must not depend on a search's
         # last digits.
-        return (Spend(name, self.account, mechanism, said, self.epsilon, self.delta),)
+        return (Spend(name, self.account, mechanism, parameters, self.epsilon, self.delta),)
 
     def guarantee(
         self, schema: GraphSchema, ledger: Ledger | None = None, *, void: str | None = None, edges: bool = True
@@ -350,16 +348,18 @@ class CuratorPrivacy:
         return NODE_AND_OWN_LIST if self.rule == "lists" else NODE
 
     def _assumes(self, schema: GraphSchema, edges: bool) -> tuple[Assumption, ...]:
-        said = [assume("node-set-public")]
+        assumed = [assume("node-set-public")]
         if not self.nodes:
             private = [part for part in schema.private if part != "edges"]
             declared = f", though {schema.name} declares {' and '.join(private)} private" if private else ""
-            said.append(assume("features-and-labels-open", declared=declared))
-            return (*said, *self._of_trials(), *self._of_copies())
-        said.append(assume("joint-privacy"))
+            assumed.append(assume("features-and-labels-open", declared=declared))
+            return (*assumed, *self._of_trials(), *self._of_copies())
+        assumed.append(assume("joint-privacy"))
         if edges:
-            said.append(assume("degree-promised" if self.rule == "declared" else "lists-cut", degree=str(self.degree)))
-        return (*said, *self._of_trials(), *self._of_copies())
+            assumed.append(
+                assume("degree-promised" if self.rule == "declared" else "lists-cut", degree=str(self.degree))
+            )
+        return (*assumed, *self._of_trials(), *self._of_copies())
 
     def _of_copies(self) -> tuple[Assumption, ...]:
         return (ONE_COPY,) if self.queries else ()
@@ -370,10 +370,14 @@ class CuratorPrivacy:
         return (assume("trials-covered", law=self.tuning.law, mean=f"{self.tuning.mean:g}"),)
 
 
-def budget_from(said: Mapping[str, Any]) -> dict[str, Any]:
+def budget_from(facts: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of a curator's method from what `dataclasses.asdict` made of its privacy."""
-    tuning = said.get("tuning")
-    return {**said, "epsilon": float(said["epsilon"]), "tuning": None if tuning is None else RepeatAndSelect(**tuning)}
+    tuning = facts.get("tuning")
+    return {
+        **facts,
+        "epsilon": float(facts["epsilon"]),
+        "tuning": None if tuning is None else RepeatAndSelect(**tuning),
+    }
 
 
 def _schedule(descent: Descent | ChangedSamples, multiplier: float) -> PrivateSchedule:

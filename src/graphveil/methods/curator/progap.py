@@ -20,7 +20,6 @@ import torch
 from torch import Tensor, nn
 
 from graphveil.graphs import GraphSchema
-from graphveil.methods.base.estimator import Factory
 from graphveil.methods.curator.recipe import StagedCore
 from graphveil.methods.curator.settings import CuratorSettings
 from graphveil.methods.curator.stages import AddUp, Recipe, Steps, Train
@@ -80,8 +79,5 @@ class ProGAPCore(StagedCore):
         (True, 'one-undirected-edge')
     """
 
-    kind = "progap"
+    kind = written = "progap"
     recipe: ClassVar[Recipe] = ProgapRecipe()
-
-
-ProGAP = Factory(ProGAPCore)

@@ -23,8 +23,9 @@ from graphveil.aggregation.perturbed import entries_of
 from graphveil.errors import BudgetError, InputError
 from graphveil.graphs import Graph, GraphSchema, Split
 from graphveil.methods.base.account import Account, restored_account
-from graphveil.methods.base.core import Stored, fitted_or_refuse
+from graphveil.methods.base.core import FittedCore, Stored
 from graphveil.methods.base.released import require_same_features
+from graphveil.methods.base.settings import require_known
 from graphveil.methods.base.storage import (
     number,
     read_kept,
@@ -70,7 +71,7 @@ from graphveil.training.full_batch import Rows
 Sum = Callable[[AddUp], Tensor]
 
 
-class StagedCore:
+class StagedCore(FittedCore[FittedCurator]):
     """A curator's method on noisy sums: `fit` is `publish`, then `fit_published`.
 
     Args:
@@ -84,6 +85,7 @@ class StagedCore:
     """
 
     kind: ClassVar[str]
+    fits = "fit_published"
     recipe: ClassVar[Recipe]
     reads_edges, counts_classes = True, False
     says_who: tuple[str, ...] = ()
@@ -102,16 +104,12 @@ class StagedCore:
         tuning: RepeatAndSelect | None = None,
         **settings: Any,
     ) -> None:
-        known = [field.name for field in fields(CuratorSettings)]
-        for name in settings:
-            if name not in known:
-                raise InputError(f"setting {name!r} is not known", where=self.kind, allowed=", ".join(known))
+        require_known(settings, CuratorSettings.__dataclass_fields__, self.kind)
         self.privacy = CuratorPrivacy(epsilon, delta, unit, degree_bound, rule, queries, tuning)
         self.settings = CuratorSettings(**settings)
         require_usable(self.settings, self.privacy, self.kind)
         self.account = Account(self.privacy.open_ledger())
         self.published: Published | None = None
-        self._fitted: FittedCurator | None = None
         self._answers: dict[str, Tensor] = {}
         self._unfinished: Published | None = None
 
@@ -134,8 +132,26 @@ class StagedCore:
         networks = self._fresh(schema)
         # From sizes alone: the noise is fixed before the first private value is read, and paid for in the line below.
         noise = self._noise(schema, networks, int(split.train.sum()))
-        self.account.pay(*self.privacy.spend("training", schema, noise, **self._said()))
-        people = read_people(graph, split)
+        made = self.account.buy(
+            self.privacy.spend("training", schema, noise, **self._weighing()),
+            lambda: self._publish(graph, split, networks, noise, randomness, progress),
+        )
+        self._unfinished = made
+        if not self._own_rows:
+            self.account.made(made.digest)
+        return made
+
+    def _publish(
+        self,
+        graph: Graph,
+        split: Split,
+        networks: Sequence[nn.Module],
+        noise: Noise,
+        randomness: Randomness,
+        progress: ProgressCallback | None,
+    ) -> Published:
+        """Read the people and their edges, after they were paid for."""
+        schema, people = graph.schema, read_people(graph, split)
         history: list[Epoch] = []
         done = progress_of(progress, len(networks))
 
@@ -150,13 +166,7 @@ class StagedCore:
         steps = self.recipe.steps(networks, people.features, self.settings.hops)
         parts = carry_out(steps, train=learn, add=add)
         void = None if self.privacy.public else randomness.void
-        made = Published(tuple(parts), tuple(networks), people, self.privacy, noise, tuple(history), void)
-        self._unfinished = made
-        # A publication for everybody is known again by its hash; rows that are a node's own are not handed round at
-        # all.
-        if not self._own_rows:
-            self.account.made(made.digest)
-        return made
+        return Published(tuple(parts), tuple(networks), people, self.privacy, noise, tuple(history), void)
 
     def fit_published(
         self, published: Published, *, randomness: Randomness | None = None, progress: ProgressCallback | None = None
@@ -174,7 +184,7 @@ class StagedCore:
         self._require_own(published)
         schema, people = published.people.schema, published.people
         if not self._own_rows:
-            spends = self.privacy.spend("training", schema, published.noise, **self._said())
+            spends = self.privacy.spend("training", schema, published.noise, **self._weighing())
             self.account.recognise(published.digest, spends)
         last = len(published.networks) - 1
         network = self._fresh(schema)[last]
@@ -241,11 +251,6 @@ class StagedCore:
         return self._answers[key]
 
     @property
-    def fitted(self) -> bool:
-        """Whether there is a trained network."""
-        return self._fitted is not None
-
-    @property
     def seed(self) -> int:
         """What fixes the default split and initial weights, never privacy noise."""
         return self.settings.seed
@@ -254,11 +259,6 @@ class StagedCore:
         """Return the settings that build the core once more."""
         privacy = {field.name: getattr(self.privacy, field.name) for field in fields(self.privacy)}
         return {**privacy, **asdict(self.settings)}
-
-    @property
-    def schema(self) -> GraphSchema:
-        """The public facts of the graph that was fitted."""
-        return self.result.schema
 
     @property
     def guarantee(self) -> Guarantee:
@@ -293,8 +293,7 @@ class StagedCore:
             "noise": {**asdict(fitted.noise), "epsilon": number(fitted.noise.epsilon)},
             "history": [asdict(epoch) for epoch in fitted.history],
             "void": fitted.void,
-            "collections": sorted(self.account.collections),
-            "ledger": self.account.ledger.to_dict(),
+            **self.account.facts(),
             "guarantee": self.guarantee.to_dict(),
         }
         tensors: dict[str, Tensor] = {}
@@ -306,9 +305,9 @@ class StagedCore:
 
     def keep(self, model: Path) -> None:
         """Write the answers to queries beside a saved model, for its owner alone."""
-        facts, found = {"of": self.result.people}, read_kept(model, self.kind)
+        facts, kept = {"of": self.result.people}, read_kept(model, self.kind)
         # Answers of an earlier save are kept: who loads the file must not pay for them again.
-        earlier = found[1] if found is not None and found[0].get("of") == facts["of"] else {}
+        earlier = kept[1] if kept is not None and kept[0].get("of") == facts["of"] else {}
         save_kept(model, self.kind, facts, {**earlier, **self._answers})
 
     def recall(self, model: Path) -> None:
@@ -358,7 +357,7 @@ class StagedCore:
         """The declared largest weight of a message."""
         return largest_weight(self.settings.weights)
 
-    def _said(self) -> dict[str, float | int | str]:
+    def _weighing(self) -> dict[str, float | int | str]:
         """The public facts that a ledger row names beside the noise."""
         return {"weights": self.settings.weights, "w_max": self.w_max}
 
@@ -458,12 +457,15 @@ class StagedCore:
         source: Any = randomness
         # Before paying: an answer with known noise must not be read under a guarantee that does not say so.
         self._fitted = replace(fitted, void=fitted.void or (None if self.privacy.public else source.void))
-        self.account.pay(*self.privacy.spend(name, schema, noise, **self._said()))
-        features = read_features(graph)
-        add = self._sums(graph, schema, noise, source, fitted.networks)
-        steps = self.recipe.steps(fitted.networks, features, self.settings.hops)
-        parts = carry_out(steps, train=lambda stage: None, add=add)
-        return torch.softmax(logits_of(fitted.networks[-1], parts), dim=1)
+
+        def read() -> Tensor:
+            features = read_features(graph)
+            add = self._sums(graph, schema, noise, source, fitted.networks)
+            steps = self.recipe.steps(fitted.networks, features, self.settings.hops)
+            parts = carry_out(steps, train=lambda stage: None, add=add)
+            return torch.softmax(logits_of(fitted.networks[-1], parts), dim=1)
+
+        return self.account.buy(self.privacy.spend(name, schema, noise, **self._weighing()), read)
 
     def _require_own(self, published: Published) -> None:
         if published.privacy != self.privacy:
@@ -481,8 +483,3 @@ class StagedCore:
                 )
             # Cleared before training, not after: a training that was cut off has used its noise.
             self._unfinished = None
-
-    @property
-    def result(self) -> FittedCurator:
-        """What fitting left; raises InputError before."""
-        return fitted_or_refuse(self._fitted, self.kind, "fit_published")

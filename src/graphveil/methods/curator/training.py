@@ -133,14 +133,14 @@ def read_features(graph: Graph) -> sp.csr_matrix | Tensor:
     Raises:
         InputError: a value is not finite or outside the declared range.
     """
-    found, schema = as_matrix(graph.x), graph.schema
-    stored = torch.from_numpy(found.data) if sp.issparse(found) else found
+    features, schema = as_matrix(graph.x), graph.schema
+    stored = torch.from_numpy(features.data) if sp.issparse(features) else features
     # Written so that NaN fails it as well: a comparison the other way round would let NaN pass.
     if not bool(((stored >= schema.low) & (stored <= schema.high)).all()):
         raise InputError(
             "a feature is outside the declared range", where=schema.name, allowed=f"{schema.low:g} to {schema.high:g}"
         )
-    return found
+    return features
 
 
 def blocks(parts: Sequence[FeatureBlock], nodes: Tensor | None = None) -> Any:
@@ -166,13 +166,13 @@ def dense_blocks(parts: Sequence[FeatureBlock], nodes: Tensor) -> Tensor:
     wide = sum(int(part.shape[1]) for part in parts)
     if len(nodes) * wide > _MOST_DENSE:
         raise InputError(f"{len(nodes)} rows of {wide} features", where="private training", remedy="use fewer features")
-    found = []
+    rows = []
     for part in parts:
         if isinstance(part, Tensor):
-            found.append(part[nodes].float())
+            rows.append(part[nodes].float())
         else:
-            found.append(torch.from_numpy(np.ascontiguousarray(part[nodes.numpy()].toarray(), dtype=np.float32)))
-    return torch.cat(found, dim=1)
+            rows.append(torch.from_numpy(np.ascontiguousarray(part[nodes.numpy()].toarray(), dtype=np.float32)))
+    return torch.cat(rows, dim=1)
 
 
 def require_usable(settings: CuratorSettings, privacy: CuratorPrivacy, kind: str) -> None:
@@ -331,10 +331,10 @@ def restored(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
         InputError: naming the first tensor that is missing, left over or of another shape.
     """
     expected = {name: tuple(value.shape) for name, value in model.state_dict().items()}
-    found = {name: tuple(value.shape) for name, value in tensors.items()}
-    for name in sorted({*found, *expected}):
-        if found.get(name) != expected.get(name):
-            raise InputError(f"{name} is {found.get(name)}", allowed=str(expected.get(name)))
+    shapes = {name: tuple(value.shape) for name, value in tensors.items()}
+    for name in sorted({*shapes, *expected}):
+        if shapes.get(name) != expected.get(name):
+            raise InputError(f"{name} is {shapes.get(name)}", allowed=str(expected.get(name)))
     # Assigned and not copied: on the device "meta" there is nothing to copy into.
     model.load_state_dict(dict(tensors), assign=True)
     model.eval()
@@ -360,8 +360,8 @@ def logits_of(network: nn.Module, parts: Sequence[FeatureBlock]) -> Tensor:
     """Return a network's logits [n, c] of all nodes."""
     network.eval()
     with torch.no_grad():
-        found: Tensor = network(blocks(parts))
-    return found
+        logits: Tensor = network(blocks(parts))
+    return logits
 
 
 def progress_of(progress: ProgressCallback | None, networks: int) -> Callable[[int], ProgressCallback | None]:

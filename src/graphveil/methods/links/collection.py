@@ -82,13 +82,13 @@ def randomize_lists(graph: Structure, links: LinkPrivacy, *, randomness: Randomn
     parts = links.parts(graph.schema, int(graph.num_nodes))
     raw = graph.edge_index
     degrees = parts.get("degrees")
-    found = {}
+    reports = {}
     if degrees is not None:
         # Two mechanisms on one list: their epsilons add up, and `LinkPrivacy` has split the budget between them.
-        found["degrees"] = degrees.randomize(degrees.count(raw), randomness=randomness)
+        reports["degrees"] = degrees.randomize(degrees.count(raw), randomness=randomness)
     if "lists" in parts:
-        found["lists"] = parts["lists"].randomize(raw, randomness=randomness)
-    return found
+        reports["lists"] = parts["lists"].randomize(raw, randomness=randomness)
+    return reports
 
 
 def randomize_graph(

@@ -39,10 +39,10 @@ from graphveil.methods.base.network import train_network
 from graphveil.methods.base.released import Topology
 from graphveil.methods.base.settings import NetworkSettings
 from graphveil.methods.links.collection import LinkReports, named_pairs, randomize_lists, reported_edges
-from graphveil.methods.links.link_beliefs import LinkBeliefs, LinkBeliefsCore, without_links
+from graphveil.methods.links.link_beliefs import LinkBeliefsCore, without_links
 from graphveil.methods.links.plan import link_plan
 from graphveil.methods.links.privacy import LinkPrivacy
-from graphveil.methods.links.solitude import Solitude, SolitudeCore
+from graphveil.methods.links.solitude import SolitudeCore
 from graphveil.methods.local.controls import hits
 from graphveil.methods.local.label_propagation import propagate_labels
 from graphveil.privacy import Randomness, SeededRandomness
@@ -164,7 +164,7 @@ def _solitude(method: LinkMethod, links: _Lists, options: _Denoising) -> Estimat
         "steps_x": settings.steps_x,
     }
     plain.update(options)
-    return Solitude(**_people(method), **links, **plain)
+    return Estimator(SolitudeCore(**_people(method), **links, **plain))
 
 
 def _on_same_reports(
@@ -176,8 +176,8 @@ def _on_same_reports(
 
 def _beliefs_on_same_reports(method: LinkMethod, released: LinkReports, graph: Graph, split: Split) -> Control:
     links, settings = method.links, settings_of(method)
-    rival = LinkBeliefs(**_people(method), epsilon_a=links.epsilon_a, mode=links.mode, seed=settings.seed)
-    return lambda: hits(rival.fit_reports(released).predict_proba(), graph, split)
+    rival = LinkBeliefsCore(**_people(method), epsilon_a=links.epsilon_a, mode=links.mode, seed=settings.seed)
+    return lambda: hits(rival.fit_reports(released).probabilities(), graph, split)
 
 
 def _published(method: LinkMethod, schema: GraphSchema, denoiser: str) -> Estimator[SolitudeCore]:
@@ -242,11 +242,11 @@ def _again(method: LinkMethod, released: LinkReports) -> Tensor:
     links: LinkPrivacy = method.links
     shared: dict[str, Any] = {"epsilon_a": links.epsilon_a, "mode": links.mode}
     if not method.trains_network:
-        copy = LinkBeliefs(**people, **shared, rounds=method.rounds, seed=method.seed, device=method.device)
-        return copy.core.fit_reports(released).probabilities()
+        copy = LinkBeliefsCore(**people, **shared, rounds=method.rounds, seed=method.seed, device=method.device)
+        return copy.fit_reports(released).probabilities()
     calibration = method.calibration
     network = {name: getattr(method.settings, name) for name in NetworkSettings.__dataclass_fields__}
-    again = Solitude(
+    again = SolitudeCore(
         **people,
         **shared,
         denoiser=method.denoiser,
@@ -257,7 +257,7 @@ def _again(method: LinkMethod, released: LinkReports) -> Tensor:
         complement=calibration.complement,
         **network,
     )
-    return again.core.fit_reports(released).probabilities()
+    return again.fit_reports(released).probabilities()
 
 
 @dataclass(frozen=True)

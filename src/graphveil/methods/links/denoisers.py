@@ -100,19 +100,19 @@ def _degrees(released: LinkReports) -> Tensor:
     lower = torch.arange(released.nodes).double()
     named = torch.bincount(released.lists["lists"].columns, minlength=released.nodes)
     # Unbiased: each of `lower` lists names v with probability 1 - p if linked, and p if not.
-    found = (named - lower * lists.flip) / (1 - 2 * lists.flip)
+    unbiased = (named - lower * lists.flip) / (1 - 2 * lists.flip)
     usual = lower * max(float(own.sum()), 1.0) / max(float(lower.sum()), 1.0)
     # Where lists are swamped the estimate's variance is far above any degree: then the density alone is believed.
     trust = usual / (usual + lower * lists.variance).clamp_min(1e-30)
-    both: Tensor = own + usual + trust * (found - usual)
+    both: Tensor = own + usual + trust * (unbiased - usual)
     return both.round().long()
 
 
 def _by_beliefs(released: LinkReports) -> Topology:
     pairs = named_pairs(released)
-    found = block_beliefs(pairs, label_evidence(released))
-    likely = found.links > LEAST_LIKELY
-    edges, weights = torch.stack([pairs.source, pairs.target])[:, likely], found.links[likely].float()
+    beliefs = block_beliefs(pairs, label_evidence(released))
+    likely = beliefs.links > LEAST_LIKELY
+    edges, weights = torch.stack([pairs.source, pairs.target])[:, likely], beliefs.links[likely].float()
     # The posterior of a pair is one number for both directions.
     if not pairs.directed:
         edges, weights = torch.cat([edges, edges.flip(0)], dim=1), weights.repeat(2)

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from graphveil.errors import InputError
-from graphveil.methods.base.method import Method, Option, Replay
+from graphveil.methods.base.method import AnyMethod, Method, Option, Replay
 from graphveil.methods.base.options import AGAIN, INFINITE, PEOPLE, network_options, refuse_idle_delta
 from graphveil.methods.links.names import CALIBRATION, DENOISERS
 from graphveil.models.names import BELIEF_ROUNDS
 
 _FAMILY = "graphveil.methods.links.family:LINKS"
-_SOLITUDE = "graphveil.methods.links.solitude:Solitude"
+_SOLITUDE = "graphveil.methods.links.solitude:SolitudeCore"
 _PEOPLE = {
     "epsilon_x": PEOPLE["epsilon_x"],
     "epsilon_y": Option(INFINITE, float, PEOPLE["epsilon_y"].help),
@@ -65,7 +65,7 @@ def refuse_idle_by_denoiser(given: Mapping[str, Any]) -> None:
     refuse_idle_delta(given)
 
 
-LINK_METHODS = (
+LINK_METHODS: tuple[AnyMethod, ...] = (
     Method(
         "solitude",
         "private features and neighbour lists; weights of edges learned with the network (TIFS 2022)",
@@ -81,7 +81,7 @@ LINK_METHODS = (
         "link-beliefs",
         "private neighbour lists weighed by their exact likelihood; no network; the strongest on private lists",
         "local",
-        "graphveil.methods.links.link_beliefs:LinkBeliefs",
+        "graphveil.methods.links.link_beliefs:LinkBeliefsCore",
         _FAMILY,
         {**_CLEAR, **_LISTS, "rounds": Option(BELIEF_ROUNDS, int, "rounds of belief propagation")},
         replays=(Replay("edge", {"epsilon_a": 2.0}),),

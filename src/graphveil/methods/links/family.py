@@ -20,14 +20,13 @@ from graphveil.methods.base.cost import (
     report_bytes,
     spreading_cost,
 )
-from graphveil.methods.base.family import Control
+from graphveil.methods.base.family import Control, collection_repeats
 from graphveil.methods.base.plan import Plan
 from graphveil.methods.base.released import require_one_label
 from graphveil.methods.links.collection import LinkReports
 from graphveil.methods.links.controls import LinkMethod, link_controls_of, rivals_left_out, rivals_of, settings_of
 from graphveil.methods.links.plan import LinkPlan, link_plan
 from graphveil.methods.local.controls import ceiling_of
-from graphveil.methods.local.family import collection_repeats
 from graphveil.privacy import Randomness
 from graphveil.privacy.unit import RELATIONSHIP
 
@@ -116,9 +115,6 @@ class LinkFamily:
     def train(self, estimator: LinkMethod, collected: LinkReports, graph: Graph) -> Tensor:
         estimator.fit_reports(collected)
         return torch.as_tensor(collected.people.labels)
-
-    def answers_features(self, estimator: LinkMethod) -> bool:
-        return False
 
 
 def _cost(estimator: LinkMethod, graph: Graph, lists: LinkPlan | None) -> tuple[float, float]:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -23,27 +22,24 @@ from torch import Tensor
 
 from graphveil.aggregation import from_scipy
 from graphveil.errors import InputError
-from graphveil.graphs import Graph, GraphSchema, Split
+from graphveil.graphs import Graph, GraphSchema
 from graphveil.methods.base.account import Account, restored_account
-from graphveil.methods.base.core import Stored, fitted_or_refuse, stored_probabilities
-from graphveil.methods.base.estimator import Factory
+from graphveil.methods.base.core import ForgetsPeople, Stored, stored_probabilities
 from graphveil.methods.base.features import features_of, labels_of
 from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.methods.base.network import FeatureMatrix, Labels, as_matrix
 from graphveil.methods.base.released import require_one_label
 from graphveil.methods.base.settings import require_device
-from graphveil.methods.base.storage import number, schema_facts, schema_from
+from graphveil.methods.base.storage import number, number_from, schema_facts, schema_from
 from graphveil.methods.links.collection import (
     LinkReports,
     graph_guarantee,
     named_pairs,
     open_ledger,
     people_key,
-    randomize_graph,
-    require_matching_graph,
-    spends_of,
 )
 from graphveil.methods.links.denoisers import log_channel
+from graphveil.methods.links.lists_core import ListsCore
 from graphveil.methods.links.privacy import LinkPrivacy
 from graphveil.models.block_model import NamedPairs, block_beliefs
 from graphveil.models.logistic import choose_logistic, fit_logistic
@@ -68,7 +64,7 @@ class FittedBeliefs:
     variant: str
 
 
-class LinkBeliefsCore:
+class LinkBeliefsCore(ListsCore[FittedBeliefs], ForgetsPeople):
     """Noisy neighbour lists weighed by likelihood: `fit` is `randomize` (the devices), then `fit_reports` (server).
 
     Args:
@@ -93,6 +89,7 @@ class LinkBeliefsCore:
     """
 
     kind = "link-beliefs"
+    written = "LinkBeliefs"
     says_who: tuple[str, ...] = ()
     several = False
     history: tuple[Epoch, ...] = ()
@@ -121,22 +118,11 @@ class LinkBeliefsCore:
         require_device(device)
         self.rounds, self.seed, self.device = rounds, seed, device
         self.account = Account(open_ledger(self.privacy, self.links))
-        self._fitted: FittedBeliefs | None = None
         self.released: LinkReports | None = None
 
-    def randomize(self, graph: Graph, *, split: Split, randomness: Randomness) -> LinkReports:
-        """Return every person's reports; the only place that reads raw features, labels and links.
-
-        Raises:
-            BudgetError: when this collection has already been made, before data is read.
-        """
-        spends = spends_of(self.privacy, self.links, graph.schema, int(graph.num_nodes))
-        self.account.afford(*spends)
+    def require_served(self, graph: Graph) -> None:
+        """Refuse a graph whose nodes have several labels."""
         require_one_label(graph)
-        self.account.pay(*spends)
-        released = randomize_graph(graph, split, self.privacy, self.links, randomness=randomness)
-        self.account.made(released.digest)
-        return released
 
     def fit_reports(self, released: LinkReports, *, progress: ProgressCallback | None = None) -> LinkBeliefsCore:
         """Weigh the reports; costs nothing and may be repeated.
@@ -145,30 +131,12 @@ class LinkBeliefsCore:
             InputError: when reports and budgets do not belong together, or no training node carries a label.
             BudgetError: other reports than those that were paid for.
         """
-        require_matching_graph(released, self.privacy, self.links)
-        schema = released.people.schema
-        self.account.recognise(released.digest, spends_of(self.privacy, self.links, schema, released.nodes))
+        schema = self.recognised(released)
         beliefs, variant = weigh(released, rounds=self.rounds, seed=self.seed, device=self.device, progress=progress)
         probabilities = torch.softmax(beliefs, dim=1).cpu()
         self._fitted = FittedBeliefs(schema, released.void, released.people_key, probabilities, variant)
         self.released = released
         return self
-
-    def collect(
-        self, graph: Graph, *, split: Split, randomness: Randomness, progress: ProgressCallback | None = None
-    ) -> LinkReports:
-        """Simulate the collection on `graph`: everybody's reports."""
-        return self.randomize(graph, split=split, randomness=randomness)
-
-    def train(
-        self,
-        collected: LinkReports,
-        *,
-        randomness: Randomness | None = None,
-        progress: ProgressCallback | None = None,
-    ) -> None:
-        """Train on a collection: `fit_reports`."""
-        self.fit_reports(collected, progress=progress)
 
     def probabilities(self, graph: Graph | None = None, *, randomness: Randomness | None = None) -> Tensor:
         """Return class probabilities [n, c] of the people who reported.
@@ -184,11 +152,6 @@ class LinkBeliefsCore:
                 remedy="collect their reports and fit again, or train solitude, which predicts on new graphs",
             )
         return fitted.probabilities
-
-    @property
-    def fitted(self) -> bool:
-        """Whether reports have been weighed."""
-        return self._fitted is not None
 
     def parameters(self) -> dict[str, Any]:
         """Return the settings that build the core once more."""
@@ -208,11 +171,6 @@ class LinkBeliefsCore:
         }
 
     @property
-    def schema(self) -> GraphSchema:
-        """The public facts of the collection that was fitted."""
-        return self.result.schema
-
-    @property
     def variant(self) -> str:
         """Whether the lists were used."""
         return self.result.variant
@@ -224,11 +182,6 @@ class LinkBeliefsCore:
         nodes, ledger = len(fitted.probabilities), self.account.ledger
         return graph_guarantee(self.privacy, self.links, fitted.schema, nodes, void=fitted.void, ledger=ledger)
 
-    @property
-    def epsilon_relationship(self) -> float:
-        """What one relationship (or directed link) costs."""
-        return self.links.relationship_epsilon
-
     def stored(self) -> Stored:
         """Return predictions, settings, guarantee and ledger; no reports, no links."""
         fitted, options = self.result, self._options()
@@ -238,17 +191,10 @@ class LinkBeliefsCore:
             "schema": schema_facts(fitted.schema),
             "people": fitted.people,
             "variant": fitted.variant,
-            "collections": sorted(self.account.collections),
-            "ledger": self.account.ledger.to_dict(),
+            **self.account.facts(),
             "guarantee": self.guarantee.to_dict(),
         }
         return Stored(facts, {"probabilities": fitted.probabilities})
-
-    def keep(self, model: Path) -> None:
-        """Keep nothing: nobody is asked again."""
-
-    def recall(self, model: Path) -> None:
-        """Find nothing: nothing is kept."""
 
     @classmethod
     def restore(cls, stored: Stored) -> LinkBeliefsCore:
@@ -260,21 +206,13 @@ class LinkBeliefsCore:
         facts = stored.facts
         options = dict(facts["options"])
         for name in ("epsilon_x", "epsilon_y"):
-            options[name] = None if options[name] is None else float(options[name])
+            options[name] = number_from(options[name])
         method = cls(**options)
         method.account = restored_account(facts)
         schema, void = schema_from(facts["schema"]), Guarantee.from_dict(facts["guarantee"]).void
-        found = stored_probabilities(stored, len(schema.classes))
-        method._fitted = FittedBeliefs(schema, void, facts["people"], found, facts["variant"])
+        probabilities = stored_probabilities(stored, len(schema.classes))
+        method._fitted = FittedBeliefs(schema, void, facts["people"], probabilities, facts["variant"])
         return method
-
-    @property
-    def result(self) -> FittedBeliefs:
-        """What fitting left; raises InputError before."""
-        return fitted_or_refuse(self._fitted, "LinkBeliefs", "fit_reports")
-
-
-LinkBeliefs = Factory(LinkBeliefsCore)
 
 
 def weigh(
@@ -342,10 +280,10 @@ def _validated(
     tell = None if progress is None else lambda event: progress(Progress(event.done, 2 * event.total))
     beliefs = block_beliefs(pairs, evidence, rounds=rounds, progress=tell).beliefs
 
-    said = heard[:, labels.values[val]].T
+    reported = heard[:, labels.values[val]].T
 
     def likelihood(log_scores: Tensor, scale: float) -> float:
-        return float(torch.logsumexp(torch.log_softmax(scale * log_scores[val], dim=1) + said, dim=1).sum())
+        return float(torch.logsumexp(torch.log_softmax(scale * log_scores[val], dim=1) + reported, dim=1).sum())
 
     def judged(log_scores: Tensor) -> tuple[float, float]:
         # Both are judged through the labels' own channel: noisy labels that disagree are no error of a model.
@@ -356,8 +294,8 @@ def _validated(
 
 def _with_labels(field: Tensor, labels: Labels, known: Tensor, heard: Tensor) -> Tensor:
     """Return the evidence of every node: its features', and what the label reports of `known` nodes say."""
-    said = heard[:, labels.values.clamp_min(0)].T
-    return field + torch.where(known[:, None], said, torch.zeros(()).to(said))
+    reported = heard[:, labels.values.clamp_min(0)].T
+    return field + torch.where(known[:, None], reported, torch.zeros(()).to(reported))
 
 
 def unit_rows(features: FeatureMatrix, device: str) -> Any:

@@ -14,7 +14,7 @@ Differential Privacy", IEEE TIFS 17, 2022.
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,42 +22,39 @@ import torch
 from torch import Tensor, nn
 
 from graphveil.errors import InputError
-from graphveil.graphs import Graph, GraphSchema, Split
+from graphveil.graphs import Graph, GraphSchema
 from graphveil.methods.base.account import Account, restored_account
 from graphveil.methods.base.asking import (
-    pay_for,
+    ask,
     read_people,
     require_queries,
     require_source,
     save_people,
-    side_by_side,
 )
-from graphveil.methods.base.core import Stored, fitted_or_refuse
-from graphveil.methods.base.estimator import Factory
+from graphveil.methods.base.core import Stored
 from graphveil.methods.base.features import features_of, labels_of
 from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.methods.base.network import Network, apply_network, require_shapes, train_network
 from graphveil.methods.base.network_storage import backbone_facts, network_facts, network_tensors, restored_network
 from graphveil.methods.base.people import Identity, Kept, leans_on
 from graphveil.methods.base.released import Topology, require_one_label, require_same_features
-from graphveil.methods.base.settings import NetworkSettings
-from graphveil.methods.base.storage import number, restoring, schema_facts, schema_from
+from graphveil.methods.base.settings import NetworkSettings, require_known
+from graphveil.methods.base.storage import number, number_from, restoring, schema_facts, schema_from
 from graphveil.methods.links.collection import (
     LinkReports,
     among,
     graph_guarantee,
     open_ledger,
     people_key,
-    randomize_graph,
     randomize_new_people,
-    require_matching_graph,
     spends_of,
 )
 from graphveil.methods.links.denoisers import SoftTopology, denoise
+from graphveil.methods.links.lists_core import ListsCore
 from graphveil.methods.links.names import DENOISERS
 from graphveil.methods.links.privacy import LinkPrivacy
 from graphveil.models.own import require_scores
-from graphveil.privacy import Assumption, Guarantee, Randomness, SecureRandomness
+from graphveil.privacy import Assumption, Guarantee, Randomness, SecureRandomness, Spend
 from graphveil.privacy.old_texts import assumption_of
 from graphveil.progress import ProgressCallback
 from graphveil.training import Calibration, Epoch
@@ -83,7 +80,7 @@ class FittedGraph:
     notes: tuple[Assumption, ...] = ()
 
 
-class SolitudeCore:
+class SolitudeCore(ListsCore[FittedGraph]):
     """Private features and neighbour lists: `fit` is `randomize` (the devices), then `fit_reports` (the server).
 
     Args:
@@ -117,6 +114,7 @@ class SolitudeCore:
     """
 
     kind = "solitude"
+    written = "Solitude"
     says_who = ("people",)
     several = False
     settings_type, derived = NetworkSettings, ("steps_x", "steps_y")
@@ -141,10 +139,7 @@ class SolitudeCore:
         backbone: nn.Module | None = None,
         **settings: Any,
     ) -> None:
-        known = [field.name for field in fields(NetworkSettings)]
-        for name in settings:
-            if name not in known:
-                raise InputError(f"setting {name!r} is not known", where="Solitude", allowed=", ".join(known))
+        require_known(settings, NetworkSettings.__dataclass_fields__, "Solitude")
         if denoiser not in DENOISERS:
             raise InputError(f"denoiser {denoiser!r} is not known", allowed=", ".join(DENOISERS))
         self.privacy = LocalPrivacy(epsilon_x, epsilon_y, mechanism, delta)
@@ -170,33 +165,17 @@ class SolitudeCore:
         self.queries, self.backbone = require_queries(queries), backbone
         self._given = {name: settings.get(name) for name in hops}
         self.account = Account(open_ledger(self.privacy, self.links, queries))
-        self._fitted: FittedGraph | None = None
         self.kept = Kept()
         self.released: LinkReports | None = None
         self.topology: Topology | SoftTopology | None = None
 
-    # ---- the devices ----
+    # ---- the server ----
 
-    def randomize(self, graph: Graph, *, split: Split, randomness: Randomness) -> LinkReports:
-        """Return every person's reports; the only place that reads raw features, labels and links.
-
-        Raises:
-            BudgetError: when this collection has already been made (one report per person), before data is read.
-            DataError, InputError: for values outside the declared range or classes, or a mode that does not fit; what
-                was paid stays paid.
-        """
-        spends = spends_of(self.privacy, self.links, graph.schema, int(graph.num_nodes))
-        # Asked before the graph is looked at, paid after: a graph that the method cannot serve costs nothing.
-        self.account.afford(*spends)
+    def require_served(self, graph: Graph) -> None:
+        """Refuse a graph whose nodes have several labels, or that the backbone does not fit."""
         schema = require_one_label(graph)
         if self.backbone is not None:
             require_scores(self.backbone, schema.dimension, len(schema.classes), edges=True)
-        self.account.pay(*spends)
-        released = randomize_graph(graph, split, self.privacy, self.links, randomness=randomness)
-        self.account.made(released.digest)
-        return released
-
-    # ---- the server ----
 
     def fit_reports(self, released: LinkReports, *, progress: ProgressCallback | None = None) -> SolitudeCore:
         """Train on reports alone; may be called again and again on the same reports at no privacy cost.
@@ -205,9 +184,7 @@ class SolitudeCore:
             InputError: when reports and budgets do not belong together.
             BudgetError: other reports than those that were paid for, and no budget for two collections.
         """
-        require_matching_graph(released, self.privacy, self.links)
-        schema = released.people.schema
-        self.account.recognise(released.digest, spends_of(self.privacy, self.links, schema, released.nodes))
+        schema = self.recognised(released)
         topology = denoise(released, self.denoiser, self.settings.seed)
         features, offset = features_of(released.people, self.settings.seed)
         network = train_network(
@@ -230,24 +207,6 @@ class SolitudeCore:
         self.kept = Kept.of_run(released.people.ids, released.nodes, answers, self.account.ledger).after(self.kept)
         self.released, self.topology = released, topology
         return self
-
-    # ---- both ----
-
-    def collect(
-        self, graph: Graph, *, split: Split, randomness: Randomness, progress: ProgressCallback | None = None
-    ) -> LinkReports:
-        """Simulate the collection on `graph`: everybody's reports."""
-        return self.randomize(graph, split=split, randomness=randomness)
-
-    def train(
-        self,
-        collected: LinkReports,
-        *,
-        randomness: Randomness | None = None,
-        progress: ProgressCallback | None = None,
-    ) -> None:
-        """Train on a collection: `fit_reports`."""
-        self.fit_reports(collected, progress=progress)
 
     # ---- what comes out ----
 
@@ -290,11 +249,6 @@ class SolitudeCore:
         return self._answers(randomize_new_people(graph, self.privacy, self.links, randomness=SecureRandomness()))
 
     @property
-    def fitted(self) -> bool:
-        """Whether there is a trained network."""
-        return self._fitted is not None
-
-    @property
     def seed(self) -> int:
         """What fixes the default split and initial weights, never privacy noise."""
         return self.settings.seed
@@ -326,22 +280,12 @@ class SolitudeCore:
         return {"classes": len(schema.classes), "backbone": self.backbone}
 
     @property
-    def schema(self) -> GraphSchema:
-        """The public facts of the collection that was fitted."""
-        return self.result.schema
-
-    @property
     def guarantee(self) -> Guarantee:
         """What all that was collected so far protects."""
         fitted = self.result
         nodes, ledger = len(fitted.network.logits), self.account.ledger
         once = graph_guarantee(self.privacy, self.links, fitted.schema, nodes, void=fitted.void, ledger=ledger)
         return replace(once, assumes=(*once.assumes, *leans_on(ledger), *fitted.notes))
-
-    @property
-    def epsilon_relationship(self) -> float:
-        """What one relationship (or directed link) costs; inf where links are public."""
-        return self.links.relationship_epsilon
 
     @property
     def history(self) -> tuple[Epoch, ...]:
@@ -362,8 +306,7 @@ class SolitudeCore:
             **network_facts(fitted.network),
             **backbone_facts(self.backbone),
             "notes": [fact.sentence for fact in fitted.notes],
-            "collections": sorted(self.account.collections),
-            "ledger": self.account.ledger.to_dict(),
+            **self.account.facts(),
             "guarantee": self.guarantee.to_dict(),
         }
         return Stored(facts, network_tensors(fitted.network))
@@ -392,7 +335,7 @@ class SolitudeCore:
         facts, tensors = stored.facts, stored.tensors
         options = dict(facts["options"])
         for name in ("epsilon_x", "epsilon_y", "epsilon_a"):
-            options[name] = None if options[name] is None else float(options[name])
+            options[name] = number_from(options[name])
         # A saved model must load where there is no GPU.
         method = cls(**options, backbone=backbone, **{**facts["settings"], "device": "cpu"})
         network = restored_network(facts, tensors)
@@ -418,35 +361,30 @@ class SolitudeCore:
         """Whether people who are only predicted send anything private."""
         return self.privacy.epsilon_x != math.inf or not self.links.public
 
-    @property
-    def result(self) -> FittedGraph:
-        """What fitting left; raises InputError before."""
-        return fitted_or_refuse(self._fitted, "Solitude", "fit_reports")
-
     def _asked(self, graph: Graph, randomness: Randomness | None, people: Identity | None) -> Tensor:
         """Answer people who have reported from that, and ask the others: the one place where prediction reads data."""
-        fitted, name, group = self.result, graph.schema.name, people_key(graph)
-        found = self.kept.find(graph, people, group, self.account.ledger)
-        if found is not None and not bool(found.new.any()):
-            self._note(found.said if people == "same" else None)
-            return self.kept.take(found.rows)["answers"]
+        fitted, group = self.result, people_key(graph)
+        known = self.kept.find(graph, people, group, self.account.ledger)
+        if known is not None and not bool(known.new.any()):
+            self._note(known.said if people == "same" else None)
+            return self.kept.take(known.rows)["answers"]
         source = require_source(randomness, "private reports")
-        asked = torch.ones(int(graph.num_nodes), dtype=torch.bool) if found is None else found.new
-        spends = spends_of(self.privacy, self.links, fitted.schema, int(asked.sum()))
-        # People who are only predicted send no label.
-        priced = [spend for spend in spends if spend.unit != "labels"]
-        ledger, who = self.account.ledger, {"name": name, "group": group}
-        self.account.ledger, own = pay_for(ledger, found, priced, **who, queries=self.queries)
-        # Noted before anything is read: a seeded source voids the guarantee even if the answer fails.
-        self._note(None, source.void)
-        sent = randomize_new_people(among(graph, asked), self.privacy, self.links, randomness=source)
-        answers = {"answers": self._answers(sent)}
-        if found is None:
-            self.kept = self.kept.add_group(graph, group, answers)
-            return answers["answers"]
-        everybody = side_by_side(found, self.kept.rows, answers)["answers"]
-        self.kept = self.kept.add_new(found, answers, own)
-        return everybody
+
+        def spends(asked: int) -> list[Spend]:
+            priced = spends_of(self.privacy, self.links, fitted.schema, asked)
+            # People who are only predicted send no label.
+            return [spend for spend in priced if spend.unit != "labels"]
+
+        def read(asked: Tensor) -> dict[str, Tensor]:
+            # Noted before anything is read: a seeded source voids the guarantee even if the answer fails.
+            self._note(None, source.void)
+            sent = randomize_new_people(among(graph, asked), self.privacy, self.links, randomness=source)
+            return {"answers": self._answers(sent)}
+
+        self.kept, everybody = ask(
+            self.account, self.kept, graph, known, spends, read, group=group, queries=self.queries
+        )
+        return everybody["answers"]
 
     def _answers(self, released: LinkReports) -> Tensor:
         """Return the probabilities of people who are only predicted, from what they sent."""
@@ -456,11 +394,8 @@ class SolitudeCore:
         logits = apply_network(fitted.network, features, offset, topology, self.settings, **self._built(fitted.schema))
         return torch.softmax(logits, dim=1)
 
-    def _note(self, said: Assumption | None, void: str | None = None) -> None:
+    def _note(self, fact: Assumption | None, void: str | None = None) -> None:
         """Keep what the guarantee leans on from now on."""
         fitted = self.result
-        notes = fitted.notes if said is None or said in fitted.notes else (*fitted.notes, said)
+        notes = fitted.notes if fact is None or fact in fitted.notes else (*fitted.notes, fact)
         self._fitted = replace(fitted, notes=notes, void=fitted.void or void)
-
-
-Solitude = Factory(SolitudeCore)

@@ -1,20 +1,19 @@
-"""The methods on a public topology: private features and labels, labels alone, and the non-private baselines."""
+"""The methods on a public topology: private features and labels, or labels alone."""
 
 from __future__ import annotations
 
-from graphveil.methods.base.method import BASELINE, Method, Option, Replay
-from graphveil.methods.base.options import AGAIN, INFINITE, PEOPLE, network_options, refuse_idle_delta
+from graphveil.methods.base.method import AnyMethod, Method, Option, Replay
+from graphveil.methods.base.options import AGAIN, PEOPLE, network_options, refuse_idle_delta
 
 _FAMILY = "graphveil.methods.local.family:LOCAL"
-_LPGNN = "graphveil.methods.local.lpgnn:LPGNN"
-_LABELS = "graphveil.methods.local.label_propagation:LabelPropagation"
+_LPGNN = "graphveil.methods.local.lpgnn:LPGNNCore"
+_LABELS = "graphveil.methods.local.label_propagation:LabelPropagationCore"
 _LABELS_ONLY = {
     "epsilon_y": PEOPLE["epsilon_y"],
     "epsilon": Option(None, float, "total per person; the label gets all of it"),
 }
-BASELINES = ("gcn", "sage", "gat", "mlp")
 
-LOCAL_METHODS = (
+LOCAL_METHODS: tuple[AnyMethod, ...] = (
     Method(
         "lpgnn",
         "private features and labels, public topology (CCS 2021)",
@@ -47,20 +46,4 @@ LOCAL_METHODS = (
         replays=(Replay("label", {"epsilon_y": 1.0}),),
         fixed={"rule": "pool"},
     ),
-)
-#: A plain network is LPGNN with both budgets infinite and no propagation in front: the same arithmetic, the same loop.
-BASELINE_METHODS = tuple(
-    Method(
-        model,
-        f"plain {model.upper()} on raw data: the non-private baseline",
-        "none",
-        _LPGNN,
-        _FAMILY,
-        network_options(without=("model", "steps_x", "steps_y")),
-        reads=("features", "labels") if model == "mlp" else ("features", "labels", "edges"),
-        tags=frozenset({BASELINE}),
-        fixed={"epsilon_x": INFINITE, "epsilon_y": INFINITE, "model": model},
-        free=tuple(network_options(without=("model", "steps_x", "steps_y"))),
-    )
-    for model in BASELINES
 )

@@ -1,8 +1,7 @@
-"""The family on a public topology: LPGNN, the label methods and the non-private baselines."""
+"""The family on a public topology: LPGNN and the label methods."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,13 +11,13 @@ from torch import Tensor
 from graphveil.aggregation import normalised
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, Split
-from graphveil.methods.base.cost import network_cost, report_bytes, spreading_cost
+from graphveil.methods.base.cost import network_cost, spreading_cost
 from graphveil.methods.base.family import Control
 from graphveil.methods.base.plan import Plan
 from graphveil.methods.base.released import LocalReports, topology_of
 from graphveil.methods.local.controls import LocalMethod, ceiling_of, controls_of, network_settings
 from graphveil.methods.local.label_pool import FOLDS, pool_products
-from graphveil.methods.local.plan import local_plan, split_advice
+from graphveil.methods.local.plan import plan_on_topology, repeats_on_topology
 from graphveil.methods.release.controls import made_edge_controls, release_notes
 from graphveil.privacy import Randomness
 from graphveil.privacy.printed import rounded_up
@@ -38,30 +37,16 @@ class LocalFamily:
         return {**settled, **{name: value for name, value in used.items() if name in settled}}
 
     def plan(self, name: str, estimator: LocalMethod, graph: Graph, settled: Mapping[str, object]) -> Plan:
-        privacy, schema, origin = estimator.privacy, graph.schema, getattr(graph, "release", None)
+        classes = len(graph.schema.classes)
         network = estimator.settings if estimator.trains_network else None
         p = normalised(graph.edge_index, int(graph.num_nodes))
-        classes = len(schema.classes)
         if network is not None:
-            seconds, memory = network_cost(p, graph, network, privacy)
+            cost = network_cost(p, graph, network, estimator.privacy)
         elif estimator.rule == "pool":
-            products = pool_products(p.entries, classes)
-            seconds, memory = spreading_cost(p, classes, products=products, blocks=FOLDS + 1)
+            cost = spreading_cost(p, classes, products=pool_products(p.entries, classes), blocks=FOLDS + 1)
         else:
-            seconds, memory = spreading_cost(p, classes)
-        free = ("the graph is a release: this is free",)
-        return Plan(
-            method=name,
-            data=schema.name,
-            settings=settled,
-            guarantee=privacy.guarantee(schema) if origin is None else origin.guarantee,
-            epsilon={"features": privacy.epsilon_x or 0.0, "labels": privacy.epsilon_y},
-            seconds=seconds,
-            memory_mb=memory,
-            report_bytes=report_bytes(privacy, schema),
-            advice=split_advice(privacy, classes) if origin is None else free,
-            figures=local_plan(p, privacy, schema, network),
-        )
+            cost = spreading_cost(p, classes)
+        return plan_on_topology(name, estimator.privacy, graph, settled, p=p, cost=cost, network=network)
 
     def warning(self, estimator: LocalMethod, graph: Graph) -> str | None:
         return None
@@ -87,10 +72,7 @@ class LocalFamily:
         return (*origin, _split_note(total, estimator)) if isinstance(total, int | float) else origin
 
     def repeats_note(self, estimator: LocalMethod, repeats: int) -> str:
-        # The noise was drawn once, at publication: repeats share it, and their interval does not cover it.
-        if getattr(estimator.released, "origin", None) is not None:
-            return f"{repeats} repeats with fresh splits of one release"
-        return collection_repeats(repeats)
+        return repeats_on_topology(estimator.released, repeats)
 
     def collect(self, estimator: LocalMethod, graph: Graph, split: Split, *, randomness: Randomness) -> LocalReports:
         if not estimator.trains_network:
@@ -101,14 +83,6 @@ class LocalFamily:
     def train(self, estimator: LocalMethod, collected: LocalReports, graph: Graph) -> Tensor:
         estimator.fit_reports(collected, topology_of(graph))
         return collected.labels
-
-    def answers_features(self, estimator: LocalMethod) -> bool:
-        return bool(estimator.trains_network and estimator.privacy.epsilon_x == math.inf)
-
-
-def collection_repeats(repeats: int) -> str:
-    """Return what several runs of a collection are."""
-    return f"{repeats} repeats with fresh noise and splits: a simulation; a real collection has one report per person"
 
 
 def _split_note(total: float, estimator: LocalMethod) -> str:

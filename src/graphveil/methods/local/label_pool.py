@@ -83,8 +83,8 @@ def pool_labels(
     sent = (folds >= 0).nonzero().squeeze(1)
     weights, b = fit_weights(scores[sent, folds[sent]], setting.likelihood[sent], setting.log_prior)
     logits = scores[:, FOLDS] @ weights + b * setting.log_prior
-    found = dict(zip(names, (float(w) for w in weights), strict=True))
-    return Pool(torch.softmax(logits, dim=1).cpu(), found, b)
+    shares = dict(zip(names, (float(w) for w in weights), strict=True))
+    return Pool(torch.softmax(logits, dim=1).cpu(), shares, b)
 
 
 @dataclass(frozen=True)
@@ -206,9 +206,9 @@ def fit_weights(scores: Tensor, likelihood: Tensor, log_prior: Tensor) -> tuple[
         z = torch.as_tensor(at, dtype=torch.float32).to(scores.device).requires_grad_()
         u, common, b = z[:members], z[members], z[members + 1 :]
         penalty = ((u / SPREAD_U).square().sum() + common**2 + ((b - CENTRE_B) / SPREAD_B).square().sum()) / 2
-        found = (loss((start + u + common).exp(), b) + penalty) / reports
-        (slope,) = torch.autograd.grad(found, z)
-        return float(found.detach()), slope.cpu().double().numpy()
+        total = (loss((start + u + common).exp(), b) + penalty) / reports
+        (slope,) = torch.autograd.grad(total, z)
+        return float(total.detach()), slope.cpu().double().numpy()
 
     first = np.append(np.zeros(members + 1), CENTRE_B)
     # A member that does not help has its weight go to 0, whose logarithm would run away.

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -21,24 +20,21 @@ from torch import Tensor
 
 from graphveil.aggregation import SparseMatrix, normalised, propagate
 from graphveil.errors import InputError
-from graphveil.graphs import Graph, GraphSchema, Split
+from graphveil.graphs import Graph, GraphSchema
 from graphveil.methods.base.account import Account, restored_account
-from graphveil.methods.base.core import Stored, fitted_or_refuse, stored_probabilities
+from graphveil.methods.base.core import ForgetsPeople, Stored, stored_probabilities
 from graphveil.methods.base.drop import label_matrix
-from graphveil.methods.base.estimator import Factory
 from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.methods.base.released import (
-    LocalCollection,
     LocalReports,
     Topology,
-    randomize_people,
-    require_matching,
     require_servable,
     topology_of,
 )
 from graphveil.methods.base.settings import require_device
 from graphveil.methods.base.storage import number, schema_facts, schema_from
 from graphveil.methods.local.label_pool import pool_labels
+from graphveil.methods.local.reports_core import ReportsCore
 from graphveil.privacy import Guarantee, Randomness
 from graphveil.progress import Progress, ProgressCallback
 from graphveil.training import Epoch
@@ -108,7 +104,7 @@ class FittedLabels:
     published: Guarantee | None = None
 
 
-class LabelPropagationCore:
+class LabelPropagationCore(ReportsCore[FittedLabels], ForgetsPeople):
     """Label propagation: `fit` is `randomize` (the devices), then `fit_reports` (the server).
 
     Args:
@@ -132,6 +128,7 @@ class LabelPropagationCore:
     """
 
     kind = "label-propagation"
+    written = "label propagation"
     trains_network = False
     says_who: tuple[str, ...] = ()
     several = False
@@ -145,23 +142,12 @@ class LabelPropagationCore:
             raise InputError(f"rule {rule!r} is not known", allowed=", ".join(RULES))
         self.rule, self.seed, self.device = rule, seed, device
         self.account = Account(self.privacy.open_ledger())
-        self._fitted: FittedLabels | None = None
         self.released: LocalReports | None = None
         self.topology: Topology | None = None
 
-    def randomize(self, graph: Graph, *, split: Split, randomness: Randomness) -> LocalReports:
-        """Return every person's report; the only place that reads raw labels.
-
-        Raises:
-            BudgetError: when this collection has already been made, before data is read.
-        """
-        spends = self.privacy.spends(graph.schema)
-        self.account.afford(*spends)
+    def require_served(self, graph: Graph) -> None:
+        """Refuse a graph whose nodes have several labels."""
         require_servable(graph)
-        self.account.pay(*spends)
-        released = randomize_people(graph, split, self.privacy, randomness=randomness)
-        self.account.made(released.digest)
-        return released
 
     def fit_reports(
         self, released: LocalReports, topology: Topology, *, progress: ProgressCallback | None = None
@@ -172,36 +158,13 @@ class LabelPropagationCore:
             InputError: when reports, topology and budgets do not belong together.
             BudgetError: other reports than those that were paid for.
         """
-        require_matching(released, topology, self.privacy)
-        # A published graph was paid for by its publisher, once, for everybody who trains on it.
-        if released.origin is None:
-            self.account.recognise(released.digest, self.privacy.spends(released.schema))
-        else:
-            self.account.adopt(released.published_as(topology), released.origin.ledger)
+        published = self.recognised(released, topology)
         rule = _pool if self.rule == "pool" else _propagate
-        found, variant = rule(self, released, topology, progress)
-        origin = released.origin
-        published = None if origin is None else origin.guarantee
+        probabilities, variant = rule(self, released, topology, progress)
         place = topology.fingerprint
-        self._fitted = FittedLabels(released.schema, released.void, place, found.cpu(), variant, published)
+        self._fitted = FittedLabels(released.schema, released.void, place, probabilities.cpu(), variant, published)
         self.released, self.topology = released, topology
         return self
-
-    def collect(
-        self, graph: Graph, *, split: Split, randomness: Randomness, progress: ProgressCallback | None = None
-    ) -> LocalCollection:
-        """Simulate the collection on `graph`: everybody's label report, and the public topology."""
-        return LocalCollection(self.randomize(graph, split=split, randomness=randomness), topology_of(graph))
-
-    def train(
-        self,
-        collected: LocalCollection,
-        *,
-        randomness: Randomness | None = None,
-        progress: ProgressCallback | None = None,
-    ) -> None:
-        """Spread the labels of a collection: `fit_reports`."""
-        self.fit_reports(collected.reports, collected.topology, progress=progress)
 
     def probabilities(self, graph: Graph | None = None, *, randomness: Randomness | None = None) -> Tensor:
         """Return class probabilities [n, c] of the topology that was fitted.
@@ -218,19 +181,9 @@ class LabelPropagationCore:
             )
         return fitted.probabilities
 
-    @property
-    def fitted(self) -> bool:
-        """Whether labels have been spread."""
-        return self._fitted is not None
-
     def parameters(self) -> dict[str, Any]:
         """Return the settings that build the core once more."""
         return {"epsilon_y": self.privacy.epsilon_y, "rule": self.rule, "seed": self.seed, "device": self.device}
-
-    @property
-    def schema(self) -> GraphSchema:
-        """The public facts of the collection that was fitted."""
-        return self.result.schema
 
     @property
     def variant(self) -> str:
@@ -254,18 +207,11 @@ class LabelPropagationCore:
             "void": fitted.void,
             "fingerprint": fitted.fingerprint,
             "variant": fitted.variant,
-            "collections": sorted(self.account.collections),
             "published": None if fitted.published is None else fitted.published.to_dict(),
-            "ledger": self.account.ledger.to_dict(),
+            **self.account.facts(),
             "guarantee": self.guarantee.to_dict(),
         }
         return Stored(facts, {"probabilities": fitted.probabilities})
-
-    def keep(self, model: Path) -> None:
-        """Keep nothing: nobody is asked again."""
-
-    def recall(self, model: Path) -> None:
-        """Find nothing: nothing is kept."""
 
     @classmethod
     def restore(cls, stored: Stored) -> LabelPropagationCore:
@@ -278,20 +224,12 @@ class LabelPropagationCore:
         method = cls(epsilon_y=float(facts["epsilon_y"]), rule=facts["rule"], seed=facts["seed"])
         method.account = restored_account(facts)
         schema = schema_from(facts["schema"])
-        found = stored_probabilities(stored, len(schema.classes))
+        probabilities = stored_probabilities(stored, len(schema.classes))
         published = facts.get("published")
         guarantee = None if published is None else Guarantee.from_dict(published)
         place, variant = facts["fingerprint"], facts["variant"]
-        method._fitted = FittedLabels(schema, facts["void"], place, found, variant, guarantee)
+        method._fitted = FittedLabels(schema, facts["void"], place, probabilities, variant, guarantee)
         return method
-
-    @property
-    def result(self) -> FittedLabels:
-        """What fitting left; raises InputError before."""
-        return fitted_or_refuse(self._fitted, "label propagation", "fit_reports")
-
-
-LabelPropagation = Factory(LabelPropagationCore)
 
 
 def _propagate(
@@ -301,10 +239,10 @@ def _propagate(
     keep, flip = released.channel
     p = normalised(topology.edge_index, topology.num_nodes).to(method.device)
     places = (t.to(method.device) for t in (released.labels, released.train, released.val))
-    found = propagate_labels(p, *places, classes=classes, keep=keep, flip=flip)
+    probabilities, variant = propagate_labels(p, *places, classes=classes, keep=keep, flip=flip)
     if progress is not None:
         progress(Progress(1, 1))
-    return found
+    return probabilities, variant
 
 
 def _pool(

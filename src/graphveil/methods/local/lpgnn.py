@@ -12,7 +12,7 @@ and 2.  Features are never rectified or propagated at their full width (see `agg
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +20,12 @@ import torch
 from torch import Tensor, nn
 
 from graphveil.errors import InputError
-from graphveil.graphs import Graph, GraphSchema, Split, node_names
+from graphveil.graphs import Graph, GraphSchema, node_names
 from graphveil.mechanisms import Public
 from graphveil.methods.base.account import Account, restored_account
 from graphveil.methods.base.asking import (
+    ask,
     handed_in,
-    pay_for,
     randomize_features,
     read_people,
     reports_from,
@@ -33,27 +33,23 @@ from graphveil.methods.base.asking import (
     require_reports_for,
     require_source,
     save_people,
-    side_by_side,
 )
-from graphveil.methods.base.core import Stored, fitted_or_refuse
-from graphveil.methods.base.estimator import Factory
+from graphveil.methods.base.core import Stored
 from graphveil.methods.base.features import features_of, labels_of
 from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.methods.base.network import Network, apply_network, require_shapes, train_network
 from graphveil.methods.base.network_storage import backbone_facts, network_facts, network_tensors, restored_network
 from graphveil.methods.base.people import Identity, Kept, leans_on
 from graphveil.methods.base.released import (
-    LocalCollection,
     LocalReports,
     Topology,
-    randomize_people,
-    require_matching,
     require_same_features,
     require_servable,
     topology_of,
 )
-from graphveil.methods.base.settings import NetworkSettings
-from graphveil.methods.base.storage import number, restoring, schema_facts, schema_from
+from graphveil.methods.base.settings import NetworkSettings, require_known
+from graphveil.methods.base.storage import number, number_from, restoring, schema_facts, schema_from
+from graphveil.methods.local.reports_core import ReportsCore
 from graphveil.models.own import require_scores
 from graphveil.privacy import Assumption, Guarantee, Randomness
 from graphveil.privacy.old_texts import assumption_of
@@ -82,7 +78,7 @@ class Fitted:
         return torch.sigmoid(logits) if self.several else torch.softmax(logits, dim=1)
 
 
-class LPGNNCore:
+class LPGNNCore(ReportsCore[Fitted]):
     """Locally private graph neural network: `fit` is `randomize` (the devices), then `fit_reports` (the server).
 
     Args:
@@ -113,6 +109,7 @@ class LPGNNCore:
     """
 
     kind = "lpgnn"
+    written = "LPGNN"
     trains_network = True
     says_who = ("people", "reports")
     settings_type, derived = NetworkSettings, ("steps_x", "steps_y")
@@ -129,10 +126,7 @@ class LPGNNCore:
         backbone: nn.Module | None = None,
         **settings: Any,
     ) -> None:
-        known = [field.name for field in fields(NetworkSettings)]
-        for name in settings:
-            if name not in known:
-                raise InputError(f"setting {name!r} is not known", where="LPGNN", allowed=", ".join(known))
+        require_known(settings, NetworkSettings.__dataclass_fields__, "LPGNN")
         self.privacy = LocalPrivacy(epsilon_x, epsilon_y, mechanism, delta)
         # Public parts need no averaging against noise, and lose by it.
         hops = {"steps_x": 0 if epsilon_x == math.inf else 8, "steps_y": 0 if epsilon_y == math.inf else 4}
@@ -142,32 +136,17 @@ class LPGNNCore:
         # As given and not as used: a clone with other budgets must choose its hops anew.
         self._given = {name: settings.get(name) for name in hops}
         self.account = Account(self.privacy.open_ledger(queries))
-        self._fitted: Fitted | None = None
         self.kept = Kept()
         self.released: LocalReports | None = None
         self.topology: Topology | None = None
 
-    # ---- the devices ----
+    # ---- the server ----
 
-    def randomize(self, graph: Graph, *, split: Split, randomness: Randomness) -> LocalReports:
-        """Return every person's report; the only place that reads raw features and labels.
-
-        Raises:
-            BudgetError: when this collection has already been made (one report per person), before data is read.
-            DataError, InputError: for values outside the declared range or classes; what was paid stays paid.
-        """
-        spends = self.privacy.spends(graph.schema)
-        # Asked before the graph is looked at, paid after: a graph that the method cannot serve costs nothing.
-        self.account.afford(*spends)
+    def require_served(self, graph: Graph) -> None:
+        """Refuse several labels a node where labels are private, or a graph that the backbone does not fit."""
         schema = require_servable(graph, several=math.isinf(self.privacy.epsilon_y))
         if self.backbone is not None:
             require_scores(self.backbone, schema.dimension, len(schema.classes), edges=True)
-        self.account.pay(*spends)
-        released = randomize_people(graph, split, self.privacy, randomness=randomness)
-        self.account.made(released.digest)
-        return released
-
-    # ---- the server ----
 
     def fit_reports(
         self, released: LocalReports, topology: Topology, *, progress: ProgressCallback | None = None
@@ -178,17 +157,11 @@ class LPGNNCore:
             InputError: when reports, topology and budgets do not belong together.
             BudgetError: other reports than those that were paid for, and no budget for two collections.
         """
-        require_matching(released, topology, self.privacy)
-        origin = released.origin
-        if origin is None:
-            self.account.recognise(released.digest, self.privacy.spends(released.schema))
-        else:
-            self.account.adopt(released.published_as(topology), origin.ledger)
+        published = self.recognised(released, topology)
         features, offset = features_of(released, self.settings.seed)
         network = train_network(
             features, offset, labels_of(released), topology, self.settings, backbone=self.backbone, progress=progress
         )
-        published = None if origin is None else origin.guarantee
         several, notes = released.labels.dim() == 2, () if self._fitted is None else self._fitted.notes
         self._fitted = Fitted(released.schema, released.void, topology.fingerprint, network, published, several, notes)
         self.kept = Kept.of_run(released.ids, topology.num_nodes, _sent(released.features), self.account.ledger).after(
@@ -196,24 +169,6 @@ class LPGNNCore:
         )
         self.released, self.topology = released, topology
         return self
-
-    # ---- both ----
-
-    def collect(
-        self, graph: Graph, *, split: Split, randomness: Randomness, progress: ProgressCallback | None = None
-    ) -> LocalCollection:
-        """Simulate the collection on `graph`: everybody's report, and the public topology."""
-        return LocalCollection(self.randomize(graph, split=split, randomness=randomness), topology_of(graph))
-
-    def train(
-        self,
-        collected: LocalCollection,
-        *,
-        randomness: Randomness | None = None,
-        progress: ProgressCallback | None = None,
-    ) -> None:
-        """Train on a collection: `fit_reports`."""
-        self.fit_reports(collected.reports, collected.topology, progress=progress)
 
     # ---- what comes out ----
 
@@ -260,9 +215,9 @@ class LPGNNCore:
         return fitted.probabilities(logits)
 
     @property
-    def fitted(self) -> bool:
-        """Whether there is a trained network."""
-        return self._fitted is not None
+    def answers_features(self) -> bool:
+        """Whether the fitted network is applied, for nothing, to any features that somebody hands in."""
+        return self.privacy.epsilon_x == math.inf
 
     @property
     def several(self) -> bool:
@@ -280,18 +235,13 @@ class LPGNNCore:
         return {**privacy, "queries": self.queries, "backbone": self.backbone, **asdict(self.settings), **self._given}
 
     @property
-    def schema(self) -> GraphSchema:
-        """The public facts of the collection that was fitted."""
-        return self.result.schema
-
-    @property
     def guarantee(self) -> Guarantee:
         """What all that was collected so far protects; of a published graph, what its release protects."""
         fitted = self.result
         if fitted.published is not None:
             return fitted.published
-        found = self.privacy.guarantee(fitted.schema, fitted.void, self.account.ledger)
-        return replace(found, assumes=(*found.assumes, *leans_on(self.account.ledger), *fitted.notes))
+        collected = self.privacy.guarantee(fitted.schema, fitted.void, self.account.ledger)
+        return replace(collected, assumes=(*collected.assumes, *leans_on(self.account.ledger), *fitted.notes))
 
     @property
     def history(self) -> tuple[Epoch, ...]:
@@ -330,11 +280,10 @@ class LPGNNCore:
             "fingerprint": fitted.fingerprint,
             "several": fitted.several,
             "notes": [fact.sentence for fact in fitted.notes],
-            "collections": sorted(self.account.collections),
             "published": None if fitted.published is None else fitted.published.to_dict(),
             **network_facts(fitted.network),
             **backbone_facts(self.backbone),
-            "ledger": self.account.ledger.to_dict(),
+            **self.account.facts(),
             "guarantee": self.guarantee.to_dict(),
         }
 
@@ -356,7 +305,7 @@ class LPGNNCore:
         facts, tensors = stored.facts, stored.tensors
         privacy = dict(facts["privacy"])
         for name in ("epsilon_x", "epsilon_y"):
-            privacy[name] = None if privacy[name] is None else float(privacy[name])
+            privacy[name] = number_from(privacy[name])
         # A saved model must load where there is no GPU.
         settings = {**facts["settings"], "device": "cpu"}
         method = cls(**privacy, backbone=backbone, **settings)
@@ -373,17 +322,12 @@ class LPGNNCore:
 
     # ---- helpers ----
 
-    @property
-    def result(self) -> Fitted:
-        """What fitting left; raises InputError before."""
-        return fitted_or_refuse(self._fitted, "LPGNN", "fit_reports")
-
-    def _require_same_features(self, found: GraphSchema) -> None:
+    def _require_same_features(self, schema: GraphSchema) -> None:
         """Refuse a new graph whose features are not those of training, or a model without any."""
-        require_same_features(found, self.result.schema)
+        require_same_features(schema, self.result.schema)
         if not self.privacy.collects_features:
             raise InputError(
-                "this model was trained without features, so it cannot predict on a new graph", where=found.name
+                "this model was trained without features, so it cannot predict on a new graph", where=schema.name
             )
 
     def _built(self, schema: GraphSchema) -> dict[str, Any]:
@@ -398,32 +342,30 @@ class LPGNNCore:
         # one.
         if node_names(graph) is None or not self.kept.named:
             return True
-        found = self.kept.find(graph, None, "", self.account.ledger)
+        known = self.kept.find(graph, None, "", self.account.ledger)
         # In the same rows as well: a permutation of the same people has another prediction in each row.
-        return found is not None and torch.equal(found.rows, torch.arange(topology.num_nodes))
+        return known is not None and torch.equal(known.rows, torch.arange(topology.num_nodes))
 
     def _sent(self, graph: Graph, topology: Topology, randomness: Randomness | None, people: Identity | None) -> Any:
         """Return everybody's feature report: kept, or asked for: the one place where prediction reads private data."""
         fitted, name, nodes = self.result, graph.schema.name, topology.num_nodes
         group = f"{name}, {nodes} nodes, {topology.fingerprint}"
-        found = self.kept.find(graph, people, group, self.account.ledger)
-        if found is not None and not bool(found.new.any()):
-            self._note(found.said if people == "same" else None)
-            return reports_from(self.kept.take(found.rows))
+        known = self.kept.find(graph, people, group, self.account.ledger)
+        if known is not None and not bool(known.new.any()):
+            self._note(known.said if people == "same" else None)
+            return reports_from(self.kept.take(known.rows))
         source = require_source(randomness, "private features")
         spends = [spend for spend in self.privacy.spends(fitted.schema) if spend.unit == "features"]
-        self.account.ledger, own = pay_for(
-            self.account.ledger, found, spends, name=name, group=group, queries=self.queries
+
+        def read(asked: Tensor) -> dict[str, Tensor]:
+            # Noted before anything is read: a seeded source voids the guarantee even if the answer fails.
+            self._note(None, source.void)
+            reports = randomize_features(graph, self.privacy.features(fitted.schema), asked, randomness=source)
+            return _sent(reports)
+
+        self.kept, everybody = ask(
+            self.account, self.kept, graph, known, lambda _: spends, read, group=group, queries=self.queries
         )
-        # Noted before anything is read: a seeded source voids the guarantee even if the answer fails.
-        self._note(None, source.void)
-        asked = torch.ones(nodes, dtype=torch.bool) if found is None else found.new
-        sent = randomize_features(graph, self.privacy.features(fitted.schema), asked, randomness=source).to_tensors()
-        if found is None:
-            self.kept = self.kept.add_group(graph, group, sent)
-            return reports_from(sent)
-        everybody = side_by_side(found, self.kept.rows, sent)
-        self.kept = self.kept.add_new(found, sent, own)
         return reports_from(everybody)
 
     def _handed_in(self, graph: Graph, reports: LocalReports) -> Any:
@@ -434,16 +376,13 @@ class LPGNNCore:
         self._note(None if reports.digest in self.account.collections else handed_in(name), reports.void)
         return reports.features
 
-    def _note(self, said: Assumption | None, void: str | None = None) -> None:
+    def _note(self, fact: Assumption | None, void: str | None = None) -> None:
         """Keep what the guarantee leans on from now on."""
         fitted = self.result
-        notes = fitted.notes if said is None or said in fitted.notes else (*fitted.notes, said)
+        notes = fitted.notes if fact is None or fact in fitted.notes else (*fitted.notes, fact)
         self._fitted = replace(fitted, notes=notes, void=fitted.void or void)
 
 
 def _sent(reports: object) -> dict[str, Tensor]:
     """Return feature reports as tensors; nothing where features are public or not collected."""
     return reports.to_tensors() if hasattr(reports, "to_tensors") else {}
-
-
-LPGNN = Factory(LPGNNCore)

@@ -9,6 +9,7 @@ class in place of a coordinate.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -16,10 +17,13 @@ import numpy as np
 import torch
 
 from graphveil.aggregation import SparseMatrix, propagate
-from graphveil.graphs import GraphSchema
+from graphveil.graphs import Graph, GraphSchema
 from graphveil.mechanisms import NotCollected, Public, PublicLabels
+from graphveil.methods.base.cost import report_bytes
+from graphveil.methods.base.family import collection_repeats
 from graphveil.methods.base.local_privacy import LocalPrivacy
-from graphveil.methods.base.plan import spelled
+from graphveil.methods.base.plan import Plan, spelled
+from graphveil.methods.base.released import LocalReports
 from graphveil.methods.base.settings import NetworkSettings
 from graphveil.methods.local.advice import advised_split
 from graphveil.privacy.limits import LARGEST_EPSILON
@@ -52,6 +56,56 @@ class LocalPlan:
     def to_json(self) -> list[dict[str, Any]]:
         """Return the rows as JSON types."""
         return [spelled(asdict(row)) for row in self.noise]
+
+
+def plan_on_topology(
+    name: str,
+    privacy: LocalPrivacy,
+    graph: Graph,
+    settled: Mapping[str, object],
+    *,
+    p: SparseMatrix,
+    cost: tuple[float, float],
+    network: NetworkSettings | None,
+) -> Plan:
+    """Return what a run on a public topology would promise and cost.
+
+    Args:
+        name: of the method.
+        privacy: what people send.
+        graph: its schema, release and the storage size of its features are looked at.
+        settled: settings as the built method uses them.
+        p: the propagation [n, n].
+        cost: seconds and MB of one run.
+        network: whose hops count; None: labels alone are spread.
+    """
+    schema, origin = graph.schema, getattr(graph, "release", None)
+    free = ("the graph is a release: this is free",)
+    return Plan(
+        method=name,
+        data=schema.name,
+        settings=settled,
+        guarantee=privacy.guarantee(schema) if origin is None else origin.guarantee,
+        epsilon={"features": privacy.epsilon_x or 0.0, "labels": privacy.epsilon_y},
+        seconds=cost[0],
+        memory_mb=cost[1],
+        report_bytes=report_bytes(privacy, schema),
+        advice=split_advice(privacy, len(schema.classes)) if origin is None else free,
+        figures=local_plan(p, privacy, schema, network),
+    )
+
+
+def repeats_on_topology(released: LocalReports | None, repeats: int) -> str:
+    """Return what several runs on a public topology are.
+
+    Args:
+        released: what the first was trained on.
+        repeats: how many there were.
+    """
+    # The noise was drawn once, at publication: repeats share it, and their interval does not cover it.
+    if getattr(released, "origin", None) is not None:
+        return f"{repeats} repeats with fresh splits of one release"
+    return collection_repeats(repeats)
 
 
 def local_plan(

@@ -28,10 +28,10 @@ from graphveil.methods.base.family import Control
 from graphveil.methods.base.features import labels_of, random_features
 from graphveil.methods.base.released import LocalReports, Topology, topology_of
 from graphveil.methods.local.controls import CONTROL_HOPS, LocalMethod, ceiling_of, controls_of, hits
-from graphveil.methods.local.label_propagation import LabelPropagation, propagate_labels
-from graphveil.methods.local.lpgnn import LPGNN
+from graphveil.methods.local.label_propagation import LabelPropagationCore, propagate_labels
+from graphveil.methods.local.lpgnn import LPGNNCore
 from graphveil.methods.release.edges import warning_of
-from graphveil.methods.release.heterorr import HeteroRR, HeteroRRCore, domain_of, joined
+from graphveil.methods.release.heterorr import HeteroRRCore, domain_of, joined
 from graphveil.privacy import Randomness
 
 #: Rivals where edges are protected; chains are left out, which take long and promise less.
@@ -102,7 +102,8 @@ def release_rivals_of(
     network = {key: value for key, value in asdict(method.network.settings).items() if key != "steps_y"}
 
     def run(edges: str) -> np.ndarray:
-        rival = HeteroRR(**budgets, edges=edges, scores=privacy.scores, delta=privacy.delta, **network)
+        core = HeteroRRCore(**budgets, edges=edges, scores=privacy.scores, delta=privacy.delta, **network)
+        rival = Estimator(core)
         return hits(rival.fit(graph, split=split, randomness=randomness).predict_proba(), graph, split)
 
     too_large = release_rivals_left_out(method, graph)
@@ -122,7 +123,7 @@ def release_rivals_left_out(method: Estimator[HeteroRRCore], graph: Graph) -> Ma
     domain = domain_of(graph)
     warnings = {}
     for edges in RIVAL_EDGES:
-        rival = HeteroRR(epsilon_x=1.0, epsilon_a=method.privacy.epsilon_a, edges=edges)
+        rival = HeteroRRCore(epsilon_x=1.0, epsilon_a=method.privacy.epsilon_a, edges=edges)
         warning = warning_of(rival.privacy, domain)
         if warning is not None:
             warnings[rival_name(edges)] = warning
@@ -170,10 +171,12 @@ def _again(
             "mechanism": privacy.mechanism,
             "delta": privacy.delta,
         }
-        copied: Any = LPGNN(epsilon_y=privacy.epsilon_y, **budgets, **network)
+        copied: LPGNNCore | LabelPropagationCore = LPGNNCore(epsilon_y=privacy.epsilon_y, **budgets, **network)
     else:
-        copied = LabelPropagation(epsilon_y=privacy.epsilon_y, rule=method.rule, seed=method.seed, device=method.device)
-    return hits(copied.fit_reports(released, topology).predict_proba(), graph, split)
+        copied = LabelPropagationCore(
+            epsilon_y=privacy.epsilon_y, rule=method.rule, seed=method.seed, device=method.device
+        )
+    return hits(copied.fit_reports(released, topology).probabilities(), graph, split)
 
 
 def _public_only(released: LocalReports, public: Topology, graph: Graph, split: Split) -> np.ndarray:

@@ -138,7 +138,7 @@ def _walked(
     public = _known(domain)
     steps = chains.steps or STEPS_A_NODE * domain.nodes
     count = chains.chains if privacy.edges == "mcmc" else 1
-    found = fit_markov(
+    fitted = fit_markov(
         domain.nodes,
         None if domain.members is None else domain.ids,
         # One joint law for public and private edges: alternating moves for each, as printed, has no proof and breaks
@@ -153,9 +153,9 @@ def _walked(
         progress=progress,
     )
     told: dict[str, Any] = {"steps": steps, "chains": count}
-    if np.isfinite(found.public_rhat):
-        told["public_rhat"] = float(found.public_rhat)
-    return found.dendrogram, told
+    if np.isfinite(fitted.public_rhat):
+        told["public_rhat"] = float(fitted.public_rhat)
+    return fitted.dendrogram, told
 
 
 def _drawn(
@@ -190,10 +190,10 @@ def noisy_blocks(
     from graphveil.hierarchy.noisy_blocks import choose_blocks, clamped_density, collapse_by_scale, release_counts
 
     public, members = _known(domain), None if domain.members is None else domain.ids
-    found = pair_tree(tree, members=members, public=public)
+    divided = pair_tree(tree, members=members, public=public)
     # Both look at public edges, sizes and epsilon alone: the shape of the answer tells nothing of private edges.
-    collapse = collapse_by_support if informed and found.public.size else collapse_by_scale
-    blocks = choose_blocks(found, collapse(found, epsilon))
+    collapse = collapse_by_support if informed and divided.public.size else collapse_by_scale
+    blocks = choose_blocks(divided, collapse(divided, epsilon))
     noise = NoisyCounts(epsilon=epsilon)
     return release_counts(
         blocks,

@@ -11,7 +11,7 @@ from typing import Any
 
 from graphveil.errors import InputError
 from graphveil.mechanisms.catalogue import feature_names_with
-from graphveil.methods.base.method import RELEASE, Method, Option, Replay
+from graphveil.methods.base.method import RELEASE, AnyMethod, Method, Option, Replay
 from graphveil.methods.base.options import INFINITE, network_options
 from graphveil.methods.release.names import CHAINS, EDGE_METHODS, RELEASE_FEATURES
 
@@ -76,12 +76,12 @@ def refuse_other_trees(given: Mapping[str, Any]) -> None:
         raise InputError(f"edges = {given['edges']!r}", allowed="public-tree, mcmc")
 
 
-def _release(name: str, summary: str, takes: tuple[str, ...], replays: tuple[Replay, ...], **fixed: Any) -> Method:
+def _release(name: str, summary: str, takes: tuple[str, ...], replays: tuple[Replay, ...], **fixed: Any) -> AnyMethod:
     return Method(
         name,
         summary,
         "central",
-        "graphveil.methods.release.heterorr:HeteroRR",
+        "graphveil.methods.release.heterorr:HeteroRRCore",
         "graphveil.methods.release.family:RELEASES",
         {**{key: OPTIONS[key] for key in takes}, **network_options(without=("steps_y",))},
         tags=frozenset({RELEASE}),
@@ -93,7 +93,7 @@ def _release(name: str, summary: str, takes: tuple[str, ...], replays: tuple[Rep
 
 
 _ONE_EDGE = Replay("private edge", {"epsilon_a": 2.0})
-RELEASE_METHODS = (
+RELEASE_METHODS: tuple[AnyMethod, ...] = (
     _release(
         "heterorr",
         "a curator publishes a graph with private features and edges, once, for anybody to train on (2022)",
@@ -142,7 +142,7 @@ RELEASE_METHODS = (
 )
 
 
-def require_epsilons(method: Method, given: Mapping[str, Any]) -> None:
+def require_epsilons(method: AnyMethod, given: Mapping[str, Any]) -> None:
     """Refuse to publish at an epsilon that nobody chose: what is out cannot be taken back.
 
     Raises:

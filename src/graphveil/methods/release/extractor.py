@@ -56,30 +56,30 @@ class Extractor:
             self.embed.eval()
         with torch.no_grad():
             parts = [self.embed(rows[start : start + _BLOCK]).float() for start in range(0, len(rows), _BLOCK)]
-            found = torch.cat(parts) if parts else torch.zeros(0, self.dimension)
-            if found.shape != (len(rows), self.dimension) or bool(torch.isnan(found).any()):
+            embeddings = torch.cat(parts) if parts else torch.zeros(0, self.dimension)
+            if embeddings.shape != (len(rows), self.dimension) or bool(torch.isnan(embeddings).any()):
                 raise InputError(
-                    f"embeddings are {tuple(found.shape)}, or not numbers",
+                    f"embeddings are {tuple(embeddings.shape)}, or not numbers",
                     where="feature extractor",
                     allowed=f"[{len(rows)}, {self.dimension}]",
                 )
             # A row by itself against the same row among others: cheap, and what a batch norm left in training mode
             # fails.
-            if len(rows) and not torch.allclose(self.embed(rows[:1]).float(), found[:1], rtol=_CLOSE, atol=_CLOSE):
+            if len(rows) and not torch.allclose(self.embed(rows[:1]).float(), embeddings[:1], rtol=_CLOSE, atol=_CLOSE):
                 raise InputError(
                     "the embedding of a row changes with the other rows",
                     where="feature extractor",
                     remedy="leave out batch statistics: every user's embedding must come from that user's row alone",
                 )
         # A declared range that a value leaves would break the mechanism's bound: it is clipped, never widened to fit.
-        return found.clamp(self.low, self.high)
+        return embeddings.clamp(self.low, self.high)
 
 
 def masked_rows(rows: Tensor, columns: Tensor, fill: float) -> Tensor:
     """Return rows [m, r] with the sensitive `columns` replaced by `fill`: what z^ is made of (eq. 5)."""
-    found = rows.clone()
-    found[:, columns] = fill
-    return found
+    masked = rows.clone()
+    masked[:, columns] = fill
+    return masked
 
 
 def embedded(graph: Graph, extractor: Extractor) -> Graph:
@@ -96,8 +96,8 @@ def embedded(graph: Graph, extractor: Extractor) -> Graph:
         high=extractor.high,
         source=f"declared with the feature extractor: {extractor.source}",
     )
-    found = make_graph(extractor(rows), graph.edge_index, graph.y, schema, like=graph)
+    made = make_graph(extractor(rows), graph.edge_index, graph.y, schema, like=graph)
     for name in graph.keys():  # noqa: SIM118 (a PyG graph is no dictionary)
         if name not in ("x", "y", "edge_index", "schema", "num_nodes", "image"):
-            found[name] = graph[name]
-    return found
+            made[name] = graph[name]
+    return made

@@ -101,8 +101,5 @@ class ReleaseFamily:
         estimator.fit_released(published, split=split)
         return torch.as_tensor(published.y)
 
-    def answers_features(self, estimator: Estimator[HeteroRRCore]) -> bool:
-        return False
-
 
 RELEASES = ReleaseFamily()

@@ -49,14 +49,18 @@ def published_features(mechanism: Any, reports: Any) -> PublishedFeatures:
         )
     bound = bound_of(mechanism)
     # Centred, so that a coordinate that nobody reported is a zero that need not be stored.
-    found = mechanism.centred(reports)
-    x = _tensor(found) if sp.issparse(found) else torch.from_numpy(np.clip(found, -bound, bound).astype(np.float32))
+    centred = mechanism.centred(reports)
+    x = (
+        _tensor(centred)
+        if sp.issparse(centred)
+        else torch.from_numpy(np.clip(centred, -bound, bound).astype(np.float32))
+    )
     middle, deviation = mechanism.midpoint, math.sqrt(mechanism.worst_variance)
-    said = (
+    note = (
         f"features are unbiased estimates less the middle {middle:g} of the declared range, with standard deviation "
         f"up to {deviation:.3g}: add {middle:g} to compare with the original"
     )
-    return PublishedFeatures(x, -bound, bound, said)
+    return PublishedFeatures(x, -bound, bound, note)
 
 
 def bound_of(mechanism: Any) -> float:

@@ -18,7 +18,6 @@ import math
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -31,13 +30,13 @@ from graphveil.graphs.score_file import read_scores
 from graphveil.graphs.value import MASKS
 from graphveil.mechanisms import PairDomain, protected_pairs
 from graphveil.methods.base.account import Account, digest_of, restored_account
-from graphveil.methods.base.core import Stored
-from graphveil.methods.base.estimator import Estimator, Factory
+from graphveil.methods.base.core import ForgetsPeople, Stored
+from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.network import as_matrix
 from graphveil.methods.base.released import require_one_label, topology_of
-from graphveil.methods.base.settings import NetworkSettings
+from graphveil.methods.base.settings import NetworkSettings, require_known
 from graphveil.methods.links.collection import people_key
-from graphveil.methods.local.lpgnn import LPGNN, LPGNNCore
+from graphveil.methods.local.lpgnn import LPGNNCore
 from graphveil.methods.release.edges import Chains, MadeEdges, make_edges
 from graphveil.methods.release.features import PublishedFeatures, published_features
 from graphveil.methods.release.names import CHAINS
@@ -70,7 +69,7 @@ class PublishedGraph:
     split: Split
 
 
-class HeteroRRCore:
+class HeteroRRCore(ForgetsPeople):
     """A curator publishes a private graph: `fit` is `release` (the curator), then `fit_released` (anybody).
 
     Args:
@@ -119,9 +118,7 @@ class HeteroRRCore:
         chains: int = 3,
         **settings: Any,
     ) -> None:
-        for name in settings:
-            if name not in _NETWORK:
-                raise InputError(f"setting {name!r} is not known", where="HeteroRR", allowed=", ".join(_NETWORK))
+        require_known(settings, _NETWORK, "HeteroRR")
         self.privacy = ReleasePrivacy(
             epsilon_x, epsilon_a, epsilon_y, features, edges, delta, bins, tree_share, count_share
         )
@@ -135,7 +132,7 @@ class HeteroRRCore:
         if settings.get("steps_x") is None:
             settings["steps_x"] = 0 if math.isinf(epsilon_x) else HOPS
         # Budgets are infinite here: what the network is given has been through the mechanisms already.
-        self.network = LPGNN(epsilon_x=math.inf, epsilon_y=math.inf, **settings)
+        self.network = Estimator(LPGNNCore(epsilon_x=math.inf, epsilon_y=math.inf, **settings))
         self.account = Account(self.privacy.open_ledger())
         self.published: Any = None
         self._people: str | None = None
@@ -168,8 +165,9 @@ class HeteroRRCore:
         privacy = self._settled(graph.schema)
         domain = None if "edges" not in privacy.protected else domain_of(graph)
         # What is spent follows from the schema and the protected pairs: both are public, so paying reads nothing.
-        self.account.pay(*privacy.spends(graph.schema, domain))
-        parts = self._read(graph, privacy, domain, randomness, progress)
+        parts = self.account.buy(
+            privacy.spends(graph.schema, domain), lambda: self._read(graph, privacy, domain, randomness, progress)
+        )
         released = _assemble(graph, domain, parts)
         # The ledger goes with the graph: whoever trains on it, also years later, sees what was paid and pays nothing.
         released.release = _described(method, graph.schema, privacy, domain, parts, self.account.ledger, randomness)
@@ -327,12 +325,6 @@ class HeteroRRCore:
         facts |= {"collections": sorted(mine.collections | network.account.collections)}
         return Stored(facts, network.tensors())
 
-    def keep(self, model: Path) -> None:
-        """Keep nothing: nobody is asked again."""
-
-    def recall(self, model: Path) -> None:
-        """Find nothing: nothing is kept."""
-
     @classmethod
     def restore(cls, stored: Stored) -> HeteroRRCore:
         """Return what `stored` gave, able to predict for its own nodes; its release cannot be repeated.
@@ -353,9 +345,6 @@ class HeteroRRCore:
     def _require_fitted(self) -> None:
         if self._people is None:
             raise InputError("this HeteroRR has not been fitted", remedy="call fit or fit_released first")
-
-
-HeteroRR = Factory(HeteroRRCore)
 
 
 def domain_of(graph: Graph) -> PairDomain:
@@ -435,8 +424,8 @@ def _described(
 
 def _rows(x: Tensor) -> Any:
     """Return features [n, d] as numpy, or CSR where they are sparse."""
-    found = as_matrix(x)
-    return found.numpy() if isinstance(found, Tensor) else found
+    features = as_matrix(x)
+    return features.numpy() if isinstance(features, Tensor) else features
 
 
 def joined(domain: PairDomain, made: Tensor) -> tuple[Tensor, Tensor]:

@@ -55,8 +55,8 @@ def importance(x: Tensor, y: Tensor, classes: int, *, seed: int = 0, hidden: int
         values, _ = explainer.shap_values(
             rows[order[-ROWS:]], nsamples=GRADIENTS, ranked_outputs=min(OUTPUTS, classes), rseed=seed
         )
-    found = torch.from_numpy(np.abs(np.asarray(values, dtype=np.float64)))
-    alpha = found.mean(dim=tuple(axis for axis in range(found.dim()) if axis != 1))
+    sizes = torch.from_numpy(np.abs(np.asarray(values, dtype=np.float64)))
+    alpha = sizes.mean(dim=tuple(axis for axis in range(sizes.dim()) if axis != 1))
     total = float(alpha.sum())
     # A model that uses no feature says that none matters more than another.
     return alpha / total if total > 0 else torch.full_like(alpha, 1 / len(alpha))

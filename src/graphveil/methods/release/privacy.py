@@ -200,16 +200,16 @@ class ReleasePrivacy:
 
 def settings_of(privacy: ReleasePrivacy) -> dict[str, Any]:
     """Return the settings that say how a release was made, as JSON values; those without effect are left out."""
-    found: dict[str, Any] = {name: getattr(privacy, name) for name in ("epsilon_x", "epsilon_a", "epsilon_y")}
-    found = json_safe(found)
+    settings: dict[str, Any] = {name: getattr(privacy, name) for name in ("epsilon_x", "epsilon_a", "epsilon_y")}
+    settings = json_safe(settings)
     if "features" in privacy.protected:
-        found["features"] = privacy.features
-        found |= {"delta": privacy.delta} if mechanism_named(privacy.features).takes("delta") else {}
-        found |= {"bins": privacy.bins} if privacy.features == "feature-rr" else {}
+        settings["features"] = privacy.features
+        settings |= {"delta": privacy.delta} if mechanism_named(privacy.features).takes("delta") else {}
+        settings |= {"bins": privacy.bins} if privacy.features == "feature-rr" else {}
         if privacy.scores is not None:
-            found |= {"scores": privacy.scores.source, "scores_stamp": privacy.scores.stamp}
+            settings |= {"scores": privacy.scores.source, "scores_stamp": privacy.scores.stamp}
     if "edges" in privacy.protected:
-        found["edges"] = privacy.edges
-        found |= {"tree_share": privacy.tree_share} if privacy.edges in CHAINS else {}
-        found |= {"count_share": privacy.count_share} if privacy.edges == "lap-graph" else {}
-    return found
+        settings["edges"] = privacy.edges
+        settings |= {"tree_share": privacy.tree_share} if privacy.edges in CHAINS else {}
+        settings |= {"count_share": privacy.count_share} if privacy.edges == "lap-graph" else {}
+    return settings

@@ -166,17 +166,17 @@ def estimated_scores(
         BudgetError: the ledger cannot pay.
         InputError: see `central_mean` and `combine`.
     """
-    found = central_mean(per_user.shape[1], len(per_user), epsilon=epsilon, delta=delta)
-    cost = {"users": len(per_user), "dimension": per_user.shape[1], "sigma": found.sigma}
+    mechanism = central_mean(per_user.shape[1], len(per_user), epsilon=epsilon, delta=delta)
+    cost = {"users": len(per_user), "dimension": per_user.shape[1], "sigma": mechanism.sigma}
     spend = Spend("budget shares of the features", unit, "analytic gaussian mean", cost, epsilon, delta)
     # Paid before `randomize` reads the first score.
     paid = ledger.spend(spend)
     # Clipping a noisy mean is post-processing: the true one has no negative entries.
-    mean = found.randomize(per_user, randomness=randomness).clamp_min(0)
+    mean = mechanism.randomize(per_user, randomness=randomness).clamp_min(0)
     if not bool((mean > 0).any()):  # drowned in noise: what is left says nothing, and an even split is what it says
         mean = torch.ones_like(mean)
     theta = combine(alpha, _normalised(mean, "the estimate"), gamma)
-    guarantee = found.guarantee(randomness.void)
+    guarantee = mechanism.guarantee(randomness.void)
     price = f"({rounded_up(epsilon)}, {rounded_up(delta)})"
     note = f"the mean of {len(per_user)} users' clipped scores, {price}-private, gamma {gamma:g}"
     return Scores(_tuple(theta), ESTIMATED, note, (spend,), guarantee), paid

@@ -54,8 +54,8 @@ class Structure:
     def densities(self, grouping: str) -> np.ndarray:
         """Return edges per possible pair [g, g] of one grouping, 0 where a block has no pair."""
         pairs = self.pairs[grouping]
-        found: np.ndarray = np.divide(self.blocks[grouping], pairs, out=np.zeros_like(pairs), where=pairs > 0)
-        return found
+        densities: np.ndarray = np.divide(self.blocks[grouping], pairs, out=np.zeros_like(pairs), where=pairs > 0)
+        return densities
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures as JSON types; densities as nested lists."""
@@ -200,14 +200,14 @@ class Preserved:
         }
 
 
-def distances(found: Structure, truth: Structure) -> dict[str, float | None]:
+def distances(structure: Structure, truth: Structure) -> dict[str, float | None]:
     """Return how far one graph's statistics are from another's: 0 is the same; None where one of them has none."""
     return {
-        "edges": abs(found.edges - truth.edges) / max(truth.edges, 1),
-        "degrees": degree_distance(found, truth),
-        "clustering": _gap(found.clustering, truth.clustering),
-        "homophily": _gap(found.homophily, truth.homophily),
-        **{f"blocks by {name}": block_distance(found, truth, name) for name in truth.blocks},
+        "edges": abs(structure.edges - truth.edges) / max(truth.edges, 1),
+        "degrees": degree_distance(structure, truth),
+        "clustering": _gap(structure.clustering, truth.clustering),
+        "homophily": _gap(structure.homophily, truth.homophily),
+        **{f"blocks by {name}": block_distance(structure, truth, name) for name in truth.blocks},
     }
 
 
@@ -239,11 +239,13 @@ def preserved(
     def of(*parts: Tensor) -> Structure:
         return structure_of(torch.cat(parts, dim=1), nodes, labels=labels, groups=groups, seed=seed)
 
-    found = Preserved(of(public, synthetic), of(public), of(synthetic))
+    public_part = Preserved(of(public, synthetic), of(public), of(synthetic))
     if true is None:
-        return found
+        return public_part
     common = overlap(synthetic, true, protected)
-    return Preserved(found.released, found.public_only, found.synthetic, of(public, true), of(true), common)
+    return Preserved(
+        public_part.released, public_part.public_only, public_part.synthetic, of(public, true), of(true), common
+    )
 
 
 def _ends(pairs: Tensor, nodes: int) -> tuple[np.ndarray, np.ndarray]:

@@ -18,9 +18,10 @@ import numpy as np
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, Split, published_split, random_split, shares_of
 from graphveil.methods.base.estimator import C, Estimator
+from graphveil.methods.base.family import AnyFamily
 from graphveil.methods.base.many_labels import SEVERAL
 from graphveil.methods.local.controls import hits
-from graphveil.methods.registry import Advised, advised, build_method, find_method, method_of, require_trainable
+from graphveil.methods.registry import Advised, advised, build_method, find_method, require_trainable
 from graphveil.methods.runs.intervals import Interval, interval
 from graphveil.methods.runs.memory import peak_memory_mb
 from graphveil.methods.runs.result import Cost, Result, Scores, Spent
@@ -73,6 +74,8 @@ def run(
     if repeats < 1:
         raise InputError(f"repeats = {repeats}", allowed="a whole number of at least 1")
     settled = entry.settle(settings)
+    choice = advised(name, settings, len(graph.schema.classes))
+    family: AnyFamily = choice.method.load_family()
     start = time.perf_counter()
     rows: dict[str, list[np.ndarray]] = {}
     rivals: dict[str, list[np.ndarray]] = {}
@@ -99,16 +102,15 @@ def run(
         # Of the training graph's own nodes: predictions that were made while fitting, at no further cost.
         rows.setdefault(name, []).append(hits(method.predict_proba(), graph, nodes))
         if controls:
-            for control, hits_of in _run_controls(method, graph, nodes, randomness, progress):
+            for control, hits_of in _run_controls(family, method, graph, nodes, randomness, progress):
                 rows.setdefault(control, []).append(hits_of)
-            for rival, hits_of in _run_rivals(method, graph, nodes, randomness, progress):
+            for rival, hits_of in _run_rivals(family, method, graph, nodes, randomness, progress):
                 rivals.setdefault(rival, []).append(hits_of)
     elapsed = time.perf_counter() - start
     if tuned:
         settled |= tuned[0].settings
     memory = next((one.peak_memory_mb for one in tuned if one.peak_memory_mb is not None), None)
     cost = Cost(elapsed, float(np.mean(seconds)), peak_memory_mb() if memory is None else memory)
-    choice = advised(name, settings, len(graph.schema.classes))
     result = _result(choice, name, graph, settled, _scores(name, rows, rivals), methods, cost)
     return replace(result, notes=(*_tuning_notes(tuned), *result.notes))
 
@@ -142,10 +144,14 @@ def split_of(graph: Graph, kind: str, seed: int) -> Split:
 
 
 def _run_controls(
-    method: Estimator[C], graph: Graph, split: Split, randomness: Randomness, progress: ProgressCallback | None
+    family: AnyFamily,
+    method: Estimator[C],
+    graph: Graph,
+    split: Split,
+    randomness: Randomness,
+    progress: ProgressCallback | None,
 ) -> list[tuple[str, np.ndarray]]:
     results = []
-    family = method_of(method).load_family()
     planned = dict(family.controls(method, graph, split, randomness=randomness))
     if getattr(graph, "release", None) is None:  # else only a release of the truth is at hand
         planned[CEILING] = partial(family.ceiling, method, graph, split, randomness=randomness)
@@ -158,9 +164,14 @@ def _run_controls(
 
 
 def _run_rivals(
-    method: Estimator[C], graph: Graph, split: Split, randomness: Randomness, progress: ProgressCallback | None
+    family: AnyFamily,
+    method: Estimator[C],
+    graph: Graph,
+    split: Split,
+    randomness: Randomness,
+    progress: ProgressCallback | None,
 ) -> list[tuple[str, np.ndarray]]:
-    planned = method_of(method).load_family().rivals(method, graph, split, randomness=randomness)
+    planned = family.rivals(method, graph, split, randomness=randomness)
     results = []
     for done, (rival, train) in enumerate(planned.items()):
         if progress is not None:
@@ -180,11 +191,12 @@ def _result(
 ) -> Result:
     first, controlled = methods[0], bool(scores.controls)
     first.lift = scores.lift
+    family: AnyFamily = choice.method.load_family()
     return Result(
         method=name,
         built=choice.method.name,
         data=graph.schema.name,
-        settings=choice.method.load_family().used_settings(first, settled),
+        settings=family.used_settings(first, settled),
         scores=scores,
         privacy=Spent(first.guarantee, first.ledger, getattr(first, "epsilon_relationship", None)),
         cost=cost,
@@ -192,7 +204,7 @@ def _result(
         model=first,
         notes=(
             *((SEVERAL,) if graph.y.dim() == 2 else ()),
-            *_notes(methods, graph, settled, controlled=controlled),
+            *_notes(family, methods, graph, settled, controlled=controlled),
         ),
     )
 
@@ -216,11 +228,10 @@ def _best(scores: Mapping[str, Interval]) -> str | None:
 
 
 def _notes(
-    methods: Sequence[Estimator[C]], graph: Graph, settled: Mapping[str, object], *, controlled: bool
+    family: AnyFamily, methods: Sequence[Estimator[C]], graph: Graph, settled: Mapping[str, object], *, controlled: bool
 ) -> tuple[str, ...]:
     """Return what to mind when reading the run, a sentence each."""
     first, repeats = methods[0], len(methods)
-    family = method_of(first).load_family()
     alone = "one run: the interval covers the test nodes, not other splits or other noise"
     return (
         *family.notes(first, graph, settled, controlled=controlled),

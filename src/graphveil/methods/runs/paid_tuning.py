@@ -151,7 +151,7 @@ def _builder(
     info = METHODS[name]
 
     def build(one: Mapping[str, Any]) -> Any:
-        return info.build(**info.settle({**settings, **one}), seed=seed, device=device, tuning=tuning)
+        return info(**info.settle({**settings, **one}), seed=seed, device=device, tuning=tuning)
 
     return build
 

@@ -13,9 +13,9 @@ from graphveil.attacks.release_edges import with_public_edges
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, Split, draw_private, load_plain
 from graphveil.methods import load_method
-from graphveil.methods.local.baselines import baseline
-from graphveil.methods.local.entries import BASELINES
-from graphveil.methods.registry import build_method, chosen_settings
+from graphveil.methods.base.method import BASELINE
+from graphveil.methods.baselines.network import baseline
+from graphveil.methods.registry import build_method, chosen_settings, tagged
 from graphveil.methods.runs.experiment import split_of
 from graphveil.privacy import Randomness
 from graphveil.reports.attacks.figure import attack_figure
@@ -77,7 +77,7 @@ def attack_run(
 
     common: dict[str, Any] = {"nodes": nodes, "shadows": shadows, "seed": seed, "randomness": randomness, "shadow": own}
     results = {record.method: attack(name, Target(method, graph, served, split, train, **common))}
-    protected = record.method not in BASELINES or truth is not None
+    protected = record.method not in tagged(BASELINE) or truth is not None
     if plain and protected and not name.startswith(("averaging", PUBLISHED)):
         model: dict[str, Any] = {"model": str(record.settings.get("model", "gcn")), "epochs": 200}
 

@@ -9,16 +9,18 @@ from __future__ import annotations
 from typing import Any
 
 from graphveil.methods.base.estimator import Estimator
-from graphveil.methods.local.lpgnn import LPGNN, LPGNNCore
-
-BASELINES = ("gcn", "sage", "gat", "mlp")
-INFINITE = float("inf")
+from graphveil.methods.base.options import INFINITE
+from graphveil.methods.local.lpgnn import LPGNNCore
 
 
 def baseline(model: str, **settings: Any) -> Estimator[LPGNNCore]:
-    """Return an unfitted network of backbone `model` that protects nothing.
+    """Return an unfitted network that protects nothing.
+
+    Args:
+        model: its backbone, one of `models.names.BACKBONES`.
+        settings: any field of `NetworkSettings`.
 
     Raises:
         InputError: for an unknown backbone or setting.
     """
-    return LPGNN(epsilon_x=INFINITE, epsilon_y=INFINITE, model=model, **settings)
+    return Estimator(LPGNNCore(epsilon_x=INFINITE, epsilon_y=INFINITE, model=model, **settings))

@@ -1,0 +1,1 @@
+"""Plain networks on raw data, to compare with; they protect nothing."""

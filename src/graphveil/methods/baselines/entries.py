@@ -1,0 +1,24 @@
+"""The non-private baselines: one plain network for each backbone."""
+
+from __future__ import annotations
+
+from graphveil.methods.base.method import BASELINE, AnyMethod, Method
+from graphveil.methods.base.options import INFINITE, network_options
+
+_OPTIONS = network_options(without=("model", "steps_x", "steps_y"))
+
+BASELINE_METHODS: tuple[AnyMethod, ...] = tuple(
+    Method(
+        model,
+        f"plain {model.upper()} on raw data: the non-private baseline",
+        "none",
+        "graphveil.methods.local.lpgnn:LPGNNCore",
+        "graphveil.methods.baselines.family:BASELINES",
+        _OPTIONS,
+        reads=("features", "labels") if model == "mlp" else ("features", "labels", "edges"),
+        tags=frozenset({BASELINE}),
+        fixed={"epsilon_x": INFINITE, "epsilon_y": INFINITE, "model": model},
+        free=tuple(_OPTIONS),
+    )
+    for model in ("gcn", "sage", "gat", "mlp")
+)

@@ -1,0 +1,76 @@
+"""The family that protects nothing: plain networks on raw features, labels and edges."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from graphveil.aggregation import normalised
+from graphveil.graphs import Graph, Split
+from graphveil.methods.base.cost import network_cost
+from graphveil.methods.base.estimator import Estimator
+from graphveil.methods.base.family import Control
+from graphveil.methods.base.plan import Plan
+from graphveil.methods.base.released import LocalReports, topology_of
+from graphveil.methods.local.controls import ceiling_of, controls_of
+from graphveil.methods.local.lpgnn import LPGNNCore
+from graphveil.methods.local.plan import plan_on_topology, repeats_on_topology
+from graphveil.methods.release.controls import made_edge_controls, release_notes
+from graphveil.privacy import Randomness
+
+
+class BaselineFamily:
+    """See `base.family.Family`."""
+
+    serves_releases = True
+
+    def used_settings(self, estimator: Estimator[LPGNNCore], settled: Mapping[str, object]) -> dict[str, Any]:
+        return dict(settled)
+
+    def plan(self, name: str, estimator: Estimator[LPGNNCore], graph: Graph, settled: Mapping[str, object]) -> Plan:
+        settings = estimator.settings
+        p = normalised(graph.edge_index, int(graph.num_nodes))
+        cost = network_cost(p, graph, settings, estimator.privacy)
+        return plan_on_topology(name, estimator.privacy, graph, settled, p=p, cost=cost, network=settings)
+
+    def warning(self, estimator: Estimator[LPGNNCore], graph: Graph) -> str | None:
+        return None
+
+    def controls(
+        self, estimator: Estimator[LPGNNCore], graph: Graph, split: Split, *, randomness: Randomness
+    ) -> Mapping[str, Control]:
+        return {**controls_of(estimator, graph, split), **made_edge_controls(estimator, graph, split)}
+
+    def ceiling(
+        self, estimator: Estimator[LPGNNCore], graph: Graph, split: Split, *, randomness: Randomness
+    ) -> np.ndarray:
+        return ceiling_of(estimator.settings, graph, split)
+
+    def rivals(
+        self, estimator: Estimator[LPGNNCore], graph: Graph, split: Split, *, randomness: Randomness
+    ) -> Mapping[str, Control]:
+        return {}
+
+    def notes(
+        self, estimator: Estimator[LPGNNCore], graph: Graph, settled: Mapping[str, object], *, controlled: bool
+    ) -> tuple[str, ...]:
+        return release_notes(estimator, graph)
+
+    def repeats_note(self, estimator: Estimator[LPGNNCore], repeats: int) -> str:
+        return repeats_on_topology(estimator.released, repeats)
+
+    def collect(
+        self, estimator: Estimator[LPGNNCore], graph: Graph, split: Split, *, randomness: Randomness
+    ) -> LocalReports:
+        reports: LocalReports = estimator.randomize(graph, split=split, randomness=randomness)
+        return reports
+
+    def train(self, estimator: Estimator[LPGNNCore], collected: LocalReports, graph: Graph) -> Tensor:
+        estimator.fit_reports(collected, topology_of(graph))
+        return collected.labels
+
+
+BASELINES = BaselineFamily()

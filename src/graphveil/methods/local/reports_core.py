@@ -1,0 +1,100 @@
+"""What all methods on a public topology do alike: ask everybody once, and take those reports or a release."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Self
+
+from graphveil.graphs import Graph, Split
+from graphveil.methods.base.account import Account
+from graphveil.methods.base.core import F, FittedCore
+from graphveil.methods.base.local_privacy import LocalPrivacy
+from graphveil.methods.base.released import (
+    LocalCollection,
+    LocalReports,
+    Topology,
+    randomize_people,
+    require_matching,
+    topology_of,
+)
+from graphveil.privacy import Guarantee, Randomness
+from graphveil.progress import ProgressCallback
+
+
+class ReportsCore(FittedCore[F], ABC):
+    """The devices' half of a core on a public topology, and the step from one half to the other.
+
+    Attributes:
+        privacy: budgets of features and labels.
+        account: what was paid so far, and what for.
+    """
+
+    fits = "fit_reports"
+    privacy: LocalPrivacy
+    account: Account
+
+    def randomize(self, graph: Graph, *, split: Split, randomness: Randomness) -> LocalReports:
+        """Return every person's report; the only place that reads raw features and labels.
+
+        Args:
+            graph: with the truth at hand.
+            split: who trains, validates and tests.
+            randomness: the source of the noise.
+
+        Raises:
+            BudgetError: when this collection has already been made (one report per person), before data is read.
+            DataError, InputError: for values outside the declared range or classes; what was paid stays paid.
+        """
+        return self.account.collect(
+            self.privacy.spends(graph.schema),
+            lambda: randomize_people(graph, split, self.privacy, randomness=randomness),
+            check=lambda: self.require_served(graph),
+        )
+
+    @abstractmethod
+    def require_served(self, graph: Graph) -> None:
+        """Refuse a graph that the method cannot serve, from public facts alone and before anything is paid."""
+
+    @abstractmethod
+    def fit_reports(
+        self, released: LocalReports, topology: Topology, *, progress: ProgressCallback | None = None
+    ) -> Self:
+        """Train on reports alone; may be called again and again on the same reports at no privacy cost."""
+
+    def collect(
+        self, graph: Graph, *, split: Split, randomness: Randomness, progress: ProgressCallback | None = None
+    ) -> LocalCollection:
+        """Simulate the collection on `graph`: everybody's report, and the public topology."""
+        return LocalCollection(self.randomize(graph, split=split, randomness=randomness), topology_of(graph))
+
+    def train(
+        self,
+        collected: LocalCollection,
+        *,
+        randomness: Randomness | None = None,
+        progress: ProgressCallback | None = None,
+    ) -> None:
+        """Train on a collection: `fit_reports`."""
+        self.fit_reports(collected.reports, collected.topology, progress=progress)
+
+    def recognised(self, released: LocalReports, topology: Topology) -> Guarantee | None:
+        """Book reports that are to be trained on, or take over the account of the release that they come from.
+
+        Args:
+            released: the reports.
+            topology: of the people who sent them.
+
+        Returns:
+            The guarantee of the release; None where people reported themselves.
+
+        Raises:
+            InputError: when reports, topology and budgets do not belong together.
+            BudgetError: other reports than those that were paid for, and no budget for two collections.
+        """
+        require_matching(released, topology, self.privacy)
+        origin = released.origin
+        if origin is None:
+            self.account.recognise(released.digest, self.privacy.spends(released.schema))
+            return None
+        self.account.adopt(released.published_as(topology), origin.ledger)
+        return origin.guarantee
