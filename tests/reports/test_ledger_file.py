@@ -42,14 +42,14 @@ import sys
 from graphveil import graphs
 from graphveil.cli import main
 
-load = graphs.load_graph
+load = graphs.load_plain
 
 def waiting(*args, **options):
     print("ready", file=sys.__stdout__, flush=True)
     sys.stdin.readline()
     return load(*args, **options)
 
-graphs.load_graph = waiting
+graphs.load_plain = waiting
 sys.exit(main(["predict", *sys.argv[1:]]))
 """
 
