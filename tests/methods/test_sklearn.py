@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from graphveil.methods.local.baselines import INFINITE
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import (
@@ -25,6 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 from graphveil.errors import BudgetError, InputError
 from graphveil.graphs import random_split
 from graphveil.methods import DPMLP, GAP, LPGNN, ClassSums, HeteroRR, LabelPropagation, LinkBeliefs, ProGAP, Solitude
+from graphveil.methods.base.options import INFINITE
 from graphveil.methods.runs import experiment
 from graphveil.privacy import SeededRandomness
 from tests.methods import made
