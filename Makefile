@@ -57,10 +57,11 @@ mutants: $(READY)
 	$(BIN)/python -m tests.mutants --page docs/mutants.md
 
 $(READY): pyproject.toml constraints.txt
-	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'graphveil needs Python 3.11 or newer')"
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[test]'
-	touch $(READY)
+	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'graphveil needs Python 3.11 or newer')"
+	@echo "Installing into $(VENV): a few minutes"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[test]'
+	@touch $(READY)
 
 # Every reader of files and every command that takes one: INPUTS=1000 make fuzz; SEED=7 repeats.
 fuzz: $(READY)

@@ -301,7 +301,7 @@ def test_settings_of_a_federation_are_those_of_the_program() -> None:
 
 
 def test_every_message_of_a_federation_is_explained() -> None:
-    """Who sends it to whom, and what its reader learns: the program's own words."""
+    """Who sends it to whom, and what the receiver learns: the program's own words."""
     from graphveil.federation import KINDS
     from graphveil.reports.federation.plan import SENT
 

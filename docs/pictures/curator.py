@@ -101,8 +101,8 @@ def scores_of(folder: Path) -> dict[str, dict[float, list[float]]]:
     for file in sorted((folder / "cells").glob("*.json")):
         record = RunRecord.from_dict(json.loads(file.read_text("utf-8"))["result"])
         shown = {record.method: record.scores.accuracy, **record.scores.rivals, **record.scores.controls}
-        if record.ceiling is not None:
-            shown["ceiling"] = record.ceiling
+        if record.scores.ceiling is not None:
+            shown["ceiling"] = record.scores.ceiling
         for name, score in shown.items():
             scores[name][float(record.settings["epsilon"])].append(100 * score.mean)
     return scores
@@ -143,7 +143,7 @@ def digits_figure(edges: Path, nodes: Path) -> Figure:
     draw(left, edges, words)
     control = (GREY, "X", "no edges at all (dp-mlp)")
     draw(right, nodes, {"ceiling": ceiling, "gap": words["gap"], "no-edges": control})
-    left.set(xlabel="epsilon of one undirected edge", ylabel="test nodes right, %")
+    left.set(xlabel="epsilon of one undirected edge", ylabel="test accuracy, %")
     right.set(xlabel="epsilon of one node", ylim=(0, 103))
     left.set_title("unit edge: features and labels are open", fontsize=10, loc="left")
     right.set_title("unit node: everything of one person", fontsize=10, loc="left")

@@ -132,7 +132,7 @@ def weights_figure() -> Figure:
         tried = Solitude(epsilon_x=1.0, epsilon_a=EPSILON, denoiser=denoiser).fit_reports(reports)
         true, weights = told_apart(tried.topology, graph.edge_index)
         score = 100 * tried.score(graph, split.test)
-        say(f"{denoiser}: {score:.1f} % of test nodes right", *summary(true, weights))
+        say(f"{denoiser}: {score:.1f} % test accuracy", *summary(true, weights))
         found.append((true, weights))
     titles = ("as reported: all weigh 1", "after calibration", "posterior of link beliefs")
     figure = Figure(figsize=(9.6, 3.6), layout="constrained", facecolor="white")
@@ -180,8 +180,8 @@ def cora_figure(folder: Path) -> Figure:
         shown = {record.method: record.scores.accuracy, **record.scores.rivals, **record.scores.controls}
         for name, score in shown.items():
             scores[name][epsilon].append(100 * score.mean)
-        if record.ceiling is not None:
-            ceiling.append(100 * record.ceiling.mean)
+        if record.scores.ceiling is not None:
+            ceiling.append(100 * record.scores.ceiling.mean)
     figure = Figure(figsize=(7.6, 4.4), layout="constrained", facecolor="white")
     axes = figure.subplots()
     axes.axhline(float(np.mean(ceiling)), color=INK, linewidth=1, linestyle=(0, (1, 2)))
@@ -196,7 +196,7 @@ def cora_figure(folder: Path) -> Figure:
             runs = [(epsilon, score) for epsilon in epsilons for score in scores[name][epsilon]]
             axes.scatter(*zip(*runs, strict=True), s=12, color=colour, alpha=0.5, linewidths=0)
         axes.plot(epsilons, means, color=colour, marker=marker, label=words, linestyle="--" if dashed else "-")
-    axes.set(xlabel="epsilon of one relationship", ylabel="test nodes right, %", ylim=(52, 93))
+    axes.set(xlabel="epsilon of one relationship", ylabel="test accuracy, %", ylim=(52, 93))
     axes.set_xticks(epsilons)
     clean(axes, grid="y")
     axes.legend(frameon=False, fontsize=9, loc="lower right", ncols=2)

@@ -131,7 +131,7 @@ def parse_json(text: str | bytes, *, where: str, error: Kind = DataError) -> Any
     except RecursionError as fault:
         raise _too_deep(where, error) from fault
     except (ValueError, UnicodeDecodeError) as fault:
-        raise error(f"is no JSON ({_reason(fault)})", where=where) from fault
+        raise error(f"is not JSON ({_reason(fault)})", where=where) from fault
     return content
 
 
@@ -267,12 +267,12 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     # Readers differ in which of two equal keys they take, so a file could say two things at once.
     if len(content) < len(pairs):
         count = Counter(key for key, _ in pairs)
-        raise ValueError(f"the key {count.most_common(1)[0][0]!r} is there twice")
+        raise ValueError(f"the key {count.most_common(1)[0][0]!r} appears twice")
     return content
 
 
 def _no_number(word: str) -> float:
-    raise ValueError(f"{word} is no JSON number")
+    raise ValueError(f"{word} is not a JSON number")
 
 
 def _finite(text: str) -> float:

@@ -218,10 +218,10 @@ def refuse_used_folder(path: Path, *, where: str = "--out") -> None:
         empty = path.is_dir() and not any(path.iterdir())
         there = path.exists() or path.is_symlink()
     if not (near.is_dir() and os.access(near, os.W_OK | os.X_OK)):
-        raise InputError(f"nothing can be written in {near}", where=where, remedy="name another folder")
+        raise InputError(f"cannot write in {near}", where=where, remedy="name another folder")
     if there and not empty:
         what = "is not empty" if path.is_dir() else "is not a folder"
-        raise InputError(f"{path} {what}", where=where, remedy="name a new folder; nothing is ever overwritten")
+        raise InputError(f"{path} {what}", where=where, remedy="name a new folder; files are never overwritten")
 
 
 def sweep(folder: Path, name: str | None = None) -> None:

@@ -120,7 +120,7 @@ def test_attention_is_what_somebody_trained() -> None:
     found, w_max = edge_weights("attention", rows(), edges, attention=lambda x, e: torch.full((e.shape[1],), 2.0))
     assert (found is not None, w_max) == (True, 1.0)
     assert torch.equal(found, torch.ones(200))  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="nobody trained attention"):
+    with pytest.raises(InputError, match="attention was not trained"):
         edge_weights("attention", rows(), edges)
 
 

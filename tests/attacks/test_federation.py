@@ -157,7 +157,7 @@ def test_pairs_of_two_labels_begin_as_often_with_each_label_as_pairs_of_one() ->
 
 def test_what_cannot_be_attacked_is_refused() -> None:
     recorded = run("individual")
-    with pytest.raises(InputError, match="does not fit a federation"):
+    with pytest.raises(InputError, match="does not apply to a federation"):
         attack_federation("linkteller", recorded)
     with pytest.raises(InputError, match="share"):
         feature_recovery(recorded.view("server"), recorded, victim="holder2", known=1.0)

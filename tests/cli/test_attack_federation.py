@@ -64,7 +64,7 @@ def test_refusals(type_in: Terminal, copy: Path) -> None:
     shutil.copytree(parts / "holder2", other / "holder1")
     shutil.copytree(parts / "holder2", other / "holder2")
     for words, said in (
-        (("--attack", "linkteller", "--truth", parts), "does not fit a federation"),
+        (("--attack", "linkteller", "--truth", parts), "does not apply to a federation"),
         (("--attack", "guess", "--truth", parts), ", ".join(FEDERATION_ATTACKS)),
         (("--attack", "gram"), "--truth"),
         (("--attack", "lattice", "--truth", parts), "takes hours"),

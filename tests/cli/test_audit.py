@@ -23,7 +23,7 @@ def test_the_screen_fits_a_terminal(type_in: Terminal) -> None:
     answer = type_in("audit", "class-sums")
     assert answer.code == 0
     assert max(map(len, answer.out.splitlines())) <= 80
-    assert "none broke a claim" in answer.out and "holds" in answer.out
+    assert "no claim broken" in answer.out and "holds" in answer.out
 
 
 def test_a_broken_claim_has_an_exit_code_of_its_own(type_in: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -32,7 +32,7 @@ def test_a_broken_claim_has_an_exit_code_of_its_own(type_in: Terminal, monkeypat
     answer = type_in("audit", "randomized-response", "--json")
     assert answer.code == 3
     assert [one["verdict"] for one in answer.json["audits"]] == ["holds", "broken"]
-    assert "1 of 2 audits broke a claim" in type_in("audit", "randomized-response").out
+    assert "1 of 2 claims broken" in type_in("audit", "randomized-response").out
 
 
 def test_an_unknown_target_is_refused(type_in: Terminal) -> None:

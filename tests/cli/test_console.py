@@ -53,10 +53,17 @@ def test_plain_progress_tells_stages_and_then_every_ten_seconds(capsys: pytest.C
     tell(event("ceiling"))
     assert capsys.readouterr().err.splitlines() == [
         "training, 1/100, epsilon spent 3",
-        "training, 4/100, epsilon spent 3",
+        "training, 4/100",
         "ceiling",
         "ceiling",
     ]
+
+
+def test_plain_progress_tells_the_epsilon_whenever_it_changes(capsys: pytest.CaptureFixture[str]) -> None:
+    tell = console.plain_lines(clock=lambda: 0.0)
+    for stage, epsilon in (("first", 1.0), ("control", 1.0), ("second", 2.0)):
+        tell(event(stage, 0, 0, epsilon))
+    assert capsys.readouterr().err.splitlines() == ["first, epsilon spent 1", "control", "second, epsilon spent 2"]
 
 
 def test_what_libraries_print_goes_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:

@@ -34,7 +34,7 @@ REFUSED = [
     (f"{TRAIN} --epsilon-x 0", "epsilon_x = 0.0 is not a privacy budget"),
     (f"{TRAIN} --epsilon-y -1", "epsilon_y = -1.0 is not a privacy budget"),
     (f"{TRAIN} --epsilon-x nan", "epsilon_x = nan is not a privacy budget"),
-    (f"{TRAIN} --epsilon-x 1e9", "epsilon_x = 1e+09 hides nothing, and would look like a guarantee; allowed: a number"),
+    (f"{TRAIN} --epsilon-x 1e9", "epsilon_x = 1e+09 hides nothing, but would look like a guarantee; allowed: a number"),
     (f"{TRAIN} --epsilon-y 1e308", "epsilon_y = 1e+308 hides nothing"),
     (f"{TRAIN} --epsilon 201", "epsilon = 201 hides nothing"),
     (f"{TRAIN} --epsilon-x 1e", "'1e'"),
@@ -58,25 +58,25 @@ REFUSED = [
     (f"{TRAIN} --device cud", "--device: 'cud'; allowed: cpu, cuda; did you mean cuda?"),
     (f"{TRAIN} --set step_x=3", "lpgnn has no setting 'step_x'"),
     (f"{TRAIN} --set step_x=3", "did you mean steps_x?"),
-    (f"{TRAIN} --set steps_x", "'steps_x' is no setting; allowed: KEY=VALUE"),
+    (f"{TRAIN} --set steps_x", "'steps_x' is not a setting; allowed: KEY=VALUE"),
     (f"{TRAIN} --set =3", "allowed: KEY=VALUE"),
     (f"{TRAIN} --set steps_x=a", "steps_x = 'a'; allowed: a whole number"),
-    (f"{TRAIN} --epochs 3 --set epochs=4", "epochs was given twice"),
-    (f"{TRAIN} --set dropout=0.1 --set dropout=0.2", "dropout was given twice"),
+    (f"{TRAIN} --epochs 3 --set epochs=4", "epochs is given twice"),
+    (f"{TRAIN} --set dropout=0.1 --set dropout=0.2", "dropout is given twice"),
     (f"{TRAIN} --out FULL", "FULL is not empty"),
     (f"{TRAIN} --out FULL/file", "is not a folder"),
-    (f"{TRAIN} --out FULL/file/run", "nothing can be written in"),
-    ("train lpgnn FULL", "there is no graph.toml"),
+    (f"{TRAIN} --out FULL/file/run", "cannot write in"),
+    ("train lpgnn FULL", "no graph.toml found"),
     ("predict FULL digits", "no saved model"),
     ("predict RUN digits --out p.txt", "allowed: a name ending in .csv or .parquet"),
-    ("predict RUN digits --out FULL/no/p.csv", "is no folder"),
+    ("predict RUN digits --out FULL/no/p.csv", "is not a folder"),
     ("predict RUN social-100", "as in training"),
     ("report FULL", "no run in FULL"),
     ("compare lpgnn,lpgnn digits", "names a method twice"),
     ("compare lpgnn digits --epsilon-y 1,1", "names a value twice"),
     ("compare lpgnn digits --epsilon-y 1,x", "--epsilon-y: 'x'; allowed: a number"),
     ("compare lpgnn digits --epsilon-y 1,0", "epsilon_y = 0.0 is not a privacy budget"),
-    (f"{TRAIN} --epsilon 2 --epsilon-x 1", "leave one of the two out"),
+    (f"{TRAIN} --epsilon 2 --epsilon-x 1", "leave out one of the two"),
     ("compare lpgnn,sage digits --epsilon-a 1", "--epsilon-a applies to none of lpgnn, sage"),
     ("train solitude digits --set mode=directed", "mode directed for a graph whose links are undirected; allowed: low"),
     ("plan link-beliefs digits --set mode=directed", "digits: mode directed for a graph whose links are undirected"),
@@ -86,11 +86,11 @@ REFUSED = [
     ("train link-beliefs digits --epsilon-a -1", "epsilon_a = -1.0 is not a privacy budget"),
     ("plan dprr digits --epsilon-a nan", "epsilon_a = nan is not a privacy budget"),
     ("plan blink digits --epsilon-a none", "--epsilon-a: 'none'; allowed: a number, or inf"),
-    ("plan solitude digits --epsilon-a 1e-300", "too small to carry anything"),
+    ("plan solitude digits --epsilon-a 1e-300", "too small to carry information"),
     ("train link-beliefs digits --epsilon-a inf", "epsilon_a = inf: links are public; train lpgnn"),
     ("train link-beliefs digits --epochs 3", "--epochs does not apply to link-beliefs"),
-    ("train solitude digits --set denoiser=none --set lambda1=2", "lambda1 says nothing to denoiser none"),
-    ("train solitude digits --set degree_share=0.2", "degree_share says nothing to denoiser calibration"),
+    ("train solitude digits --set denoiser=none --set lambda1=2", "lambda1 does not apply to denoiser none"),
+    ("train solitude digits --set degree_share=0.2", "degree_share does not apply to denoiser calibration"),
     ("compare solitude digits --epsilon-a 4,0", "epsilon_a = 0.0 is not a privacy budget"),
     ("compare label-propagation digits --set foo=1", "none of label-propagation has a setting 'foo'"),
 ]
@@ -118,7 +118,7 @@ def test_cuda_that_is_not_there_is_refused(type_in: Terminal, monkeypatch: pytes
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     answer = type_in("train", "lpgnn", "digits", "--device", "cuda")
     assert answer.code == 2
-    assert answer.err == "error: --device: no CUDA device is there; use --device cpu\n"
+    assert answer.err == "error: --device: no CUDA device found; use --device cpu\n"
 
 
 @pytest.fixture

@@ -98,9 +98,9 @@ def test_a_signature_of_another_text_is_refused(type_in: Terminal) -> None:
     split_and_init(type_in)
     file = Path("run/holder1/agreement.toml")
     file.write_text(file.read_text().replace("epochs = 200", "epochs = 201"))
-    one_line(type_in("federation", "sign", "run/holder1"), "does not fit")
+    one_line(type_in("federation", "sign", "run/holder1"), "is invalid")
     assert type_in("federation", "plan", "run/holder1", "--json").json["unsigned"] == ["server", "holder1", "holder2"]
-    one_line(type_in("federation", "join", "run/holder1", "parts/holder1"), "does not fit")
+    one_line(type_in("federation", "join", "run/holder1", "parts/holder1"), "is invalid")
 
 
 def test_epsilon_is_always_stated(type_in: Terminal) -> None:
@@ -176,7 +176,7 @@ def test_status_says_where_a_party_stands(type_in: Terminal) -> None:
     StatusFile(Path("run/holder1"), "holder1", 20, math.inf).write("running", 3, math.inf)
     assert "no privacy against the server" in type_in("federation", "status", "run/holder1").out
     Path("run/holder1/status.json").write_text("{")
-    one_line(type_in("federation", "status", "run/holder1"), "is no JSON")
+    one_line(type_in("federation", "status", "run/holder1"), "is not JSON")
 
 
 @pytest.mark.parametrize(

@@ -72,13 +72,13 @@ def test_a_default_is_said_before_any_word_of_progress(
     monkeypatch.setattr(experiment, "run", stop)
     answer = type_in(*words, "--json")
     first, last = answer.err.splitlines()[0], answer.err.splitlines()[-1]
-    assert first == "Not given, so a default is taken: --epsilon-x 1 and --epsilon-y 1 for lpgnn."
+    assert first == "Using defaults: --epsilon-x 1 and --epsilon-y 1 for lpgnn."
     assert (last, answer.code) == ("error: stopped", 2)
 
 
 def test_what_stands_in_for_an_epsilon_is_said_first(type_in: Terminal) -> None:
     quick = ("train", "lpgnn", "digits", "--epochs", 1, "--no-controls", "--threads", 1)
-    said = "Not given, so a default is taken: --epsilon-x 1 and --epsilon-y 1 for lpgnn."
+    said = "Using defaults: --epsilon-x 1 and --epsilon-y 1 for lpgnn."
     answer = type_in(*quick)
     assert answer.out.splitlines()[0] == said
     assert answer.err.splitlines()[0] == said
@@ -88,9 +88,7 @@ def test_what_stands_in_for_an_epsilon_is_said_first(type_in: Terminal) -> None:
     for given in (("--epsilon-x", 1, "--epsilon-y", 1), ("--epsilon", 9), ("--epsilon-x", "none", "--epsilon-y", 1)):
         answer = type_in(*quick, *given) if given[0] != "--epsilon" else type_in("plan", "lpgnn", "digits", *given)
         assert answer.code == 0
-        assert "Not given" not in answer.out + answer.err
-    assert type_in("plan", "gap", "digits").out.splitlines()[0] == (
-        "Not given, so a default is taken: --epsilon 4 for gap."
-    )
+        assert "Using defaults" not in answer.out + answer.err
+    assert type_in("plan", "gap", "digits").out.splitlines()[0] == ("Using defaults: --epsilon 4 for gap.")
     half = type_in("plan", "lpgnn", "digits", "--epsilon-x", 1).out.splitlines()[0]
-    assert half == "Not given, so a default is taken: --epsilon-y 1 for lpgnn."
+    assert half == "Using defaults: --epsilon-y 1 for lpgnn."

@@ -15,7 +15,7 @@ from tests.cli.conftest import Terminal
 def test_predictions_go_to_the_screen_or_to_json(type_in: Terminal, trained: Path) -> None:
     shown = type_in("predict", trained, "digits")
     assert shown.code == 0
-    assert "first 10 of 1,797" in shown.out
+    assert "First 10 of 1,797" in shown.out
     found = type_in("predict", trained, "digits", "--json").json
     assert found["nodes"] == len(found["predictions"]) == sum(found["predicted"].values()) == 1797
     assert set(found["predictions"][0]) == {"id", "prediction", "probability"}

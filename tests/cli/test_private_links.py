@@ -112,7 +112,7 @@ def test_link_beliefs_refuses_other_people(type_in: Terminal) -> None:
     assert note == "predicting costs nothing more; this model knows only the people who reported for the run"
     answer = type_in("predict", "run", "social-150")
     assert (answer.code, answer.out) == (2, "")
-    assert answer.err.startswith("error: social-150: link-beliefs knows only the people who reported; ")
+    assert answer.err.startswith("error: social-150: link-beliefs predicts only people who reported; ")
 
 
 def test_methods_are_compared_over_the_epsilons_of_lists(type_in: Terminal) -> None:

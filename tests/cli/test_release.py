@@ -22,13 +22,13 @@ def test_release_then_train_then_report_as_a_newcomer_would(type_in: Terminal) -
     words = " ".join(answer.out.split())
     for part in (
         "heterorr on social-200: released into out",
-        "For the curator alone, computed from the true edges; NOT in the folder",
+        "For the curator only, computed from the true edges; NOT in the folder",
         "made edges are true private ones",
         "everything released hides one node's whole feature vector and whether one private undirected edge exists",
         "Next graphveil train gcn out",
     ):
         assert part in words, part
-    assert "labels are published AS THEY ARE" in answer.err
+    assert "labels will be published UNPROTECTED" in answer.err
     trained = type_in("train", "gcn", "out", "--epochs", 3, "--out", "run", "--json").json
     release = load_graph("out").release
     assert Guarantee.from_dict(trained["guarantee"]) == release.guarantee
@@ -74,7 +74,7 @@ def test_features_alone_and_randomized_labels(type_in: Terminal) -> None:
     answer = type_in(*words)
     assert answer.code == 0
     assert "The edges: published as they are." in answer.out
-    assert "For the curator alone" not in answer.out
+    assert "For the curator only" not in answer.out
     notes = type_in("train", "gcn", "out", "--epochs", 3, "--no-controls", "--out", "run", "--json").json["notes"]
     assert any("measured against the labels in the folder, which are randomized" in note for note in notes)
 
@@ -93,14 +93,17 @@ def test_reproducible_noise_is_void_on_screen_card_and_in_every_run_on_it(type_i
         (("magic", "social-200", "-o", "x"), "no release method 'magic'; allowed: heterorr, feature-rr, edge-rr"),
         (("edge-rnd", "social-200", "-o", "x"), "did you mean edge-rand?"),
         (("gcn", "social-200", "-o", "x"), "no release method 'gcn'"),
-        (("edge-rand", "social-200", "-o", "x"), "--epsilon-a is not given: what one private edge may cost, for ever"),
-        (("heterorr", "social-200", "--epsilon-a", 1, "-o", "x"), "--epsilon-x is not given"),
+        (
+            ("edge-rand", "social-200", "-o", "x"),
+            "--epsilon-a is required: the epsilon of one private edge, spent for good",
+        ),
+        (("heterorr", "social-200", "--epsilon-a", 1, "-o", "x"), "--epsilon-x is required"),
         (("edge-rand", "social-200", "--epsilon-a", 1), "Missing option"),
         (("edge-rand", "social-200", "--epsilon-a", 1, "-o", "taken"), "taken is not empty; name a new folder"),
         (("edge-rand", "social-200", "--epsilon-a", 0, "-o", "x"), "epsilon_a = 0.0 is not a privacy budget"),
         (("edge-rand", "social-200", "--epsilon-x", 1, "-o", "x"), "--epsilon-x does not apply to edge-rand"),
         (("edge-rand", "social-200", "--epsilon-a", 1, "--private-share", 2, "-o", "x"), "private share 2.0; allowed"),
-        (("edge-rr", "social-200", "--epsilon-a", 1, "--set", "steps=5", "-o", "x"), "steps says nothing here"),
+        (("edge-rr", "social-200", "--epsilon-a", 1, "--set", "steps=5", "-o", "x"), "steps does not apply here"),
         (("edge-rr", "social-200", "--epsilon-a", 1, "--set", "edges=edge-rand", "-o", "x"), "allowed: public-tree"),
         (("edge-rand", "social-200", "--epsilon-a", 1, "--set", "hidden=5", "-o", "x"), "has no setting 'hidden'"),
     ],
@@ -122,7 +125,7 @@ def test_a_release_is_not_released_again_nor_protected_again(type_in: Terminal) 
     for method in ("gap", "solitude", "heterorr"):
         answer = type_in("train", method, "out")
         assert answer.code == 2
-        assert f"the graph is a release: {method} would protect what anybody may know already" in answer.err
+        assert f"the graph is a release: {method} would protect data that is already public" in answer.err
         assert type_in("plan", method, "out").code == 2
     assert "this is free" in type_in("plan", "gcn", "out").out
 
@@ -234,12 +237,12 @@ def test_attacks_on_a_release_are_refused_in_one_line(type_in: Terminal) -> None
     type_in("train", "gcn", "out", "--epochs", 2, "--no-controls", "--out", "run")
     edges = ("--attack", "published-edges")
     for words, said in (
-        (("out", *edges), "--truth: is not given"),
+        (("out", *edges), "--truth: is required"),
         (("out", *edges, "--truth", "social-100"), "the truth has 100 nodes"),
-        (("out", "--attack", "linkteller", "--truth", "social-200"), "attacks a model, and this is a graph"),
+        (("out", "--attack", "linkteller", "--truth", "social-200"), "attacks a model, but this is a graph"),
         (("out", *edges, "--truth", "social-200", "--out", "out/mine"), "is inside the release, which is public"),
-        (("out", *edges, "--truth", "social-200", "--out", "run"), "run holds something else"),
-        (("run", *edges, "--truth", "social-200", "--out", "x"), "--out: is for a release"),
+        (("out", *edges, "--truth", "social-200", "--out", "run"), "run holds other files"),
+        (("run", *edges, "--truth", "social-200", "--out", "x"), "--out: applies to releases only"),
     ):
         answer = type_in("attack", *words)
         assert (answer.code, said in answer.err) == (2, True), answer.err
@@ -280,4 +283,4 @@ def test_the_lift_of_a_release_is_measured_on_the_release_alone(
     assert (damaged.code, "lift.json: damaged" in damaged.err) == (2, True)
     type_in("train", "mlp", "social-100", "--epochs", 2, "--no-controls", "--out", "run")
     refused = type_in("report", "run", "--lift")
-    assert (refused.code, "--lift: is for a released graph" in refused.err) == (2, True)
+    assert (refused.code, "--lift: applies to releases only" in refused.err) == (2, True)

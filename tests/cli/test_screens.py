@@ -52,7 +52,7 @@ def test_void_is_the_first_line_and_needs_no_colour() -> None:
 
 def test_a_run_without_controls_claims_nothing() -> None:
     record = made.record(controls={}, best_control=None, lift=None, ceiling=None)
-    assert "nothing says what the private data bought" in " ".join(shown(screens.run(record)).split())
+    assert "the lift is unknown" in " ".join(shown(screens.run(record)).split())
 
 
 def test_names_stay_on_their_line() -> None:
@@ -92,11 +92,11 @@ def test_descriptions_and_blocks() -> None:
 
 def test_predictions() -> None:
     answer = {"nodes": 2, "predicted": {"yes": 2}, "note": "n", "out": "p.csv"}
-    assert "All 2 predictions are in p.csv." in shown(screens.predicted(answer))
+    assert "All 2 predictions: p.csv." in shown(screens.predicted(answer))
     rows = [{"id": "a", "prediction": "yes", "probability": 0.75}] * 2
     text = shown(screens.predicted({**answer, "out": None, "predictions": rows}))
     assert "0.750" in text
-    assert "first 2 of 2" in text
+    assert "First 2 of 2" in text
 
 
 @pytest.mark.parametrize("width", [72, 80, 200])
@@ -109,7 +109,7 @@ def test_rivals_and_the_price_of_a_relationship_are_on_the_screen(width: int) ->
         "best rival, same price",
         "points against blink-hybrid",
         "At the same privacy price",
-        "Connections epsilon 4 for one relationship, everything released about it together",
+        "Connections epsilon 4 for one relationship, everything released about it included",
     ):
         assert part in flat
     places = [text.index(name) for name in ("blink-hybrid", "degree-preserving", "no-edges", "random-graph")]

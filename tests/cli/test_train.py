@@ -55,7 +55,14 @@ def test_the_run_folder_is_whole(type_in: Terminal) -> None:
 def test_the_screen_says_what_a_newcomer_needs(type_in: Terminal) -> None:
     answer = type_in(*QUICK)
     assert answer.code == 0
-    for part in ("lpgnn on digits: ", "of the test nodes right", "95% interval", "best control", "Lift ", "Guarantee"):
+    for part in (
+        "lpgnn on digits: ",
+        "% accuracy on the test nodes",
+        "95% interval",
+        "best control",
+        "Lift ",
+        "Guarantee",
+    ):
         assert part in answer.out
     for part in (
         "Epsilon",
@@ -82,7 +89,7 @@ def test_without_controls_nothing_is_claimed(type_in: Terminal) -> None:
     answer = type_in(*QUICK, "--no-controls", "--json")
     assert answer.json["controls"] == {}
     assert (answer.json["lift"], answer.json["best_control"], answer.json["ceiling"]) == (None, None, None)
-    assert "nothing says what the private data bought" in type_in(*QUICK, "--no-controls").out
+    assert "the lift is unknown" in type_in(*QUICK, "--no-controls").out
 
 
 def test_infinite_epsilon_is_a_word_in_json(type_in: Terminal) -> None:
@@ -134,7 +141,7 @@ def test_a_used_folder_is_refused_before_any_work(type_in: Terminal, monkeypatch
     Path("mine/file").write_text("1")
     answer = type_in(*QUICK, "--out", "mine")
     assert answer.code == 2
-    assert answer.err == "error: --out: mine is not empty; name a new folder; nothing is ever overwritten\n"
+    assert answer.err == "error: --out: mine is not empty; name a new folder; files are never overwritten\n"
 
 
 def test_a_crash_leaves_nothing_behind(type_in: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:

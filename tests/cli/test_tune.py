@@ -26,12 +26,12 @@ def test_tune_writes_the_run_of_the_best_and_says_what_was_tried(type_in: Termin
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (("--over", "epsilon_x=1,2"), "epsilon_x was given twice"),
-        (("--over", "mechanism=laplace,duchi"), "mechanism is fixed before anybody reports"),
+        (("--over", "epsilon_x=1,2"), "epsilon_x is given twice"),
+        (("--over", "mechanism=laplace,duchi"), "mechanism must be fixed before people report"),
         (("--over", "hiden=1"), "no setting 'hiden'"),
-        (("--over", "hidden"), "is no setting"),
+        (("--over", "hidden"), "is not a setting"),
         (("--over", "hidden="), "nothing to try"),
-        (("--over", "hidden=2", "--over", "hidden=4"), "hidden was given twice"),
+        (("--over", "hidden=2", "--over", "hidden=4"), "hidden is given twice"),
         (("--over", "hidden=two"), "two"),
         (("--over", "dropout=0.5,1.5"), "dropout = 1.5"),
     ],
@@ -52,7 +52,7 @@ def test_a_paid_tuning_says_its_price_and_logs_its_trials_beside_the_run(type_in
     words = ("--over", "hops=1,2", "--over", "learning-rate=0.01,0.1", "--trials", 3, "--out", tmp_path / "run")
     done = type_in(*GAP, *words, "--json")
     found, log = done.json, tmp_path / "run.trials.jsonl"
-    assert f"log of all trials, for the curator alone: {log}" in done.err
+    assert f"log of all trials, for the curator only: {log}" in done.err
     assert "repeat-and-select" in found["notes"][0] and found["notes"][1].startswith("run 1 chose hops=")
     assert (found["options"]["law"], found["options"]["mean_trials"]) == ("logarithmic", 3)
     assert found["guarantee"]["epsilon"] == 4.0
@@ -86,14 +86,17 @@ def test_a_proxy_chooses_and_one_training_is_paid_for(type_in: Terminal, tmp_pat
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (("--over", "epsilon=1,2"), "epsilon was given twice"),
-        (("--over", "unit=edge,node"), "unit is what is promised"),
+        (("--over", "epsilon=1,2"), "epsilon is given twice"),
+        (("--over", "unit=edge,node"), "unit is part of the guarantee"),
         (("--over", "hops=1,2", "--trials", 1), "the mean number of trials is 1"),
         (("--over", "hops=1,2", "--law", "poisson"), "law is 'poisson'; allowed: logarithmic, geometric"),
         (("--over", "hops=1,2", "--proxy", "social-200"), "the proxy is the private graph itself"),
-        (("--over", "hops=1,2", "--proxy", "social-100", "--law", "geometric"), "--law: trials cost nothing"),
-        (("--over", "delta=1e-6,1e-5", "--proxy", "social-100"), "delta is what is promised"),
-        (("--over", "hops=1,2", "--delta", "1e-30"), "less than the noise's cut tails weigh"),
+        (
+            ("--over", "hops=1,2", "--proxy", "social-100", "--law", "geometric"),
+            "--law: applies only where trials have a price",
+        ),
+        (("--over", "delta=1e-6,1e-5", "--proxy", "social-100"), "delta is part of the guarantee"),
+        (("--over", "hops=1,2", "--delta", "1e-30"), "below the mass of the noise's cut tails"),
     ],
 )
 def test_paid_and_public_searches_refuse_in_one_line(

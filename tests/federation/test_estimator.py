@@ -122,7 +122,7 @@ def test_what_a_fitted_federation_says_of_itself() -> None:
     assert made.privacy_ == made.guarantee and len(made.classes_) == len(made.schema.classes)
     assert made.n_features_in_ == load_graph("social-200").schema.dimension
     assert "epsilon" in made._repr_html_()
-    with pytest.raises(InputError, match="its own nodes alone"):
+    with pytest.raises(InputError, match="its own nodes only"):
         made.predict(load_graph("social-200"))
 
 

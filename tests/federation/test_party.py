@@ -49,7 +49,7 @@ def folders(path: Path, *settings: str, epsilon: str = "8", nodes: int = 100) ->
 
 
 class Watching:
-    """What crossed the wire: (sender's place, kind, digest), in order."""
+    """Messages sent and received: (sender's place, kind, digest), in order."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.sent: list[tuple[int, str, str]] = []

@@ -189,7 +189,7 @@ def test_ends_of_edges_that_fewer_bits_would_change_are_refused(tmp_path: Path) 
     file = twitch(tmp_path, np.zeros((2, 128))) / "pyg/Twitch/DE/raw/DE.npz"
     for edges in ([[0, 2**32]], [[0.5, 1.0]], [[0, -1]]):
         with_array(file, edges=np.array(edges))
-        with pytest.raises(DataError, match="joins what is no node; allowed: whole numbers, 0 to 1"):
+        with pytest.raises(DataError, match="names a node that does not exist; allowed: whole numbers, 0 to 1"):
             load_graph("twitch-de", tmp_path)
 
 
@@ -203,10 +203,10 @@ def test_fields_of_a_university_that_are_no_numbers_are_refused(tmp_path: Path) 
     university(tmp_path, [[0.5] * 7] * 3)  # type: ignore[list-item]
     file = tmp_path / "facebook100/Made1.mat"
     savemat(file, {"A": csc_matrix((3, 3)), "local_info": np.full((3, 7), 0.5)})
-    with pytest.raises(DataError, match="local_info are no whole numbers"):
+    with pytest.raises(DataError, match="local_info are not whole numbers"):
         load_graph("facebook100-made1", tmp_path)
     file.write_bytes(b"MATLAB 7.3 MAT-file")
-    with pytest.raises(DataError, match="is no MATLAB 5 file"):
+    with pytest.raises(DataError, match="is not a MATLAB 5 file"):
         load_graph("facebook100-made1", tmp_path)
 
 

@@ -135,7 +135,7 @@ def test_private_nodes_are_ascending_numbers(members: list[int]) -> None:
 def test_ids_are_texts_and_stand_once(ids: list[int | str]) -> None:
     texts = [str(one) for one in ids]
     if len(set(texts)) < len(texts):
-        with pytest.raises(DataError, match=r"graph\.ids: .* is there a second time; allowed: each id once"):
+        with pytest.raises(DataError, match=r"graph\.ids: .* appears twice; allowed: each id once"):
             names_of(ids, len(ids))
         return
     assert names_of(ids, len(ids)) == tuple(texts)

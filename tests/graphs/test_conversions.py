@@ -273,9 +273,9 @@ REFUSED = {
     "edges turned": ({"edge_index": torch.zeros(5, 2, dtype=torch.int64)}, "hand over its transpose"),
     "edges high": (
         {"edge_index": torch.tensor([[0], [3]])},
-        "edge joins what is no node; allowed: whole numbers",
+        "edge names a node that does not exist; allowed: whole numbers",
     ),
-    "edges low": ({"edge_index": torch.tensor([[0], [-1]])}, "edge joins what is no node"),
+    "edges low": ({"edge_index": torch.tensor([[0], [-1]])}, "edge names a node that does not exist"),
     "mask kind": ({"train_mask": torch.tensor([1, 0, 0])}, "split mask is not a bool vector"),
     "mask several": ({"train_mask": torch.ones(3, 10, dtype=torch.bool)}, "train_mask holds 10 splits; choose one"),
     "mask shared": (
@@ -283,7 +283,7 @@ REFUSED = {
         "a node is in two parts of the split",
     ),
     "ids short": ({"ids": ["a"]}, "1 ids for 3 nodes"),
-    "ids twice": ({"ids": ["a", "b", "a"]}, "'a' is there a second time"),
+    "ids twice": ({"ids": ["a", "b", "a"]}, "'a' appears twice"),
     "public kind": ({"public_edges": torch.tensor([1, 0])}, "public_edges: is not true or false for each edge"),
     "public and private": (
         {"edge_index": torch.tensor([[0, 1], [1, 0]]), "public_edges": torch.tensor([True, False])},
@@ -375,7 +375,7 @@ def with_nodes(**columns: object) -> dict[str, object]:
 
 TABLES = {
     "no id": (with_nodes(id=None), EDGES, "nodes: has no column 'id'; allowed: its columns are age"),
-    "id twice": (with_nodes(id=["a", "b", "a"]), EDGES, "nodes, row 3: id 'a' is there a second time"),
+    "id twice": (with_nodes(id=["a", "b", "a"]), EDGES, "nodes, row 3: id 'a' appears twice"),
     "id missing": (with_nodes(id=["a", None, "c"]), EDGES, "nodes, row 2: id is missing"),
     "stranger": (NODES, {"source": ["a"], "target": ["z"]}, "edges, row 1: target 'z' is not an id in the nodes file"),
     "no number": (with_nodes(age=["1", "two", "3"]), EDGES, "nodes, row 2: age is 'two', not a number"),
@@ -405,7 +405,7 @@ def test_tables_are_refused_as_files_are(case: str):
 def test_what_is_no_table_is_refused(tmp_path: Path):
     with pytest.raises(InputError, match="nodes: is a int; allowed: a polars or pandas frame"):
         from_tables(3, EDGES, **RANGE)
-    with pytest.raises(DataError, match="edges: there is no file"):
+    with pytest.raises(DataError, match="edges: no file"):
         from_tables(NODES, tmp_path / "edges.csv", **RANGE)
     with pytest.raises(DataError, match="column 'age' holds List"):
         from_tables(polars.DataFrame(with_nodes(age=[[1], [2], [3]])), EDGES, **RANGE)
@@ -436,7 +436,7 @@ def test_sparse_entries_are_a_table_too():
     graph = from_tables(nodes, EDGES, entries, dimension=40, **RANGE)
     assert graph.x.is_sparse_csr
     assert graph.x.to_dense()[2, 39] == 5
-    with pytest.raises(DataError, match="dimension is not declared, but entries is there"):
+    with pytest.raises(DataError, match="dimension is not declared, but entries exists"):
         from_tables(nodes, EDGES, entries, **RANGE)
 
 
@@ -467,7 +467,7 @@ def test_a_list_of_numbers_is_a_row_of_features():
     same(made, from_tables(NODES, EDGES, **RANGE))
     assert list(made.ids) == ["1", "2", "3"]
     graph.nodes[2]["x"] = [1]
-    with pytest.raises(DataError, match="node '2': x is no such list; allowed: a list of numbers, equally long"):
+    with pytest.raises(DataError, match="node '2': x is not such a list; allowed: a list of numbers, equally long"):
         from_networkx(graph, **RANGE)
 
 
@@ -519,7 +519,7 @@ def test_a_networkx_graph_is_refused_by_the_name_of_the_node(change, message):
 def test_an_attribute_that_no_node_has_is_refused():
     with pytest.raises(DataError, match="nodes: has no column 'team'"):
         from_networkx(club(), features=["age"], label="team", **RANGE)
-    with pytest.raises(DataError, match=r"node 'a': x is no such list.*name them: features="):
+    with pytest.raises(DataError, match=r"node 'a': x is not such a list.*name them: features="):
         from_networkx(club(), **RANGE)
 
 
@@ -543,7 +543,7 @@ def test_as_graph_takes_what_users_have(tmp_path: Path):
 def test_as_graph_refuses_what_declares_nothing_and_what_is_no_graph():
     with pytest.raises(InputError, match=r"range and classes are not declared; write from_pyg\(data, range="):
         as_graph(data())
-    with pytest.raises(InputError, match=r"a dict is no graph.*from_tables\(nodes, edges"):
+    with pytest.raises(InputError, match=r"a dict is not a graph.*from_tables\(nodes, edges"):
         as_graph(NODES)
 
 

@@ -92,7 +92,7 @@ def test_keys_of_large_graphs_do_not_overflow_small_integers() -> None:
 )
 def test_what_joins_no_two_nodes_is_refused(source: list[object], target: list[object]) -> None:
     """2^32 would become node 0 in 32 bits."""
-    with pytest.raises(DataError, match=r"joins what is no node.*0 to 5|two lists, equally long"):
+    with pytest.raises(DataError, match=r"names a node that does not exist.*0 to 5|two lists, equally long"):
         merge_edges(np.array(source), np.array(target), NODES, directed=False)
 
 

@@ -76,7 +76,7 @@ def test_the_first_bad_entry_is_named_by_node_and_column(bad: float, sparse: boo
 
 def test_absent_entries_are_zeros_and_must_be_allowed() -> None:
     features = compact_rows(csr_matrix(([1.5], ([0], [1])), shape=(3, 20)))
-    with pytest.raises(DataError, match="absent entries of the sparse features count as 0"):
+    with pytest.raises(DataError, match="entries absent from the sparse features are 0"):
         check_range(features, 1.0, 2.0, "x")
     check_range(features, 0.0, 2.0, "x")
     check_range(np.full((2, 3), 1.5, dtype=np.float32), 1.0, 2.0, "x")

@@ -176,7 +176,7 @@ REFUSALS = {
     "index column": (nodes(",id,age\n0,a,1\n1,b,2\n2,c,3\n"), "nodes.csv, line 1: column 1 has no name"),
     "nul": (nodes(NODES.replace("a,1", "a\0,1")), r"nodes.csv, line 2: id is 'a\x00'; allowed: no NUL"),
     "cut off": (nodes(NODES[:-1].replace("5,6,", "5,6")), "nodes.csv, line 4: has 3 fields; allowed: 4, as in"),
-    "no toml": ({"graph__toml": None}, "graph.toml: there is no graph.toml; write for example: private"),
+    "no toml": ({"graph__toml": None}, "graph.toml: no graph.toml found; write for example: private"),
     "bad toml": (toml("[0, 10]", "[0, "), "graph.toml: cannot be read as TOML ("),
     "unknown key": (toml("directed", "directd"), "graph.toml: unknown key 'directd'; allowed: private"),
     "nearest key": (toml("directed", "directd"), "did you mean directed?"),
@@ -207,8 +207,8 @@ REFUSALS = {
     "no group": (toml("[0, 10]", "{ age = [0, 10] }"), "range has no entry for the feature column 'height'"),
     "feature twice": ({"graph__toml": TOML + 'features = ["age", "age"]'}, "features names a column twice"),
     # nodes
-    "no nodes": (nodes(None), "there is neither nodes.csv nor nodes.parquet"),
-    "both nodes": ({"nodes__parquet": "x"}, "both nodes.csv and nodes.parquet are there; remove one"),
+    "no nodes": (nodes(None), "found neither nodes.csv nor nodes.parquet"),
+    "both nodes": ({"nodes__parquet": "x"}, "found both nodes.csv and nodes.parquet; remove one"),
     "empty nodes": (nodes(""), "nodes.csv: is empty; allowed: a header line and rows"),
     "only blank": (nodes("\n\n"), "nodes.csv: cannot be read ("),
     "no rows": (nodes("id,age,label\n"), "nodes.csv: has no rows; allowed: one row for each node"),
@@ -218,7 +218,7 @@ REFUSALS = {
     ),
     "no features": (nodes("id,label\na,cat\n"), "nodes.csv: has no feature columns"),
     "id missing": (nodes(NODES.replace("b,3", ",3")), "nodes.csv, line 3: id is missing"),
-    "id twice": (nodes(NODES.replace("c,5", "a,5")), "nodes.csv, line 4: id 'a' is there a second time"),
+    "id twice": (nodes(NODES.replace("c,5", "a,5")), "nodes.csv, line 4: id 'a' appears twice"),
     "column twice": (nodes("id,age,age\na,1,2\n"), "nodes.csv, line 1: has two columns 'age'"),
     "value missing": (
         nodes(NODES.replace("3,4", ",4")),
@@ -263,7 +263,7 @@ REFUSALS = {
     "open quote": (nodes('id,age,label\n"a,1,cat\n'), "nodes.csv: cannot be read ("),
     "parquet": ({"nodes__csv": None, "nodes__parquet": "no"}, "nodes.parquet: cannot be read ("),
     # edges
-    "no edges": ({"edges__csv": None}, "there is neither edges.csv nor edges.parquet"),
+    "no edges": ({"edges__csv": None}, "found neither edges.csv nor edges.parquet"),
     "empty edges": ({"edges__csv": ""}, "edges.csv: is empty"),
     "edge column": ({"edges__csv": EDGES.replace("target", "to")}, "edges.csv: has no column 'target'"),
     "unknown source": (
@@ -294,7 +294,7 @@ REFUSALS = {
     "feature broken": (sparse("id,feature\na,1.5\n"), "line 2: feature is '1.5'"),
     "entry twice": (
         sparse("id,feature,value\na,1,1\nb,1,1\na,1,2\n"),
-        "features.csv, line 4: feature '1' of this id is there a second time",
+        "features.csv, line 4: feature '1' of this id appears twice",
     ),
     "sparse value": (
         sparse("id,feature,value\na,1,11\n"),

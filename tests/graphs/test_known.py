@@ -88,7 +88,7 @@ def test_shares_that_are_none(share):
 
 
 def test_a_graph_that_has_said_it_already_is_not_drawn_from():
-    with pytest.raises(InputError, match="says already which edges are public; leave the share out"):
+    with pytest.raises(InputError, match="already declares which edges are public; leave out the share"):
         draw_private(draw_private(tiny_graph(), 0.5, seed=0), 0.5, seed=0)
 
 

@@ -171,7 +171,7 @@ def test_loading_writes_nothing_into_the_root(tmp_path):
 
 @pytest.mark.parametrize("name, near", [("corra", "cora"), ("facebok", "facebook"), ("twitch-dee", "twitch-de")])
 def test_an_unknown_name_suggests_the_nearest(tmp_path, name, near):
-    with pytest.raises(InputError, match=f"no data set and no folder '{name}'.*did you mean {near}?"):
+    with pytest.raises(InputError, match=f"no data set or folder '{name}'.*did you mean {near}?"):
         load_graph(name, tmp_path)
 
 

@@ -69,7 +69,7 @@ def test_flickr_links_are_public_or_private(tmp_path):
         ("0 9 1\n", r"link 0 is \[0, 9, 1\]"),
         ("0 1 2\n", "and 0 or 1"),
         ("0 1\n", "has 2 columns"),
-        ("a b c\n", "no list of links"),
+        ("a b c\n", "not a list of links"),
     ],
 )
 def test_wrong_links_are_refused(tmp_path, links, said):

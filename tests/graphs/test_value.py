@@ -128,7 +128,7 @@ def test_sparse_range_errors_name_row_and_column():
 
 
 def test_sparse_features_need_zero_in_the_range():
-    with pytest.raises(DataError, match="absent entries of the sparse features count as 0"):
+    with pytest.raises(DataError, match="entries absent from the sparse features are 0"):
         check_range(sparse([[0.0] * 20 + [0.5]]), 0.1, 1.0, "graph.x")
 
 
@@ -148,9 +148,9 @@ def test_the_value_moves_and_copies_with_its_schema():
 @pytest.mark.parametrize(
     ("ids", "said"),
     [
-        (["a", "b", "a", "c"], "'a' is there a second time"),
-        ([1, 2, "1", 3], "'1' is there a second time"),
-        ([1, 2, 1.0, 3], "'1' is there a second time"),
+        (["a", "b", "a", "c"], "'a' appears twice"),
+        ([1, 2, "1", 3], "'1' appears twice"),
+        ([1, 2, 1.0, 3], "'1' appears twice"),
         (["a", "b", "c"], "3 ids for 4 nodes"),
         ([b"a", b"b", b"c", b"d"], "is a bytes"),
         ([0.5, 1, 2, 3], "0.5 is a float"),

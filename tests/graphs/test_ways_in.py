@@ -194,7 +194,7 @@ def test_one_entry_out_of_range_is_refused_wherever_it_stands(one: People, data:
 @given(people(), st.integers(1, 3))
 def test_an_edge_to_nobody_is_refused_on_every_way_that_can_say_it(one: People, beyond: int) -> None:
     far = People(one.rows, one.labels, (*one.links, (0, one.n - 1 + beyond)), one.parts, one.directed)
-    with pytest.raises(DataError, match="joins what is no node"):
+    with pytest.raises(DataError, match="names a node that does not exist"):
         as_pyg(far)
     with pytest.raises(DataError, match="edges"):
         as_tables(far)

@@ -84,7 +84,7 @@ def test_more_edges_than_a_slab_are_counted() -> None:
 @pytest.mark.parametrize(
     ("pairs", "message"),
     [
-        (np.array([[0, 1], [1, 1]]), "pairs, column 1: no pair of nodes; allowed: ids 0 to 3, two different ones"),
+        (np.array([[0, 1], [1, 1]]), "pairs, column 1: not a pair of nodes; allowed: ids 0 to 3, two different ones"),
         (np.array([[0], [4]]), "column 0"),
         (np.array([[-1], [2]]), "column 0"),
         (np.array([[0.0], [1.0]]), "float64"),

@@ -72,5 +72,5 @@ def test_no_densities_fit_better_than_the_shares(rows: list[tuple[int, int, floa
 
 def test_a_likelihood_of_what_cannot_be() -> None:
     assert predictive_log_likelihood([1], [3], [0.0]) == -math.inf
-    with pytest.raises(InputError, match="share of the pairs"):
+    with pytest.raises(InputError, match="number of edges out of range"):
         log_likelihood([4], [3])

@@ -56,7 +56,7 @@ class Case:
         truth: what `estimate` should be on average for each input.
         bytes_per_user: the most one report may take.
         bad: inputs that must be refused, by the place the refusal must name.
-        forged: reports that no device sends.
+        forged: reports that no device can send.
     """
 
     build: Callable[[float], Mechanism]

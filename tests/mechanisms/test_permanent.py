@@ -456,7 +456,7 @@ def test_a_version_that_prints_a_mechanism_otherwise_draws_nothing_anew(monkeypa
 @pytest.mark.parametrize(
     ("mechanism", "value", "message"),
     [
-        (LABEL, 4, "no declared class"),
+        (LABEL, 4, "not a declared class"),
         (LABEL, 1.5, "labels are"),
         (VECTOR, torch.full((12,), 1.5), "row 0, column 0"),
         (VECTOR, torch.full((12,), math.nan), "row 0, column 0"),

@@ -50,7 +50,7 @@ class MethodSuite(NewGraphSuite):
         before, ledger, mine = method.predict_proba(), method.ledger, method.released
         other = case.fit(made.changed(graph, y=(graph.y + 1) % 3), noise=2).released
         if case.private:
-            with pytest.raises(BudgetError, match="another collection than the one that was paid for"):
+            with pytest.raises(BudgetError, match="not the collection that was paid for"):
                 method.fit_reports(other, topology_of(graph))
         else:
             assert not torch.equal(method.fit_reports(other, topology_of(graph)).predict_proba(), before)
@@ -139,7 +139,7 @@ class MethodSuite(NewGraphSuite):
         if case.labels < math.inf:
             wrong = case.graph()
             wrong.y[split.train] = 3
-            with pytest.raises(InputError, match="no declared class"):
+            with pytest.raises(InputError, match="not a declared class"):
                 case.build().randomize(wrong, split=split, randomness=SeededRandomness(1))
 
     # ---- what is promised ----

@@ -54,7 +54,7 @@ class LinkSuite(NewPeopleSuite):
         before, ledger, mine = method.predict_proba(), method.ledger, method.released
         other = case.fit(made_changed(graph, y=(graph.y + 1) % 3), noise=2).released
         if case.private:
-            with pytest.raises(BudgetError, match="another collection than the one that was paid for"):
+            with pytest.raises(BudgetError, match="not the collection that was paid for"):
                 method.fit_reports(other)
         else:
             assert not torch.equal(method.fit_reports(other).predict_proba(), before)

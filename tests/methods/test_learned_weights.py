@@ -87,11 +87,11 @@ def test_private_labels_and_other_graphs_are_refused(name: str) -> None:
     kind: Any = cm.KINDS[name]
     with pytest.raises(InputError, match=r"unit node: weights learned from labels; allowed: uniform"):
         kind(epsilon=1.0, unit="node", weights="learned")
-    with pytest.raises(InputError, match="know the training graph alone; allowed: queries = 0"):
+    with pytest.raises(InputError, match="exist for the training graph only; allowed: queries = 0"):
         kind(epsilon=1.0, queries=1, weights="learned")
     public = cm.fit(name, epsilon=float("inf"), weights="learned")
     start = cm.graph(seed=2)
-    with pytest.raises(InputError, match="predict: weights learned from labels know the training graph alone"):
+    with pytest.raises(InputError, match="predict: weights learned from labels exist for the training graph only"):
         public.predict_proba(_renamed(start), randomness=SeededRandomness(1))
 
 

@@ -252,7 +252,7 @@ def test_a_federation_that_was_stopped_does_not_publish_again() -> None:
     federation = VFGNN(epsilon=1.0, epochs=1)
     with pytest.raises(Read):
         federation.fit(people(), randomness=Undrawn())
-    with pytest.raises(BudgetError, match="this federation has run"):
+    with pytest.raises(BudgetError, match="this federation has already run"):
         federation.fit(people(), randomness=SecureRandomness())
 
 

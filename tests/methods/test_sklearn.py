@@ -160,7 +160,7 @@ def test_nothing_of_the_core_is_hidden_by_setting_it_on_the_estimator() -> None:
 
 def test_what_says_who_is_refused_where_nobody_is_asked() -> None:
     method = BUILT["label-propagation"]().fit(made.graph(), randomness=SeededRandomness(1))
-    with pytest.raises(InputError, match="people says nothing to label-propagation"):
+    with pytest.raises(InputError, match="people does not apply to label-propagation"):
         method.predict(made.graph(), people="same")
 
 

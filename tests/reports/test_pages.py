@@ -22,7 +22,7 @@ def test_the_page_is_well_formed_and_says_what_matters() -> None:
     for name in made.result().scores.controls:
         assert name in text
     assert "not private (ceiling)" in text
-    assert "The private features bought nothing measurable" in text
+    assert "The private features added nothing measurable" in text
     assert made.guarantee().sentence() in text
 
 
@@ -97,7 +97,7 @@ def test_the_card_says_everything_a_reviewer_asks() -> None:
         "| one user's whole feature vector | replace | 1 | 0 | local |",
         "| one user's label | replace | 2 | 0 | local |",
         "| **together: one user's whole feature vector and one user's label** | **replace** | **3** | **0** |",
-        "Must be trusted: nobody but one's own device",
+        "Must be trusted: only the person's own device",
         "Against: the server and everybody it shares the reports or the model with",
         "Assumes: the range [0, 1] of its 1433 features is public",
         "Who is connected to whom",
@@ -105,7 +105,7 @@ def test_the_card_says_everything_a_reviewer_asks() -> None:
         "**Lift over the free baseline, random-features: -0.2 points (95%: -0.9 to +0.5); not positive.**",
         "not covered by epsilon",
         "None was run.",
-        "The private features bought nothing measurable",
+        "The private features added nothing measurable",
         "| feature reports | features | MultiBit | dimension = 1433, m = 1 | 1 | 0 |",
     ):
         assert part in card
@@ -124,10 +124,10 @@ def test_a_run_without_controls_ceiling_history_or_spends_renders() -> None:
     bare = {"controls": {}, "best_control": None, "lift": None, "ceiling": None, "history": [], "notes": ()}
     record = made.record(ledger=made.Ledger.open({"labels": (1.0, 0.0)}), **bare)
     page, card = read(page_html(record)).text, card_markdown(record)
-    assert "nothing says what the private data bought" in page
+    assert "the lift is unknown" in page
     assert "Nothing was spent" in page
     assert "Training" not in page
-    assert "nothing says what the private data bought" in card
+    assert "the lift is unknown" in card
 
 
 @pytest.mark.parametrize("render", [page_html, card_markdown, card_html])

@@ -44,7 +44,7 @@ def adjacency(edge_index: Tensor, num_nodes: int, *, weights: Tensor | None = No
         matrix.data[:] = 1.0
     # Which of two weights holds is not ours to guess, and their sum may exceed the declared largest weight.
     elif matrix.nnz < keep.sum():
-        raise InputError("an edge is listed twice with weights", remedy="give each edge once")
+        raise InputError("a weighted edge is listed twice", remedy="give each edge once")
     matrix.eliminate_zeros()
     return matrix
 

@@ -55,7 +55,7 @@ def edge_weights(
         return None, w_max
     if kind == "attention":
         if attention is None:
-            raise InputError("nobody trained attention", where="weights")
+            raise InputError("attention was not trained", where="weights")
         return attention(x, edges).clamp_(max=w_max), w_max
     close = cosines(x, edges)
     found = in_blocks(torch.sigmoid, close) if kind == "similarity" else in_blocks(torch.exp, sharpness * (close - 1))

@@ -150,7 +150,7 @@ def _truth(graph: Graph, column: int | None, rng: np.random.Generator) -> tuple[
     values = x[:, columns].toarray() if sp.issparse(x) else x.numpy()[:, columns]
     middle = (graph.schema.low + graph.schema.high) / 2
     if not (values > middle).any() or (values > middle).all():
-        raise InputError("nobody or everybody is above the middle of the range", where="attribute")
+        raise InputError("all nodes are on the same side of the middle of the range", where="attribute")
     return values.astype(np.float64), columns
 
 

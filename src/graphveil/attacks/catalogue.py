@@ -84,7 +84,7 @@ def _stealing(target: Target, **how: Any) -> AttackResult:
 
 def _stealing_by_shadow(target: Target) -> AttackResult:
     if target.shadow is None or target.train is None:
-        raise InputError("the adversary has no graph of its own", where=SHADOW, remedy="name one with --shadow DATA")
+        raise InputError("the adversary has no graph of its own", where=SHADOW, remedy="give one with --shadow DATA")
     trained = target.train(target.shadow, random_split(target.shadow, target.seed), target.seed + 1)
     return _stealing(target, shadow=(trained, target.shadow))
 
@@ -101,7 +101,7 @@ def _membership(target: Target) -> AttackResult:
 
 def _lira(target: Target) -> AttackResult:
     if target.train is None:
-        raise InputError("this method cannot be trained once more on other nodes", where="lira")
+        raise InputError("this method cannot be trained again on other nodes", where="lira")
     how: dict[str, Any] = {
         "train": partial(target.train, target.served),
         "shadows": target.shadows,
@@ -132,7 +132,7 @@ def _averaging(kind: str) -> Callable[[Target], AttackResult]:
         if isinstance(privacy, LocalPrivacy):
             mechanism = privacy.labels(len(schema.classes)) if kind == "labels" else privacy.features(schema)
         if isinstance(mechanism, NotCollected | Public | PublicLabels):
-            raise InputError(f"nobody reports {kind} behind noise to this method", where="averaging")
+            raise InputError(f"this method collects no {kind} with noise", where="averaging")
         how: dict[str, Any] = {"randomness": target.randomness, "seed": target.seed}
         result = averaging(mechanism, **how)
         # Fewer people: permanent reports are made one device at a time.
@@ -177,9 +177,7 @@ def attack(name: str, target: Target) -> AttackResult:
     """
     if name in FEDERATION_ATTACKS:
         problem = f"attack {name!r} is on a federation"
-        raise InputError(
-            problem, allowed=", ".join(ATTACKS), remedy="name the folder that graphveil federation init made"
-        )
+        raise InputError(problem, allowed=", ".join(ATTACKS), remedy="name a folder from graphveil federation init")
     if name not in ATTACKS:
         raise InputError(f"attack {name!r} is not known", allowed=", ".join(ATTACKS))
     return ATTACKS[name].run(target)

@@ -104,9 +104,9 @@ def reconstruction(
     """
     if graph.get("release") is not None:
         raise InputError(
-            "the graph was published, and only what it was made of tells how much of that is found",
+            "the graph is a release: the original graph is needed to measure success",
             where="reconstruction",
-            remedy="name that graph with --truth",
+            remedy="give it with --truth",
         )
     rng = np.random.default_rng([seed, 0x1A6E])
     people = _people(graph, known, rng)
@@ -190,9 +190,9 @@ def _people(graph: Graph, known: float | np.ndarray, rng: np.random.Generator) -
     truth = (_dense(held, columns) - schema.low) / (schema.high - schema.low)
     if not truth.std(axis=0).any():
         raise InputError(
-            "the graph has no features: everybody's are the same",
+            "the graph has no features",
             where="reconstruction",
-            remedy="attack a graph with some",
+            remedy="attack a graph with features",
         )
     groups = graph.y.numpy()[nodes] if graph.y.dim() == 1 else np.zeros(len(nodes), dtype=np.int64)
     return _People(nodes, np.isin(nodes, ours), held, truth, columns, groups)
@@ -216,7 +216,7 @@ def _copied(
         copy, words = _dense(people.held, people.columns), "its features without noise"
     else:
         if randomness is None:
-            raise InputError("reports are made for this attack", where="reconstruction", remedy="give randomness")
+            raise InputError("this attack draws reports", where="reconstruction", remedy="give randomness")
         # Made anew: a second report of the same person, which a simulation may draw and a collection has to pay for.
         reports = mechanism.randomize(people.held, randomness=randomness)
         copy, words = _dense(mechanism.centred(reports), people.columns), "its noisy report"

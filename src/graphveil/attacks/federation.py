@@ -81,7 +81,7 @@ def require_federation_attack(name: str) -> FederationAttack:
         InputError: it is not one on a federation.
     """
     if name not in FEDERATION_ATTACKS:
-        raise InputError(f"attack {name!r} does not fit a federation", allowed=", ".join(FEDERATION_ATTACKS))
+        raise InputError(f"attack {name!r} does not apply to a federation", allowed=", ".join(FEDERATION_ATTACKS))
     return FEDERATION_ATTACKS[name]
 
 

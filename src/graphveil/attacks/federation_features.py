@@ -61,7 +61,7 @@ def feature_recovery(view: View, recorded: Recorded, *, victim: str, known: floa
     mean = truth[public].mean(axis=0) if public.any() else np.zeros(len(columns))
     above = truth[~public] > mean
     if above.all() or not above.any():
-        raise InputError("the people whose rows are unknown have the features of all others", where="feature-recovery")
+        raise InputError("the unknown people have the same features as all others", where="feature-recovery")
     solved, source = solved_features(view, victim)
     if solved is None:
         guess, source = _best_guess(_inputs(view, victim), truth, public, rng)
@@ -107,7 +107,7 @@ def rows_alike(view: View, recorded: Recorded, *, victim: str, nodes: int = 500,
     true = _inner(x)[places][:, places].numpy()[first, second]
     alike = true > np.quantile(true, 1 - _ALIKE) if len(true) else np.zeros(0, dtype=bool)
     if len(places) < 10 or not alike.any():
-        raise InputError("the rows of all pairs are alike", where="gram", allowed="ten people with different features")
+        raise InputError("all pairs have equal rows", where="gram", allowed="ten people with different features")
     similarity, source = _best_similarity(view, victim)
     scores = similarity[places][:, places].numpy()[first, second]
     known = _inner(_control(view, recorded)).numpy()[places][:, places][first, second]

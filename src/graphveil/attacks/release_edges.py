@@ -74,7 +74,7 @@ def with_public_edges(graph: Graph, served: Graph) -> Graph:
     names = [[str(one) for one in ids] for ids in (graph.get("ids"), served.get("ids")) if ids is not None]
     # In another order the attack would score pairs of strangers, find nothing, and seem to prove the release safe.
     if len(names) == 2 and names[0] != names[1]:
-        raise InputError("the truth has other node ids, or in another order", where=graph.schema.name)
+        raise InputError("the truth has other node ids, or another order", where=graph.schema.name)
     public = served.get("public_edges")
     if public is None:
         return graph

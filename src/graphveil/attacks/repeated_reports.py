@@ -54,7 +54,7 @@ def averaging(
     if rounds < 1 or people < 2:
         raise InputError(f"{rounds} rounds of {people} people", where="averaging", allowed="1 and 2 or more")
     if permanent and device is not None:
-        raise InputError("a device, and permanent ones", where="averaging", allowed="one of the two")
+        raise InputError("a device and permanent devices were both given", where="averaging", allowed="one of the two")
     # The worst pair of inputs: at any other two the reports are harder to tell apart, and less would be found than
     # there is.
     one, other = extremes(mechanism, people)

@@ -150,9 +150,7 @@ def deployed(method: Estimator[LPGNNCore], graph: Graph) -> Deployed:
     topology = method.topology or topology_of(graph)
     # Over other edges the influence would show those, and none of the secrets that the network was trained on.
     if topology.fingerprint != fitted.fingerprint:
-        raise InputError(
-            "the network was trained on other edges than these", where="attack", remedy="attack it before saving"
-        )
+        raise InputError("the network was trained on other edges", where="attack", remedy="attack it before saving")
     settings, network = method.settings, fitted.network
     width = network.weights["weight1"].shape[0]
     classes = len(fitted.schema.classes)

@@ -213,5 +213,5 @@ def _parts(pairs: Pairs, known: float, seed: int) -> tuple[Pairs | None, Pairs]:
     both, none = told[pairs.first] & told[pairs.second], ~told[pairs.first] & ~told[pairs.second]
     lesson, exam = pairs.where(both), pairs.where(none)
     if min(lesson.edge.sum(), exam.edge.sum()) < 2:
-        raise InputError("too few edges to learn from or to judge", where="link stealing", remedy="attack more nodes")
+        raise InputError("too few edges to train on or to measure", where="link stealing", remedy="attack more nodes")
     return lesson, exam

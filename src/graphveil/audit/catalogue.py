@@ -84,7 +84,7 @@ def run_audits(name: str, *, seed: int = 0, progress: ProgressCallback | None = 
     # Refused rather than passed: "holds" beside a method without a claim would be taken for one.
     if name in CATALOGUE and CATALOGUE[name].trust == "none":
         what = f"{name} promises nothing: there is no claim to audit"
-        raise InputError(what, remedy="graphveil attack says what it leaks")
+        raise InputError(what, remedy="graphveil attack shows what it leaks")
     if name not in known and name not in GROUPS:
         raise InputError(f"audit target {name!r} is not known", allowed=", ".join((*GROUPS, *known)))
     group = name if name in GROUPS else ALL

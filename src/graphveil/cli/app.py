@@ -101,7 +101,7 @@ def _common(
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
-    """Train graph neural networks on private graph data, and see what is protected and what the privacy bought."""
+    """Train graph neural networks on private graphs; see what is protected, from whom, and what accuracy it leaves."""
     # Both options are dealt with elsewhere (`_version`, `main`); they stand here to be listed by --help.
 
 

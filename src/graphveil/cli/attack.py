@@ -18,7 +18,7 @@ NAMES = (
 )
 Run = Annotated[
     Path,
-    typer.Argument(metavar="RUN", help="A run folder that graphveil train wrote, a release, or a federation's folder."),
+    typer.Argument(metavar="RUN", help="Run folder written by graphveil train, a release, or a federation's folder."),
 ]
 Name = Annotated[str, typer.Option("--attack", metavar="NAME", help=f"One of {NAMES}.")]
 Truth = Annotated[
@@ -26,18 +26,18 @@ Truth = Annotated[
     typer.Option(
         "--truth",
         metavar="DATA",
-        help="For a release, or a run on one: the graph it was made of; of a federation: its holders' data.",
+        help="For a release or a run on one: the original graph; for a federation: its holders' data.",
     ),
 ]
-Nodes = Annotated[int, typer.Option("--nodes", min=2, help="Number of nodes among which to look for edges.")]
+Nodes = Annotated[int, typer.Option("--nodes", min=2, help="Number of nodes to search for edges.")]
 Shadows = Annotated[int, typer.Option("--shadows", min=4, help="Shadow models of lira.")]
 Shadow = Annotated[
-    str | None, typer.Option("--shadow", metavar="DATA", help="For link-stealing-shadow: data of the adversary's own.")
+    str | None, typer.Option("--shadow", metavar="DATA", help="For link-stealing-shadow: the adversary's own data set.")
 ]
 Out = Annotated[
     Path | None, typer.Option("--out", help="For a release: the curator's own folder. Default: RELEASE.curator.")
 ]
-NoPlain = Annotated[bool, typer.Option("--no-plain", help="Do not attack a plain network beside it.")]
+NoPlain = Annotated[bool, typer.Option("--no-plain", help="Do not attack a plain network for comparison.")]
 
 
 def attack(
@@ -53,10 +53,10 @@ def attack(
     out: Out = None,
     as_json: options.Json = False,
 ) -> None:
-    """Attack the model of a run, and a plain network beside it; save the picture and figures in the run folder.
+    """Attack a run's model and, for comparison, a plain network; save chart and figures in the run folder.
 
-    What is found in a release is kept beside it, for its curator: it was computed from private data without noise.
-    A federation's run is simulated by somebody who holds all holders' data: an experiment, which parties cannot run.
+    Results on a release go into a separate folder for its curator: they are computed from private data, without noise.
+    On a federation the run is simulated with all holders' data: an experiment that no party could run.
     """
     from graphveil.cli.attack_screen import attacked
     from graphveil.reports.attacks import federation as attack_federation
@@ -67,9 +67,9 @@ def attack(
     how: dict[str, Any] = {"truth": truth, "data_root": data_root, "nodes": nodes, "seed": seed, "plain": not no_plain}
     # Attacks on a release use its private truth, so they never go into the public folder.
     if out is not None and not is_release(run):
-        raise InputError("is for a release", where="--out", remedy="the run folder keeps what is found in a run")
+        raise InputError("applies to releases only", where="--out", remedy="results on a run go into its folder")
     if shadow is not None and (is_release(run) or attack_federation.is_federation(run)):
-        raise InputError("is for link-stealing-shadow on a run", where="--shadow")
+        raise InputError("applies to link-stealing-shadow on a run only", where="--shadow")
     with working():
         if is_release(run):
             # Before the attack: minutes of work must not end at a folder that may not be used.

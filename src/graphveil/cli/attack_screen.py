@@ -27,8 +27,8 @@ def attacked(results: Mapping[str, AttackResult], picture: Path) -> RenderableTy
         style = "bold red" if result.beats_limit else "bold"
         parts += [Text(f"{printable(label)}: {printable(first)}", style=style)]
         parts += [*(Text(f"  {printable(line)}") for line in rest), Text()]
-    parts.append(Text(f"The picture is {printable(picture)}."))
+    parts.append(Text(f"Chart: {printable(picture)}"))
     if any(result.samples is not None for result in results.values()):
         images = picture.with_stem(f"{picture.stem}-images")
-        parts.append(Text(f"True images and what was made of them are in {printable(images)}: for your eyes alone."))
+        parts.append(Text(f"Original and reconstructed images, private: {printable(images)}"))
     return Group(*parts, Text(MEASURED))

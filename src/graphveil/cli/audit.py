@@ -16,11 +16,11 @@ Target = Annotated[
     str,
     typer.Argument(help="A mechanism, method or release, or: mechanisms, methods, all.", show_default=False),
 ]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="Fixes made data and noise; nobody's data are read.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Fixes synthetic data and noise; no real data is read.")]
 
 
 def audit(target: Target, seed: Seed = 0, as_json: options.Json = False) -> None:
-    """Prove lower bounds on what a target costs, and look for leaks beside its mechanisms; exit code 3 if broken."""
+    """Prove lower bounds on a target's epsilon and look for leaks past its mechanisms; exit code 3 if one fails."""
     from graphveil.audit import run_audits
     from graphveil.cli import audit_screens
 

@@ -32,13 +32,9 @@ def audited(audits: Sequence[Audit]) -> RenderableType:
     broken = [one for one in audits if not one.holds]
     notes = [(one.target, note) for one in (broken or audits[:3]) for note in one.notes]
     meaning = [
-        ("at least", "epsilon cannot be smaller than this, but for false alarms at the rate beside it"),
-        ("holds", "this audit found nothing; it proves no more than its bound"),
+        ("at least", "epsilon cannot be smaller than this, except for false alarms at the rate shown"),
+        ("holds", "this audit found no violation; it proves no more than its bound"),
         ("Time", seconds(sum(one.seconds for one in audits))),
     ]
-    head = (
-        f"{len(broken)} of {len(audits)} audits broke a claim"
-        if broken
-        else f"{len(audits)} audits, none broke a claim"
-    )
+    head = f"{len(broken)} of {len(audits)} claims broken" if broken else f"{len(audits)} audits: no claim broken"
     return Group(Text(head, style="bold"), Text(), table, Text(), pairs([*notes, *meaning]))

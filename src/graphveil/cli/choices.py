@@ -75,7 +75,7 @@ def collect(method: str, info: AnyMethod, typed: Mapping[str, Any]) -> dict[str,
         key, text = split_pair(pair)
         # Two values for one setting: whichever were taken, somebody would read the other.
         if key in given:
-            raise InputError(f"{key} was given twice", where=f"--set {pair}")
+            raise InputError(f"{key} is given twice", where=f"--set {pair}")
         given[key] = read_value(method, info, key, text)
     _refuse_bad_values(method, given)
     return given
@@ -90,7 +90,7 @@ def _refuse_bad_values(method: str, settings: Mapping[str, Any]) -> None:
 
 
 def _does_not_apply(method: str, info: AnyMethod, key: str) -> InputError:
-    own = ", ".join(flag(name) for name in NAMED if name in info.options) or "none of the options of its own"
+    own = ", ".join(flag(name) for name in NAMED if name in info.options) or "no option of its own"
     return InputError(f"{flag(key)} does not apply to {method}", allowed=own)
 
 
@@ -108,7 +108,7 @@ def split_pair(pair: str) -> tuple[str, str]:
     key, equals, value = pair.partition("=")
     key = key.strip().replace("-", "_")
     if not equals or not key:
-        raise InputError(f"{pair!r} is no setting", where="--set", allowed="KEY=VALUE")
+        raise InputError(f"{pair!r} is not a setting", where="--set", allowed="KEY=VALUE")
     return key, value.strip()
 
 
@@ -152,7 +152,7 @@ def grid(
     for pair in over:
         key, text = split_pair(pair)
         if key in tried or key in chosen:
-            raise InputError(f"{key} was given twice", where=f"--over {pair}")
+            raise InputError(f"{key} is given twice", where=f"--over {pair}")
         words = [word for word in text.split(",") if word.strip()]
         tried[key] = tuple(read_value(method, info, key, word) for word in words)
     require(tried)
@@ -381,7 +381,7 @@ def taken(chosen: Mapping[str, Mapping[str, Any]]) -> str | None:
         missing = [f"{flag(key)} {value:g}" for key, value in left.items()]
         if missing:
             defaulted.append(f"{' and '.join(missing)} for {method}")
-    return f"Not given, so a default is taken: {'; '.join(defaulted)}." if defaulted else None
+    return f"Using defaults: {'; '.join(defaulted)}." if defaulted else None
 
 
 class Defaults:
@@ -464,7 +464,7 @@ def prepare(device: str, threads: int | None) -> None:
     if device not in ("cpu", "cuda"):
         raise InputError(f"{device!r}", where="--device", allowed="cpu, cuda", remedy=nearest(device, ("cpu", "cuda")))
     if device == "cuda" and not torch.cuda.is_available():
-        raise InputError("no CUDA device is there", where="--device", remedy="use --device cpu")
+        raise InputError("no CUDA device found", where="--device", remedy="use --device cpu")
     # Set before the graph loads, so that reading it is limited too.
     if threads is not None:
         torch.set_num_threads(threads)

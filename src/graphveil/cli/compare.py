@@ -14,7 +14,7 @@ from graphveil.cli.console import emit, working
 Methods = Annotated[str, typer.Argument(metavar="METHODS", help="Methods, separated by commas.")]
 Out = Annotated[
     Path | None,
-    typer.Option("--out", help="The folder; resumed if it exists. Default: runs/compare-<data>."),
+    typer.Option("--out", help="Folder to create, or to resume. Default: runs/compare-<data>."),
 ]
 
 
@@ -31,7 +31,7 @@ def compare(
     out: Out = None,
     as_json: options.Json = False,
 ) -> None:
-    """Compare methods over epsilons (1,2,3) and seeds, grouped by who is trusted; resumes where it stopped."""
+    """Compare methods over epsilons (default 1,2,3) and seeds, grouped by who is trusted; can be resumed."""
     comparison = choices.comparison(methods, data, context.params)
     choices.prepare(speed.device, speed.threads)
 

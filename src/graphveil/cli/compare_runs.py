@@ -12,13 +12,13 @@ from graphveil.cli.console import emit, working
 
 Runs = Annotated[
     list[Path],
-    typer.Argument(metavar="FOLDER", help="Run folders, published graphs, folders of a federation."),
+    typer.Argument(metavar="FOLDER", help="Folders of runs, releases or federations."),
 ]
-Out = Annotated[Path | None, typer.Option("--out", help="A folder to make for the tables and the figure.")]
+Out = Annotated[Path | None, typer.Option("--out", help="Folder to create for tables and figure.")]
 
 
 def compare_runs(runs: Runs, out: Out = None, as_json: options.Json = False) -> None:
-    """Put finished runs, releases and federations side by side, with the attacks made on them."""
+    """Compare finished runs, releases and federations, with the attacks made on them."""
     from graphveil.cli import comparison_screen
     from graphveil.reports.base.files import new_folder, refuse_used_folder
     from graphveil.reports.compare import table

@@ -91,17 +91,18 @@ def _bar() -> Iterator[ProgressCallback]:
 
 
 def plain_lines(clock: Callable[[], float] = time.monotonic) -> ProgressCallback:
-    """A line for each new stage and, in a long one, every ten seconds."""
-    last: dict[str, Any] = {"stage": None, "time": 0.0}
+    """A line for each new stage and, in a long one, every ten seconds; the epsilon where it has changed."""
+    last: dict[str, Any] = {"stage": None, "time": 0.0, "spent": ""}
 
     def tell(event: Progress) -> None:
         stage, now = event.stage, clock()
         # Logs of batch jobs would fill with lines otherwise.
         if stage == last["stage"] and now - last["time"] < PLAIN_SECONDS:
             return
-        last.update(stage=stage, time=now)
-        count = f"{event.done}/{event.total}" if event.total else ""
-        complain(", ".join(part for part in (printable(stage), count, _spent(event)) if part))
+        count, spent = f"{event.done}/{event.total}" if event.total else "", _spent(event)
+        told = "" if spent == last["spent"] else spent
+        last.update(stage=stage, time=now, spent=spent)
+        complain(", ".join(part for part in (printable(stage), count, told) if part))
 
     return tell
 

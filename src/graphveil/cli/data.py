@@ -10,7 +10,7 @@ from graphveil.cli.console import emit, working
 
 def group() -> typer.Typer:
     """The commands about data."""
-    app = typer.Typer(help="Look at a data set.")
+    app = typer.Typer(help="Inspect data sets.")
     app.callback()(lambda: None)
     app.command()(describe)
     return app

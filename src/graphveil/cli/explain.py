@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 
     from graphveil.privacy.codes import Entry
 
-Code = Annotated[str | None, typer.Argument(metavar="CODE", help="As it stands in a guarantee; default: list all.")]
+Code = Annotated[str | None, typer.Argument(metavar="CODE", help="Code from a guarantee. Default: list all.")]
 _HEADS = {
     "unit": "What may be protected",
     "observer": "From whom",
-    "assumption": "What it may lean on",
+    "assumption": "What it may assume",
     "unknown": "Texts without a code",
 }
 
 
 def explain(code: Code = None, as_json: options.Json = False) -> None:
-    """Say what a code in a guarantee means, what it does not mean, and what backs it."""
+    """Explain a code in a guarantee: what it means, what it does not mean, and what supports it."""
     from graphveil.privacy.registry import CODES, explained
 
     entries = tuple(CODES.values()) if code is None else explained(code)
@@ -48,7 +48,7 @@ def _listed(entries: Sequence[Entry]) -> RenderableType:
     for group, head in _HEADS.items():
         parts += [Text(head, style="bold"), pairs((one.code, one.sentence) for one in entries if one.group == group)]
         parts += [Text()]
-    return Group(*parts, Text("graphveil explain CODE says more of one."))
+    return Group(*parts, Text("For more about one of them: graphveil explain CODE"))
 
 
 def _whole(entries: Sequence[Entry]) -> RenderableType:

@@ -12,10 +12,10 @@ from graphveil.cli import federation_init, options
 from graphveil.cli.console import complain, emit
 from graphveil.graphs import Graph
 
-Folder = Annotated[Path, typer.Argument(metavar="PARTY", help="A party's folder, which federation init made.")]
-Nodes = Annotated[int, typer.Option("--nodes", min=2, help="How many nodes all holders share, as far as known.")]
+Folder = Annotated[Path, typer.Argument(metavar="PARTY", help="A party's folder from federation init.")]
+Nodes = Annotated[int, typer.Option("--nodes", min=2, help="Expected number of nodes that all holders share.")]
 Training = Annotated[
-    int | None, typer.Option("--training", min=1, help="How many of them have labels and train; else a tenth.")
+    int | None, typer.Option("--training", min=1, help="Labelled training nodes among them. Default: a tenth.")
 ]
 Patience = Annotated[float, typer.Option("--patience", metavar="S", help="Seconds to wait for the other parties.")]
 
@@ -39,7 +39,7 @@ def group() -> typer.Typer:
 
 
 def plan(folder: Folder, nodes: Nodes = 10_000, training: Training = None, as_json: options.Json = False) -> None:
-    """What a run would send, cost and reveal, before anything leaves; also before all have signed."""
+    """Show what a run would send, cost and reveal; works before all parties have signed."""
     from graphveil.cli import federation_screens as screens
     from graphveil.reports.federation.plan import draft, planned
 
@@ -61,14 +61,14 @@ def join(
     patience: Patience = 600.0,
     as_json: options.Json = False,
 ) -> None:
-    """Run a data holder with its own files; at the label holder, write predictions."""
+    """Run a data holder on its own files; the label holder also writes predictions."""
     from graphveil.graphs import load_plain
 
     _run(folder, load_plain(data, root=data_root), seed, patience, as_json)
 
 
 def status(folder: Folder, as_json: options.Json = False) -> None:
-    """Where a party's run stands."""
+    """Show how far a party's run has come."""
     from graphveil.cli import federation_screens as screens
     from graphveil.reports.federation.party import read_status
 
@@ -100,7 +100,7 @@ def _run(folder: Path, graph: Graph | None, seed: int, patience: float, as_json:
         round, epsilon = step.done, step.epsilon or 0.0
         log.write("running", round, epsilon)
         if round == 0:
-            complain(f"{name}: all have begun")
+            complain(f"{name}: all parties have started")
         elif round == 1 or round % max(rounds // 20, 1) == 0 or round == rounds:
             paid = f", {screens.spent(epsilon, setting.privacy.epsilon, setting.reader)}" if graph is not None else ""
             complain(f"{name}: round {round} of {rounds}{paid}")

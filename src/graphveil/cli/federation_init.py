@@ -11,10 +11,10 @@ from graphveil.cli import choices, options
 from graphveil.cli.console import emit
 
 _MODES = ("shared-linear", "individual", "paper", "guesses")
-New = Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="The folder to make.")]
+New = Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Folder to create.")]
 Split = Annotated[
     Path | None,
-    typer.Option("--from", metavar="FOLDER", help="A folder of federation split: its holders, all on this machine."),
+    typer.Option("--from", metavar="FOLDER", help="Folder from federation split; all its holders run on this machine."),
 ]
 Parties = Annotated[
     list[str] | None,
@@ -25,7 +25,7 @@ Parties = Annotated[
     ),
 ]
 Server = Annotated[str, typer.Option("--server", metavar="HOST:PORT", help="The server's address.")]
-Port = Annotated[int, typer.Option("--port", help="With --from: the first of the ports on this machine.")]
+Port = Annotated[int, typer.Option("--port", help="With --from: first port to use on this machine.")]
 Classes = Annotated[str | None, typer.Option("--classes", metavar="A,B,...", help="All class names in order.")]
 Range = Annotated[str, typer.Option("--range", metavar="LOW,HIGH", help="Declared range of every feature.")]
 Certificates = Annotated[
@@ -33,7 +33,7 @@ Certificates = Annotated[
     typer.Option(
         "--certificate",
         metavar="NAME=FILE",
-        help="A party's own certificate, whose key stays with it; repeatable. Others get a key here.",
+        help="Certificate of a party that keeps its own key; repeatable. Other parties get a key here.",
     ),
 ]
 
@@ -41,7 +41,7 @@ Certificates = Annotated[
 def split(
     data: options.Data,
     out: New,
-    parties: Annotated[int, typer.Option("--parties", min=2, max=5, help="How many holders.")] = 2,
+    parties: Annotated[int, typer.Option("--parties", min=2, max=5, help="Number of holders.")] = 2,
     proportion: Annotated[
         str | None, typer.Option("--proportion", metavar="A:B", help="Shares of columns and edges. Default: equal.")
     ] = None,
@@ -49,7 +49,7 @@ def split(
     seed: options.Seed = 0,
     as_json: options.Json = False,
 ) -> None:
-    """Cut a graph into what several holders would have, one folder each, for experiments."""
+    """Split a graph among several holders, one folder each, for experiments."""
     from graphveil.cli import federation_screens as screens
     from graphveil.graphs import load_plain
     from graphveil.reports.base import files
@@ -66,11 +66,11 @@ def split(
 
 
 def key(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The party's name, as the agreement will have it.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The party's name in the agreement.")],
     out: New,
     as_json: options.Json = False,
 ) -> None:
-    """Make a party's own key and certificate; the certificate goes to whoever runs init, the key stays."""
+    """Create a party's key and certificate: send the certificate to whoever runs init, keep the key."""
     from graphveil.cli import federation_screens as screens
     from graphveil.reports.federation.folders import make_key
 
@@ -89,17 +89,17 @@ def init(
     name: Annotated[str, typer.Option("--name", help="Name of the run.")] = "federation",
     directed: Annotated[bool, typer.Option("--directed", help="Edges have a direction.")] = False,
     mode: Annotated[
-        str | None, typer.Option("--mode", metavar="|".join(_MODES), help="What is opened to whom; shared-linear.")
+        str | None, typer.Option("--mode", metavar="|".join(_MODES), help="Who sees what. Default: shared-linear.")
     ] = None,
     epsilon: Annotated[
         str | None,
-        typer.Option("--epsilon", metavar="E", help="Total of a holder's publications; inf: no privacy."),
+        typer.Option("--epsilon", metavar="E", help="Total over a holder's publications; inf: no privacy."),
     ] = None,
     settings: options.Settings = None,
     certificate: Certificates = None,
     as_json: options.Json = False,
 ) -> None:
-    """Make one folder a party: its key, its certificate and the agreement, signed by every key made here."""
+    """Create one folder per party: its key, its certificate, and the agreement signed by every key created here."""
     from graphveil.cli import federation_screens as screens
     from graphveil.reports.federation import folders as files
 
@@ -116,15 +116,15 @@ def init(
 def sign(
     folder: Annotated[Path, typer.Argument(metavar="PARTY", help="A folder with a key and an agreement.")],
     agreement: Annotated[
-        Path | None, typer.Option("--agreement", metavar="FILE", help="The agreement, to be copied into the folder.")
+        Path | None, typer.Option("--agreement", metavar="FILE", help="Agreement to copy into the folder.")
     ] = None,
     others: Annotated[
         list[Path] | None,
-        typer.Option("--with", metavar="FILE", help="signatures.json of another party, to be added; repeatable."),
+        typer.Option("--with", metavar="FILE", help="Another party's signatures.json to add; repeatable."),
     ] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Add this party's signature to the agreement in its folder, after reading it."""
+    """Sign the agreement in a party's folder; read it first."""
     from graphveil.cli import federation_screens as screens
     from graphveil.federation.crypto.keys import read_identity
     from graphveil.reports.federation.folders import add_signature, take_agreement

@@ -21,7 +21,7 @@ _TRUST_NOBODY = "each holder randomizes its own guesses, and trusts nobody with 
 
 def split(answer: Mapping[str, Any]) -> RenderableType:
     """The folders that were made."""
-    head = Text(f"{answer['nodes']:,} nodes dealt out to {len(answer['holders'])} holders", style="bold")
+    head = Text(f"{answer['nodes']:,} nodes split among {len(answer['holders'])} holders", style="bold")
     lines = (
         (one["name"], f"{one['columns']:,}", f"{one['edges']:,}", "yes" if one["labels"] else "")
         for one in answer["holders"]
@@ -45,7 +45,7 @@ def made(answer: Mapping[str, Any]) -> RenderableType:
                 one["role"],
                 one["address"],
                 one["certificate"][:16],
-                "made here" if one["made"] else "its own",
+                "created here" if one["made"] else "its own",
             )
             for one in answer["parties"]
         ),
@@ -54,10 +54,10 @@ def made(answer: Mapping[str, Any]) -> RenderableType:
     local = [one["name"] for one in answer["parties"] if one["made"]]
     if local:
         facts.append(
-            ("Keys", f"{', '.join(local)}: made here; hand each folder to its party only, over a safe channel")
+            ("Keys", f"{', '.join(local)}: created here; give each folder to its party only, over a safe channel")
         )
     if answer["unsigned"]:
-        facts.append(("Not signed by", f"{', '.join(answer['unsigned'])}: each reads the agreement, then runs sign"))
+        facts.append(("Not signed by", f"{', '.join(answer['unsigned'])}: each must read the agreement and run sign"))
     else:
         facts.append(("Signed by", "all parties"))
     facts.append(("Next", f"graphveil federation plan {answer['folder']}/{answer['parties'][0]['name']}"))
@@ -71,7 +71,7 @@ def keyed(answer: Mapping[str, Any]) -> RenderableType:
             ("Party", answer["party"]),
             ("Folder", answer["folder"]),
             ("Fingerprint", answer["fingerprint"]),
-            ("Hand out", f"{answer['certificate']}; read the fingerprint to the others over another channel"),
+            ("Hand out", f"{answer['certificate']}; confirm the fingerprint over another channel"),
             ("Keep", f"{answer['key']}: it never leaves this machine"),
         ]
     )
@@ -85,9 +85,7 @@ def signed(answer: Mapping[str, Any]) -> RenderableType:
         ("Signed by", ", ".join(answer["signed"])),
     ]
     missing = ", ".join(answer["unsigned"])
-    facts.append(
-        ("Missing", f"{missing}; pass {answer['file']} on to them" if missing else "nobody: the run can begin")
-    )
+    facts.append(("Missing", f"{missing}; send them {answer['file']}" if missing else "nobody: the run can begin"))
     return pairs(facts)
 
 
@@ -97,7 +95,7 @@ def planned(answer: Mapping[str, Any]) -> RenderableType:
     who = ", ".join(f"{one['name']} ({one['role']}, {one['address']})" for one in answer["parties"])
     facts = [
         ("Parties", f"{who}; labels: {answer['label_holder']}"),
-        ("Not signed by", ", ".join(answer["unsigned"]) or "nobody is missing"),
+        ("Not signed by", ", ".join(answer["unsigned"]) or "nobody: all have signed"),
         ("Threat model", _TRUST_NOBODY if answer["mode"] == "guesses" else _TRUST),
         *_mode(answer),
         *_price(answer),
@@ -111,7 +109,7 @@ def planned(answer: Mapping[str, Any]) -> RenderableType:
     if answer["republish"]:
         parts += [_lever(answer), Text()]
     table = rows(
-        ("message", "from", "to", "what its reader learns"),
+        ("message", "from", "to", "what the receiver learns"),
         ((one["kind"], one["from"], one["to"], one["reveals"]) for one in answer["reveals"]),
     )
     return Group(*parts, table)
@@ -144,13 +142,13 @@ def finished(answer: Mapping[str, Any]) -> RenderableType:
         parts.append(
             Text.assemble(
                 (f"{answer['party']}: {percent(score['mean'])} %", "bold"),
-                f" of the {answer['test_nodes']:,} test nodes right (95%: {percent(score['low'])} to "
-                f"{percent(score['high'])}); round {answer['best_round']} of {answer['rounds']} was best on validation",
+                f" accuracy on {answer['test_nodes']:,} test nodes (95%: {percent(score['low'])} to "
+                f"{percent(score['high'])}); best validation in round {answer['best_round']} of {answer['rounds']}",
             )
         )
         if "accuracy_alone" in answer:
             mean = percent(answer["accuracy_alone"]["mean"])
-            parts.append(Text(f"Its own network alone, before anybody's guesses: {mean} %"))
+            parts.append(Text(f"Its own network alone, without the others' guesses: {mean} %"))
     else:
         parts.append(Text(f"{answer['party']} has finished {answer['rounds']} rounds", style="bold"))
     table = rows(("message", "sent", "received"), _by_kind(answer))
@@ -258,7 +256,7 @@ def _lever(answer: Mapping[str, Any]) -> RenderableType:
         for one in answer["republish"]
     )
     table = rows(("republish", "publications", "noise (sigma / clip)", "noise / longest row"), lines)
-    return Group(Text("Fewer publications buy less noise at the same total:", style="bold"), table)
+    return Group(Text("Fewer publications need less noise at the same total:", style="bold"), table)
 
 
 def _led(name: str, lines: Iterable[str]) -> list[tuple[str, str]]:

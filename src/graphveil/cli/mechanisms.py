@@ -17,15 +17,15 @@ Dimension = Annotated[int, typer.Option("--dimension", metavar="D", help="Coordi
 Users = Annotated[
     int | None, typer.Option("--users", metavar="N", help="Synthetic users. Default: 10,000, or fewer if D is large.")
 ]
-Low = Annotated[float, typer.Option("--low", help="Least value of a coordinate.")]
-High = Annotated[float, typer.Option("--high", help="Largest value of a coordinate.")]
+Low = Annotated[float, typer.Option("--low", help="Lowest value of a coordinate.")]
+High = Annotated[float, typer.Option("--high", help="Highest value of a coordinate.")]
 Delta = Annotated[float, typer.Option("--delta", help="Delta of the mechanisms that need one.")]
-Out = Annotated[Path | None, typer.Option("--out", help="The folder to make. Default: runs/mechanisms-<D>-<time>.")]
+Out = Annotated[Path | None, typer.Option("--out", help="Folder to create. Default: runs/mechanisms-<D>-<time>.")]
 
 
 def group() -> typer.Typer:
     """The commands about mechanisms."""
-    app = typer.Typer(help="Look at the randomizers.")
+    app = typer.Typer(help="List and compare mechanisms.")
     app.callback()(lambda: None)
     app.command("list")(list_mechanisms)
     app.command("compare")(compare_mechanisms)

@@ -20,7 +20,7 @@ def plan(
     seed: options.Seed = 0,
     as_json: options.Json = False,
 ) -> None:
-    """Print guarantee, epsilon per unit, expected noise, time, memory and advice; nothing is trained."""
+    """Print guarantee, epsilon per unit, expected noise, time, memory and advice, without training."""
     chosen = choices.collect(method, choices.find_method(method), context.params)
     choices.prepare(speed.device, speed.threads)
 

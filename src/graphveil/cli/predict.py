@@ -11,17 +11,15 @@ import typer
 from graphveil.cli import choices, options
 from graphveil.cli.console import emit, working
 
-Run = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder that graphveil train wrote.")]
-Out = Annotated[
-    Path | None, typer.Option("--out", metavar="FILE", help="Where to write them: a .csv or .parquet file.")
-]
+Run = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder written by graphveil train.")]
+Out = Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Prediction file to write: .csv or .parquet.")]
 Who = Annotated[
     str | None,
     typer.Option(
         "--people",
         metavar="same|other",
-        help="Who they are, where no ids say it: row i is the person that row i of the run was, and nobody is asked "
-        "again; or nobody of them has reported, which the guarantee will state.",
+        help="For graphs without ids. same: row i is the same person as row i of the run, and nobody is asked again; "
+        "other: nobody has reported before (the guarantee will state this).",
     ),
 ]
 
@@ -36,10 +34,10 @@ def predict(
 ) -> None:
     """Predict the class of every node of a graph with the model of a run.
 
-    On the graph of the run this costs no more privacy. On another graph, people who have reported are known by their
-    ids and are not asked again; new ones send one randomized report of what the run collected (features, neighbour
-    list), at the epsilon of the run, once. Where no ids tell, say who they are (--people): else everybody is taken to
-    be asked again, which takes a run that declared room for it (--set queries=1).
+    On the graph of the run this costs no more privacy. On another graph, people who have reported are recognized by
+    their ids and not asked again; new people send one randomized report of what the run collected (features,
+    neighbour list), at the run's epsilon. For graphs without ids, use --people: otherwise everybody counts as asked
+    again, which the run must have budgeted for (--set queries=1).
     """
     from graphveil.cli import screens
     from graphveil.graphs import load_plain

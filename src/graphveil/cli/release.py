@@ -23,14 +23,14 @@ Method = Annotated[
         help="Features and edges: heterorr; features: feature-rr; edges: edge-rr, edge-rand, lap-graph, priv-hrg.",
     ),
 ]
-Out = Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="The folder to make.")]
+Out = Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Folder to create.")]
 NoiseSeed = Annotated[
     int | None,
     typer.Option(
-        "--reproducible-noise", metavar="SEED", help="Repeatable noise, for experiments. It VOIDS the guarantee."
+        "--reproducible-noise", metavar="SEED", help="Repeatable noise, for experiments. VOIDS the guarantee."
     ),
 ]
-DrawSeed = Annotated[int, typer.Option("--seed", min=0, help="Fixes which edges --private-share draws; never noise.")]
+DrawSeed = Annotated[int, typer.Option("--seed", min=0, help="Fixes the draw of --private-share, never the noise.")]
 
 
 def release(
@@ -49,9 +49,9 @@ def release(
     reproducible_noise: NoiseSeed = None,
     as_json: options.Json = False,
 ) -> None:
-    """Publish a graph with private features or edges; what is made of it later costs nothing more.
+    """Publish a graph with private features or edges; using it later costs no more privacy.
 
-    An epsilon must be given for what the method protects: what is published cannot be taken back.
+    Give an epsilon for each part the method protects: a release cannot be taken back.
     """
     info = find_release(method)
     chosen = choices.collect(method, info, context.params)
@@ -140,7 +140,7 @@ def warn_of_open_parts(maker: Estimator[Any], graph: Graph) -> None:
     exposed = [part for part in graph.schema.private if part not in maker.privacy.protected]
     if exposed:
         what = " and ".join(exposed)
-        complain(f"warning: {what} are published AS THEY ARE, though {graph.schema.name} declares them private")
+        complain(f"warning: {what} will be published UNPROTECTED, though {graph.schema.name} declares them private")
 
 
 def answered(released: Graph, out: Path, curator: dict[str, Any] | None) -> dict[str, Any]:

@@ -39,7 +39,7 @@ def released(graph: Graph, out: Path, curator: Mapping[str, Any] | None) -> Rend
         *(("Not protected" if place == 0 else "", line) for place, line in enumerate(exposed)),
         ("In it", _content(graph)),
         *(("Note", note) for note in release.notes),
-        ("Next", f"graphveil train gcn {out} (costs nothing more; the guarantee stays this one)"),
+        ("Next", f"graphveil train gcn {out} (costs no more privacy; the same guarantee)"),
     ]
     return Group(*parts, pairs(facts))
 
@@ -48,7 +48,7 @@ def _content(graph: Graph) -> str:
     edges = release_card.counts(graph)
     text = f"{int(graph.num_nodes):,} nodes, {edges['edges']:,} edges"
     if edges["made"] is not None:
-        text += f": {edges['public']:,} public, {edges['made']:,} made in place of the private ones"
+        text += f": {edges['public']:,} public, {edges['made']:,} generated in place of private ones"
     return text
 
 
@@ -56,12 +56,12 @@ def _structure(graph: Graph, curator: Mapping[str, Any] | None) -> list[Renderab
     figures = release_card.figures(graph.release.statistics)
     if not figures or curator is None:
         return []
-    public = rows(("figure", "released", "public edges alone", "made edges alone"), figures)
+    public = rows(("figure", "released", "public edges alone", "generated edges alone"), figures)
     private = rows(("distance to the truth", "released", "public edges alone"), release_card.curator_figures(curator))
     return [
         public,
         Text(),
-        Text("For the curator alone, computed from the true edges; NOT in the folder:", style="bold"),
+        Text("For the curator only, computed from the true edges; NOT in the folder:", style="bold"),
         private,
         Text(release_card.overlap_sentence(curator)),
         Text(),

@@ -12,14 +12,14 @@ from graphveil.cli.console import emit, working
 from graphveil.errors import InputError
 
 Run = Annotated[
-    Path, typer.Argument(metavar="RUN", help="A run folder, a released graph, or a finished party of a federation.")
+    Path, typer.Argument(metavar="RUN", help="Folder of a run, of a release, or of a federation's finished party.")
 ]
 Open = Annotated[bool, typer.Option("--open", help="Open the page in the browser.")]
-Lift = Annotated[bool, typer.Option("--lift", help="Of a released graph: train on it, and show what that bought.")]
+Lift = Annotated[bool, typer.Option("--lift", help="For a released graph: train on it and show the lift.")]
 
 
 def report(run: Run, open_page: Open = False, lift: Lift = False, as_json: options.Json = False) -> None:
-    """Write report and privacy card anew, as pages that need no network; a release and a party have only the card."""
+    """Rebuild the report and the privacy card as self-contained pages; releases and parties have a card only."""
     from graphveil.cli import tables
     from graphveil.reports.releases import card as release_card
     from graphveil.reports.releases import lift as release_lift
@@ -27,7 +27,7 @@ def report(run: Run, open_page: Open = False, lift: Lift = False, as_json: optio
 
     released = release_card.is_release(run)
     if lift and not released:
-        raise InputError("is for a released graph", where="--lift", remedy="a run shows its lift already")
+        raise InputError("applies to releases only", where="--lift", remedy="the report of a run shows its lift")
     with working() as tell:
         if lift:
             release_lift.measure_lift(run, progress=tell)

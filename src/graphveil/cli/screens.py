@@ -137,7 +137,7 @@ def planned(plan: Plan) -> RenderableType:
     more, price = "", None
     if section == "links":
         thinned = figures.mechanism == "degree-preserving"
-        more = f", and 4 more for each {'entry of its noisy degree' if thinned else 'true entry of the list'}"
+        more = f", plus 4 for each {'entry of its noisy degree' if thinned else 'true entry of the list'}"
         price = figures.epsilon_relationship
     by_curator = section in ("curator", "release")
     sent = [] if by_curator else [("Report", f"{plan.report_bytes:,.1f} bytes a person{more}")]
@@ -173,7 +173,7 @@ def _sums(plan: CuratorPlan) -> list[RenderableType]:
     noise = rows(("noise of", "sigma", f"noise/signal at {ASSUMED_DEGREE:g} neighbours"), lines)
     return [
         noise,
-        Text("Sigma is in units of the longest row, or of a clipped gradient; above 1 a sum drowns in noise."),
+        Text("Sigma is in units of the longest row, or of a clipped gradient; above 1 a sum is mostly noise."),
     ]
 
 
@@ -181,24 +181,24 @@ def _release(plan: ReleasePlan) -> list[RenderableType]:
     """What is protected, and the noise of features by mechanism."""
     facts = [
         ("Nodes", f"{plan.nodes:,}, {plan.private_nodes:,} of them may have private edges"),
-        ("Pairs", f"{plan.protected_pairs:,} protected; {plan.public_edges:,} public edges beside them"),
+        ("Pairs", f"{plan.protected_pairs:,} protected; {plan.public_edges:,} public edges"),
     ]
     if plan.false_edges is not None:
         facts.append(("False edges", f"about {plan.false_edges:,.0f}"))
     if plan.steps is not None:
-        facts.append(("Chains", f"{plan.steps:,} steps each, fixed beforehand"))
+        facts.append(("Chains", f"{plan.steps:,} steps each, fixed in advance"))
     parts: list[RenderableType] = [pairs(facts)]
     if plan.noise:
         order = sorted(plan.noise, key=lambda name: plan.noise[name])
         lines = ((name, _ratio(plan.noise[name]), "least" if name == plan.least_noisy else "") for name in order)
         parts += [Text(), rows(("features by", "noise of one feature, in half-ranges", ""), lines)]
-    return [*parts, Text("No private edge and no feature has been looked at: this follows from public facts.")]
+    return [*parts, Text("No private edge or feature has been read: these figures follow from public facts.")]
 
 
 _REPORTERS = {
-    "lower": "of every two people the one with the lower id, in one list (mode lower)",
+    "lower": "of each pair, the person with the lower id, in one list (mode lower)",
     "both": "both ends of a relationship, in two lists (mode both)",
-    "directed": "the person a link starts at, in one list (mode directed)",
+    "directed": "the person where a link starts, in one list (mode directed)",
 }
 
 
@@ -218,7 +218,7 @@ def _lists(links: LinkPlan) -> list[RenderableType]:
         (f"people with (assumed) {unit}s", "true among the entries reported, %"),
         ((degree, percent(share)) for degree, share in links.precision.items()),
     )
-    return [facts, Text(), true, Text("Nobody's list has been looked at: these figures follow from public facts.")]
+    return [facts, Text(), true, Text("No list has been read: these figures follow from public facts.")]
 
 
 def _ratio(value: float | None) -> str:
@@ -228,10 +228,10 @@ def _ratio(value: float | None) -> str:
 def predicted(answer: Mapping[str, Any]) -> RenderableType:
     """How many nodes of each class; the first rows when they went to no file."""
     counts = Group(rows(("class", "nodes"), answer["predicted"].items()), Text(), Text(f"Privacy: {answer['note']}."))
-    where = Text(f"All {answer['nodes']:,} predictions are in {printable(answer['out'])}.")
+    where = Text(f"All {answer['nodes']:,} predictions: {printable(answer['out'])}.")
     if answer["out"] is None:
         first = answer["predictions"][:10]
         shown = ((row["id"], row["prediction"], f"{row['probability']:.3f}") for row in first)
-        where = Text(f"These are the first {len(first)} of {answer['nodes']:,}; --out FILE.csv writes all of them.")
+        where = Text(f"First {len(first)} of {answer['nodes']:,}; write all with --out FILE.csv.")
         return Group(counts, Text(), rows(("id", "prediction", "probability"), shown), Text(), where)
     return Group(counts, Text(), where)

@@ -28,7 +28,7 @@ def train(
     out: Out = None,
     as_json: options.Json = False,
 ) -> None:
-    """Train a method and its controls, print what is protected and what the privacy bought, and save the run."""
+    """Train a method and its controls, print the guarantee, the accuracy and the lift, and save the run."""
     info = choices.find_method(method)
     chosen = choices.collect(method, info, context.params)
     choices.prepare(speed.device, speed.threads)

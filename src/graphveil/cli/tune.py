@@ -30,7 +30,7 @@ _LOG_ROOM = 4 << 20  # a line takes less than a kilobyte
 
 Over = Annotated[
     list[str],
-    typer.Option("--over", metavar="KEY=V1,V2,...", help="A setting to choose, and the values to try; repeatable."),
+    typer.Option("--over", metavar="KEY=V1,V2,...", help="A setting and the values to try; repeatable."),
 ]
 Trials = Annotated[
     int | None,
@@ -46,14 +46,12 @@ Law = Annotated[
     typer.Option(
         "--law",
         metavar="logarithmic|geometric",
-        help="Distribution of the number of trials where they have a price; logarithmic costs less and varies more.",
+        help="With gap, progap, dp-mlp: distribution of the number of trials; logarithmic costs less and varies more.",
     ),
 ]
 Proxy = Annotated[
     str | None,
-    typer.Option(
-        "--proxy", metavar="DATA", help="Choose on this PUBLIC graph, then train once on the private one, at its price."
-    ),
+    typer.Option("--proxy", metavar="DATA", help="Search on this PUBLIC graph, then train once on the private one."),
 ]
 
 
@@ -104,7 +102,7 @@ def tune(
                 log.end()
         kept = {**choices.kept(context.params), **_kept_of(search, method, proxy)}
         if log is not None:
-            complain(f"log of all trials, for the curator alone: {log.path}")
+            complain(f"log of all trials, for the curator only: {log.path}")
             # The time at which the tuning began is not told: how long it took says how many trials there were.
             folder = out or run_folder.default_folder(data, f"{method}-tuned", datetime.now())
         record = run_folder.write_run(result, folder, options=kept)

@@ -128,7 +128,9 @@ class VFGNN:
             BudgetError: it has run already, perhaps not to its end; publishing again costs.
         """
         if self._publication.begun:
-            raise BudgetError("this federation has run", where="ledger", remedy="a new VFGNN is a new publication")
+            raise BudgetError(
+                "this federation has already run", where="ledger", remedy="make a new VFGNN; it publishes again"
+            )
         source = SecureRandomness() if randomness is None else randomness
         members, holdings = partition_graph(graph, split or random_split(graph, self.seed), shares, seed=self.seed)
         setting = Setting.of(members, len(graph.schema.classes), server=SERVER, **self.settings)
@@ -158,7 +160,7 @@ class VFGNN:
         """
         # Other people would have to publish as well; the label holder has nothing of theirs.
         if graph is not None:
-            raise InputError("a federation predicts its own nodes alone", where="VFGNN", remedy="leave the graph out")
+            raise InputError("a federation predicts its own nodes only", where="VFGNN", remedy="leave the graph out")
         return self._fitted().probabilities.clone()
 
     def predict(self, graph: Graph | None = None) -> Tensor:
@@ -284,9 +286,9 @@ class VFGNN:
         other = {name: value for name, value in settings.items() if value != params[name]}
         if self._publication.begun and (other or seed != self.seed):
             raise InputError(
-                "these holders have published: each candidate of a search would publish again",
+                "these holders have already published, and each candidate of a search would publish again",
                 where="VFGNN",
-                remedy="a new VFGNN is a new publication, at its own price",
+                remedy="make a new VFGNN; it publishes again, at a price of its own",
             )
         self.seed, self.settings = seed, {**self.settings, **other}
         return self
@@ -341,7 +343,7 @@ class VFGNN:
 
     def _after_fitting(self, name: str) -> _Run:
         if self._run is None:
-            raise AttributeError(f"{name} is there after fitting")
+            raise AttributeError(f"{name} exists only after fitting")
         return self._run
 
 

@@ -134,14 +134,14 @@ def holder_program(
         The graph's rows in the order that all share, int64 [n]; the label holder's head; the program's result.
 
     Raises:
-        DataError: the folder has fewer rows than when the run began.
+        DataError: the folder has fewer rows than at the start of the run.
     """
     setting = run.setting
     if run.state is not None:
         # Not aligned again: new secrets would order the rows anew, and saved shares are of the old order.
         order = run.state["order"]
         if len(order) and int(order.max()) >= int(graph.num_nodes):
-            raise DataError("has fewer rows than when the run began", where=run.me, remedy="restore the folder")
+            raise DataError("has fewer rows than at the start of the run", where=run.me, remedy="restore the folder")
     else:
         order = yield from align(run.roster, ids, randomness=run.randomness)
     holding = holding_of(graph, order, labels=run.me == setting.label_holder, seed=seed)
@@ -169,7 +169,7 @@ def server_program(run: RunContext) -> Program[ServerResult]:
     # Honest holders cannot differ: alignment gives all the same set, and shares of other sizes would add up to
     # nothing.
     if len(set(counts)) != 1:
-        raise InputError(f"the holders aligned {counts} rows", allowed="the same number at all")
+        raise InputError(f"the holders aligned {counts} rows", allowed="the same number everywhere")
     run.generator.manual_seed(_drawn_seed(run.randomness))
     return (yield from mode_server(run, counts[0], -1))
 
@@ -209,7 +209,7 @@ def run_party(
         raise DataError(
             f"the certificate of {name} is not the one in the agreement",
             where=str(folder),
-            remedy="use the folder whose certificate was agreed on, or agree anew",
+            remedy="use the folder with the agreed certificate, or make a new agreement",
         )
     if graph is not None:
         # Before a connection is opened: what is wrong with this party's own files is nobody else's to hear.

@@ -39,7 +39,9 @@ def vertical_partition(graph: Graph, shares: Sequence[float], *, seed: int) -> l
     rows, parts = to_rows(graph.x), []
     for number, (mine, here) in enumerate(zip(columns, edges, strict=True), start=1):
         if not len(mine):
-            raise InputError(f"holder {number} gets no feature column", allowed="shares that leave each at least one")
+            raise InputError(
+                f"holder {number} gets no feature columns", allowed="shares that give each holder at least one"
+            )
         picked = forth[:, torch.from_numpy(np.sort(here))]
         own = torch.cat([picked, picked.flip(0)], dim=1) if both else picked
         parts.append((rows[:, np.sort(mine)], own))

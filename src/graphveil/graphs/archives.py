@@ -122,7 +122,7 @@ def whole_numbers(values: np.ndarray, what: str) -> np.ndarray:
     with np.errstate(invalid="ignore"):
         array: np.ndarray = values.astype(np.int64)
     if values.dtype.kind not in _PLAIN or not np.array_equal(array, values):
-        raise ValueError(f"{what} are no whole numbers")
+        raise ValueError(f"{what} are not whole numbers")
     return array
 
 

@@ -179,7 +179,7 @@ def names_of(ids: Sequence[object] | np.ndarray | None, nodes: int) -> tuple[str
     # Ids are how people are known again: two with one id would share a report and a budget.
     if len(set(names)) < len(names):
         twice = next(name for name, count in Counter(names).items() if count > 1)
-        raise DataError(f"{twice!r} is there a second time", where="graph.ids", allowed="each id once")
+        raise DataError(f"{twice!r} appears twice", where="graph.ids", allowed="each id once")
     return names
 
 

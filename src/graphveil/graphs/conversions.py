@@ -284,7 +284,7 @@ def object_graph(value: object, schema: GraphSchema | None = None) -> Graph:
     if hasattr(given, "nodes") and hasattr(given, "is_multigraph"):
         return from_networkx(given, schema=schema)
     raise InputError(
-        f"a {type(value).__name__} is no graph",
+        f"a {type(value).__name__} is not a graph",
         allowed="a graph of load_graph, a PyG Data, a NetworkX graph, the name of a data set or a folder",
         remedy="make one with graphveil.from_tables(nodes, edges, ...) or from_adjacency(adjacency, x, y, ...)",
     )
@@ -380,7 +380,7 @@ def _vectors(features: str, given: Sequence[Mapping[str, object]], names: Sequen
         if row.ndim != 1 or row.dtype.kind not in "biuf" or (rows and len(row) != len(rows[0])):
             shown = "a list of numbers, equally long for every node"
             remedy = "if features are several attributes, name them: features=[...]"
-            raise DataError(f"{features} is no such list", where=f"node {name!r}", allowed=shown, remedy=remedy)
+            raise DataError(f"{features} is not such a list", where=f"node {name!r}", allowed=shown, remedy=remedy)
         rows.append(row)
     return np.stack(rows).astype(np.float64) if rows else np.empty((0, 1))
 

@@ -90,7 +90,7 @@ def read_declaration(path: Path) -> Declaration:
     try:
         content = read_toml(path)
     except FileNotFoundError as error:
-        raise DataError("there is no graph.toml", where=where, remedy=_EXAMPLE) from error
+        raise DataError("no graph.toml found", where=where, remedy=_EXAMPLE) from error
     # Unknown keys are refused: a misspelt `private` would leave a part open that its owner means to protect.
     for key in content:
         if key not in KEYS:

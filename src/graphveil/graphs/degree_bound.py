@@ -103,9 +103,9 @@ def require_degree(edge_index: Tensor, num_nodes: int, degree: int) -> BoundedEd
         # Neither who nor how many: the message is read by people who may not know degrees.
         if ends.size and int(np.bincount(ends).max()) > degree:
             raise InputError(
-                f"the graph breaks the promise of at most {degree} edges for each node",
+                f"a node has more than the declared {degree} edges",
                 where="degree bound",
-                remedy="promise more, or bound each node's own list with keep_lists",
+                remedy="declare more, or bound each node's own list with keep_lists",
             )
     return _bounded(source, target, degree, "declared")
 

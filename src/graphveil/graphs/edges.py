@@ -28,7 +28,7 @@ def normalise_edges(
         edge_index int64 [2, E'] as `merge_edges` makes it, and one note for each change.
 
     Raises:
-        DataError: an edge joins what is no node.
+        DataError: an edge names a node that does not exist.
 
     Example:
         >>> import numpy as np
@@ -60,7 +60,7 @@ def merge_edges(
         edge_index int64 [2, E'], sorted by source and then target, and one note for each change.
 
     Raises:
-        DataError: an edge joins what is no node.
+        DataError: an edge names a node that does not exist.
     """
     from scipy.sparse import coo_matrix
 
@@ -91,7 +91,9 @@ def _require_ends(source: np.ndarray, target: np.ndarray, nodes: int) -> None:
         )
     for ends in (source, target):
         if ends.size and not (ends.dtype.kind in "iu" and 0 <= int(ends.min()) <= int(ends.max()) < nodes):
-            raise DataError("an edge joins what is no node", where="edges", allowed=f"whole numbers, 0 to {nodes - 1}")
+            raise DataError(
+                "an edge names a node that does not exist", where="edges", allowed=f"whole numbers, 0 to {nodes - 1}"
+            )
 
 
 def _edge_index(matrix: csr_matrix) -> np.ndarray:

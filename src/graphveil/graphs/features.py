@@ -108,7 +108,7 @@ def check_range(features: Features | Tensor, low: float, high: float, where: str
     # Mechanisms read an absent entry as 0 and scale it by the range: below `low` it would break their bound.
     if absent and not low <= 0 <= high:
         raise DataError(
-            "absent entries of the sparse features count as 0, which is outside the declared range",
+            "entries absent from the sparse features are 0, which is outside the declared range",
             where=where,
             allowed=f"{low:g} to {high:g}",
         )

@@ -51,5 +51,5 @@ def read_folder(folder: Path) -> GraphParts:
 def _path(folder: Path, stem: str) -> Path:
     path = find_table(folder, stem)
     if path is None:  # find_table has refused already
-        raise DataError(f"there is no {stem}", where=str(folder))
+        raise DataError(f"no {stem} found", where=str(folder))
     return path

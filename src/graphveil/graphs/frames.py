@@ -78,7 +78,7 @@ def columns_table(columns: Mapping[str, object], title: str, row_names: Sequence
 
 def _existing(path: Path, title: str) -> Path:
     if not path.exists():
-        raise DataError(f"there is no file {str(path)!r}", where=title, allowed=_FRAMES)
+        raise DataError(f"no file {str(path)!r}", where=title, allowed=_FRAMES)
     return path
 
 

@@ -98,7 +98,7 @@ def read_labels(y: object, nodes: int, classes: Sequence[str]) -> tuple[np.ndarr
         classes: the c declared names.
 
     Raises:
-        DataError: another shape or type, or a name that is no declared class.
+        DataError: another shape or type, or a name that is not a declared class.
     """
     if y is None:
         return np.full(nodes, -1), ("no labels: every label unknown",)

@@ -126,7 +126,7 @@ def draw_private(graph: Graph, share: float, seed: int) -> Graph:
         raise InputError("edges have a direction", where=graph.schema.name, allowed="undirected graphs")
     if graph.get("public_edges") is not None:
         raise InputError(
-            "the graph says already which edges are public", where=graph.schema.name, remedy="leave the share out"
+            "the graph already declares which edges are public", where=graph.schema.name, remedy="leave out the share"
         )
     low, high = graph.edge_index.numpy()
     up = np.flatnonzero(low < high)

@@ -176,7 +176,7 @@ def load_parts(
     if social := re.fullmatch(r"social(?:[-:](\d+))?", name):
         # Before the number is made: a thousand digits would be a slow way to run out of memory.
         if len(social[1] or "") > _DIGITS:
-            raise InputError(f"a made network of {social[1][:20]} nodes", allowed=f"at most {_DIGITS} digits")
+            raise InputError(f"a synthetic network of {social[1][:20]} nodes", allowed=f"at most {_DIGITS} digits")
         return social_parts(int(social[1] or SOCIAL_NODES))
     if university := re.fullmatch(r"facebook100-([a-z0-9-]+)", name):
         with _reading(name, root):
@@ -201,7 +201,7 @@ def _reading(name: str, root: str | os.PathLike[str] | None) -> Iterator[None]:
 def _unknown(name: str) -> InputError:
     near = difflib.get_close_matches(name.lower(), NAMES, n=1)
     return InputError(
-        f"no data set and no folder {name!r}",
+        f"no data set or folder {name!r}",
         allowed=f"{', '.join(NAMES)}, social-<nodes>, facebook100-<university>, or a folder with graph.toml",
         remedy=f"did you mean {near[0]}?" if near else None,
     )

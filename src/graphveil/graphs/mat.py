@@ -41,7 +41,7 @@ def read_mat(path: Path, *, largest: int = _LARGEST) -> dict[str, Any]:
     content = read_bytes(path, largest=largest)
     order = {b"IM": "<", b"MI": ">"}.get(content[126:_HEADER])
     if order is None or not content.startswith(b"MATLAB 5.0"):
-        raise DataError("is no MATLAB 5 file", where=str(path))
+        raise DataError("is not a MATLAB 5 file", where=str(path))
     matrices: dict[str, Any] = {}
     try:
         for kind, part in _elements(memoryview(content)[_HEADER:], order):

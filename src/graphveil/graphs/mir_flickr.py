@@ -107,7 +107,9 @@ def _edges(path: Path, nodes: int) -> tuple[np.ndarray, np.ndarray, tuple[str, .
     try:
         rows = np.loadtxt(path, dtype=np.int64, ndmin=2, comments="#")
     except (OSError, ValueError) as error:
-        raise DataError(f"is no list of links ({error})", where=str(path), allowed="lines: image image 0|1") from error
+        raise DataError(
+            f"is not a list of links ({error})", where=str(path), allowed="lines: image image 0|1"
+        ) from error
     if rows.size and rows.shape[1] != 3:
         raise DataError(f"has {rows.shape[1]} columns", where=str(path), allowed="3: image, image, 1 where private")
     source, target, private = rows.reshape(-1, 3).T

@@ -138,9 +138,9 @@ def find_table(folder: Path, stem: str, *, required: bool = True) -> Path | None
     there = [path for path in (folder / f"{stem}.csv", folder / f"{stem}.parquet") if os.path.lexists(path)]
     # Refused, not chosen between: which of two tables is the newer one, only their owner knows.
     if len(there) > 1:
-        raise DataError(f"both {stem}.csv and {stem}.parquet are there", where=str(folder), remedy="remove one")
+        raise DataError(f"found both {stem}.csv and {stem}.parquet", where=str(folder), remedy="remove one")
     if not there and required:
-        raise DataError(f"there is neither {stem}.csv nor {stem}.parquet", where=str(folder))
+        raise DataError(f"found neither {stem}.csv nor {stem}.parquet", where=str(folder))
     if there:
         require_file(there[0])
     return there[0] if there else None

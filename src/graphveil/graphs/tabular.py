@@ -126,7 +126,7 @@ def _ids(nodes: Table, column: str) -> polars.Series:
     if len(ids) == 0:
         raise DataError("has no rows", where=nodes.title, allowed="one row for each node")
     nodes.refuse(ids.is_null() | (ids == ""), "{column} is missing", column, "an id in every row")
-    nodes.refuse(~ids.is_first_distinct(), "{column} {value} is there a second time", column, "each id once")
+    nodes.refuse(~ids.is_first_distinct(), "{column} {value} appears twice", column, "each id once")
     return ids
 
 
@@ -236,9 +236,9 @@ def _entries(
 
     if declared.dimension is None:
         raise DataError(
-            f"dimension is not declared, but {table.short_title} is there",
+            f"dimension is not declared, but {table.short_title} exists",
             where=origin.where,
-            remedy="write dimension = the number of features there are",
+            remedy="declare dimension = the number of features",
         )
     if declared.features or declared.ranges or not declared.low <= 0 <= declared.high:
         raise DataError(
@@ -272,7 +272,7 @@ def _entry_places(table: Table, ids: polars.Series, dimension: int) -> tuple[np.
         f"whole numbers 0 to {dimension - 1}",
     )
     twice = ~(polars.Series(rows).cast(polars.Int64) * dimension + listed).is_first_distinct()
-    table.refuse(twice, "feature {value} of this id is there a second time", "feature", "each entry once")
+    table.refuse(twice, "feature {value} of this id appears twice", "feature", "each entry once")
     return rows, listed.to_numpy()
 
 

@@ -62,7 +62,7 @@ def new_graph_folder(folder: Path) -> Iterator[Path]:
         WriteError: the disk refuses.
     """
     if os.path.lexists(folder):
-        raise InputError("is already there", where=str(folder), remedy="name a new folder")
+        raise InputError("exists already", where=str(folder), remedy="name a new folder")
     with new_folder(folder) as inside:
         yield inside
 

@@ -77,7 +77,9 @@ def pair_tree(
     counts = count_edges(tree, known)
     # Protected pairs would be fewer than none: an edge that stands twice must not shrink what is protected.
     if (counts > crossing).any():
-        raise InputError("a public edge stands twice", where="the public edges", allowed="each edge once, either way")
+        raise InputError(
+            "a public edge is listed twice", where="the public edges", allowed="each edge once, either way"
+        )
     row = layout.order[inside[layout.order]]
     return PairTree(tree, row, start[: tree.leaves], start, middle, stop, known, counts, crossing - counts)
 
@@ -163,7 +165,7 @@ def read_pairs(pairs: npt.ArrayLike, nodes: int, where: str) -> IntArray:
     wrong = np.flatnonzero((array < 0).any(0) | (array >= nodes).any(0) | (array[0] == array[1]))
     if wrong.size:
         allowed = f"ids 0 to {nodes - 1}, two different ones"
-        raise InputError("no pair of nodes", where=f"{where}, column {int(wrong[0])}", allowed=allowed)
+        raise InputError("not a pair of nodes", where=f"{where}, column {int(wrong[0])}", allowed=allowed)
     return array.astype(np.int64, copy=False)
 
 
@@ -184,12 +186,12 @@ def member_mask(members: npt.ArrayLike | None, nodes: int) -> BoolArray:
         return np.ones(nodes, np.bool_)
     ids = np.asarray(members)
     if ids.ndim != 1 or (ids.size and (ids.dtype.kind not in "iu" or ids.min() < 0 or ids.max() >= nodes)):
-        raise InputError("the private nodes are no list of nodes", where="members", allowed=f"ids 0 to {nodes - 1}")
+        raise InputError("the private nodes are not a list of nodes", where="members", allowed=f"ids 0 to {nodes - 1}")
     result = np.zeros(nodes, np.bool_)
     result[ids.astype(np.int64)] = True
     # A node that is declared twice would be counted twice in k, from which sizes and sensitivities follow.
     if np.count_nonzero(result) != len(ids):
-        raise InputError("a private node stands twice", where="members", allowed="each id once")
+        raise InputError("a private node is listed twice", where="members", allowed="each id once")
     return result
 
 

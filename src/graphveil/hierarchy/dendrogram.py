@@ -141,7 +141,7 @@ def dendrogram_of(left: npt.ArrayLike, right: npt.ArrayLike) -> Dendrogram:
     children = np.concatenate([lefts, rights])
     if len(lefts) != len(rights) or not ((children >= 0) & (children < nodes)).all():
         raise InputError(
-            "children that are no nodes", where="dendrogram", allowed=f"{len(lefts)} of 0 to {nodes - 1} on each side"
+            "children that do not exist", where="dendrogram", allowed=f"{len(lefts)} of 0 to {nodes - 1} on each side"
         )
     roots = np.flatnonzero(np.bincount(children, minlength=nodes) == 0)
     number = children_first_numbers(lefts, rights, int(roots[0])) if len(roots) == 1 else roots[:0]
@@ -167,7 +167,7 @@ def balanced_dendrogram(leaves: npt.ArrayLike) -> Dendrogram:
     """
     order = _ids("leaves", leaves)
     if len(order) < 1 or not np.array_equal(np.sort(order), np.arange(len(order))):
-        raise InputError("leaves that are not each there once", where="dendrogram", allowed=f"0 to {len(order) - 1}")
+        raise InputError("a leaf is missing or repeated", where="dendrogram", allowed=f"0 to {len(order) - 1}")
     level, lefts, rights, nodes = order, [], [], len(order)
     while len(level) > 1:
         pairs = len(level) // 2

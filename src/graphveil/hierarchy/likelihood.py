@@ -30,7 +30,7 @@ def log_likelihood(edges: npt.ArrayLike, pairs: npt.ArrayLike) -> float:
     """
     e, total = np.asarray(edges, np.float64), np.asarray(pairs, np.float64)
     if e.shape != total.shape or not ((e >= 0) & (e <= total)).all():
-        raise InputError("edges that are no share of the pairs", where="log_likelihood", allowed="0 to all pairs")
+        raise InputError("number of edges out of range", where="log_likelihood", allowed="0 to all pairs")
     # From the counts and not as 1 - share: near a full block the difference of two floats would have no digits left.
     rest, some = total - e, total > 0
     share = np.divide(e, total, out=np.zeros_like(e), where=some)

@@ -200,7 +200,7 @@ def _check_edges(nodes: int, inside: BoolArray, public: IntArray, private: IntAr
     # An edge that stood twice would move a count by two, and the sensitivity is that of one.
     both = np.concatenate([public, private], axis=1)
     if len(np.unique(both.min(0) * nodes + both.max(0))) != both.shape[1]:
-        raise InputError("an edge stands twice", where="fit_markov", allowed="each edge once, public or private")
+        raise InputError("an edge is listed twice", where="fit_markov", allowed="each edge once, public or private")
 
 
 def _check_settings(nodes: int, epsilon: float, steps: int, chains: int) -> None:

@@ -165,7 +165,7 @@ def release_counts(
         share: how densities are made of noisy counts: `clamped_density`, or what `informed_density` gives.
 
     Raises:
-        InputError: an edge is no protected pair, or the noise gives back another shape or what is no number.
+        InputError: an edge is no protected pair, or the noise gives back another shape or values that are not finite.
     """
     # The one line that reads private edges: all counts in one draw, as one edge moves one of them by one.
     noisy = np.asarray(noise(blocks.counts(edges)), np.float64)

@@ -33,7 +33,7 @@ def sample_edges(blocks: Blocks, density: FloatArray, rng: np.random.Generator) 
         InputError: a density outside 0 to 1.
     """
     if density.shape != (len(blocks),) or not ((density >= 0) & (density <= 1)).all():
-        raise InputError("densities that are no shares", allowed=f"{len(blocks)} numbers from 0 to 1")
+        raise InputError("densities that are not shares", allowed=f"{len(blocks)} numbers from 0 to 1")
     # All of it reads noisy densities only, so any generator will do and graphs may be drawn as often as anybody likes.
     ranks = _subsets(blocks.pairs, rng.binomial(blocks.pairs, density), rng)
     return _pairs(blocks, _skip(ranks, _public_numbers(blocks)))

@@ -35,7 +35,7 @@ def random_projection(features: Features, nodes: int, rng: np.random.Generator) 
         float64 [n, 16].
 
     Raises:
-        InputError: another number of rows, or what is no number.
+        InputError: another number of rows, or values that are not finite.
     """
     if len(features.shape) != 2 or features.shape[0] != nodes:
         raise InputError(f"features have shape {list(features.shape)}", allowed=f"{nodes} rows")
@@ -46,7 +46,7 @@ def random_projection(features: Features, nodes: int, rng: np.random.Generator) 
     for first in range(0, nodes, _ROWS):
         result[first : first + _ROWS] = features[first : first + _ROWS] @ projection
     if not np.isfinite(result).all():
-        raise InputError("features that are no numbers", where="public features", allowed="finite numbers")
+        raise InputError("features that are not numbers", where="public features", allowed="finite numbers")
     length = np.linalg.norm(result, axis=1, keepdims=True)
     np.divide(result, length, out=result, where=length > 0)
     return result

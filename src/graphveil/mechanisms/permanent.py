@@ -252,10 +252,12 @@ def _bits_of(mechanism: AdjacencyRR, user: int, named: Tensor) -> np.ndarray[Any
     ids = np.asarray(named)
     others = f"ids 0 to {mechanism.nodes - 1} but the user's own"
     if not 0 <= user < mechanism.nodes or ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iu"):
-        raise InputError("a list that is no row of ids, or of no user", where="permanent_list", allowed=others)
+        raise InputError(
+            "a list that is not a row of ids, or belongs to no user", where="permanent_list", allowed=others
+        )
     wrong = np.flatnonzero((ids < 0) | (ids >= mechanism.nodes) | (ids == user))
     if wrong.size:
-        raise InputError("an id is no other user", where=f"permanent_list, place {int(wrong[0])}", allowed=others)
+        raise InputError("an id is not another user", where=f"permanent_list, place {int(wrong[0])}", allowed=others)
     true = np.zeros(mechanism.nodes, np.bool_)
     true[ids.astype(np.int64)] = True
     true[: _first_other(mechanism, user)] = False

@@ -30,7 +30,7 @@ KINDS: Mapping[str, tuple[AnyMethod, ...]] = MappingProxyType(
         "private features and labels": LOCAL_METHODS,
         "private connections too": LINK_METHODS,
         "a trusted curator": CURATOR_METHODS,
-        "one who publishes a graph": RELEASE_METHODS,
+        "a curator who publishes a graph": RELEASE_METHODS,
         "not private": BASELINE_METHODS,
     }
 )
@@ -72,7 +72,7 @@ def require_trainable(method: AnyMethod, graph: Graph) -> None:
     """
     if getattr(graph, "release", None) is not None and not method.load_family().serves_releases:
         raise InputError(
-            f"the graph is a release: {method.name} would protect what anybody may know already",
+            f"the graph is a release: {method.name} would protect data that is already public",
             where=graph.schema.name,
             allowed=", ".join(one.name for one in (*BASELINE_METHODS, *LOCAL_METHODS)),
         )

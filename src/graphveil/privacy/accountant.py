@@ -52,7 +52,7 @@ def compose(guarantees: Iterable[Guarantee], *, unit: ProtectedUnit | None = Non
         values = {getattr(part, name) for part in parts}
         if len(values) > 1:
             listed = " and ".join(repr(value) for value in sorted(map(str, values)))
-            raise InputError(f"guarantees with {name} {listed} cannot be added up", remedy="state them side by side")
+            raise InputError(f"guarantees with {name} {listed} cannot be composed", remedy="state them side by side")
     epsilon = math.fsum(part.epsilon for part in parts)
     # fsum rounds once, at the end: the order of the parts does not change what is printed.
     delta = math.fsum(part.delta for part in parts)

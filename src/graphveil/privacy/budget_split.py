@@ -258,8 +258,8 @@ def _require_sound(
     if not all(0.0 < sigma < math.inf for sigma in sigmas) or not 0.0 < cost <= epsilon:
         raise GraphveilError(f"calibration gave noise {sigmas} at epsilon {cost!r}", allowed=f"epsilon {epsilon!r}")
     if tuning is not None and repeat_and_select(pipeline_event(parts, noise), delta, tuning) > epsilon:
-        raise GraphveilError("the price of the tuning exceeds what was promised", remedy="report this")
+        raise GraphveilError("the price of the tuning exceeds the declared epsilon", remedy="please report this")
     # Both accountants bound the same cost from above, the loss distribution more tightly up to its grid. Where Renyi
     # accounting reports clearly less, one of them is wrong.
     if tuning is None and cost > pipeline_epsilon(parts, noise, delta, accountant="rdp") * (1 + _ROUNDING):
-        raise GraphveilError("two accountants contradict each other", remedy="nothing was released; report this")
+        raise GraphveilError("two accountants disagree", remedy="nothing was released; please report this")

@@ -33,7 +33,7 @@ def require_budget(name: str, value: object, public: str, *, remedy: str | None 
         raise InputError(f"{name} = {value!r} is not a privacy budget", allowed=allowed, remedy=remedy)
     if LARGEST_EPSILON < value < math.inf and not _READING.get():
         raise InputError(
-            f"{name} = {_short(value)} hides nothing, and would look like a guarantee",
+            f"{name} = {_short(value)} hides nothing, but would look like a guarantee",
             allowed=f"a number above 0, at most {LARGEST_EPSILON:g}",
             remedy=f"inf is for {public}, and every page says so",
         )

@@ -47,7 +47,7 @@ class PermanentRandomness:
         # HKDF stretches any secret and adds no entropy: a short one can be searched, and then every report's noise
         # comes off.
         if not isinstance(secret, builtins.bytes) or len(secret) < SECRET_BYTES:
-            raise InputError("the secret is too short, or no bytes", allowed=f"{SECRET_BYTES} bytes of os.urandom")
+            raise InputError("the secret is too short, or not bytes", allowed=f"{SECRET_BYTES} bytes of os.urandom")
         if not isinstance(task, str) or not task.strip():
             raise InputError(f"task is {task!r}", allowed="a text that is not empty")
         self._secret = secret

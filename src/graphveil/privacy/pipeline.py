@@ -153,7 +153,7 @@ def pipeline_event(parts: Sequence[Part], noise: Noise) -> DpEvent:
     require_parts(parts)
     _require_noise(parts, noise)
     if _changing(parts):
-        raise InputError("no event says what changed samples cost", where="pipeline", remedy="ask pipeline_epsilon")
+        raise InputError("changed samples have no single event", where="pipeline", remedy="ask pipeline_epsilon")
     events: list[DpEvent] = [
         part.event(noise[part.name][0]) for part in parts if isinstance(part, Descent) and not part.exact
     ]
@@ -201,7 +201,7 @@ def _changing_epsilon(parts: Sequence[Part], noise: Noise, delta: float, account
     # Dominating pairs compose only under one neighbouring relation: removal in one part and replacement in another have
     # no common pair.
     if len(changing) + sum(part.exact for part in parts) < len(parts):
-        raise InputError("the unit is a sample in one part and changes samples in another", where="pipeline")
+        raise InputError("parts protect different units: a sample, and changes to samples", where="pipeline")
     sampled = [(part, noise[part.name][0]) for part in changing]
     if accountant == "rdp":
         # l mu^2 / 2 is the Renyi divergence of order l of a Gaussian of mu, and divergences of one order add up.

@@ -182,7 +182,7 @@ def allowance(epsilon: float, delta: float, tuning: RepeatAndSelect) -> Allowanc
     # At small delta the fixed cost alone can exceed epsilon: then no amount of noise in the trials helps.
     if not squared[place] > 0.0:
         raise InputError(
-            f"no noise reaches epsilon {rounded_up(epsilon)} with so many trials", remedy="raise epsilon or delta"
+            f"no noise reaches epsilon {rounded_up(epsilon)} with that many trials", remedy="raise epsilon or delta"
         )
     chosen, half = (RDP_ORDERS[place[0]], RDP_ORDERS[place[1]]), float(squared[place]) / 2
     return Allowance(chosen, (chosen[0] * half, chosen[1] * half), math.sqrt(2 * half))

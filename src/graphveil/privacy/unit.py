@@ -100,7 +100,7 @@ class ProtectedUnit:
             right = (self.kind, self.whose) in _FORMS and not self.parts and not self.words
         if not right:
             raise InputError(
-                f"unit of kind {self.kind!r} is no unit", where="unit", allowed="a unit of privacy/unit.py"
+                f"unit of kind {self.kind!r} is unknown", where="unit", allowed="a unit of privacy/unit.py"
             )
 
     def __str__(self) -> str:

@@ -64,7 +64,7 @@ def refuse_mixed_rows(model: nn.Module, dimension: int, *, seed: int = 0) -> Non
                 raise InputError(
                     "changing one input row moves the outputs of others",
                     where=type(model).__name__,
-                    remedy="use layers that treat every row alone: clipping one sample's gradient is void otherwise",
+                    remedy="use layers that treat rows independently: else clipping one gradient protects nothing",
                 )
 
 

@@ -61,7 +61,7 @@ def test_another_byte_is_another_agreement_and_needs_new_signatures(tmp_path: Pa
     before = read_agreement(here).hash
     (here / FILE).write_text(text() + "\n")
     assert parse_agreement((text() + "\n").encode()).hash != before
-    with pytest.raises(DataError, match="the signature of server does not fit"):
+    with pytest.raises(DataError, match="the signature of server is invalid"):
         read_agreement(here)
 
 
@@ -75,11 +75,11 @@ def test_a_missing_signature_is_named(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("no json", "is no JSON"),
-        ("[]", "is no JSON object"),
+        ("no json", "is not JSON"),
+        ("[]", "is not a JSON object"),
         ('{"server": 5}', "server has not signed"),
-        ('{"server": "zz"}', "is no signature"),
-        ('{"server": "00"}', "does not fit"),
+        ('{"server": "zz"}', "cannot be read"),
+        ('{"server": "00"}', "is invalid"),
     ],
 )
 def test_wrong_signatures_are_refused(content: str, message: str, tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_one_partys_signature_is_not_anothers(tmp_path: Path) -> None:
     signed = json.loads((here / SIGNATURES).read_text())
     signed["shop"] = signed["bank"]
     (here / SIGNATURES).write_text(json.dumps(signed))
-    with pytest.raises(DataError, match="the signature of shop does not fit"):
+    with pytest.raises(DataError, match="the signature of shop is invalid"):
         read_agreement(here)
 
 
@@ -114,26 +114,26 @@ def test_a_missing_file_is_named(file: str, tmp_path: Path) -> None:
         ("directed = false", 'directed = "no"', "directed = 'no'; allowed: bool"),
         ("range = [0.0, 1.0]", "range = [1.0, 1.0]", "range is 1 to 1"),
         ("range = [0.0, 1.0]", "range = [0.0, inf]", "range is 0 to inf"),
-        ("range = [0.0, 1.0]", "range = [0.0]", "is no agreement"),
+        ("range = [0.0, 1.0]", "range = [0.0]", "is not an agreement"),
         ('classes = ["no", "yes"]', 'classes = "no"', "classes = 'no'"),
-        ('classes = ["no", "yes"]', 'classes = ["no", "no"]', "classes are not different"),
+        ('classes = ["no", "yes"]', 'classes = ["no", "no"]', "class names are not distinct"),
         ("epochs = 5", 'epochs = "5"', "setting epochs = '5'; allowed: one int"),
         ("epochs = 5", "epochs = true", "setting epochs = True"),
         ("epochs = 5", "epochs = 0", "epochs = 0"),
         ("epochs = 5", "members = 2", "setting 'members' is not known"),
         ('mode = "individual"', 'mode = "open"', "mode 'open' is not known"),
         ('role = "holder"', 'role = "guest"', "is not known"),
-        ('name = "shop"', 'name = "bank"', "made out to another name"),
+        ('name = "shop"', 'name = "bank"', "names another party"),
         ('name = "shop"', 'name = "../shop"', "allowed: up to 40 letters"),
-        ("10.0.0.1:7702", "10.0.0.1:7701", "two parties have one address"),
+        ("10.0.0.1:7702", "10.0.0.1:7701", "two parties share one address"),
         ("10.0.0.1:7702", "nowhere", "allowed: HOST:PORT"),
         ("10.0.0.1:7702", "10.0.0.1:99999", "allowed: HOST:PORT"),
         ("columns = 3\n", "", "columns is missing"),
         ("columns = 3", "columns = -3", "columns = -3"),
         ("columns = 3", "columns = 3.0", "columns = 3.0; allowed: int"),
-        ("labels = true", "labels = false", "labels are with none"),
-        ("BEGIN CERTIFICATE", "BEGIN NONSENSE", "is no certificate"),
-        ("[settings]", "[settings", "is no agreement"),
+        ("labels = true", "labels = false", "none or several holders have the labels"),
+        ("BEGIN CERTIFICATE", "BEGIN NONSENSE", "is not a certificate"),
+        ("[settings]", "[settings", "is not an agreement"),
     ],
 )
 def test_what_does_not_fit_is_named(old: str, new: str, message: str) -> None:
@@ -145,10 +145,10 @@ def test_what_does_not_fit_is_named(old: str, new: str, message: str) -> None:
 
 def test_one_certificate_for_two_parties_is_refused() -> None:
     twice = text().replace(IDS["shop"].certificate.decode(), IDS["bank"].certificate.decode())
-    with pytest.raises(DataError, match="made out to another name"):
+    with pytest.raises(DataError, match="names another party"):
         parse_agreement(twice.encode())
 
 
 def test_bytes_that_are_no_text_are_refused() -> None:
-    with pytest.raises(DataError, match="is no agreement"):
+    with pytest.raises(DataError, match="is not an agreement"):
         parse_agreement(b"\xff\xfe")

@@ -106,14 +106,14 @@ def test_a_published_round_is_not_run_again_where_numbers_may_round_otherwise(
         ModelFileError, match=r"made by torch .*, and this is torch 9\.9 .*round 3 .* a second time"
     ) as no:
         store.load(2)
-    assert "\n" not in str(no.value) and "go on where it was made" in str(no.value)
+    assert "\n" not in str(no.value) and "resume there" in str(no.value)
     store.save(3, state())
     assert set(store.load(3)) == set(state())
 
 
 def test_a_party_runs_once_at_a_time(tmp_path: Path) -> None:
     store = Checkpoints(tmp_path / "c", RUN)
-    with pytest.raises(InputError, match="this party is running already"):
+    with pytest.raises(InputError, match="this party is already running"):
         Checkpoints(tmp_path / "c", RUN)
     store.close()
     Checkpoints(tmp_path / "c", RUN).close()
@@ -132,7 +132,7 @@ def test_later_rounds_are_forgotten_and_publications_are_not(tmp_path: Path) -> 
     (file,) = (tmp_path / "c").glob("*.published")
     assert file.stat().st_mode & 0o777 == 0o600
     file.write_text("x")
-    with pytest.raises(ModelFileError, match="is no round"):
+    with pytest.raises(ModelFileError, match="does not name a round"):
         store.published()
 
 
@@ -155,7 +155,7 @@ def test_a_round_whose_seal_fits_and_whose_content_does_not_is_refused_by_name(
     store.save(1, state())
     (file,) = (tmp_path / "c").glob("*.checkpoint")
     store._write(file, {**checkpoints._read(file), **changed})
-    with pytest.raises(ModelFileError, match=r"-1\.checkpoint: the checkpoint is garbled"):
+    with pytest.raises(ModelFileError, match=r"-1\.checkpoint: the checkpoint is damaged"):
         store.load(1)
 
 
@@ -164,7 +164,7 @@ def test_a_large_tensor_that_is_not_in_its_file_is_refused_by_name(tmp_path: Pat
     store.save(1, state() | {"large": torch.zeros(1 << 18)})
     (file,) = (tmp_path / "c").glob("*.kept")
     store._write(file, {"other": torch.zeros(3)})
-    with pytest.raises(ModelFileError, match=r"\.kept: the checkpoint is garbled: 'kept'"):
+    with pytest.raises(ModelFileError, match=r"\.kept: the checkpoint is damaged: 'kept'"):
         store.load(1)
 
 
@@ -175,5 +175,5 @@ def test_a_damaged_note_of_what_was_published_is_refused_by_name(content: bytes,
     (file,) = (tmp_path / "c").glob("*.published")
     file.write_bytes(content)
     for read in (store.published, store.noted):
-        with pytest.raises(ModelFileError, match="is no round; restore it"):
+        with pytest.raises(ModelFileError, match="does not name a round; restore it"):
             read()

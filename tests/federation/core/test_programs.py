@@ -61,7 +61,7 @@ def test_a_sender_that_goes_on_computing_does_not_change_what_it_sent() -> None:
 
 
 def test_parties_that_wait_for_each_other_are_all_named() -> None:
-    with pytest.raises(InputError, match="simulation: nobody sends what is waited for: a waits for") as found:
+    with pytest.raises(InputError, match="simulation: messages that nobody sends: a waits for") as found:
         simulate({"a": hears("b", (1,)), "b": hears("a", (1,), "correction")})
     assert "a waits for masked-sum of b; b waits for correction of a" in str(found.value)
 
@@ -71,7 +71,7 @@ def test_a_message_that_nobody_reads_is_an_error_of_the_protocol() -> None:
         return
         yield
 
-    with pytest.raises(InputError, match="simulation: sent and never read: masked-sum from a to b"):
+    with pytest.raises(InputError, match="simulation: messages that nobody reads: masked-sum from a to b"):
         simulate({"a": tells("b", WORDS), "b": nothing()})
 
 

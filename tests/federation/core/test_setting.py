@@ -27,8 +27,8 @@ def setting(*members: Member, classes: int = 2, **options: Any) -> Setting:
         ((BANK, *(Member(name, 3) for name in "abcde")), "6 holders; allowed: 2 to 5"),
         ((BANK, Member("bank", 3)), "names bank, bank, server; allowed: a different name for every party"),
         ((BANK, Member("server", 3)), "names bank, server, server"),
-        ((SHOP, Member("mill", 3)), "labels are with none or several holders; allowed: exactly one label holder"),
-        ((BANK, Member("shop", 3, labels=True)), "labels are with none or several holders"),
+        ((SHOP, Member("mill", 3)), "none or several holders have the labels; allowed: exactly one label holder"),
+        ((BANK, Member("shop", 3, labels=True)), "none or several holders have the labels"),
     ],
 )
 def test_members_that_make_no_federation_are_refused(members: tuple[Member, ...], said: str) -> None:

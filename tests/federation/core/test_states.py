@@ -95,7 +95,7 @@ def test_a_state_is_a_copy() -> None:
 def test_a_checkpoint_of_another_network_is_refused() -> None:
     state = states.module_state("network", network("holder", "sage"))
     for other in (network("holder", "gcn"), network("server", "concat"), OutputLayer(3, 2, generator=seeded())):
-        with pytest.raises(InputError, match="network: this checkpoint is of another network; start the run anew"):
+        with pytest.raises(InputError, match="network: this checkpoint belongs to another network; start a new run"):
             states.load_module("network", other, state)
 
 

@@ -46,7 +46,7 @@ def test_two_identities_differ() -> None:
 def test_a_key_that_others_can_read_is_refused(tmp_path: Path) -> None:
     write_identity(new_identity("a"), tmp_path / "h")
     (tmp_path / "h" / KEY).chmod(0o644)
-    with pytest.raises(DataError, match="others can read this key; chmod 600"):
+    with pytest.raises(DataError, match="other users can read this key; chmod 600"):
         read_identity(tmp_path / "h")
 
 
@@ -113,12 +113,12 @@ def test_a_signature_fits_its_text_and_its_party_alone() -> None:
         (a.certificate, b"text", signed[:-1] + bytes([signed[-1] ^ 1])),
         (a.certificate, b"text", b""),
     ):
-        with pytest.raises(DataError, match=r"the signature of . does not fit"):
+        with pytest.raises(DataError, match=r"the signature of . is invalid"):
             require_signature(certificate, text, signature)
 
 
 def test_what_is_no_certificate_is_refused() -> None:
-    with pytest.raises(DataError, match="is no certificate"):
+    with pytest.raises(DataError, match="is not a certificate"):
         fingerprint_of(b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
 
 
@@ -138,7 +138,7 @@ def test_a_certificate_whose_key_is_none_is_refused(tmp_path: Path, what: str) -
     file.write_text(f"-----BEGIN CERTIFICATE-----\n{odd}-----END CERTIFICATE-----\n")
     assert x509.load_pem_x509_certificate(file.read_bytes())
     for read in (lambda: read_identity(tmp_path / "h"), lambda: name_of(file.read_bytes())):
-        with pytest.raises(DataError, match=r"is no certificate|cannot be read"):
+        with pytest.raises(DataError, match=r"is not a certificate|cannot be read"):
             read()
 
 

@@ -71,7 +71,7 @@ def test_a_key_of_small_order_is_refused_by_its_senders_name(point: bytes) -> No
     talk = agree_on_masks(Roster("a", ("a", "b")), randomness=SecureRandomness())
     assert isinstance(next(talk), Send)
     assert next(talk) == Receive("b", "holder-key", (32,))
-    with pytest.raises(DataError, match="b: sent a key that is no key"):
+    with pytest.raises(DataError, match="b: sent an invalid key"):
         talk.send(torch.frombuffer(bytearray(point), dtype=torch.uint8))
 
 

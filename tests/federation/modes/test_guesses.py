@@ -266,7 +266,7 @@ def test_a_number_that_is_no_class_is_refused(value: int, kind: str) -> None:
     honest = "h1" if liar == "h2" else "h2"
     context = RunContext(honest, setting, randomness, generator)
     programs = {honest: mode_holder(context, held[honest]), liar: wrong(liar)}
-    with pytest.raises(InputError, match=f"{liar}: a number that is no class"):
+    with pytest.raises(InputError, match=f"{liar}: a number that is not a class"):
         simulate(programs)
 
 

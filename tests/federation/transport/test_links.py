@@ -82,7 +82,7 @@ def test_a_server_with_another_certificate_is_not_spoken_to(tmp_path: Path) -> N
     place = Place(tmp_path)
     found = start(place, server={"identity": new_identity("server")})
     said = [str(found[name].wait().error) for name in NAMES[1:]]
-    assert any("server: shows another certificate than agreed; compare" in text for text in said)
+    assert any("server: presents another certificate than agreed; compare" in text for text in said)
     give_up(place, found.values())
     assert nothing_left(place)
 
@@ -90,8 +90,8 @@ def test_a_server_with_another_certificate_is_not_spoken_to(tmp_path: Path) -> N
 def test_an_agreement_that_differs_is_refused_and_said(tmp_path: Path) -> None:
     place = Place(tmp_path)
     found = start(place, holder2={"agreement": b"z" * 32})
-    assert "refused this party: the agreement of holder2 is another than that of" in str(found["holder2"].wait().error)
-    assert place.noted("the agreement of holder2 is another")
+    assert "refused this party: holder2 and server have different agreements" in str(found["holder2"].wait().error)
+    assert place.noted("holder2 and server have different agreements")
     give_up(place, found.values())
     assert nothing_left(place)
 
@@ -208,7 +208,7 @@ def test_a_stream_without_a_greeting_is_refused(tmp_path: Path) -> None:
     for first in (b"", b"hello", frame(place, DATA, number=1, kind=6, dtype=2, body=bytes(4)), elsewhere):
         assert Rogue(place, first, greet=False).code == "INVALID_ARGUMENT"
     assert not server.over  # a stranger's noise does not end the run, silence does
-    assert "no word for 0 s" in give_up(place, [server])[0]
+    assert "no answer for 0 s" in give_up(place, [server])[0]
     assert nothing_left(place)
 
 
@@ -223,7 +223,7 @@ def test_an_address_that_cannot_be_listened_on_is_named(tmp_path: Path) -> None:
 def test_nobody_listening_is_said(tmp_path: Path) -> None:
     place = Place(tmp_path)
     holder = Running(place, "holder2")
-    said = f"nobody listens at 127.0.0.1:{place.ports['server']} yet"
+    said = f"no answer at 127.0.0.1:{place.ports['server']} yet"
     until(lambda: place.noted(said))
     assert said in give_up(place, [holder])[0]
 

@@ -124,7 +124,7 @@ def _sends(kind: str, body: torch.Tensor, done: int, state: Any) -> Any:
 )
 def test_wrong_shapes_and_kinds_are_refused(kind: str, body: torch.Tensor, tmp_path: Path) -> None:
     found = run_all(Place(tmp_path), holder2={"build": partial(_sends, kind, body)})
-    assert str(found["server"].error).startswith("holder2: sent what was not agreed: ")
+    assert str(found["server"].error).startswith("holder2: sent an unexpected message: ")
     assert "\n" not in str(found["server"].error)
     assert WHY["message"] in str(found["holder2"].error)
     assert isinstance(found["holder1"].error, PeerError)
@@ -146,7 +146,7 @@ def test_a_party_that_never_comes(tmp_path: Path) -> None:
     place.lose_patience()
     server, holder1 = (running.wait() for running in started)
     assert isinstance(server.error, PeerError)
-    assert "holder2: no word for 0 s" in str(server.error) and "start it" in str(server.error)
+    assert "holder2: no answer for 0 s" in str(server.error) and "start it" in str(server.error)
     assert isinstance(holder1.error, PeerError)
     assert place.sent == []  # nothing of data left
 

@@ -67,13 +67,13 @@ def test_a_number_that_no_device_sends_is_forged(sent: list[int], low: int, high
     if all(low <= number <= high for number in sent):
         require_inside(reports, low, high, "a level")
         return
-    with pytest.raises(InputError, match=f"a report holds a level that no device sends; allowed: {low} to {high}"):
+    with pytest.raises(InputError, match=f"a report holds a level that no device can send; allowed: {low} to {high}"):
         require_inside(reports, low, high, "a level")
 
 
 def test_reports_and_values_come_in_pairs() -> None:
     require_pairs(0, 0)
-    with pytest.raises(InputError, match="3 reports come with 2 rows of values; allowed: as many of both"):
+    with pytest.raises(InputError, match="3 reports for 2 rows of values; allowed: as many of both"):
         require_pairs(3, 2)
 
 
@@ -86,7 +86,7 @@ def test_an_epsilon_that_carries_nothing_is_refused(epsilon: Any) -> None:
 
 def test_draws_that_share_an_epsilon_each_need_enough() -> None:
     positive_epsilon(1e-9, per=1000)
-    with pytest.raises(InputError, match="epsilon 1e-09 is too small to carry anything; allowed: at least 1e-08"):
+    with pytest.raises(InputError, match="epsilon 1e-09 is too small to carry information; allowed: at least 1e-08"):
         positive_epsilon(1e-9, per=10_000)
 
 

@@ -121,7 +121,7 @@ def test_randomize_leaves_the_degrees_as_they_were() -> None:
 def test_levels_outside_the_public_range_and_small_epsilon_are_refused() -> None:
     mechanism = NoisyDegree(epsilon=1.0, nodes=NODES)
     forged = DegreeReports(torch.full((NODES,), 10_000, dtype=torch.int32))
-    with pytest.raises(InputError, match="a degree that no device sends"):
+    with pytest.raises(InputError, match="a degree that no device can send"):
         mechanism.estimate(forged)
     with pytest.raises(InputError, match="as many of both"):
         mechanism.estimate(DegreeReports(torch.zeros(2, dtype=torch.int32)))

@@ -73,8 +73,8 @@ def test_order_and_repetition_of_the_input_change_nothing(graph: tuple[int, str,
 
 BAD_GRAPHS = {
     "a user names itself": torch.tensor([[0, 1, 2], [1, 0, 2]]),
-    "an id is no declared user": torch.tensor([[0, 1, 5], [1, 0, 0]]),
-    "an id is no declared user; allowed: 0 to 3": torch.tensor([[0, -1], [-1, 0]]),
+    "an id is not a declared user": torch.tensor([[0, 1, 5], [1, 0, 0]]),
+    "an id is not a declared user; allowed: 0 to 3": torch.tensor([[0, -1], [-1, 0]]),
     "one direction only": torch.tensor([[0, 1, 2], [1, 0, 3]]),
     "float32": torch.zeros(2, 3),
     r"shape \(3, 2\)": torch.zeros(3, 2, dtype=torch.int64),
@@ -152,9 +152,9 @@ def test_reports_that_no_device_sends_are_refused(mode: str) -> None:
     for lists in FORGED[mode]:
         forged = tiny_graphs.reports_of(lists)
         for use in (mechanism.evidence, mechanism.estimate, mechanism.collected):
-            with pytest.raises(InputError, match="does not answer for"):
+            with pytest.raises(InputError, match="does not report"):
                 use(forged)
-        with pytest.raises(InputError, match="does not answer for"):
+        with pytest.raises(InputError, match="does not report"):
             mechanism.log_likelihood(forged, empty)
     with pytest.raises(InputError, match="reports of 2 users; allowed: 3"):
         mechanism.evidence(tiny_graphs.reports_of([[], []]))

@@ -155,7 +155,7 @@ def test_reports_no_device_sends_are_refused() -> None:
 
     assert mechanism.estimate(reports([0, 3], [0, 1])).shape == (1, 4)
     for bad in (reports([0, 4], [0, 1]), reports([-1, 2], [0, 1]), reports([0, 1], [0, 2])):
-        with pytest.raises(InputError, match="no device sends"):
+        with pytest.raises(InputError, match="no device can send"):
             mechanism.estimate(bad)
     for bad in (reports([1, 1], [0, 1]), reports([2, 1], [0, 1]), reports([1], [1])):
         with pytest.raises(InputError):

@@ -268,7 +268,7 @@ def test_bad_parameters_are_refused(settings: dict[str, Any], message: str) -> N
 def test_reports_no_device_sends_are_refused() -> None:
     mechanism = PrivUnit(epsilon=1.0, dimension=4)
     for codeword, codebook in ((32, 0), (-1, 0), (0, -1), (0, 2**31)):
-        with pytest.raises(InputError, match="no device sends"):
+        with pytest.raises(InputError, match="no device can send"):
             mechanism.centred(CodewordReports(torch.tensor([codeword]).int(), torch.tensor([codebook])))
     with pytest.raises(InputError, match="2 codewords of 1 codebooks"):
         CodewordReports(torch.zeros(2).int(), torch.zeros(1).long())

@@ -135,7 +135,7 @@ def test_unknown_kinds_are_refused(tmp_path: Path) -> None:
 def test_known_kinds_with_missing_facts_are_refused(tmp_path: Path) -> None:
     for kind in ("lpgnn", "label-propagation"):
         file = save_method(tmp_path, kind, {"seed": 0}, {"weight": torch.zeros(3)})
-        assert "lacks or garbles a field" in refusal(file)
+        assert "has a missing or damaged field" in refusal(file)
 
 
 SHAPES = {
@@ -161,7 +161,7 @@ def test_tensors_of_other_shapes_are_refused_at_load(content: bytes, name: str, 
     kind, facts, tensors = read_method(file)
     changed = {**tensors, **SHAPES[name](tensors)}
     save_method(file, kind, facts, {key: value for key, value in changed.items() if value is not None})
-    assert "lacks or garbles a field" in refusal(file)
+    assert "has a missing or damaged field" in refusal(file)
 
 
 @pytest.mark.parametrize("model", BACKBONES)
@@ -253,4 +253,4 @@ def test_probabilities_that_are_no_numbers_are_refused_at_load(method: Any, tmp_
     file = method.fit(made.graph(20), randomness=SeededRandomness(1)).save(tmp_path)
     kind, facts, tensors = read_method(file)
     save_method(file, kind, facts, {**tensors, "probabilities": tensors["probabilities"] * float("nan")})
-    assert "or what is no number" in refusal(file)
+    assert "or values that are not finite" in refusal(file)

@@ -195,7 +195,7 @@ def test_publishing_alone_is_paid_for() -> None:
 def test_a_graph_that_is_refused_when_it_is_read_stays_paid() -> None:
     start, method = cm.graph(), build()
     start.y[cm.split_of(start).train.nonzero()[0]] = 7
-    with pytest.raises(InputError, match="no declared class"):
+    with pytest.raises(InputError, match="not a declared class"):
         method.fit(start, split=cm.split_of(start), randomness=SeededRandomness(1))
     assert len(method.ledger.spends) == 1
 
@@ -328,7 +328,7 @@ def test_damaged_files_and_unfitted_methods_are_refused(tmp_path: Path) -> None:
 def test_other_nodes_are_refused_without_reading_them() -> None:
     other = cm.Unreadable(cm.graph())
     other.num_nodes = 61
-    with pytest.raises(InputError, match="knows only the nodes whose sums were published"):
+    with pytest.raises(InputError, match="predicts only nodes whose sums were published"):
         fit().predict_proba(other)
 
 

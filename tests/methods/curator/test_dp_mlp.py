@@ -50,7 +50,7 @@ def test_a_saved_model_predicts_other_nodes_for_free(tmp_path: Path) -> None:
     loaded = load_method(tmp_path)
     assert torch.equal(loaded.predict_proba(other), method.predict_proba(other))
     assert loaded.ledger == method.ledger and loaded.guarantee == method.guarantee
-    with pytest.raises(InputError, match="each is for its node alone"):
+    with pytest.raises(InputError, match="each is for that node only"):
         loaded.predict_proba()
 
 

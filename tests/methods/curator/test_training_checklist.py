@@ -100,7 +100,7 @@ def test_item_10_a_nodes_own_row_is_its_own(name: str, tmp_path: Path) -> None:
     method.save(tmp_path)
     loaded = load_method(tmp_path)
     assert loaded.guarantee == method.guarantee
-    with pytest.raises(InputError, match="each is for its node alone"):
+    with pytest.raises(InputError, match="each is for that node only"):
         loaded.predict_proba()
 
 

@@ -202,7 +202,7 @@ def test_stored_probabilities_of_other_shapes_are_refused(shape: tuple[int, ...]
     kind, facts, _ = read_method(file)
     for tensors in ({"probabilities": torch.zeros(shape)}, {}):
         save_method(file, kind, facts, tensors)
-        with pytest.raises(ModelFileError, match="lacks or garbles a field"):
+        with pytest.raises(ModelFileError, match="has a missing or damaged field"):
             LinkBeliefs.load(file)
 
 

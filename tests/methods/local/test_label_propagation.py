@@ -141,7 +141,7 @@ def test_the_chosen_variant_is_reported_and_saved(tmp_path: Any) -> None:
 
 def test_predictions_on_another_graph_are_refused_with_a_way_out() -> None:
     method = LabelPropagation(epsilon_y=2.0).fit(made.graph(), randomness=SeededRandomness(1))
-    with pytest.raises(InputError, match="only the graph whose labels were collected; train lpgnn"):
+    with pytest.raises(InputError, match="only on the graph whose labels were collected; train lpgnn"):
         method.predict(made.graph(seed=2))
 
 

@@ -112,7 +112,7 @@ def test_several_labels_a_node_have_controls_too() -> None:
 
 @pytest.mark.parametrize("name", ["gap", "solitude", "heterorr"])
 def test_what_would_protect_again_is_refused(name: str) -> None:
-    with pytest.raises(InputError, match=f"the graph is a release: {name} would protect what anybody may know already"):
+    with pytest.raises(InputError, match=f"the graph is a release: {name} would protect data that is already public"):
         experiment.run(name, released(), settings={}, randomness=SecureRandomness())
     require_trainable(METHODS["gcn"], released())
 
@@ -159,5 +159,5 @@ def test_settings_are_chosen_on_one_release() -> None:
     assert found.privacy.ledger.total("edges")[0] == 1.0
     assert found.privacy.ledger.total("features")[0] == 1.0
     assert "4 trials: this costs no privacy" in found.notes[0]
-    with pytest.raises(InputError, match="edges is fixed before anybody reports"):
+    with pytest.raises(InputError, match="edges must be fixed before people report"):
         Search({"edges": ("mcmc",)}).require("heterorr", {})

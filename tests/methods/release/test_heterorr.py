@@ -345,7 +345,7 @@ def test_predictions_are_for_the_released_nodes() -> None:
     assert torch.allclose(found.sum(dim=1), torch.ones(made.NODES), atol=1e-5)
     known = graph.y >= 0
     assert method.score(graph) == pytest.approx(float((method.predict()[known] == graph.y[known]).float().mean()))
-    with pytest.raises(InputError, match="heterorr knows only the nodes that were released"):
+    with pytest.raises(InputError, match="heterorr predicts only the nodes that were released"):
         method.predict(made.changed(graph, name="others"))
     with pytest.raises(InputError, match="has not been fitted"):
         build().predict_proba()

@@ -68,12 +68,12 @@ def test_sensitivity_is_the_mean_change_by_masking() -> None:
 
 def test_private_features_give_no_scores_for_nothing() -> None:
     graph = made.graph(20)
-    with pytest.raises(InputError, match="private features for nothing"):
+    with pytest.raises(InputError, match="private features must be paid for"):
         public_part(graph, None)
     for mask, said in ((torch.zeros(60, dtype=torch.bool), "nobody"), (torch.ones(60, dtype=torch.bool), "everybody")):
         with pytest.raises(InputError, match=said):
             public_part(graph, mask)
-    with pytest.raises(InputError, match="no mask"):
+    with pytest.raises(InputError, match="not a mask"):
         public_part(graph, torch.ones(5, dtype=torch.bool))
 
 
@@ -128,7 +128,7 @@ def test_a_share_that_no_randomizer_could_honour_is_none() -> None:
 
 
 def test_an_estimate_cannot_be_free_and_nothing_else_has_a_price() -> None:
-    with pytest.raises(InputError, match="names its price"):
+    with pytest.raises(InputError, match="a price belongs to an estimate"):
         Scores((0.5, 0.5), ESTIMATED, "free")
     with pytest.raises(InputError, match="add up to 2"):
         Scores((1.0, 1.0), PUBLIC, "too much")

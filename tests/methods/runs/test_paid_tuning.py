@@ -124,7 +124,7 @@ def test_a_trial_that_was_not_priced_as_one_of_many_is_not_exported(kind: str, m
         return without
 
     monkeypatch.setattr(paid_tuning, "_builder", cheap)
-    with pytest.raises(GraphveilError, match="not priced as one of many"):
+    with pytest.raises(GraphveilError, match="priced as a single run"):
         tuned(kind)
 
 
@@ -196,18 +196,23 @@ def test_a_ledger_pays_once_and_keeps_what_it_paid_before() -> None:
 @pytest.mark.parametrize(
     ("name", "settings", "over", "says"),
     [
-        ("gap", {}, {"epsilon": (1.0, 2.0)}, "epsilon is what is promised"),
-        ("gap", {}, {"delta": (1e-5,)}, "delta is what is promised"),
-        ("gap", {}, {"unit": ("edge", "node")}, "unit is what is promised"),
-        ("gap", {"unit": "node", "rule": "declared"}, {"degree_bound": (3, 4)}, "degree_bound is what is promised"),
-        ("gap", {}, {"degree_bound": (3, 4)}, "degree_bound is what is promised"),
-        ("gap", {}, {"queries": (0, 1)}, "queries is what is promised"),
+        ("gap", {}, {"epsilon": (1.0, 2.0)}, "epsilon is part of the guarantee"),
+        ("gap", {}, {"delta": (1e-5,)}, "delta is part of the guarantee"),
+        ("gap", {}, {"unit": ("edge", "node")}, "unit is part of the guarantee"),
+        (
+            "gap",
+            {"unit": "node", "rule": "declared"},
+            {"degree_bound": (3, 4)},
+            "degree_bound is part of the guarantee",
+        ),
+        ("gap", {}, {"degree_bound": (3, 4)}, "degree_bound is part of the guarantee"),
+        ("gap", {}, {"queries": (0, 1)}, "queries is part of the guarantee"),
         ("gap", {}, {}, "nothing to try"),
         ("gap", {}, {"hops": ()}, "nothing to try"),
         ("gap", {"epsilon": math.inf}, {"hops": (1, 2)}, "nothing is protected"),
         ("gap", {}, {"weights": ("uniform", "attention")}, "attention"),
-        ("class-sums", {}, {"hidden": (2, 4)}, "no method whose trials are paid for"),
-        ("lpgnn", {}, {"hidden": (2, 4)}, "no method whose trials are paid for"),
+        ("class-sums", {}, {"hidden": (2, 4)}, "does not pay for its trials"),
+        ("lpgnn", {}, {"hidden": (2, 4)}, "does not pay for its trials"),
     ],
 )
 def test_what_may_not_be_chosen_is_refused(name: str, settings: Any, over: Any, says: str) -> None:

@@ -65,7 +65,7 @@ def test_the_graph_is_no_proxy_of_itself_under_any_name() -> None:
 
 def test_what_is_promised_may_not_be_chosen() -> None:
     for name, key in (("gap", "epsilon"), ("lpgnn", "epsilon_x"), ("gap", "unit"), ("solitude", "mode")):
-        with pytest.raises(InputError, match=f"{key} is what is promised, and no setting to choose; allowed: "):
+        with pytest.raises(InputError, match=f"{key} is part of the guarantee and cannot be tuned; allowed: "):
             require_free(name, {key: (1, 2)}, 3)
     with pytest.raises(InputError, match="nothing to try"):
         require_free("gap", {}, 3)

@@ -100,14 +100,14 @@ def test_settings_that_change_what_is_sent_are_refused() -> None:
         ("class-sums", "unit"),
     ):
         assert key in METHODS[name].options
-        with pytest.raises(InputError, match=f"tune: {key} is fixed before anybody reports; allowed: "):
+        with pytest.raises(InputError, match=f"tune: {key} must be fixed before people report; allowed: "):
             require_tunable(name, {key: (1, 2)}, 3)
 
 
 @pytest.mark.parametrize("name", ["gap", "progap", "dp-mlp", "label-pool", "link-beliefs"])
 def test_methods_that_would_publish_in_every_trial_are_refused(name: str) -> None:
     assert tunable(name) == ()
-    with pytest.raises(InputError, match="would publish again in every trial, or has nothing to choose"):
+    with pytest.raises(InputError, match="would publish again in every trial, or has nothing to tune"):
         require_tunable(name, {"hops": (1, 2)}, 3)
 
 
@@ -119,7 +119,7 @@ def test_nothing_to_try_nobody_to_judge_and_a_total_for_the_label_are_refused() 
     blind = type(split)(split.train, torch.zeros_like(split.val), split.test)
     with pytest.raises(InputError, match="no validation node is left"):
         tuned("lpgnn", graph, split=blind)
-    with pytest.raises(InputError, match="leaves nothing to choose"):
+    with pytest.raises(InputError, match="nothing to tune"):
         tune("lpgnn", graph, {"epsilon": 1.0}, OVER, split=split, randomness=SecureRandomness())
 
 

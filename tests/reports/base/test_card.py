@@ -30,7 +30,7 @@ def edges(epsilon: float = 2.0, **changes: Any) -> Guarantee:
 OPEN = edges(math.inf, delta=0.0, assumes=(assume("edges-published-open"),))
 RUNS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "local": ({}, ("one's own device", "Who is connected to whom", "one user's label", "replace")),
-    "central": ({"guarantee": edges()}, ("the curator: with the data as they are", "add/remove", "1e-05")),
+    "central": ({"guarantee": edges()}, ("the curator only: with the exact data", "add/remove", "1e-05")),
     "on a release": (
         {"guarantee": edges(against=RELEASE_READERS), "method": "gcn"},
         (
@@ -125,7 +125,7 @@ def test_more_than_epsilon_allows_is_loud_and_no_limit_is_said() -> None:
         assert "MORE THAN EPSILON ALLOWS" in text
     anyway = {"linkteller": {"gap": replace(over["linkteller"]["gap"], baseline=1.0)}}
     for text in forms(made.record(), anyway):
-        assert "what is above it was there without the secret: no leak" in text and "MORE THAN" not in text
+        assert "the excess was there without the secret: no leak" in text and "MORE THAN" not in text
     for text in forms(made.record(), {"membership": {"gcn": result(math.inf, note="outside the unit")}}):
         assert "no limit: epsilon of outside the unit" in text
 

@@ -105,7 +105,7 @@ def test_bad_files_are_refused(tmp_path: Path) -> None:
     for path, says in (
         (tmp_path / "p.csv", "exists"),
         (tmp_path / "p.xlsx", r"\.csv or \.parquet"),
-        (tmp_path / "no" / "p.csv", "is no folder"),
+        (tmp_path / "no" / "p.csv", "is not a folder"),
     ):
         with pytest.raises(InputError, match=says):
             predictions.check_file(path)

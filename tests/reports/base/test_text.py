@@ -66,10 +66,10 @@ def _lift(low: float, high: float, runs: int = 3) -> Interval:
 @pytest.mark.parametrize(
     ("lift", "says"),
     [
-        (_lift(-0.01, 0.01), "bought nothing measurable: random features on the same graph score as well."),
-        (_lift(-0.01, 0.01, 1), "bought nothing measurable in this one run: random features"),
-        (_lift(0.01, 0.02), "measurably above its best control: that is what the private features bought."),
-        (_lift(0.01, 0.02, 1), "takes --repeats 10"),
+        (_lift(-0.01, 0.01), "added nothing measurable: random features on the same graph score as well."),
+        (_lift(-0.01, 0.01, 1), "added nothing measurable in this one run: random features"),
+        (_lift(0.01, 0.02), "measurably above its best control: that is what the private features added."),
+        (_lift(0.01, 0.02, 1), "use --repeats 10"),
         (_lift(-0.02, -0.01), "measurably below its best control: random-features does better"),
     ],
 )
@@ -83,16 +83,16 @@ LABELS_ONLY = made.guarantee().parts[1]
 @pytest.mark.parametrize(
     ("changes", "best", "says"),
     [
-        ({}, "random-features", "that is what the private features bought"),
-        ({}, "no-edges", "that is what the graph bought"),
-        ({}, "public-only", "that is what the private data bought"),
-        ({"guarantee": LABELS_ONLY, "settings": {}}, "label-propagation", "the method's own reading of the labels"),
+        ({}, "random-features", "that is what the private features added"),
+        ({}, "no-edges", "that is what the graph added"),
+        ({}, "public-only", "that is what the private data added"),
+        ({"guarantee": LABELS_ONLY, "settings": {}}, "label-propagation", "the method's own use of the labels"),
         (
             {"guarantee": LABELS_ONLY, "settings": {"epsilon_x": math.inf}},
             "label-propagation",
-            "what the features bought",
+            "what the features added",
         ),
-        ({"guarantee": made.guarantee(math.inf), "settings": {}}, "public-only", "what the features bought"),
+        ({"guarantee": made.guarantee(math.inf), "settings": {}}, "public-only", "what the features added"),
     ],
 )
 def test_a_lift_is_put_down_to_what_the_control_lacks(changes: dict[str, Any], best: str, says: str) -> None:
@@ -102,12 +102,12 @@ def test_a_lift_is_put_down_to_what_the_control_lacks(changes: dict[str, Any], b
 
 def test_a_method_without_features_asks_for_no_less_than_its_control() -> None:
     record = made.record(lift=_lift(-0.02, -0.01), best_control="label-propagation", guarantee=LABELS_ONLY, settings={})
-    assert words.lift_sentence(record).endswith("label-propagation does better and asks for no more.")
+    assert words.lift_sentence(record).endswith("label-propagation does better and needs no more.")
 
 
 def test_no_controls_no_claim() -> None:
     record = made.record(lift=None, best_control=None, controls={})
-    assert "nothing says what the private data bought" in words.lift_sentence(record)
+    assert "the lift is unknown" in words.lift_sentence(record)
 
 
 def test_every_control_has_a_meaning_and_a_sentence() -> None:

@@ -63,7 +63,7 @@ def test_every_field_stands_in_both_forms(tmp_path: Path) -> None:
                 "neighbours differ by",
                 "epsilon",
                 "delta",
-                "the server to collude with no holder",
+                "the server not to collude with any holder",
                 "Against:",
                 "Assumes:",
             ),

@@ -78,7 +78,7 @@ def test_what_a_release_shows_as_it_is(settings: dict[str, Any], exposed: tuple[
 def test_the_overlap_is_told_beside_chance() -> None:
     found = {"common": 14, "synthetic": 3521, "true": 3221, "chance": 14.1, "low": 7, "high": 22}
     said = release_card.overlap_sentence({"overlap": found})
-    assert "14 of 3,521 made edges are true private ones (of 3,221)" in said
+    assert "14 of 3,521 generated edges are true private ones (of 3,221)" in said
     assert said.endswith("would hit 14.1 (7 to 22 in 95%): no more than chance")
     assert release_card.overlap_sentence({"overlap": {**found, "common": 300}}).endswith("other than chance")
 
@@ -88,8 +88,8 @@ def test_a_run_that_made_edges_did_not_help_says_so() -> None:
     record = made.changed(RunRecord.from_result(made.result(), options={}), guarantee=guarantee)
     for control, bought in (("public-edges", "The private edges"), ("random-edges", "The private edges")):
         said = words.lift_sentence(made.changed(record, best_control=control, lift=NOTHING))
-        assert said.startswith(f"{bought} bought nothing measurable"), said
-        assert ("the public edges alone, without any private one, score as well" in said) == (control == "public-edges")
+        assert said.startswith(f"{bought} added nothing measurable"), said
+        assert ("the public edges alone score as well" in said) == (control == "public-edges")
 
 
 def test_counts_are_of_undirected_edges() -> None:

@@ -99,7 +99,7 @@ def test_default_folder_takes_a_free_name(tmp_path: Path) -> None:
 
 
 def test_no_run_is_said_so(tmp_path: Path) -> None:
-    with pytest.raises(ModelFileError, match=r"no run in .*allowed: a folder that graphveil train wrote"):
+    with pytest.raises(ModelFileError, match=r"no run in .*allowed: a folder written by graphveil train"):
         run_folder.read_run(tmp_path)
 
 

@@ -132,7 +132,7 @@ def parse_agreement(data: bytes, *, where: str = FILE) -> Agreement:
     try:
         content = parse_toml(data.decode(), where=where)
     except (DataError, UnicodeDecodeError) as error:
-        raise DataError(f"is no agreement: {getattr(error, 'what', error)}", where=where) from error
+        raise DataError(f"is not an agreement: {getattr(error, 'what', error)}", where=where) from error
     try:
         _require_fields(content, _FIELDS, "agreement")
         parties = tuple(_party(entry) for entry in content["party"])
@@ -144,12 +144,12 @@ def parse_agreement(data: bytes, *, where: str = FILE) -> Agreement:
         if not (math.isfinite(low) and math.isfinite(high) and low < high):
             raise InputError(f"range is {low:g} to {high:g}", allowed="two finite numbers, low < high")
         if not all(isinstance(label, str) for label in classes) or len({*classes}) != len(classes):
-            raise InputError("classes are not different texts")
+            raise InputError("class names are not distinct strings")
         # Built once for its checks: an agreement that no run can follow is refused before anybody signs it.
         _ = parsed.setting
     # Anything that a stranger's file can cause is an error of the file, never a traceback.
     except (InputError, TypeError, ValueError, OverflowError) as error:
-        raise DataError(f"is no agreement: {error}", where=where) from error
+        raise DataError(f"is not an agreement: {error}", where=where) from error
     return parsed
 
 
@@ -165,7 +165,7 @@ def read_agreement(folder: Path) -> Agreement:
     except FileNotFoundError as error:
         raise DataError("is missing", where=str(error.filename), remedy="graphveil federation init makes it") from error
     if not isinstance(signatures, dict):
-        raise DataError("is no JSON object", where=str(folder / SIGNATURES))
+        raise DataError("is not a JSON object", where=str(folder / SIGNATURES))
     parsed = parse_agreement(data, where=str(folder / FILE))
     for party in parsed.parties:
         # All of them, also this party's own: a run begins only where everybody signed these very bytes.
@@ -179,7 +179,7 @@ def read_agreement(folder: Path) -> Agreement:
         try:
             signature = bytes.fromhex(signed)
         except ValueError as error:
-            raise DataError(f"the signature of {party.name} is no signature", where=str(folder / SIGNATURES)) from error
+            raise DataError(f"the signature of {party.name} cannot be read", where=str(folder / SIGNATURES)) from error
         require_signature(party.certificate.encode(), data, signature)
     return parsed
 
@@ -205,7 +205,7 @@ def _party(entry: Mapping[str, Any]) -> Party:
 def _require_fields(content: Any, known: Mapping[str, type], what: str) -> None:
     """Refuse fields that are missing, unknown or of another type."""
     if not isinstance(content, Mapping):
-        raise InputError("is no table", where=what)
+        raise InputError("is not a table", where=what)
     for key in known:
         if key not in content:
             raise InputError(f"{key} is missing", where=what)
@@ -227,7 +227,7 @@ def _require_settings(settings: Mapping[str, Option]) -> None:
 
 def _require_parties(parties: tuple[Party, ...]) -> None:
     if [party.role for party in parties] != ["server", *["holder"] * (len(parties) - 1)]:
-        raise InputError("parties are not one server and then holders")
+        raise InputError("the parties are not one server followed by holders")
     for party in parties:
         if not NAME.fullmatch(party.name):
             raise InputError(f"name {party.name!r}", allowed=NAMES)
@@ -236,7 +236,7 @@ def _require_parties(parties: tuple[Party, ...]) -> None:
             raise InputError(f"address {party.address!r}", where=party.name, allowed="HOST:PORT")
         # TLS checks the name in the certificate: one made out to another name would be refused at every connection.
         if name_of(party.certificate.encode()) != party.name:
-            raise InputError("its certificate is made out to another name", where=party.name)
+            raise InputError("its certificate names another party", where=party.name)
         if party.role == "holder" and party.columns < 1:
             raise InputError(f"columns = {party.columns}", where=party.name, allowed="a whole number of at least 1")
     # One certificate for two names would let one organisation be two holders, and collude with itself.
@@ -245,4 +245,4 @@ def _require_parties(parties: tuple[Party, ...]) -> None:
         ("certificate", [fingerprint_of(party.certificate.encode()) for party in parties]),
     ):
         if len({*values}) != len(parties):
-            raise InputError(f"two parties have one {what}", allowed=f"a different {what} for every party")
+            raise InputError(f"two parties share one {what}", allowed=f"a different {what} for every party")

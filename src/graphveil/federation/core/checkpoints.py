@@ -83,7 +83,7 @@ class Checkpoints:
             raise ModelFileError(
                 f"made by {made}, and this is {platform_facts()}: round {round + 1} would be published a second time",
                 where=str(self._file(round)),
-                remedy="go on where it was made, or make a new agreement for a new run",
+                remedy="resume there, or make a new agreement for a new run",
             )
         for name, file in self._elsewhere(round, state.pop(_ELSEWHERE, None)).items():
             large = _read(self._folder / file)
@@ -156,7 +156,7 @@ class Checkpoints:
             round = ""
         # A damaged note is no "nothing published": taking it for 0 would allow a second publication.
         if not re.fullmatch(r"[0-9]{1,18}", round):
-            raise ModelFileError("is no round", where=str(self._published), remedy="restore it")
+            raise ModelFileError("does not name a round", where=str(self._published), remedy="restore it")
         return round, name.strip()
 
     def _keep(self, name: str, value: Tensor) -> str:
@@ -189,7 +189,7 @@ class Checkpoints:
             file_of: dict[str, str] = json.loads(bytes(listed.numpy()))
             # A path in a garbled checkpoint must not make this party read a file of another folder.
             if not all(re.fullmatch(rf"{self._agreement}-[0-9a-f]+\.kept", file) for file in file_of.values()):
-                raise ValueError("it names files that are none of its own")
+                raise ValueError("it names files of another run")
             return file_of
 
     def _write(self, file: Path, tensors: Mapping[str, Tensor]) -> None:
@@ -227,21 +227,21 @@ def _understood(file: Path) -> Iterator[None]:
     try:
         yield
     except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
-        remedy = "restore it, or remove it to go on from the round before"
-        raise ModelFileError(f"the checkpoint is garbled: {error}", where=str(file), remedy=remedy) from error
+        remedy = "restore it, or remove it to resume from the previous round"
+        raise ModelFileError(f"the checkpoint is damaged: {error}", where=str(file), remedy=remedy) from error
 
 
 def _read(file: Path) -> dict[str, Tensor]:
     try:
         data = file.read_bytes()
         if hashlib.sha256(data[:-_SEAL]).digest() != data[-_SEAL:]:
-            raise SafetensorError("the seal does not fit")
+            raise SafetensorError("the seal does not match")
         state: dict[str, Tensor] = load(data[:-_SEAL])
     except (OSError, SafetensorError) as error:
         raise ModelFileError(
             f"the checkpoint cannot be read: {error}",
             where=str(file),
-            remedy="restore it, or remove it to go on from the round before",
+            remedy="restore it, or remove it to resume from the previous round",
         ) from error
     return state
 
@@ -263,5 +263,5 @@ def _locked(file: Path) -> int | None:
     except OSError as error:
         os.close(held)
         where = str(file.parent)
-        raise InputError("this party is running already", where=where, remedy="stop the other run") from error
+        raise InputError("this party is already running", where=where, remedy="stop the other run") from error
     return held

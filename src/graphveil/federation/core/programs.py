@@ -64,13 +64,13 @@ def simulate(programs: Mapping[str, Program[Any]], *, watch: Watch | None = None
         ready = next((name for name, want in waiting.items() if mail[want.sender, name]), None)
         if ready is None:
             stuck = "; ".join(f"{name} waits for {want.kind} of {want.sender}" for name, want in waiting.items())
-            raise InputError(f"nobody sends what is waited for: {stuck}", where="simulation")
+            raise InputError(f"messages that nobody sends: {stuck}", where="simulation")
         want = waiting[ready]
         go_on(ready, opened(want, *mail[want.sender, ready].popleft()))
     left = [f"{kind} from {sender} to {to}" for (sender, to), box in mail.items() for kind, _ in box]
     # A message that nobody reads is still a message that somebody could read: it must be in the protocol or not sent.
     if left:
-        raise InputError(f"sent and never read: {', '.join(left)}", where="simulation")
+        raise InputError(f"messages that nobody reads: {', '.join(left)}", where="simulation")
     return results, Transcript.of(entries)
 
 
@@ -87,7 +87,7 @@ def opened(want: Receive, kind: str, body: Tensor) -> Tensor:
         InputError: another kind, type or shape.
     """
     if kind != want.kind:
-        raise InputError(f"message {kind!r} came", where=want.sender, allowed=want.kind)
+        raise InputError(f"received message {kind!r}", where=want.sender, allowed=want.kind)
     require_shape(want, body)
     return body
 

@@ -305,7 +305,7 @@ class Setting:
         if len({*names, self.server}) != len(names) + 1:
             raise InputError(f"names {', '.join([*names, self.server])}", allowed="a different name for every party")
         if sum(member.labels for member in self.members) != 1:
-            raise InputError("labels are with none or several holders", allowed="exactly one label holder")
+            raise InputError("none or several holders have the labels", allowed="exactly one label holder")
 
     def _require_few_openings(self) -> None:
         opened = self.model.width * self.publications

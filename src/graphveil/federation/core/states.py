@@ -46,7 +46,9 @@ def load_module(prefix: str, module: nn.Module, state: State) -> None:
     try:
         module.load_state_dict(values)
     except RuntimeError as error:
-        raise InputError("this checkpoint is of another network", where=prefix, remedy="start the run anew") from error
+        raise InputError(
+            "this checkpoint belongs to another network", where=prefix, remedy="start a new run"
+        ) from error
 
 
 def adam_state(prefix: str, optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:

@@ -48,7 +48,7 @@ class Identity:
         """Return the party's signature of `data`."""
         key = serialization.load_pem_private_key(self.private_key, password=None)
         if not isinstance(key, ec.EllipticCurvePrivateKey):
-            raise DataError("is no key of ours", where=KEY)
+            raise DataError("is not a key made by graphveil", where=KEY)
         return key.sign(_PURPOSE + data, ec.ECDSA(hashes.SHA256()))
 
 
@@ -96,7 +96,7 @@ def write_identity(identity: Identity, folder: Path) -> None:
         WriteError: the disk refuses.
     """
     if os.path.lexists(folder):
-        raise InputError("is already there", where=str(folder), remedy="name a new folder")
+        raise InputError("exists already", where=str(folder), remedy="name a new folder")
     # Closed to others before the key is written: there is no moment at which others could read it.
     with new_folder(folder) as inside:
         inside.chmod(0o700)
@@ -122,7 +122,7 @@ def read_identity(folder: Path) -> Identity:
     # Whoever can read this key can be this party: refused rather than warned of, since nobody reads warnings of a
     # service.
     if os.name == "posix" and file.stat().st_mode & 0o077:
-        raise DataError("others can read this key", where=str(file), remedy=f"chmod 600 {file}")
+        raise DataError("other users can read this key", where=str(file), remedy=f"chmod 600 {file}")
     public = _load(certificate)
     # Else TLS would fail at every peer, in words that blame the wrong party.
     if private.public_key() != public.public_key():
@@ -131,7 +131,7 @@ def read_identity(folder: Path) -> Identity:
         raise DataError(
             f"the certificate was for {public.not_valid_before_utc:%Y-%m-%d} to {public.not_valid_after_utc:%Y-%m-%d}",
             where=str(folder / CERTIFICATE),
-            remedy="check the clock, or make a new identity and agree anew",
+            remedy="check the clock, or make a new key and a new agreement",
         )
     return Identity(name_of(certificate), certificate, key)
 
@@ -161,7 +161,7 @@ def require_signature(certificate: bytes, data: bytes, signature: bytes) -> None
             raise InvalidSignature
         key.verify(signature, _PURPOSE + data, ec.ECDSA(hashes.SHA256()))
     except InvalidSignature as error:
-        raise DataError(f"the signature of {_name_of(signer)} does not fit", where="agreement") from error
+        raise DataError(f"the signature of {_name_of(signer)} is invalid", where="agreement") from error
 
 
 def name_of(certificate: bytes) -> str:
@@ -179,7 +179,7 @@ def _load(certificate: bytes) -> x509.Certificate:
         # Each part is decoded only when it is asked for.
         _ = loaded.public_key(), loaded.subject, loaded.not_valid_before_utc, loaded.not_valid_after_utc
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
-        raise DataError("is no certificate", where="certificate") from error
+        raise DataError("is not a certificate", where="certificate") from error
     return loaded
 
 

@@ -77,7 +77,7 @@ def align(roster: Roster, ids: Sequence[str], *, randomness: Randomness) -> Prog
         theirs = yield Receive(name, "blinded-set", (-1, curve.POINT))
         # This holder finished the set of the one after it, and so knows what that one must publish.
         if name == after and not torch.equal(theirs, _in_order(_rows(going))):
-            raise PeerError("its finished set of blinded ids is not the one that it was sent", where=name)
+            raise PeerError("it returned another set of blinded ids than it was sent", where=name)
         common &= set(_different(theirs, name))
     if not common:
         raise DataError("the holders share no node id", where=me, remedy="check that all write ids the same way")
@@ -95,7 +95,7 @@ def _texts(me: str, ids: Sequence[str]) -> list[bytes]:
     texts = [unicodedata.normalize("NFC", text).encode("utf-8", "surrogatepass") for text in ids]
     # An id in two rows has no one place in the common order, and others refuse a set with equal points.
     if len(set(texts)) != len(texts):
-        raise DataError("an id stands in several rows, as one text or as texts that Unicode holds to be one", where=me)
+        raise DataError("an id appears in several rows, or two ids are equal under Unicode normalization", where=me)
     return texts
 
 
@@ -106,20 +106,20 @@ def _multiplied(secret: bytes, points: Tensor, sender: str) -> Tensor:
     rows = b"".join(_different(points, sender))
     try:
         if not curve.all_on_curve(rows):
-            raise ValueError("a point of the twist, or one that is written in another way")
+            raise ValueError("a point on the twist, or not in canonical form")
         return _tensor(curve.multiplied(secret, rows))
     except ValueError as error:
         raise PeerError(
-            "a blinded id is no point that a hash can be",
+            "a blinded id is not a valid hash point",
             where=sender,
-            remedy="does it run another version of graphveil? else it probes for what it should not know",
+            remedy="it runs another version of graphveil, or is probing for ids",
         ) from error
 
 
 def _different(points: Tensor, sender: str) -> list[bytes]:
     rows = _rows(points)
     if len(set(rows)) != len(rows):
-        raise PeerError("a blinded id stands twice in one set", where=sender)
+        raise PeerError("a blinded id appears twice in one set", where=sender)
     return rows
 
 

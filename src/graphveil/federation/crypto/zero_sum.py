@@ -94,7 +94,7 @@ def agree_on_masks(roster: Roster, *, randomness: Randomness) -> Program[ZeroSum
             shared = secret.exchange(X25519PublicKey.from_public_bytes(theirs))
         # OpenSSL refuses points of small order: with one of them the "secret" would be 0, and known to everybody.
         except ValueError as error:
-            raise DataError("sent a key that is no key", where=name) from error
+            raise DataError("sent an invalid key", where=name) from error
         keys[name] = _pairwise(shared, {roster.me: own, name: theirs}, roster.holders)
     return ZeroSum(roster, keys)
 

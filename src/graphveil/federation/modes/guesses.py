@@ -202,4 +202,4 @@ def _learned(party: GuessingHolder, head: LabelHead, guesses: Sequence[Tensor]) 
 
 def _require_classes(values: Tensor, low: int, classes: int, where: str) -> None:
     if not (low <= int(values.min()) and int(values.max()) < classes):
-        raise InputError("a number that is no class", where=where, allowed=f"{low} to {classes - 1}")
+        raise InputError("a number that is not a class", where=where, allowed=f"{low} to {classes - 1}")

@@ -87,7 +87,7 @@ class LabelHead:
         # A node that did not train when labels were randomized would now be reported as it is.
         if split is None or not torch.equal(split.bool(), torch.stack([self.train, self.val])):
             raise InputError(
-                "other nodes train or validate than when the run began, or another version began it",
+                "the training or validation nodes changed since the run began, or another version began it",
                 where="label holder",
                 remedy="restore the folder and give the same --seed, or make a new agreement for a new run",
             )

@@ -180,7 +180,7 @@ class Links:
             raise InputError(
                 f"cannot listen on {self._address}",
                 where=self._identity.name,
-                remedy="is another program there, or is it not an address of this machine?",
+                remedy="is the port in use, or the address not of this machine?",
             ) from error
 
     def _exchange(
@@ -299,14 +299,14 @@ class Links:
         if code in ("UNAUTHENTICATED", "INVALID_ARGUMENT"):
             self.monitor.end(PeerError(f"refused this party: {reason}", where=peer.name))
         elif "CERTIFICATE_VERIFY_FAILED" in reason:
-            self.monitor.end(PeerError("shows another certificate than agreed", where=peer.name, remedy=_COMPARE))
+            self.monitor.end(PeerError("presents another certificate than agreed", where=peer.name, remedy=_COMPARE))
         elif "Connection refused" in reason:
-            self._refuse(peer, f"nobody listens at {peer.address} yet")
+            self._refuse(peer, f"no answer at {peer.address} yet")
         elif reason.startswith(_BEFORE_A_WORD) and reason.endswith(": Socket closed"):
             self._shut_out(peer)
             return
         elif "andshake" in reason or "reset by peer" in reason:
-            self._refuse(peer, "cuts connections off before a word")
+            self._refuse(peer, "closes connections before the greeting")
         self._hung_up[peer.name] = 0
         self._too_large(peer, error)
 
@@ -343,7 +343,7 @@ class Links:
         # Before any message: two parties with other epsilons or rounds would each charge what it believes.
         if frame.agreement != self._agreement:
             raise WireError(
-                f"the agreement of {peer.name} is another than that of {self._identity.name}",
+                f"{peer.name} and {self._identity.name} have different agreements",
                 remedy="compare the agreement files, byte by byte",
             )
         process = parse_control(frame.body).get("process")

@@ -207,9 +207,9 @@ class Mailbox:
         def late() -> None:
             if time.monotonic() - max(began, self._heard) > self._patience:
                 raise PeerError(
-                    f"has not been heard of for {self._patience:.0f} s",
+                    f"has been silent for {self._patience:.0f} s",
                     where=self._ends.name,
-                    remedy="start the party again; the run goes on from the last finished round",
+                    remedy="restart the party; the run resumes from the last finished round",
                 )
 
         self._monitor.wait(ready, late, lambda: None)
@@ -316,7 +316,7 @@ class Mailbox:
     def _acknowledge(self, number: int) -> None:
         # Only a faulty peer acknowledges what it cannot have read.
         if number >= self._next:
-            raise WireError("an acknowledgement of what was never sent", where=self._ends.name)
+            raise WireError("an acknowledgement of a message never sent", where=self._ends.name)
         while self._unacknowledged and self._unacknowledged[0].number <= number:
             self._out -= self._unacknowledged.popleft().bytes
         self._monitor.lock.notify_all()
@@ -324,11 +324,11 @@ class Mailbox:
     def _take(self, frame: Frame) -> None:
         # gRPC keeps the order within a stream, so a gap is a fault and no matter of waiting.
         if frame.number != self._expected:
-            raise WireError(f"message {frame.number} where {self._expected} is next", where=self._ends.name)
+            raise WireError(f"message {frame.number} instead of {self._expected}", where=self._ends.name)
         if frame.part == 0:  # a message that was cut is sent again from its first part
             self._assembly = Assembly(frame, largest=self._largest)
         if self._assembly is None:
-            raise WireError("a part without its beginning", where=self._ends.name)
+            raise WireError("a continuation without its first part", where=self._ends.name)
         whole = self._assembly.add(frame)
         if whole is not None:
             self._assembly = None

@@ -147,7 +147,7 @@ class Session:
             if "stop" in word:
                 why = WHY.get(str(word["stop"]), "no reason given")
                 self._stopped = True  # by another, who has told everybody
-                monitor.end(PeerError(f"stopped: {why}", where=name, remedy="its own screen says more"))
+                monitor.end(PeerError(f"stopped: {why}", where=name, remedy="see its own output"))
             elif "saved" in word and self._leads:
                 self._note_saved(name, word)
             elif "all" in word and name == self._server:
@@ -316,9 +316,9 @@ class Session:
         if time.monotonic() - last_heard > self._patience:
             why = "; ".join(self._open().refused[name] for name in names if name in self._open().refused)
             raise PeerError(
-                f"no word for {self._patience:.0f} s{f' ({why})' if why else ''}",
+                f"no answer for {self._patience:.0f} s{f' ({why})' if why else ''}",
                 where=", ".join(names),
-                remedy="start it, and then this one again: the run goes on from the last finished round",
+                remedy="start it, then restart this one: the run resumes from the last finished round",
             )
 
     def _send_control(self, word: dict[str, Any], name: str | None = None) -> None:
@@ -468,12 +468,12 @@ def _expected(want: Receive, kind: str, body: Tensor) -> Tensor:
     try:
         return opened(want, kind, body)
     except InputError as error:
-        raise PeerError(f"sent what was not agreed: {error}", where=want.sender) from error
+        raise PeerError(f"sent an unexpected message: {error}", where=want.sender) from error
 
 
 def _whole(word: Mapping[str, Any], name: str) -> int:
     if not isinstance(word.get(name), int):
-        raise WireError(f"a word without {name!r}", where="session")
+        raise WireError(f"a message without {name!r}", where="session")
     return int(word[name])
 
 
@@ -489,9 +489,9 @@ def _session(word: Mapping[str, Any]) -> bytes:
     try:
         session = bytes.fromhex(str(word["session"]))
     except (KeyError, ValueError) as error:
-        raise WireError("a word without 'session'", where="session") from error
+        raise WireError("a message without 'session'", where="session") from error
     if len(session) != 16:
-        raise WireError("a word without 'session'", where="session")
+        raise WireError("a message without 'session'", where="session")
     return session
 
 

@@ -105,7 +105,7 @@ def parse(data: bytes) -> Frame:
         raise _bad(f"a body of {len(data) - _HEADER.size - _SEAL} bytes where {length} are announced")
     # Against damage, not forgery: TLS with pinned certificates says who sent it.
     if hashlib.sha256(memoryview(data)[:-_SEAL]).digest() != data[-_SEAL:]:
-        raise _bad("the seal does not fit: damaged on the way")
+        raise _bad("the seal does not match: damaged on the way")
     if type_ == DATA:
         fits = kind < len(_NAMES) and dtype < len(_DTYPES) and rank <= 4 and 0 <= part < parts <= _MAX_PARTS
         fits = fits and number > 0 and _DTYPES[dtype] == KINDS[_NAMES[kind]].dtype

@@ -43,7 +43,7 @@ def positive_epsilon(epsilon: float, *, per: int = 1) -> None:
         raise InputError(f"epsilon is {epsilon!r}", allowed="a finite number above 0")
     if epsilon / per < SMALLEST_EPSILON:
         raise InputError(
-            f"epsilon {rounded_up(epsilon)} is too small to carry anything",
+            f"epsilon {rounded_up(epsilon)} is too small to carry information",
             allowed=f"at least {SMALLEST_EPSILON * per:g}",
         )
 
@@ -134,7 +134,7 @@ def fits_in_memory(rows: int, columns: int, what: str) -> None:
 def enumerable(reports: int) -> None:
     """Refuse to list more than `MOST_REPORTS` possible reports with InputError."""
     if reports > MOST_REPORTS:
-        raise InputError(f"there are {reports:,} possible reports", allowed=f"at most {MOST_REPORTS:,}")
+        raise InputError(f"{reports:,} possible reports are too many", allowed=f"at most {MOST_REPORTS:,}")
 
 
 def integers(

@@ -87,7 +87,7 @@ def require_inside(reports: Tensor, low: int, high: int, what: str) -> None:
     """
     # Forged numbers would index tables out of range, or count for more than one report does.
     if reports.numel() and not (int(reports.min()) >= low and int(reports.max()) <= high):
-        raise InputError(f"a report holds {what} that no device sends", allowed=f"{low} to {high}")
+        raise InputError(f"a report holds {what} that no device can send", allowed=f"{low} to {high}")
 
 
 def require_pairs(reports: int, values: int) -> None:
@@ -97,7 +97,7 @@ def require_pairs(reports: int, values: int) -> None:
         reports, values: how many there are of each.
     """
     if reports != values:
-        raise InputError(f"{reports} reports come with {values} rows of values", allowed="as many of both")
+        raise InputError(f"{reports} reports for {values} rows of values", allowed="as many of both")
 
 
 def require_tensor(name: str, tensor: Tensor, dtype: torch.dtype, dimensions: int) -> None:

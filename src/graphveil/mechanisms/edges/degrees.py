@@ -143,5 +143,5 @@ class NoisyDegree:
         outside = np.flatnonzero((array < 0) | (array > NeighbourLists(self.nodes, self.mode).lengths))
         if outside.size:
             where = f"degrees, row {int(outside[0])}"
-            raise InputError("the degree does not fit the user's list", where=where, allowed=f"mode {self.mode!r}")
+            raise InputError("the degree does not match the user's list", where=where, allowed=f"mode {self.mode!r}")
         return array.astype(np.int64)

@@ -68,7 +68,7 @@ class LapGraph:
         _validate.between(math.ulp(0.0), math.nextafter(1.0, 0.0), "a number in (0, 1)", count_share=share)
         if min(share, 1 - share) * self.epsilon < _SMALLEST:
             raise InputError(
-                f"epsilon {rounded_up(self.epsilon)} with count_share {share:g} leaves too little for a part",
+                f"epsilon {rounded_up(self.epsilon)} with count_share {share:g} leaves too little for one part",
                 allowed=f"at least {_SMALLEST:g} each",
             )
 

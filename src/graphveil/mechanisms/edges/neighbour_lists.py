@@ -110,7 +110,7 @@ class NeighbourLists:
         # Refused and not mended: adding the missing direction would decide for a user that a relationship exists.
         if not np.array_equal(pairs, _distinct(lower.places(named[mirrored], users[mirrored]))):
             raise InputError(
-                "a relationship stands in one direction only",
+                "a relationship is listed in one direction only",
                 where="edge_index",
                 allowed="both directions of every relationship",
                 remedy='add the other direction, or use mode="directed"',
@@ -118,14 +118,14 @@ class NeighbourLists:
         return pairs if self.mode == "lower" else _distinct(self.places(users, named))
 
     def check(self, reports: EdgeReports) -> tuple[Ids, Ids]:
-        """Who reports and who is named, sorted; raises InputError for reports that no device sends."""
+        """Who reports and who is named, sorted; raises InputError for reports that no device can send."""
         if len(reports) != self.nodes:
             raise InputError(f"reports of {len(reports)} users", allowed=f"{self.nodes}, the mechanism's nodes")
         users, named = reports.to_edge_index().numpy()
         # A report about a pair of somebody else would be counted beside the owner's, and weigh twice.
         least = users + 1 if self.mode == "lower" else 0
         if not ((named >= least) & (named < self.nodes) & (named != users)).all():
-            raise InputError("a report names a pair that its user does not answer for", where="reports")
+            raise InputError("a report names a pair that its user does not report", where="reports")
         return users, named
 
     def open_reports(self, reports: EdgeReports) -> Ids:
@@ -152,7 +152,7 @@ class NeighbourLists:
         outside = np.flatnonzero(((array < 0) | (array >= self.nodes)).any(axis=0))
         if outside.size:
             where = f"edge_index, column {int(outside[0])}"
-            raise InputError("an id is no declared user", where=where, allowed=f"0 to {self.nodes - 1}")
+            raise InputError("an id is not a declared user", where=where, allowed=f"0 to {self.nodes - 1}")
         # The diagonal has no place in any list; taken on silently it would be the bit of another pair.
         loops = np.flatnonzero(array[0] == array[1])
         if loops.size:

@@ -160,7 +160,7 @@ class PairDomain:
         public = np.flatnonzero(contains(self.public_positions, positions))
         if public.size:
             raise InputError(
-                "a private edge is a public edge as well",
+                "a private edge is a public edge too",
                 where=f"the private edges, column {int(public[0])}",
                 allowed="edges that are either private or public",
             )
@@ -221,11 +221,11 @@ def _up(lists: NeighbourLists, places: Ids) -> Tensor:
 
 def _check_members(members: Tensor, nodes: int) -> None:
     if not torch.is_tensor(members) or members.dtype != torch.int64 or members.ndim != 1:
-        raise InputError("the private nodes are no list of ids", where="members", allowed="an int64 tensor [k]")
+        raise InputError("the private nodes are not a list of ids", where="members", allowed="an int64 tensor [k]")
     if len(members) and not (int(members.min()) >= 0 and int(members.max()) < nodes):
-        raise InputError("a private node is no node", where="members", allowed=f"ids 0 to {nodes - 1}")
+        raise InputError("a private node does not exist", where="members", allowed=f"ids 0 to {nodes - 1}")
     if len(torch.unique(members)) != len(members):
-        raise InputError("a private node stands twice", where="members", allowed="each id once")
+        raise InputError("a private node is listed twice", where="members", allowed="each id once")
 
 
 def _read(pairs: Pairs, nodes: int, where: str) -> Ids:
@@ -235,7 +235,7 @@ def _read(pairs: Pairs, nodes: int, where: str) -> Ids:
     if wrong.size:
         column = int(wrong[0])
         raise InputError(
-            "no pair u < v of nodes", where=f"{where}, column {column}", allowed=f"0 <= u < v <= {nodes - 1}"
+            "not a pair u < v of nodes", where=f"{where}, column {column}", allowed=f"0 <= u < v <= {nodes - 1}"
         )
     return array.astype(np.int64, copy=False)
 

@@ -86,7 +86,7 @@ def named_pairs(lists: NeighbourLists, reports: EdgeReports) -> tuple[Tensor, Te
         reports: of all users.
 
     Raises:
-        InputError: reports that no device sends.
+        InputError: reports that no device can send.
     """
     users, named = lists.check(reports)
     if lists.mode != "both":
@@ -110,7 +110,7 @@ def either_end(lists: NeighbourLists, reports: EdgeReports) -> Tensor:
         reports: of all users.
 
     Raises:
-        InputError: reports that no device sends.
+        InputError: reports that no device can send.
     """
     source, target, _ = named_pairs(lists, reports)
     if lists.mode == "directed":

@@ -78,7 +78,7 @@ class FeatureRR(InRange):
         least = min(self._epsilons)
         if least < SMALLEST_SHARE:
             raise InputError(
-                f"epsilon {rounded_up(self.epsilon)} leaves {least:g} for a feature",
+                f"epsilon {rounded_up(self.epsilon)} leaves {least:g} for one feature",
                 allowed=f"at least {SMALLEST_SHARE:g}",
                 remedy="give the feature no share, or use a mechanism that samples features, such as MultiBit",
             )
@@ -254,10 +254,10 @@ class FeatureRR(InRange):
 
 def _check_shares(shares: tuple[float, ...], dimension: int) -> None:
     if not isinstance(shares, tuple) or len(shares) != dimension:
-        raise InputError("the shares do not fit the features", allowed=f"a tuple of {dimension} numbers")
+        raise InputError("the shares do not match the features", allowed=f"a tuple of {dimension} numbers")
     wrong = [k for k, share in enumerate(shares) if isinstance(share, bool) or not isinstance(share, int | float)]
     wrong += [k for k, share in enumerate(shares) if not (k in wrong or 0 <= share < math.inf)]
     if wrong:
-        raise InputError("a share is no number", where=f"shares, feature {wrong[0]}", allowed="finite, at least 0")
+        raise InputError("a share is not a number", where=f"shares, feature {wrong[0]}", allowed="finite, at least 0")
     if not 0 < math.fsum(shares) < math.inf:
         raise InputError("no feature has a share", where="shares", allowed="at least one above 0")

@@ -93,7 +93,7 @@ class RandomizedResponse:
             randomness: the source of the noise.
 
         Raises:
-            InputError: a label is no declared class (the row is named), before any is encoded.
+            InputError: a label is not a declared class (the row is named), before any is encoded.
         """
         true = self._open(labels)
         sent = np.empty_like(true)
@@ -148,7 +148,7 @@ class RandomizedResponse:
         bad = np.flatnonzero((array < 0) | (array >= self.classes))
         if bad.size:
             raise InputError(
-                "the label is no declared class",
+                "the label is not a declared class",
                 where=f"labels, row {int(bad[0])}",
                 allowed=f"0 to {self.classes - 1}",
                 remedy="declare the class, or leave users without a label out",

@@ -161,7 +161,7 @@ def digest_of(parts: Mapping[str, Tensor]) -> str:
 
 def _another(error: BudgetError) -> BudgetError:
     return BudgetError(
-        f"this is another collection than the one that was paid for, and would be paid as well: {error.what}",
+        f"this is not the collection that was paid for, and would have to be paid too: {error.what}",
         where=error.where,
         allowed=error.allowed,
         remedy="fit on the reports that were paid for, or build another method for the others, with an account of "

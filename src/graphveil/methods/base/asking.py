@@ -47,9 +47,9 @@ def pay_for(
     # then not new.
     if reason == BY_ID and len(paid.spends) > len(ledger.spends) + len(own):
         raise BudgetError(
-            f"another process asked people of this run while {name} was looked at, and they may be the same",
+            f"another process asked people of this run at the same time, and {name} may hold the same people",
             where="ledger",
-            remedy="nothing was read, but what was paid stays paid: load the run again",
+            remedy="nothing was read, but the charge stays: load the run again",
         )
     return paid, own
 

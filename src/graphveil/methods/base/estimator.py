@@ -150,7 +150,7 @@ class Estimator(Generic[C]):
         for name in told:
             if name not in self.core.says_who:
                 raise InputError(
-                    f"{name} says nothing to {self.core.kind}",
+                    f"{name} does not apply to {self.core.kind}",
                     where="predict",
                     allowed=", ".join(self.core.says_who) or "the people of the training alone, or another graph",
                 )
@@ -324,7 +324,7 @@ class Estimator(Generic[C]):
 
     def _after_fitting(self, name: str) -> C:
         if not self.core.fitted:
-            raise AttributeError(f"{name} is there after fitting")
+            raise AttributeError(f"{name} exists only after fitting")
         return self.core
 
     # ---- the rest ----

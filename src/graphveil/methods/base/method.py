@@ -111,7 +111,7 @@ class Method(Generic[P, C]):
             raise InputError(
                 "epsilon is a total that is split for you",
                 allowed="epsilon, or epsilon_x and epsilon_y",
-                remedy="leave one of the two out",
+                remedy="leave out one of the two",
             )
         self.refuse(settings)
         return {**{name: option.default for name, option in self.options.items()}, **settings}

@@ -97,7 +97,7 @@ class Kept:
             InputError: `people` is no such word, or they cannot be the same people.
         """
         if people not in (None, "same", "other"):
-            raise InputError(f"people = {people!r}", where="predict", allowed="same, other, or nothing said")
+            raise InputError(f"people = {people!r}", where="predict", allowed="same, other, or leave it out")
         count, ids = int(graph.num_nodes), node_names(graph)
         # Declared and not checked, so it stands in the guarantee: who says so wrongly has people report twice.
         if people == "other":
@@ -184,7 +184,7 @@ class Kept:
         # A place outside would hand a person somebody else's report, or -1 the last one's.
         inside = all(0 <= place < min(counts) for place in places)
         if len(counts) > 1 or not inside or own > min(counts) or tuple(names.shape) != (len(places), NAME_BYTES):
-            raise InputError("people and what is kept of them do not belong together")
+            raise InputError("people and their stored reports do not match")
         known = {bytes(name): place for name, place in zip(names.numpy(), places, strict=True)}
         return Kept(own, known, bool(facts["named"]), rows, frozenset(facts["budgets"]))
 
@@ -231,7 +231,7 @@ def pay_again(ledger: Ledger, spends: Iterable[Spend], *, name: str) -> Ledger:
         return ledger.spend(*more)
     except BudgetError as error:
         raise BudgetError(
-            f"nothing tells the people of {name} from those who have reported, so they would be asked again: "
+            f"{name} has no ids to tell its people from those who have reported, so all would be asked again: "
             f"{error.what}",
             where=error.where,
             allowed=error.allowed,
@@ -305,5 +305,5 @@ def _not_the_same(graph: Graph, why: str) -> InputError:
     return InputError(
         f"they cannot be the people of the run: {why}",
         where=graph.schema.name,
-        remedy="leave people out, or give their reports",
+        remedy="leave out people, or give their reports",
     )

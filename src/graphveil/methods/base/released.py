@@ -132,7 +132,7 @@ def require_servable(graph: Graph, *, several: bool = False) -> GraphSchema:
     # The owner's declaration decides, not the method's name: here the server is handed every edge as it is.
     if "edges" in schema.private:
         raise InputError(
-            f"{schema.name} declares its edges private, and this method hands the topology to the server",
+            f"{schema.name} declares its edges private, but this method gives the server the whole graph",
             where="local features and labels",
             allowed="graphs whose edges are public",
             remedy="train solitude or link-beliefs, which collect neighbour lists privately; declare the edges public "

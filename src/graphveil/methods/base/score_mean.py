@@ -58,7 +58,7 @@ class CentralMean:
             raise InputError(f"scores are {tuple(rows.shape)}", allowed=f"[{self.users}, {self.dimension}]")
         # sqrt(2) holds for rows in the positive orthant alone; with negative entries two rows can be 2 apart.
         if not bool((rows >= 0).all()) or not bool(torch.isfinite(rows).all()):
-            raise InputError("a score is negative or no number", where="scores of the users", allowed="at least 0")
+            raise InputError("a score is negative or not a number", where="scores of the users", allowed="at least 0")
         total = quantise(rows.float(), bits=self.bits, normalise=False).values.long().sum(dim=0)
         # Whole numbers before any scaling: what is published is a grid point whatever the rows were.
         noisy = total + torch.from_numpy(self.noise.draw(self.dimension, randomness))

@@ -163,7 +163,7 @@ def restoring(path: str | Path) -> Iterator[None]:
         with what_was_collected():
             yield
     except (LookupError, TypeError, ValueError, AttributeError, RuntimeError, ArithmeticError) as error:
-        raise ModelFileError(f"lacks or garbles a field ({error})", where=str(path)) from error
+        raise ModelFileError(f"has a missing or damaged field ({error})", where=str(path)) from error
 
 
 def require_numbers(name: str, tensor: Tensor) -> Tensor:
@@ -173,7 +173,7 @@ def require_numbers(name: str, tensor: Tensor) -> Tensor:
         InputError: it holds others.
     """
     if tensor.dtype != torch.float32 or not bool(torch.isfinite(tensor).all()):
-        raise InputError(f"{name} holds {tensor.dtype}, or what is no number", allowed="finite float32")
+        raise InputError(f"{name} holds {tensor.dtype}, or values that are not finite", allowed="finite float32")
     return tensor
 
 

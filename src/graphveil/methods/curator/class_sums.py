@@ -116,7 +116,7 @@ class ClassSumsCore(FittedCore[FittedSums], ForgetsPeople):
         # Labels go into the messages as they are: noise for one edge does not hide a node in all its neighbours' sums.
         if unit == "node":
             raise InputError(
-                "class-sums sends labels as they are, so it cannot protect nodes",
+                "class-sums uses exact labels, so it cannot protect nodes",
                 allowed="unit edge or directed-edge",
                 remedy="train gap or progap with unit node",
             )
@@ -210,9 +210,9 @@ class ClassSumsCore(FittedCore[FittedSums], ForgetsPeople):
         fitted = self.result
         if graph is not None and people_key(graph) != fitted.people:
             raise InputError(
-                "class-sums knows only the nodes whose sums were published",
+                "class-sums predicts only nodes whose sums were published",
                 where=graph.schema.name,
-                remedy="publish and fit again with a budget of its own",
+                remedy="publish and fit again, with a new budget",
             )
         return torch.softmax(fitted.network.logits, dim=1)
 

@@ -104,9 +104,9 @@ class DPMLPCore(FittedCore[FittedCurator], ForgetsPeople):
         require_known(settings, CuratorSettings.__dataclass_fields__, self.kind)
         if unit != "node":
             raise InputError(
-                f"unit {unit!r} says nothing to {self.kind}, which reads no edges",
+                f"unit {unit!r} does not apply to {self.kind}, which reads no edges",
                 allowed="node",
-                remedy="train mlp: features and labels are open where edges are the unit",
+                remedy="train mlp: it uses features and labels as they are",
             )
         self.privacy = CuratorPrivacy(epsilon, delta, "node", tuning=tuning)
         # Nothing of ours would be left of such a run but the name.
@@ -114,7 +114,7 @@ class DPMLPCore(FittedCore[FittedCurator], ForgetsPeople):
             raise InputError(
                 "a backbone of your own with epsilon = inf",
                 where=self.kind,
-                remedy="train it in torch: nothing is hidden",
+                remedy="train it in torch: nothing is protected",
             )
         self.settings, self.backbone = CuratorSettings(**settings), backbone
         self.account = Account(self.privacy.open_ledger())
@@ -182,7 +182,7 @@ class DPMLPCore(FittedCore[FittedCurator], ForgetsPeople):
         # By identity: a copy of what was paid for would train a second time on the same payment.
         if collected is not self._untrained:
             raise BudgetError(
-                "a training is paid for once", where="unit node", remedy="fit again with a budget that allows it"
+                "one budget pays for one training", where="unit node", remedy="fit again with a new budget"
             )
         if randomness is None:
             raise InputError("private training needs a source of noise", remedy="pass randomness=SecureRandomness()")
@@ -204,7 +204,7 @@ class DPMLPCore(FittedCore[FittedCurator], ForgetsPeople):
             return torch.softmax(self._scores(fitted.networks[0], read_features(graph)), dim=1)
         if fitted.logits is None:
             raise InputError(
-                "predictions of the training nodes are not in the saved model: each is for its node alone",
+                "the saved model holds no predictions of its training nodes: each is for that node only",
                 where="unit node",
                 remedy="predict on a graph",
             )

@@ -131,10 +131,10 @@ class CuratorPrivacy:
         if self.rule not in RULES:
             raise InputError(f"rule {self.rule!r} is not known", allowed=", ".join(RULES))
         if self.degree_bound is not None and not self.nodes:
-            raise InputError("degree_bound says nothing where edges are protected", allowed="with unit node")
+            raise InputError("degree_bound does not apply where edges are protected", allowed="with unit node")
         # A promise needs a number that somebody made; a default would be promised by nobody.
         if self.nodes and self.rule == "declared" and self.degree_bound is None:
-            raise InputError("rule declared without a degree_bound", remedy="promise a degree_bound")
+            raise InputError("rule declared without a degree_bound", remedy="declare a degree_bound")
         if self.degree_bound is not None:
             sensitivity_of("node", 1.0, self.degree_bound)
         if isinstance(self.queries, bool) or not isinstance(self.queries, int) or not 0 <= self.queries <= 10**6:
@@ -247,7 +247,7 @@ class CuratorPrivacy:
         # The last word is the accountant's, on the noise that will really be drawn: never above what was declared.
         if epsilon > self.epsilon or delta > self.delta:
             raise InputError(
-                f"delta = {rounded_up(self.delta)} is less than the noise's cut tails weigh", remedy="raise delta"
+                f"delta = {rounded_up(self.delta)} is below the mass of the noise's cut tails", remedy="raise delta"
             )
         multipliers = {name: calibrated.sigmas(descent.name)[0] for name, (descent, _) in charged.items()}
         changed = next((part for part in descents if isinstance(part, ChangedSamples)), None)

@@ -240,7 +240,7 @@ class StagedCore(FittedCore[FittedCurator]):
         if graph is None or key == fitted.people:
             if fitted.logits is None:
                 raise InputError(
-                    "predictions of the training nodes are not in the saved model: each is for its node alone",
+                    "the saved model holds no predictions of its training nodes: each is for that node only",
                     where="unit node",
                     remedy="predict before saving, or declare queries and predict on a graph",
                 )
@@ -448,7 +448,7 @@ class StagedCore(FittedCore[FittedCurator]):
         require_same_features(graph.schema, schema)
         if randomness is None and not self.privacy.public:
             raise InputError(
-                "a new graph's edges are read behind noise, which needs a source of it",
+                "reading a new graph's edges needs a source of noise",
                 where="predict",
                 remedy="pass randomness=SecureRandomness()",
             )
@@ -477,9 +477,9 @@ class StagedCore(FittedCore[FittedCurator]):
         if self._own_rows:
             if published is not self._unfinished:
                 raise BudgetError(
-                    "the last training is private too, and a publication pays for it once",
+                    "the last training is private too, and a publication pays for one",
                     where="unit node",
-                    remedy="publish again with a budget that allows it",
+                    remedy="publish again with a new budget",
                 )
             # Cleared before training, not after: a training that was cut off has used its noise.
             self._unfinished = None

@@ -113,7 +113,7 @@ def read_people(graph: Graph, split: Split) -> NodeData:
     """Read features and labels; the labels of nodes that neither train nor validate are not kept.
 
     Raises:
-        InputError: for a graph with several labels a node, or a label that is no declared class.
+        InputError: for a graph with several labels a node, or a label that is not a declared class.
     """
     schema = require_one_label(graph)
     # Features of all nodes: the hops sum over neighbours who neither train nor validate.
@@ -123,7 +123,7 @@ def read_people(graph: Graph, split: Split) -> NodeData:
     if not bool(split.train.any()):
         raise InputError("no training node carries a label", remedy="give the split some training nodes")
     if bool(((labels < 0) & asked).any()) or bool((labels >= len(schema.classes)).any()):
-        raise InputError("a label is no declared class", where=schema.name, allowed=", ".join(schema.classes))
+        raise InputError("a label is not a declared class", where=schema.name, allowed=", ".join(schema.classes))
     return NodeData(features, labels, split.train.nonzero()[:, 0], split.val.nonzero()[:, 0], schema, people_key(graph))
 
 
@@ -193,7 +193,7 @@ def require_usable(settings: CuratorSettings, privacy: CuratorPrivacy, kind: str
     if settings.weights == ATTENTION and settings.hops != 1:
         raise InputError(f"weights attention over {settings.hops} hops", allowed="hops = 1")
     if settings.weights == "learned" and privacy.queries:
-        raise InputError("weights learned from labels know the training graph alone", allowed="queries = 0")
+        raise InputError("weights learned from labels exist for the training graph only", allowed="queries = 0")
 
 
 def compared_by(settings: CuratorSettings, x: Tensor, people: NodeData | None) -> Tensor:
@@ -205,7 +205,7 @@ def compared_by(settings: CuratorSettings, x: Tensor, people: NodeData | None) -
     if settings.weights != "learned":
         return x
     if people is None:
-        raise InputError("weights learned from labels know the training graph alone", where="predict")
+        raise InputError("weights learned from labels exist for the training graph only", where="predict")
     return learned_embedding(x, people.labels, people.train, seed=settings.seed)
 
 

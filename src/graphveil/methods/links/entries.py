@@ -44,7 +44,9 @@ def refuse_idle(given: Mapping[str, Any]) -> None:
     if given.get("epsilon_a") == INFINITE:
         for name in ("degree_share", *CALIBRATION):
             if name in given:
-                raise InputError(f"{name} says nothing where links are public (epsilon_a = inf)", remedy="leave it out")
+                raise InputError(
+                    f"{name} does not apply where links are public (epsilon_a = inf)", remedy="leave it out"
+                )
     refuse_idle_delta(given)
 
 
@@ -58,10 +60,10 @@ def refuse_idle_by_denoiser(given: Mapping[str, Any]) -> None:
     denoiser = given.get("denoiser") or "calibration"
     if "degree_share" in given and DENOISERS.get(denoiser) == "lists":
         takers = ", ".join(name for name, kind in DENOISERS.items() if kind != "lists")
-        raise InputError(f"degree_share says nothing to denoiser {denoiser}", allowed=f"with {takers}")
+        raise InputError(f"degree_share does not apply to denoiser {denoiser}", allowed=f"with {takers}")
     for name in CALIBRATION:
         if name in given and denoiser != "calibration":
-            raise InputError(f"{name} says nothing to denoiser {denoiser}", allowed="with calibration")
+            raise InputError(f"{name} does not apply to denoiser {denoiser}", allowed="with calibration")
     refuse_idle_delta(given)
 
 

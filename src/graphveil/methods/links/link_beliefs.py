@@ -147,7 +147,7 @@ class LinkBeliefsCore(ListsCore[FittedBeliefs], ForgetsPeople):
         fitted = self.result
         if graph is not None and people_key(graph) != fitted.people:
             raise InputError(
-                "link-beliefs knows only the people who reported",
+                "link-beliefs predicts only people who reported",
                 where=graph.schema.name,
                 remedy="collect their reports and fit again, or train solitude, which predicts on new graphs",
             )

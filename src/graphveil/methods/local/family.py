@@ -76,7 +76,7 @@ class LocalFamily:
 
     def collect(self, estimator: LocalMethod, graph: Graph, split: Split, *, randomness: Randomness) -> LocalReports:
         if not estimator.trains_network:
-            raise InputError("this total is spent on the label alone, which leaves nothing to choose", where="tune")
+            raise InputError("the whole budget goes to the label, so there is nothing to tune", where="tune")
         reports: LocalReports = estimator.randomize(graph, split=split, randomness=randomness)
         return reports
 

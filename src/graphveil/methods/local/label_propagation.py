@@ -175,7 +175,7 @@ class LabelPropagationCore(ReportsCore[FittedLabels], ForgetsPeople):
         fitted = self.result
         if graph is not None and topology_of(graph).fingerprint != fitted.fingerprint:
             raise InputError(
-                "label propagation knows only the graph whose labels were collected",
+                "label propagation predicts only on the graph whose labels were collected",
                 where=graph.schema.name,
                 remedy="train lpgnn, which predicts on new graphs from features",
             )

@@ -49,7 +49,9 @@ def refuse_idle(given: Mapping[str, Any], *, fixed: Mapping[str, Any]) -> None:
     for unit, epsilon, settings in (("features", "epsilon_x", _OF_FEATURES), ("edges", "epsilon_a", _OF_EDGES)):
         idle = [key for key in settings[1:] if key in given]
         if chosen[epsilon] == INFINITE and idle:
-            raise InputError(f"{idle[0]} says nothing where {unit} are public ({epsilon} = inf)", remedy="leave it out")
+            raise InputError(
+                f"{idle[0]} does not apply where {unit} are public ({epsilon} = inf)", remedy="leave it out"
+            )
     features, edges = chosen["features"], chosen["edges"]
     takers = {
         "delta": (features in feature_names_with("delta"), "features=gaussian"),
@@ -62,7 +64,7 @@ def refuse_idle(given: Mapping[str, Any], *, fixed: Mapping[str, Any]) -> None:
     }
     for key, (used, taker) in takers.items():
         if key in given and not used:
-            raise InputError(f"{key} says nothing here", allowed=f"with {taker}", remedy="leave it out")
+            raise InputError(f"{key} does not apply here", allowed=f"with {taker}", remedy="leave it out")
 
 
 def refuse_other_trees(given: Mapping[str, Any]) -> None:
@@ -153,7 +155,7 @@ def require_epsilons(method: AnyMethod, given: Mapping[str, Any]) -> None:
         if key in method.options and given.get(key) is None:
             flag = "--" + key.replace("_", "-")
             raise InputError(
-                f"{flag} is not given: what {unit} may cost, for ever",
+                f"{flag} is required: the epsilon of {unit}, spent for good",
                 where=f"release {method.name}",
                 allowed="a number above 0, or inf for what is declared public",
             )

@@ -126,7 +126,7 @@ class HeteroRRCore(ForgetsPeople):
         if isinstance(scores, Scores):
             self.privacy = replace(self.privacy, scores=scores)
         elif scores is not None and features != "feature-rr":
-            raise InputError(f"{features} gives every feature the same", remedy="leave scores out, or feature-rr")
+            raise InputError(f"{features} gives every feature the same", remedy="leave out scores, or use feature-rr")
         self.chains = Chains(steps, chains)
         self._given = {"steps_x": settings.get("steps_x")}
         if settings.get("steps_x") is None:
@@ -257,7 +257,7 @@ class HeteroRRCore(ForgetsPeople):
         self._require_fitted()
         if graph is not None and people_key(graph) != self._people:
             raise InputError(
-                "heterorr knows only the nodes that were released",
+                "heterorr predicts only the nodes that were released",
                 where=graph.schema.name,
                 remedy="release the other graph, and train on both releases with gcn or sage",
             )

@@ -72,7 +72,9 @@ class ReleasePrivacy:
         if not 0 < self.delta < 1:
             raise InputError(f"delta = {self.delta!r}", allowed="a number in (0, 1)")
         if self.scores is not None and self.features != "feature-rr":
-            raise InputError(f"{self.features} gives every feature the same", remedy="leave scores out, or feature-rr")
+            raise InputError(
+                f"{self.features} gives every feature the same", remedy="leave out scores, or use feature-rr"
+            )
 
     @property
     def protected(self) -> tuple[str, ...]:

@@ -61,9 +61,9 @@ class Scores:
             raise InputError(f"scores come from {self.source!r}", where="scores", allowed=", ".join(SOURCES))
         # An estimate without a price would be private data in a public parameter of every mechanism after it.
         if (self.source == ESTIMATED) != bool(self.spends and self.guarantee):
-            raise InputError("an estimate of private data names its price, and nothing else has one", where="scores")
+            raise InputError("a price belongs to an estimate from private data, and to nothing else", where="scores")
         if not self.shares or not all(math.isfinite(share) and share >= 0 for share in self.shares):
-            raise InputError("a share is negative or no number", where="scores", allowed="numbers of at least 0")
+            raise InputError("a share is negative or not a number", where="scores", allowed="numbers of at least 0")
         if abs(math.fsum(self.shares) - 1) > _OFF:
             raise InputError(f"the shares add up to {math.fsum(self.shares):g}", where="scores", allowed="1")
 
@@ -95,18 +95,18 @@ def public_part(graph: Graph, public: Tensor | None) -> PublicPart:
     schema: GraphSchema = graph.schema
     if public is None:
         raise InputError(
-            "scores were asked of private features for nothing",
+            "scores from private features must be paid for",
             where=schema.name,
             allowed="a declared public part of the nodes, a declared vector, or a private estimate",
             remedy="name the public nodes, or pay for an estimate with `estimated_scores`",
         )
     if public.dtype != torch.bool or tuple(public.shape) != (int(graph.num_nodes),):
-        raise InputError("public nodes are no mask", where=schema.name, allowed=f"bool [{int(graph.num_nodes)}]")
+        raise InputError("public nodes are not a mask", where=schema.name, allowed=f"bool [{int(graph.num_nodes)}]")
     count = int(public.sum())
     if count == 0 or (count == len(public) and "features" in schema.private):
         who = "nobody is" if count == 0 else "everybody is"
         raise InputError(
-            f"{who} declared public, and the features are private", where=schema.name, allowed="a part of the nodes"
+            f"{who} declared public, but the features are private", where=schema.name, allowed="a part of the nodes"
         )
     rows = graph.x[public] if graph.x.layout == torch.strided else _dense_rows(graph.x, public)
     return PublicPart(rows, graph.y[public], schema, int(graph.num_nodes))

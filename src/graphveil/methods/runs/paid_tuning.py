@@ -76,15 +76,15 @@ def require_payable(
     """
     allowed = payable(name, settings)
     if not allowed:
-        raise InputError(f"{name} is no method whose trials are paid for", where="tune", allowed=", ".join(PAID))
+        raise InputError(f"{name} does not pay for its trials", where="tune", allowed=", ".join(PAID))
     require_grid(over, tuning.mean)
     for key in over:
         if key not in allowed:
             raise InputError(
-                f"{key} is what is promised, and no setting to choose", where="tune", allowed=", ".join(allowed)
+                f"{key} is part of the guarantee and cannot be tuned", where="tune", allowed=", ".join(allowed)
             )
     if "attention" in (settings.get("weights"), *over.get("weights", ())):
-        raise InputError("weights attention have no price in a tuning", where="tune", remedy="tune on a --proxy")
+        raise InputError("weights=attention cannot be tuned at a price", where="tune", remedy="tune on a --proxy")
     if settings.get("epsilon") == math.inf:
         raise InputError(
             "nothing is protected at epsilon inf", where="tune", remedy="give epsilon, or tune on a --proxy"
@@ -183,7 +183,9 @@ def _run(
         trial = _Trial(one, method, noise, score, time.perf_counter() - began)
         # Repeat-and-select holds for trials on one data set; on two it would be another, unpriced mechanism.
         if fingerprint(graph, key) != seen:
-            raise DataError("the graph changed between trials", where="tune", remedy="nothing was exported; tune anew")
+            raise DataError(
+                "the graph changed between trials", where="tune", remedy="nothing was saved; start the tuning again"
+            )
         if log is not None:
             log({"trial": number, "settings": dict(one), "score": score, "data": seen})
         memory = memory or peak_memory_mb()
@@ -223,7 +225,7 @@ def _require_paid(method: Estimator[C], tuning: RepeatAndSelect) -> None:
     """Refuse to hand out the best of many trials whose noise was made for one."""
     # A last check against ourselves: the best of many, priced as one, would be a broken promise.
     if method.privacy.tuning != tuning or len(method.ledger.spends) != 1:
-        raise GraphveilError("a trial was not priced as one of many", where="tune", remedy="report this")
+        raise GraphveilError("a trial was priced as a single run", where="tune", remedy="please report this")
 
 
 def _how(best: _Trial, tuning: RepeatAndSelect) -> str:

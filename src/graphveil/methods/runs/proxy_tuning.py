@@ -34,7 +34,7 @@ def require_free(name: str, over: Mapping[str, Sequence[Any]], trials: int) -> N
     for key in over:
         if key in PROMISED:
             allowed = ", ".join(sorted(set(METHODS[name].options) - PROMISED))
-            raise InputError(f"{key} is what is promised, and no setting to choose", where="tune", allowed=allowed)
+            raise InputError(f"{key} is part of the guarantee and cannot be tuned", where="tune", allowed=allowed)
 
 
 def tune_by_proxy(

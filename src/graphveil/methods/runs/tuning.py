@@ -86,7 +86,7 @@ def require_tunable(name: str, over: Mapping[str, Sequence[Any]], trials: int) -
     allowed = tunable(name)
     if not allowed:
         raise InputError(
-            f"{name} would publish again in every trial, or has nothing to choose",
+            f"{name} would publish again in every trial, or has nothing to tune",
             where="tune",
             allowed=", ".join(method for method in METHODS if tunable(method)),
             remedy="choose its settings on public data (--proxy)",
@@ -94,7 +94,9 @@ def require_tunable(name: str, over: Mapping[str, Sequence[Any]], trials: int) -
     require_grid(over, trials)
     for key in over:
         if key not in allowed:
-            raise InputError(f"{key} is fixed before anybody reports", where="tune", allowed=", ".join(sorted(allowed)))
+            raise InputError(
+                f"{key} must be fixed before people report", where="tune", allowed=", ".join(sorted(allowed))
+            )
 
 
 def require_grid(over: Mapping[str, Sequence[Any]], trials: float) -> None:

@@ -62,9 +62,9 @@ def attack_folder(
     agreement, _ = draft(place)
     if truth is None:
         raise InputError(
-            "the attack is simulated on the data of all holders, which lie nowhere here",
+            "the attack simulates the run and needs the data of all holders",
             where="--truth",
-            allowed=f"a folder with {', '.join(agreement.setting.names)}, as graphveil federation split makes it",
+            allowed=f"a folder with {', '.join(agreement.setting.names)}, as written by graphveil federation split",
         )
     setting = agreement.setting
     held = holdings_of(agreement, Path(truth), data_root=data_root, seed=seed)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 #: What a plain network is called, which is attacked beside the method.
 PLAIN = "without protection"
-NONE = "None was run. Nothing says what an adversary learns; this does:"
+NONE = "None was run. What an adversary can learn is unknown; to find out:"
 _TITLE = "Attacks"
 _HEAD = (
     "attack",
@@ -32,7 +32,7 @@ _HEAD = (
 )
 MEASURED = (
     "Measured on the true data: these figures are not covered by epsilon. An attack that finds nothing proves nothing: "
-    "others may find more."
+    "another may find more."
 )
 
 Found = Mapping[str, Mapping[str, "AttackResult"]]
@@ -89,7 +89,7 @@ def over_limit(result: AttackResult) -> str:
     """Return what it means that an attack found more than epsilon allows."""
     if result.name == "averaging":
         return "more than the epsilon of one report allows, which is why the ledger refuses to pay for a second"
-    return "MORE THAN EPSILON ALLOWS: the method leaks what it promised to hide"
+    return "MORE THAN EPSILON ALLOWS: the method leaks what it claims to protect"
 
 
 def _row(name: str, result: AttackResult, plain: AttackResult | None) -> Row:
@@ -114,7 +114,7 @@ def _remarks(name: str, result: AttackResult) -> str:
     remarks = [f"{'no limit' if math.isinf(result.epsilon) else 'limit'}: {result.limit_note}"]
     if result.limit is not None and result.tpr_at_1_fpr.mean > result.limit and not result.beats_limit:
         surely = result.tpr_at_1_fpr.low > result.limit
-        remarks.append("what is above it was there without the secret: no leak" if surely else "not surely above it")
+        remarks.append("the excess was there without the secret: no leak" if surely else "not significantly above it")
     if result.baseline is not None:
         high = "" if result.baseline_high is None else f", by chance up to {result.baseline_high:.2f}"
         remarks.append(f"without the secret: {result.baseline_note}{high}")

@@ -48,9 +48,9 @@ def attack_release(
     """
     if name != PUBLISHED:
         remedy = f"graphveil train gcn {release.name}, then attack that run with --truth DATA"
-        raise InputError(f"{name} attacks a model, and this is a graph", allowed=PUBLISHED, remedy=remedy)
+        raise InputError(f"{name} attacks a model, but this is a graph", allowed=PUBLISHED, remedy=remedy)
     if truth is None:
-        raise InputError("is not given", where="--truth", allowed="the graph that the release was made of")
+        raise InputError("is required", where="--truth", allowed="the original graph of the release")
     served, graph = load_plain(release), load_plain(truth, root=data_root)
     results = {served.release.method: published_edges(graph, served, targets=nodes, seed=seed)}
     if plain:
@@ -77,7 +77,7 @@ def curator_folder(release: Path, out: Path | None) -> Path:
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is not a folder", where="--out")
     if any((folder / name).exists() for name in _OTHERS):
-        raise InputError(f"{folder} holds something else", where="--out", remedy="name a new folder")
+        raise InputError(f"{folder} holds other files", where="--out", remedy="name a new folder")
     return folder
 
 

@@ -195,7 +195,7 @@ def require_sum(guarantee: Guarantee, file: Path) -> None:
         for name in ("epsilon", "delta")
         if math.isfinite(guarantee.epsilon)
     ):
-        raise ModelFileError("promises more than its parts add up to", where=str(file), remedy=REMEDY)
+        raise ModelFileError("claims more than its parts add up to", where=str(file), remedy=REMEDY)
 
 
 def require_paid(guarantee: Guarantee, ledger: Ledger, file: Path) -> None:
@@ -212,7 +212,7 @@ def require_paid(guarantee: Guarantee, ledger: Ledger, file: Path) -> None:
     paid = max((ledger.total(entry.unit)[0] for entry in ledger.budget), default=0.0)
     # Above 0 as well: a finite epsilon that nobody paid is a promise without noise behind it.
     if math.isfinite(guarantee.epsilon) and not 0 < paid <= guarantee.epsilon * (1 + 1e-9) + 1e-8:
-        raise ModelFileError("promises more than its ledger paid for", where=str(file), remedy=REMEDY)
+        raise ModelFileError("claims more than its ledger paid for", where=str(file), remedy=REMEDY)
 
 
 def _check_result(file: Path, guarantee: Guarantee, ledger: Ledger, *, cut_off: bool) -> None:

@@ -39,9 +39,9 @@ def check_file(path: Path | None) -> None:
     if path.suffix.lower() not in _ENDINGS:
         raise InputError(str(path), where="--out", allowed="a name ending in .csv or .parquet")
     if path.exists():
-        raise InputError(f"{path} exists", where="--out", remedy="name a new file; nothing is overwritten")
+        raise InputError(f"{path} exists", where="--out", remedy="name a new file; files are never overwritten")
     if not path.parent.is_dir():
-        raise InputError(f"{path.parent} is no folder", where="--out")
+        raise InputError(f"{path.parent} is not a folder", where="--out")
 
 
 def check_people(people: str | None, model: Estimator[Any]) -> None:
@@ -59,7 +59,7 @@ def check_people(people: str | None, model: Estimator[Any]) -> None:
     if people not in get_args(Identity):
         raise InputError(people, where="--people", allowed=", ".join(get_args(Identity)))
     if "people" not in model.core.says_who:
-        raise InputError(f"--people says nothing to {model.kind}", allowed="with lpgnn, solitude, blink and dprr")
+        raise InputError(f"--people does not apply to {model.kind}", allowed="with lpgnn, solitude, blink and dprr")
 
 
 def tabulate(probabilities: Tensor, graph: Graph, classes: tuple[str, ...]) -> pl.DataFrame:

@@ -21,32 +21,31 @@ from graphveil.reports.base.text import percent, points, printable
 Priced = tuple[ProtectedUnit, float, float]
 
 CONTROL_MEANING = {
-    "random-features": "random noise in place of the features, same graph, same released labels",
+    "random-features": "random noise instead of the features, same graph, same released labels",
     "label-propagation": "released labels and the graph only: no features, no training",
     "no-edges": "the released features only, without the graph",
-    "random-graph": "strangers in place of the connections, as many and with the same noise",
-    "public-only": "what needs no private data at all",
-    "public-edges": "the public edges alone: the private ones left out",
-    "random-edges": "as many random edges in place of those made from private ones",
+    "random-graph": "random connections, as many and with the same noise",
+    "public-only": "uses no private data at all",
+    "public-edges": "the public edges only, without the private ones",
+    "random-edges": "random edges instead of those generated from private ones, as many",
 }
 
 RIVAL_MEANING = {
     "base": "the same reports: the connections as reported, nothing smoothed",
     "lpgnn": "the same reports: features smoothed over the connections as reported",
     "solitude": "the same reports: weights of the connections learned with the network",
-    "link-beliefs": "the same reports: every one weighed by its likelihood",
-    "blink": "reports of its own, both ends at half the price each: connections by their posterior",
-    "dprr": "reports of its own, both ends at half the price each: about as many as each person has",
-    "edge-rr": "a release of its own: edges made from noisy counts of blocks",
-    "edge-rand": "a release of its own: randomized response on every pair",
-    "lap-graph": "a release of its own: the largest pairs after noise",
+    "link-beliefs": "the same reports: each connection weighted by its likelihood",
+    "blink": "its own reports, both ends at half the price each: connections weighted by their posterior",
+    "dprr": "its own reports, both ends at half the price each: lists thinned to about their true length",
+    "edge-rr": "its own release: edges generated from noisy block counts",
+    "edge-rand": "its own release: randomized response on every pair",
+    "lap-graph": "its own release: the pairs that are largest after noise",
 }
 
 ON_TRUTH = "Measured on the true data: not covered by epsilon."
 #: Said of every model, whatever protects whom.
 GROUP = (
-    "What the model says about a group: a prediction that follows from everybody's data may still be right, and "
-    "unwelcome, for one person."
+    "Facts about groups: a prediction that follows from everybody's data may still reveal something about one person."
 )
 
 _PARTS = {"epsilon_x": "features", "epsilon_y": "labels", "epsilon_a": "connections"}
@@ -56,8 +55,8 @@ _AS_WELL = {
     "label-propagation": "the released labels, spread over the graph without any features, score as well",
     "no-edges": "the released features alone, without the graph, score as well",
     "random-graph": "a random graph with as many connections scores as well",
-    "public-only": "what is public anyway scores as well",
-    "public-edges": "the public edges alone, without any private one, score as well",
+    "public-only": "public data alone scores as well",
+    "public-edges": "the public edges alone score as well",
     "random-edges": "as many random edges score as well",
 }
 
@@ -81,7 +80,7 @@ def figure(record: RunRecord) -> tuple[str, str]:
     """What the scores of a run are called, and what they say of the test nodes: several labels a node have an F1."""
     if SEVERAL in record.notes:
         return "micro F1", "micro-averaged F1 on the test nodes"
-    return "accuracy", "of the test nodes right"
+    return "accuracy", "accuracy on the test nodes"
 
 
 def spread_over(score: Interval) -> str:
@@ -93,19 +92,19 @@ def lift_sentence(record: RunRecord) -> str:
     """What the lift means, in one plain sentence that claims no more than the interval does."""
     lift, best = record.scores.lift, record.scores.best_control
     if lift is None or best is None:
-        return "No controls were trained, so nothing says what the private data bought."
+        return "No controls were trained, so the lift is unknown."
     one = len(lift.runs) == 1
     where = " in this one run" if one else ""
-    more = " Whether that holds for other splits and other noise takes --repeats 10." if one else ""
+    more = " To check other splits and other noise, use --repeats 10." if one else ""
     what = _bought(record, best)
     # The interval decides, not the mean: a sentence claims no more than was measured.
     if lift.high < 0:
-        less = "asks for less" if _features(record) else "asks for no more"
+        less = "needs less private data" if _features(record) else "needs no more"
         return f"It scores measurably below its best control{where}: {best} does better and {less}.{more}"
     if lift.low > 0:
-        return f"It scores measurably above its best control{where}: that is what {what} bought.{more}"
+        return f"It scores measurably above its best control{where}: that is what {what} added.{more}"
     as_well = _AS_WELL.get(best, f"{best} scores as well")
-    return f"{what[0].upper()}{what[1:]} bought nothing measurable{where}: {as_well}."
+    return f"{what[0].upper()}{what[1:]} added nothing measurable{where}: {as_well}."
 
 
 def free_lift(record: RunRecord) -> str:
@@ -113,7 +112,7 @@ def free_lift(record: RunRecord) -> str:
     lift, best = record.scores.lift, record.scores.best_control
     if lift is None or best is None:
         return "Lift over the free baseline: not measured."
-    sign = "" if lift.low > 0 else "; not positive" if lift.mean <= 0 else "; not surely positive"
+    sign = "" if lift.low > 0 else "; not positive" if lift.mean <= 0 else "; may not be positive"
     line = f"{points(lift.mean)} points (95%: {lift_interval(lift)}){sign}."
     if best == "no-edges" and record.settings.get("unit") == "node" and record.privacy.guarantee.epsilon < math.inf:
         return f"There is no free baseline: no-edges is trained privately at the same price. Lift over it: {line}"
@@ -135,15 +134,17 @@ def measured_with(record: RunRecord) -> str:
 def trusted(guarantee: Guarantee) -> str:
     """Who must be trusted, and with what."""
     if all(epsilon == math.inf for _, epsilon, _ in unit_epsilons(guarantee)):
-        return "everybody who sees the data or the model: nothing is hidden from them."
+        return "everybody who sees the data or the model: nothing is protected."
     if guarantee.model == "local":
-        return "nobody but one's own device, which adds the noise before anything is sent."
+        return "only the person's own device, which adds the noise before anything is sent."
     if guarantee.model == "vertical":
         if guarantee.assumption("server-colludes-not") is None:
-            return "nobody but each holder's own program, which adds the noise before anything is sent."
-        return "no other party with rows as they are; all to follow the protocol, the server to collude with no holder."
+            return "only each holder's own program, which adds the noise before anything is sent."
+        return (
+            "nobody with exact rows; all parties to follow the protocol, and the server not to collude with any holder."
+        )
     once = ", to release the graph once" if guarantee.against == RELEASE_READERS else ""
-    return f"the curator: with the data as they are, to add the noise and keep it secret{once}. Nobody else."
+    return f"the curator only: with the exact data, to add the noise and keep it secret{once}."
 
 
 def rival_sentence(record: RunRecord) -> str:
@@ -170,7 +171,7 @@ def relationship_line(epsilon: float) -> str:
     """What one relationship costs, everything that is released about it counted."""
     if epsilon == math.inf:
         return "not protected"
-    return f"epsilon {rounded_up(epsilon)} for one relationship, everything released about it together"
+    return f"epsilon {rounded_up(epsilon)} for one relationship, everything released about it included"
 
 
 def _bought(record: RunRecord, control: str) -> str:
@@ -185,7 +186,7 @@ def _bought(record: RunRecord, control: str) -> str:
     labels_are_public = record.privacy.guarantee.epsilon == math.inf or record.settings.get("epsilon_y") == math.inf
     if control == "public-only" and not labels_are_public:
         return "the private data"
-    return _features(record) or "the method's own reading of the labels"
+    return _features(record) or "the method's own use of the labels"
 
 
 def _features(record: RunRecord) -> str:
@@ -272,7 +273,7 @@ def not_protected(guarantee: Guarantee, settings: Mapping[str, Any]) -> tuple[st
     elif guarantee.model == "local" and connected:
         lines.append("Several connections at once: k of one person's together cost up to k times the epsilon of one.")
     elif any(unit.kind == "node and own list" for unit in units):
-        lines.append("That others list a node: it stands in their lists, not in the node's own.")
+        lines.append("That others list a node: this is in their lists, not in the node's own.")
     elif guarantee.model == "central" and connected:
         lines.append("Several edges at once: k of one person's together cost up to k times epsilon, at a larger delta.")
     if guarantee.model == "local":
@@ -296,9 +297,6 @@ def _open_in_release(guarantee: Guarantee, covered: frozenset[str]) -> list[str]
     if "edge" in covered:
         slip = ", at a larger delta" if guarantee.delta else ""
         lines.append(f"Several edges at once: k of one node's together cost up to k times the epsilon of one{slip}.")
-        lines.append("Public edges, who may have private ones, and which nodes there are: all of it is in the release.")
-    lines.append(
-        "What the released graph says about a group: what follows from everybody's data may still be right, and "
-        "unwelcome, for one node."
-    )
+        lines.append("Public edges, which nodes exist, and which may have private edges: all of it is in the release.")
+    lines.append("Facts about groups: what follows from everybody's data may still reveal something about one node.")
     return lines

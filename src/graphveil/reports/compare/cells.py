@@ -202,7 +202,7 @@ def _read_cell(file: Path, cell: Cell) -> RunRecord:
     # A cell may come from another machine, so what it promises is checked like any run's.
     content = _read_json(file)
     if content.get("cell") != json_safe(cell.to_dict()) or not isinstance(content.get("result"), dict):
-        raise InputError("the file of another cell", where=str(file), remedy="delete it to have the cell run again")
+        raise InputError("belongs to another cell", where=str(file), remedy="delete it to run the cell again")
     record = RunRecord.from_dict(unsealed(content, file)["result"])
     require_sum(record.privacy.guarantee, file)
     require_paid(record.privacy.guarantee, record.privacy.ledger, file)
@@ -213,7 +213,7 @@ def _read_json(file: Path) -> dict[str, Any]:
     try:
         content = read_json(file)
     except ValueError as error:
-        raise InputError(f"damaged ({error})", where=str(file), remedy="delete it to have it made again") from error
+        raise InputError(f"damaged ({error})", where=str(file), remedy="delete it to have it rebuilt") from error
     if not isinstance(content, dict):
-        raise InputError("damaged (no JSON object)", where=str(file), remedy="delete it to have it made again")
+        raise InputError("damaged (no JSON object)", where=str(file), remedy="delete it to have it rebuilt")
     return content

@@ -135,7 +135,7 @@ def _outcome(folder: Path) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except ValueError as error:
-        raise ModelFileError("is no JSON", where=str(folder / OUTCOME)) from error
+        raise ModelFileError("is not JSON", where=str(folder / OUTCOME)) from error
     return outcome if isinstance(outcome, dict) else {}
 
 

@@ -25,13 +25,13 @@ from graphveil.reports.base.parts import GUARANTEE, LEDGER, REMEDY, read_object,
 from graphveil.reports.base.record import interval_from_dict
 
 OUTCOME, AGREEMENT = "outcome.json", "agreement.toml"
-_SHARED = "Which ids all holders share, how many ids each of them has, and who is labelled: all parties learn it."
-_ROWS = "What a person's features change in the rows of neighbours: every row is a unit of its own."
+_SHARED = "Which ids all holders share, how many ids each of them has, and who is labelled: all parties learn this."
+_ROWS = "What a person's features change in the rows of neighbours: every row is a separate unit."
 _ALONE = (
-    "The free baseline is what the label holder reaches alone, with its own features, edges and labels. No party has "
-    "trained it here; this does, at the label holder:"
+    "The free baseline is the accuracy the label holder reaches alone, with its own features, edges and labels. It "
+    "has not been trained. To train it, at the label holder:"
 )
-_NOBODY = "None was run: the parties cannot, since it takes the data of all holders. Whoever has them may simulate one:"
+_NOBODY = "None was run: an attack needs the data of all holders, which no party has. Whoever has it can simulate one:"
 
 
 def party_card(outcome: Mapping[str, Any], ledger: Ledger, attacks: Found) -> Card:
@@ -115,7 +115,7 @@ def _check_agreed(folder: Path, said: Mapping[str, Any]) -> None:
 def _published(outcome: Mapping[str, Any]) -> str:
     """Return how often a holder publishes, and at which price."""
     each, total = (rounded_up(float(outcome[name]), 3) for name in ("epsilon_per_publication", "epsilon"))
-    return f"Mode {outcome['mode']}, {outcome['publications']} publications: epsilon {each} each, all together {total}"
+    return f"Mode {outcome['mode']}, {outcome['publications']} publications: epsilon {each} each, {total} in total"
 
 
 def _open(outcome: Mapping[str, Any]) -> tuple[str, ...]:
@@ -123,7 +123,7 @@ def _open(outcome: Mapping[str, Any]) -> tuple[str, ...]:
     lines = ["The rows: they are published as they are."] if math.isinf(float(outcome["epsilon"])) else []
     lines.append(f"Between the parties: {outcome['opens']}.")
     if math.isinf(float(outcome["epsilon_y"])):
-        lines.append("The labels of training nodes: nothing randomizes them.")
+        lines.append("The labels of training nodes: they are not randomized.")
     return (*lines, _ROWS, _SHARED, words.GROUP)
 
 
@@ -151,5 +151,5 @@ def _wire(outcome: Mapping[str, Any]) -> Section:
     kinds = sorted({(one["from"], one["to"], one["kind"]) for one in outcome["messages"]})
     rows = tuple(Row((sender, to, kind, KINDS[kind].reveals)) for sender, to, kind in kinds)
     if not rows:
-        return Section("What crossed the wire", (Points(("Nothing.",)),))
-    return Section("What crossed the wire", (Table(("from", "to", "what", "what it reveals"), rows),))
+        return Section("Messages sent and received", (Points(("Nothing.",)),))
+    return Section("Messages sent and received", (Table(("from", "to", "what", "what it reveals"), rows),))

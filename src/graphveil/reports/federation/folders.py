@@ -199,7 +199,7 @@ def read_certificates(pairs: Sequence[str]) -> dict[str, bytes]:
     """Return the certificates of parties that keep their own keys.
 
     Raises:
-        InputError: not NAME=FILE, no such file, or a certificate made out to another name.
+        InputError: not NAME=FILE, no such file, or a certificate that names another party.
     """
     found = {}
     for pair in pairs:
@@ -313,10 +313,10 @@ def add_signature(folder: Path, others: Sequence[Path] = ()) -> dict[str, Any]:
     try:
         data = read_bytes(folder / FILE, largest=LARGEST_TOML)
     except FileNotFoundError as error:
-        raise DataError("is missing", where=str(folder / FILE), remedy="--agreement FILE copies it there") from error
+        raise DataError("is missing", where=str(folder / FILE), remedy="copy it there with --agreement FILE") from error
     agreement = parse_agreement(data, where=str(folder / FILE))
     if fingerprint_of(agreement.party(identity.name).certificate.encode()) != identity.fingerprint:
-        raise DataError(f"the key is not the one agreed for {identity.name}", where=str(folder))
+        raise DataError(f"the key is not the agreed one of {identity.name}", where=str(folder))
     file = folder / SIGNATURES
     signed: dict[str, str] = {}
     for source in (file, *others):

@@ -108,7 +108,7 @@ def read_status(folder: Path) -> dict[str, Any]:
     right = isinstance(found, dict) and all(type(found.get(key)) is kind for key, kind in kinds.items())
     total = found.get("epsilon_total", "") if right else ""
     if not (right and (total is None or _is_price(total, found.get("epsilon")))):
-        raise DataError("is no status", where=str(file), remedy="run the party again: it writes a new one")
+        raise DataError("is not a status file", where=str(file), remedy="run the party again: it writes a new one")
     return dict(found)
 
 
@@ -182,7 +182,7 @@ def _entry(row: dict[str, Any], where: str) -> Entry:
 
 
 def _no_message(what: str, where: str) -> DataError:
-    return DataError(what, where=where, remedy="move the file away: it is a record alone, the run goes on without it")
+    return DataError(what, where=where, remedy="move the file away: it is only a record, the run does not need it")
 
 
 def write_outcome(

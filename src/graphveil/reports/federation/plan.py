@@ -54,7 +54,7 @@ def draft(folder: Path) -> tuple[Agreement, list[str]]:
     except FileNotFoundError as error:
         raise DataError("is missing", where=str(file), remedy="graphveil federation init makes it") from error
     except (ValueError, TypeError) as error:
-        raise DataError("is no JSON object", where=str(folder / SIGNATURES)) from error
+        raise DataError("is not a JSON object", where=str(folder / SIGNATURES)) from error
     return found, [p.name for p in found.parties if not _signed(p.certificate, found.data, signatures.get(p.name))]
 
 

@@ -31,15 +31,15 @@ FIGURES = {
 _PARTS = ("released", "public_edges_only", "synthetic_edges_only")
 _DISTANCES = ("distance_of_released", "distance_of_public_edges_only")
 _POST = (
-    "Whatever is made of this graph (models, figures, other graphs) is covered by the same guarantee, at no more cost."
+    "Everything made from this graph (models, figures, other graphs) is covered by the same guarantee at no extra cost."
 )
 _CURATOR = (
-    "For the curator alone, NOT TO BE PUBLISHED:",
+    "For the curator only, NOT TO BE PUBLISHED:",
     "the attacks below were computed from the true data, without noise. The release has a card of its own.",
 )
 _NOT_HERE = (
-    "None is shown here, nor ever will be: attacks need the true edges, which the curator alone has, and their figures "
-    "are not covered by epsilon. This shows them to the curator, and keeps them beside the release:"
+    "Attacks are never shown here: they need the true edges, which only the curator has, and their figures "
+    "are not covered by epsilon. The curator can run them and keep the results outside the release:"
 )
 
 
@@ -95,7 +95,7 @@ def _lift(lift: RunRecord | None, folder: Path) -> Section:
     """Return what a plain network makes of the release, beside the best control."""
     if lift is not None:
         return results(lift, f"a plain network ({lift.method}) on this folder")
-    sentence = "Not measured: nothing says yet what the private data in here bought. This trains on it, at no cost:"
+    sentence = "Not measured yet: the lift of the private data is unknown. To measure it, at no privacy cost:"
     typed = f"graphveil report {shlex.quote(folder.name)} --lift"
     return Section("Lift over the free baseline", (Paragraph(sentence), Command(typed)))
 
@@ -106,16 +106,16 @@ def _content(graph: Graph) -> tuple[Section, ...]:
     edges = counts(graph)
     size = f"{int(graph.num_nodes):,} nodes, {edges['edges']:,} undirected edges"
     if edges["made"] is not None:
-        size += f", {edges['public']:,} of them public and {edges['made']:,} made"
+        size += f", {edges['public']:,} of them public and {edges['made']:,} generated"
     inside = Section("What is in it", (Points((size, *release.notes)),))
     rows = figures(release.statistics) if edges["made"] is not None else []
     if not rows:
         return (inside,)
     sentence = (
-        "Figures of the released graph, which anybody may compute, beside those of its public edges alone. How near "
-        "they are to the truth is for the curator to see, and not in here."
+        "Figures of the released graph, which anybody can compute, beside those of its public edges alone. How close "
+        "they are to the truth is for the curator only, and not shown here."
     )
-    table = Table(("", "released", "public edges alone", "made edges alone"), tuple(Row(row) for row in rows))
+    table = Table(("", "released", "public edges alone", "generated edges alone"), tuple(Row(row) for row in rows))
     return (inside, Section("What it keeps", (Paragraph(sentence), table)))
 
 
@@ -153,9 +153,8 @@ def overlap_sentence(kept: Mapping[str, Any]) -> str:
     overlap = kept["overlap"]
     inside = overlap["low"] <= overlap["common"] <= overlap["high"]
     verdict = "no more than chance" if inside else "other than chance"
-    true = (
-        f"{overlap['common']:,} of {overlap['synthetic']:,} made edges are true private ones (of {overlap['true']:,})"
-    )
+    hits = f"{overlap['common']:,} of {overlap['synthetic']:,} generated edges are true private ones"
+    true = f"{hits} (of {overlap['true']:,})"
     chance = f"{overlap['chance']:,.1f} ({overlap['low']:,} to {overlap['high']:,} in 95%)"
     return f"{true}; as many random pairs would hit {chance}: {verdict}"
 

@@ -16,7 +16,7 @@ from graphveil.reports.base.card import Card, Paragraph, Points, Row, Section, T
 from graphveil.reports.base.record import RunRecord, number_of
 
 _ELSEWHERE = (
-    "Not here: accuracies, controls and attacks are measured on true data, which no epsilon covers. The maker of "
+    "Not shown: accuracies, controls and attacks are measured on true data and not covered by epsilon. Whoever made "
     "the run has them."
 )
 

@@ -208,7 +208,7 @@ def _paid(record: RunRecord, guarantee: Guarantee, ledger: Ledger) -> RunRecord:
 def _record(path: Path) -> RunRecord:
     file = path / parts.RESULT
     if not file.is_file():
-        raise ModelFileError(f"no run in {path}", allowed="a folder that graphveil train wrote")
+        raise ModelFileError(f"no run in {path}", allowed="a folder written by graphveil train")
     try:
         content = read_json(file)
         history = _history(read_json_lines(path / parts.METRICS))

@@ -93,7 +93,7 @@ def read_trials(path: Path) -> tuple[list[dict[str, Any]], bool]:
         for line in content.splitlines(keepends=True):
             entry = parse_json(line, where="one line")
             if entry.pop("previous") != expected:
-                raise ModelFileError("the log of trials was changed", where=str(path))
+                raise ModelFileError("the log of trials was modified", where=str(path))
             expected = hashlib.sha256(line).hexdigest()
             entries.append(entry)
     except (OSError, ValueError, KeyError, AttributeError) as error:
