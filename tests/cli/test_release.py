@@ -23,7 +23,7 @@ def test_release_then_train_then_report_as_a_newcomer_would(type_in: Terminal) -
     for part in (
         "heterorr on social-200: released into out",
         "For the curator only, computed from the true edges; NOT in the folder",
-        "made edges are true private ones",
+        "generated edges are true private ones",
         "everything released hides one node's whole feature vector and whether one private undirected edge exists",
         "Next graphveil train gcn out",
     ):
