@@ -29,7 +29,7 @@ def edges(epsilon: float = 2.0, **changes: Any) -> Guarantee:
 
 OPEN = edges(math.inf, delta=0.0, assumes=(assume("edges-published-open"),))
 RUNS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
-    "local": ({}, ("one's own device", "Who is connected to whom", "one user's label", "replace")),
+    "local": ({}, ("the person's own device", "Who is connected to whom", "one user's label", "replace")),
     "central": ({"guarantee": edges()}, ("the curator only: with the exact data", "add/remove", "1e-05")),
     "on a release": (
         {"guarantee": edges(against=RELEASE_READERS), "method": "gcn"},
