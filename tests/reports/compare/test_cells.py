@@ -81,7 +81,7 @@ def test_a_cell_that_promises_more_than_was_paid_for_is_not_tabulated(tmp_path: 
     if not sealed:
         del content["sha256"]
     file.write_text(json.dumps(content))
-    with pytest.raises(ModelFileError, match="was changed" if sealed else "promises more than"):
+    with pytest.raises(ModelFileError, match="was changed" if sealed else "claims more than"):
         run_missing(one, folder, record_of)
 
 
