@@ -37,8 +37,8 @@ Trials = Annotated[
     typer.Option(
         "--trials",
         min=1,
-        help=f"Maximum number of combinations, drawn by --seed (default 20). Where trials have a price ({_PAID}): "
-        "the mean of their random number (default 10).",
+        help=f"Maximum number of combinations, drawn by --seed (default 20). With {_PAID}: "
+        "mean of the random number of trials (default 10).",
     ),
 ]
 Law = Annotated[
@@ -72,7 +72,7 @@ def tune(
     out: Out = None,
     as_json: options.Json = False,
 ) -> None:
-    """Choose settings and train with the best: free on one collection, at a price where each trial reads anew."""
+    """Search settings and train with the best: free on one collection's reports, at a price where trials read anew."""
     info = choices.find_method(method)
     chosen = choices.collect(method, info, context.params)
     search = _search(method, info, over, chosen, context.params)
@@ -121,7 +121,8 @@ def _search(method: str, info: AnyMethod, over: list[str], chosen: dict[str, Any
         return Search(grid, typed["trials"], typed["law"] or "logarithmic", typed["proxy"])
 
     if typed["law"] is not None and not search({}).paid(method):
-        raise InputError("trials cost nothing", where="--law", allowed=f"with {_PAID}, without --proxy")
+        said = "applies only where trials have a price"
+        raise InputError(said, where="--law", allowed=f"with {_PAID}, without --proxy")
     if typed["proxy"] is not None and typed["proxy"] == typed["data"]:
         raise InputError("the proxy is the private graph itself", where="--proxy", remedy="name a public graph like it")
     grid = choices.grid(method, info, over, chosen, lambda grid: search(grid).require(method, chosen))
