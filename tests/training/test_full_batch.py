@@ -11,7 +11,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from graphveil.errors import InputError
-from graphveil.training.full_batch import FullBatch, Rows, head_loss, train_full_batch
+from graphveil.training.full_batch import FullBatch, Rows, train_full_batch
+from graphveil.training.head_loss import head_loss
 
 
 class Plain(nn.Module):

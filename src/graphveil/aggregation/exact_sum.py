@@ -10,18 +10,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-import torch
-from torch import Tensor
-from torch.nn.functional import embedding_bag
 
 from graphveil.aggregation.grid import GridRows
 from graphveil.aggregation.propagation import adjacency
 from graphveil.errors import InputError
 from graphveil.graphs.degree_bound import BoundedEdges
+from graphveil.late import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 # Whole numbers up to here are exact in float32.
 _EXACT: Final = 1 << 24
@@ -155,7 +157,7 @@ class ReceiverRows:
         return _Sums(found, long, totals)
 
     def _bag(self, values: Tensor, starts: Tensor) -> Tensor:
-        return embedding_bag(
+        return torch.nn.functional.embedding_bag(
             self.senders, values, starts, mode="sum", per_sample_weights=self.weights, include_last_offset=True
         )
 

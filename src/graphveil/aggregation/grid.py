@@ -10,18 +10,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-import torch
-from torch import Tensor
+import numpy as np
 
 from graphveil.aggregation.names import require_bits
 from graphveil.errors import InputError
+from graphveil.late import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 # Room for the two roundings of a float32 product and for the norm's in float64, both relative.
 _SAFETY: Final = 1 - 2.0**-21
 _BLOCK: Final = 512
-_LARGEST: Final = torch.finfo(torch.float32).max
+_LARGEST: Final = float(np.finfo(np.float32).max)
 # Beyond this length the scale of a row would lose digits.
 _LONGEST: Final = 1e30
 

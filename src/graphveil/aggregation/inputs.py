@@ -11,14 +11,18 @@ made by counting operations.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
-import torch
-from torch import Tensor
 
 from graphveil.aggregation.propagation import propagate
 from graphveil.aggregation.sparse import SparseMatrix, from_scipy
+from graphveil.late import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 #: One multiply-add of a sparse row sum costs about this many of a dense product (benchmarks/kernels.py).
 SPARSE_COST = 2.0
@@ -93,7 +97,7 @@ def build_inputs(
     if p is not None and hops:
         ones = propagate(p, ones, hops)
     if p is not None and hops and dense_is_cheaper(matrix, p, hops, width):
-        dense = matrix if isinstance(matrix, Tensor) else matrix @ torch.eye(d, device=device)
+        dense = matrix if isinstance(matrix, torch.Tensor) else matrix @ torch.eye(d, device=device)
         matrix, p, hops = propagate(p, dense, hops), None, 0
     shift = torch.full((1, d), offset, device=device) if offset else None
     return Inputs(matrix, p if hops else None, hops, ones, shift)
@@ -111,7 +115,7 @@ def dense_is_cheaper(matrix: SparseMatrix | Tensor, p: SparseMatrix, hops: int, 
     n, d = matrix.shape
     if n * d > DENSE_VALUES:
         return False
-    first = matrix.numel() * width if isinstance(matrix, Tensor) else SPARSE_COST * matrix.entries * width
+    first = matrix.numel() * width if isinstance(matrix, torch.Tensor) else SPARSE_COST * matrix.entries * width
     commuted = first + SPARSE_COST * hops * p.entries * width
     return bool(n * d * width < commuted)
 
@@ -148,13 +152,13 @@ def _column_means(inputs: Inputs) -> Tensor:
             # 1^T P^K from the left: K products with one column, where P^K C would take d of them.
             weights = inputs.p.backward.times(weights)
     matrix = inputs.matrix
-    sums = matrix.T @ weights if isinstance(matrix, Tensor) else matrix.backward.times(weights)
+    sums = matrix.T @ weights if isinstance(matrix, torch.Tensor) else matrix.backward.times(weights)
     mean = sums.T / inputs.num_nodes
     return mean if inputs.offset is None else mean + inputs.ones.mean() * inputs.offset
 
 
 def _load(centred: sp.csr_matrix | np.ndarray | Tensor, device: torch.device | str) -> SparseMatrix | Tensor:
-    if isinstance(centred, Tensor):
+    if isinstance(centred, torch.Tensor):
         return centred.to(device=device, dtype=torch.float32)
     if sp.issparse(centred):
         return from_scipy(centred).to(device)

@@ -24,8 +24,6 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from torch import Tensor
-
 from graphveil.aggregation.exact_sum import ReceiverRows
 from graphveil.aggregation.grid import quantise, unit_rows
 from graphveil.aggregation.names import UNITS, Unit, require_bits
@@ -35,6 +33,7 @@ from graphveil.privacy import Randomness, gaussian_epsilon
 
 if TYPE_CHECKING:
     from dp_accounting import DpEvent
+    from torch import Tensor
 
 
 # Noise ends at this many standard deviations: 4e-33 of it is cut off, which `PerturbedSum.epsilon` charges.

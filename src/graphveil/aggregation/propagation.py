@@ -9,19 +9,22 @@ Shapes: edge_index [2, E] (row 0 sends to row 1; undirected graphs list both dir
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import scipy.sparse as sp
-from torch import Tensor
 
 from graphveil.aggregation.sparse import SparseMatrix, from_scipy
 from graphveil.errors import InputError
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
 Normalisation = Literal["gcn", "mean"]
 
 
-def adjacency(edge_index: Tensor, num_nodes: int, *, weights: Tensor | None = None) -> sp.csr_matrix:
+def adjacency(edge_index: Tensor | np.ndarray, num_nodes: int, *, weights: Tensor | None = None) -> sp.csr_matrix:
     """Return A [n, n] sparse with A[target, source] = 1, or the edge's weight; self-loops are left out.
 
     Args:
@@ -31,7 +34,7 @@ def adjacency(edge_index: Tensor, num_nodes: int, *, weights: Tensor | None = No
         InputError: when an edge names a node outside 0..n-1, for weights that are negative, not finite or not one per
             edge, and for an edge listed twice with weights.
     """
-    source, target = edge_index.cpu().numpy()
+    source, target = edge_index if isinstance(edge_index, np.ndarray) else edge_index.cpu().numpy()
     # Checked here, where the refusal can say what is wrong: the library that builds the matrix speaks of axes.
     if source.size and (min(source.min(), target.min()) < 0 or max(source.max(), target.max()) >= num_nodes):
         raise InputError("an edge names a node that does not exist", allowed=f"node numbers 0..{num_nodes - 1}")
@@ -81,14 +84,23 @@ def normalised(
     if self_loops:
         # Before degrees are taken, so that rows still add up to what they should with the loop among their entries.
         a = a + sp.identity(num_nodes, dtype=np.float32, format="csr")
+    return from_scipy(scaled(a, normalisation), symmetric=normalisation == "gcn" and is_symmetric(a))
+
+
+def scaled(a: sp.csr_matrix, normalisation: Normalisation = "gcn") -> sp.csr_matrix:
+    """Return P [n, n] for the formula above, as SciPy holds it: what `normalised` makes a `SparseMatrix` of.
+
+    Args:
+        a: A [n, n] of `adjacency`.
+        normalisation: "gcn" or "mean".
+    """
     # Degrees are read as they are: this is for topologies that are declared public. Private edges have `perturbed`,
     # which sums.
     received = np.asarray(a.sum(axis=1)).ravel()
     if normalisation == "mean":
-        return from_scipy(sp.diags_array(_inverse(received)) @ a)
+        return sp.diags_array(_inverse(received)) @ a
     sent = np.asarray(a.sum(axis=0)).ravel()
-    p = sp.diags_array(_inverse(np.sqrt(received))) @ a @ sp.diags_array(_inverse(np.sqrt(sent)))
-    return from_scipy(p, symmetric=_is_symmetric(a))
+    return sp.diags_array(_inverse(np.sqrt(received))) @ a @ sp.diags_array(_inverse(np.sqrt(sent)))
 
 
 def propagate(p: SparseMatrix, h: Tensor, hops: int) -> Tensor:
@@ -128,5 +140,6 @@ def _inverse(values: np.ndarray) -> np.ndarray:
     return inverse
 
 
-def _is_symmetric(a: sp.csr_matrix) -> bool:
+def is_symmetric(a: sp.csr_matrix) -> bool:
+    """Return whether every edge of A [n, n] has its mirror image."""
     return bool((a != a.T).nnz == 0)

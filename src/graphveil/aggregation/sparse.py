@@ -10,15 +10,16 @@ columns (benchmarks/kernels.py).  The transpose is stored, so a gradient costs w
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import scipy.sparse as sp
-import torch
-from torch import Tensor
-from torch.nn.functional import embedding_bag
 
 from graphveil.errors import InputError
+from graphveil.late import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Rows:
         """Return the product with a dense `x` [columns, c] -> [rows, c]."""
         if self.indices.numel() == 0:
             return x.new_zeros(self.starts.numel() - 1, x.shape[1])
-        return embedding_bag(
+        return torch.nn.functional.embedding_bag(
             self.indices, x, self.starts, mode="sum", per_sample_weights=self.values, include_last_offset=True
         )
 
@@ -75,30 +76,15 @@ class SparseMatrix:
         # Without a gradient to come nothing needs to be kept: predictions skip the bookkeeping of autograd.
         if not x.requires_grad:
             return self.forward.times(x)
-        return cast(Tensor, _Product.apply(x, self))  # type: ignore[no-untyped-call]
+        from graphveil.aggregation.sparse_slopes import Product
+
+        return cast(torch.Tensor, Product.apply(x, self))  # type: ignore[no-untyped-call]
 
     def to(self, device: torch.device | str) -> SparseMatrix:
         """Return the same matrix on another device."""
         forward = self.forward.to(device)
         backward = forward if self.backward is self.forward else self.backward.to(device)
         return SparseMatrix(forward, backward, self.shape)
-
-
-class _Kept(Protocol):
-    """What torch hands from a forward pass to its backward pass."""
-
-    matrix: SparseMatrix
-
-
-class _Product(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: _Kept, x: Tensor, matrix: SparseMatrix) -> Tensor:
-        ctx.matrix = matrix
-        return matrix.forward.times(x.contiguous())
-
-    @staticmethod
-    def backward(ctx: _Kept, gradient: Tensor) -> tuple[Tensor, None]:
-        return ctx.matrix.backward.times(gradient.contiguous()), None
 
 
 def from_scipy(matrix: sp.csr_matrix, *, symmetric: bool = False) -> SparseMatrix:

@@ -11,17 +11,18 @@ g is the slope dL/dy.  Everything costs O(E) memory and time: no array of nodes 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-import torch
-from torch import Tensor
-from torch.nn.functional import pad
 
 from graphveil.aggregation.propagation import Normalisation
-from graphveil.aggregation.sparse import Rows
 from graphveil.errors import InputError
 from graphveil.graphs.quiet import quiet
+from graphveil.late import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 #: Dot products of rows run fastest over a multiple of this many columns.
 LANES = 8
@@ -124,13 +125,13 @@ class Support:
             return left.new_zeros(0)
         fill = -left.shape[1] % LANES
         if fill:
-            left, right = pad(left, (0, fill)), pad(right, (0, fill))
+            left, right = torch.nn.functional.pad(left, (0, fill)), torch.nn.functional.pad(right, (0, fill))
         pattern = self.pattern if left.dtype == self.pattern.dtype else self.pattern.to(left.dtype)
-        return cast(Tensor, torch.sparse.sampled_addmm(pattern, left, right.T, beta=0.0).values())
+        return cast(torch.Tensor, torch.sparse.sampled_addmm(pattern, left, right.T, beta=0.0).values())
 
     def to(self, device: torch.device | str) -> Support:
         """Return the same support on another device."""
-        moved: dict[str, Any] = {k: v.to(device) for k, v in vars(self).items() if isinstance(v, Tensor)}
+        moved: dict[str, Any] = {k: v.to(device) for k, v in vars(self).items() if isinstance(v, torch.Tensor)}
         return replace(self, **moved)
 
 
@@ -163,46 +164,9 @@ class WeightedMatrix:
         """
         if x.dim() != 2 or x.shape[0] != self.shape[1]:
             raise InputError(f"cannot multiply a {self.shape} matrix with a tensor {tuple(x.shape)}")
-        return cast(Tensor, _Product.apply(x, self.values, self.diagonal, self.support))  # type: ignore[no-untyped-call]
+        from graphveil.aggregation.weighted_slopes import Product
 
-
-class _Kept(Protocol):
-    """What torch hands from a forward pass to its backward pass."""
-
-    support: Support
-    power: float
-    needs_input_grad: tuple[bool, ...]
-
-    @property
-    def saved_tensors(self) -> tuple[Any, ...]: ...
-
-    def save_for_backward(self, *tensors: Tensor | None) -> None: ...
-
-
-class _Product(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: _Kept, x: Tensor, values: Tensor, diagonal: Tensor | None, support: Support) -> Tensor:
-        x = x.contiguous()
-        ctx.save_for_backward(x, values, diagonal)
-        ctx.support = support
-        out = Rows(support.starts, support.source, values).times(x)
-        return out if diagonal is None else out.addcmul_(x, diagonal[:, None])
-
-    @staticmethod
-    def backward(ctx: _Kept, slope: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
-        (x, values, diagonal), support = ctx.saved_tensors, ctx.support
-        slope, to_x, to_values, to_diagonal = slope.contiguous(), None, None, None
-        if ctx.needs_input_grad[0]:
-            turned = values.index_select(0, support.turned)
-            to_x = Rows(support.back_starts, support.back_target, turned).times(slope)
-            if diagonal is not None:
-                to_x.addcmul_(slope, diagonal[:, None])
-        # Asked for one by one: each costs a pass over all entries, and a constant structure needs only the first.
-        if ctx.needs_input_grad[1]:
-            to_values = support.dots(slope, x)
-        if ctx.needs_input_grad[2]:
-            to_diagonal = (slope * x).sum(dim=1)
-        return to_x, to_values, to_diagonal, None
+        return cast(torch.Tensor, Product.apply(x, self.values, self.diagonal, self.support))  # type: ignore[no-untyped-call]
 
 
 def normalised_weights(
@@ -216,49 +180,12 @@ def normalised_weights(
     Args:
         self_loops: every node sends itself its own value with weight 1.
     """
-    values, diagonal = _Normalised.apply(  # type: ignore[no-untyped-call]
+    from graphveil.aggregation.weighted_slopes import Normalised
+
+    values, diagonal = Normalised.apply(  # type: ignore[no-untyped-call]
         weights, support, normalisation == "mean", self_loops
     )
     return WeightedMatrix(support, values, diagonal if self_loops else None)
-
-
-class _Normalised(torch.autograd.Function):
-    @staticmethod
-    def forward(
-        ctx: _Kept, weights: Tensor, support: Support, mean: bool, self_loops: bool
-    ) -> tuple[Tensor, Tensor | None]:
-        power = -1.0 if mean else -0.5
-        received = support.row_sums(weights) + float(self_loops)
-        # 0 to a negative power is infinite, and infinity times the row's weight 0 would be NaN.
-        left = received.pow(power).masked_fill_(received <= 0, 0.0)
-        factor, diagonal, right, sent = left.index_select(0, support.target), left, None, None
-        if not mean:
-            # Row and column sums apart: a support need not be symmetric, and with learned weights hardly any matrix is.
-            sent = support.column_sums(weights) + float(self_loops)
-            right = sent.pow(power).masked_fill_(sent <= 0, 0.0)
-            factor, diagonal = factor.mul_(right.index_select(0, support.source)), left * right
-        values = weights * factor
-        ctx.save_for_backward(values, factor, diagonal, received, sent)
-        ctx.support, ctx.power = support, power
-        return values, diagonal if self_loops else None
-
-    @staticmethod
-    def backward(ctx: _Kept, slope: Tensor, on_diagonal: Tensor | None) -> tuple[Tensor, None, None, None]:
-        (values, factor, diagonal, received, sent), support = ctx.saved_tensors, ctx.support
-        weighed = slope * values
-        loops = 0.0 if on_diagonal is None else on_diagonal * diagonal
-
-        def through(degrees: Tensor, sums: Tensor) -> Tensor:
-            # d v/d degree = power v / degree for every entry of the row: the quotient rule, summed over what hangs on
-            # that degree.
-            return sums.add_(loops).mul_(ctx.power).div_(degrees).masked_fill_(degrees <= 0, 0.0)
-
-        # The direct part first, each entry by its own factor; then what it adds to both of its degrees.
-        found = slope * factor
-        found += through(received, support.row_sums(weighed)).index_select(0, support.target)
-        if sent is not None:
-            found += through(sent, support.column_sums(weighed)).index_select(0, support.source)
-        return found, None, None, None
 
 
 def _starts(rows: np.ndarray, num_nodes: int) -> Tensor:

@@ -16,13 +16,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Final
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING, Final
 
 from graphveil.aggregation.names import largest_weight
 from graphveil.errors import InputError
+from graphveil.late import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 # Edges whose ends are compared at a time.
 _CHUNK: Final = 1 << 18

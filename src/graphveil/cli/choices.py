@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 from graphveil.cli.console import complain
 from graphveil.errors import InputError
 from graphveil.graphs import Graph
+from graphveil.late import torch
 from graphveil.mechanisms.catalogue import feature_names_with
 from graphveil.progress import Progress, ProgressCallback
 
 if TYPE_CHECKING:
     from graphveil.cli.groups import Source
+    from graphveil.graphs.parts import GraphParts
     from graphveil.methods.base.method import AnyMethod
     from graphveil.privacy import Randomness
     from graphveil.reports.compare.cells import Comparison
@@ -299,6 +301,16 @@ def load(data: str, source: Source, seed: int, tell: ProgressCallback) -> Graph:
     return drawn(load_plain(data, source.data_root, progress=tell), source.private_share, seed)
 
 
+def load_parts(data: str, source: Source, seed: int, tell: ProgressCallback) -> GraphParts:
+    """The parts of the graph that `load` would return; without a share to draw, no torch is needed."""
+    from graphveil.graphs import load_parts
+    from graphveil.graphs.value import parts_of
+
+    if source.private_share is None:
+        return load_parts(data, source.data_root, progress=tell)
+    return parts_of(load(data, source, seed, tell))
+
+
 def drawn(graph: Graph, share: float | None, seed: int) -> Graph:
     """The graph, with a share of its edges drawn as private where that was asked for.
 
@@ -459,8 +471,6 @@ def prepare(device: str, threads: int | None) -> None:
     Raises:
         InputError: the device is unknown or absent.
     """
-    import torch
-
     if device not in ("cpu", "cuda"):
         raise InputError(f"{device!r}", where="--device", allowed="cpu, cuda", remedy=nearest(device, ("cpu", "cuda")))
     if device == "cuda" and not torch.cuda.is_available():

@@ -28,7 +28,7 @@ def plan(
     from graphveil.methods.runs import plan as planning
 
     with working() as tell:
-        graph = choices.load(data, source, seed, tell)
+        graph = choices.load_parts(data, source, seed, tell)
         made = planning.plan(method, graph, chosen)
         defaults = choices.Defaults({method: chosen}, tell)
         if as_json:

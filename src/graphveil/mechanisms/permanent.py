@@ -21,14 +21,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields, replace
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from torch import Tensor
 
 from graphveil.errors import InputError
+from graphveil.late import torch
 from graphveil.mechanisms.base.guarantees import ONCE
 from graphveil.mechanisms.base.mechanism import FeatureMechanism
 from graphveil.mechanisms.base.reports import MultiBitReports
@@ -40,6 +39,10 @@ from graphveil.mechanisms.features.sampled import SampledVectors
 from graphveil.mechanisms.labels.randomized_response import RandomizedResponse
 from graphveil.mechanisms.samplers.subsets import draw_subsets
 from graphveil.privacy import Guarantee, Ledger, PermanentRandomness, Spend, assume
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 #: What a device can report again and again, beside neighbour lists.
 Reporter: TypeAlias = FeatureMechanism[Any] | RandomizedResponse

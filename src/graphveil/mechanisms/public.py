@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-
-from torch import Tensor
+from typing import TYPE_CHECKING
 
 from graphveil.mechanisms.base.values import Values
 from graphveil.privacy import Assumption, Guarantee, ProtectedUnit, Randomness, assume
 from graphveil.privacy.observer import SERVER
 from graphveil.privacy.unit import USER_FEATURES, USER_LABEL
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,6 +23,7 @@ from graphveil.methods.release.entries import RELEASE_METHODS
 
 if TYPE_CHECKING:
     from graphveil.graphs import Graph
+    from graphveil.graphs.parts import GraphParts
 
 #: What methods of a kind have in common, in words, and the methods.
 KINDS: Mapping[str, tuple[AnyMethod, ...]] = MappingProxyType(
@@ -60,7 +61,7 @@ def find_method(name: str) -> AnyMethod:
     return METHODS[name]
 
 
-def require_trainable(method: AnyMethod, graph: Graph) -> None:
+def require_trainable(method: AnyMethod, graph: Graph | GraphParts) -> None:
     """Refuse to protect again what was published already.
 
     Args:

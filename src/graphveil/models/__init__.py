@@ -1,4 +1,4 @@
-"""Backbones: GraphSAGE, GCN, GAT and the edge-free MLP."""
+"""Backbones: GraphSAGE, GCN, GAT and the edge-free MLP; the networks of a trusted curator."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from graphveil.exports import lazy_names
 
 if TYPE_CHECKING:
+    from graphveil.models.attention import Incoming as Incoming
+    from graphveil.models.attention import PairAttention as PairAttention
     from graphveil.models.backbone import Backbone as Backbone
     from graphveil.models.backbone import build_backbone as build_backbone
     from graphveil.models.backbone import first_width as first_width
@@ -15,17 +17,37 @@ if TYPE_CHECKING:
     from graphveil.models.block_model import BlockBeliefs as BlockBeliefs
     from graphveil.models.block_model import NamedPairs as NamedPairs
     from graphveil.models.block_model import block_beliefs as block_beliefs
+    from graphveil.models.fusion import Fusion as Fusion
     from graphveil.models.names import BACKBONES as BACKBONES
+    from graphveil.models.own import Links as Links
+    from graphveil.models.own import OwnBackbone as OwnBackbone
+    from graphveil.models.own import as_rows as as_rows
+    from graphveil.models.own import require_scores as require_scores
+    from graphveil.models.own import require_weights as require_weights
+    from graphveil.models.perceptrons import Encoder as Encoder
+    from graphveil.models.perceptrons import HopClassifier as HopClassifier
+    from graphveil.models.perceptrons import Stage as Stage
 
 _HOMES = {
     "BACKBONES": "names",
     "Backbone": "backbone",
     "BlockBeliefs": "block_model",
+    "Encoder": "perceptrons",
+    "Fusion": "fusion",
+    "HopClassifier": "perceptrons",
+    "Incoming": "attention",
+    "Links": "own",
     "NamedPairs": "block_model",
+    "OwnBackbone": "own",
+    "PairAttention": "attention",
+    "Stage": "perceptrons",
+    "as_rows": "own",
     "block_beliefs": "block_model",
     "build_backbone": "backbone",
     "first_width": "backbone",
     "learned_structure": "backbone",
+    "require_scores": "own",
+    "require_weights": "own",
     "structure_for": "backbone",
 }
 

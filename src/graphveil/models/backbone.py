@@ -7,18 +7,15 @@ an epoch, `rest(first, structure)` is run twice (training with dropout, evaluati
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol, cast
-
-import torch
-from torch import Tensor, nn
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from graphveil.aggregation import Inputs, Support, normalised, normalised_weights
 from graphveil.errors import InputError
-from graphveil.models.gat import GAT, HEADS, learned_neighbourhoods, neighbourhoods
-from graphveil.models.gcn import GCN
-from graphveil.models.mlp import MLP
-from graphveil.models.names import BACKBONES
-from graphveil.models.sage import GraphSAGE
+from graphveil.late import torch
+from graphveil.models.names import BACKBONES, HEADS
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
 
 
 class Backbone(Protocol):
@@ -49,10 +46,15 @@ def build_backbone(
     Raises:
         InputError: for an unknown name.
     """
+    from graphveil.models.gat import GAT
+    from graphveil.models.gcn import GCN
+    from graphveil.models.mlp import MLP
+    from graphveil.models.sage import GraphSAGE
+
     kinds: dict[str, Any] = {"sage": GraphSAGE, "gcn": GCN, "gat": GAT, "mlp": MLP}
     if name not in kinds:
         raise InputError(f"model {name!r} is not known", allowed=", ".join(BACKBONES))
-    return cast(nn.Module, kinds[name](dimension, hidden, classes, dropout, generator=generator))
+    return cast(torch.nn.Module, kinds[name](dimension, hidden, classes, dropout, generator=generator))
 
 
 def first_width(name: str, hidden: int) -> int:
@@ -83,6 +85,8 @@ def structure_for(
     if name == "gcn":
         return normalised(edge_index, num_nodes, "gcn", self_loops=True, weights=weights).to(device)
     if name == "gat":
+        from graphveil.models.gat import neighbourhoods
+
         return neighbourhoods(edge_index, num_nodes, weights=weights).to(device)
     return None
 
@@ -107,5 +111,7 @@ def learned_structure(name: str, support: Support) -> Callable[[Tensor], Any]:
     if name == "gcn":
         return lambda weights: normalised_weights(support, weights, "gcn", self_loops=True)
     if name == "gat":
+        from graphveil.models.gat import learned_neighbourhoods
+
         return learned_neighbourhoods(support)
     raise InputError(f"model {name!r} reads no edges", allowed="sage, gcn, gat")

@@ -11,12 +11,15 @@ its generalizations", 2003, equations 12 and 15.  Shapes: evidence [n, c], messa
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING
 
 from graphveil.aggregation import SparseMatrix
 from graphveil.aggregation.sparse import Rows
+from graphveil.late import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 ROUNDS = 12
 

@@ -21,14 +21,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING
 
 from graphveil.aggregation.sparse import Rows
 from graphveil.errors import InputError
+from graphveil.late import torch
 from graphveil.models.names import BELIEF_ROUNDS
 from graphveil.progress import Progress, ProgressCallback
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 #: Share of the last message that is kept, so that loops do not make the rounds swing.
 DAMPING = 0.3

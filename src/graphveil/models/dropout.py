@@ -5,8 +5,12 @@ out_i = x_i / (1 - r)  with probability 1 - r,  else 0;    r is rounded to a mul
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING
+
+from graphveil.late import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 def dropout(x: Tensor, rate: float, training: bool) -> Tensor:

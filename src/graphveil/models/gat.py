@@ -22,8 +22,8 @@ from torch.nn import functional
 from graphveil.aggregation import Inputs, Support, WeightedMatrix, adjacency
 from graphveil.models.dropout import dropout
 from graphveil.models.initial import glorot
+from graphveil.models.names import HEADS
 
-HEADS = 4
 LEAK = 0.2
 #: exp of this is a float32 with room for a sum; only an edge of weight below exp(-80) can come so far above the rest.
 LARGEST = 80.0

@@ -10,16 +10,18 @@ Shapes: x [n, c]; A[target, source], as `aggregation.adjacency`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
-import torch
-from torch import Tensor
 
 from graphveil.aggregation import SparseMatrix, from_scipy
 from graphveil.aggregation.propagation import Normalisation
 from graphveil.errors import InputError
+from graphveil.late import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True)

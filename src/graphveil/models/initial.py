@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
-import torch
-from torch import nn
+from graphveil.late import torch
+
+if TYPE_CHECKING:
+    from torch import nn
 
 
 def uniform(shape: tuple[int, ...], fan_in: int, generator: torch.Generator) -> nn.Parameter:
@@ -17,7 +20,7 @@ def uniform(shape: tuple[int, ...], fan_in: int, generator: torch.Generator) -> 
         generator: draws it.
     """
     bound = 1.0 / math.sqrt(fan_in)
-    return nn.Parameter((torch.rand(shape, generator=generator) * 2 - 1) * bound)
+    return torch.nn.Parameter((torch.rand(shape, generator=generator) * 2 - 1) * bound)
 
 
 def glorot(shape: tuple[int, ...], generator: torch.Generator) -> nn.Parameter:
@@ -28,4 +31,4 @@ def glorot(shape: tuple[int, ...], generator: torch.Generator) -> nn.Parameter:
         generator: draws it.
     """
     bound = math.sqrt(6.0 / (shape[-1] + shape[-2]))
-    return nn.Parameter((torch.rand(shape, generator=generator) * 2 - 1) * bound)
+    return torch.nn.Parameter((torch.rand(shape, generator=generator) * 2 - 1) * bound)

@@ -10,8 +10,13 @@ Shapes: labels [n] with -1 for none, edges source, target [E], pi [c].
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING
+
+from graphveil.late import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 #: Homophily is kept inside this range: outside it the estimate is noise or leaves nothing to infer.
 HOMOPHILY = (0.6, 0.9)

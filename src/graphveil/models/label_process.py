@@ -10,10 +10,14 @@ Shapes: likelihood [n, c] (of each node's report under each class), used [n, b],
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING
 
 from graphveil.aggregation import SparseMatrix
+from graphveil.late import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 SCALE = 10.0
 STEPS = 40

@@ -14,15 +14,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from graphveil.errors import InputError
+from graphveil.late import torch
 from graphveil.models.degree_prior import DegreePrior
 from graphveil.models.group_background import SoftLinks, soft_links
 from graphveil.models.pair_cells import PairCells, pair_cells
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 #: A sum of probabilities this little short of a whole number (relatively) is that number: rounding, not rank.
 ROUNDING = 1e-9

@@ -11,11 +11,13 @@ Shapes: features as a matrix with `@` [n, d], labels [n] int64 (-1 where none), 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-import torch
-from torch import Tensor
-from torch.nn.functional import log_softmax
+from graphveil.late import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 ITERATIONS = 80
 #: Strengths C tried on validation labels, weakest first.
@@ -39,7 +41,7 @@ class Logistic:
 
     def log_probabilities(self, features: Rows) -> Tensor:
         """Return log softmax(x W + b) [n, c]."""
-        return log_softmax(features @ self.weight + self.bias, dim=1)
+        return torch.nn.functional.log_softmax(features @ self.weight + self.bias, dim=1)
 
 
 def fit_logistic(
@@ -65,7 +67,7 @@ def fit_logistic(
 
     def step() -> Tensor:
         search.zero_grad()
-        found = log_softmax((features @ weight)[nodes] + bias, dim=1)
+        found = torch.nn.functional.log_softmax((features @ weight)[nodes] + bias, dim=1)
         loss = -torch.logsumexp(found + heard, dim=1).sum() + weight.square().sum() / (2 * strength)
         loss.backward()  # type: ignore[no-untyped-call]
         return loss.detach()

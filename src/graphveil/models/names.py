@@ -6,5 +6,7 @@ from typing import Literal, get_args
 
 BackboneName = Literal["sage", "gcn", "gat", "mlp"]
 BACKBONES: tuple[str, ...] = get_args(BackboneName)
+#: Heads of the first layer of "gat".
+HEADS = 4
 #: Rounds of belief propagation over named pairs.
 BELIEF_ROUNDS = 25

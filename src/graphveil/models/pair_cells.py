@@ -13,9 +13,12 @@ Shapes: pairs [p], numbers int64 [p] in 0 .. n (n - 1) / 2, or 0 .. n (n - 1) wh
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import torch
-from torch import Tensor
+from graphveil.late import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,13 @@ Shapes: x [n, d], labels [n], W [d, width].
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor
-from torch.nn.functional import binary_cross_entropy_with_logits, normalize
+from typing import TYPE_CHECKING
+
+from graphveil.late import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 STEPS, PAIRS, WIDTH, RATE = 200, 4096, 16, 0.01
 
@@ -32,9 +36,12 @@ def learned_embedding(x: Tensor, labels: Tensor, train: Tensor, *, seed: int, wi
     optimiser = torch.optim.Adam([weight, slope, offset], lr=RATE)
     for _ in range(STEPS if len(nodes) > 1 else 0):
         left, right = _pairs(labels, nodes, generator)
-        close = (normalize(x[left] @ weight, dim=1) * normalize(x[right] @ weight, dim=1)).sum(dim=1)
+        close = (
+            torch.nn.functional.normalize(x[left] @ weight, dim=1)
+            * torch.nn.functional.normalize(x[right] @ weight, dim=1)
+        ).sum(dim=1)
         same = (labels[left] == labels[right]).float()
-        loss = binary_cross_entropy_with_logits(slope * close + offset, same)
+        loss = torch.nn.functional.binary_cross_entropy_with_logits(slope * close + offset, same)
         optimiser.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         optimiser.step()

@@ -37,9 +37,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import logsumexp, ndtr
 
 from graphveil.errors import InputError
+from graphveil.late import special
 
 if TYPE_CHECKING:
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
@@ -184,7 +184,9 @@ def _deltas(shares: FloatArray, sigma: float, epsilons: FloatArray) -> FloatArra
     """
     size = np.abs(epsilons)
     t = _thresholds(shares, sigma, size)
-    over, under = (sum(share * ndtr((side * k - t) / sigma) for k, share in enumerate(shares)) for side in (1, -1))
+    over, under = (
+        sum(share * special.ndtr((side * k - t) / sigma) for k, share in enumerate(shares)) for side in (1, -1)
+    )
     with np.errstate(under="ignore", over="ignore"):
         # The difference may round below zero where both tails are tiny; a delta never is.
         positive = np.maximum(0.0, over - np.exp(size) * under)
@@ -200,4 +202,4 @@ def _renyi(shares: FloatArray, sigma: float, order: int) -> float:
     up, down = _logs(shares, sigma, x)
     # The width of a step, sigma / 8, is in the constant: the sum is then the integral itself.
     normal = -((x / sigma) ** 2) / 2 - math.log(8 * math.sqrt(2 * math.pi))
-    return float(logsumexp(normal + order * up + (1 - order) * down)) / (order - 1)
+    return float(special.logsumexp(normal + order * up + (1 - order) * down)) / (order - 1)

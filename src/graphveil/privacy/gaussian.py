@@ -10,9 +10,8 @@ import math
 from collections.abc import Callable
 from typing import Final
 
-from scipy.special import erfcx, ndtr
-
 from graphveil.errors import InputError
+from graphveil.late import special
 
 # Far more than the rounding of the formulas below, far less than anybody would notice.
 _SAFETY: Final = 1e-9
@@ -49,7 +48,7 @@ def gaussian_delta(sigma: float, epsilon: float, sensitivity: float = 1.0) -> fl
     # R(-a) grows like e^(a^2/2) and would overflow; the first term is above 1/2 here, so the plain form keeps its
     # digits.
     if a > 0:
-        return float(ndtr(a)) - _density(a) * _mills(-b)
+        return float(special.ndtr(a)) - _density(a) * _mills(-b)
     return _density(a) * (_mills(-a) - _mills(-b))
 
 
@@ -128,7 +127,7 @@ def _mills(x: float) -> float:
     """Mills' ratio (1 - Phi(x)) / phi(x)."""
     # erfcx is erfc without its factor e^(-x^2), which underflows near 38 deviations, where the ratio is still about
     # 1/x.
-    return float(erfcx(x / math.sqrt(2))) * math.sqrt(math.pi / 2)
+    return float(special.erfcx(x / math.sqrt(2))) * math.sqrt(math.pi / 2)
 
 
 def _require_positive(**values: float) -> None:

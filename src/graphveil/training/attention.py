@@ -16,18 +16,20 @@ Formal guarantees, for rows, labels, targets and schedule that are public:
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-import torch
-from torch import Tensor, nn
-
+from graphveil import models
 from graphveil.aggregation import ReceiverRows, quantise
 from graphveil.errors import InputError
-from graphveil.models.attention import Incoming, PairAttention
+from graphveil.late import torch
 from graphveil.privacy import Randomness
 from graphveil.progress import Progress, ProgressCallback
 from graphveil.training.dp_sgd import poisson_batch
 from graphveil.training.noisy_updates import NoisyUpdates, PrivateSchedule
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
 
 # Targets at a time; a public number, so that shapes say nothing about edges.
 _TARGETS: Final = 256
@@ -53,7 +55,7 @@ class AttentionDescent:
 
     def __init__(
         self,
-        network: PairAttention,
+        network: models.PairAttention,
         x: Tensor,
         rows: ReceiverRows,
         targets: Tensor,
@@ -123,16 +125,16 @@ class AttentionDescent:
                 parameter.data.copy_(mean)
 
 
-def incoming(rows: ReceiverRows, targets: Tensor) -> Incoming:
+def incoming(rows: ReceiverRows, targets: Tensor) -> models.Incoming:
     """Return the messages of some targets, int64 [b], in the order of the rows."""
     first, lengths = rows.starts.long()[targets], torch.diff(rows.starts).long()[targets]
     starts = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
     places = torch.repeat_interleave(first - starts[:-1], lengths) + torch.arange(int(starts[-1]))
-    return Incoming(targets.int(), starts.int(), rows.senders[places])
+    return models.Incoming(targets.int(), starts.int(), rows.senders[places])
 
 
 def train_attention(
-    network: PairAttention,
+    network: models.PairAttention,
     x: Tensor,
     rows: ReceiverRows,
     targets: Tensor,
@@ -165,5 +167,5 @@ def start_head(head: nn.Linear, x: Tensor, labels: Tensor) -> None:
     optimiser = torch.optim.Adam(head.parameters(), lr=0.1)
     for _ in range(_HEAD_STEPS if len(labels) else 0):
         optimiser.zero_grad()
-        nn.functional.cross_entropy(head(x), labels).backward()  # type: ignore[no-untyped-call]
+        torch.nn.functional.cross_entropy(head(x), labels).backward()  # type: ignore[no-untyped-call]
         optimiser.step()

@@ -28,19 +28,20 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from typing import Any, cast
-
-import torch
-from torch import Tensor, nn
+from typing import TYPE_CHECKING, Any, cast
 
 from graphveil.aggregation import Inputs, Support
 from graphveil.errors import InputError
+from graphveil.late import torch
 from graphveil.models import Backbone, learned_structure
 from graphveil.progress import Progress, ProgressCallback
 from graphveil.training.complement import complement_of
 from graphveil.training.edge_weights import Calibration, EdgeWeights
 from graphveil.training.loop import Objective, Schedule, Trained, judge, require_number
 from graphveil.training.selection import Epoch, selection_rule
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
 
 
 @dataclass(frozen=True)

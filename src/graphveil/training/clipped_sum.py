@@ -20,14 +20,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from torch import Tensor
 
+from graphveil.late import torch
 from graphveil.privacy import Randomness
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-import torch
-from torch import Tensor
 
 from graphveil.aggregation import Support
 from graphveil.errors import InputError
+from graphveil.late import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 def complement_of(support: Support, count: int, symmetric: bool, generator: torch.Generator) -> tuple[Support, Tensor]:

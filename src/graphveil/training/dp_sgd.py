@@ -14,14 +14,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-import torch
-from torch import Tensor, nn
-from torch.nn import functional
 
 from graphveil.errors import InputError
+from graphveil.late import torch
 from graphveil.privacy import Randomness
 from graphveil.progress import Progress, ProgressCallback
 from graphveil.training.clipped_sum import ROWS, Captured, Lengths, clipped_sum, input_lengths
@@ -29,7 +27,11 @@ from graphveil.training.noisy_updates import NoisyUpdates, PrivateSchedule
 from graphveil.training.row_checks import Recorder, linear_layers, refuse_mixed_rows, treats_rows_alike
 from graphveil.training.threads import one_thread
 
-Loss = Callable[[Tensor, Tensor], Tensor]
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+
+Loss: TypeAlias = "Callable[[Tensor, Tensor], Tensor]"
 
 
 class PrivateDescent:
@@ -219,4 +221,4 @@ def train_privately(
 
 
 def _cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
-    return functional.cross_entropy(logits, targets, reduction="none")
+    return torch.nn.functional.cross_entropy(logits, targets, reduction="none")

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING
 
 from graphveil.aggregation import Support
 from graphveil.errors import InputError
+from graphveil.late import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 #: Adam's constants (Kingma and Ba, ICLR 2015, Algorithm 1).
 DECAY = (0.9, 0.999)

@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Protocol, cast
-
-import torch
-from torch import Tensor, nn
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from graphveil.errors import InputError
+from graphveil.late import torch
 from graphveil.progress import Progress, ProgressCallback
 from graphveil.training.selection import Epoch
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
 
 
 class Perceptron(Protocol):
@@ -66,6 +67,8 @@ def train_full_batch(
     Raises:
         InputError: no training rows, or a loss that is not a number.
     """
+    from graphveil.training.head_loss import head_loss
+
     if len(train.classes) == 0:
         raise InputError("no training node carries a label", remedy="give the split some training nodes")
     net = cast(Perceptron, model)
@@ -118,40 +121,3 @@ def _judge(model: nn.Module, net: Perceptron, rows: Rows) -> tuple[float, float]
         loss = -logs.gather(0, rows.classes[None]).mean()
         # A tenth of the time of argmax over so few rows.
         return float(loss), float((scores.max(dim=0).indices == rows.classes).float().mean())
-
-
-def head_loss(h: Tensor, weight: Tensor, bias: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean cross entropy of the last layer, and the share of rows that it gets right.
-
-    Args:
-        h: what the last layer is given [n, d].
-        weight: of the layer [c, d].
-        bias: of the layer [c].
-        targets: the class of each row as a column of zeros and a one [c, n].
-
-    Returns:
-        The loss, with its exact slopes in `h`, `weight` and `bias`, and the accuracy in [0, 1].
-    """
-    loss, right = _HeadLoss.apply(h, weight, bias, targets)  # type: ignore[no-untyped-call]
-    return loss, right
-
-
-class _HeadLoss(torch.autograd.Function):
-    """Linear layer, softmax and mean cross entropy in one, with classes as rows [c, n]; also the accuracy."""
-
-    @staticmethod
-    def forward(ctx: Any, h: Tensor, weight: Tensor, bias: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-        chances = torch.softmax(torch.addmm(bias[:, None], weight, h.t()), dim=0)
-        own = (chances * targets).sum(dim=0)
-        right = (own >= chances.amax(dim=0)).float().mean()
-        # About the smallest normal float32: a row that is surely wrong costs much, but not infinity.
-        loss = -own.clamp_min(1e-38).log_().mean()
-        ctx.save_for_backward(h, weight, (chances - targets).div_(h.shape[0]))
-        ctx.mark_non_differentiable(right)
-        return loss, right
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor, _: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
-        h, weight, slope = ctx.saved_tensors
-        slope = slope * gradient
-        return slope.t() @ weight, slope @ h, slope.sum(dim=1), None

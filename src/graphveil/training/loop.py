@@ -7,16 +7,17 @@ evaluation and for the next epoch's training pass.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, cast
-
-import torch
-from torch import Tensor, nn
+from typing import TYPE_CHECKING, Protocol, cast
 
 from graphveil.aggregation import Inputs
 from graphveil.errors import InputError
+from graphveil.late import torch
 from graphveil.models import Backbone
 from graphveil.progress import Progress, ProgressCallback
 from graphveil.training.selection import Epoch, selection_rule
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
 
 
 class Objective(Protocol):

@@ -9,15 +9,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Final
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING, Any, Final
 
 from graphveil.errors import BudgetError, InputError
+from graphveil.late import torch
 from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
 from graphveil.privacy import Descent, Randomness
 from graphveil.training.clipped_sum import GradientGrid
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 # Noise ends at this many standard deviations, which `PrivateSchedule.price` charges.
 _CUT: Final = 12.0

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-
-import torch
-from torch import Tensor, nn
+from typing import TYPE_CHECKING
 
 from graphveil.errors import InputError
+from graphveil.late import torch
 
-_NORMS = (nn.modules.batchnorm._BatchNorm, nn.modules.instancenorm._InstanceNorm)
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+
 _PROBES = 7
 
 
@@ -20,11 +22,12 @@ def linear_layers(model: nn.Module) -> list[nn.Linear]:
         InputError: the model normalises over the batch, or a trainable parameter is outside a plain linear layer or
             shared by two.
     """
+    norms = (torch.nn.modules.batchnorm._BatchNorm, torch.nn.modules.instancenorm._InstanceNorm)
     for name, module in model.named_modules():
-        if isinstance(module, _NORMS):
+        if isinstance(module, norms):
             raise InputError(f"{name or 'the model'} is {type(module).__name__}", remedy="use no batch normalisation")
     # `type` and not `isinstance`: a subclass may compute something else, for which the closed form is wrong.
-    layers = [module for module in model.modules() if type(module) is nn.Linear]
+    layers = [module for module in model.modules() if type(module) is torch.nn.Linear]
     held = [id(p) for layer in layers for p in layer.parameters(recurse=False)]
     for name, parameter in model.named_parameters():
         if held.count(id(parameter)) != 1 or not parameter.requires_grad or parameter.dtype != torch.float32:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from graphveil.errors import InputError
+from graphveil.late import torch
 from graphveil.privacy.printed import rounded_up
 
 if TYPE_CHECKING:

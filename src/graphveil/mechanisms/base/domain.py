@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from torch import Tensor
 
+from graphveil.late import torch
 from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.guarantees import feature_guarantee
 from graphveil.mechanisms.base.values import FloatArray, Rows, Values, open_rows, open_values
 from graphveil.privacy import Guarantee
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 #: 2^64, the number of outcomes of one random word.
 WORDS = 2.0**64

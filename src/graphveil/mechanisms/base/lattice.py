@@ -9,19 +9,22 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from torch import Tensor
 
 from graphveil.errors import InputError
+from graphveil.late import torch
 from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.domain import WORDS, VectorDomain
 from graphveil.mechanisms.base.reports import LatticeReports, require_inside, require_pairs
 from graphveil.mechanisms.base.values import BLOCK, FloatArray, Values, blocks
 from graphveil.privacy import Randomness
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 Levels = npt.NDArray[np.int64]
 
@@ -153,8 +156,12 @@ class Lattice:
         return torch.from_numpy(result)
 
     def variance(self, values: Values) -> Tensor:
+        """The variance of the estimate of each coordinate as a tensor, see `variances`."""
+        return torch.from_numpy(self.variances(values))
+
+    def variances(self, values: Values) -> FloatArray:
         """The variance of the estimate of each coordinate, float64 [n, d]: noise plus rounding."""
-        return torch.from_numpy(self.rounding_variance(values) + self.noise.variance * self.step**2)
+        return self.rounding_variance(values) + self.noise.variance * self.step**2
 
     def rounding_variance(self, values: Values) -> FloatArray:
         """The variance that rounding adds to each value, in the square of the values' unit, [n, d]."""

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-from torch import Tensor
 
+from graphveil.late import torch
 from graphveil.mechanisms.base.in_range import InRange
 from graphveil.mechanisms.base.lattice import Lattice
 from graphveil.mechanisms.base.reports import LatticeReports
-from graphveil.mechanisms.base.values import Values
+from graphveil.mechanisms.base.values import FloatArray, Values
 from graphveil.privacy import Randomness
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 class LatticeMechanism(InRange, ABC):
@@ -70,8 +74,12 @@ class LatticeMechanism(InRange, ABC):
         return self.lattice.log_likelihood(reports, values)
 
     def variance(self, values: Values) -> Tensor:
+        """The variance of the estimate of each coordinate as a tensor, see `variances`."""
+        return torch.from_numpy(self.variances(values))
+
+    def variances(self, values: Values) -> FloatArray:
         """The variance of the estimate of each coordinate, float64 [n, d]: noise plus rounding."""
-        return self.lattice.variance(values)
+        return self.lattice.variances(values)
 
     def every_report(self) -> LatticeReports:
         """Every report that a device can send, one a user; raises InputError where there are more than a million."""

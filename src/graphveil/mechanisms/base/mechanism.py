@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse
-from torch import Tensor
 
 from graphveil.mechanisms.base.domain import VectorDomain
-from graphveil.mechanisms.base.values import Values
+from graphveil.mechanisms.base.values import FloatArray, Values
 from graphveil.privacy import Guarantee, Randomness
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 #: Estimates less the middle of the range, [n, d]: dense float32, or compressed sparse rows.
 Centred: TypeAlias = npt.NDArray[np.float32] | scipy.sparse.csr_matrix
@@ -99,6 +102,10 @@ class FeatureMechanism(Protocol[R]):
 
     def variance(self, values: Values) -> Tensor:
         """The variance of the estimate of each coordinate, float64 [n, d]."""
+        ...
+
+    def variances(self, values: Values) -> FloatArray:
+        """As `variance`, a NumPy array: no torch is needed to plan with it."""
         ...
 
     def every_report(self) -> R:

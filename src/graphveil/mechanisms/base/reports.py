@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, fields
-from typing import Any, ClassVar, Self
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from graphveil.errors import InputError
+from graphveil.late import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 class NamedTensors:

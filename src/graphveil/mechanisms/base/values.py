@@ -9,14 +9,14 @@ from typing import Any, Final, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse
-import torch
 
 from graphveil.errors import InputError
+from graphveil.late import torch
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.integer[Any]]
 # What `randomize` takes: dense [n, d], or compressed sparse rows.
-Values: TypeAlias = torch.Tensor | npt.NDArray[Any] | scipy.sparse.csr_matrix
+Values: TypeAlias = "torch.Tensor | npt.NDArray[Any] | scipy.sparse.csr_matrix"
 
 # Numbers worked on at a time: small enough to stay in the cache, large enough to amortise the calls.
 BLOCK: Final = 1 << 18
@@ -212,10 +212,10 @@ def blocks(rows: int, width: int, most: int = BLOCK) -> Iterator[tuple[int, int]
 
 def read_rows(values: Values) -> Rows:
     """A reader for `values` of any width; raises InputError for what is no matrix of real numbers."""
-    if torch.is_tensor(values):
-        return _tensor_reader(values.detach().cpu())
     if isinstance(values, np.ndarray):
         return _dense_reader(values)
+    if torch.is_tensor(values):
+        return _tensor_reader(values.detach().cpu())
     if scipy.sparse.issparse(values):
         return _sparse_reader(values.tocsr())
     raise InputError(

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import scipy.sparse
-import torch
-from torch import Tensor
 
+from graphveil.late import torch
 from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.guarantees import entry_guarantee, list_guarantee
 from graphveil.mechanisms.edges.bit_flips import BitFlips
@@ -26,6 +25,10 @@ from graphveil.mechanisms.edges.pairs import AdjacencyEstimate, PairEvidence, ei
 from graphveil.mechanisms.edges.reports import EdgeReports
 from graphveil.privacy import Guarantee, Randomness
 from graphveil.privacy.printed import rounded_up
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 # From here on the noise alone takes seconds and hundreds of megabytes, and buries any graph of that many nodes.
 FALSE_EDGES_WARNING: Final = 20_000_000

@@ -16,8 +16,8 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import logsumexp
 
+from graphveil.late import special
 from graphveil.mechanisms.base.values import FloatArray
 from graphveil.mechanisms.samplers.two_sided import TwoSided
 
@@ -85,7 +85,7 @@ def log_probability_of_top_k(largest: tuple[int, int], others: tuple[int, int], 
         _integral(sides, *sorted_ends)
         for sorted_ends in ((_edge(sides, peak, 0.0), peak), (peak, _edge(sides, peak, 1.0)))
     ]
-    return float(logsumexp(np.concatenate(parts)))
+    return float(special.logsumexp(np.concatenate(parts)))
 
 
 def _side(largest: int, others: int, levels: npt.NDArray[np.int64], noise: TwoSided) -> Side:
@@ -128,7 +128,7 @@ def _integral(sides: list[Side], start: FloatArray, stop: FloatArray) -> FloatAr
     with np.errstate(divide="ignore"):
         weights = np.log(half * _WEIGHTS)
     terms = _product(sides, u) + np.log(sides[0].rate(u) + sides[1].rate(u)) + weights
-    result: FloatArray = logsumexp(terms, axis=1)
+    result: FloatArray = special.logsumexp(terms, axis=1)
     return result
 
 

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
-from scipy.special import xlog1py, xlogy
-from torch import Tensor
 
+from graphveil.late import special, torch
 from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.guarantees import list_guarantee
 from graphveil.mechanisms.base.values import FloatArray
@@ -27,6 +26,9 @@ from graphveil.mechanisms.edges.reports import DegreePreservingReports, DegreeRe
 from graphveil.mechanisms.samplers.bits import WORD
 from graphveil.privacy import Guarantee, Randomness
 from graphveil.privacy.printed import rounded_up
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,8 +126,12 @@ class DegreePreservingRR:
         flip, keep = low / WORD, (WORD - low) / WORD
         silent = flip + keep * drop  # a true entry is not sent
         # xlogy counts 0 log 0 as 0: what cannot happen and did not costs nothing.
-        total = xlogy(both, keep * send) + xlogy(held - both, silent) + xlogy(sent - both, flip * send)
-        total += xlog1py(lists.lengths - held - sent + both, -flip * send)
+        total = (
+            special.xlogy(both, keep * send)
+            + special.xlogy(held - both, silent)
+            + special.xlogy(sent - both, flip * send)
+        )
+        total += special.xlog1py(lists.lengths - held - sent + both, -flip * send)
         return torch.from_numpy(total) + self.degree.log_likelihood(reports.degrees, self._degrees(true))
 
     @property

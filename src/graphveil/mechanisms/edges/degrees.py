@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from torch import Tensor
 
 from graphveil.errors import InputError
+from graphveil.late import torch
 from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.guarantees import list_guarantee
 from graphveil.mechanisms.base.reports import require_inside, require_pairs
@@ -27,7 +26,11 @@ from graphveil.mechanisms.samplers.two_sided import TwoSided, two_sided
 from graphveil.privacy import Guarantee, Randomness
 from graphveil.privacy.printed import rounded_up
 
-Degrees = Tensor | npt.NDArray[Any]
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+Degrees: TypeAlias = "torch.Tensor | npt.NDArray[Any]"
 
 # Reports reach this many noise scales beyond the possible degrees; noise further out has probability e^-40.
 _REACH: Final = 40

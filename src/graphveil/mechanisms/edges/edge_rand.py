@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
-from torch import Tensor
 
+from graphveil.late import torch
 from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.guarantees import pair_guarantee
 from graphveil.mechanisms.edges.adjacency import FALSE_EDGES_WARNING
@@ -24,6 +24,9 @@ from graphveil.mechanisms.edges.pair_domain import PairDomain, Pairs
 from graphveil.mechanisms.edges.pairs import PairEstimate
 from graphveil.privacy import Guarantee, Randomness
 from graphveil.privacy.printed import rounded_up
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
+from graphveil.late import torch
 from graphveil.mechanisms.base.values import BLOCK, blocks
 from graphveil.mechanisms.edges.neighbour_lists import Ids, NeighbourLists, contains, owners
 from graphveil.mechanisms.edges.reports import EdgeReports

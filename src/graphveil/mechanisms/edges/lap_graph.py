@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from graphveil.errors import InputError
+from graphveil.late import torch
 from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.guarantees import pair_guarantee
 from graphveil.mechanisms.edges.cell_likelihood import log_probability_of_top_k
@@ -26,6 +26,10 @@ from graphveil.mechanisms.edges.pairs import PairEstimate
 from graphveil.mechanisms.samplers.two_sided import TwoSided, two_sided
 from graphveil.privacy import Guarantee, Randomness
 from graphveil.privacy.printed import rounded_up
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 # From here on a noisy level would not fit into 64 bits.
 _SMALLEST: float = 1e-9

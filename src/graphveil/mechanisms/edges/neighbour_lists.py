@@ -7,20 +7,20 @@ that holds no secret: the number of places and who owns which follow from the nu
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from torch import Tensor
 
 from graphveil.errors import InputError
+from graphveil.late import torch
 from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.edges.reports import EdgeReports
 
 MODES: Final = ("lower", "both", "directed")
 
 Ids = npt.NDArray[np.int64]
-EdgeIndex = Tensor | npt.NDArray[Any]
+EdgeIndex: TypeAlias = "torch.Tensor | npt.NDArray[Any]"
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,13 @@ https://arxiv.org/abs/0811.2841; in parallel: F. McSherry, "Privacy Integrated Q
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from torch import Tensor
 
 from graphveil.errors import InputError
+from graphveil.late import torch
 from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.reports import require_pairs
 from graphveil.mechanisms.samplers.two_sided import TwoSided, two_sided
@@ -22,7 +21,11 @@ from graphveil.privacy import Guarantee, Randomness, assume
 from graphveil.privacy.observer import RELEASE_READERS
 from graphveil.privacy.unit import PRIVATE_EDGE
 
-Counts = Tensor | npt.NDArray[Any]
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+Counts: TypeAlias = "torch.Tensor | npt.NDArray[Any]"
 
 # Room for noise of up to 2^60 without an overflow, which would turn the sign and show how large the count was.
 _LARGEST: Final = 1 << 62

@@ -8,18 +8,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from torch import Tensor
 
 from graphveil.errors import InputError
+from graphveil.late import torch
 from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.edges.neighbour_lists import EdgeIndex, Ids, NeighbourLists, contains
 
-Pairs = Tensor | npt.NDArray[Any]
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+Pairs: TypeAlias = "torch.Tensor | npt.NDArray[Any]"
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse
-import torch
-from torch import Tensor
 
+from graphveil.late import torch
 from graphveil.mechanisms.edges.neighbour_lists import NeighbourLists, owners
 from graphveil.mechanisms.edges.reports import EdgeReports
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True, eq=False)

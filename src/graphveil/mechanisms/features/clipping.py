@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.sparse
-import torch
 
 from graphveil.errors import InputError
+from graphveil.late import torch
 from graphveil.mechanisms.base.values import Values, read_rows
 
 

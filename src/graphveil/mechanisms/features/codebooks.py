@@ -19,8 +19,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
-from scipy.special import ndtri
 
+from graphveil.late import special
 from graphveil.mechanisms.base.values import FloatArray
 
 UNIT: Final = 2.0**16
@@ -79,7 +79,7 @@ def _normal() -> npt.NDArray[np.float64]:
     They are the means of its 2^16 quantiles, stretched to variance 1; their fourth moment is that of the normal law up
     to 2e-4.
     """
-    edges = ndtri(np.arange(1, 2**16) / 2**16)
+    edges = special.ndtri(np.arange(1, 2**16) / 2**16)
     density = np.concatenate([[0.0], np.exp(-(edges**2) / 2) / math.sqrt(2 * math.pi), [0.0]])
     # The mean of a normal variable between two quantiles is the difference of the densities there over its probability.
     means = -(2**16) * np.diff(density)

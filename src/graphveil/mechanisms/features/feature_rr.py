@@ -12,13 +12,13 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from torch import Tensor
 
 from graphveil.errors import InputError
+from graphveil.late import torch
 from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.domain import WORDS
 from graphveil.mechanisms.base.in_range import InRange
@@ -28,6 +28,10 @@ from graphveil.mechanisms.features.bin_reports import BinReports
 from graphveil.mechanisms.samplers.bins import MOST_BINS, SMALLEST_SHARE, BinLaws, Bins, bin_laws
 from graphveil.privacy import Guarantee, Randomness, assume
 from graphveil.privacy.printed import rounded_up
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 # The largest tables of probabilities: one for each distinct share.
 _MOST_NUMBERS = 1 << 24
@@ -197,6 +201,10 @@ class FeatureRR(InRange):
         return torch.from_numpy(result)
 
     def variance(self, values: Values) -> Tensor:
+        """The variance of the estimate of each coordinate as a tensor, see `variances`."""
+        return torch.from_numpy(self.variances(values))
+
+    def variances(self, values: Values) -> FloatArray:
         """The variance of the estimate of each coordinate, float64 [n, d]; infinite for features that are not sent.
 
         E[v^2 | x] - x^2 on [0, 1], where E[v^2 | x] is linear between two bins.
@@ -208,7 +216,7 @@ class FeatureRR(InRange):
         mean = (1 - up) * squares[self._which, below] + up * squares[self._which, above]
         result = np.full(dense.shape, np.inf)
         result[:, self.sent] = (mean - ((below + up) / (self.bins - 1)) ** 2) * (self.high - self.low) ** 2
-        return torch.from_numpy(result)
+        return result
 
     def every_report(self) -> BinReports:
         """Every report that a device can send, one a user.

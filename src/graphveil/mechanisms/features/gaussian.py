@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from scipy.special import log_ndtr
-
 from graphveil.errors import InputError
+from graphveil.late import special
 from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.lattice import Lattice
 from graphveil.mechanisms.base.lattice_mechanism import LatticeMechanism
@@ -137,6 +136,6 @@ def _cut(epsilon: float, delta: float, dimension: int) -> float:
     allowed = math.log(_TAIL_PART * delta / dimension) - math.log1p(math.exp(epsilon))
     # Never less, so that clamping costs no accuracy: 7 deviations are exceeded with probability 3e-12.
     cut = 7.0
-    while math.log(2) + float(log_ndtr(-cut)) > allowed:
+    while math.log(2) + float(special.log_ndtr(-cut)) > allowed:
         cut += 0.25
     return cut

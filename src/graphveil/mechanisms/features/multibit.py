@@ -8,20 +8,24 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse
-import torch
-from torch import Tensor
 
+from graphveil.late import torch
 from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.in_range import InRange
 from graphveil.mechanisms.base.reports import MultiBitReports, require_inside, require_pairs
-from graphveil.mechanisms.base.values import Values
+from graphveil.mechanisms.base.values import FloatArray, Values
 from graphveil.mechanisms.features.subset_estimates import Worth, centred_rows, dense_rows, require_subsets
 from graphveil.mechanisms.samplers.bits import BitLaw, bit_law
 from graphveil.mechanisms.samplers.subsets import draw_subsets, every_subset, index_bits, log_subsets, subset_blocks
 from graphveil.privacy import Guarantee, Randomness
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 # A user who reports m coordinates spends epsilon/m on each; the variance is least near epsilon/m = 2.18.
 _BEST_SHARE = 2.18
@@ -158,9 +162,13 @@ class MultiBit(InRange):
         return torch.from_numpy(result)
 
     def variance(self, values: Values) -> Tensor:
+        """The variance of the estimate of each coordinate as a tensor, see `variances`."""
+        return torch.from_numpy(self.variances(values))
+
+    def variances(self, values: Values) -> FloatArray:
         """The variance of the estimate of each coordinate, float64 [n, d]: m/d scale^2 - (x - midpoint)^2."""
         distance = self.domain.open_dense(values, "the variance") - self.midpoint
-        return torch.from_numpy(self.worst_variance - distance**2)
+        return self.worst_variance - distance**2
 
     def every_report(self) -> MultiBitReports:
         """Every report that a device can send, one a user.

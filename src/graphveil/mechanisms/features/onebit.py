@@ -7,21 +7,24 @@ https://arxiv.org/abs/1712.01524, equation 1 (1BitMean), with epsilon/d for each
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from torch import Tensor
 
 from graphveil.errors import InputError
+from graphveil.late import torch
 from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.in_range import InRange
 from graphveil.mechanisms.base.reports import OneBitReports, require_pairs
-from graphveil.mechanisms.base.values import Values, blocks
+from graphveil.mechanisms.base.values import FloatArray, Values, blocks
 from graphveil.mechanisms.features.multibit import MultiBit
 from graphveil.mechanisms.samplers.bits import BitArray, BitLaw
 from graphveil.mechanisms.samplers.subsets import every_subset
 from graphveil.privacy import Guarantee, Randomness
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,8 +127,12 @@ class OneBit(InRange):
         return torch.from_numpy(result)
 
     def variance(self, values: Values) -> Tensor:
+        """The variance of the estimate of each coordinate as a tensor, see `variances`."""
+        return torch.from_numpy(self.variances(values))
+
+    def variances(self, values: Values) -> FloatArray:
         """The variance of the estimate of each coordinate, float64 [n, d]: scale^2 - (x - midpoint)^2."""
-        return self._multibit.variance(values)
+        return self._multibit.variances(values)
 
     def every_report(self) -> OneBitReports:
         """Every report that a device can send, one a user.

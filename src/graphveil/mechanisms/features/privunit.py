@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from torch import Tensor
 
 from graphveil.errors import InputError
+from graphveil.late import torch
 from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.in_range import InRange
 from graphveil.mechanisms.base.reports import require_inside, require_pairs
@@ -24,6 +23,10 @@ from graphveil.mechanisms.features.codebooks import LAST_CODEBOOK, UNIT, Codeboo
 from graphveil.mechanisms.features.codeword_reports import CodewordReports
 from graphveil.mechanisms.samplers.caps import CapLaw, Places, cap_law
 from graphveil.privacy import Guarantee, Randomness, assume
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 # Fine enough not to matter, coarse enough for exact products with codewords (see `codebooks`).
 _STEP: Final = 2.0**-24
@@ -182,13 +185,17 @@ class PrivUnit(InRange):
         return torch.from_numpy(result)
 
     def variance(self, values: Values) -> Tensor:
+        """The variance of the estimate of each coordinate as a tensor, see `variances`."""
+        return torch.from_numpy(self.variances(values))
+
+    def variances(self, values: Values) -> FloatArray:
         """The variance of the estimate of each coordinate over codebooks and choices, float64 [n, d].
 
         With v the coordinate's distance from the middle over the radius and w = g_sent . v:
         radius^2 ((1 + (E[w^2] - 1) v^2) / E[w]^2 - v^2).
         """
         shares = (self.domain.open_dense(values, "the variance") - self.midpoint) / self.length
-        return torch.from_numpy(self._spread(shares**2))
+        return self._spread(shares**2)
 
     def every_report(self) -> CodewordReports:
         """Every report of one user, who has codebook 0, one a row; for audits."""

@@ -9,22 +9,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse
-import torch
-from torch import Tensor
 
+from graphveil.late import torch
 from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.domain import WORDS
 from graphveil.mechanisms.base.in_range import InRange
 from graphveil.mechanisms.base.reports import require_inside, require_pairs
-from graphveil.mechanisms.base.values import Values
+from graphveil.mechanisms.base.values import FloatArray, Values
 from graphveil.mechanisms.features.sampled_reports import SampledReports
 from graphveil.mechanisms.features.subset_estimates import Worth, centred_rows, dense_rows, require_subsets
 from graphveil.mechanisms.samplers.laws import Law, worst_variance
 from graphveil.mechanisms.samplers.subsets import draw_subsets, every_subset, index_bits, log_subsets, subset_blocks
 from graphveil.privacy import Guarantee, Randomness
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True)
@@ -183,13 +186,17 @@ class SampledVectors(InRange):
         return torch.from_numpy(result)
 
     def variance(self, values: Values) -> Tensor:
+        """The variance of the estimate of each coordinate as a tensor, see `variances`."""
+        return torch.from_numpy(self.variances(values))
+
+    def variances(self, values: Values) -> FloatArray:
         """The variance of the estimate of each coordinate, float64 [n, d]: d/k E[v^2 | x] - x^2 in half-ranges."""
         half = self.domain.width / 2
         place = (self.domain.open_dense(values, "the variance") - self.midpoint) / half
         steps = self.law.steps
         # Rounding at random makes E[v^2 | x] linear between two positions, so interpolating it is exact.
         square = np.interp((place + 1) / 2 * steps, np.arange(steps + 1), self.law.second_moments())
-        return torch.from_numpy((self.dimension / self.coordinates * square - place**2) * half**2)
+        return (self.dimension / self.coordinates * square - place**2) * half**2
 
     def every_report(self) -> SampledReports:
         """Every report that a device can send, one a user.

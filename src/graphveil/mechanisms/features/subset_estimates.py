@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse
-import torch
-from torch import Tensor
 
 from graphveil.errors import InputError
+from graphveil.late import torch
 from graphveil.mechanisms.base.reports import require_inside
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 Worth = npt.NDArray[np.float32]
 

@@ -10,14 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from torch import Tensor
 
 from graphveil.errors import InputError
+from graphveil.late import torch
 from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.guarantees import label_guarantee
 from graphveil.mechanisms.base.reports import LabelReports, require_inside, require_pairs
@@ -26,7 +25,11 @@ from graphveil.mechanisms.samplers.bits import PRECISION, WORD, round_up
 from graphveil.privacy import Guarantee, Randomness
 from graphveil.privacy.printed import rounded_up
 
-Labels = Tensor | npt.NDArray[Any]
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+Labels: TypeAlias = "torch.Tensor | npt.NDArray[Any]"
 
 
 @dataclass(frozen=True, kw_only=True)

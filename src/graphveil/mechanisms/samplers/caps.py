@@ -24,8 +24,8 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import betainc, ndtr
 
+from graphveil.late import special
 from graphveil.mechanisms.base.values import FloatArray
 from graphveil.mechanisms.samplers.bits import PRECISION, WORD, round_up
 
@@ -129,5 +129,5 @@ def _order_statistics(codewords: int) -> tuple[FloatArray, FloatArray]:
     larger = np.arange(1, count)
     # A sum of binomial probabilities as one incomplete beta function, which keeps its digits where they all are tiny.
     few = np.ones((len(x), count))
-    few[:, :-1] = betainc(count - larger, larger, 1 - 2 * ndtr(-x)[:, None])
+    few[:, :-1] = special.betainc(count - larger, larger, 1 - 2 * special.ndtr(-x)[:, None])
     return count * (weights * density * x) @ few, count * (weights * density * x**2) @ few

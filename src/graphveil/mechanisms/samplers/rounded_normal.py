@@ -22,9 +22,9 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr
 
 from graphveil.errors import InputError
+from graphveil.late import special
 from graphveil.mechanisms.base.lattice import Levels
 from graphveil.mechanisms.base.values import FloatArray
 from graphveil.privacy import Randomness
@@ -150,7 +150,7 @@ class RoundedNormal:
             coordinates: d, how many one unit can change, all releases together.
         """
         bend = coordinates * RELATIVE_ERROR
-        cut = coordinates * 2 * float(ndtr(-self.limit / self.sigma))
+        cut = coordinates * 2 * float(special.ndtr(-self.limit / self.sigma))
         return epsilon + 2 * bend, math.exp(bend) * (delta + cut * (1 + math.exp(min(epsilon, 700.0))))
 
     @property

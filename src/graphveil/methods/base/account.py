@@ -13,13 +13,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeVar
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from graphveil.errors import BudgetError
+from graphveil.late import torch
 from graphveil.privacy import Ledger, Spend
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 class Collection(Protocol):

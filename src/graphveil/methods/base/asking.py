@@ -5,14 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import scipy.sparse as sp
-import torch
-from torch import Tensor
 
 from graphveil.errors import BudgetError, InputError
 from graphveil.graphs import Graph
+from graphveil.late import torch
 from graphveil.mechanisms import catalogue
 from graphveil.methods.base.account import Account
 from graphveil.methods.base.network import as_matrix
@@ -20,6 +19,9 @@ from graphveil.methods.base.people import BY_ID, Found, Kept, pay_again, pay_as_
 from graphveil.methods.base.released import LocalReports
 from graphveil.methods.base.storage import read_kept, restoring, save_kept
 from graphveil.privacy import Assumption, Ledger, Randomness, Spend, assume
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 def pay_for(

@@ -13,9 +13,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
-
-from torch import Tensor
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 from graphveil.errors import InputError
 from graphveil.graphs import Split
@@ -26,6 +24,10 @@ from graphveil.methods.base.storage import require_numbers
 from graphveil.privacy import Guarantee, Randomness
 from graphveil.progress import ProgressCallback
 from graphveil.training import Epoch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 Collected = TypeVar("Collected")
 

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import torch
-from torch import Tensor
+import numpy as np
 
-from graphveil.aggregation import SparseMatrix, normalised
+from graphveil.aggregation.propagation import adjacency, is_symmetric, scaled
 from graphveil.graphs import Graph, GraphSchema
+from graphveil.graphs.parts import Features, GraphParts, SparseRows
+from graphveil.late import torch
 from graphveil.mechanisms import NotCollected, Public
 from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.methods.base.settings import NetworkSettings
 from graphveil.models import first_width
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+    from torch import Tensor
 
 #: Memory of the interpreter with torch and PyG loaded, MB (measured).
 BASE_MEMORY_MB = 420.0
@@ -21,9 +28,50 @@ BASE_MEMORY_MB = 420.0
 ASSUMED_DEGREE = 10.0
 #: More entries than this are not timed but extrapolated.
 MOST_TIMED = 2_000_000
+#: Time of a product in training beside that of SciPy: 0.5 to 0.6 at 10 and 16 columns, one thread (measured).
+TRAINING_BESIDE_SCIPY = 0.5
 
 
-def assumed_propagation(nodes: int, entries: int) -> SparseMatrix:
+@dataclass(frozen=True)
+class Propagation:
+    """P as a plan needs it: its entries as SciPy holds them, without torch.
+
+    Attributes:
+        matrix: P [n, n], float32.
+        symmetric: whether training stores it once, not beside its transpose.
+    """
+
+    matrix: csr_matrix
+    symmetric: bool
+
+    @property
+    def nodes(self) -> int:
+        """n."""
+        return int(self.matrix.shape[0])
+
+    @property
+    def entries(self) -> int:
+        """Number of stored entries."""
+        return int(self.matrix.nnz)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that training holds it in, see `aggregation.SparseMatrix`."""
+        return (4 * (self.nodes + 1) + 8 * self.entries) * (1 if self.symmetric else 2)
+
+
+def propagation_of(edge_index: np.ndarray | Tensor, nodes: int) -> Propagation:
+    """Return P of public edges.
+
+    Args:
+        edge_index: int64 [2, E].
+        nodes: n.
+    """
+    a = adjacency(edge_index, nodes)
+    return Propagation(scaled(a), is_symmetric(a))
+
+
+def assumed_propagation(nodes: int, entries: int) -> Propagation:
     """Return P of a made graph, where the true edges are private.
 
     Args:
@@ -31,11 +79,17 @@ def assumed_propagation(nodes: int, entries: int) -> SparseMatrix:
         entries: edges drawn at random; at most MOST_TIMED are.
     """
     # Fixed: a plan should say the same twice, and timing needs a matrix of the right size, not the true one.
-    generator = torch.Generator().manual_seed(0)
-    return normalised(torch.randint(0, nodes, (2, min(entries, MOST_TIMED)), generator=generator), nodes)
+    return propagation_of(drawn(nodes, (2, min(entries, MOST_TIMED))).astype(np.int64), nodes)
 
 
-def network_cost(p: SparseMatrix, graph: Graph, network: NetworkSettings, privacy: LocalPrivacy) -> tuple[float, float]:
+def drawn(below: int, shape: tuple[int, ...]) -> np.ndarray:
+    """Return whole numbers in 0..below-1, always the same: those of `torch.randint` for the seed 0, without torch."""
+    return np.random.RandomState(0).randint(0, 2**32, size=shape, dtype=np.uint32) % np.uint32(below)
+
+
+def network_cost(
+    p: Propagation, graph: Graph | GraphParts, network: NetworkSettings, privacy: LocalPrivacy
+) -> tuple[float, float]:
     """Return the (seconds, MB) of training a network; of the features their stored size is looked at.
 
     Args:
@@ -44,7 +98,7 @@ def network_cost(p: SparseMatrix, graph: Graph, network: NetworkSettings, privac
         network: the settings.
         privacy: what people send.
     """
-    n, d, classes = p.shape[0], graph.schema.dimension, len(graph.schema.classes)
+    n, d, classes = p.nodes, graph.schema.dimension, len(graph.schema.classes)
     width = first_width(network.model, network.hidden)
     wide = product_seconds(p, width) * (network.steps_x + 1.5) * 2
     narrow = product_seconds(p, classes) * (network.steps_y * 2 + 3)
@@ -56,7 +110,7 @@ def network_cost(p: SparseMatrix, graph: Graph, network: NetworkSettings, privac
     return seconds, BASE_MEMORY_MB + memory / 1e6
 
 
-def spreading_cost(p: SparseMatrix, classes: int, *, products: int = 400, blocks: int = 1) -> tuple[float, float]:
+def spreading_cost(p: Propagation, classes: int, *, products: int = 400, blocks: int = 1) -> tuple[float, float]:
     """Return the (seconds, MB) of spreading labels.
 
     Args:
@@ -65,24 +119,24 @@ def spreading_cost(p: SparseMatrix, classes: int, *, products: int = 400, blocks
         products: how many times P is multiplied with all blocks.
         blocks: how many blocks of labels are spread side by side.
     """
-    n, columns = p.shape[0], blocks * classes
+    n, columns = p.nodes, blocks * classes
     seconds = products * (product_seconds(p, columns) + n * columns * 8 / 4e9)
     return seconds, BASE_MEMORY_MB + (4 * p.nbytes + (8 + 20 * (blocks > 1)) * n * columns * 4) / 1e6
 
 
-def product_seconds(p: SparseMatrix, width: int) -> float:
-    """Return the seconds of one product P x, x [n, width]: the best of five."""
-    x = torch.randn(p.shape[1], width)
+def product_seconds(p: Propagation, width: int) -> float:
+    """Return the seconds of one product P x, x [n, width], in a training: half the best of five of SciPy's."""
+    x = np.random.default_rng(0).standard_normal((p.nodes, width), np.float32)
     seconds = []
     for _ in range(5):
         start = time.perf_counter()
-        p.forward.times(x)
+        p.matrix @ x
         seconds.append(time.perf_counter() - start)
     # The best and not the mean: other work on the machine only ever makes a product slower.
-    return min(seconds)
+    return TRAINING_BESIDE_SCIPY * min(seconds)
 
 
-def _reported(privacy: LocalPrivacy, graph: Graph) -> int:
+def _reported(privacy: LocalPrivacy, graph: Graph | GraphParts) -> int:
     """Numbers that the server holds of all people's features: the sampled coordinates, or all of them."""
     n, mechanism = int(graph.num_nodes), privacy.features(graph.schema)
     if isinstance(mechanism, NotCollected):
@@ -92,8 +146,10 @@ def _reported(privacy: LocalPrivacy, graph: Graph) -> int:
     return n * int(getattr(mechanism, "coordinates", graph.schema.dimension))
 
 
-def _stored(x: Tensor) -> int:
-    return int(x.values().numel()) if x.layout == torch.sparse_csr else int(x.numel())
+def _stored(x: Tensor | Features) -> int:
+    if isinstance(x, SparseRows | np.ndarray):
+        return int(x.values.size if isinstance(x, SparseRows) else x.size)
+    return int(x.values().numel() if x.layout == torch.sparse_csr else x.numel())
 
 
 def report_bytes(privacy: LocalPrivacy, schema: GraphSchema) -> float:

@@ -15,12 +15,13 @@ the simplification is ours.  Shapes: logits z [n, c], labels [n] with -1 for non
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-import torch
-from torch import Tensor
-from torch.nn.functional import log_softmax, nll_loss, one_hot, softmax
+from typing import TYPE_CHECKING
 
 from graphveil.aggregation import SparseMatrix, propagate
+from graphveil.late import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True)
@@ -47,10 +48,10 @@ class Drop:
         """Return the mean loss over the training nodes."""
         if self.hops == 0:
             clean = class_softmax(logits[self.fit_nodes])
-            return nll_loss(self.channel(clean).log(), self.train_targets)
+            return torch.nn.functional.nll_loss(self.channel(clean).log(), self.train_targets)
         spread = propagate(self.p, class_softmax(logits) * (self.keep - self.flip), self.hops)
         here = spread[self.fit_nodes].T.contiguous()
-        return nll_loss(log_softmax(here, dim=0).T, self.train_targets)
+        return torch.nn.functional.nll_loss(torch.nn.functional.log_softmax(here, dim=0).T, self.train_targets)
 
     def channel(self, clean: Tensor) -> Tensor:
         """Return p(y'|x) = p(y|x) T, never below the smallest positive float."""
@@ -66,7 +67,7 @@ class Drop:
         if self.val_nodes.numel() == 0:
             return 0.0, 0.0, 0.0
         here = logits[self.val_nodes]
-        loss = float(nll_loss(self.channel(class_softmax(here)).log(), self.val_labels))
+        loss = float(torch.nn.functional.nll_loss(self.channel(class_softmax(here)).log(), self.val_labels))
         share = _share(here, self.val_labels)
         # The inverse of q + (p - q) acc: unbiased, and from labels that were released already.
         return loss, share, (share - self.flip) / (self.keep - self.flip)
@@ -113,13 +114,13 @@ def drop_objective(
 
 def label_matrix(labels: Tensor, mask: Tensor, classes: int) -> Tensor:
     """Return one-hot labels [n, c] float32 with zero rows outside `mask`."""
-    rows = one_hot(labels.clamp_min(0), classes).float()
+    rows = torch.nn.functional.one_hot(labels.clamp_min(0), classes).float()
     return torch.where(mask[:, None], rows, torch.zeros(()).to(rows))
 
 
 def class_softmax(logits: Tensor) -> Tensor:
     """Return softmax over the classes of logits [n, c]; class by class, which is fast for few classes."""
-    return softmax(logits.T.contiguous(), dim=0).T
+    return torch.nn.functional.softmax(logits.T.contiguous(), dim=0).T
 
 
 def _share(logits: Tensor, labels: Tensor) -> float:

@@ -19,8 +19,6 @@ from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeVar, final
 
-from torch import Tensor, nn
-
 from graphveil.errors import InputError, ModelFileError
 from graphveil.graphs import Split, as_graph, random_split
 from graphveil.graphs.protocol import Graph
@@ -35,6 +33,7 @@ from graphveil.training import Epoch
 
 if TYPE_CHECKING:
     import numpy as np
+    from torch import Tensor, nn
 
 C = TypeVar("C", bound=Core[Any])
 P = ParamSpec("P")

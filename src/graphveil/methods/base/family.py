@@ -13,14 +13,18 @@ in attributes (`trains_network`, `reads_edges`, `counts_classes`).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
-from torch import Tensor
 
 from graphveil.graphs import Graph, Split
+from graphveil.graphs.parts import GraphParts
 from graphveil.methods.base.plan import Plan
 from graphveil.privacy import Randomness
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 #: Trains something to compare with and returns, for every test node, 1 for right and 0 for wrong.
 Control = Callable[[], np.ndarray]
@@ -42,7 +46,7 @@ class Family(Protocol[E_contra, Collected]):
     def used_settings(self, estimator: E_contra, settled: Mapping[str, object]) -> dict[str, Any]:
         """Return settings as a built method uses them: budgets after the split, hops after their defaults."""
 
-    def plan(self, name: str, estimator: E_contra, graph: Graph, settled: Mapping[str, object]) -> Plan:
+    def plan(self, name: str, estimator: E_contra, graph: Graph | GraphParts, settled: Mapping[str, object]) -> Plan:
         """Return what a run would promise and cost; no private value of `graph` is read."""
 
     def warning(self, estimator: E_contra, graph: Graph) -> str | None:

@@ -10,11 +10,15 @@ Shapes: logits z [n, c], labels [n, c] 0/1, masks [n].
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
-from torch import Tensor
-from torch.nn.functional import binary_cross_entropy_with_logits
+
+from graphveil.late import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 SEVERAL = "several labels a node: every figure is micro-averaged F1, not a share of nodes"
 
@@ -31,7 +35,7 @@ class ManyLabels:
 
     def loss(self, logits: Tensor) -> Tensor:
         """Return the mean logistic loss over training nodes and labels."""
-        return binary_cross_entropy_with_logits(logits[self.nodes], self.labels)
+        return torch.nn.functional.binary_cross_entropy_with_logits(logits[self.nodes], self.labels)
 
     def train_accuracy(self, logits: Tensor) -> float:
         """Return the training nodes' F1."""
@@ -43,7 +47,7 @@ class ManyLabels:
             return 0.0, 0.0, 0.0
         here = logits[self.val_nodes]
         f1 = micro_f1(here > 0, self.val_labels)
-        return float(binary_cross_entropy_with_logits(here, self.val_labels)), f1, f1
+        return float(torch.nn.functional.binary_cross_entropy_with_logits(here, self.val_labels)), f1, f1
 
 
 def many_labels(labels: Tensor, train: Tensor, val: Tensor) -> ManyLabels:

@@ -6,27 +6,29 @@ Everything here is post-processing of released values.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
 import numpy as np
 import scipy.sparse as sp
-import torch
-from torch import Tensor, nn
 
+from graphveil import models
 from graphveil.aggregation import Inputs, SparseMatrix, Support, build_inputs, standardise
 from graphveil.errors import InputError
+from graphveil.late import torch
 from graphveil.methods.base.drop import drop_objective
 from graphveil.methods.base.many_labels import many_labels
 from graphveil.methods.base.released import Topology
 from graphveil.methods.base.settings import NetworkSettings
 from graphveil.methods.base.smooth_labels import smooth_labels
 from graphveil.models import Backbone, build_backbone, first_width
-from graphveil.models.own import Links, OwnBackbone, as_rows, require_weights
 from graphveil.progress import ProgressCallback
 from graphveil.training import Calibration, Epoch, Schedule, train, train_calibrated
 
 #: Features [n, d]: sparse rows, an array, or a tensor, dense or sparse.
-FeatureMatrix: TypeAlias = sp.csr_matrix | np.ndarray | Tensor
+FeatureMatrix: TypeAlias = "sp.csr_matrix | np.ndarray | torch.Tensor"
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
 
 
 class Structured(Protocol):
@@ -143,7 +145,7 @@ def _model(
 ) -> tuple[nn.Module, Inputs]:
     """Return the network, with fresh weights unless they are a user's own, and the features as it reads them."""
     if backbone is not None:
-        return OwnBackbone(backbone).to(settings.device), as_rows(inputs)
+        return models.OwnBackbone(backbone).to(settings.device), models.as_rows(inputs)
     hidden, dropout = settings.hidden, settings.dropout
     model = build_backbone(settings.model, inputs.dimension, hidden, classes, dropout, generator=generator)
     return model.to(settings.device), inputs
@@ -154,7 +156,7 @@ def _structure(topology: Structured, settings: NetworkSettings, backbone: nn.Mod
     if backbone is None:
         return topology.structure(settings.model, settings.device)
     edges = cast(Topology, topology)
-    return Links(edges.edge_index, edges.weights).to(settings.device)
+    return models.Links(edges.edge_index, edges.weights).to(settings.device)
 
 
 def _objective(labels: Labels, p: SparseMatrix, settings: NetworkSettings, label_smoothing: bool) -> Any:
@@ -198,7 +200,7 @@ def require_shapes(
         InputError: naming the first tensor that is missing, left over or of another shape.
     """
     if backbone is not None:
-        require_weights(OwnBackbone(backbone), network.weights)
+        models.require_weights(models.OwnBackbone(backbone), network.weights)
         return _require_logits(network, classes)
     tensors = network.weights if network.mean is None else {**network.weights, "mean": network.mean}
     shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
@@ -259,7 +261,7 @@ def feature_inputs(features: FeatureMatrix, offset: float, p: SparseMatrix, sett
 
 def as_matrix(features: FeatureMatrix) -> FeatureMatrix:
     """Return features [n, d] as scipy CSR when they are a sparse tensor, else unchanged."""
-    if isinstance(features, Tensor) and features.layout == torch.sparse_csr:
+    if isinstance(features, torch.Tensor) and features.layout == torch.sparse_csr:
         parts = (features.values().numpy(), features.col_indices().numpy(), features.crow_indices().numpy())
         return sp.csr_matrix(parts, shape=tuple(features.shape))
     return features

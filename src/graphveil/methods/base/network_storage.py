@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any
-
-from torch import Tensor, nn
+from typing import TYPE_CHECKING, Any
 
 from graphveil.methods.base.network import Network
 from graphveil.methods.base.storage import require_numbers
 from graphveil.training import Epoch
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
 
 _WEIGHTS = "weights."
 

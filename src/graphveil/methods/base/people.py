@@ -15,16 +15,18 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING, Any, Literal
 
 from graphveil.errors import BudgetError, InputError
 from graphveil.graphs import Graph, node_names
+from graphveil.late import torch
 from graphveil.privacy import Assumption, Budget, Ledger, Spend, assume
 from graphveil.privacy.ledger import ONE_COPY
 from graphveil.privacy.old_texts import assumption_of
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 Identity = Literal["same", "other"]
 #: Bytes of a person's name in files: a hash of the id, which is short and no secret.

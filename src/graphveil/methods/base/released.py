@@ -9,19 +9,21 @@ from __future__ import annotations
 import hashlib
 import math
 from dataclasses import dataclass
-from typing import Any
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 from graphveil.aggregation import normalised
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema, Release, Split, node_names
+from graphveil.graphs.parts import GraphParts
+from graphveil.late import torch
 from graphveil.mechanisms import NotCollected
 from graphveil.methods.base.account import digest_of
 from graphveil.methods.base.local_privacy import Features, LocalPrivacy
 from graphveil.models import structure_for
 from graphveil.privacy import Randomness
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,7 @@ class LocalReports:
     def published_as(self, topology: Topology) -> str:
         """Return what tells the release that this was made of from others, whatever noise was added to it since."""
         created = "" if self.origin is None else self.origin.created
-        features = {"features": self.features} if isinstance(self.features, Tensor) else {}
+        features = {"features": self.features} if isinstance(self.features, torch.Tensor) else {}
         return f"{created} {topology.fingerprint} {digest_of(features)}"
 
     @property
@@ -141,14 +143,14 @@ def require_servable(graph: Graph, *, several: bool = False) -> GraphSchema:
     return require_labels(graph, public=several)
 
 
-def require_one_label(graph: Graph) -> GraphSchema:
+def require_one_label(graph: Graph | GraphParts) -> GraphSchema:
     """Return the schema of a graph whose nodes have one label each, as randomized response reports it.
 
     Raises:
         InputError: for a graph with several labels a node.
     """
     schema: GraphSchema = graph.schema
-    if graph.y is None or graph.y.dim() != 1:
+    if graph.y is None or graph.y.ndim != 1:
         raise InputError(
             f"{schema.name} has several labels for each node",
             where="local labels",

@@ -11,19 +11,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Final
-
-import torch
-from scipy.special import log_ndtr
-from torch import Tensor
+from typing import TYPE_CHECKING, Final
 
 from graphveil.aggregation import quantise
 from graphveil.errors import InputError
+from graphveil.late import special, torch
 from graphveil.mechanisms.samplers.rounded_normal import RELATIVE_ERROR, RoundedNormal
 from graphveil.privacy import Guarantee, Randomness, analytic_gaussian_sigma, assume
 from graphveil.privacy.observer import ALL_BUT_CURATOR_OF_SCORES
 from graphveil.privacy.printed import rounded_up
 from graphveil.privacy.unit import USER_FEATURES
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 # The part of delta that pays for cutting the noise's tails.
 _TAIL: Final = 1e-3
@@ -109,6 +110,6 @@ def _cut(epsilon: float, delta: float, dimension: int) -> float:
     allowed = math.log(_TAIL * delta / dimension) - math.log1p(math.exp(min(epsilon, 700.0)))
     # Steps of a quarter upwards: the search ends on the safe side, with a tail no heavier than allowed.
     cut = 7.0
-    while math.log(2) + float(log_ndtr(-cut)) > allowed:
+    while math.log(2) + float(special.log_ndtr(-cut)) > allowed:
         cut += 0.25
     return cut

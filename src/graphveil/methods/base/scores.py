@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from torch import Tensor
+from typing import TYPE_CHECKING
 
 from graphveil.graphs import Graph
 from graphveil.graphs.splits import known_labels
 from graphveil.methods.base.many_labels import micro_f1
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 def true_score(predicted: Tensor, graph: Graph, mask: Tensor | None = None) -> float:

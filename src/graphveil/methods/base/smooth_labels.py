@@ -10,13 +10,14 @@ Shapes: labels [n] int64, masks [n], logits [n, c].
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-import torch
-from torch import Tensor
-from torch.nn.functional import log_softmax, nll_loss
+from typing import TYPE_CHECKING
 
 from graphveil.aggregation import SparseMatrix, propagate
+from graphveil.late import torch
 from graphveil.methods.base.drop import label_matrix
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class SmoothLabels:
 
     def loss(self, logits: Tensor) -> Tensor:
         """Return the mean cross entropy against the smoothed labels."""
-        return -(self.targets * log_softmax(logits[self.nodes], dim=1)).sum() / len(self.nodes)
+        return -(self.targets * torch.nn.functional.log_softmax(logits[self.nodes], dim=1)).sum() / len(self.nodes)
 
     def train_accuracy(self, logits: Tensor) -> float:
         """Return the share of training nodes whose most likely class is their own label."""
@@ -44,7 +45,11 @@ class SmoothLabels:
             return 0.0, 0.0, 0.0
         here = logits[self.val_nodes]
         share = float((here.argmax(dim=1) == self.val_labels).float().mean())
-        return float(nll_loss(log_softmax(here, dim=1), self.val_labels)), share, share
+        return (
+            float(torch.nn.functional.nll_loss(torch.nn.functional.log_softmax(here, dim=1), self.val_labels)),
+            share,
+            share,
+        )
 
 
 def smooth_labels(

@@ -15,19 +15,21 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 from graphveil._serial import number_to_json
 from graphveil.errors import InputError, ModelFileError
 from graphveil.graphs import GraphSchema
+from graphveil.late import torch
 from graphveil.privacy import Ledger
 from graphveil.privacy.ledger_file import LedgerFile
 from graphveil.privacy.limits import what_was_collected
 from graphveil.reading import MIB, parse_json, require_file
 from graphveil.writing import write_bytes, writing
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 KEY = "graphveil"
 FORMAT = 1

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import torch
-
 from graphveil.aggregation import normalised
 from graphveil.graphs import Graph
+from graphveil.late import torch
 from graphveil.training import fastest_threads
 
 #: Below this many edges a second thread costs more than it gives.

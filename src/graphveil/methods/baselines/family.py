@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from torch import Tensor
 
-from graphveil.aggregation import normalised
 from graphveil.graphs import Graph, Split
-from graphveil.methods.base.cost import network_cost
+from graphveil.graphs.parts import GraphParts
+from graphveil.methods.base.cost import network_cost, propagation_of
 from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.family import Control
 from graphveil.methods.base.plan import Plan
@@ -21,6 +20,9 @@ from graphveil.methods.local.plan import plan_on_topology, repeats_on_topology
 from graphveil.methods.release.controls import made_edge_controls, release_notes
 from graphveil.privacy import Randomness
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 class BaselineFamily:
     """See `base.family.Family`."""
@@ -30,9 +32,11 @@ class BaselineFamily:
     def used_settings(self, estimator: Estimator[LPGNNCore], settled: Mapping[str, object]) -> dict[str, Any]:
         return dict(settled)
 
-    def plan(self, name: str, estimator: Estimator[LPGNNCore], graph: Graph, settled: Mapping[str, object]) -> Plan:
+    def plan(
+        self, name: str, estimator: Estimator[LPGNNCore], graph: Graph | GraphParts, settled: Mapping[str, object]
+    ) -> Plan:
         settings = estimator.settings
-        p = normalised(graph.edge_index, int(graph.num_nodes))
+        p = propagation_of(graph.edge_index, int(graph.num_nodes))
         cost = network_cost(p, graph, settings, estimator.privacy)
         return plan_on_topology(name, estimator.privacy, graph, settled, p=p, cost=cost, network=settings)
 

@@ -15,14 +15,13 @@ Shapes: x [n, d], M and H [n, c], z [n, 2 c].
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-import torch
-from torch import Tensor, nn
-
+from graphveil import models
 from graphveil.aggregation import ReceiverRows, SparseMatrix, build_inputs
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema, Split
+from graphveil.late import torch
 from graphveil.methods.base.account import Account, digest_of, restored_account
 from graphveil.methods.base.core import FittedCore, ForgetsPeople, Stored
 from graphveil.methods.base.drop import drop_objective
@@ -34,11 +33,12 @@ from graphveil.methods.curator.privacy import CuratorPrivacy, Noise
 from graphveil.methods.curator.settings import SumsSettings
 from graphveil.methods.curator.training import NodeData, read_people
 from graphveil.methods.links.collection import people_key
-from graphveil.models.fusion import Fusion
-from graphveil.models.own import OwnBackbone, as_rows, require_scores, require_weights
 from graphveil.privacy import Guarantee, Randomness
 from graphveil.progress import ProgressCallback
 from graphveil.training import Epoch, Objective, Schedule, train
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ class ClassSumsCore(FittedCore[FittedSums], ForgetsPeople):
         schema, columns = graph.schema, len(graph.schema.classes)
         noise = self.privacy.noise(schema, hops=1, columns=columns)
         if self.backbone is not None:
-            require_scores(self.backbone, schema.dimension + 2 * columns, columns, edges=False)
+            models.require_scores(self.backbone, schema.dimension + 2 * columns, columns, edges=False)
 
         def read() -> PublishedSums:
             people = read_people(graph, split)
@@ -279,7 +279,7 @@ class ClassSumsCore(FittedCore[FittedSums], ForgetsPeople):
         method = cls(**options, backbone=backbone, **{**facts["settings"], "device": "cpu"})
         network, schema = restored_network(facts, tensors), schema_from(facts["schema"])
         if backbone is not None:
-            require_weights(OwnBackbone(backbone), network.weights)
+            models.require_weights(models.OwnBackbone(backbone), network.weights)
         if network.logits.dim() != 2 or network.logits.shape[1] != len(schema.classes):
             raise InputError(f"logits are {tuple(network.logits.shape)}", allowed=f"(nodes, {len(schema.classes)})")
         price, guarantee = number_from(facts["epsilon_relationship"]), Guarantee.from_dict(facts["guarantee"])
@@ -336,11 +336,11 @@ def train_fusion(
     if backbone is None:
         generator = torch.Generator().manual_seed(settings.seed)
         size = inputs.dimension, z.shape[1], settings.hidden, people.classes
-        model: nn.Module = Fusion(*size, settings.dropout, generator=generator).to(device)
+        model: nn.Module = models.Fusion(*size, settings.dropout, generator=generator).to(device)
     else:
-        rows = as_rows(inputs)
-        inputs = replace(rows, matrix=torch.cat([cast(Tensor, rows.matrix), z], dim=1))
-        model = OwnBackbone(backbone).to(device)
+        rows = models.as_rows(inputs)
+        inputs = replace(rows, matrix=torch.cat([cast(torch.Tensor, rows.matrix), z], dim=1))
+        model = models.OwnBackbone(backbone).to(device)
     trained = train(
         model, inputs, z, _objective(people, device), _schedule(people, settings), seed=settings.seed, progress=progress
     )

@@ -13,13 +13,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
+from graphveil import models
 from graphveil.graphs import Graph, Split
+from graphveil.late import torch
 from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.family import Control
 from graphveil.methods.base.method import PAID_TUNING, AnyMethod
@@ -30,9 +30,12 @@ from graphveil.methods.curator.recipe import StagedCore
 from graphveil.methods.curator.settings import CuratorSettings
 from graphveil.methods.curator.training import NodeData, blocks, build_seeded, read_people, train_openly
 from graphveil.methods.local.controls import hits
-from graphveil.models.perceptrons import Encoder, HopClassifier
 from graphveil.privacy import Randomness
 from graphveil.training.full_batch import Rows
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 CuratorEstimator = Estimator[StagedCore] | Estimator[DPMLPCore] | Estimator[ClassSumsCore]
 
@@ -94,8 +97,8 @@ def _hop_zero(method: CuratorEstimator, graph: Graph, split: Split) -> Tensor:
     train, val = people.labels[people.train], people.labels[people.val]
     # Trained by the method on the same public rows with the same seed: training it again would give the same weights.
     encoder = _encoder_of(method, people) or _encoder(settings, people)
-    classifier: HopClassifier = build_seeded(
-        lambda: HopClassifier([settings.hidden], settings.hidden, people.classes, batch_norm=True), settings.seed
+    classifier: models.HopClassifier = build_seeded(
+        lambda: models.HopClassifier([settings.hidden], settings.hidden, people.classes, batch_norm=True), settings.seed
     )
     with torch.no_grad():
         first = encoder.embed(blocks([people.features]))
@@ -108,19 +111,19 @@ def _hop_zero(method: CuratorEstimator, graph: Graph, split: Split) -> Tensor:
     return alone if right[0] >= right[1] else both
 
 
-def _encoder_of(method: CuratorEstimator, people: NodeData) -> Encoder | None:
+def _encoder_of(method: CuratorEstimator, people: NodeData) -> models.Encoder | None:
     """Return the encoder that `method` trained on these very people, from public facts alone: GAP has one."""
     published = method.published
-    if published is None or not isinstance(published.networks[0], Encoder):
+    if published is None or not isinstance(published.networks[0], models.Encoder):
         return None
     same = published.people.key == people.key and torch.equal(published.people.labels, people.labels)
     return published.networks[0] if same and torch.equal(published.people.train, people.train) else None
 
 
-def _encoder(settings: CuratorSettings, people: NodeData) -> Encoder:
+def _encoder(settings: CuratorSettings, people: NodeData) -> models.Encoder:
     """Return GAP's encoder, trained on features and labels."""
-    encoder: Encoder = build_seeded(
-        lambda: Encoder(people.schema.dimension, settings.hidden, people.classes, batch_norm=True), settings.seed
+    encoder: models.Encoder = build_seeded(
+        lambda: models.Encoder(people.schema.dimension, settings.hidden, people.classes, batch_norm=True), settings.seed
     )
     rows, val = (Rows(blocks([people.features], part), people.labels[part]) for part in (people.train, people.val))
     train_openly(encoder, rows, val, settings)

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import copy
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
-from torch import Tensor, nn
-
+from graphveil import models
 from graphveil.errors import BudgetError, InputError
 from graphveil.graphs import Graph, GraphSchema, Split
+from graphveil.late import torch
 from graphveil.methods.base.account import Account, restored_account
 from graphveil.methods.base.core import FittedCore, ForgetsPeople, Stored
 from graphveil.methods.base.released import require_same_features
@@ -39,12 +38,15 @@ from graphveil.methods.curator.training import (
     without_prefix,
 )
 from graphveil.methods.links.collection import people_key
-from graphveil.models.perceptrons import Encoder
 from graphveil.privacy import Guarantee, Randomness, RepeatAndSelect
 from graphveil.progress import ProgressCallback
 from graphveil.training import Epoch
 from graphveil.training.full_batch import Rows
 from graphveil.training.row_checks import linear_layers, refuse_mixed_rows
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
 
 _NAME = "perceptron"
 
@@ -273,7 +275,7 @@ class DPMLPCore(FittedCore[FittedCurator], ForgetsPeople):
             hidden = method.settings.hidden
             # Built on no memory and without random numbers: every weight comes from the file.
             with torch.device("meta"):
-                network = Encoder(schema.dimension, hidden, len(schema.classes), batch_norm=open_training)
+                network = models.Encoder(schema.dimension, hidden, len(schema.classes), batch_norm=open_training)
         restored(network, without_prefix("network", stored.tensors))
         paid = facts["noise"]
         noise = Noise((), paid["multipliers"], float(paid["epsilon"]), paid["delta"])
@@ -288,8 +290,8 @@ class DPMLPCore(FittedCore[FittedCurator], ForgetsPeople):
             # private data.
             return copy.deepcopy(self.backbone)
         settings, open_training = self.settings, self.privacy.public
-        perceptron: Encoder = build_seeded(
-            lambda: Encoder(schema.dimension, settings.hidden, len(schema.classes), batch_norm=open_training),
+        perceptron: models.Encoder = build_seeded(
+            lambda: models.Encoder(schema.dimension, settings.hidden, len(schema.classes), batch_norm=open_training),
             settings.seed,
         )
         return perceptron

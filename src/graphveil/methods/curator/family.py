@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from graphveil.graphs import Graph, Split
+from graphveil.graphs.parts import GraphParts
+from graphveil.late import torch
 from graphveil.methods.base.cost import BASE_MEMORY_MB
 from graphveil.methods.base.family import Control, collection_repeats
 from graphveil.methods.base.plan import Plan
@@ -17,6 +17,9 @@ from graphveil.methods.base.released import require_one_label
 from graphveil.methods.curator.controls import CuratorEstimator, curator_ceiling, curator_controls_of, curator_rivals_of
 from graphveil.methods.curator.plan import curator_plan
 from graphveil.privacy import Randomness
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 class CuratorFamily:
@@ -27,7 +30,9 @@ class CuratorFamily:
     def used_settings(self, estimator: CuratorEstimator, settled: Mapping[str, object]) -> dict[str, Any]:
         return dict(settled)
 
-    def plan(self, name: str, estimator: CuratorEstimator, graph: Graph, settled: Mapping[str, object]) -> Plan:
+    def plan(
+        self, name: str, estimator: CuratorEstimator, graph: Graph | GraphParts, settled: Mapping[str, object]
+    ) -> Plan:
         """Return the plan; of `graph`, schema and number of nodes are looked at."""
         schema, privacy = graph.schema, estimator.privacy
         require_one_label(graph)

@@ -13,19 +13,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar, cast
 
-import torch
-from torch import Tensor, nn
-
+from graphveil import models
 from graphveil.aggregation import unit_rows
 from graphveil.graphs import GraphSchema
+from graphveil.late import torch
 from graphveil.methods.curator.recipe import StagedCore
 from graphveil.methods.curator.settings import CuratorSettings
 from graphveil.methods.curator.stages import AddUp, Recipe, Steps, Train
 from graphveil.methods.curator.training import ATTENTION, FeatureBlock, blocks
-from graphveil.models.attention import PairAttention
-from graphveil.models.perceptrons import Encoder, HopClassifier
+
+if TYPE_CHECKING:
+    from torch import nn
 
 
 @dataclass(frozen=True)
@@ -38,9 +38,9 @@ class GapRecipe:
         """Return encoder, attention where it weighs the messages, and classifier."""
         hidden, classes = settings.hidden, len(schema.classes)
         return [
-            Encoder(schema.dimension, hidden, classes, batch_norm=batch_norm),
-            *([PairAttention(hidden, classes)] if settings.weights == ATTENTION else []),
-            HopClassifier([hidden] * (settings.hops + 1), hidden, classes, batch_norm=batch_norm),
+            models.Encoder(schema.dimension, hidden, classes, batch_norm=batch_norm),
+            *([models.PairAttention(hidden, classes)] if settings.weights == ATTENTION else []),
+            models.HopClassifier([hidden] * (settings.hops + 1), hidden, classes, batch_norm=batch_norm),
         ]
 
     def start(self, networks: Sequence[nn.Module], which: int) -> None:
@@ -53,7 +53,7 @@ class GapRecipe:
     def steps(self, networks: Sequence[nn.Module], features: FeatureBlock, hops: int) -> Steps:
         """Train the encoder, sum K times, and return X_0..X_K."""
         yield Train(0, [features])
-        encoder = cast(Encoder, networks[0])
+        encoder = cast(models.Encoder, networks[0])
         with torch.no_grad():
             # At most length 1: the sensitivity that one entry of A has in the sum. `perturb` holds it exactly, on its
             # grid.
@@ -61,7 +61,7 @@ class GapRecipe:
         for hop in range(1, hops + 1):
             total = yield AddUp(rows[-1], hop)
             # Post-processing of a noisy sum, and what bounds the next one again.
-            rows.append(unit_rows(cast(Tensor, total)))
+            rows.append(unit_rows(cast(torch.Tensor, total)))
         return list(rows)
 
 

@@ -6,15 +6,14 @@ import time
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import torch
-
+from graphveil import models
 from graphveil.graphs import GraphSchema
+from graphveil.late import torch
 from graphveil.methods.base.plan import spelled
 from graphveil.methods.curator.controls import CuratorEstimator
 from graphveil.methods.curator.privacy import Noise
 from graphveil.methods.curator.settings import CuratorSettings
 from graphveil.methods.curator.training import build_seeded
-from graphveil.models.perceptrons import HopClassifier
 from graphveil.privacy.printed import rounded_up
 from graphveil.training.full_batch import FullBatch, Rows, train_full_batch
 
@@ -91,7 +90,9 @@ def _plan_of_sums(method: CuratorEstimator, schema: GraphSchema, nodes: int) -> 
 def _seconds(settings: CuratorSettings, people: int, hops: int, *, private: bool) -> float:
     """Return the seconds of one training, from a few timed epochs on random rows."""
     widths = [settings.hidden] * (hops + 1)
-    model: HopClassifier = build_seeded(lambda: HopClassifier(widths, settings.hidden, 5, batch_norm=True), 0)
+    model: models.HopClassifier = build_seeded(
+        lambda: models.HopClassifier(widths, settings.hidden, 5, batch_norm=True), 0
+    )
     # Random rows of the right shape: a plan times the arithmetic and reads nobody's features.
     rows = Rows(torch.randn(_TIMED_ROWS, sum(widths)), torch.arange(_TIMED_ROWS) % 5)
     start = time.perf_counter()

@@ -14,17 +14,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar, cast
 
-import torch
-from torch import Tensor, nn
-
+from graphveil import models
 from graphveil.graphs import GraphSchema
+from graphveil.late import torch
 from graphveil.methods.curator.recipe import StagedCore
 from graphveil.methods.curator.settings import CuratorSettings
 from graphveil.methods.curator.stages import AddUp, Recipe, Steps, Train
 from graphveil.methods.curator.training import FeatureBlock, blocks
-from graphveil.models.perceptrons import Stage
+
+if TYPE_CHECKING:
+    from torch import nn
 
 
 @dataclass(frozen=True)
@@ -38,14 +39,14 @@ class ProgapRecipe:
         hidden = settings.hidden
         widths = [schema.dimension, *([hidden] * settings.hops)]
         return [
-            Stage(widths[: stage + 1], hidden, len(schema.classes), batch_norm=batch_norm)
+            models.Stage(widths[: stage + 1], hidden, len(schema.classes), batch_norm=batch_norm)
             for stage in range(settings.hops + 1)
         ]
 
     def start(self, networks: Sequence[nn.Module], which: int) -> None:
         """A stage goes on from the layers of the one before it."""
         if which:
-            cast(Stage, networks[which]).go_on(networks[which - 1])
+            cast(models.Stage, networks[which]).go_on(networks[which - 1])
 
     def columns(self, settings: CuratorSettings) -> int:
         """Return the columns of a summed row."""
@@ -55,7 +56,7 @@ class ProgapRecipe:
         """Train all stages but the last, with a sum after each, and return the features and X_1..X_K."""
         parts: list[FeatureBlock] = [features]
         for number in range(hops):
-            stage = cast(Stage, networks[number])
+            stage = cast(models.Stage, networks[number])
             yield Train(number, parts)
             with torch.no_grad():
                 # Learned from features, labels and earlier noisy sums: no edge is read here, so the next sum costs
@@ -63,7 +64,7 @@ class ProgapRecipe:
                 rows = stage.embed(blocks(parts))
             # The recipe asks; noise and accounting are with whoever carries it out, so no method can forget them.
             total = yield AddUp(rows, number + 1)
-            parts.append(cast(Tensor, total))
+            parts.append(cast(torch.Tensor, total))
         return parts
 
 

@@ -12,16 +12,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, fields, replace
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
-import torch
-from torch import Tensor, nn
-
+from graphveil import models
 from graphveil.aggregation import PerturbedSum, unit_rows
 from graphveil.aggregation.names import largest_weight
 from graphveil.aggregation.perturbed import entries_of
 from graphveil.errors import BudgetError, InputError
 from graphveil.graphs import Graph, GraphSchema, Split
+from graphveil.late import torch
 from graphveil.methods.base.account import Account, restored_account
 from graphveil.methods.base.core import FittedCore, Stored
 from graphveil.methods.base.released import require_same_features
@@ -61,14 +60,17 @@ from graphveil.methods.curator.training import (
     without_prefix,
 )
 from graphveil.methods.links.collection import people_key
-from graphveil.models.attention import PairAttention
 from graphveil.privacy import ChangedSamples, Descent, Guarantee, Randomness, RepeatAndSelect
 from graphveil.progress import ProgressCallback
 from graphveil.training import Epoch
 from graphveil.training.full_batch import Rows
 
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+
 #: Rows [n, c] and the number of a hop -> noisy sums [n, c].
-Sum = Callable[[AddUp], Tensor]
+Sum: TypeAlias = "Callable[[AddUp], torch.Tensor]"
 
 
 class StagedCore(FittedCore[FittedCurator]):
@@ -400,7 +402,7 @@ class StagedCore(FittedCore[FittedCurator]):
         With `people` they train attention first, where it weighs the messages.
         """
         sums: PerturbedSum = self.privacy.sums(schema, noise, w_max=self.w_max, bits=self.settings.bits)
-        attention = next((network for network in networks if isinstance(network, PairAttention)), None)
+        attention = next((network for network in networks if isinstance(network, models.PairAttention)), None)
         rows: list[Any] = []
 
         def add(stage: AddUp) -> Tensor:

@@ -10,13 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
-
-from torch import Tensor, nn
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from graphveil.graphs import GraphSchema
+from graphveil.late import torch
 from graphveil.methods.curator.settings import CuratorSettings
 from graphveil.methods.curator.training import FeatureBlock
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,7 @@ class AddUp:
 
 
 #: Answers: the sums [n, c] of `AddUp`, None for `Train`; what comes out is what the last network reads of every node.
-Steps = Generator[Train | AddUp, Tensor | None, list[FeatureBlock]]
+Steps: TypeAlias = "Generator[Train | AddUp, torch.Tensor | None, list[FeatureBlock]]"
 
 
 class Recipe(Protocol):

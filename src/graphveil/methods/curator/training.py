@@ -5,24 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 import scipy.sparse as sp
-import torch
-from torch import Tensor, nn
 
+from graphveil import models
 from graphveil.aggregation import ReceiverRows, from_scipy
 from graphveil.aggregation.weights import edge_weights
 from graphveil.errors import InputError
 from graphveil.graphs import BoundedEdges, Graph, GraphSchema, Split, keep_lists, require_degree
+from graphveil.late import torch
 from graphveil.methods.base.account import digest_of
 from graphveil.methods.base.network import as_matrix
 from graphveil.methods.base.released import require_one_label
 from graphveil.methods.curator.privacy import CuratorPrivacy, Noise
 from graphveil.methods.curator.settings import CuratorSettings
 from graphveil.methods.links.collection import people_key
-from graphveil.models.attention import PairAttention
 from graphveil.models.pair_similarity import learned_embedding
 from graphveil.privacy import Randomness
 from graphveil.progress import Progress, ProgressCallback
@@ -31,6 +30,10 @@ from graphveil.training.attention import train_attention
 from graphveil.training.dp_sgd import train_privately
 from graphveil.training.full_batch import Rows, train_full_batch
 from graphveil.training.noisy_updates import PrivateSchedule
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
 
 FeatureBlock: TypeAlias = "sp.csr_matrix | Tensor"
 Built = TypeVar("Built")
@@ -92,7 +95,7 @@ class Published:
     @property
     def digest(self) -> str:
         """A hash that tells one publication from another, where its rows are for everybody (units of edges)."""
-        dense = {str(place): part for place, part in enumerate(self.parts) if isinstance(part, Tensor)}
+        dense = {str(place): part for place, part in enumerate(self.parts) if isinstance(part, torch.Tensor)}
         return digest_of(dense)
 
 
@@ -145,14 +148,14 @@ def read_features(graph: Graph) -> sp.csr_matrix | Tensor:
 
 def blocks(parts: Sequence[FeatureBlock], nodes: Tensor | None = None) -> Any:
     """Return the rows of some nodes (default: all) as a network takes them: dense parts side by side, else a list."""
-    if all(isinstance(part, Tensor) for part in parts):
-        dense = [cast(Tensor, part) for part in parts]
+    if all(isinstance(part, torch.Tensor) for part in parts):
+        dense = [cast(torch.Tensor, part) for part in parts]
         return torch.cat([part if nodes is None else part[nodes] for part in dense], dim=1)
     return [_block(part, nodes) for part in parts]
 
 
 def _block(part: FeatureBlock, nodes: Tensor | None) -> Any:
-    if isinstance(part, Tensor):
+    if isinstance(part, torch.Tensor):
         return part if nodes is None else part[nodes]
     return from_scipy(part if nodes is None else part[nodes.numpy()])
 
@@ -168,7 +171,7 @@ def dense_blocks(parts: Sequence[FeatureBlock], nodes: Tensor) -> Tensor:
         raise InputError(f"{len(nodes)} rows of {wide} features", where="private training", remedy="use fewer features")
     rows = []
     for part in parts:
-        if isinstance(part, Tensor):
+        if isinstance(part, torch.Tensor):
             rows.append(part[nodes].float())
         else:
             rows.append(torch.from_numpy(np.ascontiguousarray(part[nodes.numpy()].toarray(), dtype=np.float32)))
@@ -215,7 +218,7 @@ def receiver_rows(
     settings: CuratorSettings,
     x: Tensor,
     people: NodeData | None = None,
-    attention: PairAttention | None = None,
+    attention: models.PairAttention | None = None,
 ) -> ReceiverRows:
     """Read the edges of a graph, cut or checked as the unit needs, with the weights of their messages.
 
@@ -231,7 +234,7 @@ def receiver_rows(
         # Never by sampling: removing a hub would make each of its neighbours draw another edge, beyond any bound.
         bound = keep_lists if privacy.rule == "lists" else require_degree
         edges = bound(graph.edge_index, nodes, privacy.degree or 1)
-    plain = edges if isinstance(edges, Tensor) else edges.edge_index
+    plain = edges if isinstance(edges, torch.Tensor) else edges.edge_index
     weigh = None if attention is None else attention.weigh
     weights, w_max = edge_weights(settings.weights, close, plain, sharpness=settings.sharpness, attention=weigh)
     return ReceiverRows.of(edges, nodes, weights=weights, w_max=w_max)
@@ -277,7 +280,7 @@ def train_with_noise(
 
 
 def train_attention_weights(
-    network: PairAttention,
+    network: models.PairAttention,
     graph: Graph,
     x: Tensor,
     people: NodeData,

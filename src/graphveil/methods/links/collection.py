@@ -10,15 +10,14 @@ import hashlib
 import json
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import scipy.sparse as sp
-import torch
-from torch import Tensor
 
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema, Split, Structure, make_graph, node_names, validate
 from graphveil.graphs.features import features_from_rows
+from graphveil.late import torch
 from graphveil.methods.base.account import digest_of
 from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.methods.base.network import as_matrix
@@ -26,6 +25,9 @@ from graphveil.methods.base.released import LocalReports, randomize_people
 from graphveil.methods.links.privacy import LinkPrivacy
 from graphveil.models import NamedPairs
 from graphveil.privacy import Guarantee, Ledger, Randomness
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True)

@@ -24,14 +24,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from graphveil.aggregation import normalised
 from graphveil.graphs import Graph, GraphSchema, Split
+from graphveil.late import torch
 from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.family import Control
 from graphveil.methods.base.features import features_of, labels_of, random_features
@@ -46,6 +45,10 @@ from graphveil.methods.links.solitude import SolitudeCore
 from graphveil.methods.local.controls import hits
 from graphveil.methods.local.label_propagation import propagate_labels
 from graphveil.privacy import Randomness, SeededRandomness
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 LinkMethod = Estimator[SolitudeCore] | Estimator[LinkBeliefsCore]
 #: Rivals with a collection of their own, and their denoiser.

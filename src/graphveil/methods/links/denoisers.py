@@ -15,12 +15,10 @@ Sources: Lin, Li, Wang (Solitude), IEEE TIFS 17, 2022; Hidano, Murakami (DPRR), 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 from graphveil.errors import InputError
+from graphveil.late import torch
 from graphveil.methods.base.features import labels_of
 from graphveil.methods.base.released import Topology
 from graphveil.methods.links.collection import LinkReports, named_pairs, reported_edges
@@ -30,6 +28,10 @@ from graphveil.models.degree_prior import degree_prior
 from graphveil.models.group_background import SoftLinks
 from graphveil.models.label_prior import channel, class_shares
 from graphveil.models.link_posterior import LinkPosterior, link_posterior
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 #: Named pairs less likely than this are left out: together they would weigh nothing.
 LEAST_LIKELY = 1e-3

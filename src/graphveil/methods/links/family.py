@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from graphveil.graphs import Graph, Split
+from graphveil.graphs.parts import GraphParts
+from graphveil.late import torch
 from graphveil.methods.base.cost import (
     ASSUMED_DEGREE,
     BASE_MEMORY_MB,
@@ -29,6 +29,10 @@ from graphveil.methods.links.plan import LinkPlan, link_plan
 from graphveil.methods.local.controls import ceiling_of
 from graphveil.privacy import Randomness
 from graphveil.privacy.unit import RELATIONSHIP
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 #: Seconds of one round of beliefs for one entry and one pair of classes (measured).
 BELIEF_SECONDS = 1.6e-8
@@ -50,7 +54,7 @@ class LinkFamily:
         }
         return {**settled, **{name: value for name, value in used.items() if name in settled}}
 
-    def plan(self, name: str, estimator: LinkMethod, graph: Graph, settled: Mapping[str, object]) -> Plan:
+    def plan(self, name: str, estimator: LinkMethod, graph: Graph | GraphParts, settled: Mapping[str, object]) -> Plan:
         """Return the plan; the links of `graph` are private and are not looked at."""
         schema, nodes, privacy = graph.schema, int(graph.num_nodes), estimator.privacy
         require_one_label(graph)
@@ -117,7 +121,7 @@ class LinkFamily:
         return torch.as_tensor(collected.people.labels)
 
 
-def _cost(estimator: LinkMethod, graph: Graph, lists: LinkPlan | None) -> tuple[float, float]:
+def _cost(estimator: LinkMethod, graph: Graph | GraphParts, lists: LinkPlan | None) -> tuple[float, float]:
     """Return (seconds, MB) on made lists, as long as the reported ones are expected to be."""
     nodes, classes = int(graph.num_nodes), len(graph.schema.classes)
     thinned = lists is not None and lists.mechanism == "degree-preserving"  # to about as many as there are true ones

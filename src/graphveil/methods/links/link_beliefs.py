@@ -15,14 +15,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 from graphveil.aggregation import from_scipy
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema
+from graphveil.late import torch
 from graphveil.methods.base.account import Account, restored_account
 from graphveil.methods.base.core import ForgetsPeople, Stored, stored_probabilities
 from graphveil.methods.base.features import features_of, labels_of
@@ -47,6 +45,10 @@ from graphveil.models.names import BELIEF_ROUNDS
 from graphveil.privacy import Guarantee, Randomness
 from graphveil.progress import Progress, ProgressCallback
 from graphveil.training import Epoch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 #: Factors on log-scores; below 1 they are made less sure.
 SCALES = (1.0, 0.7, 0.5, 0.35, 0.25, 0.15, 0.1)
@@ -301,7 +303,7 @@ def _with_labels(field: Tensor, labels: Labels, known: Tensor, heard: Tensor) ->
 def unit_rows(features: FeatureMatrix, device: str) -> Any:
     """Return features [n, d] with rows of length 1, as a matrix with `@`; rows of zeros stay."""
     matrix = as_matrix(features)
-    if isinstance(matrix, Tensor):
+    if isinstance(matrix, torch.Tensor):
         return (matrix / matrix.norm(dim=1, keepdim=True).clamp_min(1e-12)).to(device)
     if hasattr(matrix, "tocsr"):
         rows = matrix.tocsr().astype("float32", copy=True)

@@ -16,13 +16,12 @@ from __future__ import annotations
 import math
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
-from torch import Tensor, nn
-
+from graphveil import models
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema
+from graphveil.late import torch
 from graphveil.methods.base.account import Account, restored_account
 from graphveil.methods.base.asking import (
     ask,
@@ -53,11 +52,13 @@ from graphveil.methods.links.denoisers import SoftTopology, denoise
 from graphveil.methods.links.lists_core import ListsCore
 from graphveil.methods.links.names import DENOISERS
 from graphveil.methods.links.privacy import LinkPrivacy
-from graphveil.models.own import require_scores
 from graphveil.privacy import Assumption, Guarantee, Randomness, SecureRandomness, Spend
 from graphveil.privacy.old_texts import assumption_of
 from graphveil.progress import ProgressCallback
 from graphveil.training import Calibration, Epoch
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
 
 #: Denoisers that train weights through a named model's layers, or weigh every pair.
 _NO_BACKBONE = ("calibration", "blink-soft")
@@ -175,7 +176,7 @@ class SolitudeCore(ListsCore[FittedGraph]):
         """Refuse a graph whose nodes have several labels, or that the backbone does not fit."""
         schema = require_one_label(graph)
         if self.backbone is not None:
-            require_scores(self.backbone, schema.dimension, len(schema.classes), edges=True)
+            models.require_scores(self.backbone, schema.dimension, len(schema.classes), edges=True)
 
     def fit_reports(self, released: LinkReports, *, progress: ProgressCallback | None = None) -> SolitudeCore:
         """Train on reports alone; may be called again and again on the same reports at no privacy cost.

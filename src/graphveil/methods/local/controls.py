@@ -15,9 +15,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
-from torch import Tensor
 
 from graphveil.aggregation import normalised
 from graphveil.graphs import Graph, Split
@@ -30,6 +30,10 @@ from graphveil.methods.base.released import LocalReports, topology_of
 from graphveil.methods.base.settings import NetworkSettings
 from graphveil.methods.local.label_propagation import LabelPropagationCore, propagate_labels
 from graphveil.methods.local.lpgnn import LPGNNCore
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 LocalMethod = Estimator[LPGNNCore] | Estimator[LabelPropagationCore]
 #: Hops of the random-features control where the method itself propagates fewer.

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from torch import Tensor
 
-from graphveil.aggregation import normalised
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, Split
-from graphveil.methods.base.cost import network_cost, spreading_cost
+from graphveil.graphs.parts import GraphParts
+from graphveil.methods.base.cost import network_cost, propagation_of, spreading_cost
 from graphveil.methods.base.family import Control
 from graphveil.methods.base.plan import Plan
 from graphveil.methods.base.released import LocalReports, topology_of
@@ -21,6 +20,9 @@ from graphveil.methods.local.plan import plan_on_topology, repeats_on_topology
 from graphveil.methods.release.controls import made_edge_controls, release_notes
 from graphveil.privacy import Randomness
 from graphveil.privacy.printed import rounded_up
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 class LocalFamily:
@@ -36,10 +38,10 @@ class LocalFamily:
         used |= {"steps_x": estimator.settings.steps_x, "steps_y": estimator.settings.steps_y}
         return {**settled, **{name: value for name, value in used.items() if name in settled}}
 
-    def plan(self, name: str, estimator: LocalMethod, graph: Graph, settled: Mapping[str, object]) -> Plan:
+    def plan(self, name: str, estimator: LocalMethod, graph: Graph | GraphParts, settled: Mapping[str, object]) -> Plan:
         classes = len(graph.schema.classes)
         network = estimator.settings if estimator.trains_network else None
-        p = normalised(graph.edge_index, int(graph.num_nodes))
+        p = propagation_of(graph.edge_index, int(graph.num_nodes))
         if network is not None:
             cost = network_cost(p, graph, network, estimator.privacy)
         elif estimator.rule == "pool":

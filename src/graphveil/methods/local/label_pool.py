@@ -16,19 +16,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
-from scipy.optimize import minimize
-from torch import Tensor
-from torch.nn.functional import one_hot
 
 from graphveil.aggregation import SparseMatrix, adjacency, from_scipy, normalised
+from graphveil.late import torch
 from graphveil.methods.base.released import Topology
 from graphveil.models.belief import ROUNDS, Edges, edges_of, propagate_beliefs
 from graphveil.models.label_prior import channel, class_shares, homophily
 from graphveil.models.label_process import DEPTH, STEPS, diffuse, fit_process
 from graphveil.progress import Progress, ProgressCallback
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 FOLDS = 4
 #: (matrix, alpha) of label propagation; (matrix, alpha, penalty) of processes; (discount, temper) of beliefs.
@@ -156,7 +158,9 @@ def _members(setting: _Setting, used: Tensor, progress: ProgressCallback | None)
 def _spread(setting: _Setting, used: Tensor, kind: str, alpha: float) -> Tensor:
     (n, blocks), prior = used.shape, setting.log_prior.exp()
     # Unbiased for the true label; negative entries are right, and average out over neighbours.
-    estimate = (one_hot(setting.labels.clamp_min(0), len(prior)) - setting.flip) / (setting.keep - setting.flip)
+    estimate = (torch.nn.functional.one_hot(setting.labels.clamp_min(0), len(prior)) - setting.flip) / (
+        setting.keep - setting.flip
+    )
     seeds = (estimate - prior)[:, None] * used[:, :, None]
     # 0.985^30 is still nearly two thirds: what is cut off of the series must be small beside its sum.
     depth = 60 if alpha > 0.985 else 30
@@ -190,6 +194,8 @@ def fit_weights(scores: Tensor, likelihood: Tensor, log_prior: Tensor) -> tuple[
     Args:
         scores: [r, c, m] of nodes whose own report took no part in them; likelihood: [r, c] of that report.
     """
+    from scipy.optimize import minimize  # slow to import, and nothing else needs it
+
     members, reports = scores.shape[2], max(len(scores), 1)
 
     def loss(weights: Tensor, b: Tensor) -> Tensor:

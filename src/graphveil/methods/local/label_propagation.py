@@ -13,14 +13,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 from graphveil.aggregation import SparseMatrix, normalised, propagate
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema
+from graphveil.late import torch
 from graphveil.methods.base.account import Account, restored_account
 from graphveil.methods.base.core import ForgetsPeople, Stored, stored_probabilities
 from graphveil.methods.base.drop import label_matrix
@@ -38,6 +36,10 @@ from graphveil.methods.local.reports_core import ReportsCore
 from graphveil.privacy import Guarantee, Randomness
 from graphveil.progress import Progress, ProgressCallback
 from graphveil.training import Epoch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 ALPHAS = (0.8, 0.9, 0.95, 0.98)
 HOPS = (2, 4, 8, 16)

@@ -14,13 +14,12 @@ from __future__ import annotations
 import math
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
-from torch import Tensor, nn
-
+from graphveil import models
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema, node_names
+from graphveil.late import torch
 from graphveil.mechanisms import Public
 from graphveil.methods.base.account import Account, restored_account
 from graphveil.methods.base.asking import (
@@ -50,11 +49,13 @@ from graphveil.methods.base.released import (
 from graphveil.methods.base.settings import NetworkSettings, require_known
 from graphveil.methods.base.storage import number, number_from, restoring, schema_facts, schema_from
 from graphveil.methods.local.reports_core import ReportsCore
-from graphveil.models.own import require_scores
 from graphveil.privacy import Assumption, Guarantee, Randomness
 from graphveil.privacy.old_texts import assumption_of
 from graphveil.progress import ProgressCallback
 from graphveil.training import Epoch
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
 
 
 @dataclass(frozen=True)
@@ -146,7 +147,7 @@ class LPGNNCore(ReportsCore[Fitted]):
         """Refuse several labels a node where labels are private, or a graph that the backbone does not fit."""
         schema = require_servable(graph, several=math.isinf(self.privacy.epsilon_y))
         if self.backbone is not None:
-            require_scores(self.backbone, schema.dimension, len(schema.classes), edges=True)
+            models.require_scores(self.backbone, schema.dimension, len(schema.classes), edges=True)
 
     def fit_reports(
         self, released: LocalReports, topology: Topology, *, progress: ProgressCallback | None = None

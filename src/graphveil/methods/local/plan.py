@@ -14,12 +14,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-import torch
 
-from graphveil.aggregation import SparseMatrix, propagate
 from graphveil.graphs import Graph, GraphSchema
+from graphveil.graphs.parts import GraphParts
 from graphveil.mechanisms import NotCollected, Public, PublicLabels
-from graphveil.methods.base.cost import report_bytes
+from graphveil.methods.base.cost import Propagation, drawn, report_bytes
 from graphveil.methods.base.family import collection_repeats
 from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.methods.base.plan import Plan, spelled
@@ -61,10 +60,10 @@ class LocalPlan:
 def plan_on_topology(
     name: str,
     privacy: LocalPrivacy,
-    graph: Graph,
+    graph: Graph | GraphParts,
     settled: Mapping[str, object],
     *,
-    p: SparseMatrix,
+    p: Propagation,
     cost: tuple[float, float],
     network: NetworkSettings | None,
 ) -> Plan:
@@ -109,7 +108,7 @@ def repeats_on_topology(released: LocalReports | None, repeats: int) -> str:
 
 
 def local_plan(
-    p: SparseMatrix, privacy: LocalPrivacy, schema: GraphSchema, network: NetworkSettings | None
+    p: Propagation, privacy: LocalPrivacy, schema: GraphSchema, network: NetworkSettings | None
 ) -> LocalPlan:
     """Return the noise after all hops beside the largest signal, from the public topology alone.
 
@@ -119,13 +118,13 @@ def local_plan(
         schema: the public facts.
         network: whose hops count; None: labels alone are spread, 8 hops.
     """
-    degree = torch.diff(p.forward.starts).double().numpy()
+    degree = np.diff(p.matrix.indptr).astype(np.float64)
     mechanism = privacy.features(schema)
     feature = label = None
     if network is not None and not isinstance(mechanism, Public | NotCollected):
         # At the middle of the declared range, which is public: the variance at true values would not be.
         middle = np.full((1, schema.dimension), (schema.low + schema.high) / 2)
-        deviation = float(np.sqrt(np.asarray(mechanism.variance(middle)).mean()))
+        deviation = float(np.sqrt(mechanism.variances(middle).mean()))
         feature = _ratios(p, network.steps_x, deviation, (schema.high - schema.low) / 2)
     labels = privacy.labels(len(schema.classes))
     if not isinstance(labels, PublicLabels):
@@ -141,12 +140,13 @@ def local_plan(
     return LocalPlan(tuple(rows))
 
 
-def _ratios(p: SparseMatrix, hops: int, deviation: float, signal: float, probes: int = 64) -> np.ndarray:
-    n = p.shape[0]
+def _ratios(p: Propagation, hops: int, deviation: float, signal: float, probes: int = 64) -> np.ndarray:
+    n = p.nodes
     # Hutchinson's estimate: the exact rows of P^K would be an n x n matrix.
-    signs = torch.randint(0, 2, (n, probes), generator=torch.Generator().manual_seed(0)).float() * 2 - 1
-    squares = propagate(p, signs, hops).square().mean(dim=1).double().numpy()
-    reach = propagate(p, torch.ones(n, 1), hops).squeeze(1).double().numpy()
+    spread, ones = drawn(2, (n, probes)) * np.float32(2) - np.float32(1), np.ones(n, np.float32)
+    for _ in range(hops):
+        spread, ones = p.matrix @ spread, p.matrix @ ones
+    squares, reach = (spread**2).mean(axis=1, dtype=np.float64), ones.astype(np.float64)
     noise = deviation * np.sqrt(squares)
     ratio: np.ndarray = np.divide(noise, signal * reach, out=np.full(n, np.inf), where=reach > 0)
     return ratio

@@ -15,13 +15,12 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from graphveil.graphs import Graph, Release, Split
+from graphveil.late import torch
 from graphveil.mechanisms import PairDomain
 from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.family import Control
@@ -33,6 +32,10 @@ from graphveil.methods.local.lpgnn import LPGNNCore
 from graphveil.methods.release.edges import warning_of
 from graphveil.methods.release.heterorr import HeteroRRCore, domain_of, joined
 from graphveil.privacy import Randomness
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 #: Rivals where edges are protected; chains are left out, which take long and promise less.
 RIVAL_EDGES = ("public-tree", "edge-rand", "lap-graph")

@@ -18,11 +18,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from graphveil.errors import InputError
 from graphveil.hierarchy.dendrogram import Dendrogram
+from graphveil.late import torch
 from graphveil.mechanisms import EdgeRand, NoisyCounts, PairDomain
 from graphveil.mechanisms.edges.lap_graph import LapGraph
 from graphveil.methods.release.names import CHAINS
@@ -31,6 +30,8 @@ from graphveil.privacy import Randomness
 from graphveil.progress import ProgressCallback
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from graphveil.hierarchy.noisy_blocks import NoisyBlocks
 
 #: Default steps of a Markov chain for each node.

@@ -9,12 +9,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-
-import torch
-from torch import Tensor, nn
+from typing import TYPE_CHECKING
 
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema, make_graph
+from graphveil.late import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 _BLOCK = 4096
 _CLOSE = 1e-4
@@ -51,7 +54,7 @@ class Extractor:
         Raises:
             InputError: another width, an entry that is no number, or a row that depends on other rows.
         """
-        if isinstance(self.embed, nn.Module):
+        if isinstance(self.embed, torch.nn.Module):
             # Batch statistics in training mode would tie every embedding to the other rows of its block.
             self.embed.eval()
         with torch.no_grad():

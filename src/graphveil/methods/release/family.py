@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from graphveil.graphs import Graph, Split
+from graphveil.graphs.parts import GraphParts
+from graphveil.late import torch
 from graphveil.methods.base.cost import ASSUMED_DEGREE, assumed_propagation, network_cost
 from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.family import Control
@@ -27,6 +27,9 @@ from graphveil.methods.release.heterorr import HeteroRRCore, domain_of
 from graphveil.methods.release.plan import release_plan
 from graphveil.privacy import Randomness
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 class ReleaseFamily:
     """See `base.family.Family`."""
@@ -36,7 +39,9 @@ class ReleaseFamily:
     def used_settings(self, estimator: Estimator[HeteroRRCore], settled: Mapping[str, object]) -> dict[str, Any]:
         return dict(settled)
 
-    def plan(self, name: str, estimator: Estimator[HeteroRRCore], graph: Graph, settled: Mapping[str, object]) -> Plan:
+    def plan(
+        self, name: str, estimator: Estimator[HeteroRRCore], graph: Graph | GraphParts, settled: Mapping[str, object]
+    ) -> Plan:
         """Return the plan of a release and a network on it; of the edges only public ones are looked at."""
         schema, privacy, nodes = graph.schema, estimator.privacy, int(graph.num_nodes)
         figures = release_plan(estimator, graph)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
-import torch
-from torch import Tensor
 
 from graphveil.errors import InputError
+from graphveil.late import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 #: Deviations of noise beside half the declared range, where a mechanism's own numbers have no small bound.
 DEVIATIONS = 16.0

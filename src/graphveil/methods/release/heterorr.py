@@ -18,16 +18,15 @@ import math
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from functools import partial
-from typing import Any
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 import graphveil
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema, Release, Split, make_graph
+from graphveil.graphs.parts import GraphParts
 from graphveil.graphs.score_file import read_scores
 from graphveil.graphs.value import MASKS
+from graphveil.late import torch
 from graphveil.mechanisms import PairDomain, protected_pairs
 from graphveil.methods.base.account import Account, digest_of, restored_account
 from graphveil.methods.base.core import ForgetsPeople, Stored
@@ -46,6 +45,10 @@ from graphveil.privacy import Guarantee, Ledger, Randomness, SeededRandomness
 from graphveil.privacy.printed import rounded_up
 from graphveil.progress import ProgressCallback
 from graphveil.training import Epoch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 _NETWORK = tuple(field.name for field in fields(NetworkSettings) if field.name != "steps_y")
 #: Hops over which noisy features are smoothed before the network sees them.
@@ -347,7 +350,7 @@ class HeteroRRCore(ForgetsPeople):
             raise InputError("this HeteroRR has not been fitted", remedy="call fit or fit_released first")
 
 
-def domain_of(graph: Graph) -> PairDomain:
+def domain_of(graph: Graph | GraphParts) -> PairDomain:
     """Return the protected pairs of a graph from what is public: its nodes, public edges and declared private nodes.
 
     Raises:
@@ -362,8 +365,12 @@ def domain_of(graph: Graph) -> PairDomain:
         )
     public = getattr(graph, "public_edges", None)
     # Declared, never guessed: an edge whose status nobody stated is private.
-    known = graph.edge_index[:, public] if public is not None else graph.edge_index[:, :0]
-    return PairDomain(int(graph.num_nodes), getattr(graph, "private_nodes", None), known[:, known[0] < known[1]])
+    declared = getattr(graph, "private_nodes", None)
+    members = None if declared is None else torch.as_tensor(declared)
+    if public is None:
+        return PairDomain(int(graph.num_nodes), members)
+    known = torch.as_tensor(graph.edge_index[:, public])
+    return PairDomain(int(graph.num_nodes), members, known[:, known[0] < known[1]])
 
 
 def _digest(released: Graph) -> str:
@@ -425,7 +432,7 @@ def _described(
 def _rows(x: Tensor) -> Any:
     """Return features [n, d] as numpy, or CSR where they are sparse."""
     features = as_matrix(x)
-    return features.numpy() if isinstance(features, Tensor) else features
+    return features.numpy() if isinstance(features, torch.Tensor) else features
 
 
 def joined(domain: PairDomain, made: Tensor) -> tuple[Tensor, Tensor]:

@@ -12,13 +12,16 @@ BigData 2022, eq. 6.
 from __future__ import annotations
 
 import warnings
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import torch
-from torch import Tensor, nn
 
 from graphveil.errors import InputError, MissingExtraError
+from graphveil.late import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
 
 #: Rows explained, rows they are compared with, gradients a row, and outputs a row.
 ROWS: Final = 64
@@ -80,8 +83,10 @@ def _perceptron(rows: Tensor, labels: Tensor, classes: int, seed: int, hidden: i
     """Return a trained network of one hidden layer, rows [p, d] -> scores [p, c]."""
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        model = nn.Sequential(nn.Linear(rows.shape[1], hidden), nn.ReLU(), nn.Linear(hidden, classes))
-        loss = nn.CrossEntropyLoss() if labels.dim() == 1 else nn.BCEWithLogitsLoss()
+        model = torch.nn.Sequential(
+            torch.nn.Linear(rows.shape[1], hidden), torch.nn.ReLU(), torch.nn.Linear(hidden, classes)
+        )
+        loss = torch.nn.CrossEntropyLoss() if labels.dim() == 1 else torch.nn.BCEWithLogitsLoss()
         optimiser = torch.optim.Adam(model.parameters(), lr=0.01, weight_decay=1e-4)
         for _ in range(_EPOCHS):
             optimiser.zero_grad()

@@ -8,6 +8,7 @@ from typing import Any
 
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema
+from graphveil.graphs.parts import GraphParts
 from graphveil.mechanisms import EdgeRand, PairDomain
 from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.plan import spelled
@@ -55,7 +56,7 @@ class ReleasePlan:
         return {**spelled(asdict(self)), "noise": spelled(self.noise), "advice": list(self.advice)}
 
 
-def release_plan(method: Estimator[HeteroRRCore], graph: Graph) -> ReleasePlan:
+def release_plan(method: Estimator[HeteroRRCore], graph: Graph | GraphParts) -> ReleasePlan:
     """Return the plan of a release of `graph`, of which schema, nodes and public edges are looked at.
 
     Raises:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
-
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 from graphveil.graphs import Graph
 from graphveil.mechanisms import protected_pairs
 from graphveil.methods.release.heterorr import domain_of
 from graphveil.methods.release.structure import CURATOR_ONLY, preserved
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True)

@@ -18,18 +18,21 @@ import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema
+from graphveil.late import torch
 from graphveil.methods.base.score_mean import central_mean
 from graphveil.methods.release.importance import importance
 from graphveil.privacy import Guarantee, Ledger, Randomness, Spend
 from graphveil.privacy.printed import rounded_up
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 PUBLIC, DECLARED, ESTIMATED = SOURCES = ("public data", "a declared vector", "a private estimate")
 GAMMA: Final = 0.5

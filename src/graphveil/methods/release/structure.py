@@ -11,14 +11,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
-import torch
-from torch import Tensor
 
 from graphveil.errors import InputError
+from graphveil.late import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 CURATOR_ONLY = "computed from the true private edges without noise: for the curator only, not for release"
 #: Wedges sampled for the clustering coefficient: standard error at most 0.0036.

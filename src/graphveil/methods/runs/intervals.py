@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import stdtrit
+
+from graphveil.late import special
 
 
 @dataclass(frozen=True)
@@ -56,5 +57,5 @@ def interval(per_run: Sequence[np.ndarray], *, difference: bool = False) -> Inte
 
 def _half_width(runs: np.ndarray, values: np.ndarray) -> float:
     if len(runs) > 1:
-        return float(stdtrit(len(runs) - 1, 0.975) * runs.std(ddof=1) / math.sqrt(len(runs)))
+        return float(special.stdtrit(len(runs) - 1, 0.975) * runs.std(ddof=1) / math.sqrt(len(runs)))
     return float(1.96 * values.std(ddof=1) / math.sqrt(len(values))) if len(values) > 1 else 0.0

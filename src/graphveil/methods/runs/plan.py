@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from graphveil.graphs import Graph
+from graphveil.graphs.parts import GraphParts
 from graphveil.methods.base.plan import Plan
 from graphveil.methods.registry import build_method, find_method, require_trainable
 
 __all__ = ["Plan", "plan"]
 
 
-def plan(name: str, graph: Graph, settings: Mapping[str, Any]) -> Plan:
+def plan(name: str, graph: Graph | GraphParts, settings: Mapping[str, Any]) -> Plan:
     """Return what training a method on a graph would promise and cost.
 
     Only the topology (where it is public), the schema, the storage size of the features and the number of labels a
@@ -20,7 +21,7 @@ def plan(name: str, graph: Graph, settings: Mapping[str, Any]) -> Plan:
 
     Args:
         name: of the method.
-        graph: n nodes.
+        graph: n nodes; parts of a graph need no torch.
         settings: the method's own; the rest take their defaults.
 
     Raises:

@@ -1,0 +1,86 @@
+"""Which libraries a command never loads: what makes it quick, without timing it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.graphs.made import folder
+
+ACCOUNTING = {"dp_accounting", "scipy.stats"}
+HEAVY = {"torch", "torch_geometric", "sklearn", "pandas", "numba", "matplotlib", *ACCOUNTING}
+
+
+def loaded(*words: str, code: int = 0) -> set[str]:
+    """The heavy libraries that a command of its own process has loaded when it ends, with this exit code."""
+    script = (
+        "import json, sys; from graphveil.cli import main; code = main(sys.argv[1:]); "
+        "sys.stderr.write('\\n' + json.dumps([code, *sys.modules]))"
+    )
+    done = subprocess.run([sys.executable, "-c", script, *words], capture_output=True, text=True, check=True)
+    *said, last = done.stderr.splitlines()
+    ended, *modules = json.loads(last)
+    assert ended == code, said
+    return HEAVY & set(modules)
+
+
+@pytest.mark.parametrize("words", ["--help", "plan --help", "mechanisms list", "explain"])
+def test_what_only_tells_loads_nothing_heavy(words: str) -> None:
+    assert loaded(*words.split()) == set()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "train lpgnn digits --nonsense",
+        "train lpgnn digits --epsilon-x -1",
+        "train gap digits --epsilon -1",
+        "train link-beliefs digits --epsilon-a -1",
+        "release heterorr digits --epsilon-x -1 --out nowhere",
+        "plan lpgnn no-such-graph --epsilon 1",
+    ],
+)
+def test_a_refusal_loads_nothing_heavy(words: str) -> None:
+    assert loaded(*words.split(), code=2) == set()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "lpgnn digits --epsilon 1",
+        "lpgnn digits --epsilon-x 1 --epsilon-y 1",
+        "solitude digits --epsilon-a 1 --epsilon-x 1",
+        "link-beliefs digits --epsilon-a 1",
+        "heterorr digits --epsilon-x 1 --epsilon-a 1",
+        "edge-rr social-100 --epsilon-a 1",
+    ],
+)
+def test_a_plan_loads_nothing_heavy(words: str) -> None:
+    assert loaded("plan", *words.split(), "--json") == set()
+
+
+def test_a_plan_of_noisy_sums_loads_the_accountant_alone() -> None:
+    assert loaded("plan", "class-sums", "digits", "--epsilon", "1", "--json") <= ACCOUNTING
+
+
+def test_a_folder_is_described_and_planned_without_torch(tmp_path: Path) -> None:
+    own = str(folder(tmp_path / "own"))
+    assert loaded("data", "describe", own) == set()
+    assert loaded("plan", "lpgnn", own, "--epsilon", "1", "--json") == set()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "release heterorr social-100 --epsilon-x 1 --epsilon-a 1 --out made",
+        "federation split social-100 --out made",
+        "train solitude social-100 --epsilon-a 8 --epochs 1 --no-controls --out made",
+    ],
+)
+def test_no_command_on_a_graph_loads_pyg(words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert "torch_geometric" not in loaded(*words.split())
