@@ -57,6 +57,7 @@ def test_a_refusal_loads_nothing_heavy(words: str) -> None:
         "link-beliefs digits --epsilon-a 1",
         "heterorr digits --epsilon-x 1 --epsilon-a 1",
         "edge-rr social-100 --epsilon-a 1",
+        "gcn digits",
     ],
 )
 def test_a_plan_loads_nothing_heavy(words: str) -> None:

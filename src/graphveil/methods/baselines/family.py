@@ -14,10 +14,8 @@ from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.family import Control
 from graphveil.methods.base.plan import Plan
 from graphveil.methods.base.released import LocalReports, topology_of
-from graphveil.methods.local.controls import ceiling_of, controls_of
 from graphveil.methods.local.lpgnn import LPGNNCore
 from graphveil.methods.local.plan import plan_on_topology, repeats_on_topology
-from graphveil.methods.release.controls import made_edge_controls, release_notes
 from graphveil.privacy import Randomness
 
 if TYPE_CHECKING:
@@ -25,7 +23,10 @@ if TYPE_CHECKING:
 
 
 class BaselineFamily:
-    """See `base.family.Family`."""
+    """See `base.family.Family`.
+
+    What trains networks to compare with is imported where it is called: a plan trains none.
+    """
 
     serves_releases = True
 
@@ -46,11 +47,16 @@ class BaselineFamily:
     def controls(
         self, estimator: Estimator[LPGNNCore], graph: Graph, split: Split, *, randomness: Randomness
     ) -> Mapping[str, Control]:
+        from graphveil.methods.local.controls import controls_of
+        from graphveil.methods.release.controls import made_edge_controls
+
         return {**controls_of(estimator, graph, split), **made_edge_controls(estimator, graph, split)}
 
     def ceiling(
         self, estimator: Estimator[LPGNNCore], graph: Graph, split: Split, *, randomness: Randomness
     ) -> np.ndarray:
+        from graphveil.methods.local.controls import ceiling_of
+
         return ceiling_of(estimator.settings, graph, split)
 
     def rivals(
@@ -61,6 +67,8 @@ class BaselineFamily:
     def notes(
         self, estimator: Estimator[LPGNNCore], graph: Graph, settled: Mapping[str, object], *, controlled: bool
     ) -> tuple[str, ...]:
+        from graphveil.methods.release.controls import release_notes
+
         return release_notes(estimator, graph)
 
     def repeats_note(self, estimator: Estimator[LPGNNCore], repeats: int) -> str:

@@ -24,14 +24,14 @@ from graphveil.methods.base.family import Control, collection_repeats
 from graphveil.methods.base.plan import Plan
 from graphveil.methods.base.released import require_one_label
 from graphveil.methods.links.collection import LinkReports
-from graphveil.methods.links.controls import LinkMethod, link_controls_of, rivals_left_out, rivals_of, settings_of
 from graphveil.methods.links.plan import LinkPlan, link_plan
-from graphveil.methods.local.controls import ceiling_of
 from graphveil.privacy import Randomness
 from graphveil.privacy.unit import RELATIONSHIP
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from graphveil.methods.links.controls import LinkMethod
 
 
 #: Seconds of one round of beliefs for one entry and one pair of classes (measured).
@@ -39,7 +39,10 @@ BELIEF_SECONDS = 1.6e-8
 
 
 class LinkFamily:
-    """See `base.family.Family`."""
+    """See `base.family.Family`.
+
+    What trains networks to compare with is imported where it is called: a plan trains none.
+    """
 
     serves_releases = False
 
@@ -85,14 +88,21 @@ class LinkFamily:
     def controls(
         self, estimator: LinkMethod, graph: Graph, split: Split, *, randomness: Randomness
     ) -> Mapping[str, Control]:
+        from graphveil.methods.links.controls import link_controls_of
+
         return link_controls_of(estimator, graph, split)
 
     def ceiling(self, estimator: LinkMethod, graph: Graph, split: Split, *, randomness: Randomness) -> np.ndarray:
+        from graphveil.methods.links.controls import settings_of
+        from graphveil.methods.local.controls import ceiling_of
+
         return ceiling_of(settings_of(estimator), graph, split)
 
     def rivals(
         self, estimator: LinkMethod, graph: Graph, split: Split, *, randomness: Randomness
     ) -> Mapping[str, Control]:
+        from graphveil.methods.links.controls import rivals_of
+
         return rivals_of(estimator, graph, split, randomness=randomness)
 
     def notes(
@@ -101,6 +111,8 @@ class LinkFamily:
         """Return what the epsilon of the lists buys, whether they were used at all, and which rivals are missing."""
         if estimator.released is None:
             return ()
+        from graphveil.methods.links.controls import rivals_left_out
+
         schema, nodes = estimator.schema, estimator.released.nodes
         lists = link_plan(estimator.links, schema, nodes)
         used = () if estimator.trains_network else (f"used: {estimator.variant}",)

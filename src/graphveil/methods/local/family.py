@@ -14,19 +14,22 @@ from graphveil.methods.base.cost import network_cost, propagation_of, spreading_
 from graphveil.methods.base.family import Control
 from graphveil.methods.base.plan import Plan
 from graphveil.methods.base.released import LocalReports, topology_of
-from graphveil.methods.local.controls import LocalMethod, ceiling_of, controls_of, network_settings
 from graphveil.methods.local.label_pool import FOLDS, pool_products
 from graphveil.methods.local.plan import plan_on_topology, repeats_on_topology
-from graphveil.methods.release.controls import made_edge_controls, release_notes
 from graphveil.privacy import Randomness
 from graphveil.privacy.printed import rounded_up
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from graphveil.methods.local.controls import LocalMethod
+
 
 class LocalFamily:
-    """See `base.family.Family`."""
+    """See `base.family.Family`.
+
+    What trains networks to compare with is imported where it is called: a plan trains none.
+    """
 
     serves_releases = True
 
@@ -56,9 +59,14 @@ class LocalFamily:
     def controls(
         self, estimator: LocalMethod, graph: Graph, split: Split, *, randomness: Randomness
     ) -> Mapping[str, Control]:
+        from graphveil.methods.local.controls import controls_of
+        from graphveil.methods.release.controls import made_edge_controls
+
         return {**controls_of(estimator, graph, split), **made_edge_controls(estimator, graph, split)}
 
     def ceiling(self, estimator: LocalMethod, graph: Graph, split: Split, *, randomness: Randomness) -> np.ndarray:
+        from graphveil.methods.local.controls import ceiling_of, network_settings
+
         return ceiling_of(network_settings(estimator), graph, split)
 
     def rivals(
@@ -69,6 +77,8 @@ class LocalFamily:
     def notes(
         self, estimator: LocalMethod, graph: Graph, settled: Mapping[str, object], *, controlled: bool
     ) -> tuple[str, ...]:
+        from graphveil.methods.release.controls import release_notes
+
         origin = release_notes(estimator, graph)
         total = settled.get("epsilon")
         return (*origin, _split_note(total, estimator)) if isinstance(total, int | float) else origin

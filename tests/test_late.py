@@ -1,0 +1,70 @@
+"""Names and modules that load when they are first used."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from graphveil import attacks, methods
+from graphveil.late import LateModule
+
+
+def test_a_late_module_is_imported_by_its_first_attribute() -> None:
+    script = (
+        "import sys; from graphveil.late import special, torch; before = {'torch', 'scipy'} & set(sys.modules); "
+        "special.ndtr(0.0); between = 'scipy.special' in sys.modules and 'torch' not in sys.modules; "
+        "print(before, between, torch.ones(2).sum().item())"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "set() True 2.0\n"
+
+
+def test_a_late_module_has_what_the_module_has_at_that_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    late = LateModule("colorsys")
+    monkeypatch.setattr("colorsys.ONE_THIRD", 7)
+    assert late.ONE_THIRD == 7
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        late.nothing  # noqa: B018
+
+
+@pytest.mark.parametrize("room", ["graphs", "mechanisms", "methods", "privacy"])
+def test_no_module_of_a_room_loads_torch(room: str) -> None:
+    script = f"""
+import importlib, pkgutil, sys
+import graphveil.{room} as room
+for module in pkgutil.walk_packages(room.__path__, room.__name__ + "."):
+    importlib.import_module(module.name)
+    if "torch" in sys.modules:
+        sys.exit(module.name)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_stored_attack_is_read_without_any_adversary() -> None:
+    script = (
+        "import sys; from graphveil.attacks import AttackResult, Limit; "
+        "print({'torch', 'scipy.stats', 'graphveil.attacks.influence'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
+
+
+def test_an_attack_stays_a_function_when_its_module_is_imported_first() -> None:
+    import graphveil.attacks.influence as module
+
+    assert attacks.linkteller is module.linkteller
+    assert not {name.rpartition(".")[2] for name in sys.modules if name.startswith("graphveil.attacks.")} & set(
+        attacks.__all__
+    )
+
+
+def test_a_home_that_ends_with_the_name_is_the_module_itself() -> None:
+    import graphveil
+    import graphveil.methods.runs.experiment as module
+
+    assert methods.experiment is module
+    assert graphveil.methods is methods
+    assert dir(attacks) == sorted(attacks.__all__)
