@@ -275,7 +275,7 @@ REFUSALS = {
     # features
     "no dimension": (
         sparse("id,feature\na,1\n", TOML),
-        "dimension is not declared, but features.csv is there",
+        "dimension is not declared, but features.csv exists",
     ),
     "range without 0": (
         sparse("id,feature\na,1\n", SPARSE.replace("[0, 10]", "[1, 10]")),

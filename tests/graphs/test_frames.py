@@ -141,5 +141,5 @@ def test_what_is_no_frame_is_refused_with_what_would_be_one(nothing: Any) -> Non
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"nodes: there is no file '.*absent\.csv'"):
+    with pytest.raises(DataError, match=r"nodes: no file '.*absent\.csv'"):
         as_table(tmp_path / "absent.csv", "nodes")

@@ -108,7 +108,7 @@ def test_a_declaration_that_no_longer_says_so_is_refused(tmp_path):
 
 def test_nothing_is_overwritten_and_nothing_half_written_stays(tmp_path, monkeypatch):
     folder = published(tmp_path)
-    with pytest.raises(InputError, match="is already there; name a new folder"):
+    with pytest.raises(InputError, match="exists already; name a new folder"):
         write_release(load_graph(folder), folder, RELEASE, card="")
     monkeypatch.setattr("os.fsync", lambda _: (_ for _ in ()).throw(OSError("disk full")))
     with pytest.raises(OSError, match="disk full"):

@@ -158,5 +158,5 @@ def test_refusals(tmp_path, options, fields, message):
 
 
 def test_nothing_is_overwritten(tmp_path):
-    with pytest.raises(InputError, match="is already there; name a new folder"):
+    with pytest.raises(InputError, match="exists already; name a new folder"):
         write_folder(tiny_graph(), tmp_path)

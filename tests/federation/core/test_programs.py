@@ -96,7 +96,7 @@ def test_another_shape_than_the_reader_waits_for_is_refused(shape: tuple[int, ..
 
 
 def test_a_message_of_another_kind_names_its_sender() -> None:
-    with pytest.raises(InputError, match="a: message 'correction' came; allowed: masked-sum"):
+    with pytest.raises(InputError, match="a: received message 'correction'; allowed: masked-sum"):
         opened(Receive("a", "masked-sum", (2, 2)), "correction", WORDS)
 
 

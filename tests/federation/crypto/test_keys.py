@@ -35,7 +35,7 @@ def test_an_identity_comes_back_and_is_its_owners_alone(tmp_path: Path) -> None:
     assert (tmp_path / "h").stat().st_mode & 0o777 == 0o700
     assert name_of(made.certificate) == "holder1"
     assert "PRIVATE" not in repr(made) and made.private_key.decode() not in repr(made)
-    with pytest.raises(InputError, match="already there"):
+    with pytest.raises(InputError, match="exists already"):
         write_identity(made, tmp_path / "h")
 
 
