@@ -1,0 +1,298 @@
+"""In which order an account refuses, pays, reads and remembers; and what is left of it when one of them fails."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from graphveil.errors import BudgetError, InputError
+from graphveil.graphs.features import features_from_rows
+from graphveil.methods.base.account import Account, digest_of, restored_account
+from graphveil.privacy import Ledger, Spend
+from graphveil.privacy.ledger_file import LedgerFile, read_ledger
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A collection that is known by its digest alone."""
+
+    digest: str
+
+
+def spend(epsilon: float = 1.0, name: str = "reports") -> Spend:
+    return Spend(name, "features", "multi-bit", {"dimension": 3}, epsilon)
+
+
+def account(budget: float = 1.0) -> Account:
+    return Account(Ledger.open({"features": (budget, 0.0)}))
+
+
+def on_disk(folder: Path, budget: float = 1.0) -> Account:
+    return Account(LedgerFile(folder / "ledger.json").open(Ledger.open({"features": (budget, 0.0)})))
+
+
+def unread() -> Sent:
+    raise AssertionError("private data was read")
+
+
+Buying = Callable[..., Any]
+
+
+class ReadsFirst(Account):
+    """Pays for what it has read already."""
+
+    def buy(self, spends: Any, read: Any, *, check: Any = None) -> Any:
+        found = read()
+        self.pay(*spends)
+        return found
+
+
+class PaysLater(Account):
+    """Pays in memory while it reads, and on disk afterwards."""
+
+    def buy(self, spends: Any, read: Any, *, check: Any = None) -> Any:
+        priced, kept = tuple(spends), self.ledger
+        self.ledger = kept.detached().spend(*priced)
+        found = read()
+        self.ledger = kept.spend(*priced)
+        return found
+
+
+class PaysBack(Account):
+    """Gives the price back where reading failed."""
+
+    def buy(self, spends: Any, read: Any, *, check: Any = None) -> Any:
+        kept = self.ledger
+        self.pay(*spends)
+        try:
+            return read()
+        except BaseException:
+            self.ledger = kept
+            raise
+
+
+class ChecksLate(Account):
+    """Pays for people whom it then cannot serve."""
+
+    def buy(self, spends: Any, read: Any, *, check: Any = None) -> Any:
+        self.pay(*spends)
+        if check is not None:
+            check()
+        return read()
+
+
+def on_disk_before_read(kind: type[Account], folder: Path) -> bool:
+    """Whether a crash in the middle of reading would find the price in the file."""
+    held, file = on_disk(folder), folder / "ledger.json"
+    seen: list[int] = []
+    kind(held.ledger).buy([spend()], lambda: seen.append(len(read_ledger(file).spends) if file.exists() else 0))
+    return seen == [1]
+
+
+def stays_paid(kind: type[Account]) -> bool:
+    """Whether reading that fails leaves its price in the ledger."""
+    held = kind(account().ledger)
+    with pytest.raises(KeyboardInterrupt):
+        held.buy([spend()], interrupted)
+    return len(held.ledger.spends) == 1
+
+
+def refuses_for_nothing(kind: type[Account]) -> bool:
+    """Whether public facts are looked at before the price is paid."""
+    held = kind(account().ledger)
+    with pytest.raises(InputError):
+        held.buy([spend()], unread, check=unserved)
+    return not held.ledger.spends
+
+
+def interrupted() -> None:
+    raise KeyboardInterrupt
+
+
+def unserved() -> None:
+    raise InputError("no such people")
+
+
+def test_the_price_is_on_disk_before_anything_is_read(tmp_path: Path) -> None:
+    for kind, kept in ((Account, True), (PaysLater, False), (ReadsFirst, False)):
+        (tmp_path / kind.__name__).mkdir()
+        assert on_disk_before_read(kind, tmp_path / kind.__name__) is kept, kind
+
+
+def test_what_fails_while_reading_stays_paid() -> None:
+    assert [stays_paid(kind) for kind in (Account, PaysBack, ReadsFirst)] == [True, False, False]
+
+
+def test_public_facts_are_looked_at_before_the_price_is_paid() -> None:
+    assert refuses_for_nothing(Account) and not refuses_for_nothing(ChecksLate)
+
+
+def test_what_cannot_be_paid_is_refused_before_anything_else_happens(tmp_path: Path) -> None:
+    held, asked = on_disk(tmp_path), []
+    with pytest.raises(BudgetError):
+        held.buy([spend(2.0)], unread, check=lambda: asked.append("check"))
+    assert not held.ledger.spends and not asked
+    assert not (tmp_path / "ledger.json").exists() or not read_ledger(tmp_path / "ledger.json").spends
+
+
+def test_a_step_is_bought_whole_or_not_at_all() -> None:
+    held = account(1.5)
+    with pytest.raises(BudgetError):
+        held.buy([spend(name="first"), spend(name="second")], unread)
+    assert not held.ledger.spends
+    assert held.buy(iter([spend(0.5), spend(1.0)]), lambda: "both") == "both"
+    assert held.ledger.remaining("features") == (0.0, 0.0)
+
+
+def test_asking_for_room_leaves_no_trace(tmp_path: Path) -> None:
+    held = on_disk(tmp_path)
+    before = sorted(path.name for path in tmp_path.iterdir())
+    for _ in range(3):
+        held.afford(spend())
+    with pytest.raises(BudgetError):
+        held.afford(spend(1.5))
+    assert not held.ledger.spends and sorted(path.name for path in tmp_path.iterdir()) == before
+
+
+def test_what_costs_nothing_is_read_without_a_spend() -> None:
+    held = account()
+    assert held.buy((), lambda: 7) == 7
+    held.pay()
+    assert not held.ledger.spends
+
+
+def test_only_what_was_read_to_the_end_is_remembered() -> None:
+    held = account(2.0)
+    with pytest.raises(KeyboardInterrupt):
+        held.collect([spend()], interrupted)  # type: ignore[arg-type]
+    assert not held.collections and len(held.ledger.spends) == 1
+    assert held.collect([spend()], lambda: Sent("a")) == Sent("a")
+    assert held.collections == {"a"} and len(held.ledger.spends) == 2
+
+
+def test_a_remembered_collection_is_free_and_another_one_is_named_as_such() -> None:
+    held = account(2.0)
+    held.collect([spend()], lambda: Sent("a"))
+    for _ in range(3):
+        held.recognise("a", [spend()])
+    assert len(held.ledger.spends) == 1
+    held.recognise("b", [spend()])
+    assert [one.name for one in held.ledger.spends] == ["reports", "reports (another collection)"]
+    held.recognise("b", [spend()])
+    assert len(held.ledger.spends) == 2
+
+
+def test_the_first_collection_that_is_handed_in_keeps_its_plain_name() -> None:
+    held = account()
+    held.recognise("a", [spend()])
+    assert [one.name for one in held.ledger.spends] == ["reports"] and held.collections == {"a"}
+
+
+def test_a_collection_that_could_not_be_paid_is_not_free_the_next_time() -> None:
+    held = account()
+    held.recognise("a", [spend()])
+    for _ in range(2):
+        with pytest.raises(BudgetError, match="not the collection that was paid for") as refused:
+            held.recognise("b", [spend()])
+        assert "an account of its own" in str(refused.value)
+    assert held.collections == {"a"} and len(held.ledger.spends) == 1
+
+
+def test_what_needs_no_price_is_not_remembered() -> None:
+    held = account()
+    held.recognise("a", ())
+    assert not held.collections and not held.ledger.spends
+
+
+def test_the_first_release_brings_its_ledger_and_a_second_one_costs_as_much_again() -> None:
+    paid = Ledger.open({"features": (2.5, 0.0)}).spend(spend())
+    held = account()
+    held.adopt("first", paid)
+    assert held.ledger is paid and held.collections == {"release first"}
+    held.adopt("first", paid)
+    assert held.ledger is paid
+    held.adopt("second", paid)
+    assert held.ledger.total("features") == (2.0, 0.0)
+    with pytest.raises(BudgetError, match="not the collection that was paid for"):
+        held.adopt("third", paid)
+    assert held.collections == {"release first", "release second"}
+
+
+def test_a_copy_is_the_account_itself() -> None:
+    """A copied method asks the same people, who are paid once."""
+    held = account()
+    for other in (copy.copy(held), copy.deepcopy(held), copy.deepcopy({"a": [held]})["a"][0]):
+        assert other is held
+
+
+def test_an_account_comes_back_from_its_facts_as_json_tells_them() -> None:
+    held = account(3.0)
+    for digest in ("b", "a"):
+        held.recognise(digest, [spend()])
+    facts = json.loads(json.dumps(held.facts()))
+    assert facts["collections"] == ["a", "b"]
+    back = restored_account(facts)
+    assert (back.ledger, back.collections) == (held.ledger, held.collections)
+    back.recognise("a", [spend()])
+    assert len(back.ledger.spends) == 2
+    del facts["collections"]  # as older versions wrote it: nothing is remembered, so nothing is free
+    with pytest.raises(BudgetError):
+        (older := restored_account(facts)).recognise("a", [spend(1.5)])
+    assert not older.collections
+
+
+def test_facts_whose_spends_exceed_their_budget_are_no_account() -> None:
+    held = account()
+    held.recognise("a", [spend()])
+    facts = held.facts()
+    facts["ledger"]["spends"] *= 2
+    with pytest.raises(BudgetError):
+        restored_account(facts)
+
+
+PARTS = {"labels": torch.tensor([0, 1, 2, 3]), "bits": torch.tensor([[1, 0], [0, 1]], dtype=torch.uint8)}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"labels": PARTS["labels"]},
+        {**PARTS, "more": torch.zeros(0)},
+        {"labels": PARTS["bits"], "bits": PARTS["labels"]},
+        {**PARTS, "labels": PARTS["labels"].flip(0)},
+        {**PARTS, "labels": PARTS["labels"].reshape(2, 2)},
+        {**PARTS, "labels": PARTS["labels"].double()},
+        {**PARTS, "labels": PARTS["labels"].view(torch.float64)},
+    ],
+)
+def test_other_reports_have_another_digest(other: dict[str, Tensor]) -> None:
+    assert digest_of(PARTS) != digest_of(other)
+
+
+def test_a_digest_knows_values_and_not_how_they_lie_in_memory() -> None:
+    wide = torch.arange(12).reshape(3, 4)
+    assert digest_of({"a": wide.T}) == digest_of({"a": wide.T.contiguous()}) != digest_of({"a": wide})
+    assert digest_of(PARTS) == digest_of(dict(reversed(PARTS.items())))
+    assert len(digest_of(PARTS)) == 32 and int(digest_of(PARTS), 16) >= 0
+    weight = torch.ones(2, requires_grad=True)
+    assert digest_of({"a": weight}) == digest_of({"a": torch.ones(2)})
+
+
+def csr(columns: list[int], width: int = 30) -> Tensor:
+    """Two rows with a 1 in each."""
+    return features_from_rows(sp.csr_matrix((np.ones(2), columns, [0, 1, 2]), shape=(2, width)))
+
+
+def test_sparse_reports_are_told_apart_by_where_their_numbers_stand() -> None:
+    same, moved, wider = digest_of({"x": csr([0, 1])}), digest_of({"x": csr([0, 2])}), digest_of({"x": csr([0, 1], 40)})
+    assert len({same, moved, wider}) == 3 and same == digest_of({"x": csr([0, 1])})

@@ -1,0 +1,164 @@
+"""Plain networks: they protect nothing, say so everywhere, and stand beside private methods as one of them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from graphveil.errors import InputError
+from graphveil.methods import LPGNN, METHODS
+from graphveil.methods.base.method import BASELINE
+from graphveil.methods.baselines.family import BASELINES
+from graphveil.methods.baselines.network import baseline
+from graphveil.methods.registry import build_method, find_method, tagged
+from graphveil.methods.runs.plan import plan
+from graphveil.privacy import SeededRandomness
+from tests.methods import made
+
+NAMES = ("gcn", "sage", "gat", "mlp")
+FAST: dict[str, Any] = {"epochs": 2, "hidden": 4}
+
+
+def graph() -> Any:
+    """People who all have a label; what is raw has no word for one that nobody knows."""
+    start = made.graph(20)
+    return made.changed(start, y=start.y.clamp_min(0))
+
+
+def fitted(name: str) -> Any:
+    return build_method(name, FAST, 3).fit(graph(), split=made.split_of(graph()), randomness=SeededRandomness(1))
+
+
+def test_baselines_are_the_methods_that_protect_nothing() -> None:
+    assert set(tagged(BASELINE)) == set(NAMES) == {name for name, one in METHODS.items() if one.trust == "none"}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_not_protected_is_said(name: str) -> None:
+    model = fitted(name)
+    assert math.isinf(model.guarantee.epsilon) and not model.ledger.spends
+    assert model.guarantee.sentence().startswith("NOT PROTECTED")
+    assert {"features-sent-open", "labels-sent-open"} <= {one.code for one in model.guarantee.assumes}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_is_lpgnn_without_noise(name: str) -> None:
+    """The same bits as the private method with both budgets infinite; whichever noise it is handed."""
+    people, split = graph(), made.split_of(graph())
+    private = LPGNN(epsilon_x=math.inf, epsilon_y=math.inf, model=name, **FAST)
+    private.fit(people, split=split, randomness=SeededRandomness(9))
+    assert torch.equal(fitted(name).predict_proba(), private.predict_proba())
+    by_hand = baseline(name, **FAST).fit(people, split=split, randomness=SeededRandomness(3))
+    assert torch.equal(by_hand.predict_proba(), private.predict_proba())
+
+
+def test_raw_labels_and_features_are_what_is_trained_on() -> None:
+    people = graph()
+    reports = BASELINES.collect(
+        build_method("sage", FAST, 3), people, made.split_of(people), randomness=SeededRandomness(1)
+    )
+    known = reports.labels >= 0
+    assert torch.equal(reports.labels[known], people.y[known]) and bool(known.any())
+    assert np.array_equal(np.asarray(reports.features), made.dense(people.x))
+
+
+def test_a_collection_trains_several_networks_and_returns_its_labels() -> None:
+    people, model = graph(), build_method("gcn", FAST, 3)
+    reports = BASELINES.collect(model, people, made.split_of(people), randomness=SeededRandomness(1))
+    labels = BASELINES.train(model, reports, people)
+    assert torch.equal(labels, reports.labels) and torch.equal(BASELINES.train(model, reports, people), labels)
+    assert model.predict_proba().shape == (made.NODES, 3)
+
+
+def test_only_the_perceptron_reads_no_edges() -> None:
+    assert {name: "edges" in find_method(name).reads for name in NAMES} == {
+        "gcn": True,
+        "sage": True,
+        "gat": True,
+        "mlp": False,
+    }
+    start = graph()
+    first = fitted("mlp").predict_proba()
+    moved = replace_edges(start)
+    again = build_method("mlp", FAST, 3).fit(moved, split=made.split_of(start), randomness=SeededRandomness(1))
+    assert torch.equal(again.predict_proba(), first)
+    sage = build_method("sage", FAST, 3).fit(moved, split=made.split_of(start), randomness=SeededRandomness(1))
+    assert not torch.equal(sage.predict_proba(), fitted("sage").predict_proba())
+
+
+def replace_edges(start: Any) -> Any:
+    """The same people, every one tied to the next alone."""
+    from graphveil.graphs import make_graph
+
+    ring = torch.arange(made.NODES)
+    pairs = torch.stack([ring, ring.roll(-1)])
+    return make_graph(start.x, torch.cat([pairs, pairs.flip(0)], dim=1), start.y, start.schema)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("setting", ["epsilon_x", "model", "steps_x", "no_such"])
+def test_what_makes_a_baseline_cannot_be_set(name: str, setting: str) -> None:
+    with pytest.raises(InputError, match=setting):
+        build_method(name, {setting: 1}, 3)
+
+
+def test_unknown_backbones_and_settings_are_refused() -> None:
+    with pytest.raises(InputError, match="sage"):
+        baseline("transformer")
+    with pytest.raises(InputError, match="epochs"):
+        baseline("gcn", epochs=0)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_plan_promises_nothing_and_disturbs_nothing(name: str) -> None:
+    found = plan(name, graph(), FAST).to_dict()
+    assert found["guarantee"]["epsilon"] == "inf" and found["epsilon"] == {"features": "inf", "labels": "inf"}
+    assert found["seconds"] > 0 and found["memory_mb"] > 0 and found["advice"] == []
+    assert all(row["features"] is None and row["labels"] is None for row in found["noise_to_signal"])
+    assert (found["links"], found["curator"], found["release"]) == (None, None, None)
+
+
+def test_settings_of_a_run_are_those_that_were_settled() -> None:
+    settled = find_method("gcn").settle(FAST)
+    assert BASELINES.used_settings(build_method("gcn", FAST, 3), settled) == settled
+    assert {"epsilon_x", "epsilon_y", "model"} & set(settled) == set()
+
+
+def test_controls_leave_out_what_is_private_and_a_ceiling_is_the_network_itself() -> None:
+    model = fitted("sage")
+    people, split = graph(), made.split_of(graph())
+    controls = BASELINES.controls(model, people, split, randomness=SeededRandomness(2))
+    assert {"public-only", "label-propagation", "random-features", "no-edges"} == set(controls)
+    tested = int(split.test.sum())
+    for name in ("public-only", "label-propagation"):
+        assert controls[name]().shape == (tested,), name
+    ceiling = BASELINES.ceiling(model, people, split, randomness=SeededRandomness(2))
+    hits = (model.predict_proba().argmax(dim=1) == people.y)[split.test].numpy()
+    assert np.array_equal(ceiling, hits)
+
+
+def test_it_has_no_rivals_no_warning_and_no_notes_of_a_release() -> None:
+    model, people = fitted("gcn"), graph()
+    assert BASELINES.rivals(model, people, made.split_of(people), randomness=SeededRandomness(2)) == {}
+    assert BASELINES.warning(model, people) is None
+    assert BASELINES.notes(model, people, {}, controlled=True) == () and BASELINES.serves_releases
+
+
+def test_several_runs_are_called_a_simulation_unless_they_share_one_release() -> None:
+    model = fitted("gcn")
+    assert "5 repeats" in BASELINES.repeats_note(model, 5) and "release" not in BASELINES.repeats_note(model, 5)
+
+
+def test_labels_that_nobody_knows_are_not_trained_on() -> None:
+    start = made.graph(20)
+    split = made.split_of(start)
+    split = replace(split, train=split.train.clone(), val=split.val.clone(), test=split.test.clone())
+    for mask in (split.train, split.val, split.test):
+        mask[made.UNKNOWN] = False
+    model = build_method("sage", FAST, 3).fit(start, split=split, randomness=SeededRandomness(1))
+    assert bool(torch.isfinite(model.predict_proba()).all())

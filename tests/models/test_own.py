@@ -1,0 +1,187 @@
+"""A user's own module where a backbone stands: what it is handed, and what is refused before anything is paid."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from torch import Tensor, nn
+
+from graphveil.aggregation import Inputs, build_inputs, from_scipy, normalised, standardise
+from graphveil.errors import InputError
+from graphveil.models.own import Links, OwnBackbone, as_rows, asks_for, require_scores, require_weights
+
+EDGES = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+N, D, C = 4, 5, 3
+
+
+class Watching(nn.Module):
+    """Keeps what it was called with."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.last = nn.Linear(D, C)
+
+    def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor) -> Tensor:
+        self.seen = (x, edge_index, edge_weight)
+        scores: Tensor = self.last(x)
+        return scores
+
+
+class OnlyWeights(nn.Module):
+    def forward(self, x: Tensor, *, edge_weight: Tensor) -> Tensor:
+        return x * edge_weight.sum()
+
+
+def rows(seed: int = 0) -> Tensor:
+    return torch.randn(N, D, generator=torch.Generator().manual_seed(seed))
+
+
+def dense(values: Tensor) -> Inputs:
+    return build_inputs(values, None, 0, width=1)
+
+
+def test_a_module_is_asked_by_the_names_of_its_forward() -> None:
+    assert asks_for(nn.Linear(D, C)) == ()
+    assert asks_for(Watching()) == ("edge_index", "edge_weight")
+    assert asks_for(OnlyWeights()) == ("edge_weight",)
+
+
+def test_edges_without_weights_weigh_one_each_and_stated_weights_are_handed_on() -> None:
+    own = OwnBackbone(Watching())
+    module: Any = own.module
+    first = own.first(dense(rows()), Links(EDGES))
+    own.rest(first, Links(EDGES))
+    x, edge_index, weights = module.seen
+    assert torch.equal(x, rows()) and torch.equal(edge_index, EDGES)
+    assert torch.equal(weights, torch.ones(4)) and weights.dtype == first.dtype
+    halves = torch.full((4,), 0.5)
+    own.rest(first, Links(EDGES, halves))
+    assert torch.equal(module.seen[2], halves)
+
+
+def test_training_never_reaches_the_module_that_was_handed_in() -> None:
+    theirs = nn.Linear(D, C)
+    before = theirs.weight.detach().clone()
+    own = OwnBackbone(theirs)
+    own.rest(rows(), Links(EDGES)).sum().backward()  # type: ignore[no-untyped-call]
+    with torch.no_grad():
+        for weights in own.parameters():
+            weights -= 1.0
+    assert torch.equal(theirs.weight, before) and theirs.weight.grad is None
+    ours: Any = own.module
+    assert not torch.equal(ours.weight, before)
+
+
+def test_links_keep_what_they_are_on_the_way_to_a_device() -> None:
+    bare, weighted = Links(EDGES).to("cpu"), Links(EDGES, torch.ones(4)).to("meta")
+    assert bare.weights is None and torch.equal(bare.edge_index, EDGES)
+    assert weighted.weights is not None and weighted.weights.device.type == weighted.edge_index.device.type == "meta"
+
+
+@pytest.mark.parametrize("stored", ["dense", "sparse"])
+def test_rows_are_what_the_linear_map_reads(stored: str) -> None:
+    """Propagated, shifted and scaled features, against the operator itself; and the same again from the rows."""
+    values = np.random.default_rng(0).random((N, D)) * (np.random.default_rng(1).random((N, D)) < 0.5)
+    matrix: Any = values.astype(np.float32) if stored == "dense" else sp.csr_matrix(values, dtype=np.float32)
+    inputs = build_inputs(matrix, normalised(EDGES, N), 2, width=1, offset=0.5)
+    inputs = standardise(inputs, generator=torch.Generator().manual_seed(0))
+    made, weight = as_rows(inputs), torch.randn(D, 2, generator=torch.Generator().manual_seed(3))
+    assert isinstance(made.matrix, Tensor) and (made.p, made.hops, made.offset, made.mean) == (None, 0, None, None)
+    assert torch.allclose(made.linear(weight), inputs.linear(weight), atol=1e-5)
+    assert torch.equal(OwnBackbone(nn.Linear(D, C)).first(made, Links(EDGES)), made.matrix)
+
+
+def test_sparse_rows_that_nobody_made_dense_are_read_as_well() -> None:
+    values = sp.random(N, D, density=0.5, format="csr", dtype=np.float32, random_state=0)
+    first = OwnBackbone(nn.Linear(D, C)).first(build_inputs(values, None, 0, width=1), Links(EDGES))
+    assert torch.equal(first, torch.from_numpy(values.toarray()))
+
+
+def test_rows_that_would_fill_the_memory_are_refused_before_they_are_made() -> None:
+    wide = from_scipy(sp.csr_matrix((1_000_001, 500), dtype=np.float32))
+    inputs = Inputs(wide, None, 0, torch.ones(1, 1).expand(1_000_001, 1))
+    with pytest.raises(InputError, match="use a named model"):
+        as_rows(inputs)
+
+
+class TwoScores(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.last = nn.Linear(D, C)
+
+    def forward(self, x: Tensor) -> Any:
+        return self.last(x), x
+
+
+REFUSED = {
+    "edges that are private": (Watching(), D, C, False, "forward names edge_index, edge_weight"),
+    "no weights": (nn.Identity(), C, C, True, "no weights to train"),
+    "frozen weights": (nn.Linear(D, C).requires_grad_(False), D, C, True, "no weights to train"),
+    "another width": (nn.Linear(D + 1, C), D, C, True, "cannot read rows of 5 numbers"),
+    "too many classes": (nn.Linear(D, C + 1), D, C, True, r"2 rows gave scores (2, 4); allowed: (2, 3)"),
+    "no tensor": (TwoScores(), D, C, True, "2 rows gave scores tuple"),
+    "an argument that nobody gives": (nn.Bilinear(D, D, C), D, C, True, "cannot read rows"),
+    "pictures": (nn.Conv2d(1, 1, 3), D, C, True, "cannot read rows"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_gives_no_score_for_each_class_is_refused(case: str) -> None:
+    module, dimension, classes, edges, said = REFUSED[case]
+    with pytest.raises(InputError, match=f"backbone: .*{re.escape(said)}"):
+        require_scores(module, dimension, classes, edges=edges)
+
+
+def test_trying_a_module_changes_neither_it_nor_torchs_random_numbers() -> None:
+    theirs = nn.Sequential(nn.Linear(D, C), nn.BatchNorm1d(C), nn.Dropout(0.5))
+    before = {name: value.clone() for name, value in theirs.state_dict().items()}
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    require_scores(theirs, D, C, edges=False)
+    assert torch.equal(torch.rand(3), expected)
+    assert theirs.training and all(torch.equal(before[name], value) for name, value in theirs.state_dict().items())
+
+
+class Noisy(nn.Linear):
+    """Draws from torch's own generator in every mode."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x + torch.rand_like(x))
+
+
+def test_a_module_that_draws_random_numbers_takes_none_from_the_caller() -> None:
+    noisy = Noisy(D, C)
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    require_scores(noisy, D, C, edges=False)
+    assert torch.equal(torch.rand(3), expected)
+
+
+def stored() -> dict[str, Tensor]:
+    return {name: value.clone() for name, value in nn.Linear(D, C).state_dict().items()}
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda found: found.pop("bias"), "bias is None"),
+        (lambda found: found.update(more=torch.zeros(1)), r"more is \(\(1,\), torch.float32\); allowed: None"),
+        (lambda found: found.update(bias=torch.zeros(C + 1)), r"bias is \(\(4,\)"),
+        (lambda found: found.update(bias=torch.zeros(C, dtype=torch.float64)), r"bias is \(\(3,\), torch.float64\)"),
+        (lambda found: found["weight"][0].fill_(torch.nan), "weight holds what is no number"),
+        (lambda found: found["bias"].fill_(torch.inf), "bias holds what is no number"),
+    ],
+)
+def test_weights_of_another_module_are_refused_by_name(change: Any, said: str) -> None:
+    module, found = nn.Linear(D, C), stored()
+    require_weights(module, found)
+    change(found)
+    with pytest.raises(InputError, match=f"backbone: {said}"):
+        require_weights(module, found)

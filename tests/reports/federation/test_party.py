@@ -1,0 +1,275 @@
+"""What a party keeps while it runs and when it has finished: status, and outcome with its files."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from graphveil.errors import DataError
+from graphveil.federation.core.agreement import Agreement, Party
+from graphveil.federation.core.messages import KINDS, Entry, Transcript
+from graphveil.federation.core.setting import Setting
+from graphveil.federation.modes.labels import LabelHead
+from graphveil.federation.party import Outcome
+from graphveil.privacy import SeededRandomness
+from graphveil.reports.federation.card import check_party
+from graphveil.reports.federation.party import (
+    STATUS,
+    StatusFile,
+    TranscriptFile,
+    by_kind,
+    read_status,
+    read_transcript,
+    write_outcome,
+)
+from tests.reports.federation.test_card import MEMBERS
+
+CLASSES = ("healthy", "=ill", "unknown")
+N = 12
+LABELS = torch.arange(N) % 3
+TRAIN, VAL, TEST = torch.arange(N) < 4, (torch.arange(N) >= 4) & (torch.arange(N) < 6), torch.arange(N) >= 6
+IDS = [f"person-{row}" for row in range(N)]
+
+
+def agreement(**options: Any) -> Agreement:
+    """An agreement of a clinic with the labels and a bank, whose text is of no matter here."""
+    settings = {"epsilon": 8.0, "width": 4, "epochs": 3, **options}
+    parties = [Party("server", "server", "s.example:1", "")]
+    parties += [Party(one.name, "holder", "h.example:1", "", one.columns, one.labels) for one in MEMBERS]
+    return Agreement("clinic-and-bank", tuple(parties), CLASSES, 0.0, 1.0, False, settings, b"agreed")
+
+
+def head(setting: Setting, logits: Tensor | None = None) -> LabelHead:
+    made = LabelHead(LABELS, TRAIN, VAL, TEST)
+    made.open(setting, randomness=SeededRandomness(1), generator=torch.Generator().manual_seed(0))
+    if logits is not None:
+        made.look(logits, 1)
+    return made
+
+
+def logits(right: Tensor) -> Tensor:
+    """Scores by which the nodes of `right` are answered rightly and all others wrongly."""
+    answer = torch.where(right, LABELS, (LABELS + 1) % 3)
+    return torch.nn.functional.one_hot(answer, 3).float() * 4
+
+
+def outcome(head: LabelHead | None, order: Tensor | None) -> Outcome:
+    nobody: Any = object()
+    return Outcome(order, head, nobody, Transcript(()))
+
+
+def finished(folder: Path, **options: Any) -> dict[str, Any]:
+    """What the label holder keeps of a run whose best round was right at four of six test nodes."""
+    agreed = agreement(**options)
+    right = TRAIN | VAL | (torch.arange(N) >= 8)
+    folder.mkdir()
+    with TranscriptFile(folder, agreed).recording() as record:
+        for sender, receiver, kind, size in SAID:
+            record(Entry(1, sender, receiver, kind, (size,), size, KINDS[kind].reveals))
+    order = torch.arange(N).flip(0)
+    done = outcome(head(agreed.setting, logits(right)), order)
+    return write_outcome(folder, "clinic", agreed, done, ids=IDS, seconds=2.5)
+
+
+SAID = (
+    ("clinic", "server", "noisy-share", 100),
+    ("bank", "server", "noisy-share", 50),
+    ("clinic", "server", "noisy-share", 100),
+    ("server", "clinic", "hidden", 7),
+    ("clinic", "server", "hidden-gradient", 9),
+)
+
+
+def test_the_label_holder_keeps_what_it_measured(tmp_path: Path) -> None:
+    answer = finished(tmp_path / "clinic")
+    assert (answer["test_nodes"], answer["best_round"]) == (6, 1)
+    assert answer["accuracy"]["mean"] == pytest.approx(4 / 6) and "accuracy_alone" not in answer
+    assert (answer["bytes_sent"], answer["bytes_received"], answer["seconds"]) == (209, 7, 2.5)
+    assert (answer["run"], answer["party"], answer["mode"]) == ("clinic-and-bank", "clinic", "shared-linear")
+    for name in answer["files"]:
+        assert (tmp_path / "clinic" / name).is_file(), name
+    check_party(tmp_path / "clinic")
+
+
+def test_predictions_stand_in_the_order_of_all_by_the_holders_own_ids(tmp_path: Path) -> None:
+    """Row i of all parties is row order[i] of the holder's own folder."""
+    finished(tmp_path / "clinic")
+    with (tmp_path / "clinic" / "predictions.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [row["id"] for row in rows] == IDS[::-1]
+    # The second class would be a formula in a spreadsheet, so its cells are quoted and still tell the class.
+    assert [row["class"].lstrip("'") for row in rows[8:]] == [CLASSES[int(LABELS[place])] for place in range(8, N)]
+    shown = [[float(row[name]) for name in row if name.startswith("p_")] for row in rows]
+    assert all(sum(row) == pytest.approx(1) and len(row) == 3 for row in shown)
+    assert "=ill" not in {row["class"] for row in rows}
+
+
+def test_the_history_of_rounds_is_kept_line_by_line(tmp_path: Path) -> None:
+    finished(tmp_path / "clinic")
+    lines = (tmp_path / "clinic" / "metrics.jsonl").read_text().splitlines()
+    assert [json.loads(line)["epoch"] for line in lines] == [1]
+
+
+def test_the_holders_own_network_is_measured_on_the_same_nodes(tmp_path: Path) -> None:
+    agreed = agreement(mode="guesses")
+    made = head(agreed.setting, logits(TEST))
+    made.alone = logits(torch.arange(N) == 6)
+    answer = write_outcome(tmp_path, "clinic", agreed, outcome(made, torch.arange(N)), ids=IDS)
+    assert (answer["accuracy"]["mean"], answer["accuracy_alone"]["mean"]) == (1.0, pytest.approx(1 / 6))
+    assert (answer["publications"], answer["rounds"]) == (1, 2)
+
+
+def test_without_test_nodes_there_is_no_accuracy(tmp_path: Path) -> None:
+    agreed = agreement()
+    made = LabelHead(LABELS, TRAIN, VAL, torch.zeros(N, dtype=torch.bool))
+    made.open(agreed.setting, randomness=SeededRandomness(1), generator=torch.Generator().manual_seed(0))
+    made.look(logits(VAL), 1)
+    made.alone = logits(VAL)
+    answer = write_outcome(tmp_path, "clinic", agreed, outcome(made, torch.arange(N)), ids=IDS)
+    assert answer["test_nodes"] == 0 and not {"accuracy", "accuracy_alone"} & set(answer)
+
+
+def test_a_head_that_saw_no_round_predicts_nothing(tmp_path: Path) -> None:
+    agreed = agreement()
+    answer = write_outcome(tmp_path, "clinic", agreed, outcome(head(agreed.setting), torch.arange(N)), ids=IDS)
+    assert "accuracy" not in answer and not (tmp_path / "predictions.csv").exists()
+
+
+def test_the_server_keeps_a_promise_and_no_predictions(tmp_path: Path) -> None:
+    answer = write_outcome(tmp_path, "server", agreement(), outcome(None, None))
+    assert "predictions.csv" not in answer["files"] and not (tmp_path / "predictions.csv").exists()
+    assert not {"accuracy", "test_nodes", "best_round"} & set(answer)
+    kept = json.loads((tmp_path / "guarantee.json").read_text())
+    assert kept == answer["guarantee"] and kept["epsilon"] == pytest.approx(8.0, rel=1e-3)
+
+
+@pytest.mark.parametrize(("epsilon", "epsilon_y"), [(math.inf, math.inf), (math.inf, 2.0), (8.0, 2.0)])
+def test_the_outcome_says_both_prices_in_json(tmp_path: Path, epsilon: float, epsilon_y: float) -> None:
+    write_outcome(tmp_path, "server", agreement(epsilon=epsilon, epsilon_y=epsilon_y), outcome(None, None))
+    kept = json.loads((tmp_path / "outcome.json").read_text(), parse_constant=pytest.fail)
+    said = [float(kept[name]) for name in ("epsilon", "epsilon_y")]
+    assert said == [epsilon, epsilon_y]
+
+
+def test_messages_are_counted_by_kind_and_by_both_ends() -> None:
+    entries = [Entry(1, *ends, kind, (size,), size, "") for *ends, kind, size in SAID]
+    found = by_kind(Transcript.of(entries))
+    assert [(one["kind"], one["from"], one["count"], one["bytes"]) for one in found] == [
+        ("noisy-share", "clinic", 2, 200),
+        ("noisy-share", "bank", 1, 50),
+        ("hidden", "server", 1, 7),
+        ("hidden-gradient", "clinic", 1, 9),
+    ]
+    assert by_kind(Transcript(())) == []
+
+
+def test_a_transcript_prices_what_publishes_rows_and_not_what_labels_pay_for(tmp_path: Path) -> None:
+    agreed = agreement()
+    with TranscriptFile(tmp_path, agreed).recording() as record:
+        for kind in KINDS:
+            record(Entry(1, "clinic", "server", kind, (2, 0), 0, KINDS[kind].reveals))
+    priced = {entry.kind: entry.epsilon for entry in read_transcript(tmp_path, agreed).entries}
+    each = agreed.setting.publication.per_round
+    assert {kind for kind, epsilon in priced.items() if epsilon} == {"noisy-share", "embeddings", "guesses"}
+    assert priced["noisy-share"] == pytest.approx(each) and set(priced) == set(KINDS)
+
+
+def test_a_run_without_privacy_reads_its_infinite_prices_back(tmp_path: Path) -> None:
+    agreed = agreement(epsilon=math.inf)
+    entry = Entry(1, "clinic", "server", "embeddings", (2, 4), 32, "rows")
+    with TranscriptFile(tmp_path, agreed).recording() as record:
+        record(entry)
+    found = read_transcript(tmp_path, agreed).entries
+    assert found == (replace(entry, epsilon=math.inf),)
+
+
+def test_no_transcript_is_an_empty_one(tmp_path: Path) -> None:
+    assert read_transcript(tmp_path, agreement()).entries == ()
+
+
+def status(folder: Path, price: float | None = 8.0) -> StatusFile:
+    return StatusFile(folder, "clinic", 20, price)
+
+
+def test_a_party_waits_runs_and_finishes(tmp_path: Path) -> None:
+    log = status(tmp_path)
+    with log.watched():
+        found = read_status(tmp_path)
+        assert (found["state"], found["round"], found["epsilon"]) == ("waiting for the others", 0, 0.0)
+        log.write("running", 20, 8.0)
+    found = read_status(tmp_path)
+    assert (found["state"], found["round"], found["epsilon"]) == ("finished", 20, 8.0)
+    assert datetime.fromisoformat(found["time"]).tzinfo is not None
+
+
+def test_a_refusal_stays_readable_beside_what_was_spent(tmp_path: Path) -> None:
+    log = status(tmp_path)
+    with pytest.raises(DataError), log.watched():
+        log.write("running", 3, 2.5)
+        raise DataError("has fewer rows", where="bank")
+    found = read_status(tmp_path)
+    assert found["state"] == "stopped: bank: has fewer rows"
+    assert (found["round"], found["epsilon"], found["epsilon_total"]) == (3, 2.5, 8.0)
+
+
+def test_what_is_no_refusal_of_ours_can_go_on(tmp_path: Path) -> None:
+    log = status(tmp_path)
+    with pytest.raises(ZeroDivisionError), log.watched():
+        raise ZeroDivisionError
+    assert read_status(tmp_path)["state"] == "interrupted; the same command goes on"
+
+
+def test_the_server_spends_nothing(tmp_path: Path) -> None:
+    status(tmp_path, None).write("running", 3, 0.0)
+    found = read_status(tmp_path)
+    assert found["epsilon"] is None and found["epsilon_total"] is None
+
+
+def test_infinite_prices_come_back_as_the_word(tmp_path: Path) -> None:
+    status(tmp_path, math.inf).write("running", 3, math.inf)
+    assert read_status(tmp_path)["epsilon_total"] == "inf"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"party": 3},
+        {"state": None},
+        {"round": "3"},
+        {"round": True},
+        {"rounds": 2.5},
+        {"time": 0},
+        {"reader": None},
+        {"epsilon": None},
+        {"epsilon": True},
+        {"epsilon": "much"},
+        {"epsilon_total": "-inf"},
+        {"epsilon_total": []},
+    ],
+)
+def test_a_status_that_nobody_wrote_is_refused(tmp_path: Path, change: dict[str, Any]) -> None:
+    status(tmp_path).write("running", 3, 2.5)
+    whole = read_status(tmp_path)
+    (tmp_path / STATUS).write_text(json.dumps({**whole, **change}))
+    with pytest.raises(DataError, match=r"status\.json: .*run the party again"):
+        read_status(tmp_path)
+    for name in change:
+        (tmp_path / STATUS).write_text(json.dumps({key: value for key, value in whole.items() if key != name}))
+        with pytest.raises(DataError, match=r"status\.json: .*run the party again"):
+            read_status(tmp_path)
+
+
+@pytest.mark.parametrize("content", ["[]", "3", "null"])
+def test_json_of_another_form_is_no_status(tmp_path: Path, content: str) -> None:
+    (tmp_path / STATUS).write_text(content)
+    with pytest.raises(DataError, match=r"status\.json: .*run the party again"):
+        read_status(tmp_path)
