@@ -1,0 +1,157 @@
+"""Exact audits of tables whose epsilon is known in closed form, and rates at the ends of what can be counted."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from graphveil.audit.exact import (
+    audit_table,
+    least_epsilon,
+    subset_neighbours,
+    worst_of_independent,
+    worst_ratio,
+)
+from graphveil.audit.sampled import epsilon_bound, epsilon_of_rates, mu_bound, rate_interval
+from graphveil.errors import InputError
+from graphveil.mechanisms import RandomizedResponse
+from graphveil.privacy import Guarantee
+
+
+def response(epsilon: float, classes: int) -> np.ndarray:
+    """log Pr[report | label] of randomized response, by its definition."""
+    keep = math.exp(epsilon) / (math.exp(epsilon) + classes - 1)
+    chances = np.full((classes, classes), (1 - keep) / (classes - 1))
+    np.fill_diagonal(chances, keep)
+    return np.log(chances)
+
+
+def promise(epsilon: float, delta: float = 0.0) -> Guarantee:
+    """What a mechanism of labels promises, at a price of one's own choice."""
+    fields = RandomizedResponse(epsilon=1.0, classes=3).guarantee.to_dict()
+    return Guarantee.from_dict({**fields, "epsilon": epsilon, "delta": delta})
+
+
+@pytest.mark.parametrize(("epsilon", "classes"), [(0.1, 2), (1.0, 3), (4.0, 5), (12.0, 2)])
+def test_randomized_response_costs_exactly_its_epsilon(epsilon: float, classes: int) -> None:
+    table = response(epsilon, classes)
+    assert worst_ratio(table) == pytest.approx(epsilon)
+    assert audit_table("rr", promise(epsilon), table).holds
+    found = audit_table("rr", promise(epsilon * 0.99), table)
+    assert not found.holds and found.lower_bound == pytest.approx(epsilon) and found.false_alarm == 0.0
+
+
+def test_a_delta_buys_what_the_hockey_stick_says() -> None:
+    """Of two labels: the least e with keep - e^e (1 - keep) <= delta is log((keep - delta) / (1 - keep))."""
+    keep = math.exp(2.0) / (1 + math.exp(2.0))
+    for delta in (1e-6, 0.01, 0.3):
+        assert least_epsilon(response(2.0, 2), delta) == pytest.approx(math.log((keep - delta) / (1 - keep)))
+    assert least_epsilon(response(2.0, 2), 0.99) == 0.0
+
+
+def test_an_output_that_one_input_alone_has_costs_everything_unless_delta_covers_it() -> None:
+    with np.errstate(divide="ignore"):
+        table = np.log(np.array([[0.9, 0.1, 0.0], [0.9, 0.0, 0.1]]))
+    assert math.isinf(worst_ratio(table)) and math.isinf(worst_ratio(table, [(0, 1)]))
+    assert math.isinf(least_epsilon(table, 0.05)) and least_epsilon(table, 0.1 + 1e-9) == 0.0
+
+
+def test_an_output_that_nobody_has_is_no_evidence() -> None:
+    with np.errstate(divide="ignore"):
+        table = np.log(np.array([[0.6, 0.4, 0.0], [0.4, 0.6, 0.0]]))
+    assert worst_ratio(table) == pytest.approx(math.log(1.5))
+    assert worst_ratio(table, [(0, 1), (1, 0)]) == pytest.approx(math.log(1.5))
+
+
+@pytest.mark.parametrize("delta", [0.0, 1.0, -0.1, math.nan])
+def test_a_delta_that_is_none_is_refused(delta: float) -> None:
+    with pytest.raises(InputError, match="delta"):
+        least_epsilon(response(1.0, 2), delta)
+
+
+def test_only_neighbours_are_compared() -> None:
+    """Subsets of two elements: those that differ in both lie twice as far apart and are no neighbours."""
+    pairs = subset_neighbours(4)
+    assert sorted(pairs) == [(0, 1), (0, 2), (1, 0), (1, 3), (2, 0), (2, 3), (3, 1), (3, 2)]
+    bit = response(1.0, 2)
+    both = np.array([[bit[g & 1, o & 1] + bit[g >> 1, o >> 1] for o in range(4)] for g in range(4)])
+    assert worst_ratio(both, pairs) == pytest.approx(1.0) and worst_ratio(both) == pytest.approx(2.0)
+
+
+def test_one_element_has_two_subsets_and_none_has_one() -> None:
+    assert subset_neighbours(2) == [(0, 1), (1, 0)] and subset_neighbours(1) == []
+
+
+def test_independent_users_are_worst_together_where_each_is_worst() -> None:
+    """Against every joint output of three users, listed one by one."""
+    table = np.stack([response(epsilon, 3) for epsilon in (0.5, 1.0, 2.0)], axis=2)
+    joint = np.array(
+        [
+            [sum(table[g, o[user], user] for user in range(3)) for o in itertools.product(range(3), repeat=3)]
+            for g in range(3)
+        ]
+    )
+    pairs = list(itertools.permutations(range(3), 2))
+    assert worst_of_independent(table, pairs) == pytest.approx(worst_ratio(joint, pairs)) == pytest.approx(3.5)
+
+
+def test_an_output_that_was_left_out_is_a_finding_however_small_the_bound_is() -> None:
+    table = response(1.0, 3)
+    found = audit_table("rr", promise(5.0), table[:, :2])
+    assert not found.holds and len(found.notes) == 2
+    assert audit_table("rr", promise(5.0), table[:, :2], complete=False).holds
+
+
+def test_a_table_says_how_much_was_enumerated_and_uses_its_delta() -> None:
+    found = audit_table("rr", promise(1.95, 0.05), response(2.0, 2))
+    assert found.holds and "2 inputs with 2 outputs enumerated" in found.notes[0]
+    assert found.lower_bound == pytest.approx(least_epsilon(response(2.0, 2), 0.05))
+
+
+@pytest.mark.parametrize(("hits", "tries"), [(0, 1), (1, 1), (0, 50), (50, 50), (7, 50)])
+def test_rates_are_those_of_scipy_at_both_ends_too(hits: int, tries: int) -> None:
+    theirs = stats.binomtest(hits, tries).proportion_ci(0.98, "exact")
+    assert rate_interval(hits, tries, 0.01) == pytest.approx((theirs.low, theirs.high))
+
+
+@pytest.mark.parametrize(("hits", "tries"), [(-1, 5), (6, 5), (0, 0)])
+def test_counts_that_cannot_be_are_refused(hits: int, tries: int) -> None:
+    with pytest.raises(InputError, match="trials"):
+        rate_interval(hits, tries, 0.01)
+
+
+def test_the_worst_ends_of_both_rates_are_compared() -> None:
+    keep = math.e / (1 + math.e)
+    assert epsilon_of_rates((keep, keep), (1 - keep, 1 - keep), 0.0) == pytest.approx(1.0)
+    assert epsilon_of_rates((0.5, 1.0), (0.0, 0.5), 0.0) == 0.0, "the rates may be equal"
+    assert epsilon_of_rates((0.1, 0.1), (0.9, 0.9), 0.0) == 0.0, "an event that is rarer is told by its complement"
+    # The complement is the better evidence where nearly everybody is called: 0.5 of 0.1 against 0.9 of 0.95.
+    assert epsilon_of_rates((0.95, 0.95), (0.5, 0.5), 0.0) == pytest.approx(math.log(10))
+    assert epsilon_of_rates((0.95, 0.95), (0.5, 0.5), 0.45) < math.log(2)
+
+
+@pytest.mark.parametrize("bound", [lambda a, b: epsilon_bound(a, b, 0.0), mu_bound])
+def test_equal_scores_prove_nothing_and_few_scores_are_refused(bound: Any) -> None:
+    assert bound(np.zeros(1000), np.zeros(1000)) == 0.0
+    with pytest.raises(InputError):
+        bound(np.zeros(9), np.zeros(1000))
+    with pytest.raises(InputError):
+        bound(np.zeros(1000), np.zeros(9))
+
+
+def test_infinite_scores_are_events_as_well() -> None:
+    """A ratio of certainty: 800 judged scores of each, told apart without an error, prove a finite epsilon."""
+    found = epsilon_bound(np.full(1000, np.inf), np.full(1000, -np.inf), 0.0, 1e-3)
+    low = 0.0005 ** (1 / 800)
+    assert found == pytest.approx(math.log(low / (1 - low)), rel=1e-6)
+
+
+def test_nothing_is_proven_beyond_what_was_counted() -> None:
+    """More scores prove more, and no number of them proves infinity."""
+    proven = [epsilon_bound(np.ones(count), np.zeros(count), 0.0) for count in (1_000, 3_000, 10_000)]
+    assert 0 < proven[0] < proven[1] < proven[2] < math.inf
