@@ -33,8 +33,8 @@ NAMED = re.compile(r"social-\d+|facebook100-[a-z0-9-]+|" + "|".join(map(re.escap
 RESULTS = {"attack", "predict", "report"}  # their first word is a run folder
 NETWORK = {"federation serve", "federation join", "federation status"}  # three at once: tests/federation
 LABELS_ONLY = {"label-propagation", "label-pool"}
-LINKS = {"solitude", "link-beliefs", "blink", "dprr"}
-NO_EPOCHS = LABELS_ONLY | {"link-beliefs"}
+LINKS = {"solitude", "link-beliefs", "list-sums", "links", "blink", "dprr"}
+NO_EPOCHS = LABELS_ONLY | {"link-beliefs", "list-sums", "links"}
 
 #: How the test shortens long work: what is added to a command, or exchanged in it, when the condition holds.
 #:   a network is trained                               + --epochs 3

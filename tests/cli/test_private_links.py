@@ -71,7 +71,7 @@ def test_a_large_collection_is_warned_of_before_it_runs(
 def test_a_run_has_controls_rivals_and_the_price_of_a_relationship(type_in: Terminal, run: Path) -> None:
     found = json.loads((run / "result.json").read_text())
     assert set(found["controls"]) == CONTROLS
-    assert set(found["rivals"]) == {"base", "lpgnn", "link-beliefs", "blink", "dprr"}
+    assert set(found["rivals"]) == {"base", "lpgnn", "link-beliefs", "list-sums", "links", "blink", "dprr"}
     assert found["best_rival"] in found["rivals"]
     assert found["epsilon_relationship"] == 10.0
     assert "epsilon 10 for one relationship" in (run / "card.md").read_text()

@@ -135,6 +135,8 @@ CALLS: dict[str, Call] = {
     "dprr collects": Call("dprr", "edge_index", collect, LISTS),
     "dprr asks new ids": Call("dprr", "edge_index", predict, LISTS, fitted=True),
     "link-beliefs collects": Call("link-beliefs", "edge_index", collect, LISTS),
+    "list-sums collects": Call("list-sums", "edge_index", collect, LISTS),
+    "links collects": Call("links", "edge_index", collect, LISTS),
     "class-sums publishes": Call("class-sums", "x", publish),
     **{
         f"{name}, {unit}, {what}": Call(name, "x", ask, {**settings, **more}, fitted=what == "queries")

@@ -144,6 +144,9 @@ def test_delta_is_taken_with_the_gaussian_mechanism_alone() -> None:
         ("blink", {"epsilon_a": math.inf, "degree_share": 0.2}, "degree_share does not apply where links are public"),
         ("blink", {"denoiser": "none"}, "setting 'denoiser' is not known"),
         ("dprr", {"lambda1": 0.1}, "setting 'lambda1' is not known"),
+        ("list-sums", {"rounds": 5}, "setting 'rounds' is not known"),
+        ("links", {"reading": "sums"}, "setting 'reading' is not known"),
+        ("link-beliefs", {"reading": "none"}, "reading 'none' is not known; allowed: beliefs, sums, all"),
         ("link-beliefs", {"epochs": 5}, "setting 'epochs' is not known"),
         ("link-beliefs", {"epsilon_a": math.inf}, "links are public; train lpgnn"),
         ("solitude", {"denoiser": "blink-soft", "steps_x": 2}, "allowed: steps_x = 0, steps_y = 0"),
@@ -156,7 +159,7 @@ def test_settings_that_would_not_be_looked_at_are_refused(name: str, settings: d
         build_method(name, settings, 5)
 
 
-@pytest.mark.parametrize("name", ["solitude", "link-beliefs", "blink", "dprr"])
+@pytest.mark.parametrize("name", ["solitude", "link-beliefs", "list-sums", "links", "blink", "dprr"])
 @pytest.mark.parametrize("epsilon", [0.0, -1.0, math.nan])
 def test_epsilons_of_lists_that_are_no_budget_are_refused(name: str, epsilon: float) -> None:
     with pytest.raises(InputError, match="is not a privacy budget; allowed: a number above 0"):

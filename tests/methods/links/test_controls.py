@@ -93,8 +93,9 @@ def test_every_control_and_rival_runs_and_spends_nothing_of_the_methods_ledger(b
     controls = link_controls_of(method, graph, split)
     rivals = rivals_of(method, graph, split, randomness=SeededRandomness(2))
     own = "solitude" if isinstance(method.core, SolitudeCore) else "link-beliefs"
+    everyone = {"base", "lpgnn", "solitude", "link-beliefs", "list-sums", "links", "blink", "dprr"}
     assert set(controls) == CONTROLS
-    assert set(rivals) == {"base", "lpgnn", "solitude", "link-beliefs", "blink", "dprr"} - {own}
+    assert set(rivals) == everyone - {own}
     for name, train in {**controls, **rivals}.items():
         found = train()
         assert found.shape == (int(split.test.sum()),), name

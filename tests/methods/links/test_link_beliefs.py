@@ -1,4 +1,4 @@
-"""Link beliefs: the contract, and when lists are used."""
+"""Link beliefs, list sums and both together: the contract, and when lists are used."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ from graphveil.graphs import Split, make_graph, social_graph
 from graphveil.methods import LinkBeliefs
 from graphveil.methods.base.local_privacy import FEATURE_MECHANISMS
 from graphveil.methods.base.storage import read_method, save_method
-from graphveil.methods.links.link_beliefs import LINKS_UNUSED, LINKS_USED, unit_rows, without_links
+from graphveil.methods.links.controls import random_edges
+from graphveil.methods.links.names import READINGS
+from graphveil.methods.links.readings import LINKS_UNUSED, LINKS_USED
+from graphveil.methods.links.regression import unit_rows, without_links
 from graphveil.privacy import SecureRandomness, SeededRandomness
 from tests.methods import links_made, made
 from tests.methods.link_conformance import LinkSuite
@@ -30,7 +33,7 @@ from tests.sizes import LargestTensor
 def of(x: float | None, a: float, y: float, mode: str, **settings: Any) -> LinkCase:
     asked = None if settings.pop("left_open", False) else mode
     build = partial(LinkBeliefs, epsilon_x=x, epsilon_a=a, epsilon_y=y, mode=asked, rounds=4, **settings)
-    return LinkCase(build, x or 0.0, a, y, mode, "never", trains=x is None)
+    return LinkCase(build, x or 0.0, a, y, mode, "never", trains=x is None or "reading" in settings)
 
 
 CASES = {
@@ -41,6 +44,10 @@ CASES = {
     "lists alone, directed": of(math.inf, 5.0, math.inf, "directed", left_open=True),
     "no features": of(None, 4.0, 1.0, "both"),
     "gaussian": of(1.0, 4.0, math.inf, "lower", mechanism="gaussian"),
+    "sums": of(math.inf, 6.0, math.inf, "lower", reading="sums"),
+    "sums, directed": of(1.0, 6.0, 2.0, "directed", reading="sums"),
+    "all": of(math.inf, 4.0, math.inf, "both", reading="all"),
+    "all, no features": of(None, 4.0, 1.0, "lower", reading="all"),
 }
 
 
@@ -59,6 +66,7 @@ class TestLinkBeliefs(LinkSuite):
     [
         ({"epsilon_a": math.inf}, "epsilon_a = inf: links are public; train lpgnn"),
         ({"epsilon_a": 0}, "epsilon_a = 0 is not a privacy budget"),
+        ({"reading": "tea leaves"}, "reading 'tea leaves' is not known; allowed: beliefs, sums, all"),
         ({"rounds": 0}, r"rounds = 0; allowed: a whole number in 1\.\.1000"),
         ({"rounds": True}, "rounds = True"),
         ({"mode": "upper"}, "mode 'upper' is not known"),
@@ -94,17 +102,60 @@ def half(graph: Any) -> Split:
 
 @pytest.mark.parametrize("mode", ["lower", "both", "directed"])
 @pytest.mark.parametrize("y", [math.inf, 2.0])
-def test_lists_that_tell_something_are_used_and_help(mode: str, y: float) -> None:
+@pytest.mark.parametrize("reading", ["beliefs", "all"])
+def test_lists_that_tell_something_are_used_and_help(mode: str, y: float, reading: str) -> None:
     """Random features; half of the reported links are false, yet far more classes are met than without lists."""
     graph = communities(directed=mode == "directed")
     split = tenth(graph) if math.isinf(y) else half(graph)
-    method = LinkBeliefs(epsilon_x=None, epsilon_a=2.5 if mode == "both" else 4.0, epsilon_y=y, mode=mode)
+    bit = 2.5 if mode == "both" else 4.0
+    method = LinkBeliefs(epsilon_x=None, epsilon_a=bit, epsilon_y=y, mode=mode, reading=reading)
     method.fit(graph, split=split, randomness=SeededRandomness(1))
     assert method.variant == LINKS_USED
     assert method.score(graph, split.test) > 0.7
     assert method.released is not None
     alone, _ = without_links(method.released, seed=0)
     assert float((alone.argmax(dim=1) == graph.y)[split.test].float().mean()) < 0.5
+
+
+def dense(nodes: int = 400) -> Any:
+    """3 communities, 60 links a person, features that tell little: as in a university."""
+    edges, classes = planted(nodes, 60, 0.6, seed=1)
+    order = torch.argsort(edges[0] * nodes + edges[1])
+    plain = social_graph(nodes, 6, 20, 3, apps=4, seed=1)
+    return make_graph(plain.x, edges[:, order], classes, plain.schema)
+
+
+@pytest.mark.parametrize("reading", READINGS)
+def test_many_weak_reports_say_together_what_none_says_alone(reading: str) -> None:
+    """Epsilon 2: nearly half of the reported links are false, and 2 in 5 true ones lead to other classes."""
+    graph, method = dense(), LinkBeliefs(epsilon_x=math.inf, epsilon_a=2.0, reading=reading)
+    split = half(graph)
+    method.fit(graph, split=split, randomness=SeededRandomness(1))
+    assert method.variant == LINKS_USED
+    assert method.score(graph, split.test) > 0.75
+
+
+@pytest.mark.parametrize("reading", READINGS)
+def test_strangers_in_the_lists_cost_no_accuracy(reading: str) -> None:
+    """Links between people drawn at random: what comes out is what comes out of lists that nobody wrote."""
+    people = made_of(600)
+    edges = random_edges(600, 3_000, False, 1)
+    lists = make_graph(people.x, edges, people.y, people.schema)
+    empty = make_graph(people.x, edges[:, :0], people.y, people.schema)
+    split = half(people)
+    found, without = (
+        LinkBeliefs(epsilon_x=math.inf, epsilon_a=6.0, reading=reading).fit(
+            one, split=split, randomness=SeededRandomness(1)
+        )
+        for one in (lists, empty)
+    )
+    assert (found.variant, without.variant) == (LINKS_UNUSED, LINKS_UNUSED)
+    assert torch.equal(found.predict_proba(), without.predict_proba())
+
+
+def made_of(people: int) -> Any:
+    """People whose features say much about their class."""
+    return social_graph(people, 6, 60, 3, apps=12, seed=1)
 
 
 def test_lists_that_mislead_are_left_out() -> None:
@@ -206,7 +257,7 @@ def test_stored_probabilities_of_other_shapes_are_refused(shape: tuple[int, ...]
             LinkBeliefs.load(file)
 
 
-def test_accuracy_is_the_share_met_and_progress_counts_both_passes() -> None:
+def test_accuracy_is_the_share_met_and_progress_counts_the_rounds_of_every_field() -> None:
     graph, told = communities(), []
     method = LinkBeliefs(epsilon_x=math.inf, epsilon_a=6.0, rounds=3)
     method.fit(
@@ -215,5 +266,5 @@ def test_accuracy_is_the_share_met_and_progress_counts_both_passes() -> None:
         randomness=SeededRandomness(1),
         progress=lambda at: told.append((at.done, at.total)),
     )
-    assert told == [(number, 6) for number in range(1, 7)]
+    assert told == [(number, 12) for number in range(1, 13)]
     assert method.score(graph) == pytest.approx(float(np.mean(method.predict().numpy() == graph.y.numpy())))

@@ -90,7 +90,7 @@ def test_regimes_begin_where_the_plan_says(mode: str, mechanism: str) -> None:
 def test_advice_names_the_regime(epsilon: float, says: str) -> None:
     (line,) = plan(epsilon).advice
     assert says in line
-    assert ("model without edges" in line) == (epsilon < 5)
+    assert ("are swamped; links weighs and counts the reports" in line) == (epsilon < 5)
 
 
 def test_advice_names_its_unit_and_needs_no_exponents() -> None:

@@ -173,14 +173,14 @@ def test_every_method_runs_with_its_controls(name: str) -> None:
 LISTED = {"public-only", "label-propagation", "no-edges", "random-features", "random-graph"}
 
 
-@pytest.mark.parametrize("name", ["solitude", "link-beliefs", "blink", "dprr"])
+@pytest.mark.parametrize("name", ["solitude", "link-beliefs", "list-sums", "links", "blink", "dprr"])
 @pytest.mark.parametrize("directed", [False, True])
 def test_private_lists_run_with_controls_and_rivals_at_the_same_price(name: str, directed: bool) -> None:
     told: list[Progress] = []
     settings = {"epsilon_x": 1.0, "epsilon_a": 3.0, **({"mode": "directed"} if directed else {})}
     graph = links_made.graph(directed=directed)
     result = small(name, graph, settings=settings, repeats=2, progress=told.append)
-    expected = {"base", "lpgnn", "solitude", "link-beliefs", "blink", "dprr"} - {name}
+    expected = {"base", "lpgnn", "solitude", "link-beliefs", "list-sums", "links", "blink", "dprr"} - {name}
     if name in ("blink", "dprr"):  # their reports are read by themselves alone
         expected = {"blink", "dprr"} - {name}
     assert set(result.scores.controls) == LISTED

@@ -186,7 +186,7 @@ def test_several_bits_a_person_cost_several_numbers(mechanism: str) -> None:
 
 # ---- private neighbour lists ----
 
-LISTS = ("solitude", "link-beliefs", "blink", "dprr")
+LISTS = ("solitude", "link-beliefs", "list-sums", "links", "blink", "dprr")
 
 
 def timeless(found: Plan) -> dict[str, Any]:

@@ -137,7 +137,7 @@ def require_servable(graph: Graph, *, several: bool = False) -> GraphSchema:
             f"{schema.name} declares its edges private, but this method gives the server the whole graph",
             where="local features and labels",
             allowed="graphs whose edges are public",
-            remedy="train solitude or link-beliefs, which collect neighbour lists privately; declare the edges public "
+            remedy="train links or solitude, which collect neighbour lists privately; declare the edges public "
             "only if they are: every link would be shown as it is",
         )
     return require_labels(graph, public=several)

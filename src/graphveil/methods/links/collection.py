@@ -18,6 +18,7 @@ from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema, Split, Structure, make_graph, node_names, validate
 from graphveil.graphs.features import features_from_rows
 from graphveil.late import torch
+from graphveil.mechanisms import AdjacencyRR, EdgeReports
 from graphveil.methods.base.account import digest_of
 from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.methods.base.network import as_matrix
@@ -191,7 +192,17 @@ def named_pairs(released: LinkReports) -> NamedPairs:
     # Thinning depends on the whole list at once, so no likelihood of a single pair exists.
     if released.links.mechanism == "degree-preserving":
         raise InputError("degree-preserving lists have no common likelihood", remedy="use list mechanism lists")
-    evidence = lists.evidence(released.lists["lists"])
+    return pairs_of(lists, released.lists["lists"])
+
+
+def pairs_of(lists: AdjacencyRR, sent: EdgeReports) -> NamedPairs:
+    """Return what lists behind randomized response say about every pair.
+
+    Args:
+        lists: the mechanism.
+        sent: everybody's lists.
+    """
+    evidence = lists.evidence(sent)
     reports = 2 if lists.mode == "both" else 1
     flip = lists.flip
     ratio = (1 - flip) ** 2 / flip + flip**2 / (1 - flip)  # E[L | link] of one report

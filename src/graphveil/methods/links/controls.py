@@ -14,6 +14,8 @@ Rivals spent the same epsilon on features and labels, and on each relationship:
     lpgnn              features smoothed over the lists, weights as they are              same reports
     solitude           the same with calibrated weights                                   same reports
     link-beliefs       every report weighed by its likelihood                             same reports
+    list-sums          unbiased counts of each class in each list                         same reports
+    links              both pooled                                                        same reports
     blink, dprr        as published: both ends report, at half each                       a collection of their own
 
 Each returns, for every test node, 1 for right and 0 for wrong.
@@ -38,9 +40,10 @@ from graphveil.methods.base.network import train_network
 from graphveil.methods.base.released import Topology
 from graphveil.methods.base.settings import NetworkSettings
 from graphveil.methods.links.collection import LinkReports, named_pairs, randomize_lists, reported_edges
-from graphveil.methods.links.link_beliefs import LinkBeliefsCore, without_links
+from graphveil.methods.links.link_beliefs import LinkBeliefsCore
 from graphveil.methods.links.plan import link_plan
 from graphveil.methods.links.privacy import LinkPrivacy
+from graphveil.methods.links.regression import without_links
 from graphveil.methods.links.solitude import SolitudeCore
 from graphveil.methods.local.controls import hits
 from graphveil.methods.local.label_propagation import propagate_labels
@@ -53,6 +56,8 @@ if TYPE_CHECKING:
 LinkMethod = Estimator[SolitudeCore] | Estimator[LinkBeliefsCore]
 #: Rivals with a collection of their own, and their denoiser.
 PUBLISHED = {"blink": "blink-hybrid", "dprr": "degree-preserving"}
+#: Rivals that make no graph of the lists, and what they make of them.
+WITHOUT_GRAPH = {"link-beliefs": "beliefs", "list-sums": "sums", "links": "all"}
 
 
 class _People(TypedDict):
@@ -113,8 +118,9 @@ def rivals_of(method: LinkMethod, graph: Graph, split: Split, *, randomness: Ran
         for name, options in same.items():
             if name != own:
                 rivals[name] = _on_same_reports(method, released, options, graph, split)
-        if method.trains_network:
-            rivals["link-beliefs"] = _beliefs_on_same_reports(method, released, graph, split)
+        for name, reading in WITHOUT_GRAPH.items():
+            if reading != getattr(method, "reading", None):
+                rivals[name] = _read_from_same_reports(method, released, reading, graph, split)
     too_large = rivals_left_out(method, graph.schema, released.nodes)
     for name in PUBLISHED:
         if name not in too_large and getattr(method, "denoiser", None) != PUBLISHED[name]:
@@ -177,9 +183,11 @@ def _on_same_reports(
     return lambda: hits(_solitude(method, links, options).fit_reports(released).predict_proba(), graph, split)
 
 
-def _beliefs_on_same_reports(method: LinkMethod, released: LinkReports, graph: Graph, split: Split) -> Control:
-    links, settings = method.links, settings_of(method)
-    rival = LinkBeliefsCore(**_people(method), epsilon_a=links.epsilon_a, mode=links.mode, seed=settings.seed)
+def _read_from_same_reports(
+    method: LinkMethod, released: LinkReports, reading: str, graph: Graph, split: Split
+) -> Control:
+    links = _Lists(epsilon_a=method.links.epsilon_a, mode=method.links.mode)
+    rival = LinkBeliefsCore(**_people(method), **links, reading=reading, seed=settings_of(method).seed)
     return lambda: hits(rival.fit_reports(released).probabilities(), graph, split)
 
 
@@ -245,7 +253,8 @@ def _again(method: LinkMethod, released: LinkReports) -> Tensor:
     links: LinkPrivacy = method.links
     shared: dict[str, Any] = {"epsilon_a": links.epsilon_a, "mode": links.mode}
     if not method.trains_network:
-        copy = LinkBeliefsCore(**people, **shared, rounds=method.rounds, seed=method.seed, device=method.device)
+        plain = {"reading": method.reading, "rounds": method.rounds, "seed": method.seed, "device": method.device}
+        copy = LinkBeliefsCore(**people, **shared, **plain)
         return copy.fit_reports(released).probabilities()
     calibration = method.calibration
     network = {name: getattr(method.settings, name) for name in NetworkSettings.__dataclass_fields__}

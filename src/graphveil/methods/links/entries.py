@@ -8,11 +8,12 @@ from typing import Any
 from graphveil.errors import InputError
 from graphveil.methods.base.method import AnyMethod, Method, Option, Replay
 from graphveil.methods.base.options import AGAIN, INFINITE, PEOPLE, network_options, refuse_idle_delta
-from graphveil.methods.links.names import CALIBRATION, DENOISERS
+from graphveil.methods.links.names import CALIBRATION, DENOISERS, READINGS
 from graphveil.models.names import BELIEF_ROUNDS
 
 _FAMILY = "graphveil.methods.links.family:LINKS"
 _SOLITUDE = "graphveil.methods.links.solitude:SolitudeCore"
+_BELIEFS = "graphveil.methods.links.link_beliefs:LinkBeliefsCore"
 _PEOPLE = {
     "epsilon_x": PEOPLE["epsilon_x"],
     "epsilon_y": Option(INFINITE, float, PEOPLE["epsilon_y"].help),
@@ -25,6 +26,8 @@ _LISTS = {
     "mode": Option(None, str, "who reports a relationship: lower (its lower id), both (twice the price), directed"),
 }
 _BOTH_REPORT = {**_LISTS, "mode": Option("both", str, _LISTS["mode"].help)}
+_READING = {"reading": Option("beliefs", str, "what is made of the lists: " + ", ".join(READINGS))}
+_ROUNDS = {"rounds": Option(BELIEF_ROUNDS, int, "rounds of belief propagation")}
 _DENOISER = {"denoiser": Option("calibration", str, ", ".join(DENOISERS))}
 _DEGREE_SHARE = {"degree_share": Option(0.1, float, "part of epsilon_a for a noisy degree (blink, dprr), 0.01 to 0.99")}
 _CALIBRATION = {
@@ -81,12 +84,34 @@ LINK_METHODS: tuple[AnyMethod, ...] = (
     ),
     Method(
         "link-beliefs",
-        "private neighbour lists weighed by their exact likelihood; no network; the strongest on private lists",
+        "private neighbour lists weighed by their exact likelihood; no network",
         "local",
-        "graphveil.methods.links.link_beliefs:LinkBeliefsCore",
+        _BELIEFS,
         _FAMILY,
-        {**_CLEAR, **_LISTS, "rounds": Option(BELIEF_ROUNDS, int, "rounds of belief propagation")},
+        {**_CLEAR, **_LISTS, **_READING, **_ROUNDS},
         replays=(Replay("edge", {"epsilon_a": 2.0}),),
+        refuse=refuse_idle,
+    ),
+    Method(
+        "list-sums",
+        "private neighbour lists: unbiased counts of each class in each, beside the features of a network",
+        "local",
+        _BELIEFS,
+        _FAMILY,
+        {**_CLEAR, **_LISTS},
+        replays=(Replay("edge", {"epsilon_a": 2.0}),),
+        fixed={"reading": "sums"},
+        refuse=refuse_idle,
+    ),
+    Method(
+        "links",
+        "private neighbour lists: link-beliefs and list-sums pooled by released labels; the one to take",
+        "local",
+        _BELIEFS,
+        _FAMILY,
+        {**_CLEAR, **_LISTS, **_ROUNDS},
+        replays=(Replay("edge", {"epsilon_a": 2.0}),),
+        fixed={"reading": "all"},
         refuse=refuse_idle,
     ),
     Method(

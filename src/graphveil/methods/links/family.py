@@ -144,7 +144,8 @@ def _cost(estimator: LinkMethod, graph: Graph | GraphParts, lists: LinkPlan | No
         seconds, memory = network_cost(p, graph, estimator.settings, estimator.privacy)
     else:
         seconds, memory = spreading_cost(p, classes)
-        seconds += 2 * estimator.rounds * entries * classes**2 * BELIEF_SECONDS
+        rounds = 0 if estimator.reading == "sums" else estimator.rounds
+        seconds += 2 * rounds * entries * classes**2 * BELIEF_SECONDS
         memory += entries * classes * 24 / 1e6
     scale = max(1.0, entries / MOST_TIMED)
     return seconds * scale, BASE_MEMORY_MB + (memory - BASE_MEMORY_MB) * scale

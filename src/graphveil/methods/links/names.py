@@ -15,5 +15,7 @@ DENOISERS = {
     "blink-hybrid": "degree-and-lists",
     "blink-soft": "degree-and-lists",
 }
+#: What is made of lists without a graph, see `methods.links.readings`.
+READINGS = ("beliefs", "sums", "all")
 #: Settings of the calibration alone.
 CALIBRATION = ("lambda1", "lambda2", "learning_rate_a", "complement")

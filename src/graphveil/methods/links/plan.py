@@ -70,8 +70,8 @@ class LinkPlan:
         expected = f"at epsilon {price} a {unit} each list {holds} {self.list_of} false entries"
         if self.per_person > SWAMPED:
             return (
-                f"{expected}: below epsilon {self.swamped_below:.1f} a {unit}, a model without edges is as good as any "
-                "network on these lists; link-beliefs falls back to features and labels by itself",
+                f"{expected}: below epsilon {self.swamped_below:.1f} a {unit}, networks on the lists as reported are "
+                "swamped; links weighs and counts the reports, and does without them where they say too little",
             )
         if self.per_person < CLEAN:
             return (f"{expected}: above epsilon {self.clean_above:.1f} a {unit} there is nothing left to denoise",)

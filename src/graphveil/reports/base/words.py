@@ -35,6 +35,8 @@ RIVAL_MEANING = {
     "lpgnn": "the same reports: features smoothed over the connections as reported",
     "solitude": "the same reports: weights of the connections learned with the network",
     "link-beliefs": "the same reports: each connection weighted by its likelihood",
+    "list-sums": "the same reports: counts of each class in each list, beside the features",
+    "links": "the same reports: link-beliefs and list-sums pooled by the labels sent",
     "blink": "its own reports, both ends at half the price each: connections weighted by their posterior",
     "dprr": "its own reports, both ends at half the price each: lists thinned to about their true length",
     "edge-rr": "its own release: edges generated from noisy block counts",

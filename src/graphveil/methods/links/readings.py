@@ -1,0 +1,251 @@
+"""What is made of noisy neighbour lists: several readings, pooled by released validation labels.
+
+    regression  features alone                                  logistic, strength by validation labels
+    network     features alone                                  a perceptron, epoch by validation labels
+    fields      every report weighed by its exact likelihood    `models.labelled_blocks`: with and without degrees, and
+                                                                with and without the likeness of public features
+    sums        unbiased counts of each class in each list      `methods.links.list_network`
+
+    beliefs    regression | fields          sums    regression, network | sums          all    all of them
+
+Left of the bar is what no list is needed for.  Both sides together are pooled (`models.pool`), and so is the left one
+alone; where held-out validation labels are not likelier under both, by two standard errors or more, lists are left
+out.  Only released labels judge.
+Shapes: scores [n, c], in logarithms.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import scipy.sparse as sp
+
+from graphveil.errors import InputError
+from graphveil.late import torch
+from graphveil.methods.base.features import features_of, labels_of
+from graphveil.methods.base.network import Labels, as_matrix
+from graphveil.methods.base.released import LocalReports
+from graphveil.methods.links.collection import LinkReports, named_pairs
+from graphveil.methods.links.denoisers import log_channel
+from graphveil.methods.links.list_network import beside, inputs_of, train_beside
+from graphveil.methods.links.regression import unit_rows, with_labels
+from graphveil.models.block_model import NamedPairs
+from graphveil.models.labelled_blocks import LabelledPeople, block_fields
+from graphveil.models.list_sums import unbiased_labels
+from graphveil.models.logistic import choose_logistic, fit_logistic
+from graphveil.models.pair_likeness import Likeness, likeness
+from graphveil.models.pool import held_out, pool_weights, surely_better
+from graphveil.progress import Progress, ProgressCallback
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+LINKS_USED, LINKS_UNUSED = "features, labels and lists", "features and labels alone: the lists say too little"
+#: Reading -> the parts that need no list, and those that do.
+PARTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "beliefs": (("regression",), ("fields",)),
+    "sums": (("regression", "network"), ("sums",)),
+    "all": (("regression", "network"), ("fields", "sums")),
+}
+#: Of each field: whether people differ in degree, and whether likeness matters.
+FIELDS = ((False, False), (True, False), (False, True), (True, True))
+#: The weight that a part is thought to deserve before any label judges it.
+FIRST = {"regression": 0.5, "network": 0.1, "fields": 0.1, "sums": 0.5}
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Log-scores [n, c] of everyone, and which parts of the reports they rest on."""
+
+    scores: Tensor
+    variant: str
+
+
+@dataclass(frozen=True)
+class Opinion:
+    """Log-scores [n, c] as validation labels may judge them, and in the end; `first`: the weight it is first given."""
+
+    judged: Tensor
+    final: Tensor
+    first: float
+
+
+def read_lists(
+    released: LinkReports,
+    reading: str,
+    *,
+    rounds: int,
+    seed: int,
+    device: str = "cpu",
+    progress: ProgressCallback | None = None,
+) -> Reading:
+    """Return what a reading makes of the reports.
+
+    Without validation nodes a third of the training nodes judges instead.
+
+    Args:
+        released: everybody's reports.
+        reading: one of PARTS.
+        rounds: of belief propagation.
+        seed: fixes weights of networks and what stands for features that are not collected.
+        device: "cpu" or "cuda".
+        progress: hears of every round and network.
+
+    Raises:
+        InputError: when no training node carries a label.
+    """
+    labels = judged_labels(labels_of(released.people), device)
+    if not bool(labels.train.any()):
+        raise InputError("no training node carries a label", remedy="give the split some training nodes")
+    heard = log_channel(labels.classes, labels.keep, labels.flip).to(device)
+    alone, lists = PARTS[reading]
+    server = _Server(released, labels, heard, rounds, seed, device, _Steps(alone, lists, rounds, progress))
+    free = [opinion for part in alone for opinion in server.opinions(part)]
+    both = free + [opinion for part in lists for opinion in server.opinions(part)]
+    server.steps.finish()
+    equal = [replace(opinion, first=1 / len(free)) for opinion in free]
+    said = heard[:, labels.values[labels.val]].T
+    used = surely_better(_held_out(both, labels, said), _held_out(equal, labels, said))
+    pooled = _pooled(both if used else equal, labels, said)
+    return Reading(with_labels(pooled, labels, heard), LINKS_USED if used else LINKS_UNUSED)
+
+
+def judged_labels(labels: Labels, device: str) -> Labels:
+    """Return the labels on a device, with some of those that train set aside where nobody else judges.
+
+    Args:
+        labels: as released.
+        device: "cpu" or "cuda".
+    """
+    values, train, val = (part.to(device) for part in (labels.values, labels.train, labels.val))
+    if not bool(val.any()):
+        nodes, val = train.nonzero().squeeze(1), torch.zeros_like(train)
+        # By the number of nodes, which is public: the draw must be the same each time the same reports are read.
+        drawn = torch.randperm(len(nodes), generator=torch.Generator().manual_seed(len(nodes)))
+        val[nodes[drawn[: len(nodes) // 3].to(device)]] = True
+        train = train & ~val
+    return replace(labels, values=values, train=train, val=val)
+
+
+def _stacked(opinions: list[Opinion], labels: Labels) -> tuple[Tensor, Tensor]:
+    judged = torch.stack([opinion.judged[labels.val] for opinion in opinions])
+    return judged, judged.new_tensor([opinion.first for opinion in opinions])
+
+
+def _held_out(opinions: list[Opinion], labels: Labels, said: Tensor) -> Tensor:
+    judged, first = _stacked(opinions, labels)
+    return held_out(judged, said, first)
+
+
+def _pooled(opinions: list[Opinion], labels: Labels, said: Tensor) -> Tensor:
+    """Return the opinions' pool; one alone is taken as it is."""
+    if len(opinions) == 1:
+        return opinions[0].final
+    judged, first = _stacked(opinions, labels)
+    pooled: Tensor = torch.tensordot(
+        pool_weights(judged, said, first), torch.stack([one.final for one in opinions]), dims=1
+    )
+    return pooled
+
+
+class _Steps:
+    """Counts what is done."""
+
+    def __init__(
+        self, alone: tuple[str, ...], lists: tuple[str, ...], rounds: int, progress: ProgressCallback | None
+    ) -> None:
+        networks = sum(part in ("network", "sums") for part in (*alone, *lists))
+        self.total = networks + (len(FIELDS) * rounds if "fields" in lists else 0)
+        self.done, self.progress = 0, progress
+
+    def one(self) -> None:
+        """Count one round or network."""
+        self.done += 1
+        if self.progress is not None and self.done < self.total:
+            self.progress(Progress(self.done, self.total))
+
+    def finish(self) -> None:
+        """Tell that all is done, fields that were left out included."""
+        if self.progress is not None:
+            self.progress(Progress(self.total, self.total))
+
+
+@dataclass(frozen=True)
+class _Server:
+    """What the server holds: the reports, the labels with those that judge, and log T [c, c]."""
+
+    released: LinkReports
+    labels: Labels
+    heard: Tensor
+    rounds: int
+    seed: int
+    device: str
+    steps: _Steps
+
+    def opinions(self, part: str) -> Iterator[Opinion]:
+        """Return the opinions of a part."""
+        if part == "regression":
+            yield Opinion(*self._regressions, FIRST[part])
+        elif part == "fields":
+            yield from self._fields()
+        else:
+            z = beside(self._pairs, self._shares) if part == "sums" else self._shares[:, :0]
+            found = train_beside(inputs_of(self.released.people, self.device), z, self.labels, seed=self.seed)
+            self.steps.one()
+            yield Opinion(found.judged, found.final, FIRST[part])
+
+    @property
+    def _asked(self) -> Tensor:
+        return self.labels.train | self.labels.val
+
+    @property
+    def _shares(self) -> Tensor:
+        labels = self.labels
+        return unbiased_labels(labels.values, self._asked, labels.classes, labels.keep, labels.flip)
+
+    @cached_property
+    def _pairs(self) -> NamedPairs:
+        return named_pairs(self.released).to(self.device)
+
+    @cached_property
+    def _regressions(self) -> tuple[Tensor, Tensor]:
+        """Return the regression on the training nodes, and that on all who sent a label."""
+        features = unit_rows(features_of(self.released.people, self.seed)[0], self.device)
+        train, val = (mask.nonzero().squeeze(1) for mask in (self.labels.train, self.labels.val))
+        fitted, strength = choose_logistic(features, self.labels.values, train, val, self.heard)
+        asked = self._asked.nonzero().squeeze(1)
+        final = fit_logistic(features, self.labels.values, asked, self.heard, strength)
+        return fitted.log_probabilities(features), final.log_probabilities(features)
+
+    def _fields(self) -> Iterator[Opinion]:
+        """Return the fields: they leave out what a node says of itself, so that one serves to judge and in the end."""
+        labels, pairs = self.labels, self._pairs
+        public = math.isinf(self.released.people.privacy.epsilon_y)
+        known = torch.where(self._asked & public, labels.values, -1)
+        evidence = with_labels(self._regressions[1], labels, self.heard)
+        people, alike = LabelledPeople(self._shares, known), _likeness(self.released.people, pairs, self.seed)
+        for degrees, matters in FIELDS:
+            if matters and alike is None:
+                continue
+            found = block_fields(
+                pairs,
+                evidence,
+                people,
+                degrees=degrees,
+                alike=alike if matters else None,
+                rounds=self.rounds,
+                tell=self.steps.one,
+            )
+            yield Opinion(found, found, FIRST["fields"])
+
+
+def _likeness(people: LocalReports, pairs: NamedPairs, seed: int) -> Likeness | None:
+    """Return how alike pairs are, where features are public: noisy ones are alike by chance."""
+    if not people.privacy.collects_features or not math.isinf(people.privacy.epsilon_x or math.inf):
+        return None
+    features: Any = as_matrix(features_of(people, seed)[0])
+    return likeness(features.tocsr() if sp.issparse(features) else sp.csr_matrix(features.numpy()), pairs, seed=seed)

@@ -1,0 +1,285 @@
+"""What noisy lists say about everyone's class, in a block model that is read off the labels.
+
+    prior       Pr[u ~ v | classes a, b] = B_ab t_u t_v h_k         t: degrees, shrunk by their noise; k: likeness
+    B           unbiased pair estimates between people who sent a label, M^T A M over M^T t t^T M without own pairs
+    h_k         links found among labelled pairs of likeness k, over those that B and t let expect
+    pair        F_ab(e) = 1 - B t t h + B t t h L_e,               R(e) = F(e) / F(0)
+    field       phi_v(a) = sum_u log F(0) + sum_{u named with v} log sum_b c_{u \\ v}(b) R_ab(e)
+
+B and h come from many pairs at once, each behind a known channel, and so they are right at any epsilon; grown in the
+rounds they follow beliefs that are too sure (`models.block_model`).  People whose label is public say what their class
+says, for good: only those without one take part in the rounds.  A field leaves out what its own node says of itself,
+label and features alike, so that those who train or validate can judge it as if they had said nothing.
+Pairs nobody named are summed in closed form over the groups of equal degree, likeness at its average.
+
+Sources: Karrer, Newman, "Stochastic blockmodels and community structure in networks", Phys. Rev. E 83, 2011 (degrees);
+Decelle et al., Phys. Rev. E 84, 2011 (rounds).  Shapes: evidence and fields [n, c], B [c, c], tables [cells, c, c].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from graphveil.late import torch
+from graphveil.models.block_model import CHUNK, DAMPING, LARGEST_LOG, NamedPairs
+from graphveil.models.list_sums import list_sums, named_by_sums
+from graphveil.models.pair_likeness import Likeness
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+#: Degrees are sorted into this many groups, and kept inside this range of their mean.
+LEVELS, SPAN = 12, (0.15, 8.0)
+#: Densities stay above this share of their mean and below this probability.
+LEAST_DENSE, MOST_DENSE = 0.03, 0.8
+#: A pair is never thought linked for sure, nor h more than this.
+SURE, MOST_LIKENESS = 0.95, (0.05, 80.0)
+#: So many links a person are assumed where noise hides even their number.
+FEWEST = 0.1
+
+
+@dataclass(frozen=True)
+class LabelledPeople:
+    """What labels say.
+
+    Attributes:
+        shares: M [n, c], unbiased, zero rows for those who sent none, see `list_sums.unbiased_labels`.
+        known: int64 [n], public classes, -1 for all others.
+    """
+
+    shares: Tensor
+    known: Tensor
+
+
+def block_fields(
+    pairs: NamedPairs,
+    evidence: Tensor,
+    people: LabelledPeople,
+    *,
+    degrees: bool,
+    alike: Likeness | None,
+    rounds: int,
+    tell: Callable[[], None] = lambda: None,
+) -> Tensor:
+    """Return phi [n, c].
+
+    Args:
+        pairs: what the reports say.
+        evidence: log f_v(a) [n, c], what everybody says of itself; of public classes it is not read.
+        people: what labels say.
+        degrees: whether people differ in their number of links.
+        alike: how alike pairs are; None: that does not matter.
+        rounds: of belief propagation.
+        tell: is called after each round.
+    """
+    out, into = _levels(pairs, degrees=degrees)
+    density = _density(pairs, people.shares, out, into)
+    factors = density.new_ones(1) if alike is None else _factors(pairs, people.shares, out, into, density, alike)
+    model = _model(pairs, out, into, density, factors, None if alike is None else alike.named.to(evidence.device))
+    return _rounds(model, evidence, people.known, rounds, tell)
+
+
+@dataclass(frozen=True)
+class _Levels:
+    """Everyone's group [n], and the degree of each group over the mean [G]."""
+
+    group: Tensor
+    level: Tensor
+
+    @property
+    def of_each(self) -> Tensor:
+        return self.level[self.group]
+
+
+def _levels(pairs: NamedPairs, *, degrees: bool) -> tuple[_Levels, _Levels]:
+    """Return how many links people have as sources and as targets."""
+    one = torch.ones(pairs.nodes, 1, device=pairs.source.device, dtype=torch.float64)
+    if not degrees:
+        alone = _Levels(torch.zeros_like(one[:, 0], dtype=torch.int64), one[0])
+        return alone, alone
+    noise = (pairs.nodes - 1) / pairs.information
+    out = _grouped(list_sums(pairs, one)[:, 0], noise)
+    return out, _grouped(named_by_sums(pairs, one)[:, 0], noise) if pairs.directed else out
+
+
+def _grouped(found: Tensor, noise: float) -> _Levels:
+    """Sort unbiased degrees, shrunk by their noise and a Poisson count's, into groups of nearly equal ones."""
+    usual = found.mean().clamp_min(FEWEST)
+    spread = (found.var(correction=0) - noise - usual).clamp_min(0)
+    shrunk = usual + (found - usual) * spread / (spread + noise + usual)
+    logs = shrunk.clamp(SPAN[0] * usual, SPAN[1] * usual).log()
+    width = ((logs.max() - logs.min()) / (LEVELS - 1)).clamp_min(1e-2)
+    group = torch.unique(((logs - logs.min()) / width).round(), return_inverse=True)[1]
+    sizes = torch.bincount(group).to(found)
+    level = torch.zeros_like(sizes).index_add(0, group, logs.exp()) / sizes
+    return _Levels(group, level / level[group].mean())
+
+
+def _density(pairs: NamedPairs, shares: Tensor, out: _Levels, into: _Levels) -> Tensor:
+    """Return B, shrunk towards one density for all by its noise."""
+    shares = shares.double()
+    found = shares.T @ list_sums(pairs, shares)
+    expected = _class_pairs(shares * out.of_each[:, None], shares * into.of_each[:, None])
+    usual = found.sum().clamp_min(FEWEST * pairs.nodes) / expected.sum().clamp_min(1.0)
+    raw = found / expected.clamp_min(1.0)
+    noise = (_class_pairs(shares, shares).clamp_min(1.0) / pairs.information / expected.clamp_min(1.0).square()).mean()
+    trust = (1 - noise / (raw - usual).square().mean().clamp_min(1e-30)).clamp(0.05, 1.0)
+    density: Tensor = (usual + (raw - usual) * trust).clamp(float(LEAST_DENSE * usual), MOST_DENSE)
+    return density
+
+
+def _class_pairs(first: Tensor, second: Tensor) -> Tensor:
+    """Return the sum over ordered pairs of two people of first_u second_v^T [c, c]."""
+    return first.sum(dim=0)[:, None] * second.sum(dim=0) - first.T @ second
+
+
+def _factors(
+    pairs: NamedPairs, shares: Tensor, out: _Levels, into: _Levels, density: Tensor, alike: Likeness
+) -> Tensor:
+    """Return h [bins]: found over expected, as far from 1 as its noise allows."""
+    device, asked = density.device, (shares != 0).any(dim=1)
+    source, target, drawn = (part.to(device) for part in (alike.source, alike.target, alike.drawn))
+    both = asked[source] & asked[target]
+    source, target, drawn = source[both], target[both], drawn[both]
+    each = _pairs_among(int(asked.sum()), pairs) / max(len(drawn), 1)
+    left, right = shares.double() * out.of_each[:, None], shares.double() * into.of_each[:, None]
+    prior = ((left[source] @ density) * right[target]).sum(dim=1)
+    total = _binned(torch.ones_like(prior), drawn, alike.bins) * each
+    expected = (_binned(prior, drawn, alike.bins) * each).clamp_min(1e-9)
+    named, other = pairs.estimate
+    counted = asked[pairs.source] & asked[pairs.target]
+    excess = torch.where(counted, (named - other).double(), 0.0)
+    found = _binned(excess, alike.named.to(device), alike.bins) + other * total
+    away = found / expected - 1
+    noise = (total / pairs.information + found.clamp_min(1.0)) / expected.square()
+    return (1 + away * away.square() / (away.square() + noise)).clamp(*MOST_LIKENESS)
+
+
+def _pairs_among(people: int, pairs: NamedPairs) -> float:
+    return people * (people - 1) / (1 if pairs.directed else 2)
+
+
+def _binned(values: Tensor, bins: Tensor, count: int) -> Tensor:
+    return values.new_zeros(count).index_add(0, bins, values)
+
+
+@dataclass(frozen=True)
+class _Model:
+    """Messages in both directions and what they are read by.
+
+    Message e < S of pair e goes to its source, S + e to its target.
+
+    Attributes:
+        receiver, sender, cell: [2 S]; table: log R [2 cells, c, c], receivers' classes first.
+        out, into: everyone's groups; absent: log F(0) [G, G, c, c] by groups and classes of source and target.
+        directed: whether everyone is a source and a target of every other.
+    """
+
+    receiver: Tensor
+    sender: Tensor
+    cell: Tensor
+    table: Tensor
+    out: _Levels
+    into: _Levels
+    absent: Tensor
+    directed: bool
+
+
+def _model(
+    pairs: NamedPairs, out: _Levels, into: _Levels, density: Tensor, factors: Tensor, bins: Tensor | None
+) -> _Model:
+    prior = out.level[:, None, None, None] * into.level[:, None, None] * density
+    rest = torch.tensor(pairs.background, dtype=torch.float64).exp()
+    values, kind = torch.unique(pairs.log_ratio, return_inverse=True)
+    linked = (factors[:, None, None, None, None] * prior).clamp_max(SURE)
+    ratio = values.double().clamp_max(LARGEST_LOG).exp().view(-1, 1, 1, 1, 1, 1)
+    table = (1 - linked + linked * ratio).log() - (1 - linked + linked * rest).log()
+    cell = kind if bins is None else kind * len(factors) + bins
+    cell = (cell * len(out.level) + out.group[pairs.source]) * len(into.level) + into.group[pairs.target]
+    table = table.flatten(0, 3).float()
+    plain = prior.clamp_max(SURE)
+    return _Model(
+        torch.cat([pairs.source, pairs.target]),
+        torch.cat([pairs.target, pairs.source]),
+        torch.cat([cell, cell + len(table)]),
+        torch.cat([table, table.transpose(1, 2)]),
+        out,
+        into,
+        (1 - plain + plain * rest).log(),
+        pairs.directed,
+    )
+
+
+def _rounds(model: _Model, evidence: Tensor, known: Tensor, rounds: int, tell: Callable[[], None]) -> Tensor:
+    """Return the fields after so many rounds."""
+    sure, half = known >= 0, len(model.cell) // 2
+    settled = _settled(model, known, evidence)
+    open_ends = (~sure[model.sender]).nonzero()[:, 0]
+    inner = open_ends[~sure[model.receiver[open_ends]]]
+    place = torch.full_like(model.cell, -1)
+    place[inner] = torch.arange(len(inner), device=inner.device)
+    back = place[(inner + half) % (2 * half)] if half else inner
+    share = torch.softmax(evidence, dim=1)
+    share[sure] = torch.nn.functional.one_hot(known[sure], evidence.shape[1]).to(share)
+    messages, unnamed = evidence.new_zeros(len(inner), evidence.shape[1]), _unnamed(model, share)
+    beliefs = evidence + unnamed + settled
+    for _ in range(rounds):
+        cavity = torch.softmax(beliefs[model.sender[inner]] - messages[back], dim=1)
+        messages = messages.lerp(_heard(model, inner, cavity), 1 - DAMPING)
+        beliefs = evidence + unnamed + settled.index_add(0, model.receiver[inner], messages)
+        share = torch.where(sure[:, None], share, torch.softmax(beliefs, dim=1))
+        unnamed = unnamed.lerp(_unnamed(model, share), 1 - DAMPING)
+        tell()
+    field = (unnamed + settled).index_add(0, model.receiver[inner], messages)
+    return _to_known(model, open_ends[sure[model.receiver[open_ends]]], beliefs, known, field)
+
+
+def _settled(model: _Model, known: Tensor, like: Tensor) -> Tensor:
+    """Return what people of public class say to all others [n, c]."""
+    found = torch.zeros_like(like)
+    sent = (known[model.sender] >= 0).nonzero()[:, 0]
+    for here in torch.split(sent, CHUNK):
+        found.index_add_(0, model.receiver[here], model.table[model.cell[here], :, known[model.sender[here]]].to(like))
+    return found
+
+
+def _heard(model: _Model, messages: Tensor, cavity: Tensor) -> Tensor:
+    """Return log sum_b c(b) R_ab of some messages, the senders' beliefs without the receiver's own given [m, c]."""
+    found = torch.empty_like(cavity)
+    for start in range(0, len(messages), CHUNK):
+        here = slice(start, start + CHUNK)
+        ratios = model.table[model.cell[messages[here]]].exp().to(cavity)
+        found[here] = torch.bmm(ratios, cavity[here, :, None])[:, :, 0].clamp_min(1e-30).log()
+    return found
+
+
+def _to_known(model: _Model, messages: Tensor, beliefs: Tensor, known: Tensor, field: Tensor) -> Tensor:
+    """Add what people without a public class say to those with one, who had told them that class: it is taken out."""
+    half = len(model.cell) // 2
+    for here in torch.split(messages, CHUNK):
+        opposite = model.cell[(here + half) % (2 * half)]
+        told = model.table[opposite, :, known[model.receiver[here]]].to(beliefs)
+        cavity = torch.softmax(beliefs[model.sender[here]] - told, dim=1)
+        field = field.index_add(0, model.receiver[here], _heard(model, here, cavity))
+    return field
+
+
+def _unnamed(model: _Model, share: Tensor) -> Tensor:
+    """Return sum over all others of log F(0), as if no pair were named [n, c]."""
+    found = _absent(model.absent, model.out, model.into, share)
+    if model.directed:
+        found = found + _absent(model.absent.permute(1, 0, 3, 2), model.into, model.out, share)
+    return found
+
+
+def _absent(absent: Tensor, own: _Levels, others: _Levels, share: Tensor) -> Tensor:
+    share64 = share.double()
+    sums = share64.new_zeros(len(others.level), share.shape[1]).index_add(0, others.group, share64)
+    total = torch.einsum("gkab,kb->ga", absent, sums)[own.group]
+    myself = torch.zeros_like(total)
+    for one, two in torch.unique(torch.stack([own.group, others.group]), dim=1).T.tolist():
+        here = (own.group == one) & (others.group == two)
+        myself[here] = share64[here] @ absent[one, two].T
+    return (total - myself).to(share)

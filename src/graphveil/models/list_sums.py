@@ -1,0 +1,81 @@
+"""Unbiased sums over neighbours from noisy lists: how many of each class every list holds.
+
+    a_uv = (L_uv - 1) / chi^2        1 on average for a link and 0 for none, by the known channel of the lists
+    H_v  = sum over u != v of a_uv m_u        E[H] = A M, with variance |m_k|^2 / chi^2 a column, more where links are
+
+A message m_u that is itself unbiased, such as a label behind randomized response set right by its channel, leaves H
+unbiased: the two noises are independent.  Own messages never enter own sums.  The pairs nobody named share one small
+negative number and are summed in closed form, so that the sums cost the reports and nothing is of size n x n.
+Shapes: messages and sums [n, k].
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from graphveil.late import torch
+from graphveil.models.block_model import CHUNK, NamedPairs
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+def list_sums(pairs: NamedPairs, messages: Tensor) -> Tensor:
+    """Return the unbiased estimate of A M [n, k]: of everyone a list names, in row order of who keeps the list.
+
+    Args:
+        pairs: what the reports say; of directed links, lists belong to their sources.
+        messages: M [n, k], what is summed, in any floating-point type.
+    """
+    return _sums(pairs, messages, to_source=True, to_target=not pairs.directed)
+
+
+def named_by_sums(pairs: NamedPairs, messages: Tensor) -> Tensor:
+    """Return the unbiased estimate of A^T M [n, k]: of everyone whose list names a person; undirected: `list_sums`.
+
+    Args:
+        pairs: what the reports say.
+        messages: M [n, k].
+    """
+    return _sums(pairs, messages, to_source=not pairs.directed, to_target=True)
+
+
+def noise_scale(pairs: NamedPairs, messages: Tensor) -> Tensor:
+    """Return the standard deviation [k] that the noise of lists alone gives each column of the sums.
+
+    Args:
+        pairs: what the reports say.
+        messages: M [n, k].
+    """
+    scale: Tensor = messages.norm(dim=0) / math.sqrt(pairs.information)
+    return scale
+
+
+def unbiased_labels(labels: Tensor, asked: Tensor, classes: int, keep: float, flip: float) -> Tensor:
+    """Return what label reports say of each class, 1 on average for the true one and 0 for the others [n, c].
+
+    Args:
+        labels: int64 [n], as reported.
+        asked: bool [n], whose reports count; the others have rows of zeros.
+        classes: c.
+        keep: the probability that a label is reported as it is.
+        flip: the probability of each other one.
+    """
+    rows: Tensor = torch.nn.functional.one_hot(labels.clamp_min(0), classes).float()
+    shares: Tensor = torch.where(asked[:, None], (rows - flip) / (keep - flip), torch.zeros(()).to(rows))
+    return shares
+
+
+def _sums(pairs: NamedPairs, messages: Tensor, *, to_source: bool, to_target: bool) -> Tensor:
+    named, other = pairs.estimate
+    sums = other * (messages.sum(dim=0) - messages)
+    for start in range(0, len(named), CHUNK):
+        here = slice(start, start + CHUNK)
+        source, target = pairs.source[here], pairs.target[here]
+        excess = (named[here] - other).to(messages)[:, None]
+        if to_source:
+            sums.index_add_(0, source, excess * messages[target])
+        if to_target:
+            sums.index_add_(0, target, excess * messages[source])
+    return sums

@@ -1,0 +1,111 @@
+"""The network beside noisy counts: what it is given, and which labels may judge it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from graphveil.mechanisms import AdjacencyRR
+from graphveil.methods import LinkBeliefs
+from graphveil.methods.base.features import labels_of
+from graphveil.methods.base.network import Labels
+from graphveil.methods.curator.class_sums import corners
+from graphveil.methods.links.collection import pairs_of
+from graphveil.methods.links.list_network import beside, inputs_of, train_beside
+from graphveil.models import NamedPairs
+from graphveil.models.list_sums import list_sums, noise_scale, unbiased_labels
+from graphveil.privacy import SeededRandomness
+from tests.methods import links_made, made
+
+PEOPLE = made.NODES
+
+
+def pairs(mode: str = "lower", epsilon: float = 3.0) -> NamedPairs:
+    mechanism = AdjacencyRR(epsilon=epsilon, nodes=PEOPLE, mode=mode)
+    edges = links_made.graph(directed=mode == "directed").edge_index
+    return pairs_of(mechanism, mechanism.randomize(edges, randomness=SeededRandomness(1)))
+
+
+def shares() -> Tensor:
+    """Public labels of two people in three."""
+    return unbiased_labels(links_made.graph().y, torch.arange(PEOPLE) % 3 > 0, 3, 1.0, 0.0)
+
+
+def released(**settings: Any) -> Any:
+    graph = links_made.graph()
+    method = LinkBeliefs(**{"epsilon_x": math.inf, "epsilon_a": 4.0, **settings})
+    return method.randomize(graph, split=made.split_of(graph), randomness=SeededRandomness(1))
+
+
+@pytest.mark.parametrize(("mode", "columns"), [("lower", 6), ("both", 6), ("directed", 12)])
+def test_counts_stand_beside_in_columns_of_one_scale(mode: str, columns: int) -> None:
+    """Amounts and proportions of each class; links with a direction have both for either end."""
+    z = beside(pairs(mode), shares())
+    assert z.shape == (PEOPLE, columns)
+    assert torch.allclose(z.mean(dim=0), torch.zeros(columns), atol=1e-5)
+    assert torch.allclose(z.std(dim=0, correction=0), torch.ones(columns), atol=1e-3)
+
+
+def test_people_send_the_corners_that_class_sums_send() -> None:
+    """The amounts are those of unbiased sums of corners, on the scale of their noise."""
+    told = shares()
+    messages = told @ corners(3)
+    sums = list_sums(pairs(), messages)
+    amounts = torch.asinh(sums / max(float(noise_scale(pairs(), messages).mean()), 1.0))
+    standard = (amounts - amounts.mean(dim=0)) / amounts.std(dim=0, correction=0)
+    assert torch.allclose(beside(pairs(), told)[:, :3], standard, atol=1e-3)
+
+
+def test_without_features_the_network_is_given_a_column_of_zeros() -> None:
+    nothing = inputs_of(released(epsilon_x=None, epsilon_y=2.0).people, "cpu")
+    assert not nothing.linear(torch.ones(1, 4)).any()
+
+
+def test_public_features_are_given_as_they_are_and_private_ones_standardised() -> None:
+    weight = torch.randn(20, 4, generator=torch.Generator().manual_seed(1))
+    graph = links_made.graph()
+    public = inputs_of(released().people, "cpu")
+    assert torch.allclose(public.linear(weight), graph.x.to_dense() @ weight, atol=1e-5)
+    private = inputs_of(released(epsilon_x=1.0).people, "cpu")
+    estimates = private.linear(torch.eye(20))
+    assert torch.allclose(estimates.mean(dim=0), torch.zeros(20), atol=1e-5)
+    assert 0.7 < float(estimates.square().mean()) < 1.4
+
+
+def labels() -> Labels:
+    return labels_of(released().people)
+
+
+def trained(told: Labels, *, seed: int = 0) -> Any:
+    return train_beside(inputs_of(released().people, "cpu"), beside(pairs(), shares()), told, seed=seed)
+
+
+def test_validation_labels_take_no_part_in_what_they_judge() -> None:
+    """Beyond the epoch: with as many of them right at each epoch as before, the judged network is the same."""
+    told = labels()
+    nobody = replace(told, val=torch.zeros_like(told.val))
+    scrambled = replace(told, values=torch.where(told.val, (told.values + 1) % 3, told.values), val=nobody.val)
+    assert torch.equal(trained(nobody).judged, trained(scrambled).judged)
+
+
+def test_in_the_end_the_network_learns_from_validation_labels_as_well() -> None:
+    told = labels()
+    found = trained(told)
+    met = [
+        float(torch.exp(scores)[told.val].gather(1, told.values[told.val][:, None]).mean())
+        for scores in (found.judged, found.final)
+    ]
+    assert met[1] > met[0] + 0.05
+    assert torch.allclose(found.final.exp().sum(dim=1), torch.ones(PEOPLE), atol=1e-5)
+
+
+def test_a_seed_fixes_the_network_and_leaves_the_callers_noise_alone() -> None:
+    state = torch.random.get_rng_state()
+    assert torch.equal(trained(labels()).final, trained(labels()).final)
+    assert not torch.equal(trained(labels(), seed=1).final, trained(labels()).final)
+    assert torch.equal(torch.random.get_rng_state(), state)

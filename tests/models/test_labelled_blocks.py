@@ -1,0 +1,150 @@
+"""Fields of labelled blocks: exact where everything is known, right where it is planted."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from graphveil.graphs import social_graph
+from graphveil.mechanisms import AdjacencyRR
+from graphveil.methods.links.collection import pairs_of
+from graphveil.models import NamedPairs
+from graphveil.models.labelled_blocks import LabelledPeople, block_fields
+from graphveil.models.list_sums import unbiased_labels
+from graphveil.models.pair_likeness import Likeness
+from graphveil.privacy import SeededRandomness
+from tests.models.test_block_model import planted
+
+
+def reported(edges: Tensor, nodes: int, epsilon: float, mode: str = "lower") -> NamedPairs:
+    mechanism = AdjacencyRR(epsilon=epsilon, nodes=nodes, mode=mode)
+    return pairs_of(mechanism, mechanism.randomize(edges, randomness=SeededRandomness(1)))
+
+
+def people(classes: Tensor, asked: Tensor, count: int = 3) -> LabelledPeople:
+    """Public labels of those who were asked."""
+    return LabelledPeople(unbiased_labels(classes, asked, count, 1.0, 0.0), torch.where(asked, classes, -1))
+
+
+def directed(edges: Tensor) -> Tensor:
+    return edges[:, (edges.sum(dim=0) % 2 == 0) == (edges[0] < edges[1])]
+
+
+def accuracy(field: Tensor, classes: Tensor, where: Tensor) -> float:
+    return float((field.argmax(dim=1) == classes)[where].float().mean())
+
+
+@pytest.mark.parametrize("mode", ["lower", "both", "directed"])
+def test_where_all_others_are_known_a_field_is_the_likelihood_of_the_links(mode: str) -> None:
+    """Epsilon 12: densities are those counted and no report is false, so that each class is a product of Bernoullis."""
+    edges, classes = planted(120, 12, 0.8, seed=1)
+    edges = directed(edges) if mode == "directed" else edges
+    asked = torch.ones(120, dtype=torch.bool)
+    asked[0] = False
+    pairs = reported(edges, 120, 12.0 if mode != "both" else 8.0, mode)
+    found = block_fields(pairs, torch.zeros(120, 3), people(classes, asked), degrees=False, alike=None, rounds=3)
+    adjacency = torch.zeros(120, 120, dtype=torch.float64)
+    adjacency[edges[0], edges[1]] = 1.0
+    told = torch.nn.functional.one_hot(classes, 3).double() * asked[:, None]
+    sizes = told.sum(dim=0)
+    density = (told.T @ adjacency @ told) / (sizes[:, None] * sizes - sizes.diag())
+
+    def likelihood(links: Tensor, between: Tensor) -> Tensor:
+        here = between[:, classes[1:]]
+        return (links * here.log() + (1 - links) * (1 - here).log()).sum(dim=1)
+
+    exact = likelihood(adjacency[0, 1:], density)
+    if mode == "directed":
+        exact = exact + likelihood(adjacency[1:, 0], density.T)
+    difference = (found[0] - found[0].mean()) - (exact - exact.mean())
+    assert float(difference.abs().max()) < 0.5
+    assert float(exact.max() - exact.min()) > 5
+
+
+@pytest.mark.parametrize("mode", ["lower", "both", "directed"])
+@pytest.mark.parametrize("noisy", [False, True])
+def test_planted_communities_are_found_behind_noise(mode: str, noisy: bool) -> None:
+    """Half of the reported links are false and a fifth sent a label, behind noise or not; a third would be chance."""
+    edges, classes = planted(600, 16, 0.9, seed=1)
+    edges = directed(edges) if mode == "directed" else edges
+    asked = torch.arange(600) % (2 if noisy else 5) == 0
+    who, evidence = people(classes, asked), torch.zeros(600, 3)
+    if noisy:
+        shares = unbiased_labels(classes, asked, 3, 0.8, 0.1)
+        who = LabelledPeople(shares, torch.full_like(classes, -1))
+        evidence = torch.where(shares > 0, math.log(8.0), 0.0)
+    pairs = reported(edges, 600, 4.0 if mode != "both" else 2.5, mode)
+    found = block_fields(pairs, evidence, who, degrees=True, alike=None, rounds=15)
+    assert accuracy(found, classes, ~asked) > 0.8
+    assert accuracy(found, classes, asked) > 0.8
+
+
+def test_what_a_node_says_of_itself_is_left_out_of_its_field() -> None:
+    """Others known: neither its evidence nor, for one of public class, its label's messages come back to it."""
+    edges, classes = planted(120, 12, 0.8, seed=1)
+    asked = torch.ones(120, dtype=torch.bool)
+    asked[:2] = False
+    pairs, who = reported(edges, 120, 1.0), people(classes, asked)
+    evidence = torch.zeros(120, 3)
+    first = block_fields(pairs, evidence, who, degrees=True, alike=None, rounds=30)
+    evidence[0] = torch.tensor([6.0, 0.0, 0.0])
+    second = block_fields(pairs, evidence, who, degrees=True, alike=None, rounds=30)
+    moved = (first - first.mean(dim=1, keepdim=True) - second + second.mean(dim=1, keepdim=True)).abs().amax(dim=1)
+    assert float(moved[0]) < 0.01
+    assert float(moved[2:].max()) > 0.1
+
+
+def test_degrees_explain_links_that_classes_would_have_to() -> None:
+    """A tenth of the people has most links, of no class more than another: who has many is no sign of a class."""
+    generator = torch.Generator().manual_seed(1)
+    classes = torch.arange(500) % 3
+    popular = torch.where(torch.arange(500) < 50, 12.0, 0.5)
+    classes[:50] = torch.where(torch.arange(50) % 4 > 0, 0, classes[:50])
+    same = (classes[:, None] == classes).float()
+    chance = 0.02 * popular[:, None] * popular * (0.4 + 1.2 * same)
+    drawn = torch.triu(torch.rand(500, 500, generator=generator) < chance, diagonal=1)
+    edges = (drawn | drawn.T).nonzero().T
+    asked = torch.arange(500) % 2 == 0
+    pairs, who = reported(edges, 500, 4.0), people(classes, asked)
+    with_degrees, without = (
+        accuracy(block_fields(pairs, torch.zeros(500, 3), who, degrees=degrees, alike=None, rounds=15), classes, ~asked)
+        for degrees in (True, False)
+    )
+    assert with_degrees > without + 0.05
+
+
+def test_likeness_tells_true_reports_from_false_ones() -> None:
+    """Half of all links join the one pair in a hundred that is alike: fields that know it find more classes."""
+    edges, classes = planted(900, 8, 0.9, seed=1)
+    generator = torch.Generator().manual_seed(2)
+    source, target = torch.randint(900, (2, 100_000), generator=generator)
+    linked = torch.zeros(900, 900, dtype=torch.bool)
+    linked[edges[0], edges[1]] = True
+    coin = torch.rand(900, 900, generator=generator)
+    coin = torch.triu(coin) + torch.triu(coin, 1).T
+    alike = torch.where(linked, coin < 0.5, coin < 0.01).long()
+    asked = torch.arange(900) % 4 == 0
+    pairs, who = reported(edges, 900, 2.5), people(classes, asked)
+    apart = source != target
+    told = Likeness(2, alike[pairs.source, pairs.target], source[apart], target[apart], alike[source, target][apart])
+    knows, ignores = (
+        accuracy(block_fields(pairs, torch.zeros(900, 3), who, degrees=False, alike=how, rounds=15), classes, ~asked)
+        for how in (told, None)
+    )
+    assert knows > ignores + 0.05
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 60.0])
+@pytest.mark.parametrize("mode", ["lower", "both", "directed"])
+def test_extreme_epsilons_and_empty_lists_give_numbers(epsilon: float, mode: str) -> None:
+    graph = social_graph(60, 4, 8, 3, apps=3, seed=1)
+    asked = torch.arange(60) % 2 == 0
+    for edges in (graph.edge_index, graph.edge_index[:, :0]):
+        for degrees in (True, False):
+            pairs = reported(directed(edges) if mode == "directed" else edges, 60, epsilon, mode)
+            who = people(graph.y, asked)
+            field = block_fields(pairs, torch.zeros(60, 3), who, degrees=degrees, alike=None, rounds=5)
+            assert bool(field.isfinite().all())
