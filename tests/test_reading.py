@@ -106,5 +106,5 @@ def test_lines_of_json_are_named(tmp_path: Path) -> None:
     (tmp_path / "a").write_text('{"a": 1}\n\n{"a": 2}\n')
     assert reading.read_json_lines(tmp_path / "a") == [{"a": 1}, {"a": 2}]
     (tmp_path / "a").write_text('{"a": 1}\n{"a":\n')
-    with pytest.raises(DataError, match=r"a, line 2: is no JSON"):
+    with pytest.raises(DataError, match=r"a, line 2: is not JSON"):
         reading.read_json_lines(tmp_path / "a")

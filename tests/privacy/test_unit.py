@@ -120,7 +120,7 @@ def test_what_is_less_than_a_person_says_by_what(one: ProtectedUnit, less: str) 
 
 def test_a_unit_of_somebody_else() -> None:
     assert unit.USER_FEATURES.of("node") == unit.NODE_FEATURES
-    with pytest.raises(InputError, match="no unit"):
+    with pytest.raises(InputError, match="is unknown"):
         unit.RELATIONSHIP.of("node")
 
 
@@ -140,5 +140,5 @@ def test_what_is_no_unit_is_refused() -> None:
         {"kind": "nothing"},
         {"kind": "label", "whose": "user", "words": "a label"},
     ):
-        with pytest.raises(InputError, match="no unit"):
+        with pytest.raises(InputError, match="is unknown"):
             ProtectedUnit(**wrong)  # type: ignore[arg-type]
