@@ -194,5 +194,5 @@ def test_bad_weights_are_refused(weights: Tensor, message: str) -> None:
 
 def test_duplicate_edges_with_weights_are_refused() -> None:
     twice = torch.cat([UNDIRECTED, UNDIRECTED[:, :1]], dim=1)
-    with pytest.raises(InputError, match="listed twice with weights"):
+    with pytest.raises(InputError, match="a weighted edge is listed twice"):
         adjacency(twice, 5, weights=torch.ones(11))

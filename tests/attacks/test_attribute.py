@@ -73,7 +73,7 @@ def test_refusals() -> None:
         attribute(made.Constant(), made.graph(), shown=np.ones((3, 2)))
     flat = made.graph().clone()
     flat.x = torch.zeros(300, 100)
-    with pytest.raises(InputError, match="nobody"):
+    with pytest.raises(InputError, match="same side"):
         attribute(made.Constant(), flat, column=1)
 
 

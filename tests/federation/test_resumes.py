@@ -237,7 +237,7 @@ def test_labels_that_were_not_randomized_are_not_used_after_another_split() -> N
     same.load(begun.state())
     assert torch.equal(same.given(-1), begun.given(-1))
     other = head(place >= 40, (place >= 20) & (place < 30))
-    with pytest.raises(InputError, match="other nodes train or validate"):
+    with pytest.raises(InputError, match="the training or validation nodes changed"):
         other.load(begun.state())
 
 

@@ -103,5 +103,5 @@ def test_members_are_nodes_each_once(members: list[int]) -> None:
 
 
 def test_a_public_edge_that_stands_twice_is_refused() -> None:
-    with pytest.raises(InputError, match="stands twice"):
+    with pytest.raises(InputError, match="listed twice"):
         pair_tree(caterpillar(4), public=np.array([[0, 1], [1, 0]]))

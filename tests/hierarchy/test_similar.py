@@ -55,7 +55,7 @@ def test_angles_are_kept_roughly() -> None:
         (np.ones((4, 2)), r"features have shape \[4, 2\]; allowed: 5 rows"),
         (np.ones(5), r"shape \[5\]"),
         (np.full((5, 2), np.nan), "public features: features that are not numbers; allowed: finite numbers"),
-        (np.full((5, 2), np.inf), "no numbers"),
+        (np.full((5, 2), np.inf), "not numbers"),
     ],
 )
 @pytest.mark.filterwarnings("ignore:invalid value encountered")

@@ -90,8 +90,8 @@ def test_a_server_with_another_certificate_is_not_spoken_to(tmp_path: Path) -> N
 def test_an_agreement_that_differs_is_refused_and_said(tmp_path: Path) -> None:
     place = Place(tmp_path)
     found = start(place, holder2={"agreement": b"z" * 32})
-    assert "refused this party: holder2 and server have different agreements" in str(found["holder2"].wait().error)
-    assert place.noted("holder2 and server have different agreements")
+    assert "refused this party: holder2 and" in str(found["holder2"].wait().error)
+    assert place.noted("have different agreements")
     give_up(place, found.values())
     assert nothing_left(place)
 

@@ -73,7 +73,7 @@ def test_every_subset_with_every_level_is_listed_once(dimension: int, size: int,
 
 
 def test_more_reports_than_can_be_listed_are_refused_before_any_is() -> None:
-    with pytest.raises(InputError, match=r"there are [\d,]+ possible reports; allowed: at most 1,000,000"):
+    with pytest.raises(InputError, match=r"[\d,]+ possible reports are too many; allowed: at most 1,000,000"):
         every_subset(1433, 40, 2)
 
 
