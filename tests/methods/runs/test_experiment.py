@@ -16,7 +16,6 @@ from graphveil.errors import InputError
 from graphveil.graphs import digits_graph, random_split, social_graph
 from graphveil.methods import METHODS
 from graphveil.methods.links import controls as link_controls
-from graphveil.methods.links import family as link_family
 from graphveil.methods.links.controls import settings_of as link_controls_settings
 from graphveil.methods.runs import experiment
 from graphveil.methods.runs.experiment import run
@@ -37,7 +36,6 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
         return replace(link_controls_settings(method), epochs=2, hidden=4)
 
     monkeypatch.setattr(link_controls, "settings_of", two_epochs)
-    monkeypatch.setattr(link_family, "settings_of", two_epochs)
 
 
 @pytest.fixture(scope="module")
