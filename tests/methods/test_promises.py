@@ -1,0 +1,305 @@
+"""What a plan promises, method by method: unit, price, who may look, what it leans on, and how much noise."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from graphveil.errors import InputError
+from graphveil.graphs import Graph, load_graph
+from graphveil.mechanisms import AdjacencyRR, EdgeRand, PairDomain
+from graphveil.methods import METHODS
+from graphveil.methods.base.method import BASELINE
+from graphveil.methods.curator.plan import ASSUMED_DEGREE
+from graphveil.methods.registry import build_method
+from graphveil.methods.runs.plan import Plan, plan
+from graphveil.privacy import Guarantee, gaussian_epsilon
+
+
+@cache
+def people() -> Graph:
+    return load_graph("social-100")
+
+
+def planned(name: str, **chosen: Any) -> Plan:
+    return plan(name, people(), chosen)
+
+
+DEVICES, CURATED = "the server", "except the curator"
+
+
+@dataclass(frozen=True)
+class Promise:
+    """A method with a price, and what its plan must say.
+
+    Args:
+        method, price: what is planned.
+        covers: the aspects of a person that the epsilon covers.
+        relation, model: of the guarantee.
+        total: epsilon of everything together.
+        against: part of who may look.
+        assumes: codes that must be among the assumptions; never: those that must not.
+        section: where the plan's own figures stand.
+    """
+
+    method: str
+    price: dict[str, Any]
+    covers: set[str]
+    relation: str
+    model: str
+    total: float
+    against: str
+    assumes: set[str]
+    section: str
+    never: set[str] = field(default_factory=set)
+
+
+LOCAL = {"reports-once", "participation-public"}
+PROMISES = {
+    "lpgnn": Promise(
+        *("lpgnn", {"epsilon_x": 1.0, "epsilon_y": 2.0}, {"features", "label"}, "replace", "local", 3.0, DEVICES),
+        *(LOCAL | {"feature-range-public", "classes-public", "topology-public"}, "noise_to_signal"),
+    ),
+    "lpgnn, labels alone": Promise(
+        *("lpgnn", {"epsilon_x": None, "epsilon_y": 2.0}, {"label"}, "replace", "local", 2.0, DEVICES),
+        *(LOCAL | {"topology-public"}, "noise_to_signal", {"feature-range-public"}),
+    ),
+    "label-propagation": Promise(
+        *("label-propagation", {"epsilon_y": 2.0}, {"label"}, "replace", "local", 2.0, DEVICES),
+        *(LOCAL | {"topology-public"}, "noise_to_signal", {"feature-range-public"}),
+    ),
+    "solitude": Promise(
+        *("solitude", {"epsilon_x": 1.0, "epsilon_a": 4.0, "epsilon_y": 2.0}, {"features", "label", "edge"}),
+        *("replace", "local", 7.0, DEVICES, LOCAL | {"users-public", "lower-id-reports"}, "links", {"topology-public"}),
+    ),
+    "link-beliefs": Promise(
+        *("link-beliefs", {"epsilon_x": 1.0, "epsilon_a": 4.0, "epsilon_y": 2.0}, {"features", "label", "edge"}),
+        *("replace", "local", 7.0, DEVICES, LOCAL | {"users-public"}, "links", {"topology-public"}),
+    ),
+    "gap": Promise(
+        *("gap", {"epsilon": 2.0}, {"edge"}, "add/remove", "central", 2.0, CURATED),
+        *({"node-set-public", "features-and-labels-open"}, "curator", {"joint-privacy"}),
+    ),
+    "gap, nodes": Promise(
+        *("gap", {"epsilon": 8.0, "unit": "node", "degree_bound": 5}, {"features", "label", "edge"}, "add/remove"),
+        *("central", 8.0, CURATED, {"joint-privacy", "lists-cut"}, "curator", {"features-and-labels-open"}),
+    ),
+    "gap, promised degrees": Promise(
+        *(
+            "gap",
+            {"epsilon": 8.0, "unit": "node", "degree_bound": 5, "rule": "declared"},
+            {"features", "label", "edges"},
+        ),
+        *("add/remove", "central", 8.0, CURATED, {"degree-promised"}, "curator", {"lists-cut"}),
+    ),
+    "progap": Promise(
+        *("progap", {"epsilon": 2.0}, {"edge"}, "add/remove", "central", 2.0, CURATED),
+        *({"features-and-labels-open"}, "curator"),
+    ),
+    "class-sums": Promise(
+        *("class-sums", {"epsilon": 2.0}, {"edge"}, "add/remove", "central", 2.0, CURATED),
+        *({"features-and-labels-open"}, "curator"),
+    ),
+    "dp-mlp": Promise(
+        *("dp-mlp", {"epsilon": 8.0}, {"features", "label"}, "add/remove", "central", 8.0, CURATED),
+        *({"joint-privacy", "node-set-public"}, "curator", {"lists-cut", "degree-promised"}),
+    ),
+    "heterorr": Promise(
+        *("heterorr", {"epsilon_x": 1.0, "epsilon_a": 2.0, "epsilon_y": 2.0}, {"features", "label", "edge"}),
+        *("replace", "central", 5.0, "the released graph", {"released-once", "classes-public"}, "release"),
+    ),
+    "feature-rr": Promise(
+        *("feature-rr", {"epsilon_x": 1.0}, {"features"}, "replace", "central", 1.0, "the released graph"),
+        *({"labels-published-open", "edges-published-open"}, "release", {"private-nodes-public"}),
+    ),
+    "edge-rr": Promise(
+        *("edge-rr", {"epsilon_a": 2.0}, {"edge"}, "add/remove", "central", 2.0, "the released graph"),
+        *({"features-published-open", "labels-published-open"}, "release", {"feature-range-public"}),
+    ),
+}
+
+
+@pytest.fixture(params=PROMISES)
+def said(request: pytest.FixtureRequest) -> tuple[Promise, Plan]:
+    promise = PROMISES[request.param]
+    return promise, planned(promise.method, **promise.price)
+
+
+def test_the_unit_is_what_is_paid_for_and_no_more(said: tuple[Promise, Plan]) -> None:
+    promise, found = said
+    guarantee = found.guarantee
+    assert guarantee.unit.covers == promise.covers
+    assert (guarantee.relation, guarantee.model) == (promise.relation, promise.model)
+    assert guarantee.epsilon == pytest.approx(promise.total) and guarantee.void is None
+
+
+def test_who_may_look_and_what_it_leans_on_is_said(said: tuple[Promise, Plan]) -> None:
+    promise, found = said
+    codes = {one.code for one in found.guarantee.assumes}
+    assert promise.assumes <= codes and not promise.never & codes
+    assert promise.against in str(found.guarantee.against)
+    sentence = found.guarantee.sentence()
+    for part in (found.guarantee.unit.text, promise.against, *(one.sentence for one in found.guarantee.assumes)):
+        assert part in sentence, part
+
+
+def test_pure_prices_have_no_delta_and_a_curators_noise_has_one(said: tuple[Promise, Plan]) -> None:
+    promise, found = said
+    noisy = promise.section == "curator"
+    assert found.guarantee.delta == (1e-5 if noisy else 0.0)
+    assert ("except with probability" in found.guarantee.sentence()) is noisy
+
+
+def test_the_figures_stand_in_their_familys_section_alone(said: tuple[Promise, Plan]) -> None:
+    promise, found = said
+    answer = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    filled = {name for name in ("noise_to_signal", "links", "curator", "release") if answer[name]}
+    assert filled == {promise.section}
+    assert Guarantee.from_dict(answer["guarantee"]) == found.guarantee
+    assert answer["guarantee_sentence"] == found.guarantee.sentence()
+    assert found.seconds > 0 and found.memory_mb >= 0 and found.method == promise.method
+
+
+def test_each_private_method_has_a_promise_here() -> None:
+    """A method of another name is the same core with settings fixed, and says the same of itself."""
+    cores = {METHODS[one.method].core for one in PROMISES.values()}
+    private = {method.core for method in METHODS.values() if BASELINE not in method.tags}
+    assert private <= cores
+
+
+def test_people_who_report_send_bytes_and_people_of_a_curator_send_none() -> None:
+    for name, promise in PROMISES.items():
+        assert (planned(promise.method, **promise.price).report_bytes > 0) is (promise.model == "local"), name
+
+
+@pytest.mark.parametrize("mode", ["lower", "both"])
+def test_the_plan_of_lists_prices_a_relationship_by_who_reports_it(mode: str) -> None:
+    found = planned("solitude", epsilon_x=1.0, epsilon_a=4.0, epsilon_y=2.0, mode=mode)
+    lists: Any = found.figures
+    double = 2 if mode == "both" else 1
+    assert found.epsilon["one relationship"] == lists.epsilon_relationship == 4.0 * double
+    assert found.guarantee.epsilon == pytest.approx(3.0 + 4.0 * double)
+    assert lists.false_entries == pytest.approx(AdjacencyRR(epsilon=4.0, nodes=100, mode=mode).expected_false)
+
+
+@pytest.mark.parametrize("name", ["gap", "progap", "class-sums"])
+def test_the_noise_of_sums_costs_exactly_what_is_promised(name: str) -> None:
+    """An edge moves two rows: all hops together are one Gaussian of sensitivity sqrt(2 sum 1 / sigma^2)."""
+    figures: Any = planned(name, epsilon=2.0).figures
+    shift = math.sqrt(sum(2 / sigma**2 for sigma in figures.noise.sigmas))
+    cost = gaussian_epsilon(1 / shift, 1e-5)
+    assert cost <= 2.0 and cost == pytest.approx(2.0, rel=1e-3)
+
+
+def test_the_noise_beside_ten_neighbours_is_that_of_a_row() -> None:
+    figures: Any = planned("gap", epsilon=2.0, hidden=9, hops=3).figures
+    assert len(figures.noise.sigmas) == len(figures.per_node) == 3
+    assert figures.per_node == pytest.approx([3 * sigma / ASSUMED_DEGREE for sigma in figures.noise.sigmas])
+    sums: Any = planned("class-sums", epsilon=2.0).figures
+    classes = len(people().schema.classes)
+    assert sums.per_node == pytest.approx([sums.noise.sigmas[0] * classes**0.5 / ASSUMED_DEGREE])
+
+
+def test_a_curators_advice_follows_its_figures() -> None:
+    little, much = planned("gap", epsilon=0.1), planned("gap", epsilon=20.0)
+    assert any("times the longest sum" in line for line in little.advice)
+    assert not any("times the longest sum" in line for line in much.advice)
+    careless = planned("gap", epsilon=2.0, delta=0.5)
+    assert careless.advice[0].startswith("delta 0.5 ") and "100 nodes" in careless.advice[0]
+    assert not any(line.startswith("delta") for line in planned("gap", epsilon=2.0, delta=0.009).advice)
+    assert planned("gap", epsilon=math.inf).advice == ("epsilon is inf: nothing is protected",)
+
+
+def test_without_noise_a_curators_plan_has_none() -> None:
+    found = planned("gap", epsilon=math.inf)
+    figures: Any = found.figures
+    assert set(figures.noise.sigmas) == {0.0} and set(figures.per_node) == {0.0}
+    assert found.to_dict()["curator"]["noise"]["epsilon"] == "inf"
+    assert found.guarantee.sentence().startswith("NOT PROTECTED")
+
+
+def test_nodes_pay_for_training_beside_the_sums() -> None:
+    node: Any = planned("gap", epsilon=8.0, unit="node", degree_bound=5).figures
+    edge: Any = planned("gap", epsilon=8.0).figures
+    assert node.noise.multipliers and not edge.noise.multipliers
+    assert min(node.noise.sigmas) > max(edge.noise.sigmas), "five entries and a training share what one edge has"
+
+
+def test_a_larger_degree_bound_and_a_smaller_delta_cost_noise() -> None:
+    def sigma(**chosen: Any) -> float:
+        figures: Any = planned("gap", **{"epsilon": 8.0, "unit": "node", "degree_bound": 5, **chosen}).figures
+        return float(figures.noise.sigmas[0])
+
+    assert sigma(degree_bound=20) == pytest.approx(2 * sigma(), rel=0.01)
+    assert sigma(delta=1e-9) > sigma()
+
+
+def test_a_release_says_which_mechanism_would_have_the_least_noise() -> None:
+    found = planned("feature-rr", epsilon_x=1.0)
+    figures: Any = found.figures
+    assert figures.least_noisy == min(figures.noise, key=figures.noise.__getitem__)
+    assert figures.least_noisy != "feature-rr" and f"features={figures.least_noisy}" in found.advice[0]
+    best = planned("heterorr", epsilon_x=1.0, epsilon_a=math.inf, features=figures.least_noisy)
+    assert not any("has the least noise here" in line for line in best.advice)
+
+
+def test_a_release_of_edges_counts_pairs_and_false_edges() -> None:
+    figures: Any = planned("heterorr", epsilon_x=math.inf, epsilon_a=3.0, edges="edge-rand").figures
+    domain = PairDomain(nodes=100)
+    assert (figures.protected_pairs, figures.noise, figures.least_noisy) == (4950, {}, None)
+    assert figures.false_edges == pytest.approx(EdgeRand(epsilon=3.0, domain=domain).expected_false)
+    assert planned("edge-rr", epsilon_a=3.0).figures.false_edges is None  # type: ignore[union-attr]
+
+
+def test_more_steps_of_a_chain_take_longer() -> None:
+    short, long = (planned("priv-hrg", epsilon_a=2.0, steps=steps) for steps in (1_000, 100_000))
+    assert long.seconds > short.seconds and "steps" in METHODS["priv-hrg"].options
+
+
+@pytest.mark.parametrize("name", sorted(METHODS))
+def test_a_plan_reads_no_label_no_feature_and_no_private_edge(name: str) -> None:
+    """The same promise, whatever people hold: all that differs is how long it would take."""
+    start = people()
+    turned = start.clone()
+    turned.y = (start.y + 1) % len(start.schema.classes)
+    turned.x = start.x.to_dense().roll(1, dims=0) if not start.x.is_sparse_csr else start.x
+    first, second = plan(name, start, {}), plan(name, turned, {})
+    for part in ("guarantee", "epsilon", "report_bytes", "settings"):
+        assert getattr(first, part) == getattr(second, part), part
+
+
+@pytest.mark.parametrize(
+    ("name", "chosen"),
+    [
+        ("lpgnn", {"epsilon_x": 0.0}),
+        ("lpgnn", {"epsilon_y": -1.0}),
+        ("lpgnn", {"epsilon_y": math.nan}),
+        ("gap", {"epsilon": 0.0}),
+        ("gap", {"epsilon": 1.0, "delta": 0.0}),
+        ("gap", {"epsilon": 1.0, "delta": 1.0}),
+        ("gap", {"epsilon": 1.0, "unit": "person"}),
+        ("gap", {"epsilon": 1.0, "degree_bound": 5}),
+        ("gap", {"epsilon": 1.0, "unit": "node", "rule": "declared"}),
+        ("gap", {"epsilon": 1.0, "queries": -1}),
+        ("heterorr", {"epsilon_a": math.nan}),
+        ("solitude", {"epsilon_a": 0.0}),
+    ],
+)
+def test_a_price_that_is_none_is_refused_before_there_is_a_plan(name: str, chosen: dict[str, Any]) -> None:
+    with pytest.raises(InputError):
+        planned(name, **chosen)
+    with pytest.raises(InputError):
+        build_method(name, chosen, 3)
+
+
+def test_settings_that_were_not_chosen_stand_in_the_plan_as_they_are_used() -> None:
+    found = planned("gap", epsilon=2.0)
+    assert found.settings["delta"] == 1e-5 and found.settings["epsilon"] == 2.0
+    assert {type(value) for value in found.to_dict()["settings"].values()} <= {int, float, str, bool, type(None)}
+    assert np.isfinite(found.seconds)
