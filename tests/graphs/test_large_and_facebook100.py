@@ -136,6 +136,32 @@ def test_facebook100_declares_the_same_whatever_the_codes(tmp_path):
     )
 
 
+def test_facebook100_asked_for_gender_hides_it_from_the_features(tmp_path):
+    fields = [[1, 2, 270, 0, 95, 2005, 1], [1, 1, 1, 1, 1, 0, 1], [6, 0, 14, 14, 0, 2009, 1], [6, 3, 1, 1, 1, 2009, 1]]
+    graph = validate(load_graph("facebook100-made1-gender", university(tmp_path, fields)))
+    assert graph.schema.name == "facebook100-made1-gender" and graph.schema.classes == ("gender 1", "gender 2")
+    assert graph.y.tolist() == [1, 0, -1, -1]
+    assert graph.x.shape == (4, 8 + 256 * 3 + 64 + 1024)
+    assert graph.x.to_dense()[0].nonzero().flatten().tolist() == [1, 8 + 14, 520 + 95, 776 + 2005 % 64, 840 + 1]
+    other = [[row[0], 3 - row[1] if row[1] in (1, 2) else row[1], *row[2:]] for row in fields]
+    swapped = load_graph("facebook100-made1-gender", university(tmp_path / "swapped", other))
+    assert swapped.y.tolist() == [0, 1, -1, -1]
+    assert (swapped.x.to_dense() == graph.x.to_dense()).all()
+
+
+def test_facebook100_in_the_layout_of_linkx(tmp_path):
+    fields = [[1, 2, 270, 0, 95, 2005, 1], [1, 1, 1, 1, 1, 2004, 1], [6, 1, 14, 14, 0, 2009, 1]]
+    own = load_graph("facebook100-made1", university(tmp_path / "own", fields))
+    there = tmp_path / "pyg/LINKX/made1/raw"
+    there.mkdir(parents=True)
+    (tmp_path / "own/facebook100/Made1.mat").rename(there / "data.mat")
+    graph = validate(load_graph("facebook100-made1", tmp_path))
+    assert (graph.x.to_dense() == own.x.to_dense()).all() and graph.y.tolist() == own.y.tolist()
+    assert graph.schema == own.schema
+    with pytest.raises(MissingDataError, match="no file for 'other', only made1"):
+        load_graph("facebook100-other-gender", tmp_path)
+
+
 def test_facebook100_names_what_is_there(tmp_path):
     university(tmp_path, [[1] * 7] * 2)
     with pytest.raises(MissingDataError, match=r"facebook100: no file for 'other', only Made1; put"):

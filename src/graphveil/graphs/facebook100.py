@@ -31,11 +31,16 @@ YEARS = tuple(range(2004, 2010))
 # codes occur is private, so the vocabulary may not be read off the data; code 0 means the field is empty.
 _STATUS, _GENDER, _MAJOR, _MINOR, _HOUSING, _YEAR, _SCHOOL = range(7)
 BUCKETS = {_STATUS: 8, _GENDER: 4, _MAJOR: 256, _MINOR: 256, _HOUSING: 256, _SCHOOL: 1024}
+GENDER_BUCKETS = {_STATUS: 8, _MAJOR: 256, _MINOR: 256, _HOUSING: 256, _YEAR: 64, _SCHOOL: 1024}
 
 _SOURCE = (
     "declared by graphveil: status, gender, major, minor, housing and school, each one-hot in 8, 4, 256, "
     "256, 256 and 1024 fixed buckets (code modulo buckets), 0 or 1; the classes are the class years 2004 to "
     "2009, other years count as unknown"
+)
+_SOURCE_OF_GENDER = (
+    "declared by graphveil: status, major, minor, housing, year and school, each one-hot in 8, 256, 256, 256, 64 and "
+    "1024 fixed buckets (code modulo buckets), 0 or 1; the classes are the two codes of gender, 0 counts as unknown"
 )
 _SOURCE_OF_YEARS = (
     "declared by graphveil: status, gender, major, minor and housing, each one-hot in 8, 4, 256, 256 and 256 fixed "
@@ -44,10 +49,13 @@ _SOURCE_OF_YEARS = (
 
 
 def load_facebook100(university: str, root: Path) -> GraphParts:
-    """The graph of `root/facebook100/<university>.mat`, the name compared without case.
+    """The graph of one university's mat file, the name compared without case.
+
+    The file is `root/facebook100/<university>.mat`, or PyG's copy `root/pyg/LINKX/<university>/raw/data.mat`.
 
     `<university>-<first>-<last>` is the part of it that papers on private graph learning use: the people of those
-    class years alone, without their schools.
+    class years alone, without their schools. `<university>-gender` asks for gender instead of the class year, as the
+    papers on graphs without homophily do.
 
     Args:
         university: as above, in lower case.
@@ -58,30 +66,72 @@ def load_facebook100(university: str, root: Path) -> GraphParts:
         DataError: the file is damaged.
         InputError: the last year is not after the first.
     """
-    if part := re.fullmatch(r"(.+)-(\d{4})-(\d{4})", university):
+    years, gender = None, university.endswith("-gender")
+    if gender:
+        university = university.removesuffix("-gender")
+    elif part := re.fullmatch(r"(.+)-(\d{4})-(\d{4})", university):
         university, years = part[1], range(int(part[2]), int(part[3]) + 1)
         if len(years) < 2:
             raise InputError(f"class years {part[2]} to {part[3]}", allowed="at least two, the first one first")
-    else:
-        years = None
+    path = _file_of(university, root)
+    return read_gender(path, university) if gender else read_facebook100(path, years, university)
+
+
+def _file_of(university: str, root: Path) -> Path:
+    """Return the mat file of a university; the folder of mat files comes before PyG's layout."""
     folder = root / "facebook100"
-    paths = {re.sub(r"[ _]", "-", path.stem.lower()): path for path in sorted(folder.glob("*.mat"))}
+    paths = {path.parent.parent.name.lower(): path for path in sorted((root / "pyg/LINKX").glob("*/raw/data.mat"))}
+    paths |= {re.sub(r"[ _]", "-", path.stem.lower()): path for path in sorted(folder.glob("*.mat"))}
     if university not in paths:
-        there = ", ".join(path.stem for path in paths.values()) or "no mat file"
+        there = ", ".join(path.stem if path.stem != "data" else name for name, path in paths.items()) or "no mat file"
         raise MissingDataError(
             f"no file for {university!r}, only {there}",
             where=str(folder),
             remedy=f"put the university's mat file (A, local_info) into {folder}",
         )
-    return read_facebook100(paths[university], years)
+    return paths[university]
 
 
-def read_facebook100(path: Path, years: range | None = None) -> GraphParts:
-    """The graph of one mat file with the sparse matrix `A` and the table `local_info`.
+def read_facebook100(path: Path, years: range | None = None, university: str | None = None) -> GraphParts:
+    """The graph of one mat file with the sparse matrix `A` and the table `local_info`; the classes are class years.
 
     Args:
         years: keep the people of these class years alone, and leave schools out; default: everybody, everything.
+        university: its name in the schema; default: the file's.
     """
+    adjacency, fields = _read_fields(path)
+    name = f"facebook100-{university or path.stem.lower()}"
+    if years is not None:
+        return _class_years(name, adjacency, fields, years)
+    edge_index, notes = merge_edges(adjacency.row, adjacency.col, len(fields), directed=False)
+    year = fields[:, _YEAR]
+    y = np.where((year >= YEARS[0]) & (year <= YEARS[-1]), year - YEARS[0], -1)
+    unknown = f"{int((y < 0).sum()):,} nodes have no class year of 2004 to 2009: label unknown"
+    classes = tuple(str(label) for label in YEARS)
+    schema = GraphSchema(name, sum(BUCKETS.values()), 0.0, 1.0, classes, source=_SOURCE, notes=(unknown, *notes))
+    return check_parts(GraphParts(compact_rows(_one_hot(fields)), edge_index, y, schema))
+
+
+def read_gender(path: Path, university: str) -> GraphParts:
+    """The graph of one mat file, to be asked for gender: code 1 or 2, else unknown (Lim et al., NeurIPS 2021)."""
+    adjacency, fields = _read_fields(path)
+    edge_index, notes = merge_edges(adjacency.row, adjacency.col, len(fields), directed=False)
+    gender = fields[:, _GENDER]
+    y = np.where((gender == 1) | (gender == 2), gender - 1, -1)
+    schema = GraphSchema(
+        f"facebook100-{university}-gender",
+        sum(GENDER_BUCKETS.values()),
+        0.0,
+        1.0,
+        ("gender 1", "gender 2"),
+        source=_SOURCE_OF_GENDER,
+        notes=(f"{int((y < 0).sum()):,} nodes state no gender: label unknown", *notes),
+    )
+    return check_parts(GraphParts(compact_rows(_one_hot(fields, GENDER_BUCKETS)), edge_index, y, schema))
+
+
+def _read_fields(path: Path) -> tuple[coo_matrix, np.ndarray]:
+    """Return friendships and profile fields, int64 [n, 7]."""
     try:
         content = read_mat(path)
         adjacency, fields = whole_rows(content["A"]).tocoo(), whole_numbers(content["local_info"], "local_info")
@@ -89,24 +139,10 @@ def read_facebook100(path: Path, years: range | None = None) -> GraphParts:
             raise ValueError(f"local_info has shape {fields.shape}")
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise DataError(f"is not a Facebook100 file ({error})", where=str(path), allowed="A, local_info") from error
-    if years is not None:
-        return _class_years(path, adjacency, fields, years)
-    edge_index, notes = merge_edges(adjacency.row, adjacency.col, len(fields), directed=False)
-    year = fields[:, _YEAR]
-    y = np.where((year >= YEARS[0]) & (year <= YEARS[-1]), year - YEARS[0], -1)
-    schema = GraphSchema(
-        f"facebook100-{path.stem.lower()}",
-        sum(BUCKETS.values()),
-        0.0,
-        1.0,
-        tuple(str(label) for label in YEARS),
-        source=_SOURCE,
-        notes=(f"{int((y < 0).sum()):,} nodes have no class year of 2004 to 2009: label unknown", *notes),
-    )
-    return check_parts(GraphParts(compact_rows(_one_hot(fields)), edge_index, y, schema))
+    return adjacency, fields
 
 
-def _class_years(path: Path, adjacency: coo_matrix, fields: np.ndarray, years: range) -> GraphParts:
+def _class_years(name: str, adjacency: coo_matrix, fields: np.ndarray, years: range) -> GraphParts:
     """The people of some class years, with every field but year and school."""
     year = fields[:, _YEAR]
     keep = np.flatnonzero((year >= years[0]) & (year <= years[-1]))
@@ -114,7 +150,7 @@ def _class_years(path: Path, adjacency: coo_matrix, fields: np.ndarray, years: r
     edge_index, notes = merge_edges(inside.row, inside.col, len(keep), directed=False)
     buckets = {column: size for column, size in BUCKETS.items() if column != _SCHOOL}
     schema = GraphSchema(
-        f"facebook100-{path.stem.lower()}-{years[0]}-{years[-1]}",
+        f"{name}-{years[0]}-{years[-1]}",
         sum(buckets.values()),
         0.0,
         1.0,
