@@ -1,0 +1,200 @@
+"""The panel: which graphs, in which families, and which methods meet on them under which trust.
+
+A family is a kind of graph.  Rules and defaults are chosen on the graphs of one half of the families alone; the other
+half tells what the choice is worth.  Graphs are listed by size, and the first of a family is its scout: settings are
+chosen there, once, and hold for the whole family.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from graphveil.graphs import Graph, Split, load_graph
+from graphveil.methods.curator.class_sums import corners, train_experts
+from graphveil.methods.curator.feature_evidence import feature_evidence
+from graphveil.methods.curator.settings import SumsSettings
+from graphveil.methods.curator.training import read_people
+
+
+@dataclass(frozen=True)
+class Member:
+    """A graph of the panel.
+
+    Attributes:
+        name: as in the table.
+        family: its kind.
+        source: the data set's name; `label` picks one of several labels as a question of yes or no.
+    """
+
+    name: str
+    family: str
+    source: str
+    label: int | None = None
+
+
+#: Choices are made on the first half; the second is looked at once they are made.  By size within a family.
+HALVES: Mapping[str, tuple[str, ...]] = {
+    "choose": ("citation", "university", "gender"),
+    "report": ("shopping", "twitch", "protein", "pages"),
+}
+MEMBERS: tuple[Member, ...] = (
+    Member("caltech", "university", "facebook100-caltech36-2005-2009"),
+    Member("reed-gender", "gender", "facebook100-reed98-gender"),
+    Member("cora", "citation", "cora"),
+    Member("cora-ml", "citation", "cora-ml"),
+    Member("citeseer", "citation", "citeseer"),
+    Member("twitch-es", "twitch", "twitch-es"),
+    Member("twitch-ru", "twitch", "twitch-ru"),
+    Member("hopkins-gender", "gender", "facebook100-johnshopkins55-gender"),
+    Member("computers", "shopping", "amazon-computers"),
+    Member("ppi", "protein", "ppi-graphsaint", label=0),
+    Member("pubmed", "citation", "pubmed"),
+    Member("pages", "pages", "facebook"),
+    Member("cornell", "university", "facebook100-cornell5-2005-2009"),
+    Member("wisconsin", "university", "facebook100-wisconsin87-2005-2009"),
+)
+BY_NAME = {member.name: member for member in MEMBERS}
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A method under one trust.
+
+    Attributes:
+        method: its name in graphveil, or FEATURES_POOL.
+        settings: of a total epsilon.
+        over: settings that the scout of a family chooses by released validation labels, and their values.
+        control: what lift is measured against: it reads nothing that the trust protects at a price.
+        free_of_epsilon: its result is the same at every epsilon, so it runs once.
+    """
+
+    method: str
+    settings: Callable[[float], Mapping[str, Any]]
+    over: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    control: bool = False
+    free_of_epsilon: bool = False
+
+
+@dataclass(frozen=True)
+class Trust:
+    """Who is trusted with what; every contender pays the same total for the same unit.
+
+    Attributes:
+        unit: what an epsilon protects here.
+        middle: the epsilon at which the scouts choose.
+    """
+
+    unit: str
+    epsilons: tuple[float, ...]
+    middle: float
+    contenders: Mapping[str, Contender]
+
+
+#: The experts of class-sums on features alone: no method of the command line, but the strongest control there is.
+FEATURES_POOL = "features-pool"
+_NETWORK = {"model": ["sage", "gcn"], "hidden": [16, 64], "dropout": [0.2, 0.5], "weight_decay": [0.001, 0.0001]}
+_FUSION = {"hidden": [32, 64, 128], "dropout": [0.2, 0.5, 0.8], "weight_decay": [0.0, 0.0005, 0.005]}
+_HOPS = {"hops": [1, 2, 3], "hidden": [16, 64], "weight_decay": [0.0, 0.001]}
+_PERCEPTRON = {"hidden": [16, 64], "dropout": [0.2, 0.5], "weight_decay": [0.01, 0.001, 0.0001]}
+
+
+def _lists(mode: str, **more: Any) -> Callable[[float], Mapping[str, Any]]:
+    """Return the settings of one end's lists, or of both at half each: a relationship costs the same."""
+    ends = 2 if mode == "both" else 1
+    return lambda epsilon: {"epsilon_x": float("inf"), "epsilon_a": epsilon / ends, "mode": mode, **more}
+
+
+def _curated(**more: Any) -> Callable[[float], Mapping[str, Any]]:
+    return lambda epsilon: {"epsilon": epsilon, "delta": 1e-6, "unit": "edge", **more}
+
+
+def _nothing(_: float) -> Mapping[str, Any]:
+    return {}
+
+
+TRUSTS: Mapping[str, Trust] = {
+    "links": Trust(
+        "one relationship (features and labels public)",
+        (8.0, 6.0, 4.0, 2.0),
+        4.0,
+        {
+            "no-lists": Contender("mlp", _nothing, _PERCEPTRON, control=True, free_of_epsilon=True),
+            "link-beliefs": Contender("link-beliefs", _lists("lower")),
+            "solitude": Contender("solitude", _lists("lower"), _NETWORK),
+            "blink": Contender("blink", _lists("both"), _NETWORK),
+            "dprr": Contender("dprr", _lists("both"), _NETWORK),
+        },
+    ),
+    "curator": Trust(
+        "one edge (features and labels public)",
+        (8.0, 4.0, 2.0, 1.0),
+        4.0,
+        {
+            "no-edges": Contender("mlp", _nothing, _PERCEPTRON, control=True, free_of_epsilon=True),
+            "features-pool": Contender(FEATURES_POOL, _nothing, control=True, free_of_epsilon=True),
+            "class-sums": Contender("class-sums", _curated(), _FUSION),
+            "gap": Contender("gap", _curated(), _HOPS),
+            "progap": Contender("progap", _curated(), _HOPS),
+        },
+    ),
+    "local": Trust(
+        "one person's features and label (the server knows the graph)",
+        (4.0, 3.0, 2.0, 1.0),
+        2.0,
+        {
+            "label-propagation": Contender("label-propagation", lambda epsilon: {"epsilon": epsilon}, control=True),
+            "label-pool": Contender("label-pool", lambda epsilon: {"epsilon": epsilon}),
+            "lpgnn": Contender(
+                "lpgnn",
+                lambda epsilon: {"epsilon_x": epsilon / 2, "epsilon_y": epsilon / 2},
+                {"model": ["sage", "gcn"], "steps_x": [4, 16], "steps_y": [2, 8], "dropout": [0.0, 0.5]},
+            ),
+        },
+    ),
+}
+
+
+def features_pool(graph: Graph, split: Split, seed: int) -> Tensor:
+    """Return the classes [n] that the experts of class-sums expect without any edge."""
+    people = read_people(graph, split)
+    evidence = feature_evidence(people, corners(people.classes))
+    nothing = torch.zeros(people.nodes, 0)
+    return train_experts(people, evidence, nothing, SumsSettings(seed=seed)).logits.argmax(dim=1)
+
+
+@cache
+def panel_graph(name: str, root: str | None) -> Graph:
+    """Return a graph of the panel; several labels become one question of yes or no."""
+    member = BY_NAME[name]
+    graph = load_graph(member.source, root)
+    if member.label is not None:
+        graph.y = graph.y[:, member.label].to(torch.int64)
+        graph.schema = replace(graph.schema, name=f"{graph.schema.name}-{member.label}", classes=("no", "yes"))
+        for mask in ("train_mask", "val_mask", "test_mask"):
+            if getattr(graph, mask, None) is not None:
+                setattr(graph, mask, None)
+    return graph
+
+
+def scout_of(family: str) -> str:
+    """Return the smallest graph of a family."""
+    return next(member.name for member in MEMBERS if member.family == family)
+
+
+def half_of(name: str) -> str:
+    """Return "choose" or "report"."""
+    return next(half for half, families in HALVES.items() if BY_NAME[name].family in families)
+
+
+def homophily(graph: Graph) -> float:
+    """Return the share of edges between two known nodes of one class."""
+    source, target = (graph.y[end] for end in graph.edge_index)
+    known = (source >= 0) & (target >= 0)
+    return float((source == target)[known].float().mean()) if bool(known.any()) else float(np.nan)
