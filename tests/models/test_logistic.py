@@ -7,7 +7,7 @@ import torch
 from sklearn.linear_model import LogisticRegression
 from torch import Tensor
 
-from graphveil.methods.links.denoisers import log_channel
+from graphveil.models.label_prior import log_channel
 from graphveil.models.logistic import STRENGTHS, Logistic, choose_logistic, fit_logistic
 from tests.sizes import LargestTensor
 
@@ -111,7 +111,7 @@ def test_a_warm_start_is_left_as_it_was() -> None:
 
 def test_features_stay_sparse() -> None:
     from graphveil.graphs import social_graph
-    from graphveil.methods.links.link_beliefs import unit_rows
+    from graphveil.methods.base.features import unit_rows
 
     graph = social_graph(600, 6, 8_000, 3, apps=5, seed=1)
     rows = unit_rows(graph.x, "cpu")

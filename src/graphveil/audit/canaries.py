@@ -234,7 +234,7 @@ def _of_progap(method: Estimator[C], graph: Graph, split: Split, randomness: Ran
 
 def _of_class_sums(method: Estimator[C], graph: Graph, split: Split, randomness: Randomness) -> Scores:
     published = method.fit(graph, split=split, randomness=randomness).published
-    return _agreement(published.sums, messages(published.people))
+    return _agreement(published.sums, messages(published.people, published.evidence))
 
 
 def _agreement(sums: Tensor, sent: Tensor) -> Scores:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 HOMOPHILY = (0.6, 0.9)
 #: A class is never thought rarer than this share of an even split (less what adding up to 1 takes: at most a sixth).
 LEAST_SHARE = 0.2
+#: Public labels are treated as kept with this probability, so that logarithms stay finite.
+MOST_KEPT = 1 - 1e-6
 
 
 def class_shares(labels: Tensor, classes: int, keep: float, flip: float) -> Tensor:
@@ -86,3 +88,10 @@ def channel(classes: int, keep: float, flip: float) -> Tensor:
         [c, c].
     """
     return torch.full((classes, classes), flip) + torch.eye(classes) * (keep - flip)
+
+
+def log_channel(classes: int, keep: float, flip: float) -> Tensor:
+    """Return log T [c, c]; a public label is kept with probability `MOST_KEPT`."""
+    # A certain label would outweigh all other evidence by an infinite amount, and NaN follows from two that disagree.
+    keep = min(keep, MOST_KEPT)
+    return channel(classes, keep, max(flip, (1 - keep) / (classes - 1))).log()

@@ -10,6 +10,7 @@ Shapes: features as a matrix with `@` [n, d], labels [n] int64 (-1 where none), 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -77,7 +78,12 @@ def fit_logistic(
 
 
 def choose_logistic(
-    features: Rows, labels: Tensor, train: Tensor, val: Tensor, log_channel: Tensor
+    features: Rows,
+    labels: Tensor,
+    train: Tensor,
+    val: Tensor,
+    log_channel: Tensor,
+    strengths: Sequence[float] = STRENGTHS,
 ) -> tuple[Logistic, float]:
     """Return the regression fitted to the train nodes whose validation labels are likeliest, and its strength C.
 
@@ -87,10 +93,11 @@ def choose_logistic(
         train: int64 [m], the nodes it is fitted to.
         val: int64 [k], the nodes that choose C.
         log_channel: log T [c, c].
+        strengths: values of C to try, weakest first.
     """
     heard = log_channel[:, labels[val]].T
     tried: list[tuple[float, Logistic, float]] = []
-    for strength in STRENGTHS:
+    for strength in strengths:
         # Each strength begins where the weaker one ended: the path is smooth, and most steps are saved.
         start = tried[-1][1] if tried else None
         fitted = fit_logistic(features, labels, train, log_channel, strength, start)

@@ -17,6 +17,7 @@ from graphveil.methods import ClassSums, load_method
 from graphveil.methods.curator import class_sums as module
 from graphveil.methods.curator.class_sums import beside, corners, messages
 from graphveil.methods.curator.controls import curator_controls_of
+from graphveil.methods.curator.feature_evidence import feature_evidence
 from graphveil.methods.curator.privacy import Noise
 from graphveil.methods.curator.training import read_people
 from graphveil.methods.runs import experiment
@@ -89,7 +90,7 @@ def test_two_labelled_ends_need_all_of_the_sensitivity() -> None:
     start = cm.graph()
     people = read_people(start, cm.split_of(start))
     ends = people.train[:2].tolist()
-    x = messages(people)
+    x = messages(people, feature_evidence(people, corners(people.classes)))
     assert float(x[ends].norm()) == pytest.approx(math.sqrt(2))
     assert float(x.norm(dim=1).max()) <= 1 + 1e-6
 

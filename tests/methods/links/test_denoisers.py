@@ -14,9 +14,10 @@ from graphveil.graphs import Split, make_graph, social_graph
 from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.methods.base.released import Topology
 from graphveil.methods.links.collection import LinkReports, randomize_graph, reported_edges
-from graphveil.methods.links.denoisers import SoftTopology, denoise, label_evidence, log_channel
+from graphveil.methods.links.denoisers import SoftTopology, denoise, label_evidence
 from graphveil.methods.links.names import DENOISERS
 from graphveil.methods.links.privacy import LinkPrivacy
+from graphveil.models.label_prior import log_channel
 from graphveil.privacy import SeededRandomness
 from tests.methods import links_made, made
 from tests.models.test_block_model import planted

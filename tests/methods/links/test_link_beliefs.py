@@ -16,12 +16,13 @@ import torch
 from graphveil.errors import InputError, ModelFileError
 from graphveil.graphs import Split, make_graph, social_graph
 from graphveil.methods import LinkBeliefs
+from graphveil.methods.base.features import unit_rows
 from graphveil.methods.base.local_privacy import FEATURE_MECHANISMS
 from graphveil.methods.base.storage import read_method, save_method
 from graphveil.methods.links.controls import random_edges
 from graphveil.methods.links.names import READINGS
 from graphveil.methods.links.readings import LINKS_UNUSED, LINKS_USED
-from graphveil.methods.links.regression import unit_rows, without_links
+from graphveil.methods.links.regression import without_links
 from graphveil.privacy import SecureRandomness, SeededRandomness
 from tests.methods import links_made, made
 from tests.methods.link_conformance import LinkSuite

@@ -13,11 +13,11 @@ import torch
 from graphveil.errors import InputError
 from graphveil.methods import LinkBeliefs, load_method
 from graphveil.methods.base.features import labels_of
-from graphveil.methods.links.denoisers import log_channel
 from graphveil.methods.links.names import READINGS
 from graphveil.methods.links.readings import FIRST, LINKS_UNUSED, LINKS_USED, PARTS, judged_labels, read_lists
 from graphveil.methods.links.regression import with_labels
 from graphveil.methods.registry import build_method
+from graphveil.models.label_prior import log_channel
 from graphveil.privacy import SeededRandomness
 from graphveil.progress import Progress
 from tests.methods import links_made, made

@@ -18,14 +18,13 @@ from graphveil.methods.local.label_pool import (
     CENTRE_B,
     FARTHEST,
     FOLDS,
-    MOST_KEPT,
     SPREAD_B,
     SPREAD_U,
     Pool,
     fit_weights,
     pool_labels,
 )
-from graphveil.models.label_prior import channel, class_shares
+from graphveil.models.label_prior import MOST_KEPT, channel, class_shares
 from graphveil.privacy import SeededRandomness
 
 N, C, KEEP, FLIP = 40, 3, 0.6, 0.2

@@ -15,7 +15,7 @@ Shapes: x [n, d], M and H [n, c], z [n, 2 c].
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from graphveil import models
 from graphveil.aggregation import ReceiverRows, SparseMatrix, build_inputs
@@ -29,10 +29,14 @@ from graphveil.methods.base.network import Network
 from graphveil.methods.base.network_storage import backbone_facts, network_facts, network_tensors, restored_network
 from graphveil.methods.base.settings import require_known
 from graphveil.methods.base.storage import number, number_from, schema_facts, schema_from
+from graphveil.methods.curator.feature_evidence import FeatureEvidence, feature_evidence
 from graphveil.methods.curator.privacy import CuratorPrivacy, Noise
 from graphveil.methods.curator.settings import SumsSettings
 from graphveil.methods.curator.training import NodeData, read_people
 from graphveil.methods.links.collection import people_key
+from graphveil.models.label_prior import log_channel
+from graphveil.models.logistic import choose_logistic
+from graphveil.models.pool import pool_weights
 from graphveil.privacy import Guarantee, Randomness
 from graphveil.progress import ProgressCallback
 from graphveil.training import Epoch, Objective, Schedule, train
@@ -40,16 +44,25 @@ from graphveil.training import Epoch, Objective, Schedule, train
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
+#: Nodes without a label send what their features expect where features explain this share of the classes' spread.
+LEAST_EXPLAINED: Final = 0.3
+#: The experts on few columns: strengths C of the regression, and the small network.
+SMALL_STRENGTHS: Final = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
+SMALL_HIDDEN, SMALL_DROPOUT = 32, 0.2
+#: A log-probability below this says no more: one expert alone never rules a class out.
+LEAST: Final = -15.0
+
 
 @dataclass(frozen=True)
 class PublishedSums:
     """What the curator publishes: the people's public part, and noisy sums H [n, c] made with `noise`.
 
-    `sums` has no columns where no edges are read.
+    `sums` has no columns where no edges are read; `evidence` is what public features alone say of every node.
     """
 
     people: NodeData
     sums: Tensor
+    evidence: FeatureEvidence
     noise: Noise
     privacy: CuratorPrivacy
     void: str | None
@@ -142,10 +155,11 @@ class ClassSumsCore(FittedCore[FittedSums], ForgetsPeople):
         def read() -> PublishedSums:
             people = read_people(graph, split)
             rows = ReceiverRows.of(graph.edge_index, people.nodes)
-            sums = self.privacy.sums(schema, noise).perturb(rows, messages(people), 1, randomness)
+            evidence = feature_evidence(people, corners(people.classes))
+            sums = self.privacy.sums(schema, noise).perturb(rows, messages(people, evidence), 1, randomness)
             # Without noise nothing was promised, so a known seed takes nothing away.
             void = None if self.privacy.public else randomness.void
-            return PublishedSums(people, sums, noise, self.privacy, void)
+            return PublishedSums(people, sums, evidence, noise, self.privacy, void)
 
         return self.account.collect(self.privacy.spend("class sums", schema, noise, columns=columns), read)
 
@@ -170,7 +184,9 @@ class ClassSumsCore(FittedCore[FittedSums], ForgetsPeople):
             published.digest, self.privacy.spend("class sums", schema, published.noise, columns=columns)
         )
         z = beside(published.sums, published.noise)
-        network = train_fusion(published.people, z, self.settings, progress, backbone=self.backbone)
+        network = train_experts(
+            published.people, published.evidence, z, self.settings, progress, backbone=self.backbone
+        )
         self._fitted = FittedSums(
             schema,
             published.people.key,
@@ -297,12 +313,16 @@ def corners(classes: int) -> Tensor:
     return torch.nn.functional.normalize(centred, dim=1)
 
 
-def messages(people: NodeData) -> Tensor:
-    """Return M [n, c]: the corner of every public label, zero rows elsewhere."""
-    rows = torch.zeros(people.nodes, people.classes)
-    known = people.labels >= 0
-    rows[known] = corners(people.classes)[people.labels[known]]
-    return rows
+def messages(people: NodeData, evidence: FeatureEvidence) -> Tensor:
+    """Return M [n, c]: the corner of every public label; elsewhere the mean corner that features expect, or 0.
+
+    A mean of corners is no longer than a corner, so it costs what a label costs.  Where features explain little of the
+    classes, their means would tell of features rather than of classes: then nodes without a label send nothing.
+    """
+    places, known = corners(people.classes), people.labels >= 0
+    soft = evidence.explained >= LEAST_EXPLAINED
+    expected = evidence.log_probabilities.exp() @ places if soft else torch.zeros(people.nodes, people.classes)
+    return torch.where(known[:, None], places[people.labels.clamp_min(0)], expected)
 
 
 def beside(sums: Tensor, noise: Noise) -> Tensor:
@@ -313,8 +333,42 @@ def beside(sums: Tensor, noise: Noise) -> Tensor:
     scale = max(noise.sigmas[0], 1.0)
     z = torch.cat([torch.asinh(sums / scale), sums / (sums.norm(dim=1, keepdim=True) + 1e-6)], dim=1)
     # Of the released sums and not of the true ones: standardising is post-processing.
+    return standardised(z)
+
+
+def standardised(z: Tensor) -> Tensor:
+    """Return columns with mean 0 and deviation 1 over the nodes."""
     standard: Tensor = (z - z.mean(dim=0)) / (z.std(dim=0, correction=0) + 1e-6)
     return standard
+
+
+def train_experts(
+    people: NodeData,
+    evidence: FeatureEvidence,
+    z: Tensor,
+    settings: SumsSettings,
+    progress: ProgressCallback | None = None,
+    *,
+    backbone: nn.Module | None = None,
+) -> Network:
+    """Return the network on features and z [n, k], its logits pooled with smaller experts by validation labels.
+
+    The experts: the network; logistic regression and a small network on [log p(y | x), z]; and log p(y | x) alone,
+    which keeps the pool from falling below what features say.  With k = 0 they read features alone.
+    """
+    network = train_fusion(people, z, settings, progress, backbone=backbone)
+    if not len(people.val):
+        return network
+    small = torch.cat([standardised(evidence.log_probabilities), z], dim=1)
+    heard = log_channel(people.classes, 1.0, 0.0)
+    linear, _ = choose_logistic(small, people.labels, people.train, people.val, heard, SMALL_STRENGTHS)
+    without = replace(people, features=torch.zeros(people.nodes, 1))
+    joint = train_fusion(without, small, replace(settings, hidden=SMALL_HIDDEN, dropout=SMALL_DROPOUT))
+    found = [network.logits, linear.log_probabilities(small), joint.logits, evidence.log_probabilities]
+    experts = torch.stack([torch.log_softmax(scores, dim=1).clamp_min(LEAST) for scores in found])
+    equal = torch.full((len(found),), 1 / len(found))
+    weights = pool_weights(experts[:, people.val], heard[:, people.labels[people.val]].T, equal)
+    return replace(network, logits=torch.tensordot(weights, experts, dims=1))
 
 
 def train_fusion(

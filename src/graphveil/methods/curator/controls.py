@@ -23,9 +23,10 @@ from graphveil.late import torch
 from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.family import Control
 from graphveil.methods.base.method import PAID_TUNING, AnyMethod
-from graphveil.methods.curator.class_sums import ClassSumsCore, train_fusion
+from graphveil.methods.curator.class_sums import ClassSumsCore, corners, train_experts
 from graphveil.methods.curator.dp_mlp import DPMLPCore
 from graphveil.methods.curator.entries import CURATOR_METHODS
+from graphveil.methods.curator.feature_evidence import feature_evidence
 from graphveil.methods.curator.recipe import StagedCore
 from graphveil.methods.curator.settings import CuratorSettings
 from graphveil.methods.curator.training import NodeData, blocks, build_seeded, read_people, train_openly
@@ -88,7 +89,8 @@ def curator_rivals_of(
 def _features_alone(method: CuratorEstimator, graph: Graph, split: Split) -> Tensor:
     """Return the scores of the same network without sums."""
     people = read_people(graph, split)
-    return train_fusion(people, torch.zeros(people.nodes, 0), method.settings).logits
+    evidence = feature_evidence(people, corners(people.classes))
+    return train_experts(people, evidence, torch.zeros(people.nodes, 0), method.settings).logits
 
 
 def _hop_zero(method: CuratorEstimator, graph: Graph, split: Split) -> Tensor:

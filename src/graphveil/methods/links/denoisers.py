@@ -26,7 +26,7 @@ from graphveil.methods.links.names import DENOISERS
 from graphveil.models.block_model import block_beliefs
 from graphveil.models.degree_prior import degree_prior
 from graphveil.models.group_background import SoftLinks
-from graphveil.models.label_prior import channel, class_shares
+from graphveil.models.label_prior import class_shares, log_channel
 from graphveil.models.link_posterior import LinkPosterior, link_posterior
 
 if TYPE_CHECKING:
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
 #: Named pairs less likely than this are left out: together they would weigh nothing.
 LEAST_LIKELY = 1e-3
-#: A label that is public is still thought wrong this often, so that logarithms stay finite.
-MOST_KEPT = 1 - 1e-6
 
 
 @dataclass(frozen=True)
@@ -127,10 +125,3 @@ def label_evidence(released: LinkReports) -> Tensor:
     shares = class_shares(labels.values, labels.classes, labels.keep, labels.flip)
     heard = log_channel(labels.classes, labels.keep, labels.flip)[:, labels.values.clamp_min(0)].T
     return shares.log() + torch.where((labels.values >= 0)[:, None], heard, torch.zeros(()))
-
-
-def log_channel(classes: int, keep: float, flip: float) -> Tensor:
-    """Return log T [c, c]; a public label is kept with probability `MOST_KEPT`."""
-    # A certain label would outweigh all other evidence by an infinite amount, and NaN follows from two that disagree.
-    keep = min(keep, MOST_KEPT)
-    return channel(classes, keep, max(flip, (1 - keep) / (classes - 1))).log()

@@ -26,14 +26,14 @@ import scipy.sparse as sp
 
 from graphveil.errors import InputError
 from graphveil.late import torch
-from graphveil.methods.base.features import features_of, labels_of
+from graphveil.methods.base.features import features_of, labels_of, unit_rows
 from graphveil.methods.base.network import Labels, as_matrix
 from graphveil.methods.base.released import LocalReports
 from graphveil.methods.links.collection import LinkReports, named_pairs
-from graphveil.methods.links.denoisers import log_channel
 from graphveil.methods.links.list_network import beside, inputs_of, train_beside
-from graphveil.methods.links.regression import unit_rows, with_labels
+from graphveil.methods.links.regression import with_labels
 from graphveil.models.block_model import NamedPairs
+from graphveil.models.label_prior import log_channel
 from graphveil.models.labelled_blocks import LabelledPeople, block_fields
 from graphveil.models.list_sums import unbiased_labels
 from graphveil.models.logistic import choose_logistic, fit_logistic

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from graphveil.aggregation import from_scipy
 from graphveil.late import torch
-from graphveil.methods.base.features import features_of, labels_of
-from graphveil.methods.base.network import FeatureMatrix, Labels, as_matrix
+from graphveil.methods.base.features import features_of, labels_of, unit_rows
+from graphveil.methods.base.network import Labels
 from graphveil.methods.links.collection import LinkReports
-from graphveil.methods.links.denoisers import log_channel
+from graphveil.models.label_prior import log_channel
 from graphveil.models.logistic import choose_logistic, fit_logistic
 
 if TYPE_CHECKING:
@@ -26,24 +25,6 @@ def with_labels(scores: Tensor, labels: Labels, heard: Tensor) -> Tensor:
     """
     said = heard[:, labels.values.clamp_min(0)].T
     return scores + torch.where((labels.train | labels.val)[:, None], said, torch.zeros(()).to(said))
-
-
-def unit_rows(features: FeatureMatrix, device: str) -> Any:
-    """Return features with rows of length 1, as a matrix with `@`; rows of zeros stay.
-
-    Args:
-        features: [n, d], dense or sparse.
-        device: where they lie.
-    """
-    matrix = as_matrix(features)
-    if isinstance(matrix, torch.Tensor):
-        return (matrix / matrix.norm(dim=1, keepdim=True).clamp_min(1e-12)).to(device)
-    if hasattr(matrix, "tocsr"):
-        rows = matrix.tocsr().astype("float32", copy=True)
-        lengths = torch.from_numpy(rows.multiply(rows).sum(axis=1)).sqrt().clamp_min(1e-12).numpy().ravel()
-        rows.data /= lengths.repeat(rows.indptr[1:] - rows.indptr[:-1])
-        return from_scipy(rows).to(device)
-    return unit_rows(torch.as_tensor(matrix, dtype=torch.float32), device)
 
 
 def without_links(released: LinkReports, *, seed: int) -> tuple[Tensor, float]:

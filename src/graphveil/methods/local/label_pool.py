@@ -24,7 +24,7 @@ from graphveil.aggregation import SparseMatrix, adjacency, from_scipy, normalise
 from graphveil.late import torch
 from graphveil.methods.base.released import Topology
 from graphveil.models.belief import ROUNDS, Edges, edges_of, propagate_beliefs
-from graphveil.models.label_prior import channel, class_shares, homophily
+from graphveil.models.label_prior import MOST_KEPT, channel, class_shares, homophily
 from graphveil.models.label_process import DEPTH, STEPS, diffuse, fit_process
 from graphveil.progress import Progress, ProgressCallback
 
@@ -40,8 +40,6 @@ PROCESSES = (("mean", 0.9, 1.0), ("mean", 0.97, 0.1), ("mean", 0.97, 0.3), ("mea
 BELIEFS = ((0.25, 1.0), (0.25, 0.5), (0.5, 0.25))
 #: The costly members are left out where all processes together would take more multiply-adds than this.
 MOST_WORK = 4e11
-#: Public labels are treated as kept with this probability, so that logarithms stay finite.
-MOST_KEPT = 1 - 1e-6
 #: Prior of the pool: log-weights u ~ N(., 1), prior weight b ~ N(0.7, 0.3^2).
 SPREAD_U, CENTRE_B, SPREAD_B = 1.0, 0.7, 0.3
 #: Sizes of the weights from which the search may start, and how far from there, in the logarithm, it may go.
