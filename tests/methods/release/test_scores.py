@@ -193,7 +193,7 @@ def test_the_mean_is_right_up_to_its_noise() -> None:
 def test_scores_of_users_are_checked(bad: float) -> None:
     rows = torch.full((2, 3), 0.1)
     rows[1, 1] = bad
-    with pytest.raises(InputError, match="negative or no number"):
+    with pytest.raises(InputError, match="negative or not a number"):
         central_mean(3, 2, epsilon=1.0, delta=1e-6).randomize(rows, randomness=SeededRandomness(0))
 
 
