@@ -53,7 +53,7 @@ def watched(labels: Tensor, log: Log) -> Tensor:
     class Labels(Tensor):
         @classmethod
         def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            if func not in (Tensor.dim, Tensor.shape.__get__):
+            if func not in (Tensor.dim, Tensor.ndim.__get__, Tensor.shape.__get__):
                 log.append("y")
             with torch._C.DisableTorchFunctionSubclass():
                 return func(*args, **(kwargs or {}))
