@@ -97,17 +97,19 @@ def check_party(folder: Path) -> None:
     if outcome.get("guarantee", said) != said or outcome.get("epsilon", said.get("epsilon")) != said.get("epsilon"):
         raise ModelFileError(f"contradicts {GUARANTEE}", where=str(folder / OUTCOME), remedy=REMEDY)
     if (folder / AGREEMENT).is_file():
-        _check_agreed(folder, said)
+        _check_agreed(folder, said, outcome.get("party"))
 
 
-def _check_agreed(folder: Path, said: Mapping[str, Any]) -> None:
+def _check_agreed(folder: Path, said: Mapping[str, Any], party: object) -> None:
     """Refuse a guarantee other than the one agreed on, and a ledger without the spends that it takes."""
     setting = read_agreement(folder).setting
     agreed = guarantee_of(setting).to_dict()
     if any(said.get(name) != agreed[name] for name in ("epsilon", "delta")):
         raise ModelFileError(f"contradicts {AGREEMENT}", where=str(folder / GUARANTEE), remedy=REMEDY)
     ledger = read_ledger(folder / LEDGER)
-    expected = ledger_of(setting, setting.publications)
+    # The label holder is the one who reads guesses: it publishes none of its own.
+    reads = setting.protocol.mode == "guesses" and party == setting.label_holder
+    expected = ledger_of(setting, 0 if reads else setting.publications)
     if ledger.budget != expected.budget or {s.unit for s in ledger.spends} != {s.unit for s in expected.spends}:
         raise ModelFileError(f"contradicts {AGREEMENT}", where=str(folder / LEDGER), remedy=REMEDY)
 

@@ -1,0 +1,125 @@
+"""Commands of a whole run: a holder and the server typed at a terminal, the other parties beside them in threads."""
+
+from __future__ import annotations
+
+import json
+import math
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphveil.federation.core.agreement import read_agreement
+from graphveil.federation.crypto.keys import read_identity
+from graphveil.federation.party import run_party
+from graphveil.graphs import load_graph
+from graphveil.reports.federation.card import check_party
+from tests.cli.conftest import Answer, Terminal
+from tests.cli.test_federation import one_line
+from tests.federation.parties import NAMES
+from tests.federation.ports import free_ports
+
+#: One after another: the parties wait for each other in real time.
+pytestmark = pytest.mark.xdist_group("network")
+#: Seconds that a party waits for another one; a whole run takes two.
+PATIENCE = 20.0
+
+
+@contextmanager
+def beside(typed: str) -> Iterator[None]:
+    """All parties but the one that is typed, each in a thread."""
+    failed: list[BaseException] = []
+
+    def work(name: str) -> None:
+        here = Path("run") / name
+        graph = None if name == "server" else load_graph(str(Path("parts") / name))
+        ids = None if graph is None else [str(value) for value in graph.ids]
+        agreed = read_agreement(here)
+        try:
+            quiet: dict[str, Any] = {"note": lambda text: None, "progress": lambda step: None}
+            run_party(agreed, read_identity(here), here, graph=graph, ids=ids, patience=PATIENCE, **quiet)
+        except Exception as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=work, args=(name,), daemon=True) for name in NAMES if name != typed]
+    for thread in threads:
+        thread.start()
+    yield
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert failed == []
+
+
+def made(type_in: Terminal, *settings: str, epsilon: str = "4") -> None:
+    """Folders of two holders and a server, on ports that are free."""
+    assert type_in("federation", "split", "social-100", "--out", "parts").code == 0
+    chosen = [word for setting in ("width=4", "hops=1", "epochs=2", *settings) for word in ("--set", setting)]
+    where = ("--from", "parts", "--out", "run", "--port", free_ports(3)[0])
+    assert type_in("federation", "init", *where, "--epsilon", epsilon, *chosen).code == 0
+
+
+def join(type_in: Terminal, *more: object) -> Answer:
+    """The label holder, typed."""
+    with beside("holder1"):
+        return type_in("federation", "join", "run/holder1", "parts/holder1", "--patience", PATIENCE, *more)
+
+
+def test_a_holder_says_each_round_and_what_it_paid(type_in: Terminal) -> None:
+    made(type_in, "mode=individual")
+    answer = join(type_in)
+    assert answer.code == 0, answer.err
+    lines = answer.err.splitlines()
+    assert lines[0].startswith("holder1: waiting for ") and "server" in lines[0] and "holder2" in lines[0]
+    assert any(line.startswith("holder1: all ") for line in lines)
+    assert any(line.startswith("holder1: round 1 of 2, epsilon ") and line.endswith(" of 4 spent") for line in lines)
+    assert "holder1: round 2 of 2, epsilon 4 of 4 spent" in lines
+    shown = " ".join(answer.out.split())
+    assert "test nodes" in shown and "round" in shown and "predictions.csv" in shown
+    check_party(Path("run/holder1"))
+
+
+def test_the_answer_is_one_object_and_its_files_are_there(type_in: Terminal) -> None:
+    made(type_in, "mode=guesses")
+    answer = join(type_in, "--json")
+    assert answer.code == 0, answer.err
+    found = answer.json
+    assert (found["party"], found["mode"], found["rounds"], found["publications"]) == ("holder1", "guesses", 2, 1)
+    assert found["epsilon"] == 4.0 and found["guarantee"]["epsilon"] == pytest.approx(4.0) and found["delta"] == 0.0
+    assert {(Path(found["folder"]) / name).is_file() for name in found["files"]} == {True}
+    status = type_in("federation", "status", "run/holder1", "--json").json
+    assert (status["state"], status["round"]) == ("finished", 2)
+    ledger = json.loads(Path("run/holder1/ledger.json").read_text())
+    assert ledger["spends"] == [], "the label holder reads guesses and publishes none"
+
+
+def test_the_server_pays_nothing_and_predicts_nothing(type_in: Terminal) -> None:
+    made(type_in, "mode=individual", epsilon="inf")
+    with beside("server"):
+        answer = type_in("federation", "serve", "run/server", "--patience", PATIENCE)
+    assert answer.code == 0, answer.err
+    assert "server: round 2 of 2" in answer.err.splitlines() and "epsilon" not in answer.err
+    assert answer.out.startswith("server has finished 2 rounds") and "NOT PROTECTED" in answer.out
+    assert not Path("run/server/predictions.csv").exists()
+    status = type_in("federation", "status", "run/server", "--json").json
+    assert (status["state"], status["epsilon"], status["epsilon_total"]) == ("finished", None, None)
+
+
+def test_who_waits_in_vain_is_told_and_the_status_says_it_too(type_in: Terminal) -> None:
+    made(type_in, "mode=individual")
+    answer = type_in("federation", "join", "run/holder1", "parts/holder1", "--patience", 0.2)
+    assert answer.code == 2 and answer.out == ""
+    found: dict[str, Any] = type_in("federation", "status", "run/holder1", "--json").json
+    assert found["state"].startswith("stopped: ") and found["round"] == 0 and found["epsilon"] == 0.0
+    assert answer.err.splitlines()[-1].startswith("error: ")
+    assert not Path("run/holder1/outcome.json").exists() and not math.isinf(float(found["epsilon_total"]))
+
+
+def test_a_party_joins_as_what_it_agreed_to(type_in: Terminal) -> None:
+    made(type_in, "mode=individual")
+    one_line(type_in("federation", "serve", "run/holder2"), "holder2 is a holder", "join for holders")
+    one_line(type_in("federation", "join", "run/server", "parts/holder1"), "server is a server")
+    one_line(type_in("federation", "join", "run/holder1", "nowhere"), "nowhere")
+    assert not Path("run/holder1/status.json").exists() and not Path("run/server/status.json").exists()
