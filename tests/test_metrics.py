@@ -19,7 +19,7 @@ BARS = {
     "comments": (0.032, 0.06),
     "any": (0, 0.01),
     "any_inside": (0, 0.024),
-    "tests_by_source": (0.785, 2),
+    "tests_by_source": (0.80, 2),
     "code_tests_by_source": (1.0, 2),
     "ladders": (0, 0),
     "privates": (0, 104),

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
 from graphveil.graphs import load_graph, load_parts, validate
-from graphveil.graphs.plain import plain_graph
+from graphveil.graphs.parts import GraphParts
+from graphveil.graphs.plain import attributes_of, plain_graph
 
 
 @pytest.mark.parametrize("name", ["digits", "social-200", "docs/examples/office"])
@@ -45,3 +48,29 @@ def test_a_plain_graph_is_asked_like_a_mapping_and_shows_no_content() -> None:
     assert repr(graph) == f"PlainGraph({', '.join(graph.keys())})"
     with pytest.raises(KeyError):
         graph["release"]
+
+
+def test_tensors_share_the_arrays_they_are_made_of() -> None:
+    """No second copy of a large graph: what is written into an array is read in the tensor."""
+    parts = load_parts("docs/examples/office")
+    found = attributes_of(parts)
+    for name in ("edge_index", "y"):
+        array = getattr(parts, name)
+        before = int(array.flat[0])
+        array.flat[0] = before + 1
+        assert int(torch.as_tensor(found[name]).flatten()[0]) == before + 1
+        array.flat[0] = before
+
+
+def test_every_part_has_its_attribute_and_no_other_has_one() -> None:
+    parts = load_parts("digits")
+    found = attributes_of(parts)
+    assert set(found) == {*GraphParts.__dataclass_fields__, "num_nodes", *parts.masks} - {"masks"}
+    for name in ("ids", "schema", "release", "image"):
+        assert found[name] is getattr(parts, name)
+    assert found["public_edges"] is None and found["num_nodes"] == len(parts.y)
+    named = replace(
+        parts, public_edges=np.zeros(parts.edge_index.shape[1], dtype=np.bool_), private_nodes=np.array([2])
+    )
+    open_edges, private = (attributes_of(named)[name] for name in ("public_edges", "private_nodes"))
+    assert open_edges.dtype == torch.bool and private.tolist() == [2]

@@ -1,0 +1,235 @@
+"""What screens say is what the answer holds, and all of it: each read back from the text, in both directions."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphveil.cli import tables
+from graphveil.privacy.registry import CODES
+from graphveil.progress import Progress
+from tests.cli.conftest import Terminal
+from tests.cli.test_screens import shown
+
+NUMBER = re.compile(r"(?<![\w.])-?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?(?![\w])")
+HEADS = {"unit": "What may be protected", "observer": "From whom", "assumption": "What it may assume"}
+
+
+def facts(text: str) -> list[tuple[str, str]]:
+    """Two columns read back: what stands at the left begins a fact, what is set in goes on with it."""
+    found: list[tuple[str, str]] = []
+    for line in text.splitlines():
+        name, _, value = line.rstrip().partition("  ")
+        if name:
+            found.append((name, value.strip()))
+        elif value:
+            before, said = found[-1]
+            found[-1] = (before, f"{said} {value.strip()}".strip())
+    return found
+
+
+def flat(text: object) -> str:
+    """Without the places where lines were broken."""
+    return re.sub(r"\s+", "", str(text))
+
+
+def numbers_of(content: object) -> list[float]:
+    """Every number of an answer that is none of a text, in order."""
+    if isinstance(content, Mapping):
+        return [number for value in content.values() for number in numbers_of(value)]
+    if isinstance(content, list):
+        return [number for value in content for number in numbers_of(value)]
+    return [] if isinstance(content, bool | str) or content is None else [float(content)]
+
+
+def numbers_in(text: str) -> list[float]:
+    return [float(found.replace(",", "")) for found in NUMBER.findall(text.replace(", ", " "))]
+
+
+# ---- data describe ----
+
+
+@pytest.mark.parametrize("data", ["social-100", "digits"])
+def test_a_description_has_each_fact_of_the_answer_with_its_numbers(type_in: Terminal, data: str) -> None:
+    """Four decimals are kept: no number moves by more than half of the last one."""
+    answer = type_in("data", "describe", data, "--json").json
+    screen = facts(type_in("data", "describe", data).out)
+    assert [name for name, _ in screen] == [name.replace("_", " ") for name in answer]
+    for (name, text), value in zip(screen, answer.values(), strict=True):
+        if name == "classes":
+            value = list(value.values())
+            text = " ".join(part.rsplit(" ", 1)[1] for part in text.split(", "))
+        if isinstance(value, str):
+            assert flat(text) == flat(value), name
+        elif not isinstance(value, list) or not any(isinstance(one, str) for one in value):
+            assert numbers_in(text) == pytest.approx(numbers_of(value), rel=1e-5, abs=5.1e-5), name
+
+
+def test_yes_no_and_nothing_are_said_in_words(type_in: Terminal) -> None:
+    answer = type_in("data", "describe", "social-100", "--json").json
+    screen = dict(facts(type_in("data", "describe", "social-100").out))
+    words = {True: "yes", False: "no", None: "-"}
+    plain = {name: value for name, value in answer.items() if value is None or isinstance(value, bool)}
+    assert len(plain) >= 3
+    assert {screen[name.replace("_", " ")] for name in plain} == {words[value] for value in plain.values()}
+    assert flat(screen["private"]) == flat(",".join(answer["private"]))
+    assert all(flat(note) in flat(screen["notes"]) for note in answer["notes"])
+
+
+# ---- mechanisms list, mechanisms compare ----
+
+
+def test_each_mechanism_has_a_block_of_its_own_facts_in_the_order_of_the_answer(type_in: Terminal) -> None:
+    listed = type_in("mechanisms", "list", "--json").json["mechanisms"]
+    blocks = type_in("mechanisms", "list").out.rstrip().split("\n")
+    ends = [place for place, line in enumerate(blocks) if not line.strip()]
+    parts = [blocks[a + 1 : b] for a, b in zip([-1, *ends], [*ends, len(blocks)], strict=True)]
+    assert len(parts) == len(listed)
+    for lines, entry in zip(parts, listed, strict=True):
+        screen = dict(facts("\n".join(lines)))
+        assert list(screen) == ["name", "mechanism", "source", "unit", "report", "note"]
+        for name, text in screen.items():
+            assert flat(text) == flat("-" if entry[name] is None else entry[name]), entry["name"]
+
+
+@pytest.fixture
+def compared(type_in: Terminal) -> tuple[str, dict[str, Any]]:
+    """The screen of a comparison, and the file that it left."""
+    words = ("mechanisms", "compare", "--epsilon", "0.015,3", "--dimension", 4, "--users", 50, "--out", "study")
+    answer = type_in(*words)
+    assert answer.code == 0
+    return answer.out, json.loads(Path("study/comparison.json").read_text())
+
+
+def test_each_row_of_a_comparison_is_in_the_file_and_each_row_of_the_file_is_shown(
+    compared: tuple[str, dict[str, Any]],
+) -> None:
+    text, answer = compared
+    names = {row["mechanism"] for row in answer["rows"]}
+    epsilon, found = math.nan, {}
+    for line in text.splitlines():
+        if line.startswith("epsilon "):
+            epsilon = float(line.split()[1])
+        elif line.split()[:1] and line.split()[0] in names and len(line.split()) == 6:
+            name, *cells = line.split()
+            found[name, epsilon] = [float(cell.replace(",", "")) for cell in cells]
+    assert set(found) == {(row["mechanism"], row["epsilon"]) for row in answer["rows"]}
+    for row in answer["rows"]:
+        *cells, speed = found[row["mechanism"], row["epsilon"]]
+        whole = [row[name] for name in ("worst_mse", "mse", "mean_mse", "report_bytes")]
+        # Three digits below 1,000, whole numbers above.
+        assert cells == pytest.approx(whole, rel=5.1e-3)
+        assert speed == pytest.approx(row["users_per_second"], rel=0.051)
+
+
+def test_a_comparison_says_whose_delta_is_not_zero_and_where_it_lies(compared: tuple[str, dict[str, Any]]) -> None:
+    text, answer = compared
+    with_delta = {row["mechanism"]: row["delta"] for row in answer["rows"] if row["delta"] > 0}
+    said = dict(re.findall(r"(\S+) has delta (\S+); all others have none", " ".join(text.split())))
+    assert set(said) == set(with_delta) and with_delta
+    assert all(float(said[name]) >= delta for name, delta in with_delta.items())
+    assert "study (comparison.json, figure.png, figure.svg)" in " ".join(text.split())
+    assert flat(answer["input"]) in flat(text)
+
+
+# ---- explain ----
+
+
+def test_the_list_of_codes_is_the_registry_group_by_group(type_in: Terminal) -> None:
+    lines = type_in("explain").out.rstrip().splitlines()
+    assert lines[-1] == "For more about one of them: graphveil explain CODE"
+    listed = facts("\n".join(line for line in lines[:-1] if line.strip()))
+    seen = {name: text for name, text in listed if name in CODES}
+    assert list(seen) == [code for head in (*HEADS, "unknown") for code, one in CODES.items() if one.group == head]
+    assert {code: flat(text) for code, text in seen.items()} == {c: flat(one.sentence) for c, one in CODES.items()}
+    assert [name for name, text in listed if name not in CODES][:3] == list(HEADS.values())
+
+
+@pytest.mark.parametrize("group", HEADS)
+def test_every_code_of_a_group_is_explained_by_four_facts(type_in: Terminal, group: str) -> None:
+    limits = "Breaks when" if group == "assumption" else "Does not mean"
+    for code in [code for code, one in CODES.items() if one.group == group][:6]:
+        head, *said = type_in("explain", code).out.rstrip().splitlines()
+        one = CODES[code]
+        assert head.strip() == code
+        assert [(name, flat(text)) for name, text in facts("\n".join(said))] == [
+            ("Says", flat(one.sentence)),
+            ("Means", flat(one.means)),
+            (limits, flat(one.limits)),
+            ("Backed by", flat(one.backed_by)),
+        ]
+
+
+# ---- plan ----
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 2.0])
+def test_a_plan_shows_the_noise_of_each_sum_and_the_whole_guarantee(type_in: Terminal, epsilon: float) -> None:
+    words = ("plan", "gap", "social-100", "--epsilon", epsilon)
+    answer, text = type_in(*words, "--json").json, type_in(*words).out
+    sums = re.findall(r"^sum (\d+) over neighbours +(\S+) +(\S+)", text, flags=re.MULTILINE)
+    assert [int(hop) for hop, _, _ in sums] == [1, 2]
+    curator = answer["curator"]
+    assert [float(sigma) for _, sigma, _ in sums] == pytest.approx(curator["noise"]["sigmas"], abs=5.1e-5, rel=1e-5)
+    assert [float(ratio) for _, _, ratio in sums] == pytest.approx(curator["per_node"], rel=0.051)
+    screen = dict(facts(text.split("Guarantee", 1)[1].join(("Guarantee", ""))))
+    assert flat(screen["Guarantee"]) == flat(answer["guarantee_sentence"])
+    said = re.search(r"one undirected edge: (\S+) \(delta (\S+)\)", screen["Epsilon"])
+    assert said and float(said[1]) == answer["guarantee"]["epsilon"] == epsilon
+    assert float(said[2]) == answer["guarantee"]["delta"]
+    assert screen["Memory"] == f"about {answer['memory_mb']:.0f} MB"
+    assert all(flat(line) in flat(text) for line in answer["advice"])
+
+
+def test_less_epsilon_shows_more_noise(type_in: Terminal) -> None:
+    found = [type_in("plan", "gap", "social-100", "--epsilon", epsilon, "--json").json for epsilon in (0.5, 1, 4)]
+    sigmas = [one["curator"]["noise"]["sigmas"][0] for one in found]
+    assert sigmas == sorted(sigmas, reverse=True) and sigmas[0] > 4 * sigmas[2]
+
+
+# ---- cells ----
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "text"),
+    [
+        ("epsilon", 1.0000049, "1.00001"),
+        ("epsilon_x", 0.1 + 0.2, "0.300001"),
+        ("delta", 1.00000049e-6, "1.00001e-06"),
+        ("accuracy", 1.0000049, "1"),
+        ("epsilon", 2, "2"),
+        ("epsilon", math.inf, "inf"),
+        ("epsilon", None, "-"),
+        ("density", 0.01, "0.01"),
+        ("density", -0.123456, "-0.1235"),
+        ("density", math.nan, "nan"),
+        ("nodes", 1234567, "1,234,567"),
+    ],
+)
+def test_a_price_is_rounded_up_and_everything_else_to_the_nearest(key: str, value: object, text: str) -> None:
+    assert tables.plain_named(key, value) == text
+    assert tables.plain({key: value}) == f"{key} {text}"
+
+
+def test_numbers_stand_right_texts_left_and_no_cell_moves_the_cursor() -> None:
+    text = shown(tables.rows(("method", "epsilon"), [("a", 1), ("longer\n\x1b[2J", 12345)]), 60)
+    head, _, first, second = (line.rstrip() for line in text.splitlines() if line.strip())
+    assert len(head) == len(first) == len(second)
+    assert head.startswith("method") and first.startswith("a ") and second.startswith("longer [2J")
+    assert (first.split()[-1], second.split()[-1]) == ("1", "12345")
+    assert "\x1b" not in text
+
+
+def test_an_event_is_named_by_its_caller_and_keeps_its_count() -> None:
+    event = Progress(3, 10)
+    named = event.named("training", 1.5)
+    assert (named.done, named.total, named.stage, named.epsilon) == (3, 10, "training", 1.5)
+    assert named.named("control") == Progress(3, 10, "control"), "what the one before had spent is not the next one's"
+    assert (event.stage, event.epsilon) == ("", None) and replace(event, done=4) != event
