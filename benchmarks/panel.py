@@ -157,7 +157,7 @@ def accuracies(rows: Sequence[Row], trust: str) -> dict[tuple[str, float], dict[
         for epsilon in TRUSTS[trust].epsilons if same else (row["epsilon"],):
             place = cells.setdefault((row["graph"], epsilon), {})
             place.setdefault(row["contender"], {})[row["split"]] = row["accuracy"]
-    return {key: place for key, place in cells.items() if len(place) > 1}
+    return {key: place for key, place in cells.items() if any(not contenders[name].control for name in place)}
 
 
 def paired(one: Mapping[int, float], other: Mapping[int, float]) -> tuple[float, float]:

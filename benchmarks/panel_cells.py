@@ -126,7 +126,9 @@ TRUSTS: Mapping[str, Trust] = {
         4.0,
         {
             "no-lists": Contender("mlp", _nothing, _PERCEPTRON, control=True, free_of_epsilon=True),
+            "links": Contender("links", _lists("lower")),
             "link-beliefs": Contender("link-beliefs", _lists("lower")),
+            "list-sums": Contender("list-sums", _lists("lower")),
             "solitude": Contender("solitude", _lists("lower"), _NETWORK),
             "blink": Contender("blink", _lists("both"), _NETWORK),
             "dprr": Contender("dprr", _lists("both"), _NETWORK),

@@ -60,7 +60,7 @@ def test_it_learns_without_noise_and_says_that_nothing_is_protected() -> None:
 def test_it_publishes_once() -> None:
     graph = load_graph("social-200")
     made = VFGNN(epsilon=8.0, mode="individual", **SMALL).fit(graph, randomness=SecureRandomness())
-    with pytest.raises(BudgetError, match="has run"):
+    with pytest.raises(BudgetError, match="has already run"):
         made.fit(graph, randomness=SecureRandomness())
 
 
@@ -86,7 +86,7 @@ def test_a_saved_federation_says_the_same_and_publishes_no_more(tmp_path: Path) 
         assert torch.equal(loaded.predict_proba(), made.predict_proba())
         assert (loaded.guarantee, loaded.ledger, loaded.history) == (made.guarantee, made.ledger, made.history)
         assert loaded.get_params() == made.get_params() and repr(loaded) == repr(made)
-        with pytest.raises(BudgetError, match="has run"):
+        with pytest.raises(BudgetError, match="has already run"):
             loaded.fit(load_graph("social-200"))
         with pytest.raises(AttributeError, match="no transcript"):
             _ = loaded.transcript
@@ -108,7 +108,7 @@ def test_settings_change_before_publication_alone_and_clones_publish_once_in_all
     assert made.set_params(seed=3) is made
     with pytest.raises(InputError, match="would publish again"):
         copied.set_params(width=4)
-    with pytest.raises(BudgetError, match="has run"):
+    with pytest.raises(BudgetError, match="has already run"):
         copied.fit(load_graph("social-200"))
 
 
