@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -193,10 +192,3 @@ def scout_of(family: str) -> str:
 def half_of(name: str) -> str:
     """Return "choose" or "report"."""
     return next(half for half, families in HALVES.items() if BY_NAME[name].family in families)
-
-
-def homophily(graph: Graph) -> float:
-    """Return the share of edges between two known nodes of one class."""
-    source, target = (graph.y[end] for end in graph.edge_index)
-    known = (source >= 0) & (target >= 0)
-    return float((source == target)[known].float().mean()) if bool(known.any()) else float(np.nan)

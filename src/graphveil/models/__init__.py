@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from graphveil.models.block_model import NamedPairs as NamedPairs
     from graphveil.models.block_model import block_beliefs as block_beliefs
     from graphveil.models.fusion import Fusion as Fusion
+    from graphveil.models.fusion import beside as beside
+    from graphveil.models.fusion import standardised as standardised
     from graphveil.models.names import BACKBONES as BACKBONES
     from graphveil.models.own import Links as Links
     from graphveil.models.own import OwnBackbone as OwnBackbone
@@ -42,12 +44,14 @@ _HOMES = {
     "PairAttention": "attention",
     "Stage": "perceptrons",
     "as_rows": "own",
+    "beside": "fusion",
     "block_beliefs": "block_model",
     "build_backbone": "backbone",
     "first_width": "backbone",
     "learned_structure": "backbone",
     "require_scores": "own",
     "require_weights": "own",
+    "standardised": "fusion",
     "structure_for": "backbone",
 }
 

@@ -8,6 +8,8 @@ tells training nodes apart does not drown what neighbours say.  Shapes: h [n, hi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -15,6 +17,29 @@ from torch.nn import functional
 from graphveil.aggregation import Inputs
 from graphveil.models.dropout import dropout
 from graphveil.models.initial import glorot
+
+
+def beside(sums: Sequence[Tensor], scale: float) -> Tensor:
+    """Return Z of some noisy sums: how much of each class, and in which proportion, standardised over the nodes.
+
+    Args:
+        sums: H [n, c] each, released.
+        scale: the noise of an entry; below 1 counts as 1.
+
+    Returns:
+        [n, 2 c] for each of them, side by side.
+    """
+    # Below one deviation a count is mostly noise: asinh is linear there, and logarithmic in what stands out.
+    scale = max(scale, 1.0)
+    columns = [part for h in sums for part in (torch.asinh(h / scale), h / (h.norm(dim=1, keepdim=True) + 1e-6))]
+    # Of the released sums and not of the true ones: standardising is post-processing.
+    return standardised(torch.cat(columns, dim=1))
+
+
+def standardised(z: Tensor) -> Tensor:
+    """Return columns with mean 0 and deviation 1 over the nodes."""
+    standard: Tensor = (z - z.mean(dim=0)) / (z.std(dim=0, correction=0) + 1e-6)
+    return standard
 
 
 class Fusion(nn.Module):

@@ -329,17 +329,7 @@ def beside(sums: Tensor, noise: Noise) -> Tensor:
     """Return z [n, 2 c] standardised over the nodes: how much of each class, and in which proportion."""
     if sums.shape[1] == 0:
         return sums
-    # Below one deviation a count is mostly noise: asinh is linear there, and logarithmic in what stands out.
-    scale = max(noise.sigmas[0], 1.0)
-    z = torch.cat([torch.asinh(sums / scale), sums / (sums.norm(dim=1, keepdim=True) + 1e-6)], dim=1)
-    # Of the released sums and not of the true ones: standardising is post-processing.
-    return standardised(z)
-
-
-def standardised(z: Tensor) -> Tensor:
-    """Return columns with mean 0 and deviation 1 over the nodes."""
-    standard: Tensor = (z - z.mean(dim=0)) / (z.std(dim=0, correction=0) + 1e-6)
-    return standard
+    return models.beside([sums], noise.sigmas[0])
 
 
 def train_experts(
@@ -359,7 +349,7 @@ def train_experts(
     network = train_fusion(people, z, settings, progress, backbone=backbone)
     if not len(people.val):
         return network
-    small = torch.cat([standardised(evidence.log_probabilities), z], dim=1)
+    small = torch.cat([models.standardised(evidence.log_probabilities), z], dim=1)
     heard = log_channel(people.classes, 1.0, 0.0)
     linear, _ = choose_logistic(small, people.labels, people.train, people.val, heard, SMALL_STRENGTHS)
     without = replace(people, features=torch.zeros(people.nodes, 1))

@@ -54,12 +54,8 @@ def beside(pairs: NamedPairs, shares: Tensor) -> Tensor:
     """
     classes = shares.shape[1]
     messages = (shares - shares.mean(dim=1, keepdim=True)) * math.sqrt(classes / max(classes - 1, 1))
-    scale = max(float(noise_scale(pairs, messages).mean()), 1.0)
     sums = [list_sums(pairs, messages), *([named_by_sums(pairs, messages)] if pairs.directed else [])]
-    columns = [part for h in sums for part in (torch.asinh(h / scale), h / (h.norm(dim=1, keepdim=True) + 1e-6))]
-    z = torch.cat(columns, dim=1)
-    standard: Tensor = (z - z.mean(dim=0)) / (z.std(dim=0, correction=0) + 1e-6)
-    return standard
+    return models.beside(sums, float(noise_scale(pairs, messages).mean()))
 
 
 def inputs_of(people: LocalReports, device: str) -> Inputs:

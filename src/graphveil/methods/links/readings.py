@@ -44,6 +44,8 @@ from graphveil.progress import Progress, ProgressCallback
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from graphveil.aggregation import Inputs
+
 LINKS_USED, LINKS_UNUSED = "features, labels and lists", "features and labels alone: the lists say too little"
 #: Reading -> the parts that need no list, and those that do.
 PARTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -194,7 +196,7 @@ class _Server:
             yield from self._fields()
         else:
             z = beside(self._pairs, self._shares) if part == "sums" else self._shares[:, :0]
-            found = train_beside(inputs_of(self.released.people, self.device), z, self.labels, seed=self.seed)
+            found = train_beside(self._inputs, z, self.labels, seed=self.seed)
             self.steps.one()
             yield Opinion(found.judged, found.final, FIRST[part])
 
@@ -206,6 +208,10 @@ class _Server:
     def _shares(self) -> Tensor:
         labels = self.labels
         return unbiased_labels(labels.values, self._asked, labels.classes, labels.keep, labels.flip)
+
+    @cached_property
+    def _inputs(self) -> Inputs:
+        return inputs_of(self.released.people, self.device)
 
     @cached_property
     def _pairs(self) -> NamedPairs:
