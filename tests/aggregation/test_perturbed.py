@@ -96,7 +96,7 @@ def test_the_bound_is_reached(unit: Any, weighted: bool) -> None:
 
 def test_a_missing_root_of_two_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Mutant: an undirected edge charged as one entry."""
-    monkeypatch.setattr(perturbed, "entries_of", lambda unit, degree=None: 1)
+    monkeypatch.setattr(perturbed, "entries_of", lambda unit, degree=None, relationships=None: 1)
     index, x = next(named_graphs())
     assert worst_of_edges(index, x, PerturbedSum(unit="edge", sigmas=(1.0,)), False) > 1.9
 

@@ -91,6 +91,15 @@ def test_noisy_sums_pass(unit: str) -> None:
     assert found.holds and found.lower_bound > 0.75
 
 
+def test_relationships_of_one_person_pass_and_at_the_price_of_one_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three of one person; a copy that charges for one entry, and one that charges for three edges' ends alone."""
+    found = audit_sums("k-edges", relationships=3)
+    assert found.holds and found.lower_bound > 0.75
+    for reach in (1.0, math.sqrt(6.0)):
+        monkeypatch.setattr(curator_privacy, "sensitivity_of", lambda *_, reach=reach, **__: reach)
+        assert not audit_sums("k-edges", relationships=3).holds
+
+
 def test_a_missing_root_two_is_found_in_sums(monkeypatch: pytest.MonkeyPatch) -> None:
     """An undirected edge priced as one entry of the adjacency; and the noise of a unit halved."""
     real = curator_privacy.CuratorPrivacy.noise

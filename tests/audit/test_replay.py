@@ -25,6 +25,7 @@ from graphveil.mechanisms import MultiBit, NoisyCounts, RandomizedResponse
 from graphveil.mechanisms.edges import bit_flips
 from graphveil.mechanisms.samplers.bits import BitLaw, bit_law
 from graphveil.methods.curator import class_sums
+from graphveil.methods.curator import privacy as curator_privacy
 from graphveil.methods.curator import recipe as curator_method
 from graphveil.methods.curator import training as curator
 from graphveil.methods.curator.class_sums import ClassSumsCore
@@ -49,8 +50,10 @@ def replayed(name: str, **settings: Any) -> Audit:
 def test_pipelines_pass(name: str) -> None:
     found = replayed(name)
     assert found.holds, found.notes
-    if name in ("gap", "progap", "class-sums"):
-        assert found.lower_bound > 0.75 * found.claimed_epsilon
+    if name.split(",")[0] in ("gap", "progap", "class-sums") and "attention" not in name and "nodes" not in name:
+        # Rows that were learned in three epochs do not all point the same way, and a person's contacts move it by less.
+        learned = "contacts" in name and "class-sums" not in name
+        assert found.lower_bound > (0.5 if learned else 0.75) * found.claimed_epsilon
 
 
 def test_methods_are_as_they_were_after_an_audit() -> None:
@@ -63,7 +66,11 @@ def test_methods_are_as_they_were_after_an_audit() -> None:
 
 
 def root_two_is_missing(patch: Patch) -> None:
-    patch.setattr(perturbed, "entries_of", lambda unit, degree=None: degree or 1)
+    patch.setattr(perturbed, "entries_of", lambda unit, degree=None, relationships=None: degree or 1)
+
+
+def contacts_cost_what_one_entry_costs(patch: Patch) -> None:
+    patch.setattr(curator_privacy, "sensitivity_of", lambda *_, **__: 1.0)
 
 
 def sigma_is_halved(patch: Patch) -> None:
@@ -243,6 +250,9 @@ def private_edges_are_drawn_along(patch: Patch) -> None:
 
 MUTANTS: tuple[tuple[Callable[[Patch], None], str, str], ...] = (
     (root_two_is_missing, "gap", ""),
+    (contacts_cost_what_one_entry_costs, "gap, contacts", ""),
+    (contacts_cost_what_one_entry_costs, "progap, contacts", ""),
+    (contacts_cost_what_one_entry_costs, "class-sums, contacts", ""),
     (root_two_is_missing, "progap", ""),
     (root_two_is_missing, "class-sums", ""),
     (sigma_is_halved, "gap", ""),

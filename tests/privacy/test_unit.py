@@ -18,6 +18,7 @@ TEXTS = {
     "one-user-features-and-label": "one user's features and label",
     "one-list-entry": "one bit of one neighbour list",
     "one-relationship": "one relationship",
+    "one-relationship-of-a-person": "one relationship of one person",
     "one-directed-link": "one directed link",
     "one-private-edge": "one private undirected edge",
     "one-undirected-edge": "one undirected edge",
@@ -48,6 +49,11 @@ MADE = (
     ),
     (unit.DIRECTED_LINK.existence(), "whether-one-directed-link", "whether one directed link exists"),
     (unit.UNDIRECTED_EDGE.times(10), "10*one-undirected-edge", "10 at once of: one undirected edge"),
+    (
+        unit.RELATIONSHIP_OF_ONE.times(5),
+        "5*one-relationship-of-a-person",
+        "any set of up to 5 relationships of one person",
+    ),
     (
         BOTH.times(2),
         "2*(one-user-features+one-user-label)",
@@ -80,6 +86,9 @@ def test_texts_are_read_back(one: ProtectedUnit) -> None:
         "one user",
         "0 at once of: one relationship",
         "02 at once of: one relationship",
+        "any set of up to 0 relationships of one person",
+        "any set of up to 1 relationships of one person",
+        "any set of up to 05 relationships of one person",
         "one relationship and",
     ],
 )
@@ -107,6 +116,10 @@ def test_only_a_unit_that_covers_everything_is_a_person() -> None:
     ("one", "less"),
     [
         (unit.UNDIRECTED_EDGE, "this epsilon does not cover that person's features, label and other connections"),
+        (
+            unit.RELATIONSHIP_OF_ONE.times(3),
+            "this epsilon does not cover that person's features, label and other connections",
+        ),
         (unit.USER_FEATURES, "this epsilon does not cover that person's label and connections"),
         (BOTH, "this epsilon does not cover that person's connections"),
         (WITH_LINK, "this epsilon does not cover that person's other connections"),

@@ -8,7 +8,7 @@ from graphveil.errors import InputError
 
 WeightKind = Literal["uniform", "similarity", "kernel", "learned", "attention"]
 WEIGHT_KINDS: tuple[str, ...] = get_args(WeightKind)
-Unit = Literal["directed-edge", "edge", "node"]
+Unit = Literal["directed-edge", "edge", "k-edges", "node"]
 UNITS: tuple[str, ...] = get_args(Unit)
 #: The finest grid: rows of at most 2^FINEST steps keep float32 sums of 16 entries exact.
 FINEST: Final = 20

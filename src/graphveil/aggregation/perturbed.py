@@ -8,8 +8,12 @@ last digits: S + round(N) = round(S + N), so the exact curve of the Gaussian mec
     unit            what comes or goes                                        rows changed     sensitivity
     directed-edge   one entry of A                                            1                w_max
     edge            one undirected edge, two entries of A                     2                sqrt(2) w_max
+    k-edges         up to k relationships of one person, with both entries    k + 1            sqrt(k (k + 1)) w_max
     node            a node's features and list (or all its edges, if so       D                sqrt(D) w_max
                     declared; then its own row is seen by itself only)
+
+The k of one person move k other rows by one message each, and that person's own row by up to k messages at once:
+k + k^2, reached where they all say the same.  Naive group privacy would charge k sqrt(2).
 
 Weights computed from features make a node's own row depend on its features: that row is then seen by itself only, too.
 
@@ -49,36 +53,47 @@ _COARSE: Final = (8, _MOST_STEPS)
 _UP: Final = 1 + 1e-14
 
 
-def entries_of(unit: Unit, degree: int | None = None) -> int:
-    """How many entries of A one unit can change, each in another row.
+def entries_of(unit: Unit, degree: int | None = None, relationships: int | None = None) -> int:
+    """How many rows of a sum one unit can change: one for each entry of A, but the k of one person share that one's.
 
     Args:
         unit: one of `UNITS`.
         degree: the bound on a node's receivers, for "node" alone.
+        relationships: k, for "k-edges" alone.
 
     Raises:
-        InputError: no such unit, or a degree without "node" or "node" without a degree.
+        InputError: no such unit, or a degree without "node" or "node" without a degree; the same for "k-edges".
     """
     if unit not in UNITS:
         raise InputError(f"unit is {unit!r}", allowed=", ".join(UNITS))
-    if (unit == "node") != (degree is not None):
-        raise InputError(f"degree is {degree!r} for unit {unit!r}", allowed='a bound for "node", else None')
-    if degree is None:
-        # An undirected edge stands twice in A. Papers that charge one entry promise epsilon 1 where an edge is told at
-        # 1.46.
-        return 1 if unit == "directed-edge" else 2
-    if isinstance(degree, bool) or not isinstance(degree, int) or degree < 1:
-        raise InputError(f"degree is {degree!r}", allowed="a whole number of at least 1")
-    return degree
+    _require_bound("degree", degree, "node", unit)
+    _require_bound("relationships", relationships, "k-edges", unit)
+    if degree is not None:
+        return degree
+    if relationships is not None:
+        return relationships + 1
+    # An undirected edge stands twice in A. Papers that charge one entry promise epsilon 1 where an edge is told at
+    # 1.46.
+    return 1 if unit == "directed-edge" else 2
 
 
-def sensitivity_of(unit: Unit, w_max: float = 1.0, degree: int | None = None) -> float:
+def _require_bound(name: str, value: int | None, of: str, unit: str) -> None:
+    if (unit == of) != (value is not None):
+        raise InputError(f"{name} is {value!r} for unit {unit!r}", allowed=f'a bound for "{of}", else None')
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+        raise InputError(f"{name} is {value!r}", allowed="a whole number of at least 1")
+
+
+def sensitivity_of(
+    unit: Unit, w_max: float = 1.0, degree: int | None = None, relationships: int | None = None
+) -> float:
     """The largest L2 change of a sum when one unit comes or goes, in units of the rows' cap, rounded up.
 
     Args:
         unit: one of `UNITS`.
         w_max: the declared largest weight.
         degree: the bound on a node's receivers, for "node" alone.
+        relationships: k, for "k-edges" alone.
 
     Raises:
         InputError: a weight that is not above 0, or what `entries_of` refuses.
@@ -86,12 +101,17 @@ def sensitivity_of(unit: Unit, w_max: float = 1.0, degree: int | None = None) ->
     Example:
         >>> sensitivity_of("directed-edge"), round(sensitivity_of("edge"), 4)
         (1.0, 1.4142)
+        >>> round(sensitivity_of("k-edges", relationships=1), 4), round(sensitivity_of("k-edges", relationships=5), 4)
+        (1.4142, 5.4772)
     """
     if not 0.0 < w_max < math.inf:
         raise InputError(f"w_max is {w_max!r}", allowed="a finite number above 0")
-    entries = entries_of(unit, degree)
-    # The entries lie in different rows, so their changes are orthogonal: they add up as squares.
-    return w_max if entries == 1 else w_max * math.sqrt(entries) * _UP
+    # Changes of different rows are orthogonal: they add up as squares.
+    squared = entries_of(unit, degree, relationships)
+    if relationships is not None:
+        # k rows move by 1 and the person's own by k: k + k^2.
+        squared *= relationships
+    return w_max if squared == 1 else w_max * math.sqrt(squared) * _UP
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,6 +124,7 @@ class PerturbedSum:
         w_max: the declared largest weight.
         bits: a row of length cap is 2^bits steps long; None: 8 to 10, as the largest sigma allows (fewer above 512).
         degree: D, how many others one node sends to.
+        relationships: k, of one person, hidden together; for "k-edges".
 
     Raises:
         InputError: an argument is outside its range.
@@ -125,9 +146,10 @@ class PerturbedSum:
     w_max: float = 1.0
     bits: int | None = None
     degree: int | None = None
+    relationships: int | None = None
 
     def __post_init__(self) -> None:
-        sensitivity_of(self.unit, self.w_max, self.degree)
+        sensitivity_of(self.unit, self.w_max, self.degree, self.relationships)
         if self.bits is not None:
             require_bits(self.bits)
         if not self.sigmas or not all(0.0 <= sigma < math.inf for sigma in self.sigmas):
@@ -141,7 +163,7 @@ class PerturbedSum:
     @property
     def sensitivity(self) -> float:
         """The largest L2 change of one hop's sum when one unit comes or goes, in units of the rows' cap."""
-        return sensitivity_of(self.unit, self.w_max, self.degree)
+        return sensitivity_of(self.unit, self.w_max, self.degree, self.relationships)
 
     @property
     def mu(self) -> float:
@@ -192,7 +214,7 @@ class PerturbedSum:
             The epsilon and delta to charge.
         """
         # Only rounding in coordinates that the unit can change weighs: in all others both worlds draw the same law.
-        changed = entries_of(self.unit, self.degree) * columns * self.hops
+        changed = entries_of(self.unit, self.degree, self.relationships) * columns * self.hops
         return RoundedNormal(1.0, int(_CUT)).price(epsilon, delta, changed)
 
     def perturb(self, rows: ReceiverRows, x: Tensor, hop: int, randomness: Randomness) -> Tensor:

@@ -59,7 +59,11 @@ def targets() -> dict[str, AuditTarget]:
     for tree in tree_cases():
         name = tree.name.split(",")[0]
         mechanisms[name] = (*mechanisms.get(name, ()), *_drawn_trees(tree))
-    mechanisms["noisy-sums"] = (partial(_sums, "edge"), partial(_sums, "directed-edge"))
+    mechanisms["noisy-sums"] = (
+        partial(_sums, "edge"),
+        partial(_sums, "directed-edge"),
+        partial(_sums, "k-edges", relationships=3),
+    )
     methods: dict[str, tuple[Run, ...]] = {}
     for setup in PIPELINES:
         name = setup.split(",")[0]
@@ -109,8 +113,8 @@ def _drawn_trees(case: TreeCase) -> tuple[Run, ...]:
     return (lambda _: audit_limit(case), lambda _: audit_steps(case), lambda seed: audit_walks(case, seed=seed))
 
 
-def _sums(unit: str, seed: int) -> Audit:
-    return audit_sums(unit, seed=seed)
+def _sums(unit: str, seed: int, relationships: int | None = None) -> Audit:
+    return audit_sums(unit, relationships=relationships, seed=seed)
 
 
 def _replay(name: str, seed: int) -> Audit:

@@ -72,7 +72,7 @@ def pipeline(name: str, *, nodes: int = 120, seed: int = 0, **settings: object) 
         target=f"{name}, one {unit}",
         run=run,
         first=first,
-        second=neighbour(first, unit, split.train),
+        second=neighbour(first, unit, split.train, int(str(chosen.get("relationships", 1)))),
         epsilon=epsilon,
         delta=delta,
         outcome=lambda method: outcome_of(method, _person(split.train) if hidden else None),
@@ -111,26 +111,31 @@ def _timeless(value: object) -> object:
     return tuple(_timeless(part) for part in value) if isinstance(value, tuple) else value
 
 
-def neighbour(graph: Graph, unit: str, train: Tensor) -> Graph:
+def neighbour(graph: Graph, unit: str, train: Tensor, count: int = 1) -> Graph:
     """Return the graph after one unit has changed: an edge is gone, or a training person's data are replaced.
 
     Args:
-        unit: "edge", "private edge", "label", "feature vector", "person" (both) or "node" (a person, whose own
-            list is emptied too; others go on listing it).
+        unit: "edge", "set of contacts" (a training person gets `count` more, of its class), "private edge", "label",
+            "feature vector", "person" (both) or "node" (a person, whose own list is emptied too; others go on listing
+            it).
         train: mask [n] of the training nodes.
+        count: of contacts.
 
     Raises:
         InputError: no such unit.
     """
     if unit == "edge":
         return _without(graph, lambda pairs: torch.arange(pairs.shape[1]) == _inside(pairs, train))
+    if unit == "set of contacts":
+        return _with_contacts(graph, train, count)
     if unit == "private edge":
         public = graph.public_edges[graph.edge_index[0] < graph.edge_index[1]]
         gone = int((~public).nonzero()[0])
         return _without(graph, lambda pairs: torch.arange(pairs.shape[1]) == gone)
     if unit not in ("label", "feature vector", "person", "node"):
         raise InputError(
-            f"unit {unit!r} is not known", allowed="edge, private edge, label, feature vector, person, node"
+            f"unit {unit!r} is not known",
+            allowed="edge, set of contacts, private edge, label, feature vector, person, node",
         )
     person = _person(train)
     values, labels = graph["x"], graph["y"].clone()
@@ -151,6 +156,22 @@ def neighbour(graph: Graph, unit: str, train: Tensor) -> Graph:
 def _inside(pairs: Tensor, train: Tensor) -> int:
     """The first edge between two training nodes."""
     return int((train[pairs[0]] & train[pairs[1]]).nonzero()[0])
+
+
+def _with_contacts(graph: Graph, train: Tensor, count: int) -> Graph:
+    """The graph in which one training person has more contacts among those of its own class.
+
+    Their messages say the same, so that the person's own sum moves as far as it may.
+    """
+    person, edges = _person(train), graph.edge_index
+    strange = train & (graph["y"] == graph["y"][person])
+    strange[edges[1, edges[0] == person]] = False
+    strange[person] = False
+    new = strange.nonzero()[:count, 0]
+    more = torch.stack([torch.full_like(new, person), new])
+    both = torch.cat([edges, more], dim=1)
+    found, _ = normalise_edges(both[0].numpy(), both[1].numpy(), int(graph.num_nodes), directed=False)
+    return make_graph(graph["x"], found, graph["y"], graph.schema)
 
 
 def _without(graph: Graph, gone: Callable[[Tensor], Tensor]) -> Graph:

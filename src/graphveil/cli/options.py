@@ -91,7 +91,9 @@ Delta = Annotated[
 ]
 Unit = Annotated[
     str | None,
-    typer.Option("--unit", metavar="edge|directed-edge|node", help="What --epsilon protects.", rich_help_panel=_METHOD),
+    typer.Option(
+        "--unit", metavar="edge|directed-edge|k-edges|node", help="What --epsilon protects.", rich_help_panel=_METHOD
+    ),
 ]
 Model = Annotated[
     str | None,

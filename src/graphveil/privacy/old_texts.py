@@ -16,12 +16,13 @@ from typing import Final
 from graphveil.privacy.assumption import Assumption, other_assumption
 from graphveil.privacy.assumption_codes import ASSUMPTION_CODES
 from graphveil.privacy.observer import OBSERVER_CODES, Observer, other_observer
-from graphveil.privacy.unit import SIMPLE_UNITS, ProtectedUnit, other_unit, together
+from graphveil.privacy.unit import RELATIONSHIP_OF_ONE, SIMPLE_UNITS, ProtectedUnit, other_unit, together
 
 _UNITS: Final[Mapping[str, ProtectedUnit]] = MappingProxyType({unit.text: unit for unit in SIMPLE_UNITS})
 _OBSERVERS: Final = MappingProxyType({entry.sentence: Observer(code) for code, entry in OBSERVER_CODES.items()})
 # At most nine digits: a count from a file is turned into an integer, and a text of millions of digits takes minutes.
 _SEVERAL: Final = re.compile(r"(\d{1,9}) at once of: (.+)", re.DOTALL)
+_OF_ONE_PERSON: Final = re.compile(r"any set of up to (\d{1,9}) relationships of one person")
 _WHETHER: Final = re.compile(r"whether (.+) exists", re.DOTALL)
 _OF_THAT_USER: Final = re.compile(r"(.+), and whether (.+) of that user exists", re.DOTALL)
 _AND: Final = " and "
@@ -65,6 +66,9 @@ def assumption_of(text: str) -> Assumption:
 def _unit(text: str) -> ProtectedUnit | None:
     if text in _UNITS:
         return _UNITS[text]
+    of_one = _OF_ONE_PERSON.fullmatch(text)
+    if of_one is not None:
+        return RELATIONSHIP_OF_ONE.times(int(of_one[1])) if int(of_one[1]) else None
     several = _SEVERAL.fullmatch(text)
     if several is not None:
         one, count = _unit(several[2]), int(several[1])

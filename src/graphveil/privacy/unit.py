@@ -22,6 +22,7 @@ Kind = Literal[
     "relationship",
     "directed link",
     "private edge",
+    "relationship of one person",
     "undirected edge",
     "directed edge",
     "edge entry",
@@ -40,7 +41,15 @@ Aspect = Literal["features", "label", "edge", "edges", "entry"]
 
 _NODES: Final = frozenset({"node", "node and own list", "node without edges", "node declared public"})
 _CONNECTIONS: Final = frozenset(
-    {"relationship", "directed link", "private edge", "undirected edge", "directed edge", "edge entry"}
+    {
+        "relationship",
+        "relationship of one person",
+        "directed link",
+        "private edge",
+        "undirected edge",
+        "directed edge",
+        "edge entry",
+    }
 )
 _OF_THAT_USER: Final = ("relationship", "directed link")
 
@@ -120,6 +129,9 @@ class ProtectedUnit:
     @property
     def text(self) -> str:
         """The unit in words, as guarantees, tables and files state it."""
+        # All at the same person: "k at once of" would promise any k relationships, of any people.
+        if self.kind == "relationship of one person" and self.count > 1 and not self.exists:
+            return f"any set of up to {self.count} relationships of one person"
         if self.kind == "together":
             one = _joined(self.parts)
         else:
@@ -153,7 +165,7 @@ class ProtectedUnit:
 
     @property
     def is_connection(self) -> bool:
-        """Whether it is one edge, or whether one exists: nothing else of a person, and not all edges of one."""
+        """Whether it is an edge, or several of one person: nothing else of a person, and not all edges of one."""
         return self.kind in _CONNECTIONS
 
     @property
@@ -318,6 +330,16 @@ _FORMS: Final[Mapping[tuple[Kind, Whose], _Form]] = MappingProxyType(
             backed_by="tests/mechanisms/edges/test_adjacency.py",
             heading="relationship",
         ),
+        ("relationship of one person", "node"): _form(
+            "one-relationship-of-a-person",
+            "one relationship of one person",
+            ("edge",),
+            means="With k before it: any k relationships of one person may be added or removed, in any mixture. A "
+            "contact who is exchanged for another counts twice, so k says that any k / 2 contacts may be others.",
+            limits="Not the person's features or label, and not more than k of the person's relationships at once.",
+            backed_by="tests/aggregation/test_one_person.py",
+            heading="relationship of a person",
+        ),
         ("directed link", "pair"): _form(
             "one-directed-link",
             "one directed link",
@@ -432,6 +454,7 @@ NODE_LABEL: Final = ProtectedUnit(kind="label", whose="node")
 USER_FEATURES_AND_LABEL: Final = ProtectedUnit(kind="features and label", whose="user")
 LIST_ENTRY: Final = ProtectedUnit(kind="list entry", whose="list")
 RELATIONSHIP: Final = ProtectedUnit(kind="relationship", whose="pair")
+RELATIONSHIP_OF_ONE: Final = ProtectedUnit(kind="relationship of one person", whose="node")
 DIRECTED_LINK: Final = ProtectedUnit(kind="directed link", whose="pair")
 PRIVATE_EDGE: Final = ProtectedUnit(kind="private edge", whose="pair")
 UNDIRECTED_EDGE: Final = ProtectedUnit(kind="undirected edge", whose="pair")

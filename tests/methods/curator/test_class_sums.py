@@ -175,6 +175,21 @@ def test_noise_is_that_of_the_unit() -> None:
     assert "one undirected edge" in two.guarantee.sentence()
 
 
+def test_relationships_of_one_person_are_hidden_together(tmp_path: Path) -> None:
+    """The noise is sqrt(k (k + 1)) wide, the guarantee names k, and a saved model still does."""
+    method = fit(unit="k-edges", relationships=4)
+    assert method.published is not None
+    assert gaussian_epsilon(method.published.noise.sigmas[0] / math.sqrt(20), 1e-5) == pytest.approx(2.0, rel=1e-4)
+    assert method.guarantee.unit.code == "4*one-relationship-of-a-person"
+    alone = gaussian_epsilon(method.published.noise.sigmas[0] / math.sqrt(2), 1e-5)
+    assert method.epsilon_relationship == pytest.approx(alone, rel=1e-6) and alone < 0.6
+    method.save(tmp_path)
+    loaded = load_method(tmp_path)
+    assert loaded.guarantee == method.guarantee and loaded.core.privacy == method.privacy
+    with pytest.raises(InputError, match="say how many"):
+        build(unit="k-edges")
+
+
 def test_the_ledger_refuses_a_second_publication_before_anything_is_read() -> None:
     method = fit()
     paid = method.ledger

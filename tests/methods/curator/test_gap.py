@@ -257,3 +257,17 @@ def test_progress_reaches_its_end(name: str) -> None:
 def test_bad_settings_are_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(InputError):
         GAP(**{"epsilon": 1.0, **settings})
+
+
+@pytest.mark.parametrize("name", ["gap", "progap"])
+def test_relationships_of_one_person_are_hidden_together(name: str, tmp_path: Path) -> None:
+    """Both hops have noise for the person's own sum and its contacts' sums; a saved model says the same."""
+    method, one = cm.fit(name, unit="k-edges", relationships=3), cm.fit(name, unit="edge")
+    ratios = [a / b for a, b in zip(method.published.noise.sigmas, one.published.noise.sigmas, strict=True)]
+    assert ratios == pytest.approx([math.sqrt(12 / 2)] * 2, rel=1e-6)
+    assert method.guarantee.unit.text == "any set of up to 3 relationships of one person"
+    assert 0.0 < method.epsilon_relationship < 2.0 / 2
+    method.save(tmp_path)
+    assert load_method(tmp_path).guarantee == method.guarantee
+    with pytest.raises(InputError, match="priced for one edge"):
+        cm.fit("gap", unit="k-edges", relationships=3, hops=1, weights="attention")

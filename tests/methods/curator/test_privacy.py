@@ -12,7 +12,15 @@ from graphveil.aggregation import sensitivity_of
 from graphveil.errors import BudgetError, InputError
 from graphveil.graphs import GraphSchema
 from graphveil.methods.curator.privacy import DEFAULT_DEGREE, CuratorPrivacy
-from graphveil.privacy import Descent, Guarantee, Hops, gaussian_epsilon, pipeline_epsilon
+from graphveil.privacy import (
+    Descent,
+    Guarantee,
+    Hops,
+    analytic_gaussian_sigma,
+    gaussian_epsilon,
+    pipeline_epsilon,
+    several,
+)
 
 SCHEMA = GraphSchema("made", 8, 0.0, 1.0, ("a", "b", "c"))
 DIRECTED = replace(SCHEMA, directed=True)
@@ -33,6 +41,9 @@ DIRECTED = replace(SCHEMA, directed=True)
         {"epsilon": 1.0, "unit": "node", "rule": "declared"},
         {"epsilon": 1.0, "rule": "sampled"},
         {"epsilon": 1.0, "queries": -1},
+        {"epsilon": 1.0, "unit": "k-edges"},
+        {"epsilon": 1.0, "relationships": 3},
+        {"epsilon": 1.0, "unit": "k-edges", "relationships": 0},
     ],
 )
 def test_what_is_no_budget_is_refused(settings: dict[str, Any]) -> None:
@@ -108,6 +119,11 @@ def test_the_ledger_has_room_for_one_training_and_what_was_declared() -> None:
             "one directed edge (one of the two entries of an undirected edge)",
             "NOT protected",
         ),
+        (
+            {"unit": "k-edges", "relationships": 5},
+            "any set of up to 5 relationships of one person",
+            "features and labels are NOT protected",
+        ),
         ({"unit": "node"}, "one node's features, label and own list of neighbours", "joint privacy"),
         ({"unit": "node", "rule": "declared", "degree_bound": 7}, "all its edges", "no node has more than 7 edges"),
     ],
@@ -136,3 +152,38 @@ def test_a_directed_entrys_epsilon_is_not_that_of_a_relationship() -> None:
     assert privacy.epsilon_relationship(SCHEMA, noise) == pytest.approx(5.89, abs=0.02)
     assert privacy.epsilon_relationship(DIRECTED, noise) == 4.0
     assert CuratorPrivacy(4.0, unit="edge").epsilon_relationship(SCHEMA, noise) == 4.0
+
+
+@pytest.mark.parametrize("k", [1, 3, 10])
+def test_noise_of_k_relationships_of_one_person_is_exact(k: int) -> None:
+    """Whoever looks sees the person's own sum move by k and k others by one; both graph kinds cost the same."""
+    privacy = CuratorPrivacy(2.0, 1e-7, "k-edges", relationships=k)
+    noise = privacy.noise(SCHEMA, hops=2)
+    mu = math.sqrt(k * k + k) * math.sqrt(sum(sigma**-2 for sigma in noise.sigmas))
+    assert 2.0 * (1 - 1e-4) < gaussian_epsilon(1 / mu, 1e-7) <= 2.0
+    assert privacy.noise(DIRECTED, hops=2) == noise
+    assert (privacy.unit_for(SCHEMA), privacy.unit_for(DIRECTED)) == ("k-edges", "k-edges")
+    if k == 1:
+        assert noise == CuratorPrivacy(2.0, 1e-7, "edge").noise(SCHEMA, hops=2)
+
+
+def test_one_of_k_relationships_costs_less_and_naive_groups_cost_more() -> None:
+    """Epsilon 2 for five: one of them costs a third of a nat, where dividing by five would promise 0.4."""
+    privacy = CuratorPrivacy(2.0, 1e-6, "k-edges", relationships=5)
+    one = privacy.epsilon_relationship(SCHEMA, privacy.noise(SCHEMA, hops=1))
+    assert one == pytest.approx(gaussian_epsilon(math.sqrt(30 / 2) / _mu(2.0, 1e-6), 1e-6), rel=1e-3)
+    assert one is not None and one < 2.0 / 3
+    edge = several(CuratorPrivacy(one, 1e-6, "edge").guarantee(SCHEMA), 5)
+    assert edge.epsilon > 2.0 or edge.delta > 1e-6
+
+
+def _mu(epsilon: float, delta: float) -> float:
+    return 1 / analytic_gaussian_sigma(epsilon, delta, 1.0)
+
+
+def test_the_ledger_and_the_plan_name_the_number() -> None:
+    privacy = CuratorPrivacy(2.0, unit="k-edges", relationships=5)
+    (spend,) = privacy.spend("training", SCHEMA, privacy.noise(SCHEMA, hops=1))
+    assert (spend.parameters["unit"], spend.parameters["relationships"]) == ("k-edges", 5)
+    assert privacy.unit_name(SCHEMA) == "any set of up to 5 relationships of one person"
+    assert CuratorPrivacy(2.0).unit_name(SCHEMA) == "one edge"

@@ -29,7 +29,7 @@ Patch = pytest.MonkeyPatch
 
 
 def root_two_is_missing(patch: Patch) -> None:
-    patch.setattr(perturbed, "entries_of", lambda unit, degree=None: degree or 1)
+    patch.setattr(perturbed, "entries_of", lambda unit, degree=None, relationships=None: degree or 1)
 
 
 def sigma_is_halved(patch: Patch) -> None:

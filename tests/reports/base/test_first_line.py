@@ -38,6 +38,7 @@ INF = math.inf
 CURATOR: list[dict[str, Any]] = [
     {},
     {"unit": "directed-edge"},
+    {"unit": "k-edges", "relationships": 5},
     {"unit": "node", "degree_bound": 20},
     {"unit": "node", "degree_bound": 20, "rule": "declared"},
     {"epsilon": INF},
@@ -48,7 +49,7 @@ KEPT = ("unit", "relation", "model", "epsilon", "delta", "against", "assumes", "
 
 
 def of_methods() -> Iterator[tuple[str, Guarantee]]:
-    settings = {"gap": CURATOR, "progap": CURATOR, "class-sums": CURATOR[:2], "lpgnn": LOCAL, "solitude": LINKS}
+    settings = {"gap": CURATOR, "progap": CURATOR, "class-sums": CURATOR[:3], "lpgnn": LOCAL, "solitude": LINKS}
     for name, info in METHODS.items():
         for chosen in settings.get(name, [{}]):
             method = build_method(name, chosen, len(GRAPH.schema.classes))

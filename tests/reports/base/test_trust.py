@@ -36,6 +36,13 @@ CASES: list[tuple[str, dict[str, Any], str, list[str], str]] = [
     ("blink", {}, "local", ["relationship"], "no no yes no"),
     ("gap", {}, "central", ["edge"], "no no yes no"),
     ("gap", {"unit": "directed-edge"}, "central", ["directed edge"], "no no yes no"),
+    (
+        "gap",
+        {"unit": "k-edges", "relationships": 5},
+        "central",
+        ["any set of up to 5 relationships of one person"],
+        "no no yes no",
+    ),
     ("gap", {"unit": "node"}, "central", ["node"], "yes yes partly partly"),
     ("gap", {"unit": "node", "rule": "declared", "degree_bound": 50}, "central", ["node"], "yes yes yes yes"),
     ("dp-mlp", {}, "central", ["node"], "yes yes unused yes"),
@@ -175,6 +182,12 @@ def test_other_units_are_what_method_and_accountant_say() -> None:
     assert (two["epsilon"], two["delta"]) == (several(edge, 2).epsilon, several(edge, 2).delta)
     assert trust.conversion_text(two) == "two edges of one person at once: 4 (delta 8.4e-05)"
     assert trust.price_text({**two, "epsilon": math.inf}) == "nothing is promised"
+    (one,) = trust.conversions(promised("gap", {"unit": "k-edges", "relationships": 5, "epsilon": 2.0}), 0.6)
+    assert (one["unit"], one["epsilon"], one["why"]) == (
+        "one relationship",
+        0.6,
+        "the same noise, asked about one of them",
+    )
     node = promised("gap", {"unit": "node"})
     (lists,) = trust.conversions(node, None)
     assert (lists["unit"], lists["epsilon"], lists["delta"]) == ("one relationship", 8.0, several(node, 2).delta)

@@ -38,7 +38,7 @@ class Replay:
     """A run that the audit makes on two graphs that differ in one unit, to compare what comes out.
 
     Attributes:
-        changes: the unit: "person", "label", "edge", "private edge", "node" or "feature vector".
+        changes: the unit: "person", "label", "edge", "set of contacts", "private edge", "node" or "feature vector".
         settings: of the method.
         variant: what tells the run from the method's others.
     """

@@ -88,7 +88,7 @@ class ClassSumsCore(FittedCore[FittedSums], ForgetsPeople):
     """Noisy sums of neighbours' classes: `fit` is `publish` (the curator), then `fit_published` (anybody).
 
     Args:
-        epsilon, delta, unit: see `CuratorPrivacy`; unit "edge" or "directed-edge".
+        epsilon, delta, unit, relationships: see `CuratorPrivacy`; unit "edge", "directed-edge" or "k-edges".
         backbone: a module of your own in place of the network: features beside z, rows [n, d + 2 c] -> scores [n, c],
             any layers, since all that it reads is public or released. It is copied, never trained itself, and is
             given again to load a saved model.
@@ -122,6 +122,7 @@ class ClassSumsCore(FittedCore[FittedSums], ForgetsPeople):
         epsilon: float,
         delta: float = 1e-5,
         unit: str | None = None,
+        relationships: int | None = None,
         backbone: nn.Module | None = None,
         **settings: Any,
     ) -> None:
@@ -130,10 +131,10 @@ class ClassSumsCore(FittedCore[FittedSums], ForgetsPeople):
         if unit == "node":
             raise InputError(
                 "class-sums uses exact labels, so it cannot protect nodes",
-                allowed="unit edge or directed-edge",
+                allowed="unit edge, directed-edge or k-edges",
                 remedy="train gap or progap with unit node",
             )
-        self.privacy = CuratorPrivacy(epsilon, delta, unit)
+        self.privacy = CuratorPrivacy(epsilon, delta, unit, relationships=relationships)
         self.settings, self.backbone = SumsSettings(**settings), backbone
         self.account = Account(self.privacy.open_ledger())
         self.published: PublishedSums | None = None
@@ -239,7 +240,7 @@ class ClassSumsCore(FittedCore[FittedSums], ForgetsPeople):
 
     def parameters(self) -> dict[str, Any]:
         """Return the settings that build the core once more."""
-        budget = {"epsilon": self.privacy.epsilon, "delta": self.privacy.delta, "unit": self.privacy.unit}
+        budget = {"epsilon": self.privacy.epsilon, "delta": self.privacy.delta, **self.privacy.unit_settings}
         return {**budget, "backbone": self.backbone, **asdict(self.settings)}
 
     @property
@@ -266,7 +267,7 @@ class ClassSumsCore(FittedCore[FittedSums], ForgetsPeople):
             "options": {
                 "epsilon": number(self.privacy.epsilon),
                 "delta": self.privacy.delta,
-                "unit": self.privacy.unit,
+                **self.privacy.unit_settings,
             },
             "settings": asdict(self.settings),
             "schema": schema_facts(fitted.schema),

@@ -62,7 +62,7 @@ def curator_ceiling(method: CuratorEstimator, graph: Graph, split: Split, *, ran
     """Return the hits of the same method without noise; it protects nothing."""
     settings = asdict(method.settings)
     build: Any = type(method.core)
-    plain: Estimator[Any] = Estimator(build(epsilon=float("inf"), unit=method.privacy.unit, **settings))
+    plain: Estimator[Any] = Estimator(build(epsilon=float("inf"), **method.privacy.unit_settings, **settings))
     return hits(plain.fit(graph, split=split, randomness=randomness).predict_proba(), graph, split)
 
 
@@ -74,7 +74,7 @@ def curator_rivals_of(
     # Rivals are compared at one price for one unit; no other method here has this one.
     if privacy.nodes or privacy.public or not method.core.reads_edges:
         return {}
-    shared: dict[str, Any] = {"epsilon": privacy.epsilon, "delta": privacy.delta, "unit": privacy.unit}
+    shared: dict[str, Any] = {"epsilon": privacy.epsilon, "delta": privacy.delta, **privacy.unit_settings}
     shared["seed"] = method.settings.seed
 
     def run(entry: AnyMethod) -> np.ndarray:

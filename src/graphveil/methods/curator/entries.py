@@ -11,6 +11,7 @@ from graphveil.methods.curator.settings import CuratorSettings, SumsSettings
 _FAMILY = "graphveil.methods.curator.family:CURATOR"
 _PAID = frozenset({PAID_TUNING})
 _ONE_EDGE = Replay("edge", {"epsilon": 2.0})
+_CONTACTS = Replay("set of contacts", {"epsilon": 2.0, "unit": "k-edges", "relationships": 4}, "contacts")
 #: Private training in batches of everybody, whose noise is found at once.
 _ALL_AT_ONCE = {"epsilon": 8.0, "batch": 10_000, "passes": 3}
 _ATTENTION = Replay("edge", {**_ALL_AT_ONCE, "hops": 1, "weights": "attention"}, "attention")
@@ -38,13 +39,18 @@ _BUDGET = {
     "epsilon": Option(4.0, float, "what training costs one unit; inf: nothing is protected"),
     "delta": Option(1e-5, float, "delta of one unit; below one over the number of protected units, declared"),
 }
+_SEVERAL = {"relationships": Option(None, int, "k, of one person, that may be added or removed (unit k-edges)")}
 _UNIT = {
     "unit": Option(None, str, ", ".join(UNITS) + "; default: edge, in a directed graph directed-edge"),
     "degree_bound": Option(None, int, "how many others one node sends to (unit node); default 100"),
     "rule": Option("lists", str, "how that bound is kept (unit node): " + ", ".join(RULES)),
     "queries": Option(0, int, "predictions of other graphs to make room for, at the price of training each"),
+    **_SEVERAL,
 }
-_EDGE_UNITS = {"unit": Option(None, str, "edge or directed-edge; default: edge, in a directed graph directed-edge")}
+_EDGE_UNITS = {
+    "unit": Option(None, str, "edge, directed-edge or k-edges; default: edge, in a directed graph directed-edge"),
+    **_SEVERAL,
+}
 
 CURATOR_METHODS: tuple[AnyMethod, ...] = (
     Method(
@@ -55,7 +61,7 @@ CURATOR_METHODS: tuple[AnyMethod, ...] = (
         _FAMILY,
         {**_BUDGET, **_EDGE_UNITS, **field_options(SumsSettings, NETWORK_HELP)},
         free=tuple(field_options(SumsSettings, NETWORK_HELP)),
-        replays=(_ONE_EDGE,),
+        replays=(_ONE_EDGE, _CONTACTS),
     ),
     Method(
         "gap",
@@ -65,7 +71,7 @@ CURATOR_METHODS: tuple[AnyMethod, ...] = (
         _FAMILY,
         {**_BUDGET, **_UNIT, **_NETWORK},
         tags=_PAID,
-        replays=(_ONE_EDGE, _ATTENTION, _ONE_NODE),
+        replays=(_ONE_EDGE, _CONTACTS, _ATTENTION, _ONE_NODE),
     ),
     Method(
         "progap",
@@ -75,7 +81,7 @@ CURATOR_METHODS: tuple[AnyMethod, ...] = (
         _FAMILY,
         {**_BUDGET, **_UNIT, **_NETWORK},
         tags=_PAID,
-        replays=(_ONE_EDGE, _ONE_NODE),
+        replays=(_ONE_EDGE, _CONTACTS, _ONE_NODE),
     ),
     Method(
         "dp-mlp",

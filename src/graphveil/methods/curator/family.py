@@ -42,7 +42,7 @@ class CuratorFamily:
             data=schema.name,
             settings=settled,
             guarantee=privacy.guarantee(schema, edges=estimator.reads_edges),
-            epsilon={f"one {privacy.unit_for(schema)}": privacy.epsilon},
+            epsilon={privacy.unit_name(schema): privacy.epsilon},
             seconds=figures.seconds,
             memory_mb=BASE_MEMORY_MB + figures.memory_mb,
             report_bytes=0.0,

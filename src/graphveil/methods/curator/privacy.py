@@ -2,6 +2,7 @@
 
     directed-edge  one entry of A                                      noisy sums, w_max (attention: and training)
     edge           one undirected edge, two entries of A               noisy sums, sqrt(2) w_max (the same)
+    k-edges        up to k relationships of one person, both entries   noisy sums, sqrt(k (k + 1)) w_max
     node           a node's features, label and list of neighbours     noisy sums, sqrt(D) w_max, and private training
 
 The curator holds the graph and adds the noise; everybody else sees what comes out. For edges the noisy sums are the
@@ -47,6 +48,7 @@ from graphveil.privacy.unit import (
     NODE,
     NODE_AND_OWN_LIST,
     NODE_WITHOUT_EDGES,
+    RELATIONSHIP_OF_ONE,
     UNDIRECTED_EDGE,
 )
 from graphveil.training.noisy_updates import PrivateSchedule
@@ -107,6 +109,7 @@ class CuratorPrivacy:
         rule: how D is kept, see `graphs.degree_bound`: each node's own list is cut ("lists"), or promised ("declared").
         queries: how many times another graph may be predicted later, at the same price each.
         tuning: the training is one of so many trials, and epsilon is the price of all of them, see `paid_tuning`.
+        relationships: k for unit "k-edges": any k of one person may be added or removed; None for the others.
 
     Raises:
         InputError: for a value outside its range.
@@ -119,6 +122,7 @@ class CuratorPrivacy:
     rule: str = "lists"
     queries: int = 0
     tuning: RepeatAndSelect | None = None
+    relationships: int | None = None
 
     def __post_init__(self) -> None:
         require_budget("epsilon", self.epsilon, "no privacy")
@@ -137,11 +141,21 @@ class CuratorPrivacy:
             raise InputError("rule declared without a degree_bound", remedy="declare a degree_bound")
         if self.degree_bound is not None:
             sensitivity_of("node", 1.0, self.degree_bound)
+        self._require_relationships()
         if isinstance(self.queries, bool) or not isinstance(self.queries, int) or not 0 <= self.queries <= 10**6:
             raise InputError(f"queries = {self.queries!r}", allowed="a whole number of at least 0")
         # A law for the number of trials is paid for out of a budget, and here there is none.
         if self.tuning is not None and self.public:
             raise InputError("nothing is protected at epsilon inf, so trials cost nothing", where="tuning")
+
+    def _require_relationships(self) -> None:
+        # As with a degree that is promised: k is what somebody promises, so there is no default.
+        if self.unit == "k-edges" and self.relationships is None:
+            raise InputError("unit k-edges without a number", remedy="say how many: relationships=5")
+        if self.relationships is not None:
+            if self.unit != "k-edges":
+                raise InputError("relationships does not apply", allowed="with unit k-edges")
+            sensitivity_of("k-edges", relationships=self.relationships)
 
     @property
     def nodes(self) -> bool:
@@ -159,6 +173,12 @@ class CuratorPrivacy:
         return (self.degree_bound or DEFAULT_DEGREE) if self.nodes else None
 
     @property
+    def unit_settings(self) -> dict[str, Any]:
+        """The unit as another method's settings say it."""
+        several = {} if self.relationships is None else {"relationships": self.relationships}
+        return {"unit": self.unit, **several}
+
+    @property
     def account(self) -> str:
         """The ledger's name of what is paid for."""
         return "nodes" if self.nodes else "edges"
@@ -172,11 +192,16 @@ class CuratorPrivacy:
         # In a directed graph one edge is one entry: the sqrt(2) of both would be noise for nothing.
         if self.unit == "edge" and schema.directed:
             raise InputError(
-                "unit edge is for undirected graphs", where=schema.name, allowed="directed-edge, node, or none"
+                "unit edge is for undirected graphs", where=schema.name, allowed="directed-edge, k-edges, node, or none"
             )
         if self.unit is None:
             return "directed-edge" if schema.directed else "edge"
         return next(unit for unit in get_args(Unit) if unit == self.unit)
+
+    def unit_name(self, schema: GraphSchema) -> str:
+        """Return what epsilon is the price of, in a few words."""
+        known = self.relationships is not None
+        return str(self._protected(schema, edges=True)) if known else f"one {self.unit_for(schema)}"
 
     def open_ledger(self) -> Ledger:
         """Return an empty ledger with the budget of one training and of the declared queries."""
@@ -188,7 +213,7 @@ class CuratorPrivacy:
         # Infinite epsilon: sums are taken as they are, on the same path, so that only the noise differs.
         if self.public:
             return PerturbedSum(unit="directed-edge", sigmas=noise.sigmas, w_max=w_max, bits=bits)
-        return PerturbedSum(unit=self.unit_for(schema), sigmas=noise.sigmas, w_max=w_max, bits=bits, degree=self.degree)
+        return replace(self._hidden(schema, noise.sigmas, w_max), bits=bits)
 
     def noise(
         self,
@@ -218,7 +243,7 @@ class CuratorPrivacy:
         if self.public or not (hops or charged):
             return Noise((0.0,) * hops)
         unit, descents = self.unit_for(schema), [descent for descent, _ in charged.values()]
-        reach = sensitivity_of(unit, w_max, self.degree)
+        reach = sensitivity_of(unit, w_max, self.degree, self.relationships)
         every: list[Hops | Descent | ChangedSamples] = [*([_hops(hops, reach, hop_ratio)] if hops else []), *descents]
         # Each trial draws from the tables anew, so their rounding is paid for once a trial.
         many = 1 if self.tuning is None else self.tuning.trials_charged
@@ -240,7 +265,7 @@ class CuratorPrivacy:
                 epsilon, delta, many * (parameters + 1)
             )
         if hops:
-            sums = PerturbedSum(unit=unit, sigmas=sigmas, w_max=w_max, degree=self.degree)
+            sums = self._hidden(schema, sigmas, w_max)
             epsilon, delta = sums.price(epsilon, delta, many * (columns + 1))
         if self.tuning is not None:
             delta += self.tuning.law_slack(epsilon)
@@ -258,6 +283,16 @@ class CuratorPrivacy:
         trial = pipeline_epsilon(calibrated.parts, calibrated.noise, self.delta, accountant=alone)
         score = calibrated.sigmas(_SCORE.name)[0] if self.nodes else 0.0
         return Noise(sigmas, multipliers, epsilon, self.delta, changed, score, trial)
+
+    def _hidden(self, schema: GraphSchema, sigmas: tuple[float, ...], w_max: float) -> PerturbedSum:
+        """Return the sums that hide the unit with this noise."""
+        return PerturbedSum(
+            unit=self.unit_for(schema),
+            sigmas=sigmas,
+            w_max=w_max,
+            degree=self.degree,
+            relationships=self.relationships,
+        )
 
     def _less_rounding(self, charged: Sequence[tuple[Descent | ChangedSamples, int]], many: int) -> tuple[float, float]:
         """Return the epsilon to aim at and the delta to set aside, so that the noise tables' rounding fits as well."""
@@ -282,6 +317,8 @@ class CuratorPrivacy:
         parameters |= {f"multiplier_{part}": value for part, value in noise.multipliers.items()}
         if self.nodes and noise.sigmas:
             parameters |= {"degree": self.degree or 0, "rule": self.rule}
+        if self.relationships is not None:
+            parameters |= {"relationships": self.relationships}
         if self.tuning is not None and noise.trial:
             parameters |= {"law": self.tuning.law, "mean_trials": self.tuning.mean, "epsilon_of_one_trial": noise.trial}
             parameters |= {"sigma_score": noise.score} if noise.score else {}
@@ -320,11 +357,13 @@ class CuratorPrivacy:
     def epsilon_relationship(self, schema: GraphSchema, noise: Noise, *, w_max: float = 1.0) -> float | None:
         """Return what one relationship costs: both entries of an undirected edge, the one of a directed edge.
 
-        None for unit "node", whose epsilon covers a node's whole list.
+        Less than epsilon where several of one person are hidden together. None for unit "node", whose epsilon covers a
+        node's whole list.
         """
         if self.nodes:
             return None
-        if self.public or schema.directed or self.unit_for(schema) == "edge":
+        alone = self.relationships in (None, 1)
+        if self.public or (alone and (schema.directed or self.unit_for(schema) != "directed-edge")):
             return self.epsilon
         # Noise for one entry, asked what it gives for two: about 1.46 at epsilon 1, which a reader should see.
         both = PerturbedSum(unit="edge", sigmas=noise.sigmas, w_max=w_max)
@@ -341,6 +380,8 @@ class CuratorPrivacy:
         unit = self.unit_for(schema)
         if unit == "edge":
             return UNDIRECTED_EDGE
+        if self.relationships is not None:
+            return RELATIONSHIP_OF_ONE.times(self.relationships)
         if unit == "directed-edge":
             return DIRECTED_EDGE if schema.directed else EDGE_ENTRY
         if not edges:

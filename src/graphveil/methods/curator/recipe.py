@@ -77,7 +77,7 @@ class StagedCore(FittedCore[FittedCurator]):
     """A curator's method on noisy sums: `fit` is `publish`, then `fit_published`.
 
     Args:
-        epsilon, delta, unit, degree_bound, rule, queries, tuning: see `CuratorPrivacy`.
+        epsilon, delta, unit, degree_bound, rule, queries, tuning, relationships: see `CuratorPrivacy`.
         settings: any field of `CuratorSettings`.
 
     After fitting: `guarantee`, `ledger`, `history`, `published`.
@@ -104,10 +104,11 @@ class StagedCore(FittedCore[FittedCurator]):
         rule: str = "lists",
         queries: int = 0,
         tuning: RepeatAndSelect | None = None,
+        relationships: int | None = None,
         **settings: Any,
     ) -> None:
         require_known(settings, CuratorSettings.__dataclass_fields__, self.kind)
-        self.privacy = CuratorPrivacy(epsilon, delta, unit, degree_bound, rule, queries, tuning)
+        self.privacy = CuratorPrivacy(epsilon, delta, unit, degree_bound, rule, queries, tuning, relationships)
         self.settings = CuratorSettings(**settings)
         require_usable(self.settings, self.privacy, self.kind)
         self.account = Account(self.privacy.open_ledger())

@@ -192,6 +192,8 @@ def require_usable(settings: CuratorSettings, privacy: CuratorPrivacy, kind: str
         raise InputError("weights learned from labels", where="unit node", allowed="uniform, similarity, kernel")
     if settings.weights == ATTENTION and kind != "gap":
         raise InputError("weights attention", where=kind, allowed="with gap", remedy="choose other weights")
+    if settings.weights == ATTENTION and privacy.relationships is not None:
+        raise InputError("weights attention are priced for one edge", where="unit k-edges", allowed="other weights")
     # The attention is trained on the rows of hop 0, against the noise of one sum: it knows no other.
     if settings.weights == ATTENTION and settings.hops != 1:
         raise InputError(f"weights attention over {settings.hops} hops", allowed="hops = 1")

@@ -21,7 +21,20 @@ from graphveil.privacy import Randomness
 from graphveil.progress import Progress, ProgressCallback
 
 #: What is promised, and to whom: not for trials to choose, wherever they run.
-PROMISED = frozenset({"epsilon", "epsilon_x", "epsilon_y", "epsilon_a", "delta", "unit", "mode", "rule", "queries"})
+PROMISED = frozenset(
+    {
+        "epsilon",
+        "epsilon_x",
+        "epsilon_y",
+        "epsilon_a",
+        "delta",
+        "unit",
+        "relationships",
+        "mode",
+        "rule",
+        "queries",
+    }
+)
 
 
 def require_free(name: str, over: Mapping[str, Sequence[Any]], trials: int) -> None:

@@ -154,6 +154,10 @@ def conversions(guarantee: Guarantee, relationship: float | None) -> tuple[dict[
             prices.append(_said(RELATIONSHIP.text, two.epsilon, two.delta, "it stands in the lists of two nodes"))
         if not part.unit.is_connection or math.isinf(part.epsilon):
             continue
+        if part.unit.count > 1 and relationship is not None:
+            why = "the same noise, asked about one of them"
+            prices.append(_said(RELATIONSHIP.text, relationship, part.delta, why))
+            continue
         whole = part
         both = part.assumption("both-ends-report")
         if both is not None:

@@ -276,6 +276,8 @@ def not_protected(guarantee: Guarantee, settings: Mapping[str, Any]) -> tuple[st
         lines.append("Several connections at once: k of one person's together cost up to k times the epsilon of one.")
     elif any(unit.kind == "node and own list" for unit in units):
         lines.append("That others list a node: this is in their lists, not in the node's own.")
+    elif guarantee.model == "central" and connected and max(unit.count for unit in units) > 1:
+        lines.append(f"More of one person's relationships at once than {max(unit.count for unit in units)}.")
     elif guarantee.model == "central" and connected:
         lines.append("Several edges at once: k of one person's together cost up to k times epsilon, at a larger delta.")
     if guarantee.model == "local":

@@ -1,0 +1,104 @@
+"""Several relationships of one person: how far they move a sum, exactly, and what that costs."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from graphveil.aggregation import PerturbedSum, perturbed, sensitivity_of
+from graphveil.aggregation.exact_sum import ReceiverRows
+from graphveil.aggregation.grid import quantise
+from graphveil.errors import InputError
+from graphveil.privacy import gaussian_epsilon
+
+PEOPLE, COLUMNS, BITS = 6, 3, 7
+
+
+def sums_of(pairs: set[tuple[int, int]], x: Tensor) -> Tensor:
+    """Exact sums of an undirected graph, in units of the rows' cap."""
+    edges = torch.tensor([(u, v) for pair in sorted(pairs) for u, v in (pair, pair[::-1])]).reshape(-1, 2).T
+    return ReceiverRows.of(edges, PEOPLE).sums(quantise(x, bits=BITS)).values / 2**BITS
+
+
+def worst(start: set[tuple[int, int]], x: Tensor, most: int) -> float:
+    """The largest move of the sums when any relationships of any one person come or go, `most` at a time."""
+    found, before = 0.0, sums_of(start, x)
+    for person in range(PEOPLE):
+        own = [(min(person, other), max(person, other)) for other in range(PEOPLE) if other != person]
+        for count in range(1, most + 1):
+            for changed in itertools.combinations(own, count):
+                moved = sums_of(start ^ set(changed), x) - before
+                found = max(found, float(moved.norm()))
+    return found
+
+
+def graphs() -> list[tuple[set[tuple[int, int]], Tensor]]:
+    """Nobody, everybody, a ring; messages that all agree, and drawn ones."""
+    every = {(u, v) for u in range(PEOPLE) for v in range(u + 1, PEOPLE)}
+    ring = {(u, u + 1) for u in range(PEOPLE - 1)} | {(0, PEOPLE - 1)}
+    same = torch.zeros(PEOPLE, COLUMNS)
+    same[:, 0] = 1.0
+    drawn = torch.randn(PEOPLE, COLUMNS, generator=torch.Generator().manual_seed(3))
+    return [(pairs, x) for pairs in (set(), every, ring) for x in (same, drawn)]
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 5])
+def test_the_bound_is_reached(k: int) -> None:
+    """Every person, every set of at most k relationships, added and removed in every mixture: never above, and met."""
+    moves = [worst(start, x, k) for start, x in graphs()]
+    bound = sensitivity_of("k-edges", relationships=k)
+    assert max(moves) <= bound == pytest.approx(math.sqrt(k * (k + 1)))
+    assert max(moves) > 0.99 * bound
+
+
+def test_opposite_messages_reach_it_where_contacts_are_exchanged() -> None:
+    """k / 2 contacts who become others: the lost and the new ones say opposite things."""
+    x = torch.zeros(PEOPLE, COLUMNS)
+    x[:, 0] = torch.tensor([1.0, 1.0, 1.0, -1.0, -1.0, 1.0])
+    moved = sums_of({(0, 1), (0, 2)}, x) - sums_of({(0, 3), (0, 4)}, x)
+    bound = sensitivity_of("k-edges", relationships=4)
+    assert 0.99 * bound < float(moved.norm()) <= bound
+
+
+@pytest.mark.parametrize("entries", [1, 2])
+def test_too_little_is_found(entries: int) -> None:
+    """Weakened copies: k relationships at the price of one entry, or of one edge."""
+    start, x = graphs()[0]
+    assert worst(start, x, 3) > math.sqrt(entries) * 2
+
+
+def test_one_is_an_edge_and_k_cost_less_than_naive_groups() -> None:
+    assert sensitivity_of("k-edges", relationships=1) == sensitivity_of("edge")
+    for k in (2, 5, 20):
+        exact = sensitivity_of("k-edges", 0.5, relationships=k)
+        assert exact == pytest.approx(0.5 * math.sqrt(k * (k + 1)))
+        assert exact < k * sensitivity_of("edge", 0.5)
+
+
+def test_the_price_is_that_of_the_moved_sums() -> None:
+    """Two hops at noise 8 and 10 for four relationships: one Gaussian of mu^2 = 20 (1/64 + 1/100)."""
+    hidden = PerturbedSum(unit="k-edges", sigmas=(8.0, 10.0), relationships=4)
+    mu = math.sqrt(20 * (1 / 64 + 1 / 100))
+    assert hidden.epsilon(1e-6, columns=3) == pytest.approx(gaussian_epsilon(1 / mu, 1e-6), rel=1e-5)
+    assert perturbed.entries_of("k-edges", relationships=4) == 5
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"unit": "k-edges"},
+        {"unit": "k-edges", "relationships": 0},
+        {"unit": "k-edges", "relationships": True},
+        {"unit": "k-edges", "relationships": 2.0},
+        {"unit": "edge", "relationships": 2},
+        {"unit": "k-edges", "relationships": 2, "degree": 3},
+    ],
+)
+def test_a_number_that_does_not_fit_the_unit_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InputError):
+        PerturbedSum(sigmas=(1.0,), **wrong)
