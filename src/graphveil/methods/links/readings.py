@@ -8,9 +8,9 @@
 
     beliefs    regression | fields          sums    regression, network | sums          all    all of them
 
-Left of the bar is what no list is needed for.  Both sides together are pooled (`models.pool`), and so is the left one
-alone; where held-out validation labels are not likelier under both, by two standard errors or more, lists are left
-out.  Only released labels judge.
+Left of the bar is what no list is needed for; its network joins the regression only where held-out validation labels
+are likelier for it.  Both sides together are pooled (`models.pool`); where held-out validation labels are not likelier
+under both than under the left one, by two standard errors or more, lists are left out.  Only released labels judge.
 Shapes: scores [n, c], in logarithms.
 """
 
@@ -104,15 +104,15 @@ def read_lists(
     if not bool(labels.train.any()):
         raise InputError("no training node carries a label", remedy="give the split some training nodes")
     heard = log_channel(labels.classes, labels.keep, labels.flip).to(device)
-    alone, lists = PARTS[reading]
-    server = _Server(released, labels, heard, rounds, seed, device, _Steps(alone, lists, rounds, progress))
-    free = [opinion for part in alone for opinion in server.opinions(part)]
+    without, lists = PARTS[reading]
+    server = _Server(released, labels, heard, rounds, seed, device, _Steps(without, lists, rounds, progress))
+    free = [opinion for part in without for opinion in server.opinions(part)]
     both = free + [opinion for part in lists for opinion in server.opinions(part)]
     server.steps.finish()
-    equal = [replace(opinion, first=1 / len(free)) for opinion in free]
     said = heard[:, labels.values[labels.val]].T
-    used = surely_better(_held_out(both, labels, said), _held_out(equal, labels, said))
-    pooled = _pooled(both if used else equal, labels, said)
+    alone = worth_pooling(free, labels, said)
+    used = surely_better(_held_out(both, labels, said), _held_out(alone, labels, said))
+    pooled = _pooled(both if used else alone, labels, said)
     return Reading(with_labels(pooled, labels, heard), LINKS_USED if used else LINKS_UNUSED)
 
 
@@ -141,6 +141,24 @@ def _stacked(opinions: list[Opinion], labels: Labels) -> tuple[Tensor, Tensor]:
 def _held_out(opinions: list[Opinion], labels: Labels, said: Tensor) -> Tensor:
     judged, first = _stacked(opinions, labels)
     return held_out(judged, said, first)
+
+
+def worth_pooling(free: list[Opinion], labels: Labels, said: Tensor) -> list[Opinion]:
+    """Return all of them, or the first one alone where the others do not make held-out labels likelier.
+
+    A network on a hundred noisy columns may fit the training labels by heart; a few dozen validation labels would still
+    give it some weight.
+
+    Args:
+        free: opinions that need no list.
+        labels: as released; those that validate judge.
+        said: [m, c] log-probability of each validation label given each class.
+    """
+    total = sum(opinion.first for opinion in free)
+    shared = [replace(opinion, first=opinion.first / total) for opinion in free]
+    first = [replace(free[0], first=1.0)]
+    better = _held_out(shared, labels, said).sum() > _held_out(first, labels, said).sum()
+    return shared if better else first
 
 
 def _pooled(opinions: list[Opinion], labels: Labels, said: Tensor) -> Tensor:
