@@ -18,6 +18,7 @@ from graphveil.cli import main
 from graphveil.cli.app import build
 from graphveil.cli.choices import collect, comparison
 from graphveil.graphs import NAMES
+from graphveil.mechanisms.catalogue import catalogue, mechanism_named
 from graphveil.methods import METHODS
 from graphveil.methods.base.method import RELEASE
 from graphveil.methods.curator.entries import CURATOR_METHODS
@@ -291,6 +292,20 @@ def test_variances_of_feature_mechanisms_are_those_of_the_program() -> None:
         found = [mechanism.worst_variance / mechanism.dimension for mechanism in built]
         assert figures == pytest.approx([*found, built[4].report_bytes], rel=6e-3), name
         assert f"`{name}`" in next(row[2] for row in rows("methods.md", "Settings") if row[0] == "`mechanism`")
+
+
+def test_variances_of_mechanisms_for_a_category_are_those_of_the_program() -> None:
+    listed = {row[0].strip("`"): row[1:] for row in rows("methods.md", "Mechanisms for a category")}
+    assert set(listed) == {info.name for info in catalogue() if info.kind == "labels"}
+    for name, row in listed.items():
+        built = [
+            mechanism_named(name).mechanism(epsilon=epsilon, classes=classes)
+            for classes in (8, 256)
+            for epsilon in (1.0, 2.0, 3.0, 4.0)
+        ]
+        found = [one.law.total_variance for one in built]
+        figures = [float(cell.replace(",", "")) for cell in row]
+        assert figures == pytest.approx([*found, built[4].report_bytes], rel=6e-3), name
 
 
 def test_settings_of_a_federation_are_those_of_the_program() -> None:

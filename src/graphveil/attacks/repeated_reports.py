@@ -18,7 +18,7 @@ from torch import Tensor
 from graphveil.attacks.limits import Limit
 from graphveil.attacks.result import AttackResult, auc_of, judge
 from graphveil.errors import InputError
-from graphveil.mechanisms import RandomizedResponse, permanent_reports
+from graphveil.mechanisms import CategoryMechanism, permanent_reports
 from graphveil.mechanisms.permanent import Reporter
 from graphveil.privacy import PermanentRandomness, Randomness
 from graphveil.privacy.permanent import SECRET_BYTES
@@ -112,7 +112,7 @@ def extremes(mechanism: Reporter, people: int) -> tuple[Tensor, Tensor]:
     Returns:
         Classes 0 and 1 [people], int64; or rows of the lowest and the highest feature value [people, d].
     """
-    if isinstance(mechanism, RandomizedResponse):
+    if isinstance(mechanism, CategoryMechanism):
         return torch.zeros(people, dtype=torch.int64), torch.ones(people, dtype=torch.int64)
     shape = (people, mechanism.dimension)
     return torch.full(shape, float(mechanism.domain.low)), torch.full(shape, float(mechanism.domain.high))

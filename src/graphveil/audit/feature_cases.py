@@ -16,7 +16,7 @@ from torch import Tensor
 from graphveil.audit import sampled
 from graphveil.audit.cases import Case
 from graphveil.audit.exact import Table, row_table
-from graphveil.mechanisms import MechanismInfo, RandomizedResponse, catalogue, permanent_guarantee, permanent_reports
+from graphveil.mechanisms import CategoryMechanism, MechanismInfo, catalogue, permanent_guarantee, permanent_reports
 from graphveil.mechanisms.base.mechanism import FeatureMechanism
 from graphveil.mechanisms.catalogue import AuditSize
 from graphveil.mechanisms.permanent import Reporter
@@ -93,7 +93,7 @@ def _case(info: MechanismInfo, size: AuditSize) -> Case:
 
     def draw(mechanism: Reporter) -> sampled.Draw:
         first, second = _farthest(info, large)
-        if "normal" in info.tags and not isinstance(mechanism, RandomizedResponse):
+        if "normal" in info.tags and not isinstance(mechanism, CategoryMechanism):
             return _sums(mechanism, first, second)
         return sampled.ratio_scores(mechanism, first, second)
 

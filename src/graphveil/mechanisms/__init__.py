@@ -12,10 +12,12 @@ from graphveil.mechanisms.catalogue import MechanismInfo as MechanismInfo
 from graphveil.mechanisms.catalogue import catalogue as catalogue
 
 if TYPE_CHECKING:
+    from graphveil.mechanisms.base.category import CategoryMechanism as CategoryMechanism
     from graphveil.mechanisms.base.reports import LabelReports as LabelReports
     from graphveil.mechanisms.base.reports import LatticeReports as LatticeReports
     from graphveil.mechanisms.base.reports import MultiBitReports as MultiBitReports
     from graphveil.mechanisms.base.reports import OneBitReports as OneBitReports
+    from graphveil.mechanisms.base.reports import SubsetReports as SubsetReports
     from graphveil.mechanisms.base.values import Values as Values
     from graphveil.mechanisms.edges.adjacency import AdjacencyRR as AdjacencyRR
     from graphveil.mechanisms.edges.degree_preserving import DegreePreservingRR as DegreePreservingRR
@@ -48,8 +50,11 @@ if TYPE_CHECKING:
     from graphveil.mechanisms.features.sampled_reports import SampledReports as SampledReports
     from graphveil.mechanisms.features.suboptimal import SubOptimal as SubOptimal
     from graphveil.mechanisms.features.three_outputs import ThreeOutputs as ThreeOutputs
-    from graphveil.mechanisms.labels.randomized_response import Labels as Labels
+    from graphveil.mechanisms.labels.choice import best_category as best_category
+    from graphveil.mechanisms.labels.declared import Labels as Labels
     from graphveil.mechanisms.labels.randomized_response import RandomizedResponse as RandomizedResponse
+    from graphveil.mechanisms.labels.subset_selection import SubsetSelection as SubsetSelection
+    from graphveil.mechanisms.labels.unary_encoding import UnaryEncoding as UnaryEncoding
     from graphveil.mechanisms.permanent import permanent_guarantee as permanent_guarantee
     from graphveil.mechanisms.permanent import permanent_list as permanent_list
     from graphveil.mechanisms.permanent import permanent_report as permanent_report
@@ -60,6 +65,7 @@ if TYPE_CHECKING:
 
 #: Modules of this package and the names that they are asked for here, beside those of the catalogue.
 _NAMES: Final = {
+    "base.category": ("CategoryMechanism",),
     "base.values": ("Values",),
     "edges.degrees": ("Degrees",),
     "edges.pair_domain": (
@@ -73,7 +79,8 @@ _NAMES: Final = {
     ),
     "features.clipping": ("clip_to_range",),
     "features.sampled": ("SampledVectors",),
-    "labels.randomized_response": ("Labels",),
+    "labels.choice": ("best_category",),
+    "labels.declared": ("Labels",),
     "public": ("NotCollected", "Public", "PublicLabels"),
     "permanent": (
         "permanent_guarantee",

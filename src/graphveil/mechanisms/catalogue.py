@@ -165,6 +165,7 @@ _UNITS: Final[Mapping[str, str]] = {"features": FEATURES, "labels": LABEL}
 
 _EPSILON = Option("epsilon", "number", "privacy budget of one report, finite and above 0", required=True)
 _PER_EDGE = Option("epsilon", "number", "privacy budget of one private edge, finite and above 0", required=True)
+_CLASSES = Option("classes", "whole number", "declared classes", required=True)
 _VECTOR = (
     _EPSILON,
     Option("dimension", "whole number", "coordinates of one user's vector", required=True),
@@ -338,7 +339,33 @@ _ENTRIES: Final = (
         source="Warner 1965; Kairouz, Bonawitz and Ramage, ICML 2016",
         report="log2 c bits",
         note="pure epsilon; the best for few classes",
-        options=(_EPSILON, Option("classes", "whole number", "declared classes", required=True)),
+        options=(_EPSILON, _CLASSES),
+        audit=AuditSize(dimension=7),
+    ),
+    MechanismInfo(
+        name="subset-selection",
+        path="labels.subset_selection:SubsetSelection",
+        reports="base.reports:SubsetReports",
+        kind="labels",
+        source="Ye and Barg, IEEE Trans. Inf. Theory 2018",
+        report="k log2 c bits, k near c / (e^epsilon + 1)",
+        note="pure epsilon; the least noise for a category with many values; with k = 1 randomized-response",
+        options=(
+            _EPSILON,
+            _CLASSES,
+            Option("size", "whole number or none", "classes in a report; none: the best number"),
+        ),
+        audit=AuditSize(dimension=7),
+    ),
+    MechanismInfo(
+        name="unary-encoding",
+        path="labels.unary_encoding:UnaryEncoding",
+        reports="base.reports:OneBitReports",
+        kind="labels",
+        source="Wang, Blocki, Li and Jha, USENIX Security 2017 (OUE)",
+        report="c bits",
+        note="pure epsilon; noise that does not grow with the classes, a little above subset-selection's",
+        options=(_EPSILON, _CLASSES),
         audit=AuditSize(dimension=7),
     ),
     MechanismInfo(

@@ -28,6 +28,7 @@ import numpy.typing as npt
 
 from graphveil.errors import InputError
 from graphveil.late import torch
+from graphveil.mechanisms.base.category import CategoryMechanism
 from graphveil.mechanisms.base.guarantees import ONCE
 from graphveil.mechanisms.base.mechanism import FeatureMechanism
 from graphveil.mechanisms.base.reports import MultiBitReports
@@ -36,7 +37,7 @@ from graphveil.mechanisms.edges.adjacency import AdjacencyRR
 from graphveil.mechanisms.features.multibit import MultiBit
 from graphveil.mechanisms.features.privunit import PrivUnit
 from graphveil.mechanisms.features.sampled import SampledVectors
-from graphveil.mechanisms.labels.randomized_response import RandomizedResponse
+from graphveil.mechanisms.labels.subset_selection import SubsetSelection
 from graphveil.mechanisms.samplers.subsets import draw_subsets
 from graphveil.privacy import Guarantee, Ledger, PermanentRandomness, Spend, assume
 
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 
 
 #: What a device can report again and again, beside neighbour lists.
-Reporter: TypeAlias = FeatureMechanism[Any] | RandomizedResponse
+Reporter: TypeAlias = FeatureMechanism[Any] | CategoryMechanism
 Context = tuple[str | int | bytes, ...]
 
 #: A bit of a list has two values, so that no relationship ever costs more than twice.
@@ -196,7 +197,8 @@ def _law(mechanism: Any) -> Context:
         value = getattr(mechanism, one.name)
         if one.init and one.name != "kind" and value != one.default:
             parameters += [one.name, _plain(value)]
-    chosen = getattr(mechanism, "coordinates", None)  # by a rule that a later version may change
+    # Chosen by rules that a later version may change.
+    chosen = getattr(mechanism, "coordinates", mechanism.sent if isinstance(mechanism, SubsetSelection) else None)
     return "law", name, *parameters, *(() if chosen is None else ("coordinates", chosen))
 
 
@@ -218,7 +220,7 @@ def _encode(
     mechanism: Reporter, value: npt.ArrayLike, device: PermanentRandomness, law: Context, user: int | None
 ) -> tuple[Any, list[Context]]:
     """One device's report, and the context of each of its parts, present value included."""
-    if isinstance(mechanism, RandomizedResponse):
+    if isinstance(mechanism, CategoryMechanism):
         row = torch.as_tensor(value)[None]
         # One type for every input: 32-bit and 64-bit integers of one class must meet the same noise.
         context = *law, row.numpy().astype(np.int64).tobytes()

@@ -78,6 +78,16 @@ class LabelReports(NamedTensors):
         require_tensor("labels", self.labels, torch.int64, 1)
 
 
+@dataclass(frozen=True, eq=False)
+class SubsetReports(NamedTensors):
+    """Some of the classes, ascending in every row: members int32 [n, d]."""
+
+    members: Tensor
+
+    def __post_init__(self) -> None:
+        require_tensor("members", self.members, torch.int32, 2)
+
+
 def require_inside(reports: Tensor, low: int, high: int, what: str) -> None:
     """Refuse reports that no device can have made: a number outside low..high.
 

@@ -7,29 +7,28 @@ Graph Neural Networks", CCS 2021, https://arxiv.org/abs/2006.05535.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from graphveil.errors import InputError
 from graphveil.late import torch
 from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.guarantees import label_guarantee
 from graphveil.mechanisms.base.reports import LabelReports, require_inside, require_pairs
-from graphveil.mechanisms.base.values import BLOCK, blocks
+from graphveil.mechanisms.base.values import BLOCK, FloatArray, blocks
+from graphveil.mechanisms.labels.declared import Labels, open_labels
+from graphveil.mechanisms.labels.one_hot import OneHotLaw
 from graphveil.mechanisms.samplers.bits import PRECISION, WORD, round_up
 from graphveil.privacy import Guarantee, Randomness
 from graphveil.privacy.printed import rounded_up
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-
-Labels: TypeAlias = "torch.Tensor | npt.NDArray[Any]"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,6 +82,11 @@ class RandomizedResponse:
         """What one report protects."""
         return label_guarantee(self.epsilon, self.classes)
 
+    @property
+    def law(self) -> OneHotLaw:
+        """How often a report names the true class, and another."""
+        return OneHotLaw(self.classes, self.keep, self.flip)
+
     def transition(self) -> Tensor:
         """Pr[sent = column | true = row], float64 [c, c]."""
         square = (self.classes, self.classes)
@@ -98,7 +102,7 @@ class RandomizedResponse:
         Raises:
             InputError: a label is not a declared class (the row is named), before any is encoded.
         """
-        true = self._open(labels)
+        true = open_labels(labels, self.classes)
         sent = np.empty_like(true)
         width = np.uint64(self._width)
         for start, stop in blocks(len(true), 1, BLOCK):
@@ -114,6 +118,13 @@ class RandomizedResponse:
         hot = torch.nn.functional.one_hot(reports.labels, self.classes).double()
         return ((hot - self.flip) / (self.keep - self.flip)).float()
 
+    def evidence(self, reports: LabelReports) -> FloatArray:
+        """log Pr[report | class] for every class, float64 [n, c]; exact: it uses the sampler's own integers."""
+        self._check(reports)
+        own = reports.labels.numpy()[:, None] == np.arange(self.classes)
+        every: FloatArray = np.where(own, math.log(self.keep), math.log(self.flip))
+        return every
+
     def log_likelihood(self, reports: LabelReports, values: Labels) -> Tensor:
         """log Pr[report | label] for each row, float64 [n]; exact: it uses the sampler's own integers.
 
@@ -122,15 +133,20 @@ class RandomizedResponse:
             values: integer classes [n], what each was made from.
         """
         self._check(reports)
-        true = torch.from_numpy(self._open(values))
+        true = torch.from_numpy(open_labels(values, self.classes))
         require_pairs(len(reports), len(true))
         chances = torch.tensor([self.flip, self.keep], dtype=torch.float64)
         return chances.log()[(reports.labels == true).long()]
 
     def variance(self, values: Labels) -> Tensor:
         """The variance of the one-hot estimate, float64 [n, c]: a (1 - a) / (p - q)^2 with a = p or q."""
-        chance = self.transition()[torch.from_numpy(self._open(values))]
+        chance = self.transition()[torch.from_numpy(open_labels(values, self.classes))]
         return chance * (1 - chance) / (self.keep - self.flip) ** 2
+
+    @property
+    def report_bytes(self) -> float:
+        """Bytes of one report: the number of a class."""
+        return (self.classes - 1).bit_length() / 8
 
     def every_report(self) -> LabelReports:
         """Every report that a device can send, one a user; for audits."""
@@ -142,21 +158,6 @@ class RandomizedResponse:
 
     def _check(self, reports: LabelReports) -> None:
         require_inside(reports.labels, 0, self.classes - 1, "a class")
-
-    def _open(self, labels: Labels) -> npt.NDArray[np.int64]:
-        """The labels as a checked integer array."""
-        array = _validate.integers(labels, "labels are", "integers, one for each user")
-        # All labels are looked at before the first draw, and a refusal names the row and not the class, which is
-        # private.
-        bad = np.flatnonzero((array < 0) | (array >= self.classes))
-        if bad.size:
-            raise InputError(
-                "the label is not a declared class",
-                where=f"labels, row {int(bad[0])}",
-                allowed=f"0 to {self.classes - 1}",
-                remedy="declare the class, or leave users without a label out",
-            )
-        return array.astype(np.int64)
 
 
 @lru_cache(maxsize=64)

@@ -1,0 +1,38 @@
+"""Which mechanism to ask a category with: the one with the least variance at that number of values and that epsilon."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from graphveil.mechanisms.base.category import CategoryMechanism
+from graphveil.mechanisms.labels.randomized_response import RandomizedResponse
+from graphveil.mechanisms.labels.subset_selection import SubsetSelection
+from graphveil.mechanisms.labels.unary_encoding import UnaryEncoding
+
+
+@lru_cache(maxsize=256)
+def best_category(epsilon: float, classes: int) -> CategoryMechanism:
+    """The mechanism whose one-hot estimate has the least variance, all coordinates together.
+
+    Of several as good the one with the smallest report. It is chosen from public facts alone.
+
+    Args:
+        epsilon: the budget of one report.
+        classes: how many values the category has, 2 to 4096.
+
+    Raises:
+        InputError: a parameter is outside its range.
+
+    >>> best_category(3.0, 8)
+    RandomizedResponse(epsilon=3.0, classes=8)
+    >>> best_category(1.0, 8)
+    SubsetSelection(epsilon=1.0, classes=8, size=None)
+    """
+    many: tuple[CategoryMechanism, ...] = (
+        RandomizedResponse(epsilon=epsilon, classes=classes),
+        SubsetSelection(epsilon=epsilon, classes=classes),
+        UnaryEncoding(epsilon=epsilon, classes=classes),
+    )
+    least = min(one.law.total_variance for one in many)
+    # Equal but for rounding: a set of one class is randomized response.
+    return next(one for one in many if one.law.total_variance <= least * (1 + 1e-9))

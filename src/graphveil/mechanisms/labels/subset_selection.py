@@ -1,0 +1,202 @@
+"""Subset selection: a random set of classes that holds the true one more often than chance.
+
+Source: M. Ye, A. Barg, "Optimal Schemes for Discrete Distribution Estimation under Locally Differential Privacy", IEEE
+Transactions on Information Theory 2018, equations 5 to 8: all sets of d classes are sent, those with the true one e^eps
+times as often as those without it. With d near c / (e^eps + 1) no other mechanism has less variance asymptotically;
+with d = 1 it is randomized response.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal, localcontext
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from graphveil.errors import InputError
+from graphveil.late import torch
+from graphveil.mechanisms.base import _validate
+from graphveil.mechanisms.base.guarantees import label_guarantee
+from graphveil.mechanisms.base.reports import SubsetReports, require_inside, require_pairs
+from graphveil.mechanisms.base.values import FloatArray, blocks
+from graphveil.mechanisms.labels.declared import Labels, open_labels
+from graphveil.mechanisms.labels.one_hot import MOST_CLASSES, OneHotLaw
+from graphveil.mechanisms.samplers.bits import PRECISION, WORD, round_up
+from graphveil.mechanisms.samplers.subsets import draw_subsets, every_subset, log_subsets
+from graphveil.privacy import Guarantee, Randomness
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubsetSelection:
+    """Sends `size` of the classes; sets with the true one are e^eps times as likely as sets without it.
+
+    Formal guarantees: epsilon-local privacy under replacement, exactly: the true class is left out for a number of the
+    2^64 outcomes that is rounded up, after epsilon was lowered by more than the remainders of uniform draws can add.
+
+    Args:
+        epsilon: finite and positive.
+        classes: the number of classes c that were declared, 2 to 4096.
+        size: how many are sent, 1 to c - 1; None: the number with the least variance.
+
+    Raises:
+        InputError: a parameter is outside its range, NaN included.
+
+    >>> import torch
+    >>> from graphveil.privacy import SeededRandomness
+    >>> mechanism = SubsetSelection(epsilon=1.0, classes=12)
+    >>> mechanism.randomize(torch.tensor([3, 3]), randomness=SeededRandomness(8)).members
+    tensor([[ 1,  3,  4],
+            [ 2,  9, 10]], dtype=torch.int32)
+    """
+
+    epsilon: float
+    classes: int
+    size: int | None = None
+
+    def __post_init__(self) -> None:
+        _validate.whole(2, MOST_CLASSES, classes=self.classes)
+        _validate.positive_epsilon(self.epsilon)
+        if self.size is not None:
+            _validate.whole(1, self.classes - 1, size=self.size)
+        self.law.refuse_no_information(self.epsilon)
+
+    @property
+    def sent(self) -> int:
+        """d: how many classes a report names."""
+        return self.size or best_size(self.epsilon, self.classes)
+
+    @property
+    def law(self) -> OneHotLaw:
+        """How often a report names a class."""
+        return _law(self.epsilon, self.classes, self.sent)
+
+    @property
+    def left_out(self) -> int:
+        """For how many of the 2^64 outcomes the true class is left out."""
+        return _left_out(self.epsilon, self.classes, self.sent)
+
+    @property
+    def report_bytes(self) -> float:
+        """Bytes of one report: so many numbers of a class."""
+        return self.sent * (self.classes - 1).bit_length() / 8
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What one report protects."""
+        return label_guarantee(self.epsilon, self.classes)
+
+    def randomize(self, labels: Labels, *, randomness: Randomness) -> SubsetReports:
+        """What the devices send.
+
+        Args:
+            labels: integer classes [n], each in 0..classes-1.
+            randomness: the source of the noise.
+
+        Raises:
+            InputError: a label is not a declared class (the row is named), before any is encoded.
+        """
+        true = open_labels(labels, self.classes)
+        _validate.fits_in_memory(len(true), self.sent, "reports")
+        members = np.empty((len(true), self.sent), np.int32)
+        for start, stop in blocks(len(true), self.classes):
+            members[start:stop] = self._draw(true[start:stop, None], randomness)
+        return SubsetReports(torch.from_numpy(members))
+
+    def estimate(self, reports: SubsetReports) -> Tensor:
+        """The unbiased estimate of the one-hot labels, float32 [n, c]."""
+        return torch.from_numpy(self.law.estimate(self.named(reports)))
+
+    def evidence(self, reports: SubsetReports) -> FloatArray:
+        """log Pr[report | class] for every class, float64 [n, c]; exact: it uses the sampler's own integers."""
+        others, sent = self.classes - 1, self.sent
+        with_it = math.log(self.law.keep) - log_subsets(others, sent - 1)
+        # From the integer: at a large epsilon `keep` is 1 in floating point, and the set without it still possible.
+        without = math.log(self.left_out / WORD) - log_subsets(others, sent)
+        every: FloatArray = np.where(self.named(reports), with_it, without)
+        return every
+
+    def log_likelihood(self, reports: SubsetReports, values: Labels) -> Tensor:
+        """log Pr[report | label] for each row, float64 [n].
+
+        Args:
+            reports: n of them.
+            values: integer classes [n], what each was made from.
+        """
+        true = open_labels(values, self.classes)
+        require_pairs(len(reports), len(true))
+        return torch.from_numpy(self.evidence(reports)[np.arange(len(true)), true])
+
+    def variance(self, values: Labels) -> Tensor:
+        """The variance of the one-hot estimate, float64 [n, c]."""
+        return torch.from_numpy(self.law.variances(open_labels(values, self.classes)))
+
+    def every_report(self) -> SubsetReports:
+        """Every report that a device can send, one a user; raises InputError where there are more than a million."""
+        chosen, _ = every_subset(self.classes, self.sent, 1)
+        return SubsetReports(torch.from_numpy(chosen.astype(np.int32)))
+
+    def named(self, reports: SubsetReports) -> npt.NDArray[np.bool_]:
+        """Which classes each report names, [n, c]."""
+        members = reports.members
+        if members.shape[1] != self.sent:
+            raise InputError(f"reports hold {members.shape[1]} classes", allowed=f"{self.sent}")
+        require_inside(members, 0, self.classes - 1, "a class")
+        # A class named twice would count for two, and no device names one twice.
+        require_inside(members.diff(dim=1), 1, self.classes, "classes in an order")
+        _validate.fits_in_memory(len(members), self.classes, "the classes")
+        named = np.zeros((len(members), self.classes), np.bool_)
+        np.put_along_axis(named, members.numpy().astype(np.int64), True, axis=1)
+        return named
+
+    def _draw(self, true: npt.NDArray[np.int64], randomness: Randomness) -> npt.NDArray[np.int64]:
+        """A set for each true class [n, 1], ascending [n, d]."""
+        n, sent = len(true), self.sent
+        words = randomness.uint64(2 * n).reshape(2, n)
+        others = draw_subsets(n, self.classes - 1, sent, randomness)
+        # Numbers of the c - 1 other classes: those from the true one on are one higher.
+        chosen = others + (others >= true)
+        own = words[0] >= np.uint64(self.left_out)
+        # Any of the d may give way to the true class: what is left is a uniform set of d - 1 others.
+        place = (words[1] % np.uint64(sent)).astype(np.int64)
+        rows = np.flatnonzero(own)
+        chosen[rows, place[rows]] = true[rows, 0]
+        chosen.sort(axis=1)
+        return chosen
+
+
+@lru_cache(maxsize=256)
+def best_size(epsilon: float, classes: int) -> int:
+    """The number of classes to send with the least variance.
+
+    Args:
+        epsilon: the budget of one report.
+        classes: c, how many there are.
+    """
+    # The continuous optimum is c / (e^eps + 1) (Ye and Barg, section V); variance has one minimum, so it is next to it.
+    middle = int(classes / (math.exp(min(epsilon, 50.0)) + 1))
+    near = range(max(1, middle), min(classes - 1, middle + 1) + 1)
+    return min(near, key=lambda size: _law(epsilon, classes, size).total_variance)
+
+
+def _law(epsilon: float, classes: int, sent: int) -> OneHotLaw:
+    out = _left_out(epsilon, classes, sent) / WORD
+    keep = (WORD - _left_out(epsilon, classes, sent)) / WORD
+    return OneHotLaw(classes, keep, (keep * (sent - 1) + out * sent) / (classes - 1))
+
+
+@lru_cache(maxsize=256)
+def _left_out(epsilon: float, classes: int, sent: int) -> int:
+    """For how many of the 2^64 outcomes the true class is left out, rounded up."""
+    with localcontext(PRECISION):
+        # Remainders of 64 bits, and equal keys, make a set likelier or rarer by a factor below 1 + c (c + 1) / 2^64: up
+        # for one true class and down for another.
+        slack = 2 * Decimal(classes) * (classes + 1) / WORD
+        odds = max(Decimal(min(epsilon, 50.0)) - slack, Decimal(0)).exp() * sent
+        return round_up(WORD * (classes - sent) / (odds + classes - sent))

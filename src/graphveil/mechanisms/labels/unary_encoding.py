@@ -1,0 +1,143 @@
+"""Optimized unary encoding: one noisy bit for every class.
+
+Source: T. Wang, J. Blocki, N. Li, S. Jha, "Locally Differentially Private Protocols for Frequency Estimation", USENIX
+Security 2017, section 4.3: the bit of the true class is 1 with probability p = 1/2, every other one with probability
+q = 1 / (e^eps + 1). Two classes differ in two bits, and the worst report tells them apart by p (1 - q) / (q (1 - p)).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from graphveil.errors import InputError
+from graphveil.late import torch
+from graphveil.mechanisms.base import _validate
+from graphveil.mechanisms.base.guarantees import label_guarantee
+from graphveil.mechanisms.base.reports import OneBitReports, require_pairs
+from graphveil.mechanisms.base.values import FloatArray, blocks
+from graphveil.mechanisms.labels.declared import Labels, open_labels
+from graphveil.mechanisms.labels.one_hot import MOST_CLASSES, OneHotLaw
+from graphveil.mechanisms.samplers.bits import WORD, bit_law
+from graphveil.mechanisms.samplers.subsets import every_subset
+from graphveil.privacy import Guarantee, Randomness
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnaryEncoding:
+    """Sends a bit for every class: a coin toss for the true one, rarely 1 for the others.
+
+    Formal guarantees: epsilon-local privacy under replacement, exactly: another class's bit is 1 for
+    w = ceil(2^64 / (e^eps + 1)) of the 2^64 outcomes, the true one's for half of them, and (2^64 - w) / w <= e^eps.
+
+    Args:
+        epsilon: finite and positive.
+        classes: the number of classes that were declared, 2 to 4096.
+
+    Raises:
+        InputError: a parameter is outside its range, NaN included.
+
+    >>> import torch
+    >>> from graphveil.privacy import SeededRandomness
+    >>> mechanism = UnaryEncoding(epsilon=2.0, classes=12)
+    >>> reports = mechanism.randomize(torch.tensor([3]), randomness=SeededRandomness(8))
+    >>> tuple(reports.packed.shape), round(mechanism.law.flip, 3)
+    ((1, 2), 0.119)
+    """
+
+    epsilon: float
+    classes: int
+
+    def __post_init__(self) -> None:
+        _validate.whole(2, MOST_CLASSES, classes=self.classes)
+        _validate.positive_epsilon(self.epsilon)
+        self.law.refuse_no_information(self.epsilon)
+
+    @property
+    def law(self) -> OneHotLaw:
+        """How often each bit is 1."""
+        return OneHotLaw(self.classes, 0.5, self._width / WORD)
+
+    @property
+    def report_bytes(self) -> float:
+        """Bytes of one report: one bit a class."""
+        return self.classes / 8
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What one report protects."""
+        return label_guarantee(self.epsilon, self.classes)
+
+    def randomize(self, labels: Labels, *, randomness: Randomness) -> OneBitReports:
+        """What the devices send, ceil(c/8) bytes each.
+
+        Args:
+            labels: integer classes [n], each in 0..classes-1.
+            randomness: the source of the noise.
+
+        Raises:
+            InputError: a label is not a declared class (the row is named), before any is encoded.
+        """
+        true = open_labels(labels, self.classes)
+        packed = np.empty((len(true), self._bytes), np.uint8)
+        for start, stop in blocks(len(true), self.classes):
+            words = randomness.uint64((stop - start) * self.classes).reshape(stop - start, self.classes)
+            own = true[start:stop, None] == np.arange(self.classes)
+            edge = np.where(own, np.uint64(WORD // 2), np.uint64(self._width))
+            packed[start:stop] = np.packbits(words < edge, axis=1)
+        return OneBitReports(torch.from_numpy(packed))
+
+    def estimate(self, reports: OneBitReports) -> Tensor:
+        """The unbiased estimate of the one-hot labels, float32 [n, c]: (bit - q) / (1/2 - q)."""
+        return torch.from_numpy(self.law.estimate(self.named(reports)))
+
+    def evidence(self, reports: OneBitReports) -> FloatArray:
+        """log Pr[report | class] for every class, float64 [n, c]; exact: it uses the sampler's own integers."""
+        bits, q = self.named(reports), self.law.flip
+        # The true class's bit is a coin toss and adds log 1/2 whatever it is; every other bit adds its own logarithm.
+        each: FloatArray = np.where(bits, math.log(q), math.log1p(-q))
+        every: FloatArray = each.sum(axis=1, keepdims=True) - each + math.log(0.5)
+        return every
+
+    def log_likelihood(self, reports: OneBitReports, values: Labels) -> Tensor:
+        """log Pr[report | label] for each row, float64 [n].
+
+        Args:
+            reports: n of them.
+            values: integer classes [n], what each was made from.
+        """
+        true = open_labels(values, self.classes)
+        require_pairs(len(reports), len(true))
+        return torch.from_numpy(self.evidence(reports)[np.arange(len(true)), true])
+
+    def variance(self, values: Labels) -> Tensor:
+        """The variance of the one-hot estimate, float64 [n, c]."""
+        return torch.from_numpy(self.law.variances(open_labels(values, self.classes)))
+
+    def every_report(self) -> OneBitReports:
+        """Every report that a device can send, one a user; raises InputError where there are more than a million."""
+        _, bits = every_subset(self.classes, self.classes, 2)
+        return OneBitReports(torch.from_numpy(np.packbits(bits.astype(np.uint8), axis=1)))
+
+    def named(self, reports: OneBitReports) -> npt.NDArray[np.bool_]:
+        """Which classes each report names, [n, c]."""
+        packed = reports.packed.numpy()
+        if packed.shape[1] != self._bytes:
+            raise InputError(f"reports hold {packed.shape[1]} bytes", allowed=f"{self._bytes}")
+        _validate.fits_in_memory(len(packed), self.classes, "the bits")
+        return np.unpackbits(packed, axis=1, count=self.classes).astype(np.bool_)
+
+    @property
+    def _bytes(self) -> int:
+        return -(-self.classes // 8)
+
+    @property
+    def _width(self) -> int:
+        return bit_law(self.epsilon, 1).low
