@@ -141,6 +141,7 @@ TRUSTS: Mapping[str, Trust] = {
             "no-edges": Contender("mlp", _nothing, _PERCEPTRON, control=True, free_of_epsilon=True),
             "features-pool": Contender(FEATURES_POOL, _nothing, control=True, free_of_epsilon=True),
             "class-sums": Contender("class-sums", _curated(), _FUSION),
+            "class-counts": Contender("class-sums", _curated(noise="geometric"), _FUSION),
             "gap": Contender("gap", _curated(), _HOPS),
             "progap": Contender("progap", _curated(), _HOPS),
         },

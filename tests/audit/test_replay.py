@@ -29,6 +29,7 @@ from graphveil.methods.curator import privacy as curator_privacy
 from graphveil.methods.curator import recipe as curator_method
 from graphveil.methods.curator import training as curator
 from graphveil.methods.curator.class_sums import ClassSumsCore
+from graphveil.methods.curator.privacy import CuratorPrivacy
 from graphveil.methods.curator.recipe import StagedCore
 from graphveil.methods.links import collection as private_links
 from graphveil.methods.local import reports_core
@@ -42,6 +43,10 @@ from graphveil.training.noisy_updates import NoisyUpdates
 Patch = pytest.MonkeyPatch
 
 
+#: Their price is of more than one call, or what one answer shows is drawn: how near they come to it varies.
+EXCUSED = {"attention", "nodes", "geometric"}
+
+
 def replayed(name: str, **settings: Any) -> Audit:
     return audit_replay(pipeline(name, **settings))
 
@@ -50,7 +55,7 @@ def replayed(name: str, **settings: Any) -> Audit:
 def test_pipelines_pass(name: str) -> None:
     found = replayed(name)
     assert found.holds, found.notes
-    if name.split(",")[0] in ("gap", "progap", "class-sums") and "attention" not in name and "nodes" not in name:
+    if name.split(",")[0] in ("gap", "progap", "class-sums") and not EXCUSED & set(name.split(", ")):
         # Rows that were learned in three epochs do not all point the same way, and a person's contacts move it by less.
         learned = "contacts" in name and "class-sums" not in name
         assert found.lower_bound > (0.5 if learned else 0.75) * found.claimed_epsilon
@@ -67,6 +72,15 @@ def test_methods_are_as_they_were_after_an_audit() -> None:
 
 def root_two_is_missing(patch: Patch) -> None:
     patch.setattr(perturbed, "entries_of", lambda unit, degree=None, relationships=None: degree or 1)
+
+
+def a_count_is_charged_at_one_end(patch: Patch) -> None:
+    real = CuratorPrivacy.counted
+
+    def counted(me: CuratorPrivacy, schema: Any, **rest: Any) -> Any:
+        return replace(real(me, schema, **rest), epsilon=2 * me.epsilon)
+
+    patch.setattr(CuratorPrivacy, "counted", counted)
 
 
 def contacts_cost_what_one_entry_costs(patch: Patch) -> None:
@@ -251,6 +265,7 @@ def private_edges_are_drawn_along(patch: Patch) -> None:
 MUTANTS: tuple[tuple[Callable[[Patch], None], str, str], ...] = (
     (root_two_is_missing, "gap", ""),
     (contacts_cost_what_one_entry_costs, "gap, contacts", ""),
+    (a_count_is_charged_at_one_end, "class-sums, geometric", "together"),
     (contacts_cost_what_one_entry_costs, "progap, contacts", ""),
     (contacts_cost_what_one_entry_costs, "class-sums, contacts", ""),
     (root_two_is_missing, "progap", ""),

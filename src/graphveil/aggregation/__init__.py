@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from graphveil.exports import lazy_names
 
 if TYPE_CHECKING:
+    from graphveil.aggregation.counted import CountedSum as CountedSum
     from graphveil.aggregation.exact_sum import ReceiverRows as ReceiverRows
     from graphveil.aggregation.grid import GridRows as GridRows
     from graphveil.aggregation.grid import quantise as quantise
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from graphveil.aggregation.weighted import normalised_weights as normalised_weights
 
 _HOMES = {
+    "CountedSum": "counted",
     "GridRows": "grid",
     "Inputs": "inputs",
     "PerturbedSum": "perturbed",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any, TypeAlias, TypeVar
 
@@ -13,7 +13,7 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-from graphveil.aggregation import PerturbedSum, ReceiverRows
+from graphveil.aggregation import CountedSum, PerturbedSum, ReceiverRows
 from graphveil.aggregation.grid import quantise
 from graphveil.audit.exact import Likely
 from graphveil.audit.replay import AnyTap, Arguments, Evidence, Question
@@ -21,6 +21,7 @@ from graphveil.hierarchy import markov
 from graphveil.mechanisms import MechanismInfo, SampledVectors, catalogue
 from graphveil.mechanisms.base.values import Values
 from graphveil.mechanisms.catalogue import Kind
+from graphveil.privacy import SeededRandomness
 from graphveil.training.noisy_updates import NoisyUpdates
 
 A = TypeVar("A")
@@ -33,9 +34,9 @@ _FALSE_ALARM = 1e-6
 
 
 def all_taps() -> tuple[AnyTap, ...]:
-    """Return the taps of all mechanisms: the catalogue's, noisy sums over neighbours, private descent, drawn trees."""
+    """Return the taps of all mechanisms: the catalogue's, noisy sums of either law, private descent, drawn trees."""
     kinds = {_owner(info): info.kind for info in catalogue()}
-    return (*(ReportTap(owner, kind) for owner, kind in kinds.items()), SumTap(), DescentTap(), TreeTap())
+    return (*(ReportTap(owner, kind) for owner, kind in kinds.items()), SumTap(), CountTap(), DescentTap(), TreeTap())
 
 
 def _owner(info: MechanismInfo) -> type:
@@ -139,6 +140,46 @@ class SumTap:
         largest = math.sqrt(float((noise**2).sum()) / float(stats.chi2.ppf(_FALSE_ALARM, noise.size)))
         mu = math.inf if sigma == 0.0 or largest == 0.0 else moved / largest
         return Evidence(moved / mechanism.sensitivity, mu=min(mu, 1e6))
+
+
+@dataclass(frozen=True)
+class CountTap:
+    """`CountedSum.perturb`: edges are private, the rows that are summed are not."""
+
+    owner: type = CountedSum
+    attribute: str = "perturb"
+
+    def read(self, mechanism: CountedSum, arguments: Arguments) -> Question[tuple[ReceiverRows, Tensor]]:
+        """Rows are public, edges are not.
+
+        Args:
+            mechanism: the noisy sums.
+            arguments: of `perturb`, by name.
+        """
+        rows, x = arguments["rows"], arguments["x"].detach().clone()
+        return Question((mechanism, tuple(x.shape), rows.num_nodes), (x,), (rows, x))
+
+    def weigh(
+        self,
+        mechanism: CountedSum,
+        answer: Tensor,
+        first: tuple[ReceiverRows, Tensor],
+        second: tuple[ReceiverRows, Tensor],
+    ) -> Evidence:
+        """Measure how far the exact sums moved in the L1 norm, and the log-likelihood ratio of the answer.
+
+        Args:
+            mechanism: the noisy sums.
+            answer: the first run's noisy sums [n, c].
+            first, second: edges and rows of the two runs.
+        """
+        plain = replace(mechanism, epsilon=math.inf)
+        one, other = (plain.perturb(rows, x, SeededRandomness(0)) for rows, x in (first, second))
+        moved = float((one - other).abs().sum())
+        if moved == 0.0:
+            return Evidence(0.0)
+        ratio = mechanism.log_likelihood(answer, *first) - mechanism.log_likelihood(answer, *second)
+        return Evidence(moved / mechanism.change, mechanism.epsilon / mechanism.hops, float(ratio.sum()))
 
 
 @dataclass(frozen=True)

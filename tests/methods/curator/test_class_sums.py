@@ -15,7 +15,7 @@ from graphveil.errors import BudgetError, InputError, ModelFileError
 from graphveil.graphs import social_graph
 from graphveil.methods import ClassSums, load_method
 from graphveil.methods.curator import class_sums as module
-from graphveil.methods.curator.class_sums import beside, corners, messages
+from graphveil.methods.curator.class_sums import beside, corners, messages, named_classes
 from graphveil.methods.curator.controls import curator_controls_of
 from graphveil.methods.curator.feature_evidence import feature_evidence
 from graphveil.methods.curator.privacy import Noise
@@ -173,6 +173,41 @@ def test_noise_is_that_of_the_unit() -> None:
     assert two.epsilon_relationship == 2.0
     assert one.epsilon_relationship == pytest.approx(2.91, abs=0.1)
     assert "one undirected edge" in two.guarantee.sentence()
+
+
+@pytest.mark.parametrize(("settings", "change"), [({}, 2), ({"unit": "k-edges", "relationships": 3}, 6)])
+def test_geometric_noise_is_pure_and_smaller(settings: dict[str, Any], change: int, tmp_path: Path) -> None:
+    """Epsilon over the L1 change of all counts; the ledger says the law, and a saved model stays what it was."""
+    start, normal = cm.graph(), fit(**settings)
+    method = build(noise="geometric", **settings)
+    method.fit(start, split=cm.split_of(start), randomness=SeededRandomness(1))
+    assert method.published is not None and normal.published is not None
+    (sigma,), (other,) = method.published.noise.sigmas, normal.published.noise.sigmas
+    assert sigma == pytest.approx(math.sqrt(2) * change / 2.0, rel=1e-3)
+    assert 1.5 * sigma < other
+    assert method.epsilon_relationship == pytest.approx(2.0 * 2 / change)
+    assert method.ledger.spends[0].parameters["noise_law"] == "two-sided geometric"
+    method.save(tmp_path)
+    loaded = load_method(tmp_path)
+    assert (loaded.guarantee, loaded.core.noise) == (method.guarantee, "geometric")
+    assert plan("class-sums", cm.graph(), {"epsilon": 2.0, "noise": "geometric", **settings}).figures.noise.sigmas == (
+        sigma,
+    )
+
+
+def test_named_classes_are_shares_of_length_one() -> None:
+    """A label is one class; who has none sends what features expect of it, where they explain something."""
+    start = cm.graph()
+    people = read_people(start, cm.split_of(start))
+    found = named_classes(people, feature_evidence(people, corners(people.classes)))
+    known = people.labels >= 0
+    assert torch.equal(found[known].argmax(dim=1), people.labels[known])
+    assert float(found.abs().sum(dim=1).max()) <= 1 + 1e-6
+
+
+def test_an_unknown_law_is_refused() -> None:
+    with pytest.raises(InputError, match="allowed: normal, geometric"):
+        build(noise="laplace")
 
 
 def test_relationships_of_one_person_are_hidden_together(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@
     p(y | v) = softmax( selu( x_v W + z(H_v) V + b ) W' ),   z(h) = [ asinh(h / max(sigma, 1)) | h / |h| ]
 
 Where edges are what is protected, labels are not: then the message that says most about a class is the class itself.
+With noise="geometric" m_u is the class itself, one of c shares, and the noise two-sided geometric, see `CountedSum`.
 GAP spends its noise on 16 columns of an embedding for each of K hops; here all of it goes to c columns once.  The
 corners of a simplex are as far apart as unit vectors can be, sqrt(2 c / (c - 1)), and cost what one-hot rows cost.
 Ours; the release is the noisy sum of Sajadmanesh et al., "GAP", USENIX Security 2023, arXiv 2203.00949, section 4.2,
@@ -18,7 +19,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from graphveil import models
-from graphveil.aggregation import ReceiverRows, SparseMatrix, build_inputs
+from graphveil.aggregation import CountedSum, ReceiverRows, SparseMatrix, build_inputs
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema, Split
 from graphveil.late import torch
@@ -37,13 +38,16 @@ from graphveil.methods.links.collection import people_key
 from graphveil.models.label_prior import log_channel
 from graphveil.models.logistic import choose_logistic
 from graphveil.models.pool import pool_weights
-from graphveil.privacy import Guarantee, Randomness
+from graphveil.privacy import Guarantee, Randomness, Spend
 from graphveil.progress import ProgressCallback
 from graphveil.training import Epoch, Objective, Schedule, train
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
+#: The laws of the noise, and the steps (in bits) of a message under the second.
+NOISES: Final = ("normal", "geometric")
+SOFT_BITS: Final = 6
 #: Nodes without a label send what their features expect where features explain this share of the classes' spread.
 LEAST_EXPLAINED: Final = 0.3
 #: The experts on few columns: strengths C of the regression, and the small network.
@@ -89,6 +93,7 @@ class ClassSumsCore(FittedCore[FittedSums], ForgetsPeople):
 
     Args:
         epsilon, delta, unit, relationships: see `CuratorPrivacy`; unit "edge", "directed-edge" or "k-edges".
+        noise: "normal", or "geometric": messages name the class itself, [one-hot], and the noise needs no delta.
         backbone: a module of your own in place of the network: features beside z, rows [n, d + 2 c] -> scores [n, c],
             any layers, since all that it reads is public or released. It is copied, never trained itself, and is
             given again to load a saved model.
@@ -123,6 +128,7 @@ class ClassSumsCore(FittedCore[FittedSums], ForgetsPeople):
         delta: float = 1e-5,
         unit: str | None = None,
         relationships: int | None = None,
+        noise: str = "normal",
         backbone: nn.Module | None = None,
         **settings: Any,
     ) -> None:
@@ -134,10 +140,28 @@ class ClassSumsCore(FittedCore[FittedSums], ForgetsPeople):
                 allowed="unit edge, directed-edge or k-edges",
                 remedy="train gap or progap with unit node",
             )
-        self.privacy = CuratorPrivacy(epsilon, delta, unit, relationships=relationships)
+        if noise not in NOISES:
+            raise InputError(f"noise {noise!r} is not known", allowed=", ".join(NOISES))
+        self.privacy, self.noise = CuratorPrivacy(epsilon, delta, unit, relationships=relationships), noise
         self.settings, self.backbone = SumsSettings(**settings), backbone
         self.account = Account(self.privacy.open_ledger())
         self.published: PublishedSums | None = None
+
+    def planned_noise(self, schema: GraphSchema, people: int = 0) -> Noise:
+        """Return the noise of the sums, from public facts alone; how many people train does not matter."""
+        counted = self._counted(schema)
+        if counted is not None:
+            return self.privacy.noise_of_counts(counted)
+        return self.privacy.noise(schema, hops=1, columns=len(schema.classes))
+
+    def _counted(self, schema: GraphSchema) -> CountedSum | None:
+        """Return the sums with geometric noise, if it is that."""
+        return self.privacy.counted(schema, bits=SOFT_BITS) if self.noise == "geometric" else None
+
+    def _spend(self, schema: GraphSchema, noise: Noise) -> tuple[Spend, ...]:
+        """Return what publishing spends."""
+        law = {} if self.noise == "normal" else {"noise_law": f"two-sided {self.noise}"}
+        return self.privacy.spend("class sums", schema, noise, columns=len(schema.classes), **law)
 
     # ---- the curator ----
 
@@ -149,7 +173,7 @@ class ClassSumsCore(FittedCore[FittedSums], ForgetsPeople):
             InputError: for a unit that does not fit the graph, or an unknown label.
         """
         schema, columns = graph.schema, len(graph.schema.classes)
-        noise = self.privacy.noise(schema, hops=1, columns=columns)
+        noise = self.planned_noise(schema)
         if self.backbone is not None:
             models.require_scores(self.backbone, schema.dimension + 2 * columns, columns, edges=False)
 
@@ -157,12 +181,16 @@ class ClassSumsCore(FittedCore[FittedSums], ForgetsPeople):
             people = read_people(graph, split)
             rows = ReceiverRows.of(graph.edge_index, people.nodes)
             evidence = feature_evidence(people, corners(people.classes))
-            sums = self.privacy.sums(schema, noise).perturb(rows, messages(people, evidence), 1, randomness)
+            counted = self._counted(schema)
+            if counted is None:
+                sums = self.privacy.sums(schema, noise).perturb(rows, messages(people, evidence), 1, randomness)
+            else:
+                sums = counted.perturb(rows, named_classes(people, evidence), randomness)
             # Without noise nothing was promised, so a known seed takes nothing away.
             void = None if self.privacy.public else randomness.void
             return PublishedSums(people, sums, evidence, noise, self.privacy, void)
 
-        return self.account.collect(self.privacy.spend("class sums", schema, noise, columns=columns), read)
+        return self.account.collect(self._spend(schema, noise), read)
 
     # ---- anybody ----
 
@@ -180,10 +208,7 @@ class ClassSumsCore(FittedCore[FittedSums], ForgetsPeople):
                 allowed=f"sums published with {self.privacy}",
             )
         schema = published.people.schema
-        columns = published.people.classes
-        self.account.recognise(
-            published.digest, self.privacy.spend("class sums", schema, published.noise, columns=columns)
-        )
+        self.account.recognise(published.digest, self._spend(schema, published.noise))
         z = beside(published.sums, published.noise)
         network = train_experts(
             published.people, published.evidence, z, self.settings, progress, backbone=self.backbone
@@ -192,11 +217,17 @@ class ClassSumsCore(FittedCore[FittedSums], ForgetsPeople):
             schema,
             published.people.key,
             self.privacy.guarantee(schema, self.account.ledger, void=published.void),
-            self.privacy.epsilon_relationship(schema, published.noise),
+            self._relationship(schema, published.noise),
             network,
         )
         self.published = published
         return self
+
+    def _relationship(self, schema: GraphSchema, noise: Noise) -> float | None:
+        counted = self._counted(schema)
+        if counted is not None:
+            return self.privacy.relationship_by_counts(schema, counted)
+        return self.privacy.epsilon_relationship(schema, noise)
 
     # ---- both ----
 
@@ -241,7 +272,7 @@ class ClassSumsCore(FittedCore[FittedSums], ForgetsPeople):
     def parameters(self) -> dict[str, Any]:
         """Return the settings that build the core once more."""
         budget = {"epsilon": self.privacy.epsilon, "delta": self.privacy.delta, **self.privacy.unit_settings}
-        return {**budget, "backbone": self.backbone, **asdict(self.settings)}
+        return {**budget, "noise": self.noise, "backbone": self.backbone, **asdict(self.settings)}
 
     @property
     def guarantee(self) -> Guarantee:
@@ -268,6 +299,7 @@ class ClassSumsCore(FittedCore[FittedSums], ForgetsPeople):
                 "epsilon": number(self.privacy.epsilon),
                 "delta": self.privacy.delta,
                 **self.privacy.unit_settings,
+                **({} if self.noise == "normal" else {"noise": self.noise}),
             },
             "settings": asdict(self.settings),
             "schema": schema_facts(fitted.schema),
@@ -324,6 +356,14 @@ def messages(people: NodeData, evidence: FeatureEvidence) -> Tensor:
     soft = evidence.explained >= LEAST_EXPLAINED
     expected = evidence.log_probabilities.exp() @ places if soft else torch.zeros(people.nodes, people.classes)
     return torch.where(known[:, None], places[people.labels.clamp_min(0)], expected)
+
+
+def named_classes(people: NodeData, evidence: FeatureEvidence) -> Tensor:
+    """Return messages [n, c] for geometric noise, of L1 length 1: what `messages` says, as shares of the classes."""
+    known = people.labels >= 0
+    soft = evidence.explained >= LEAST_EXPLAINED
+    expected = evidence.log_probabilities.exp() if soft else torch.zeros(people.nodes, people.classes)
+    return torch.where(known[:, None], torch.eye(people.classes)[people.labels.clamp_min(0)], expected)
 
 
 def beside(sums: Tensor, noise: Noise) -> Tensor:

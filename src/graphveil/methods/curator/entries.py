@@ -12,6 +12,7 @@ _FAMILY = "graphveil.methods.curator.family:CURATOR"
 _PAID = frozenset({PAID_TUNING})
 _ONE_EDGE = Replay("edge", {"epsilon": 2.0})
 _CONTACTS = Replay("set of contacts", {"epsilon": 2.0, "unit": "k-edges", "relationships": 4}, "contacts")
+_NAMED = Replay("edge", {"epsilon": 2.0, "noise": "geometric"}, "geometric")
 #: Private training in batches of everybody, whose noise is found at once.
 _ALL_AT_ONCE = {"epsilon": 8.0, "batch": 10_000, "passes": 3}
 _ATTENTION = Replay("edge", {**_ALL_AT_ONCE, "hops": 1, "weights": "attention"}, "attention")
@@ -40,6 +41,7 @@ _BUDGET = {
     "delta": Option(1e-5, float, "delta of one unit; below one over the number of protected units, declared"),
 }
 _SEVERAL = {"relationships": Option(None, int, "k, of one person, that may be added or removed (unit k-edges)")}
+_LAW = {"noise": Option("normal", str, "law of the sums' noise: normal, or geometric, which needs no delta")}
 _UNIT = {
     "unit": Option(None, str, ", ".join(UNITS) + "; default: edge, in a directed graph directed-edge"),
     "degree_bound": Option(None, int, "how many others one node sends to (unit node); default 100"),
@@ -59,9 +61,9 @@ CURATOR_METHODS: tuple[AnyMethod, ...] = (
         "central",
         "graphveil.methods.curator.class_sums:ClassSumsCore",
         _FAMILY,
-        {**_BUDGET, **_EDGE_UNITS, **field_options(SumsSettings, NETWORK_HELP)},
+        {**_BUDGET, **_EDGE_UNITS, **_LAW, **field_options(SumsSettings, NETWORK_HELP)},
         free=tuple(field_options(SumsSettings, NETWORK_HELP)),
-        replays=(_ONE_EDGE, _CONTACTS),
+        replays=(_ONE_EDGE, _CONTACTS, _NAMED),
     ),
     Method(
         "gap",

@@ -80,7 +80,7 @@ def _of_attention(method: CuratorEstimator, schema: GraphSchema, noise: Noise) -
 
 def _plan_of_sums(method: CuratorEstimator, schema: GraphSchema, nodes: int) -> CuratorPlan:
     classes, settings = len(schema.classes), method.settings
-    noise = method.privacy.noise(schema, hops=1, columns=classes)
+    noise = method.core.planned_noise(schema, nodes)
     per_node = tuple(sigma * classes**0.5 / ASSUMED_DEGREE for sigma in noise.sigmas)
     # All four experts together take about three times the network on features and sums (Cora, Computers, Caltech36).
     seconds = 3 * settings.epochs * nodes * settings.hidden * (2 * classes + 20) * 8 / 4e9

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, get_args
 
-from graphveil.aggregation import PerturbedSum, Unit, sensitivity_of
+from graphveil.aggregation import CountedSum, PerturbedSum, Unit, sensitivity_of
 from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema
 from graphveil.graphs.bound_rules import RULES
@@ -283,6 +283,27 @@ class CuratorPrivacy:
         trial = pipeline_epsilon(calibrated.parts, calibrated.noise, self.delta, accountant=alone)
         score = calibrated.sigmas(_SCORE.name)[0] if self.nodes else 0.0
         return Noise(sigmas, multipliers, epsilon, self.delta, changed, score, trial)
+
+    def counted(self, schema: GraphSchema, *, hops: int = 1, bits: int = 0) -> CountedSum:
+        """Return the sums with two-sided geometric noise that hide the unit at epsilon; they need no delta.
+
+        Raises:
+            InputError: unit "node", or a tuning, which these sums are not priced for.
+        """
+        if self.tuning is not None:
+            raise InputError("sums with geometric noise have no price for trials", where="tuning")
+        unit: Unit = "directed-edge" if self.public else self.unit_for(schema)
+        several = None if self.public else self.relationships
+        return CountedSum(unit=unit, epsilon=self.epsilon, hops=hops, relationships=several, bits=bits)
+
+    def noise_of_counts(self, counted: CountedSum) -> Noise:
+        """Return the noise of such sums and their price."""
+        return Noise((counted.sigma,) * counted.hops, {}, self.epsilon, self.delta)
+
+    def relationship_by_counts(self, schema: GraphSchema, counted: CountedSum) -> float:
+        """Return what one relationship costs behind such sums: its part of the change that epsilon pays for."""
+        entries = 1 if schema.directed and self.unit_for(schema) == "directed-edge" else 2
+        return self.epsilon * entries / counted.change
 
     def _hidden(self, schema: GraphSchema, sigmas: tuple[float, ...], w_max: float) -> PerturbedSum:
         """Return the sums that hide the unit with this noise."""

@@ -1,0 +1,154 @@
+"""Sums over neighbours behind two-sided geometric noise: pure epsilon, for messages that name a class.
+
+    Y = (S + Z) step,   S = exact integer sums of rows, Pr[Z = z] = (1 - r) / (1 + r) r^|z|, r = e^(-epsilon step / D)
+
+Rows have length at most 1 in the L1 norm, D is how far all sums of all K hops move in that norm:
+
+    unit            what comes or goes                                    D
+    directed-edge   one entry of A                                        K
+    edge            one undirected edge, a row at either end              2 K
+    k-edges         up to k relationships of one person                   2 k K: the person's own row, and k others
+
+A message that names one class moves one coordinate by 1: both its norms are 1.  The normal law also pays for all other
+directions in which a vector of length 1 could point: for one edge at delta 1e-6 it needs 2 to 5 times the deviation
+(epsilon 1 to 8), and promises less.  For rows of many entries it is the other way round: their L1 length is up to
+sqrt(c) times the other.
+
+Source: C. Dwork, F. McSherry, K. Nissim, A. Smith, "Calibrating Noise to Sensitivity", TCC 2006; the discrete law by
+A. Ghosh, T. Roughgarden, M. Sundararajan, STOC 2009, arXiv 0811.2841.  Shapes: rows and sums [n, c].
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from graphveil.aggregation.exact_sum import ReceiverRows
+from graphveil.aggregation.grid import GridRows
+from graphveil.aggregation.names import Unit
+from graphveil.aggregation.perturbed import entries_of
+from graphveil.errors import InputError
+from graphveil.late import torch
+from graphveil.mechanisms.samplers.two_sided import TwoSided, two_sided
+from graphveil.privacy import Randomness
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountedSum:
+    """K noisy sums of rows that name classes, one after the other, each at an equal part of epsilon.
+
+    Args:
+        unit: what is hidden; not "node".
+        epsilon: of all sums together, for one unit; inf adds no noise and hides nothing.
+        hops: K.
+        relationships: k, of one person, hidden together; for "k-edges".
+        bits: a row of length 1 is 2^bits steps long; 0: each row names one class or none.
+
+    Raises:
+        InputError: an argument is outside its range.
+
+    Example:
+        >>> import torch
+        >>> from graphveil.aggregation import CountedSum, ReceiverRows
+        >>> from graphveil.privacy import SeededRandomness
+        >>> counted = CountedSum(unit="edge", epsilon=2.0)
+        >>> rows = ReceiverRows.of(torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), 3)
+        >>> counted.perturb(rows, torch.eye(3), SeededRandomness(1)).shape
+        torch.Size([3, 3])
+        >>> counted.change, round(counted.sigma, 2)
+        (2, 1.36)
+    """
+
+    unit: Unit = "edge"
+    epsilon: float
+    hops: int = 1
+    relationships: int | None = None
+    bits: int = 0
+
+    def __post_init__(self) -> None:
+        if self.unit == "node":
+            raise InputError("sums of classes do not hide a node", allowed="units of edges")
+        entries_of(self.unit, None, self.relationships)
+        # Written so that NaN fails it as well.
+        if not self.epsilon > 0.0:
+            raise InputError(f"epsilon is {self.epsilon!r}", allowed="a number above 0, or inf")
+        for name, low, high in (("hops", 1, 64), ("bits", 0, 12)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+                raise InputError(f"{name} is {value!r}", allowed=f"a whole number in {low}..{high}")
+
+    @property
+    def change(self) -> int:
+        """By how much the sums of one hop move when one unit comes or goes, in the L1 norm."""
+        if self.relationships is not None:
+            # Each of the k is in the sum of either end, also where it shares the person's own row with the others.
+            return 2 * self.relationships
+        return entries_of(self.unit)
+
+    @property
+    def sigma(self) -> float:
+        """The standard deviation of each entry's noise; 0 where nothing is hidden."""
+        return 0.0 if math.isinf(self.epsilon) else math.sqrt(self.noise.variance) * 2.0**-self.bits
+
+    @property
+    def noise(self) -> TwoSided:
+        """The law of each entry's noise in steps of the grid, where there is any."""
+        # Pure epsilons add up over hops, each of which may read the noisy sums before it.
+        return two_sided(self.epsilon / (self.hops * self.change) * 2.0**-self.bits)
+
+    def perturb(self, rows: ReceiverRows, x: Tensor, randomness: Randomness) -> Tensor:
+        """Return the noisy sums of one hop, float32 [n, c].
+
+        Args:
+            rows: the edges, without weights.
+            x: float [n, c], each row of L1 length at most 1; longer ones are shortened, and broken ones send nothing.
+            randomness: where the noise comes from.
+
+        Raises:
+            InputError: edges with weights, or not one row a node.
+        """
+        sums = self._exact(rows, x)
+        if not math.isinf(self.epsilon):
+            # Each entry, those of isolated nodes too: a row without noise would tell that nobody sends to it.
+            sums += torch.from_numpy(self.noise.draw(sums.numel(), randomness)).view_as(sums)
+        return sums.float() * 2.0**-self.bits
+
+    def log_likelihood(self, noisy: Tensor, rows: ReceiverRows, x: Tensor) -> Tensor:
+        """Return log Pr[noisy entry | edges] of each entry, float64 [n, c].
+
+        Args:
+            noisy: what was released [n, c].
+            rows: the edges.
+            x: float [n, c], the rows that were summed.
+        """
+        steps = (noisy.double() * 2.0**self.bits).round().long() - self._exact(rows, x)
+        return torch.from_numpy(self.noise.log_pmf(steps.numpy()))
+
+    def _exact(self, rows: ReceiverRows, x: Tensor) -> Tensor:
+        """Return the sums without noise in whole steps, int64 [n, c]."""
+        if rows.weights is not None:
+            raise InputError("edges with weights", where="sums of classes", allowed="edges without weights")
+        sums = rows.sums(GridRows(on_l1_grid(x, self.bits), 1.0, self.bits))
+        found = sums.values.long()
+        found[sums.long] = sums.totals
+        return found
+
+
+def on_l1_grid(x: Tensor, bits: int) -> Tensor:
+    """Return rows [n, c] in whole steps of 2^-bits, of L1 length at most 1; longer ones shortened, broken ones zero.
+
+    Args:
+        x: float [n, c].
+        bits: of the grid.
+    """
+    exact = x.detach().double()
+    lengths = exact.abs().sum(dim=1, keepdim=True)
+    # Towards zero: no entry grows, so what is shortened to 1 stays at most 1.
+    steps = (exact / lengths.clamp_min(1.0) * 2.0**bits).trunc()
+    # Asked of the whole numbers that are sent: rounding in the division may not lengthen a row, and NaN is not kept.
+    kept = steps.abs().sum(dim=1, keepdim=True) <= 2.0**bits
+    return torch.where(kept, steps, 0.0).float()

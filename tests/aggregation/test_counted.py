@@ -1,0 +1,145 @@
+"""Sums with geometric noise: how far one unit moves them, the exact law, the price, and weakened copies."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+from torch import Tensor
+
+from graphveil.aggregation import CountedSum, ReceiverRows, counted
+from graphveil.aggregation.counted import on_l1_grid
+from graphveil.errors import InputError
+from graphveil.privacy import SecureRandomness, SeededRandomness
+
+PEOPLE, CLASSES = 6, 3
+#: A right sampler fails a test by statistics with at most this probability.
+FALSE_ALARM = 1e-6
+
+
+def rows_of(pairs: Any) -> ReceiverRows:
+    edges = torch.tensor([(u, v) for pair in sorted(pairs) for u, v in (pair, pair[::-1])]).reshape(-1, 2).T
+    return ReceiverRows.of(edges, PEOPLE)
+
+
+def exact(hidden: CountedSum, rows: ReceiverRows, x: Tensor) -> Tensor:
+    plain = CountedSum(unit=hidden.unit, epsilon=math.inf, relationships=hidden.relationships, bits=hidden.bits)
+    return plain.perturb(rows, x, SeededRandomness(0))
+
+
+def messages() -> list[Tensor]:
+    """All of one class; classes in turn; shares of classes, and rows that are too long or broken."""
+    same = torch.eye(CLASSES)[[0] * PEOPLE]
+    turns = torch.eye(CLASSES)[torch.arange(PEOPLE) % CLASSES]
+    shares = torch.softmax(torch.randn(PEOPLE, CLASSES, generator=torch.Generator().manual_seed(1)), dim=1)
+    wrong = torch.cat([10 * turns[:3], torch.full((1, CLASSES), math.nan), torch.full((2, CLASSES), math.inf)])
+    return [same, turns, shares, wrong]
+
+
+@pytest.mark.parametrize("bits", [0, 6])
+@pytest.mark.parametrize(("unit", "k"), [("edge", None), ("k-edges", 1), ("k-edges", 3)])
+def test_no_set_of_relationships_moves_more_than_is_charged(unit: Any, k: int | None, bits: int) -> None:
+    """Every person, every set of at most k relationships, from nobody and from everybody; and the bound is reached."""
+    hidden, largest = CountedSum(unit=unit, epsilon=1.0, relationships=k, bits=bits), 0.0
+    every = {(u, v) for u in range(PEOPLE) for v in range(u + 1, PEOPLE)}
+    for start, x, person in itertools.product((set(), every), messages(), range(PEOPLE)):
+        own = [(min(person, other), max(person, other)) for other in range(PEOPLE) if other != person]
+        before = exact(hidden, rows_of(start), x)
+        for changed in itertools.combinations(own, k or 1):
+            moved = exact(hidden, rows_of(start ^ set(changed)), x) - before
+            largest = max(largest, float(moved.abs().sum()))
+    assert largest == hidden.change == 2 * (k or 1)
+
+
+def test_rows_on_the_grid_are_never_longer_than_one() -> None:
+    for bits in (0, 3, 6, 12):
+        for x in (*messages(), 1e30 * torch.randn(50, 7), torch.randn(50, 7)):
+            found = on_l1_grid(x, bits)
+            assert bool(found.isfinite().all()) and float(found.abs().sum(dim=1).max()) <= 2**bits
+            assert torch.equal(found, found.round())
+    assert torch.equal(on_l1_grid(torch.eye(4), 0), torch.eye(4))
+
+
+@pytest.mark.parametrize(("bits", "hops"), [(0, 1), (0, 3), (2, 1)])
+def test_no_answer_is_likelier_than_epsilon_allows(bits: int, hops: int) -> None:
+    """The exact law of an edge's two sums: the largest log ratio of all hops together is epsilon, reached and kept."""
+    hidden = CountedSum(epsilon=2.0, hops=hops, bits=bits)
+    x = torch.eye(CLASSES)[torch.arange(PEOPLE) % CLASSES]
+    one, other = rows_of({(0, 1), (2, 3)}), rows_of({(2, 3)})
+    worst = 0.0
+    for shift in (-9.0, -1.0, 0.0, 1.0, 9.0):
+        noisy = exact(hidden, one, x) + shift
+        ratio = hidden.log_likelihood(noisy, one, x) - hidden.log_likelihood(noisy, other, x)
+        worst = max(worst, abs(float(ratio.sum())))
+    assert hops * worst == pytest.approx(2.0, rel=1e-9)
+    assert hops * worst <= 2.0
+
+
+@pytest.mark.parametrize("bits", [0, 2])
+def test_the_sampler_follows_the_likelihood(bits: int) -> None:
+    """Chi-square of 60,000 draws against the exact law."""
+    hidden, x = CountedSum(unit="directed-edge", epsilon=1.5, bits=bits), torch.ones(60_000, 1)
+    nobody = ReceiverRows.of(torch.zeros(2, 0, dtype=torch.int64), len(x))
+    found = (hidden.perturb(nobody, x, SecureRandomness()) * 2**bits).long().numpy().ravel()
+    ends = np.arange(-6, 7)
+    seen = np.array([(found == end).sum() for end in ends[1:-1]])
+    chances = np.exp(hidden.noise.log_pmf(ends[1:-1]))
+    rest = len(found) - seen.sum()
+    kinds, law = np.append(seen, rest), np.append(chances, 1 - chances.sum())
+    assert stats.chisquare(kinds, law * len(found)).pvalue > FALSE_ALARM
+    assert float(np.std(found)) * 2.0**-bits == pytest.approx(hidden.sigma, rel=0.05)
+
+
+def test_a_count_charged_at_one_end_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Weakened copy: an undirected edge at the price of one entry."""
+    monkeypatch.setattr(counted, "entries_of", lambda unit, degree=None, relationships=None: 1)
+    hidden, x = CountedSum(epsilon=2.0), torch.eye(CLASSES)[torch.arange(PEOPLE) % CLASSES]
+    one, other = rows_of({(0, 1)}), rows_of(set())
+    noisy = exact(hidden, one, x)
+    ratio = hidden.log_likelihood(noisy, one, x) - hidden.log_likelihood(noisy, other, x)
+    assert float(ratio.sum()) > 3.9
+
+
+def test_noise_is_smaller_than_that_of_the_normal_law() -> None:
+    from graphveil.privacy import analytic_gaussian_sigma
+
+    for epsilon, factor in ((1.0, 2.0), (4.0, 2.5), (8.0, 4.0)):
+        assert analytic_gaussian_sigma(epsilon, 1e-6, math.sqrt(2)) > factor * CountedSum(epsilon=epsilon).sigma
+
+
+def test_long_sums_are_exact() -> None:
+    """More messages than float32 can count to in one piece."""
+    people = 20_000
+    hub = torch.stack([torch.arange(1, people), torch.zeros(people - 1, dtype=torch.int64)])
+    plain = CountedSum(unit="directed-edge", epsilon=math.inf, bits=12)
+    found = plain.perturb(ReceiverRows.of(hub, people), torch.ones(people, 1), SeededRandomness(0))
+    assert found[0, 0] == people - 1 and float(found[1:].abs().max()) == 0.0
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"unit": "node"},
+        {"unit": "k-edges"},
+        {"epsilon": 0.0},
+        {"epsilon": math.nan},
+        {"hops": 0},
+        {"bits": 13},
+        {"bits": True},
+    ],
+)
+def test_what_is_no_sum_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InputError):
+        CountedSum(**{"epsilon": 1.0, **wrong})
+
+
+def test_weights_are_refused() -> None:
+    edges = torch.tensor([[0, 1], [1, 0]])
+    weighted = ReceiverRows.of(edges, 2, weights=torch.tensor([0.5, 0.5]))
+    with pytest.raises(InputError, match="edges without weights"):
+        CountedSum(epsilon=1.0).perturb(weighted, torch.eye(2), SeededRandomness(0))
