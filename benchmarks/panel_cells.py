@@ -101,6 +101,7 @@ FEATURES_POOL = "features-pool"
 _NETWORK = {"model": ["sage", "gcn"], "hidden": [16, 64], "dropout": [0.2, 0.5], "weight_decay": [0.001, 0.0001]}
 _FUSION = {"hidden": [32, 64, 128], "dropout": [0.2, 0.5, 0.8], "weight_decay": [0.0, 0.0005, 0.005]}
 _HOPS = {"hops": [1, 2, 3], "hidden": [16, 64], "weight_decay": [0.0, 0.001]}
+_TOPOLOGY = {"hidden": [16, 64], "passes": [3, 10], "learning_rate": [0.01, 0.05], "weight_decay": [0.0, 0.001]}
 _PERCEPTRON = {"hidden": [16, 64], "dropout": [0.2, 0.5], "weight_decay": [0.01, 0.001, 0.0001]}
 
 
@@ -144,6 +145,8 @@ TRUSTS: Mapping[str, Trust] = {
             "class-counts": Contender("class-sums", _curated(noise="geometric"), _FUSION),
             "gap": Contender("gap", _curated(), _HOPS),
             "progap": Contender("progap", _curated(), _HOPS),
+            "lpgnet": Contender("lpgnet", _curated(), _HOPS),
+            "dpdgc": Contender("dpdgc", _curated(), _TOPOLOGY),
         },
     ),
     "local": Trust(

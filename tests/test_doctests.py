@@ -15,6 +15,7 @@ from graphveil.methods.runs import experiment
 
 #: Modules whose docstrings hold examples.
 MODULES = (
+    "graphveil.aggregation.counted",
     "graphveil.aggregation.perturbed",
     "graphveil.aggregation.propagation",
     "graphveil.federation.core.setting",
@@ -54,7 +55,9 @@ MODULES = (
     "graphveil.methods.base.estimator",
     "graphveil.methods.curator.class_sums",
     "graphveil.methods.curator.dp_mlp",
+    "graphveil.methods.curator.dpdgc",
     "graphveil.methods.curator.gap",
+    "graphveil.methods.curator.lpgnet",
     "graphveil.methods.curator.progap",
     "graphveil.methods.links.link_beliefs",
     "graphveil.methods.links.solitude",

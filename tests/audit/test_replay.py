@@ -266,6 +266,7 @@ MUTANTS: tuple[tuple[Callable[[Patch], None], str, str], ...] = (
     (root_two_is_missing, "gap", ""),
     (contacts_cost_what_one_entry_costs, "gap, contacts", ""),
     (a_count_is_charged_at_one_end, "class-sums, geometric", "together"),
+    (a_count_is_charged_at_one_end, "lpgnet", "together"),
     (contacts_cost_what_one_entry_costs, "progap, contacts", ""),
     (contacts_cost_what_one_entry_costs, "class-sums, contacts", ""),
     (root_two_is_missing, "progap", ""),

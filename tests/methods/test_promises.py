@@ -106,6 +106,14 @@ PROMISES = {
         *("class-sums", {"epsilon": 2.0}, {"edge"}, "add/remove", "central", 2.0, CURATED),
         *({"features-and-labels-open"}, "curator"),
     ),
+    "lpgnet": Promise(
+        *("lpgnet", {"epsilon": 2.0}, {"edge"}, "add/remove", "central", 2.0, CURATED),
+        *({"features-and-labels-open"}, "curator"),
+    ),
+    "dpdgc": Promise(
+        *("dpdgc", {"epsilon": 8.0, "batch": 10_000, "passes": 2}, {"edge"}, "add/remove", "central", 8.0, CURATED),
+        *({"features-and-labels-open"}, "curator"),
+    ),
     "dp-mlp": Promise(
         *("dp-mlp", {"epsilon": 8.0}, {"features", "label"}, "add/remove", "central", 8.0, CURATED),
         *({"joint-privacy", "node-set-public"}, "curator", {"lists-cut", "degree-promised"}),

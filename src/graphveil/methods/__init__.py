@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from graphveil.methods.baselines.network import baseline as baseline
     from graphveil.methods.curator.class_sums import ClassSumsCore
     from graphveil.methods.curator.dp_mlp import DPMLPCore
+    from graphveil.methods.curator.dpdgc import DPDGCCore
     from graphveil.methods.curator.gap import GAPCore
+    from graphveil.methods.curator.lpgnet import LPGNetCore
     from graphveil.methods.curator.progap import ProGAPCore
     from graphveil.methods.links.collection import LinkReports as LinkReports
     from graphveil.methods.links.link_beliefs import LinkBeliefsCore
@@ -39,11 +41,13 @@ if TYPE_CHECKING:
     def _typed(core: Callable[P, C]) -> Method[P, C]: ...
 
     ClassSums = _typed(ClassSumsCore)
+    DPDGC = _typed(DPDGCCore)
     DPMLP = _typed(DPMLPCore)
     GAP = _typed(GAPCore)
     HeteroRR = _typed(HeteroRRCore)
     LabelPropagation = _typed(LabelPropagationCore)
     LinkBeliefs = _typed(LinkBeliefsCore)
+    LPGNet = _typed(LPGNetCore)
     LPGNN = _typed(LPGNNCore)
     ProGAP = _typed(ProGAPCore)
     Solitude = _typed(SolitudeCore)

@@ -21,7 +21,7 @@ P = ParamSpec("P")
 C = TypeVar("C", bound="Core[Any]")
 
 #: Tags of methods.
-RELEASE, PAID_TUNING, BASELINE = "release", "paid tuning", "baseline"
+RELEASE, PAID_TUNING, BASELINE, PUBLISHED_RIVAL = "release", "paid tuning", "baseline", "published rival"
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,8 @@ class Method(Generic[P, C]):
         family: where the methods of its kind meet runs, plans and tuning, "module:OBJECT"; see `base.family`.
         options: setting -> what it is, in the order in which they are listed; seed and device belong to a run.
         reads: what of a person it reads.
-        tags: RELEASE publishes a graph; PAID_TUNING has trials that cost privacy; BASELINE protects nothing.
+        tags: RELEASE publishes a graph; PAID_TUNING has trials that cost privacy; BASELINE protects nothing;
+            PUBLISHED_RIVAL is here to be compared with, and runs of other methods do not show it.
         fixed: settings of the core that are not for users to choose.
         free: settings that nothing sent or published depends on: trials of them on one collection cost nothing.
         replays: the runs that the audit replays; none where nothing is protected.

@@ -22,7 +22,7 @@ from graphveil.graphs import Graph, Split
 from graphveil.late import torch
 from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.family import Control
-from graphveil.methods.base.method import PAID_TUNING, AnyMethod
+from graphveil.methods.base.method import PAID_TUNING, PUBLISHED_RIVAL, AnyMethod
 from graphveil.methods.curator.class_sums import ClassSumsCore, corners, train_experts
 from graphveil.methods.curator.dp_mlp import DPMLPCore
 from graphveil.methods.curator.entries import CURATOR_METHODS
@@ -81,7 +81,8 @@ def curator_rivals_of(
         rival = entry(**shared).fit(graph, split=split, randomness=randomness)
         return hits(rival.predict_proba(), graph, split)
 
-    others = [entry for entry in CURATOR_METHODS if "edges" in entry.reads and entry.name != method.kind]
+    shown = [entry for entry in CURATOR_METHODS if "edges" in entry.reads and PUBLISHED_RIVAL not in entry.tags]
+    others = [entry for entry in shown if entry.name != method.kind]
     # The sort keeps the order in which rivals have always drawn their noise: results for a seed stay.
     return {entry.name: partial(run, entry) for entry in sorted(others, key=lambda one: PAID_TUNING not in one.tags)}
 

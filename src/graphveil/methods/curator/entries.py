@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from graphveil.aggregation.names import UNITS, WEIGHT_KINDS
 from graphveil.graphs.bound_rules import RULES
-from graphveil.methods.base.method import PAID_TUNING, AnyMethod, Method, Option, Replay
+from graphveil.methods.base.method import PAID_TUNING, PUBLISHED_RIVAL, AnyMethod, Method, Option, Replay
 from graphveil.methods.base.options import NETWORK_HELP, field_options
 from graphveil.methods.curator.settings import CuratorSettings, SumsSettings
 
 _FAMILY = "graphveil.methods.curator.family:CURATOR"
-_PAID = frozenset({PAID_TUNING})
+_PAID, _RIVAL = frozenset({PAID_TUNING}), frozenset({PUBLISHED_RIVAL})
 _ONE_EDGE = Replay("edge", {"epsilon": 2.0})
 _CONTACTS = Replay("set of contacts", {"epsilon": 2.0, "unit": "k-edges", "relationships": 4}, "contacts")
 _NAMED = Replay("edge", {"epsilon": 2.0, "noise": "geometric"}, "geometric")
@@ -35,6 +35,8 @@ _HELP = {
 }
 #: Settings of hops, which a method without edges does not have.
 _OF_HOPS = ("hops", "weights", "sharpness", "bits", "share_hops", "hop_ratio")
+#: Settings of training without noise.
+_OPEN = ("hidden", "epochs", "learning_rate", "weight_decay", "patience")
 _NETWORK = field_options(CuratorSettings, _HELP, {"bits": int, "share_hops": float})
 _BUDGET = {
     "epsilon": Option(4.0, float, "what training costs one unit; inf: nothing is protected"),
@@ -84,6 +86,36 @@ CURATOR_METHODS: tuple[AnyMethod, ...] = (
         {**_BUDGET, **_UNIT, **_NETWORK},
         tags=_PAID,
         replays=(_ONE_EDGE, _CONTACTS, _ONE_NODE),
+    ),
+    Method(
+        "lpgnet",
+        "a curator counts neighbours by guessed class, with noise, between perceptrons (CCS 2022)",
+        "central",
+        "graphveil.methods.curator.lpgnet:LPGNetCore",
+        _FAMILY,
+        {
+            **_BUDGET,
+            "unit": _EDGE_UNITS["unit"],
+            "queries": _UNIT["queries"],
+            **_SEVERAL,
+            **{name: _NETWORK[name] for name in ("hops", *_OPEN)},
+        },
+        tags=_RIVAL,
+        replays=(_ONE_EDGE, _CONTACTS),
+    ),
+    Method(
+        "dpdgc",
+        "a curator learns a row for each node privately and sums them once, apart from features (NeurIPS 2023)",
+        "central",
+        "graphveil.methods.curator.dpdgc:DPDGCCore",
+        _FAMILY,
+        {
+            **_BUDGET,
+            "unit": Option(None, str, "edge or directed-edge; default: edge, in a directed graph directed-edge"),
+            **{name: _NETWORK[name] for name in (*_OPEN, "bits", "batch", "passes", "clip", "share_hops")},
+        },
+        tags=_RIVAL,
+        replays=(Replay("edge", _ALL_AT_ONCE),),
     ),
     Method(
         "dp-mlp",

@@ -73,7 +73,7 @@ def _of_attention(method: CuratorEstimator, schema: GraphSchema, noise: Noise) -
     alone = method.privacy.noise(schema, hops=len(noise.sigmas), w_max=method.w_max, columns=method.settings.hidden)
     part, ratio = noise.changed, noise.sigmas[0] / alone.sigmas[0]
     return (
-        f"attention is trained on edges in {part.steps:,} steps, in each of which an edge changes {part.samples} "
+        f"{part.name} is trained on edges in {part.steps:,} steps, in each of which an edge changes {part.samples} "
         f"target(s): the sum's noise is {ratio:.1f} times that of weights which read no edge (share_hops)",
     )
 

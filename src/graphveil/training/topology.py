@@ -1,0 +1,161 @@
+"""One row for each node, learned by private gradient descent on who is connected to whom.
+
+    z_t = H relu( sum_{v in N(t)} w_v ),       W [n, k] trained, H [c, k] fixed,       one target t a sample
+
+The gradient of a target's loss by W is the outer product of its row of A and delta_t: the same delta in the row of each
+neighbour. Its length is sqrt(degree) |delta_t|, which is clipped. An entry of A changes what its target adds into
+another vector of at most that length; an undirected edge does it at both ends: `privacy.ChangedSamples` prices it, as
+for attention (`training.attention`). After each noisy step the rows are brought to length 1, which reads no edge.
+
+1. What a target adds to a step's sum is an integer matrix of length at most `cap`, by the integers themselves.
+2. Toggling an edge changes what its targets add, and nothing else: not the batch, its size or the divisor.
+3. Every step adds noise to every row, an empty batch too, and no more steps are taken than the schedule declares.
+
+Source: Chien, Chen, Pan, Li, Ozgur, Milenkovic, "Differentially Private Decoupled Graph Convolutions for Multigranular
+Topology Protection", NeurIPS 2023, arXiv 2307.06422 (MLP_A); priced here for Poisson batches.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from graphveil.aggregation import ReceiverRows, unit_rows
+from graphveil.errors import InputError
+from graphveil.late import torch
+from graphveil.privacy import Randomness
+from graphveil.progress import Progress, ProgressCallback
+from graphveil.training.attention import incoming
+from graphveil.training.clipped_sum import GradientGrid
+from graphveil.training.dp_sgd import poisson_batch
+from graphveil.training.noisy_updates import NoisyUpdates, PrivateSchedule
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class TopologyDescent:
+    """The private training of rows W, step by step; the mean of the later ones is kept in the end.
+
+    Args:
+        start: the first rows [n, k], public.
+        head: H [c, k], public and fixed.
+        rows: who sends to whom, without weights; read in steps, behind noise.
+        targets: int64 numbers of the nodes that train; public.
+        labels: int64 [len(targets)], none below 0.
+        schedule: steps, sampling, noise.
+        samples: how many targets one protected unit changes.
+        protect: False adds no noise and protects nothing.
+
+    Raises:
+        InputError: rows, targets and labels do not match.
+    """
+
+    def __init__(
+        self,
+        start: Tensor,
+        head: Tensor,
+        rows: ReceiverRows,
+        targets: Tensor,
+        labels: Tensor,
+        schedule: PrivateSchedule,
+        *,
+        samples: int = 2,
+        protect: bool = True,
+    ) -> None:
+        fits = len(start) == rows.num_nodes and len(labels) == len(targets) and rows.weights is None
+        if not fits or bool((labels < 0).any()):
+            raise InputError(
+                f"{len(start)} rows of {rows.num_nodes} nodes, {len(labels)} labels of {len(targets)} targets",
+                allowed="one row a node, one known label a target, edges without weights",
+            )
+        self.current, self._head, self._rows = unit_rows(start).clone(), head, rows
+        self._targets, self._labels, self._protect = targets, labels, protect
+        self._schedule, self._updates = schedule, NoisyUpdates([self.current], schedule, samples=samples)
+        self._mean, self._averaged = torch.zeros_like(self.current), 0
+
+    @property
+    def steps_taken(self) -> int:
+        """How many noisy gradients were released, counted before they are made."""
+        return self._updates.taken
+
+    def step(self, randomness: Randomness) -> None:
+        """One batch, one noisy gradient, one update.
+
+        Raises:
+            BudgetError: all steps of the schedule are taken.
+        """
+        self._updates.count()
+        total = self.clipped_sum(poisson_batch(len(self._targets), self._schedule.rate, randomness))
+        # An empty batch gets noise too: a step without any would tell that nobody was in it.
+        if self._protect:
+            self._updates.add_noise(total, randomness)
+        self._updates.apply((total * (self._schedule.grid.step / self._schedule.expected_batch)).float())
+        # Of noisy rows alone, as is their mean: both are post-processing.
+        self.current.copy_(unit_rows(self.current))
+        if 2 * self.steps_taken > self._schedule.steps:
+            self._averaged += 1
+            self._mean += (self.current - self._mean) / self._averaged
+
+    def clipped_sum(self, chosen: Tensor) -> Tensor:
+        """Return the sum of the clipped gradients of some targets in whole steps, float64 [n k].
+
+        Args:
+            chosen: their places in `targets`.
+        """
+        total = torch.zeros(self.current.shape, dtype=torch.float64)
+        if not len(chosen):
+            return total.view(-1)
+        found = incoming(self._rows, self._targets[chosen])
+        degrees = torch.diff(found.starts.long())
+        sums = torch.nn.functional.embedding_bag(
+            found.senders, self.current, found.starts, mode="sum", include_last_offset=True
+        )
+        steps = clipped_deltas(self._deltas(sums, self._labels[chosen]), degrees, self._schedule.grid)
+        total.index_add_(0, found.senders.long(), torch.repeat_interleave(steps, degrees, dim=0))
+        return total.view(-1)
+
+    def finish(self) -> Tensor:
+        """Return the mean of the later half of the rows [n, k]: post-processing of what was released."""
+        return unit_rows(self._mean) if self._averaged else self.current
+
+    def _deltas(self, sums: Tensor, labels: Tensor) -> Tensor:
+        """Return the gradients [b, k] of the losses by the sums."""
+        chances = torch.softmax(torch.relu(sums) @ self._head.T, dim=1)
+        chances[torch.arange(len(labels)), labels] -= 1.0
+        return (chances @ self._head) * (sums > 0)
+
+
+def clipped_deltas(deltas: Tensor, degrees: Tensor, grid: GradientGrid) -> Tensor:
+    """Return deltas in whole steps, float64 [b, k], so short that delta in each neighbour's row is at most `cap` long.
+
+    Args:
+        deltas: float [b, k].
+        degrees: int64 [b], in how many rows each of them stands.
+        grid: of the gradients.
+    """
+    exact, copies = deltas.double(), degrees.double()[:, None]
+    lengths = (exact.square().sum(dim=1, keepdim=True) * copies).sqrt()
+    # Towards zero: rounding to the nearest could lengthen a gradient past the cap that noise was made for.
+    steps = (exact / lengths.clamp_min(grid.clip) * grid.cap).trunc()
+    # Judged by the integers that are added, and so that NaN fails: a broken target adds nothing.
+    kept = steps.square().sum(dim=1, keepdim=True) * copies <= float(grid.cap) ** 2
+    return torch.where(kept, steps, 0.0)
+
+
+def train_topology(
+    descent: TopologyDescent, steps: int, *, randomness: Randomness, progress: ProgressCallback | None = None
+) -> Tensor:
+    """Take all steps and return the rows [n, k]."""
+    for step in range(1, steps + 1):
+        descent.step(randomness)
+        if progress is not None:
+            progress(Progress(step, steps))
+    return descent.finish()
+
+
+def fixed_head(classes: int, columns: int) -> Tensor:
+    """Return H [c, k] with rows at right angles where there is room, drawn from torch's generator as it is seeded."""
+    square: Tensor = torch.linalg.qr(torch.randn(max(classes, columns), max(classes, columns)))[0]
+    head: Tensor = square[:classes, :columns] * math.sqrt(6.0 / columns)
+    return head

@@ -1,0 +1,116 @@
+"""Rows learned on connections: what one edge changes is bounded in whole steps, and every step is noised."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from graphveil.aggregation import ReceiverRows
+from graphveil.errors import BudgetError, InputError
+from graphveil.privacy import SeededRandomness
+from graphveil.training.clipped_sum import GradientGrid
+from graphveil.training.noisy_updates import PrivateSchedule
+from graphveil.training.topology import TopologyDescent, clipped_deltas, fixed_head, train_topology
+
+PEOPLE, COLUMNS, CLASSES = 40, 4, 3
+#: So short a norm that every gradient is clipped.
+SCHEDULE = PrivateSchedule(steps=6, rate=0.5, expected_batch=20.0, noise_multiplier=1.0, clip=0.05)
+CAP = SCHEDULE.grid.cap
+
+
+def edges_of(extra: tuple[tuple[int, int], ...] = ()) -> Tensor:
+    """A hub that knows everybody but the last, a ring, and some more; both ways."""
+    pairs = {(0, v) for v in range(1, PEOPLE - 1)} | {(v, v + 1) for v in range(1, PEOPLE - 2)} | set(extra)
+    return torch.tensor(sorted({edge for u, v in pairs for edge in ((u, v), (v, u))})).T
+
+
+def made() -> tuple[Tensor, Tensor, Tensor]:
+    """First rows, labels and the head."""
+    generator = torch.Generator().manual_seed(1)
+    start = torch.randn(PEOPLE, COLUMNS, generator=generator)
+    labels = torch.randint(0, CLASSES, (PEOPLE,), generator=generator)
+    return start, labels, torch.randn(CLASSES, COLUMNS, generator=generator)
+
+
+def descent_on(edges: Tensor, schedule: PrivateSchedule = SCHEDULE) -> TopologyDescent:
+    start, labels, head = made()
+    return TopologyDescent(start, head, ReceiverRows.of(edges, PEOPLE), torch.arange(PEOPLE), labels, schedule)
+
+
+@pytest.mark.parametrize("pair", [(0, PEOPLE - 1), (3, 20)])
+def test_an_edge_moves_a_step_by_at_most_four_caps(pair: tuple[int, int]) -> None:
+    """Each end's gradient is of length at most cap with the edge and without it; nobody else's changes."""
+    everybody = torch.arange(PEOPLE)
+    one, two = (descent_on(edges_of(extra)) for extra in ((), (pair,)))
+    for target in range(PEOPLE):
+        alone = torch.tensor([target])
+        first, second = one.clipped_sum(alone), two.clipped_sum(alone)
+        assert float(first.norm()) <= CAP and float(second.norm()) <= CAP
+        assert torch.equal(first, first.round())
+        if target not in pair:
+            assert torch.equal(first, second)
+    moved = one.clipped_sum(everybody) - two.clipped_sum(everybody)
+    assert 0.0 < float(moved.norm()) <= 4 * CAP
+
+
+def test_the_gradient_is_that_of_the_loss() -> None:
+    """Against autograd, where nothing is clipped."""
+    wide = PrivateSchedule(steps=1, rate=1.0, expected_batch=1.0, noise_multiplier=1.0, clip=100.0)
+    loose, places = descent_on(edges_of(), wide), torch.tensor([5, 9, 0])
+    _, labels, head = made()
+    rows = loose.current.clone().requires_grad_()
+    matrix = torch.zeros(PEOPLE, PEOPLE)
+    matrix[edges_of()[1], edges_of()[0]] = 1.0
+    scores = torch.relu(matrix[places] @ rows) @ head.T
+    torch.nn.functional.cross_entropy(scores, labels[places], reduction="sum").backward()  # type: ignore[no-untyped-call]
+    found = loose.clipped_sum(places).view(PEOPLE, COLUMNS) * wide.grid.step
+    assert rows.grad is not None and torch.allclose(found.float(), rows.grad, atol=40 * wide.grid.step)
+
+
+def test_broken_targets_add_nothing() -> None:
+    deltas = torch.tensor([[math.nan, 0.0], [math.inf, 1.0], [1e30, 1.0], [0.0, 0.0], [0.3, 0.4]])
+    found = clipped_deltas(deltas, torch.tensor([1, 1, 4, 1, 0]), GradientGrid(1.0, 1024))
+    assert bool(found.isfinite().all()) and torch.equal(found[0], torch.zeros(2).double())
+    assert float((found.square().sum(dim=1) * torch.tensor([1, 1, 4, 1, 0])).max()) <= 1024**2
+
+
+def test_every_step_is_noised_and_no_more_are_taken() -> None:
+    """Nobody trains: all batches are empty, and every row still moves in every step."""
+    start, _, head = made()
+    nobody = torch.zeros(0, dtype=torch.int64)
+    descent = TopologyDescent(start, head, ReceiverRows.of(edges_of(), PEOPLE), nobody, nobody, SCHEDULE)
+    for step in range(SCHEDULE.steps):
+        before = descent.current.clone()
+        descent.step(SeededRandomness(step))
+        assert bool((descent.current != before).any(dim=1).all())
+    assert torch.allclose(descent.finish().norm(dim=1), torch.ones(PEOPLE), atol=1e-5)
+    with pytest.raises(BudgetError):
+        descent.step(SeededRandomness(1))
+
+
+def test_without_noise_it_learns() -> None:
+    """Two groups that know only their own: rows tell them apart."""
+    labels = torch.arange(PEOPLE) % 2
+    edges = (labels[:, None] == labels[None]).nonzero().T
+    schedule = PrivateSchedule(steps=60, rate=1.0, expected_batch=40.0, noise_multiplier=1.0, learning_rate=0.1)
+    torch.manual_seed(0)
+    start, head, rows = torch.randn(PEOPLE, COLUMNS), fixed_head(2, COLUMNS), ReceiverRows.of(edges, PEOPLE)
+    descent = TopologyDescent(start, head, rows, torch.arange(PEOPLE), labels, schedule, protect=False)
+    found = train_topology(descent, 60, randomness=SeededRandomness(1))
+    means = torch.stack([found[labels == side].mean(dim=0) for side in (0, 1)])
+    assert float((means[0] * means[1]).sum()) < 0.5 * float(means.norm(dim=1).prod())
+
+
+def test_what_does_not_match_is_refused() -> None:
+    rows = ReceiverRows.of(edges_of(), PEOPLE)
+    with pytest.raises(InputError, match="one row a node"):
+        TopologyDescent(torch.randn(3, 2), fixed_head(2, 2), rows, torch.arange(2), torch.zeros(2).long(), SCHEDULE)
+
+
+def test_the_heads_rows_are_at_right_angles() -> None:
+    head = fixed_head(3, 8)
+    gram = head @ head.T
+    assert torch.allclose(gram, torch.eye(3) * gram[0, 0], atol=1e-5)
