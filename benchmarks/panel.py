@@ -26,15 +26,29 @@ import numpy as np
 import torch
 from scipy import stats
 
-from graphveil.graphs import random_split
+from graphveil.graphs import Graph, random_split
 from graphveil.methods.base.scores import true_score
 from graphveil.methods.registry import build_method
 from graphveil.methods.runs.tuning import candidates, tunable, tune
 from graphveil.privacy import SeededRandomness
-from panel_cells import FEATURES_POOL, HALVES, MEMBERS, TRUSTS, features_pool, half_of, panel_graph, scout_of
+from panel_cells import (
+    FEATURES_POOL,
+    HALVES,
+    MEMBERS,
+    PUBLIC_POOL,
+    TRUSTS,
+    Contender,
+    drawn_graph,
+    features_pool,
+    half_of,
+    panel_graph,
+    public_pool,
+    scout_of,
+)
 
 TRIALS = 8
 SCOUTING = 1_000
+POOLS = {FEATURES_POOL: features_pool, PUBLIC_POOL: public_pool}
 Row = dict[str, Any]
 
 
@@ -112,7 +126,7 @@ def scout(trust: str, root: str | None, task: tuple[str, str]) -> Row:
     """Choose a contender's settings for a family, by validation labels on its smallest graph."""
     family, name = task
     contender, middle = TRUSTS[trust].contenders[name], TRUSTS[trust].middle
-    graph, fixed = panel_graph(scout_of(family), root), dict(contender.settings(middle))
+    graph, fixed = _graph(trust, scout_of(family), root, contender, SCOUTING), dict(contender.settings(middle))
     split, randomness = random_split(graph, SCOUTING), SeededRandomness(SCOUTING)
     start = time.process_time()
     if set(contender.over) <= set(tunable(contender.method)):
@@ -134,16 +148,22 @@ def cell(trust: str, root: str | None, task: tuple[str, str, float, int, Mapping
     """Train once and measure on the test nodes; a method that refuses a graph says so in its row."""
     name, contender, epsilon, number, chosen = task
     about = TRUSTS[trust].contenders[contender]
-    graph = panel_graph(name, root)
+    graph = _graph(trust, name, root, about, number)
     split, start = random_split(graph, number), time.process_time()
-    if about.method == FEATURES_POOL:
-        accuracy = 100 * true_score(features_pool(graph, split, number), graph, split.test)
+    if about.method in POOLS:
+        accuracy = 100 * true_score(POOLS[about.method](graph, split, number), graph, split.test)
     else:
         settings = {**about.settings(epsilon), **chosen}
         model = build_method(about.method, settings, len(graph.schema.classes), seed=number)
         accuracy = 100 * model.fit(graph, split=split, randomness=SeededRandomness(number)).score(graph, split.test)
     row = {"kind": "cell", "graph": name, "contender": contender, "epsilon": epsilon, "split": number}
     return row | {"accuracy": round(accuracy, 3), "cpu_seconds": round(time.process_time() - start, 2)}
+
+
+def _graph(trust: str, name: str, root: str | None, about: Contender, number: int) -> Graph:
+    """Return a graph as a contender gets it; which edges are private is drawn for each split."""
+    share = TRUSTS[trust].private_share
+    return drawn_graph(panel_graph(name, root), share, number, public=about.public_edges)
 
 
 def accuracies(rows: Sequence[Row], trust: str) -> dict[tuple[str, float], dict[str, dict[int, float]]]:

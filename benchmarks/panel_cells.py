@@ -8,6 +8,7 @@ chosen there, once, and hold for the whole family.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
@@ -15,11 +16,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graphveil.graphs import Graph, Split, load_graph
+from graphveil.graphs import Graph, Split, draw_private, load_graph
 from graphveil.methods.curator.class_sums import corners, train_experts
 from graphveil.methods.curator.feature_evidence import feature_evidence
 from graphveil.methods.curator.settings import SumsSettings
 from graphveil.methods.curator.training import read_people
+from graphveil.methods.release.count_readings import read_public
+from graphveil.methods.release.heterorr import domain_of
+from graphveil.methods.release.public_part import public_part_of
 
 
 @dataclass(frozen=True)
@@ -67,11 +71,12 @@ class Contender:
     """A method under one trust.
 
     Attributes:
-        method: its name in graphveil, or FEATURES_POOL.
+        method: its name in graphveil, or FEATURES_POOL or PUBLIC_POOL.
         settings: of a total epsilon.
         over: settings that the scout of a family chooses by released validation labels, and their values.
         control: what lift is measured against: it reads nothing that the trust protects at a price.
         free_of_epsilon: its result is the same at every epsilon, so it runs once.
+        public_edges: private edges are taken out of the graph that it gets.
     """
 
     method: str
@@ -79,6 +84,7 @@ class Contender:
     over: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     control: bool = False
     free_of_epsilon: bool = False
+    public_edges: bool = False
 
 
 @dataclass(frozen=True)
@@ -88,20 +94,25 @@ class Trust:
     Attributes:
         unit: what an epsilon protects here.
         middle: the epsilon at which the scouts choose.
+        private_share: of the edges, drawn anew for each split; the rest is public. 0: no edge is public.
     """
 
     unit: str
     epsilons: tuple[float, ...]
     middle: float
     contenders: Mapping[str, Contender]
+    private_share: float = 0.0
 
 
 #: The experts of class-sums on features alone: no method of the command line, but the strongest control there is.
 FEATURES_POOL = "features-pool"
+#: The readings of class-counts on public edges, features and labels alone, likewise.
+PUBLIC_POOL = "public-pool"
 _NETWORK = {"model": ["sage", "gcn"], "hidden": [16, 64], "dropout": [0.2, 0.5], "weight_decay": [0.001, 0.0001]}
 _FUSION = {"hidden": [32, 64, 128], "dropout": [0.2, 0.5, 0.8], "weight_decay": [0.0, 0.0005, 0.005]}
 _HOPS = {"hops": [1, 2, 3], "hidden": [16, 64], "weight_decay": [0.0, 0.001]}
 _TOPOLOGY = {"hidden": [16, 64], "passes": [3, 10], "learning_rate": [0.01, 0.05], "weight_decay": [0.0, 0.001]}
+_GCN = {"hidden": [16, 64], "dropout": [0.2, 0.5], "weight_decay": [0.001, 0.0001]}
 _PERCEPTRON = {"hidden": [16, 64], "dropout": [0.2, 0.5], "weight_decay": [0.01, 0.001, 0.0001]}
 
 
@@ -113,6 +124,10 @@ def _lists(mode: str, **more: Any) -> Callable[[float], Mapping[str, Any]]:
 
 def _curated(**more: Any) -> Callable[[float], Mapping[str, Any]]:
     return lambda epsilon: {"epsilon": epsilon, "delta": 1e-6, "unit": "edge", **more}
+
+
+def _released(**more: Any) -> Callable[[float], Mapping[str, Any]]:
+    return lambda epsilon: {"epsilon_a": epsilon, **more}
 
 
 def _nothing(_: float) -> Mapping[str, Any]:
@@ -149,6 +164,21 @@ TRUSTS: Mapping[str, Trust] = {
             "dpdgc": Contender("dpdgc", _curated(), _TOPOLOGY),
         },
     ),
+    "release": Trust(
+        "one private edge; 90% of the edges are private (features and labels public)",
+        (8.0, 4.0, 2.0, 1.0),
+        4.0,
+        {
+            "public-edges": Contender("gcn", _nothing, _GCN, control=True, free_of_epsilon=True, public_edges=True),
+            "public-pool": Contender(PUBLIC_POOL, _nothing, control=True, free_of_epsilon=True),
+            "class-counts": Contender("class-counts", _released()),
+            "edge-rand": Contender("edge-rand", _released(model="gcn"), _GCN),
+            "lap-graph": Contender("lap-graph", _released(model="gcn"), _GCN),
+            "edge-rr": Contender("edge-rr", _released(model="gcn"), _GCN),
+            "priv-hrg": Contender("priv-hrg", _released(model="gcn"), _GCN),
+        },
+        private_share=0.9,
+    ),
     "local": Trust(
         "one person's features and label (the server knows the graph)",
         (4.0, 3.0, 2.0, 1.0),
@@ -172,6 +202,30 @@ def features_pool(graph: Graph, split: Split, seed: int) -> Tensor:
     evidence = feature_evidence(people, corners(people.classes))
     nothing = torch.zeros(people.nodes, 0)
     return train_experts(people, evidence, nothing, SumsSettings(seed=seed)).logits.argmax(dim=1)
+
+
+def public_pool(graph: Graph, split: Split, seed: int) -> Tensor:
+    """Return the classes [n] that class-counts expects of everybody without its counts."""
+    return read_public(public_part_of(graph, split, domain_of(graph), seed=seed)).argmax(dim=1)
+
+
+def drawn_graph(graph: Graph, share: float, seed: int, *, public: bool) -> Graph:
+    """Return a graph with a share of its edges private, or what is left of it without those.
+
+    Args:
+        graph: all edges.
+        share: of the undirected edges; 0 leaves the graph as it is.
+        seed: fixes which.
+        public: whether private edges are taken out.
+    """
+    if not share:
+        return graph
+    drawn = draw_private(graph, share, seed)
+    if not public:
+        return drawn
+    alone = copy(graph)
+    alone.edge_index = drawn.edge_index[:, drawn.public_edges]
+    return alone
 
 
 @cache

@@ -35,7 +35,7 @@ RESULTS = {"attack", "predict", "report"}  # their first word is a run folder
 NETWORK = {"federation serve", "federation join", "federation status"}  # three at once: tests/federation
 LABELS_ONLY = {"label-propagation", "label-pool"}
 LINKS = {"solitude", "link-beliefs", "list-sums", "links", "blink", "dprr"}
-NO_EPOCHS = LABELS_ONLY | {"link-beliefs", "list-sums", "links"}
+NO_EPOCHS = LABELS_ONLY | {"link-beliefs", "list-sums", "links", "class-counts"}
 
 #: How the test shortens long work: what is added to a command, or exchanged in it, when the condition holds.
 #:   a network is trained                               + --epochs 3

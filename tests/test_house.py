@@ -196,6 +196,7 @@ RAW_READERS = {
     "methods/runs/paid_tuning.py:score_of": "validation labels: public, or counted behind noise that is paid for",
     "methods/runs/experiment.py:_result": "the number of dimensions of the labels",
     "methods/release/heterorr.py:HeteroRRCore._read": "the release itself",
+    "methods/release/public_part.py:public_part_of": "labels, which are published as they are",
     "methods/release/controls.py:_with_truth": "true labels, to measure accuracy in a simulation",
     "methods/local/controls.py:ceiling_of": "the non-private ceiling of a simulation",
     "methods/local/controls.py:hits": "true test labels, to measure accuracy in a simulation",

@@ -284,3 +284,33 @@ def test_the_lift_of_a_release_is_measured_on_the_release_alone(
     type_in("train", "mlp", "social-100", "--epochs", 2, "--no-controls", "--out", "run")
     refused = type_in("report", "run", "--lift")
     assert (refused.code, "--lift: applies to releases only" in refused.err) == (2, True)
+
+
+def test_counts_are_published_read_and_reported(type_in: Terminal) -> None:
+    """A folder of counts: no private edge in it, read by its own method for free, and by gcn as public edges alone."""
+    answer = type_in("release", "class-counts", "social-200", "--epsilon-a", 4, *SHARE, "-o", "out")
+    assert answer.code == 0
+    assert "counts.parquet holds noisy counts" in Path("out/release.json").read_text()
+    assert "For the curator only" not in answer.out
+    released = load_graph("out")
+    assert bool(released.public_edges.all()) and released.release.counts is not None
+    assert released.release.counts.counts.shape == (200, len(released.schema.classes))
+    trained = type_in("train", "class-counts", "out", "--epsilon-a", 1, "--out", "run", "--json").json
+    assert Guarantee.from_dict(trained["guarantee"]) == released.release.guarantee
+    assert set(trained["controls"]) == {"public-edges", "no-edges"}
+    assert (trained["rivals"], trained["ceiling"]) == ({}, None)
+    assert any(note.startswith("used: public part") for note in trained["notes"])
+    assert type_in("report", "run").code == 0
+    assert type_in("predict", "run", "out").code == 0
+    plain = type_in("train", "gcn", "out", "--epochs", 2, "--no-controls", "--json").json
+    assert plain["guarantee"]["epsilon"] == 4.0
+
+
+def test_a_plan_of_counts_says_how_large_their_noise_is(type_in: Terminal) -> None:
+    found = type_in("plan", "class-counts", "social-200", "--epsilon-a", 1, *SHARE, "--json").json
+    assert found["guarantee"]["epsilon"] == 1.0
+    assert "a count of neighbours has a deviation of 2.8" in found["advice"][0]
+    refused = type_in("release", "class-counts", "social-200", *SHARE, "-o", "out")
+    assert refused.code == 2 and "--epsilon-a is required" in refused.err
+    refused = type_in("train", "heterorr", "social-200", "--set", "edges=class-counts", *SHARE)
+    assert refused.code == 2 and "features and labels as they are" in refused.err

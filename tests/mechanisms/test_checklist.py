@@ -169,7 +169,15 @@ def test_an_entry_says_how_its_mechanism_is_built(info: MechanismInfo) -> None:
         default = parameters[option.name].default
         assert (default is inspect.Parameter.empty) == option.required
         assert option.required or default == option.default
-    needed = {"epsilon": 1.0, "delta": 1e-6, "dimension": 2, "classes": 3, "nodes": 4, "domain": PairDomain(4)}
+    needed: dict[str, Any] = {
+        "epsilon": 1.0,
+        "delta": 1e-6,
+        "dimension": 2,
+        "classes": 3,
+        "nodes": 4,
+        "domain": PairDomain(4),
+    }
+    needed |= {"groups": torch.zeros(4, dtype=torch.int64)}
     mechanism = info.mechanism(**{option.name: needed[option.name] for option in info.options if option.required})
     assert mechanism.guarantee.unit.text == info.unit
     assert (mechanism.guarantee.model == "local") == (info.trust == "local")

@@ -136,6 +136,12 @@ WAYS = {
         lambda: build_method("dp-mlp", {"epsilon": 8.0, "batch": 10_000, "passes": 2}, 3), PEOPLE, cm.graph, fitting
     ),
     "class-sums publishes": Way(lambda: ClassSums(epsilon=2.0, **FAST), EVERYTHING, cm.graph, fitting),
+    "class-counts releases": Way(
+        lambda: build_method("class-counts", {"epsilon_a": 2.0}, 3),
+        ("x",),
+        cm.graph,
+        lambda m, g: m.release(g, randomness=noise()),
+    ),
     # Which of its pairs are protected is public, and is read off the list of edges before.
     "heterorr releases": Way(heterorr, PEOPLE, cm.graph, lambda m, g: m.release(g, randomness=noise())),
 }

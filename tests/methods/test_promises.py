@@ -126,6 +126,10 @@ PROMISES = {
         *("feature-rr", {"epsilon_x": 1.0}, {"features"}, "replace", "central", 1.0, "the released graph"),
         *({"labels-published-open", "edges-published-open"}, "release", {"private-nodes-public"}),
     ),
+    "class-counts": Promise(
+        *("class-counts", {"epsilon_a": 2.0}, {"edge"}, "add/remove", "central", 2.0, "the released graph"),
+        *({"features-published-open", "labels-published-open"}, "release", {"feature-range-public"}),
+    ),
     "edge-rr": Promise(
         *("edge-rr", {"epsilon_a": 2.0}, {"edge"}, "add/remove", "central", 2.0, "the released graph"),
         *({"features-published-open", "labels-published-open"}, "release", {"feature-range-public"}),

@@ -254,6 +254,13 @@ def _of_release(method: Estimator[C], graph: Graph, split: Split, randomness: Ra
     return _named(method.release(graph, randomness=randomness).edge_index, int(graph.num_nodes))
 
 
+def _of_counts(method: Estimator[C], graph: Graph, split: Split, randomness: Randomness) -> Scores:
+    """How many of each other's group two partners have, both counts together."""
+    published = method.release(graph, randomness=randomness, split=split).release.counts
+    others = published.groups.view(-1, 2).flip(1).reshape(-1)
+    return np.asarray(published.counts.gather(1, others[:, None]).view(-1, 2).sum(dim=1).double())
+
+
 def _named(edges: Tensor, nodes: int) -> Scores:
     partners = edges[0][(edges[0] % 2 == 0) & (edges[1] == edges[0] + 1)]
     scores = np.zeros(nodes // 2)
@@ -268,6 +275,7 @@ EDGE_CANARIES: Final[dict[str, tuple[str, Score]]] = {
     "progap": ("epsilon", _of_progap),
     "class-sums": ("epsilon", _of_class_sums),
     "solitude": ("epsilon_a", _of_lists),
+    "class-counts": ("epsilon_a", _of_counts),
     "edge-rand": ("epsilon_a", _of_release),
     "lap-graph": ("epsilon_a", _of_release),
     "edge-rr": ("epsilon_a", _of_release),

@@ -16,6 +16,7 @@ from graphveil.audit.cases import Case
 from graphveil.audit.exact import Pair, Table, graph_table, subset_neighbours
 from graphveil.mechanisms import (
     AdjacencyRR,
+    ClassCounts,
     DegreePreservingReports,
     DegreePreservingRR,
     DegreeReports,
@@ -59,6 +60,7 @@ def edge_cases() -> tuple[Case, ...]:
         _degrees(),
         _pairs("edge-rand", EdgeRand, _independent_pairs, samples=50_000),
         _pairs("lap-graph", LapGraph, _whole_releases, samples=3_000),
+        _class_counts(),
         _counts(),
     )
 
@@ -251,6 +253,46 @@ def _whole_releases(mechanism: LapGraph) -> sampled.Draw:
         return np.array([ratios[sum(1 << k for k in mechanism.domain.rank(sent).tolist())] for sent in releases])
 
     return draw
+
+
+def _class_counts() -> Case:
+    """Every table of three counts' worth of noise around those of 32 graphs; a chain of pairs, sampled."""
+    domain, groups = PairDomain(4, None, torch.tensor([[0], [2]])), torch.tensor([0, 1, 1, 0])
+
+    def small(epsilon: float) -> ClassCounts:
+        return ClassCounts(epsilon=epsilon, domain=domain, groups=groups, classes=2)
+
+    def table(mechanism: ClassCounts) -> Table:
+        sets = _all_sets(domain)
+        tables = [torch.from_numpy(mechanism.count(one)) + away for one in sets for away in (-1, 0, 1)]
+        return graph_table(mechanism.log_likelihood, sets, tables)
+
+    def large(epsilon: float) -> ClassCounts:
+        return ClassCounts(epsilon=epsilon, domain=PairDomain(2 * _MANY), groups=torch.arange(2 * _MANY) % 2, classes=2)
+
+    def draw(mechanism: ClassCounts) -> sampled.Draw:
+        """How many counts of two partners name each other, when all partners are related or none: pairs are apart."""
+        partners = torch.arange(2 * _MANY).view(-1, 2).T
+
+        def scores(is_first: bool, count: int, randomness: Randomness) -> sampled.Scores:
+            found: list[sampled.Scores] = []
+            while sum(map(len, found)) < count:
+                sent = mechanism.randomize(partners if is_first else partners[:, :0], randomness=randomness)
+                found.append((sent[0::2, 1] + sent[1::2, 0]).numpy().astype(np.float64))
+            return np.concatenate(found)[:count]
+
+        return scores
+
+    return Case(
+        name="class-counts",
+        epsilon=1.0,
+        small=small,
+        table=table,
+        large=large,
+        draw=draw,
+        neighbours=lambda _: subset_neighbours(1 << domain.size),
+        complete=False,
+    )
 
 
 def _counts() -> Case:

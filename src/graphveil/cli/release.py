@@ -20,7 +20,7 @@ Method = Annotated[
     str,
     typer.Argument(
         metavar="METHOD",
-        help="Features and edges: heterorr; features: feature-rr; edges: edge-rr, edge-rand, lap-graph, priv-hrg.",
+        help="Edges: class-counts, edge-rr, edge-rand, lap-graph, priv-hrg; features: feature-rr; both: heterorr.",
     ),
 ]
 Out = Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Folder to create.")]

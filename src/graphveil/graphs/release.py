@@ -1,6 +1,7 @@
 """A published graph: a folder that anyone may store, share and train on, and what it says about itself.
 
     graph.toml, nodes.parquet, edges.parquet, features.parquet   the graph, in the format of every own folder
+    counts.parquet  in the place of private edges, where a method publishes those: noisy counts of neighbours
     release.json    method, settings, guarantee, what the numbers mean, and the hashes of all other files
     ledger.json     what was spent
     card.md         the privacy card, for people; card.html the same
@@ -15,12 +16,14 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphveil.errors import DataError, GraphveilError
 from graphveil.graphs.declaration import FILE as DECLARATION
+from graphveil.graphs.neighbour_counts import FILE as COUNTS
+from graphveil.graphs.neighbour_counts import NeighbourCounts, read_counts, write_counts
 from graphveil.graphs.write import new_graph_folder, write_graph
 from graphveil.reading import read_json
 from graphveil.writing import write_text
@@ -46,6 +49,7 @@ class Release:
         edges: whether the edges that are not marked public are made, not true ones.
         notes: what to mind when reading the numbers.
         statistics: figures for the curator's and the reader's eyes, JSON values; private ones are never in here.
+        counts: noisy counts of everybody's private neighbours, where no edges are published in their place.
         version: of the program; created: when.
     """
 
@@ -60,9 +64,10 @@ class Release:
     statistics: Mapping[str, Any] = field(default_factory=dict)
     version: str = ""
     created: str = ""
+    counts: NeighbourCounts | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """The content of `release.json`, hashes left out."""
+        """The content of `release.json`, hashes and the table of counts left out."""
         return {
             "format": FORMAT,
             "method": self.method,
@@ -118,6 +123,8 @@ def write_release(
     folder = Path(path)
     with new_graph_folder(folder) as inside:
         write_graph(graph, inside, format="parquet", release=True)
+        if release.counts is not None:
+            write_counts(release.counts, inside)
         write_text(inside / LEDGER, _json(release.ledger.to_dict()))
         content = release.to_dict()
         # Cards are left out, since `report` writes them anew without changing what was published.
@@ -153,7 +160,7 @@ def read_release(folder: Path) -> Release:
 
     try:
         ledger = Ledger.from_dict(read_json(folder / LEDGER))
-        return Release.from_dict(content, ledger)
+        return replace(Release.from_dict(content, ledger), counts=read_counts(folder) if COUNTS in stored else None)
     except (KeyError, TypeError, ValueError, AttributeError, GraphveilError) as error:
         raise _changed(file) from error
 
@@ -181,7 +188,7 @@ def _check_files(folder: Path, stored: Mapping[str, str]) -> None:
             raise _incomplete(folder, name)
         if _digest(folder / name) != digest:
             raise _changed(folder / name)
-    for stem in ("nodes", "edges", "features"):
+    for stem in ("nodes", "edges", "features", "counts"):
         for ending in ("csv", "parquet"):
             name = f"{stem}.{ending}"
             # A file beside those that were hashed could be read in the place of one: csv where parquet was published.

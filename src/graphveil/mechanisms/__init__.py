@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from graphveil.mechanisms.base.reports import SubsetReports as SubsetReports
     from graphveil.mechanisms.base.values import Values as Values
     from graphveil.mechanisms.edges.adjacency import AdjacencyRR as AdjacencyRR
+    from graphveil.mechanisms.edges.class_counts import ClassCounts as ClassCounts
     from graphveil.mechanisms.edges.degree_preserving import DegreePreservingRR as DegreePreservingRR
     from graphveil.mechanisms.edges.degrees import Degrees as Degrees
     from graphveil.mechanisms.edges.degrees import NoisyDegree as NoisyDegree

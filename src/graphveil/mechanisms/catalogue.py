@@ -420,6 +420,21 @@ _ENTRIES: Final = (
         options=(*_PAIRS, Option("count_share", "number", "part of epsilon for the number of edges, in (0, 1)", 0.01)),
     ),
     MechanismInfo(
+        name="class-counts",
+        path="edges.class_counts:ClassCounts",
+        kind="edges",
+        trust="curator",
+        source="ours; the noise: Ghosh, Roughgarden and Sundararajan, STOC 2009",
+        report="one integer of 64 bits a node and class",
+        note="a curator's; pure epsilon; says how many neighbours of each public class, not who, at a noise that does "
+        "not grow with the graph",
+        options=(
+            *_PAIRS,
+            Option("groups", "integers", "everybody's public class", required=True),
+            Option("classes", "whole number", "how many classes there are", required=True),
+        ),
+    ),
+    MechanismInfo(
         name="noisy-counts",
         path="edges.noisy_counts:NoisyCounts",
         kind="counts",

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from graphveil.methods.links.solitude import SolitudeCore
     from graphveil.methods.local.label_propagation import LabelPropagationCore
     from graphveil.methods.local.lpgnn import LPGNNCore
+    from graphveil.methods.release.class_counts import ClassCountsCore
     from graphveil.methods.release.heterorr import HeteroRRCore
     from graphveil.methods.runs import experiment as experiment
     from graphveil.methods.runs.intervals import Interval as Interval
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     # When the program runs each public name is the registry's entry, and this is its type.
     def _typed(core: Callable[P, C]) -> Method[P, C]: ...
 
+    ClassCounts = _typed(ClassCountsCore)
     ClassSums = _typed(ClassSumsCore)
     DPDGC = _typed(DPDGCCore)
     DPMLP = _typed(DPMLPCore)

@@ -29,6 +29,7 @@ from graphveil.methods.base.released import LocalReports, Topology, topology_of
 from graphveil.methods.local.controls import CONTROL_HOPS, LocalMethod, ceiling_of, controls_of, hits
 from graphveil.methods.local.label_propagation import LabelPropagationCore, propagate_labels
 from graphveil.methods.local.lpgnn import LPGNNCore
+from graphveil.methods.release.class_counts import ClassCountsCore
 from graphveil.methods.release.edges import warning_of
 from graphveil.methods.release.heterorr import HeteroRRCore, domain_of, joined
 from graphveil.privacy import Randomness
@@ -119,7 +120,9 @@ def rival_name(edges: str) -> str:
     return "edge-rr" if edges == "public-tree" else edges
 
 
-def release_rivals_left_out(method: Estimator[HeteroRRCore], graph: Graph) -> Mapping[str, str]:
+def release_rivals_left_out(
+    method: Estimator[HeteroRRCore] | Estimator[ClassCountsCore], graph: Graph
+) -> Mapping[str, str]:
     """Return the rivals whose release would be too large, and what their mechanism says of its size."""
     if "edges" not in method.privacy.protected:
         return {}

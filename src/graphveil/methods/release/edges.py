@@ -7,6 +7,8 @@
     edge-rand     randomized response on every pair
     lap-graph     noise on every pair, the largest kept, as many as there are edges, with noise
 
+`class-counts` makes no edges: it counts everybody's private neighbours by public class, with noise.
+
 The paper's tree is fitted on private edges by a Markov chain: its guarantee is asymptotic and says so.  `public-tree`
 spends the whole budget on counts and needs no such assumption.
 """
@@ -20,11 +22,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphveil.errors import InputError
+from graphveil.graphs.neighbour_counts import NeighbourCounts
 from graphveil.hierarchy.dendrogram import Dendrogram
 from graphveil.late import torch
-from graphveil.mechanisms import EdgeRand, NoisyCounts, PairDomain
+from graphveil.mechanisms import ClassCounts, EdgeRand, NoisyCounts, PairDomain
 from graphveil.mechanisms.edges.lap_graph import LapGraph
-from graphveil.methods.release.names import CHAINS
+from graphveil.methods.release.names import CHAINS, CLASS_COUNTS
 from graphveil.methods.release.privacy import ReleasePrivacy
 from graphveil.privacy import Randomness
 from graphveil.progress import ProgressCallback
@@ -89,8 +92,8 @@ def make_edges(
     """
     # What each step may cost is settled before the first private edge is touched.
     budgets = privacy.edge_budgets()
-    # Nothing can be private where no pair may be: then nothing is read and nothing drawn.
-    if domain.size == 0:
+    # Nothing can be private where no pair may be: then nothing is read and nothing drawn. Counts stand for edges.
+    if domain.size == 0 or privacy.edges == CLASS_COUNTS:
         return MadeEdges(torch.zeros(2, 0, dtype=torch.int64))
     if privacy.edges == "edge-rand":
         return MadeEdges(EdgeRand(epsilon=budgets["edges"], domain=domain).randomize(private, randomness=randomness))
@@ -105,6 +108,26 @@ def make_edges(
     # it.
     informed = privacy.edges not in CHAINS
     return _drawn(tree, facts, domain, private, budgets["block counts"], randomness, informed=informed)
+
+
+def count_neighbours(
+    privacy: ReleasePrivacy,
+    domain: PairDomain,
+    private: Tensor,
+    groups: Tensor,
+    classes: int,
+    *,
+    randomness: Randomness,
+) -> NeighbourCounts:
+    """Return noisy counts of everybody's private neighbours by group, at the price of `privacy.edge_budgets`.
+
+    Args:
+        private: [2, m], u < v, the private edges.
+        groups: int64 [n], PUBLIC; classes: how many there are.
+    """
+    epsilon = privacy.edge_budgets()["class counts"]
+    mechanism = ClassCounts(epsilon=epsilon, domain=domain, groups=groups, classes=classes)
+    return NeighbourCounts(groups, mechanism.randomize(private, randomness=randomness))
 
 
 def warning_of(privacy: ReleasePrivacy, domain: PairDomain) -> str | None:

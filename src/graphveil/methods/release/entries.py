@@ -1,6 +1,7 @@
 """The ways to publish a graph and train on it.
 
-All of them are one estimator: `heterorr` protects features and edges, the others one of the two, by one mechanism.
+`class-counts` publishes counts of neighbours in place of private edges, and reads them itself.  All others are one
+estimator: `heterorr` protects features and edges, the rest one of the two, by one mechanism.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from graphveil.errors import InputError
 from graphveil.mechanisms.catalogue import feature_names_with
 from graphveil.methods.base.method import RELEASE, AnyMethod, Method, Option, Replay
 from graphveil.methods.base.options import INFINITE, network_options
-from graphveil.methods.release.names import CHAINS, EDGE_METHODS, RELEASE_FEATURES
+from graphveil.methods.release.names import CHAINS, CLASS_COUNTS, EDGE_METHODS, RELEASE_FEATURES
 
 #: Settings of publishing, in the order in which they are listed.
 OPTIONS: Mapping[str, Option] = {
@@ -96,6 +97,16 @@ def _release(name: str, summary: str, takes: tuple[str, ...], replays: tuple[Rep
 
 _ONE_EDGE = Replay("private edge", {"epsilon_a": 2.0})
 RELEASE_METHODS: tuple[AnyMethod, ...] = (
+    Method(
+        CLASS_COUNTS,
+        "a curator publishes noisy counts of everybody's private neighbours by public class (ours)",
+        "central",
+        "graphveil.methods.release.class_counts:ClassCountsCore",
+        "graphveil.methods.release.counts_family:COUNTS",
+        {"epsilon_a": OPTIONS["epsilon_a"]},
+        tags=frozenset({RELEASE}),
+        replays=(_ONE_EDGE,),
+    ),
     _release(
         "heterorr",
         "a curator publishes a graph with private features and edges, once, for anybody to train on (2022)",

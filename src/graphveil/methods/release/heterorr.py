@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import graphveil
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema, Release, Split, make_graph
+from graphveil.graphs.neighbour_counts import NeighbourCounts
 from graphveil.graphs.parts import GraphParts
 from graphveil.graphs.score_file import read_scores
 from graphveil.graphs.value import MASKS
@@ -36,10 +37,11 @@ from graphveil.methods.base.released import require_one_label, topology_of
 from graphveil.methods.base.settings import NetworkSettings, require_known
 from graphveil.methods.links.collection import people_key
 from graphveil.methods.local.lpgnn import LPGNNCore
-from graphveil.methods.release.edges import Chains, MadeEdges, make_edges
+from graphveil.methods.release.edges import Chains, MadeEdges, count_neighbours, make_edges
 from graphveil.methods.release.features import PublishedFeatures, published_features
-from graphveil.methods.release.names import CHAINS
+from graphveil.methods.release.names import CHAINS, CLASS_COUNTS
 from graphveil.methods.release.privacy import ReleasePrivacy, settings_of
+from graphveil.methods.release.public_part import public_part_of
 from graphveil.methods.release.scores import Scores, declared_scores
 from graphveil.privacy import Guarantee, Ledger, Randomness, SeededRandomness
 from graphveil.privacy.printed import rounded_up
@@ -57,11 +59,12 @@ HOPS = 8
 
 @dataclass(frozen=True)
 class _Parts:
-    """What is published: features, labels, and made edges where edges are protected."""
+    """What is published: features, labels, and made edges, or counts in their place, where edges are protected."""
 
     features: PublishedFeatures
     y: Tensor
     made: MadeEdges | None
+    counts: NeighbourCounts | None = None
 
 
 @dataclass(frozen=True)
@@ -148,6 +151,7 @@ class HeteroRRCore(ForgetsPeople):
         *,
         randomness: Randomness,
         method: str = "heterorr",
+        split: Split | None = None,
         progress: ProgressCallback | None = None,
     ) -> Graph:
         """Return the graph to publish, with its `release`; the only place that reads what is private.
@@ -157,6 +161,8 @@ class HeteroRRCore(ForgetsPeople):
                 private, and every node may have some.
             randomness: the source of the noise.
             method: the name that the release gives.
+            split: whose labels may say where neighbours are counted (edges "class-counts"): those who train or
+                validate; None: everybody with a label.
             progress: hears of every step of a Markov chain.
 
         Raises:
@@ -169,12 +175,14 @@ class HeteroRRCore(ForgetsPeople):
         domain = None if "edges" not in privacy.protected else domain_of(graph)
         # What is spent follows from the schema and the protected pairs: both are public, so paying reads nothing.
         parts = self.account.buy(
-            privacy.spends(graph.schema, domain), lambda: self._read(graph, privacy, domain, randomness, progress)
+            privacy.spends(graph.schema, domain),
+            lambda: self._read(graph, privacy, domain, randomness, split, progress),
+            check=(lambda: require_one_label(graph)) if privacy.edges == CLASS_COUNTS else None,
         )
         released = _assemble(graph, domain, parts)
         # The ledger goes with the graph: whoever trains on it, also years later, sees what was paid and pays nothing.
         released.release = _described(method, graph.schema, privacy, domain, parts, self.account.ledger, randomness)
-        self.account.made(f"release {_digest(released)}")
+        self.account.made(f"release {release_digest(released)}")
         return released
 
     def _read(
@@ -183,6 +191,7 @@ class HeteroRRCore(ForgetsPeople):
         privacy: ReleasePrivacy,
         domain: PairDomain | None,
         randomness: Randomness,
+        split: Split | None,
         tell: ProgressCallback | None,
     ) -> _Parts:
         """Return what the mechanisms make of features, labels and edges; what is public, as it is."""
@@ -191,20 +200,23 @@ class HeteroRRCore(ForgetsPeople):
         features = PublishedFeatures(graph.x, schema.low, schema.high, "")
         if mechanism is not None:
             features = published_features(mechanism, mechanism.randomize(graph.x, randomness=randomness))
-        made = None
+        made, counts = None, None
         if domain is not None:
             facts = {"public_edges": graph.get("public_edges"), "members": graph.get("private_nodes")}
             _, private = protected_pairs(int(graph.num_nodes), graph.edge_index, **facts)
             known = _rows(features.x) if mechanism is None else None  # noisy ones would say little of who is alike
             ask = partial(make_edges, chains=self.chains, randomness=randomness, progress=tell)
             made = ask(privacy, domain, private, features=known)
+            if privacy.edges == CLASS_COUNTS:
+                groups = public_part_of(graph, split, domain).groups()
+                counts = count_neighbours(privacy, domain, private, groups, len(schema.classes), randomness=randomness)
         labels, y = privacy.label_mechanism(len(schema.classes)), graph.y
         if labels is not None:
             require_one_label(graph)
             y = y.clone()
             # Who has a label is public; what it is goes through the mechanism.
             y[y >= 0] = labels.randomize(y[y >= 0], randomness=randomness).labels
-        return _Parts(features, y, made)
+        return _Parts(features, y, made, counts)
 
     def _settled(self, schema: GraphSchema) -> ReleasePrivacy:
         """Return the budgets, with the scores of the file that was named."""
@@ -225,7 +237,7 @@ class HeteroRRCore(ForgetsPeople):
         origin: Release | None = released.get("release")
         if origin is None:
             raise InputError("the graph was not released", where="fit_released", remedy="call release first")
-        self.account.adopt(_digest(released), origin.ledger)
+        self.account.adopt(release_digest(released), origin.ledger)
         reports = self.network.randomize(released, split=split, randomness=SeededRandomness(0))  # it draws nothing
         self.network.fit_reports(reports, topology_of(released), progress=progress)
         self.published, self._people = released, people_key(released)
@@ -373,10 +385,12 @@ def domain_of(graph: Graph | GraphParts) -> PairDomain:
     return PairDomain(int(graph.num_nodes), members, known[:, known[0] < known[1]])
 
 
-def _digest(released: Graph) -> str:
+def release_digest(released: Graph) -> str:
     """Return a hash that tells one release from another."""
     edges, labels = released.edge_index, released.y
-    return digest_of({"features": released["x"], "edges": edges, "labels": labels})
+    parts = {"features": released["x"], "edges": edges, "labels": labels}
+    counts: NeighbourCounts | None = released.release.counts
+    return digest_of(parts if counts is None else parts | {"counts": counts.counts})
 
 
 def _assemble(graph: Graph, domain: PairDomain | None, parts: _Parts) -> Graph:
@@ -421,11 +435,12 @@ def _described(
         ledger=ledger,
         keep=1.0 if labels is None else labels.keep,
         flip=0.0 if labels is None else labels.flip,
-        edges=parts.made is not None,
+        edges=parts.made is not None and parts.counts is None,
         notes=_notes(privacy, parts),
         statistics={} if parts.made is None else dict(parts.made.facts),
         version=graphveil.__version__,
         created=datetime.now().astimezone().isoformat(timespec="seconds"),
+        counts=parts.counts,
     )
 
 
@@ -453,7 +468,9 @@ def _notes(privacy: ReleasePrivacy, parts: _Parts) -> tuple[str, ...]:
     notes = [parts.features.note] if parts.features.note else []
     if privacy.scores is not None:
         notes.append(f"shares of the features' budget: {privacy.scores.source}, {privacy.scores.note}")
-    if parts.made is not None:
+    if parts.counts is not None:
+        notes.append("private edges are not in it: counts.parquet holds noisy counts of everybody's, by public class")
+    elif parts.made is not None:
         notes.append("edges that are not marked public are made ones: none of them says that two nodes are related")
         if privacy.edges in CHAINS:
             notes.append(ASYMPTOTIC.sentence)

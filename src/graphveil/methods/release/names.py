@@ -9,3 +9,5 @@ RELEASE_FEATURES = feature_names(releases=True)
 EDGE_METHODS = ("public-tree", "mcmc", "edge-rand", "lap-graph", "priv-hrg")
 #: Those that draw a tree with the help of private edges.
 CHAINS = ("mcmc", "priv-hrg")
+#: What is published in the place of private edges where no edges are made: counts of neighbours by class.
+CLASS_COUNTS = "class-counts"

@@ -10,11 +10,13 @@ from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema
 from graphveil.graphs.parts import GraphParts
 from graphveil.mechanisms import EdgeRand, PairDomain
+from graphveil.mechanisms.edges.class_counts import count_noise
 from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.plan import spelled
+from graphveil.methods.release.class_counts import ClassCountsCore
 from graphveil.methods.release.edges import STEPS_A_NODE, warning_of
 from graphveil.methods.release.heterorr import HeteroRRCore, domain_of
-from graphveil.methods.release.names import CHAINS, RELEASE_FEATURES
+from graphveil.methods.release.names import CHAINS, CLASS_COUNTS, RELEASE_FEATURES
 from graphveil.methods.release.privacy import ReleasePrivacy
 
 #: Feature mechanisms that feature-rr is shown beside.
@@ -56,7 +58,9 @@ class ReleasePlan:
         return {**spelled(asdict(self)), "noise": spelled(self.noise), "advice": list(self.advice)}
 
 
-def release_plan(method: Estimator[HeteroRRCore], graph: Graph | GraphParts) -> ReleasePlan:
+def release_plan(
+    method: Estimator[HeteroRRCore] | Estimator[ClassCountsCore], graph: Graph | GraphParts
+) -> ReleasePlan:
     """Return the plan of a release of `graph`, of which schema, nodes and public edges are looked at.
 
     Raises:
@@ -133,6 +137,9 @@ def _advice(privacy: ReleasePrivacy, noise: dict[str, float], domain: PairDomain
 def _edge_advice(privacy: ReleasePrivacy, domain: PairDomain, known: int) -> list[str]:
     from graphveil.hierarchy.markov import ASYMPTOTIC
 
+    if privacy.edges == CLASS_COUNTS:
+        deviation = math.sqrt(count_noise(privacy.epsilon_a).variance)
+        return [f"a count of neighbours has a deviation of {deviation:.2g}: look at the lift over public-edges"]
     advice = ["look at the lift over public-edges and random-edges: only that says whether made edges bought anything"]
     if privacy.edges in CHAINS:
         advice.insert(0, f"{ASYMPTOTIC.sentence}; edge-rr (edges=public-tree) needs no such assumption")

@@ -19,7 +19,7 @@ from graphveil.graphs import GraphSchema
 from graphveil.mechanisms import FeatureRR, PairDomain, RandomizedResponse
 from graphveil.mechanisms.catalogue import mechanism_named
 from graphveil.methods.base.local_privacy import LocalPrivacy
-from graphveil.methods.release.names import CHAINS, EDGE_METHODS, RELEASE_FEATURES
+from graphveil.methods.release.names import CHAINS, CLASS_COUNTS, EDGE_METHODS, RELEASE_FEATURES
 from graphveil.methods.release.scores import Scores
 from graphveil.privacy import Guarantee, Ledger, Spend, assume, compose, require_budget, together
 from graphveil.privacy.observer import RELEASE_READERS
@@ -39,7 +39,7 @@ class ReleasePrivacy:
         epsilon_x, epsilon_a, epsilon_y: budgets of a feature vector, a private edge, a label; inf: not protected.
         features: one of RELEASE_FEATURES; delta: for "gaussian" alone; bins: for "feature-rr" alone.
         scores: which share of epsilon_x each feature gets, for "feature-rr" alone; None: all the same.
-        edges: one of EDGE_METHODS.
+        edges: one of EDGE_METHODS, or CLASS_COUNTS.
         tree_share: the part of epsilon_a that a tree drawn with the help of private edges gets, for CHAINS alone.
         count_share: the part of epsilon_a that the number of edges gets, for "lap-graph" alone.
 
@@ -61,7 +61,7 @@ class ReleasePrivacy:
     def __post_init__(self) -> None:
         for name in ("epsilon_x", "epsilon_a", "epsilon_y"):
             require_budget(name, getattr(self, name), "what is declared public")
-        for name, allowed in (("features", RELEASE_FEATURES), ("edges", EDGE_METHODS)):
+        for name, allowed in (("features", RELEASE_FEATURES), ("edges", (*EDGE_METHODS, CLASS_COUNTS))):
             if getattr(self, name) not in allowed:
                 raise InputError(f"{name} = {getattr(self, name)!r}", allowed=", ".join(allowed))
         for name in ("tree_share", "count_share"):
@@ -71,6 +71,9 @@ class ReleasePrivacy:
                 raise InputError(f"{name} = {value!r}", allowed="a number above 0 and below 1")
         if not 0 < self.delta < 1:
             raise InputError(f"delta = {self.delta!r}", allowed="a number in (0, 1)")
+        if self.edges == CLASS_COUNTS and self.protected not in ((), ("edges",)):
+            # Groups are public labels, or what public features expect: noise in either would not be in their price.
+            raise InputError("class-counts publishes features and labels as they are", allowed="edges protected alone")
         if self.scores is not None and self.features != "feature-rr":
             raise InputError(
                 f"{self.features} gives every feature the same", remedy="leave out scores, or use feature-rr"
@@ -105,7 +108,8 @@ class ReleasePrivacy:
             tree = self.epsilon_a * self.tree_share
             # By subtraction: two products could add up to a last digit more than was declared.
             return {"tree": tree, "block counts": self.epsilon_a - tree}
-        return {"block counts" if self.edges == "public-tree" else "edges": self.epsilon_a}
+        names = {"public-tree": "block counts", CLASS_COUNTS: "class counts"}
+        return {names.get(self.edges, "edges"): self.epsilon_a}
 
     def open_ledger(self) -> Ledger:
         """Return an empty ledger with the budgets of features, labels and one private edge."""

@@ -1,0 +1,130 @@
+"""Counts of neighbours by public class: all graphs of four nodes, the law of the noise, what is refused."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from graphveil.errors import InputError
+from graphveil.mechanisms import ClassCounts, PairDomain
+from graphveil.mechanisms.samplers.two_sided import two_sided
+from graphveil.privacy import SecureRandomness, SeededRandomness
+from tests.mechanisms import pair_cases
+from tests.mechanisms.pair_cases import FALSE_ALARM, ROUNDING
+
+GROUPS = torch.tensor([0, 1, 1, 0])
+
+
+def small(epsilon: float) -> ClassCounts:
+    return ClassCounts(epsilon=epsilon, domain=pair_cases.tiny(), groups=GROUPS, classes=2)
+
+
+def worst_ratio(mechanism: ClassCounts) -> float:
+    """The largest |log ratio| of one edge more or less, over all 32 graphs and the tables around them."""
+    sets = pair_cases.all_sets(mechanism.domain)
+    tables = [torch.from_numpy(mechanism.count(one)) + away for one in sets for away in (-2, -1, 0, 1, 2)]
+    logs = np.array([[float(mechanism.log_likelihood(sent, one)) for sent in tables] for one in sets])
+    pairs = [(g, g ^ 1 << k) for g in range(len(sets)) for k in range(mechanism.domain.size)]
+    return max(float(np.abs(logs[one] - logs[other]).max()) for one, other in pairs)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
+def test_audit_accepts_the_stated_epsilon_and_rejects_half_the_noise(epsilon: float) -> None:
+    """All 32 graphs; the ratio of a table is that of its two counts alone, so no other table has a larger one."""
+    claimed = small(epsilon)
+    assert 0.999999 * epsilon < worst_ratio(claimed) <= claimed.guarantee.epsilon * (1 + ROUNDING)
+    assert worst_ratio(small(2 * epsilon)) > epsilon * (1 + ROUNDING)
+
+
+def test_audit_rejects_a_copy_that_pays_for_one_of_the_two_counts() -> None:
+    """At all of epsilon a count an edge costs twice of it: the law of a mechanism at twice the price."""
+    cheap, claimed = small(2.0), 1.0
+    assert cheap.variance == pytest.approx(two_sided(claimed).variance, rel=1e-9)
+    assert worst_ratio(cheap) > 1.9 * claimed
+
+
+def test_one_edge_moves_two_counts_of_two_people_by_one() -> None:
+    mechanism = small(1.0)
+    for one in pair_cases.all_sets(mechanism.domain):
+        for rank in range(mechanism.domain.size):
+            pair = mechanism.domain.unrank(torch.tensor([rank]))
+            moved = np.abs(mechanism.count(torch.cat([one, pair], dim=1)) - mechanism.count(one))
+            here = [tuple(column) for column in one.T.tolist()]
+            twice = tuple(pair[:, 0].tolist()) in here
+            assert moved.sum() == (0 if twice else 2) and moved.max(initial=0) <= 1
+            assert (moved.sum(axis=1) > 0).sum() == (0 if twice else 2)
+
+
+@pytest.mark.parametrize("epsilon", [0.4, 2.0])
+def test_sampler_follows_likelihood(epsilon: float) -> None:
+    """Chi-square on 200,000 counts, false-alarm rate 1e-6; 3% more noise is found; mean and variance fit."""
+    nodes, classes = 20_000, 10
+    groups = torch.arange(nodes) % classes
+    mechanism = ClassCounts(epsilon=epsilon, domain=PairDomain(nodes), groups=groups, classes=classes)
+    pairs = torch.stack([torch.zeros(500, dtype=torch.int64), torch.arange(1, 501)])
+    noise = mechanism.randomize(pairs, randomness=SeededRandomness(3)).numpy() - mechanism.count(pairs)
+    top = math.ceil(14 / epsilon)
+    seen = np.bincount(np.clip(noise.reshape(-1), -top, top) + top, minlength=2 * top + 1)
+
+    def law(claimed: float) -> np.ndarray:
+        levels = np.arange(-top, top + 1)
+        chances = np.exp(two_sided(claimed / 2).log_pmf(levels))
+        chances[[0, -1]] = math.exp(float(two_sided(claimed / 2).log_tail(np.array([top]))[0]))
+        return chances
+
+    assert pair_cases.fits(seen, law(epsilon))
+    assert not pair_cases.fits(seen, law(epsilon / 1.03))
+    assert abs(noise.mean()) < 5 * math.sqrt(mechanism.variance / noise.size)
+    assert noise.var() == pytest.approx(mechanism.variance, rel=0.03)
+
+
+def test_likelihood_is_that_of_independent_counts() -> None:
+    """The probabilities of all tables near the true one add up to 1 less the tails, for a domain of two people."""
+    mechanism = ClassCounts(epsilon=3.0, domain=PairDomain(2), groups=torch.tensor([0, 0]), classes=1)
+    true = torch.tensor([[0], [1]])
+    tables = [torch.tensor([[one], [other]]) for one, other in itertools.product(range(-12, 15), repeat=2)]
+    total = sum(float(mechanism.log_likelihood(table, true).exp()) for table in tables)
+    assert 1 - 4 * float(two_sided(1.5).tail(12)) < total < 1
+
+
+def test_people_without_private_edges_have_rows_of_zeros() -> None:
+    """Who may have private edges is declared, and all of those have noise, whether they have an edge or not."""
+    domain, pairs = pair_cases.fifty()
+    groups = torch.arange(50) % 3
+    mechanism = ClassCounts(epsilon=0.05, domain=domain, groups=groups, classes=3)
+    sent = mechanism.randomize(pairs, randomness=SecureRandomness())
+    others = torch.ones(50, dtype=torch.bool)
+    others[torch.from_numpy(domain.ids)] = False
+    assert not bool(sent[others].any())
+    assert float((sent[~others] != 0).float().mean()) > 0.9
+    again = mechanism.randomize(pairs, randomness=SecureRandomness())
+    assert not torch.equal(sent, again)
+
+
+def test_what_is_said_and_refused() -> None:
+    said = small(0.5).guarantee
+    assert (said.unit.text, said.relation, said.model, said.epsilon) == (
+        "one private undirected edge",
+        "add/remove",
+        "central",
+        0.5,
+    )
+    mechanism = small(1.0)
+    assert mechanism.variance == pytest.approx(2 * math.exp(-0.5) / (1 - math.exp(-0.5)) ** 2)
+    sent = mechanism.randomize(torch.tensor([[0], [1]]), randomness=SecureRandomness())
+    assert torch.equal(mechanism.estimate(sent), sent.double())
+    with pytest.raises(InputError, match="public edge"):
+        mechanism.randomize(torch.tensor([[0], [2]]), randomness=SecureRandomness())
+    with pytest.raises(InputError, match="counts are"):
+        mechanism.log_likelihood(torch.zeros(3, 2, dtype=torch.int64), torch.zeros(2, 0, dtype=torch.int64))
+    for groups, found in ((GROUPS[:3], "3 groups"), (GROUPS + 1, "does not exist"), (GROUPS.double(), "integers")):
+        with pytest.raises(InputError, match=found):
+            ClassCounts(epsilon=1.0, domain=pair_cases.tiny(), groups=groups, classes=2)
+    for epsilon in (0.0, -1.0, math.nan, math.inf, True):
+        with pytest.raises(InputError, match="epsilon"):
+            small(epsilon)
+    assert FALSE_ALARM == 1e-6

@@ -1,0 +1,120 @@
+"""Likelihoods of noisy counts: by hand on small tables, right on a graph that has the law, quiet where nothing is."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+
+from graphveil.mechanisms import NoisyCounts
+from graphveil.models.count_fields import CountedNeighbours, count_fields
+from graphveil.privacy import SeededRandomness
+
+CLASSES = 3
+
+
+def counted(
+    people: int, rate: float, *, private: float, public: float, seed: int = 0, uneven: bool = True
+) -> tuple[CountedNeighbours, torch.Tensor]:
+    """Rows of people who have four times as many neighbours of their own class as of each other one, and classes."""
+    rng = np.random.default_rng(seed)
+    label = rng.integers(0, CLASSES, people)
+    mean = np.ones((CLASSES, CLASSES)) + 3 * np.eye(CLASSES)
+    degree = rng.gamma(4.0, 0.25, people)[:, None] if uneven else np.ones((people, 1))
+    true, known = (rng.poisson(size * degree * mean[label] / mean[0].sum()) for size in (private, public))
+    noise = NoisyCounts(epsilon=rate)
+    sent = noise.randomize(torch.from_numpy(true.reshape(-1)), randomness=SeededRandomness(seed))
+    rows = sent.view(people, CLASSES).float(), torch.from_numpy(known).float()
+    return CountedNeighbours(*rows, rate), torch.from_numpy(label)
+
+
+def by_hand(row: np.ndarray, expected: np.ndarray, rate: float) -> float:
+    """log of the sum over all true counts, to 400."""
+    true = np.arange(400)
+    total = 0.0
+    for noisy, mean in zip(row, expected, strict=True):
+        noise = np.tanh(rate / 2) * np.exp(-rate * np.abs(noisy - true))
+        total += math.log(float((stats.poisson.pmf(true, mean) * noise).sum()))
+    return total
+
+
+def bayes(table: CountedNeighbours, label: torch.Tensor, private: float, public: float) -> np.ndarray:
+    """The field of the true rates, each degree at its mean."""
+    mean = (np.ones((CLASSES, CLASSES)) + 3 * np.eye(CLASSES)) / (CLASSES + 3)
+    rows = [
+        [
+            by_hand(noisy, private * mean[a], table.rate) + stats.poisson.logpmf(known, public * mean[a]).sum()
+            for a in range(CLASSES)
+        ]
+        for noisy, known in zip(table.private.numpy(), table.public.numpy(), strict=True)
+    ]
+    return np.array(rows)
+
+
+@pytest.mark.parametrize("rate", [0.25, 1.0, 4.0])
+def test_a_field_is_the_likelihood_of_its_row(rate: float) -> None:
+    """With everybody of one degree: differences between classes are those of the sum over all true counts."""
+    table, label = counted(400, rate, private=12.0, public=3.0, uneven=False)
+    train = torch.arange(300)
+    field = count_fields(table, label, train)
+    member = torch.nn.functional.one_hot(label[train], CLASSES).double()
+    size = member.sum(dim=0)[:, None]
+    known = (member.T @ table.public[train].double() / size).numpy()
+    found = (member.T @ table.private[train].double() / size).numpy()
+    expected = known / known.sum(axis=1, keepdims=True) * found.sum(axis=1, keepdims=True)
+    noise = table.variance / size.numpy()
+    beyond = np.maximum((found - expected) ** 2 - noise, 0).mean()
+    rates = expected + (found - expected) * beyond / (beyond + noise)
+    for node in range(300, 330):
+        likely = [
+            by_hand(table.private[node].numpy(), rates[a], rate)
+            + stats.poisson.logpmf(table.public[node].numpy(), known[a]).sum()
+            for a in range(CLASSES)
+        ]
+        gaps = field[node].double().numpy() - field[node, 0].item()
+        assert gaps == pytest.approx(np.array(likely) - likely[0], abs=2e-3)
+
+
+@pytest.mark.parametrize("rate", [0.5, 2.0])
+def test_fields_find_the_classes_nearly_as_often_as_the_true_rates(rate: float) -> None:
+    """Of 1,000 people; two standard errors of a share are 3 points."""
+    table, label = counted(2000, rate, private=20.0, public=2.0, seed=3)
+    found = count_fields(table, label, torch.arange(1000)).argmax(dim=1)[1000:]
+    best = CountedNeighbours(table.private[1000:], table.public[1000:], rate)
+    right = bayes(best, label[1000:], 20.0, 2.0).argmax(axis=1)
+    truth = label[1000:].numpy()
+    assert (found.numpy() == truth).mean() > (right == truth).mean() - 0.03
+    assert (found.numpy() == truth).mean() > 0.45
+
+
+def test_noise_without_counts_says_little() -> None:
+    """Rows of noise alone: the field's differences stay below those of one certain neighbour."""
+    noise = NoisyCounts(epsilon=0.1).randomize(torch.zeros(3000, dtype=torch.int64), randomness=SeededRandomness(1))
+    table = CountedNeighbours(noise.view(1000, 3).float(), torch.zeros(1000, 3), 0.1)
+    field = count_fields(table, torch.arange(1000) % 3, torch.arange(500))
+    spread = field.max(dim=1).values - field.min(dim=1).values
+    assert torch.isfinite(field).all()
+    assert float(spread.median()) < math.log(2)
+
+
+def test_rows_far_from_every_class_stay_finite() -> None:
+    table, label = counted(200, 3.0, private=4.0, public=1.0)
+    table.private[150] = torch.tensor([5000.0, -5000.0, 0.0])
+    field = count_fields(table, label, torch.arange(100))
+    assert torch.isfinite(field).all()
+    assert int(field[150].argmax()) == 0
+
+
+def test_a_class_without_training_nodes_and_a_graph_without_public_edges() -> None:
+    table, label = counted(200, 1.0, private=6.0, public=0.0)
+    field = count_fields(table, torch.where(label == 2, 0, label), torch.arange(100))
+    assert field.shape == (200, CLASSES) and torch.isfinite(field).all()
+
+
+def test_the_variance_is_that_of_two_sided_geometric_noise() -> None:
+    for rate in (0.1, 1.0, 5.0):
+        table = CountedNeighbours(torch.zeros(1, 1), torch.zeros(1, 1), rate)
+        assert table.variance == pytest.approx(NoisyCounts(epsilon=rate).variance, rel=1e-9)
