@@ -34,6 +34,7 @@ from graphveil.privacy import SeededRandomness
 from panel_cells import (
     FEATURES_POOL,
     HALVES,
+    MAJORITY,
     MEMBERS,
     PUBLIC_POOL,
     TRUSTS,
@@ -41,6 +42,7 @@ from panel_cells import (
     drawn_graph,
     features_pool,
     half_of,
+    majority,
     panel_graph,
     public_pool,
     scout_of,
@@ -152,6 +154,8 @@ def cell(trust: str, root: str | None, task: tuple[str, str, float, int, Mapping
     split, start = random_split(graph, number), time.process_time()
     if about.method in POOLS:
         accuracy = 100 * true_score(POOLS[about.method](graph, split, number), graph, split.test)
+    elif about.method == MAJORITY:
+        accuracy = 100 * true_score(majority(graph, split, number, epsilon), graph, split.test)
     else:
         settings = {**about.settings(epsilon), **chosen}
         model = build_method(about.method, settings, len(graph.schema.classes), seed=number)

@@ -21,9 +21,11 @@ from graphveil.methods.curator.class_sums import corners, train_experts
 from graphveil.methods.curator.feature_evidence import feature_evidence
 from graphveil.methods.curator.settings import SumsSettings
 from graphveil.methods.curator.training import read_people
+from graphveil.methods.registry import build_method
 from graphveil.methods.release.count_readings import read_public
 from graphveil.methods.release.heterorr import domain_of
 from graphveil.methods.release.public_part import public_part_of
+from graphveil.privacy import SeededRandomness
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ class Contender:
     """A method under one trust.
 
     Attributes:
-        method: its name in graphveil, or FEATURES_POOL or PUBLIC_POOL.
+        method: its name in graphveil, or FEATURES_POOL, PUBLIC_POOL or MAJORITY.
         settings: of a total epsilon.
         over: settings that the scout of a family chooses by released validation labels, and their values.
         control: what lift is measured against: it reads nothing that the trust protects at a price.
@@ -108,6 +110,8 @@ class Trust:
 FEATURES_POOL = "features-pool"
 #: The readings of class-counts on public edges, features and labels alone, likewise.
 PUBLIC_POOL = "public-pool"
+#: The class that most released noisy labels name.
+MAJORITY = "majority"
 _NETWORK = {"model": ["sage", "gcn"], "hidden": [16, 64], "dropout": [0.2, 0.5], "weight_decay": [0.001, 0.0001]}
 _FUSION = {"hidden": [32, 64, 128], "dropout": [0.2, 0.5, 0.8], "weight_decay": [0.0, 0.0005, 0.005]}
 _HOPS = {"hops": [1, 2, 3], "hidden": [16, 64], "weight_decay": [0.0, 0.001]}
@@ -184,6 +188,7 @@ TRUSTS: Mapping[str, Trust] = {
         (4.0, 3.0, 2.0, 1.0),
         2.0,
         {
+            "majority": Contender(MAJORITY, lambda epsilon: {"epsilon": epsilon}, control=True),
             "label-propagation": Contender("label-propagation", lambda epsilon: {"epsilon": epsilon}, control=True),
             "label-pool": Contender("label-pool", lambda epsilon: {"epsilon": epsilon}),
             "lpgnn": Contender(
@@ -226,6 +231,13 @@ def drawn_graph(graph: Graph, share: float, seed: int, *, public: bool) -> Graph
     alone = copy(graph)
     alone.edge_index = drawn.edge_index[:, drawn.public_edges]
     return alone
+
+
+def majority(graph: Graph, split: Split, seed: int, epsilon: float) -> Tensor:
+    """Return the class [n] that most labels name, released as label-propagation releases them."""
+    spread = build_method("label-propagation", {"epsilon": epsilon}, len(graph.schema.classes), seed=seed)
+    said = spread.randomize(graph, split=split, randomness=SeededRandomness(seed)).labels
+    return torch.bincount(said[said >= 0]).argmax().expand(graph.num_nodes)
 
 
 @cache

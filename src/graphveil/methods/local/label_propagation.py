@@ -262,5 +262,7 @@ def _pool(
         device=method.device,
         progress=progress,
     )
+    if pool.doubt > 0.5:
+        return pool.probabilities, "class shares, little else: the graph says nothing sure of the classes"
     heaviest = sorted(pool.weights, key=lambda name: -pool.weights[name])[:3]
     return pool.probabilities, "pool led by " + ", ".join(f"{name} ({pool.weights[name]:.2f})" for name in heaviest)
